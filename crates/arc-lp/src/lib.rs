@@ -1,0 +1,2 @@
+//! Line protocol.
+#![no_std]
