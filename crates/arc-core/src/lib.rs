@@ -1,17 +1,20 @@
 //! Arc: an embeddable time-series store.
 
+mod buffer;
 pub mod catalog;
 pub mod clock;
+mod crash;
 pub mod datafile;
-mod engine;
 mod error;
+mod ingest;
 mod options;
+pub mod random;
+mod registry;
 mod sequence;
 pub mod vfs;
 mod view;
 mod write;
 
-pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 pub use sequence::SequenceNumber;

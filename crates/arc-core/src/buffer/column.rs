@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{Array, ArrayRef, BooleanArray, BooleanBufferBuilder, PrimitiveArray, StringArray, UInt32Array, new_null_array},
+    array::{
+        Array, ArrayRef, BooleanArray, BooleanBufferBuilder, PrimitiveArray, StringArray, UInt32Array, new_null_array,
+    },
     buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer},
     datatypes::{ArrowPrimitiveType, DataType, Float64Type, Int64Type, UInt64Type},
 };

@@ -136,7 +136,8 @@ impl SeriesIndex {
             .ok_or_else(|| Error::internal("more than 2^32 series in one table"))?;
         self.pairs.push(pairs.into());
         let (all, hasher) = (&self.pairs, &self.hasher);
-        self.known.insert_unique(hash, id, |id| all.get(*id as usize).map_or(0, |known| hasher.hash_one(known.as_ref())));
+        self.known
+            .insert_unique(hash, id, |id| all.get(*id as usize).map_or(0, |known| hasher.hash_one(known.as_ref())));
         for (tag, code) in pairs {
             if let Some(values) = self.tags.get_mut(*tag as usize) {
                 values.by_series.resize(id as usize, NULL);

@@ -110,9 +110,9 @@ fn present_columns<'a>(table: &'a TableSchema, chunks: &[&Arc<Chunk>]) -> Vec<(u
 
 impl Source<'_> {
     fn positions(&self) -> impl Iterator<Item = Position> {
-        (0..).zip(&self.chunks).flat_map(|(chunk, rows)| {
-            (0..u32::try_from(rows.len()).unwrap_or(u32::MAX)).map(move |row| (chunk, row))
-        })
+        (0..)
+            .zip(&self.chunks)
+            .flat_map(|(chunk, rows)| (0..u32::try_from(rows.len()).unwrap_or(u32::MAX)).map(move |row| (chunk, row)))
     }
 
     fn time(&self, (chunk, row): Position) -> i64 {
@@ -183,10 +183,19 @@ impl Source<'_> {
     }
 
     /// Gathers one column for the given rows, each a list of versions of which the last with a value counts.
-    fn gather<'r>(&self, index: usize, column: &Column, runs: impl Iterator<Item = &'r [Position]>) -> Result<ArrayRef> {
+    fn gather<'r>(
+        &self,
+        index: usize,
+        column: &Column,
+        runs: impl Iterator<Item = &'r [Position]>,
+    ) -> Result<ArrayRef> {
         let null = new_null_array(&column.data_type, 1);
-        let arrays: Vec<&dyn Array> =
-            self.chunks.iter().map(|chunk| chunk.column(index).unwrap_or(&null).as_ref()).chain([null.as_ref()]).collect();
+        let arrays: Vec<&dyn Array> = self
+            .chunks
+            .iter()
+            .map(|chunk| chunk.column(index).unwrap_or(&null).as_ref())
+            .chain([null.as_ref()])
+            .collect();
         let none = (self.chunks.len(), 0);
         let value = |&(chunk, row): &Position| {
             let (chunk, row) = (chunk as usize, row as usize);

@@ -259,7 +259,12 @@ mod tests {
         let mut buffer = TableBuffer::new(None);
         let mut next = 0;
         for size in [10, WHOLE_ROWS, 3, CHUNK_ROWS / 8] {
-            let points: Vec<_> = (0..size).map(|_| { next += 1; (0, next) }).collect();
+            let points: Vec<_> = (0..size)
+                .map(|_| {
+                    next += 1;
+                    (0, next)
+                })
+                .collect();
             buffer.append(SequenceNumber(1), rows(&points)).unwrap();
         }
         let expected: Vec<i64> = (1..=next).collect();

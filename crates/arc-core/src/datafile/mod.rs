@@ -59,3 +59,6 @@ pub enum StatisticsValue {
         exact: bool,
     },
 }
+
+mod day;
+pub use day::PartitionDay;
