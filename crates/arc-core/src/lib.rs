@@ -6,6 +6,8 @@ pub mod datafile;
 mod engine;
 mod error;
 mod options;
+#[cfg(feature = "query")]
+mod query;
 mod sequence;
 pub mod vfs;
 mod view;
@@ -14,6 +16,8 @@ mod write;
 pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
+#[cfg(feature = "query")]
+pub use query::Answer;
 pub use sequence::SequenceNumber;
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};
