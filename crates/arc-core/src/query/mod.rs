@@ -9,7 +9,10 @@ mod buffers;
 mod catalog;
 mod error;
 mod files;
+mod merge;
+mod part;
 mod session;
+mod statistics;
 mod table;
 #[cfg(test)]
 mod tests;
