@@ -8,6 +8,8 @@ pub mod datafile;
 mod error;
 mod ingest;
 mod options;
+#[cfg(feature = "query")]
+mod query;
 pub mod random;
 mod registry;
 mod sequence;
@@ -17,6 +19,8 @@ mod write;
 
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
+#[cfg(feature = "query")]
+pub use query::Answer;
 pub use sequence::SequenceNumber;
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};
