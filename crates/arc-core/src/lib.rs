@@ -9,6 +9,8 @@ mod options;
 mod sequence;
 pub mod vfs;
 mod view;
+#[allow(dead_code, reason = "wired by the engine")]
+pub(crate) mod wal;
 mod write;
 
 pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
