@@ -15,6 +15,8 @@ mod registry;
 mod sequence;
 pub mod vfs;
 mod view;
+#[allow(dead_code, reason = "wired by the engine")]
+pub(crate) mod wal;
 mod write;
 
 pub use error::{Error, ErrorKind, Result};
