@@ -3,10 +3,16 @@
 //! Owns the trait and its implementations: [`RealVfs`], and the doubles that crash and fault tests use. Never caches,
 //! never retries, never decides what is durable: the caller says when to sync.
 
+mod crash;
+mod fault;
 mod real;
+#[cfg(test)]
+mod tests;
 
 use std::{any::Any, fmt::Debug, io, path::Path};
 
+pub use crash::{CrashFs, Image, PowerCut, PowerCuts};
+pub use fault::{Fault, FaultFs, Operation, Site};
 pub use real::RealVfs;
 
 /// One entry of a folder.
