@@ -86,7 +86,7 @@ pub(crate) struct Rows {
     pub(crate) answer: arc_core::Answer,
     pub(crate) runtime: Arc<Runtime>,
     /// Keeps the data directory open, and so its files, until the last row is read.
-    pub(crate) engine: arc_core::Engine,
+    pub(crate) _engine: arc_core::Engine,
 }
 
 impl Iterator for Rows {

@@ -34,7 +34,9 @@ pub(crate) fn batches(data: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
             data.get_type().name()?
         )));
     }
-    let reader = data.extract::<AnyRecordBatch>()?.into_reader()?;
+    let invalid = |reason: String| Error::InvalidPayload { format: "Arrow", reason };
+    let imported = data.extract::<AnyRecordBatch>().and_then(AnyRecordBatch::into_reader);
+    let reader = imported.map_err(|e| invalid(e.value(data.py()).to_string())).raise(data.py())?;
     // Whoever produces the data may need the lock for it.
     let read = data.py().detach(|| {
         let schema = reader.schema();
@@ -44,8 +46,7 @@ pub(crate) fn batches(data: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
         }
         Ok(batches)
     });
-    read.map_err(|e: arrow::error::ArrowError| Error::InvalidPayload { format: "Arrow", reason: e.to_string() })
-        .raise(data.py())
+    read.map_err(|e: arrow::error::ArrowError| invalid(e.to_string())).raise(data.py())
 }
 
 /// Settings of one write, by their names in Python.

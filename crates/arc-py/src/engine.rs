@@ -184,7 +184,7 @@ impl Engine {
             .map_err(|source| Error::Io { action: "start threads for queries on", path: engine.path().into(), source })
             .raise(py)?;
         let answer = runtime::wait(py, &runtime, engine.sql(&database, &query))?.raise(py)?;
-        Ok(Answer::new(Rows { answer, runtime, engine }))
+        Ok(Answer::new(Rows { answer, runtime, _engine: engine }))
     }
 
     /// Returns a handle to one database, whose methods need not name it. Creates nothing.

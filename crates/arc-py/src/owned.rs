@@ -22,7 +22,7 @@ impl<T: Send> Owned<T> {
     /// Returns the value, or raises `ClosedError` in a forked child.
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<&T> {
         let own = self.value.as_ref().filter(|_| self.process == std::process::id());
-        let reason = "it was opened by another process, of which this one is a fork; open it here".to_owned();
+        let reason = "this process is a fork of the one that opened it; open it here".to_owned();
         own.ok_or(arc_core::Error::Closed { reason }).raise(py)
     }
 }
