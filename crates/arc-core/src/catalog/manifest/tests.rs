@@ -1,6 +1,6 @@
 //! The manifest through its whole life: commits, snapshots, damage, fences, faults and the loss of power.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
@@ -470,9 +470,9 @@ proptest! {
                 }
                 Step::AddDatabase(database) => {
                     let name = format!("db{database}");
-                    if !model.contains_key(&name) {
-                        edit.databases_added.push((name.clone(), i64::from(database)));
-                        model.insert(name, BTreeMap::new());
+                    if let Entry::Vacant(entry) = model.entry(name.clone()) {
+                        edit.databases_added.push((name, i64::from(database)));
+                        entry.insert(BTreeMap::new());
                     }
                 }
                 Step::Table { database, table, columns, files, removed } => {
