@@ -89,6 +89,8 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod block;
 mod cursor;
@@ -100,6 +102,7 @@ mod record;
 mod text;
 mod utf8;
 mod value;
+mod window;
 
 pub use error::{Error, ErrorKind};
 pub use point::{Fields, Point, Points, Tags, points};

@@ -4,15 +4,18 @@
 //! call is known to the compiler.
 
 use crate::error::{Error, ErrorKind};
-use crate::record::Walker;
+use crate::record::{Position, Walker};
 use crate::text::Text;
 use crate::value::{FieldValue, RawValue};
+use crate::window::Window;
 
 /// Parses `input` to its end and delivers each record to `sink`, good or bad, in input order.
 ///
 /// After a bad record parsing goes on behind the next line feed at or after the place of the error.
 pub fn parse<'a, S: Sink<'a>>(input: &'a [u8], sink: &mut S) -> Summary {
-    let mut walker = Walker::new(input);
+    let mut window = Window::new(input);
+    let position = Position::start(&mut window);
+    let mut walker = Walker::at(&mut window, position);
     let mut summary = Summary::default();
     while let Some(record) = walker.record(sink) {
         match record {
