@@ -3,6 +3,8 @@
 //! Small enough to stay in registers while a record is parsed: what is large, and what is rarely
 //! needed, is in the [`Window`] it refers to. Never knows what a byte means.
 
+use core::hint::cold_path;
+
 use crate::block::BLOCK;
 use crate::window::Window;
 
@@ -53,7 +55,14 @@ impl<'w, 'a> Cursor<'w, 'a> {
     /// The bytes from `start` to `end`.
     #[inline(always)]
     pub(crate) fn slice(&self, start: usize, end: usize) -> &'a [u8] {
-        self.input.get(start..end).unwrap_or_default()
+        match self.input.get(start..end) {
+            Some(bytes) => bytes,
+            // Cannot be; saying that it is rare keeps it out of the way.
+            None => {
+                cold_path();
+                &[]
+            }
+        }
     }
 
     /// Takes the next structural byte and returns its place, or the end of the input.

@@ -1,8 +1,8 @@
 //! The classifier of 64-bit ARM: NEON, which every such processor has.
 
 use core::arch::aarch64::{
-    uint8x16_t, vandq_u8, vceqq_u8, vcltzq_s8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8,
-    vpaddq_u8, vreinterpretq_s8_u8, vreinterpretq_u64_u8,
+    uint8x16_t, vandq_u8, vceqq_u8, vcltq_s8, vdupq_n_s8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8,
+    vorrq_u8, vpaddq_u8, vreinterpretq_s8_u8, vreinterpretq_u64_u8,
 };
 
 use super::{BLOCK, Masks, each_block};
@@ -47,8 +47,8 @@ fn classify_16(bytes: uint8x16_t) -> [uint8x16_t; 3] {
     let is = |byte: u8| vceqq_u8(bytes, vdupq_n_u8(byte));
     let ends = vorrq_u8(vorrq_u8(is(b'\n'), is(b' ')), is(b'\\'));
     let others = vorrq_u8(vorrq_u8(is(b','), is(b'=')), is(b'"'));
-    let not_ascii = vcltzq_s8(vreinterpretq_s8_u8(bytes));
-    let odd = vorrq_u8(vorrq_u8(is(b'\t'), is(0)), not_ascii);
+    // As signed numbers, all bytes above 0x7f are below ten too.
+    let odd = vcltq_s8(vreinterpretq_s8_u8(bytes), vdupq_n_s8(b'\n'.cast_signed()));
     [vorrq_u8(ends, others), ends, odd]
 }
 

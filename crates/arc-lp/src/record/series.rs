@@ -1,5 +1,7 @@
 //! The first part of a record: `measurement[,tag=value]*`, and names wherever they stand.
 
+use core::hint::cold_path;
+
 use super::{Bad, Walker, valid_utf8_len};
 use crate::error::ErrorKind;
 use crate::push::{Series, Sink};
@@ -89,9 +91,43 @@ impl<'a> Walker<'_, 'a> {
     pub(super) fn name(&mut self, start: usize, escapes: Escapes, equals_ends: bool) -> Token<'a> {
         let mut next = self.cursor.next();
         let mut next_byte = self.cursor.byte(next);
+        let is_plain = if equals_ends {
+            next_byte == b'='
+        } else {
+            matches!(next_byte, b',' | b' ')
+        };
+        let (mut end, mut is_escaped) = (next, false);
+        if !is_plain {
+            cold_path();
+            (next, is_escaped) = self.end_of_name(next, escapes, equals_ends);
+            next_byte = self.cursor.byte(next);
+            end = if next_byte == b'\n' {
+                self.trim(start, next)
+            } else {
+                next
+            };
+        }
+        let text = Text::new(self.cursor.slice(start, end), escapes, is_escaped);
+        Token {
+            text,
+            end,
+            next,
+            next_byte,
+        }
+    }
+
+    /// The byte that ends the name in which `next` is the first structural byte; and whether there is
+    /// an escape in front of it.
+    #[inline(always)]
+    fn end_of_name(
+        &mut self,
+        mut next: usize,
+        escapes: Escapes,
+        equals_ends: bool,
+    ) -> (usize, bool) {
         let mut is_escaped = false;
         loop {
-            match next_byte {
+            match self.cursor.byte(next) {
                 b'\\' => {
                     if escapes.covers(self.cursor.byte(next + 1)) {
                         is_escaped = true;
@@ -100,22 +136,9 @@ impl<'a> Walker<'_, 'a> {
                 }
                 b'"' => {}
                 b'=' if !equals_ends => {}
-                _ => break,
+                _ => return (next, is_escaped),
             }
             next = self.cursor.next();
-            next_byte = self.cursor.byte(next);
-        }
-        let end = if next_byte == b'\n' {
-            self.trim(start, next)
-        } else {
-            next
-        };
-        let text = Text::new(self.cursor.slice(start, end), escapes, is_escaped);
-        Token {
-            text,
-            end,
-            next,
-            next_byte,
         }
     }
 
