@@ -39,7 +39,7 @@ use crate::window::Window;
 #[must_use]
 pub fn points(input: &[u8]) -> Points<'_> {
     let mut window = Window::new(input);
-    let position = Position::start(&mut window);
+    let position = Position::start(&mut window, 1);
     Points { window, position }
 }
 

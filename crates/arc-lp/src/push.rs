@@ -13,9 +13,15 @@ use crate::window::Window;
 ///
 /// After a bad record parsing goes on behind the next line feed at or after the place of the error.
 pub fn parse<'a, S: Sink<'a>>(input: &'a [u8], sink: &mut S) -> Summary {
+    parse_from(input, 1, sink)
+}
+
+/// The same for an input whose first line has the number `line`.
+#[inline]
+pub(crate) fn parse_from<'a, S: Sink<'a>>(input: &'a [u8], line: u64, sink: &mut S) -> Summary {
     let mut window = Window::new(input);
-    let position = Position::start(&mut window);
-    let mut walker = Walker::at(&mut window, position);
+    let start = Position::start(&mut window, line);
+    let mut walker = Walker::at(&mut window, start);
     let mut summary = Summary::default();
     while let Some(record) = walker.record(sink) {
         match record {

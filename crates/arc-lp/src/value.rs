@@ -22,6 +22,36 @@ pub enum FieldValue<'a> {
     String(Text<'a>),
 }
 
+impl From<f64> for FieldValue<'_> {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
+    }
+}
+
+impl From<i64> for FieldValue<'_> {
+    fn from(value: i64) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<u64> for FieldValue<'_> {
+    fn from(value: u64) -> Self {
+        Self::Unsigned(value)
+    }
+}
+
+impl From<bool> for FieldValue<'_> {
+    fn from(value: bool) -> Self {
+        Self::Boolean(value)
+    }
+}
+
+impl<'a> From<&'a str> for FieldValue<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::String(Text::from(value))
+    }
+}
+
 /// The type of a field value, known before the value is read.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -57,15 +57,24 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// The start of the input of `window`.
-    pub(crate) fn start(window: &mut Window<'_>) -> Self {
+    /// The start of the input of `window`, whose first line has the number `line`.
+    pub(crate) fn start(window: &mut Window<'_>, line: u64) -> Self {
         let mut cursor = Cursor::at(window, Place::default());
         cursor.seek(0);
         Self {
             place: cursor.place(),
             at: 0,
-            line: 1,
+            line,
         }
+    }
+
+    /// The bytes in front.
+    pub(crate) const fn offset(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) const fn line(&self) -> u64 {
+        self.line
     }
 }
 

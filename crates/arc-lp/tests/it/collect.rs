@@ -81,9 +81,9 @@ fn lines(input: &[u8]) -> u64 {
 }
 
 #[derive(Default)]
-struct All {
+pub(crate) struct All {
     current: Record,
-    done: Vec<Outcome>,
+    pub(crate) done: Vec<Outcome>,
 }
 
 impl<'a> Sink<'a> for All {
