@@ -2,7 +2,6 @@
 
 use crate::collect::{All, Outcome, Record, pushed};
 use arc_lp::{Chunks, Error, ErrorKind, FieldValue, ResumableSink, Series, Sink, Text};
-use proptest::prelude::*;
 
 /// Where a record is bad: its line, the kind, and the place in the whole body.
 type Place = (u64, ErrorKind, usize);
@@ -49,7 +48,7 @@ impl<'a> ResumableSink<'a> for Body {
     }
 }
 
-fn assert_same(input: &[u8], cuts: &[usize]) {
+pub(crate) fn assert_same(input: &[u8], cuts: &[usize]) {
     let (mut chunks, mut body) = (Chunks::new(), Body::default());
     for &cut in cuts {
         body.chunk_start = chunks.offset();
@@ -82,17 +81,5 @@ fn a_body_may_be_cut_anywhere() {
         for second in first..=body.len() {
             assert_same(body.as_bytes(), &[first, second]);
         }
-    }
-}
-
-proptest! {
-    #[test]
-    fn random_bodies_may_be_cut_anywhere(
-        input in "([a ,=\"\\\\\n]|a b=1\n|a b=\"\n\" 1\n){0,60}",
-        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
-    ) {
-        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(input.len() + 1)).collect();
-        cuts.sort_unstable();
-        assert_same(input.as_bytes(), &cuts);
     }
 }

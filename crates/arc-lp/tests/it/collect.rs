@@ -63,6 +63,16 @@ fn owned(point: &Point<'_>) -> Record {
     }
 }
 
+/// The good records through the pull face, but for where they stand and how they are spelled.
+pub(crate) fn meanings(input: &[u8]) -> Vec<Record> {
+    let strip = |record| Record {
+        line: 0,
+        series_key: Vec::new(),
+        ..record
+    };
+    pulled(input).into_iter().flatten().map(strip).collect()
+}
+
 /// All records through the push face.
 pub(crate) fn pushed(input: &[u8]) -> Vec<Outcome> {
     let mut all = All::default();

@@ -1,6 +1,6 @@
 //! What is written is read back as it was given.
 
-use crate::collect::{Record, Value, pulled, pushed};
+use crate::collect::{Record, Value, meanings, pulled};
 use arc_lp::{FieldValue, LineWriter, Text, WriteError};
 use proptest::prelude::*;
 
@@ -54,16 +54,6 @@ fn write(writer: &mut LineWriter<'_>, record: &Record) -> Result<(), WriteError>
     line.end(record.timestamp)
 }
 
-/// The records as the parser would say them, but for where they stand.
-fn without_place(records: impl IntoIterator<Item = Record>) -> Vec<Record> {
-    let strip = |record| Record {
-        line: 0,
-        series_key: Vec::new(),
-        ..record
-    };
-    records.into_iter().map(strip).collect()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -76,8 +66,7 @@ proptest! {
         for record in &records {
             write(&mut writer, record).unwrap();
         }
-        let found = pushed(writer.written()).into_iter().map(Result::unwrap);
-        prop_assert_eq!(without_place(found), without_place(records));
+        prop_assert_eq!(meanings(writer.written()), records);
     }
 
     #[test]
