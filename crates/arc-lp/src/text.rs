@@ -123,7 +123,7 @@ impl<'a> Text<'a> {
     }
 
     /// The runs of raw bytes that, joined, are the unescaped text. Cut at ASCII bytes only.
-    const fn pieces(&self) -> Pieces<'a> {
+    pub(crate) const fn pieces(&self) -> Pieces<'a> {
         Pieces {
             rest: self.raw,
             escapes: self.escapes,
@@ -132,7 +132,7 @@ impl<'a> Text<'a> {
 }
 
 /// Iterator of [`Text::pieces`].
-struct Pieces<'a> {
+pub(crate) struct Pieces<'a> {
     rest: &'a [u8],
     escapes: Option<Escapes>,
 }
@@ -166,6 +166,16 @@ fn next_escape(text: &[u8], from: usize, escapes: Escapes) -> usize {
     tail.windows(2)
         .position(|pair| matches!(pair, [b'\\', plain] if escapes.covers(*plain)))
         .map_or(text.len(), |at| from + at)
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    /// Takes `text` as it is: a backslash in it is a backslash.
+    fn from(text: &'a str) -> Self {
+        Self {
+            raw: text.as_bytes(),
+            escapes: None,
+        }
+    }
 }
 
 impl fmt::Display for Text<'_> {

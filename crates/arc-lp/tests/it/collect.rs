@@ -63,6 +63,16 @@ fn owned(point: &Point<'_>) -> Record {
     }
 }
 
+/// The good records through the pull face, but for where they stand and how they are spelled.
+pub(crate) fn meanings(input: &[u8]) -> Vec<Record> {
+    let strip = |record| Record {
+        line: 0,
+        series_key: Vec::new(),
+        ..record
+    };
+    pulled(input).into_iter().flatten().map(strip).collect()
+}
+
 /// All records through the push face.
 pub(crate) fn pushed(input: &[u8]) -> Vec<Outcome> {
     let mut all = All::default();
@@ -81,9 +91,9 @@ fn lines(input: &[u8]) -> u64 {
 }
 
 #[derive(Default)]
-struct All {
+pub(crate) struct All {
     current: Record,
-    done: Vec<Outcome>,
+    pub(crate) done: Vec<Outcome>,
 }
 
 impl<'a> Sink<'a> for All {

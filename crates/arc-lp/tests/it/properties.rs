@@ -1,5 +1,6 @@
 //! Properties of random inputs: every face says what the naive parser says.
 
+use crate::chunked;
 use crate::naive::assert_agrees;
 use proptest::prelude::*;
 
@@ -129,5 +130,15 @@ proptest! {
         lines in prop::collection::vec(nearly_good(), 1..6),
     ) {
         assert_agrees(&lines.concat());
+    }
+
+    #[test]
+    fn random_bodies_may_be_cut_anywhere(
+        input in "([a ,=\"\\\\\n]|a b=1\n|a b=\"\n\" 1\n){0,60}",
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+    ) {
+        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(input.len() + 1)).collect();
+        cuts.sort_unstable();
+        chunked::assert_same(input.as_bytes(), &cuts);
     }
 }
