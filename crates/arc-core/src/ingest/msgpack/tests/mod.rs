@@ -1,6 +1,8 @@
 //! Tests of the decoder as a whole: what goes in as MessagePack, and what is staged.
 
+mod bad;
 mod columns;
+mod properties;
 mod rows;
 
 use std::sync::Arc;
