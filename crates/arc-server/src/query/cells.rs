@@ -41,7 +41,6 @@ pub(super) fn cell(array: &dyn Array) -> Result<Cell<'_>, ArrowError> {
 }
 
 /// Returns what writes the values of `array` where they are not null.
-#[expect(clippy::too_many_lines, reason = "one arm for each type")]
 fn value(array: &dyn Array) -> Result<Cell<'_>, ArrowError> {
     Ok(match array.data_type() {
         DataType::Null => Box::new(|_, out| out.extend_from_slice(b"null")),
