@@ -50,7 +50,8 @@ fn the_file_can_be_named_by_the_environment() {
 
 #[test]
 fn every_mistake_is_named() {
-    let cases: [(&str, &[(&str, &str)], &[(&'static str, &str)], &[&str]); 12] = [
+    type Pairs = &'static [(&'static str, &'static str)];
+    let cases: [(&str, Pairs, Pairs, &[&str]); 12] = [
         ("flush_afer = '1s'", &[], &[], &["unknown setting \"flush_afer\"", "arc.toml", "did you mean flush_after?"]),
         ("[server]\nport = 1", &[], &[], &["unknown setting \"server\"", "arc.toml"]),
         ("flush_after = 10", &[], &[], &["flush_after = \"10\"", "arc.toml", "expected a duration"]),
@@ -80,10 +81,8 @@ fn a_file_that_is_not_there_is_an_error() {
 
 #[test]
 fn other_machines_may_be_allowed_in() {
-    for (key, value) in [("allow_unauthenticated", "true")] {
-        let config = with_file("http = '0.0.0.0:8000'", &[], &[(key, value)]).unwrap();
-        assert!(config.allow_unauthenticated);
-    }
+    let config = with_file("http = '0.0.0.0:8000'", &[], &[("allow_unauthenticated", "true")]).unwrap();
+    assert!(config.allow_unauthenticated);
     assert!(load([("http", "[::1]:8000".to_owned())], None, []).is_ok());
 }
 

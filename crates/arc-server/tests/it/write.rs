@@ -67,7 +67,8 @@ async fn the_database_comes_from_header_db_or_bucket() {
 async fn every_encoding_is_found_by_its_first_bytes() {
     let server = Server::new();
     let body = |n: i64| format!("m v={n}i {n}\n").into_bytes();
-    let cases: Vec<(Vec<u8>, &[(&str, &str)])> = vec![
+    type Headers = &'static [(&'static str, &'static str)];
+    let cases: Vec<(Vec<u8>, Headers)> = vec![
         (body(1), &[]),
         (gzip(&body(2)), &[]),
         (zstd(&body(3)), &[]),
