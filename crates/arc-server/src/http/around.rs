@@ -85,7 +85,27 @@ fn without_trailing_slash(uri: &Uri) -> Option<Uri> {
 
 #[cfg(test)]
 mod tests {
+    use axum::{Router, body::Body, middleware, routing::get};
+    use tower::ServiceExt;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_a_500_and_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = arc_core::Engine::open(dir.path().join("data")).unwrap();
+        let app = App::new(engine, &crate::config::Config::default());
+        async fn handler() -> StatusCode {
+            panic!("a bug")
+        }
+        let layer = middleware::from_fn_with_state(Arc::clone(&app), around);
+        let router = Router::new().route("/", get(handler)).layer(layer);
+        let response = router.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), 500);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+        let counted = app.metrics.json(&app.engine.stats(), app.started.elapsed());
+        assert_eq!(counted["arc_http_requests_error_total"], 1);
+    }
 
     #[test]
     fn trailing_slashes_go_and_queries_stay() {

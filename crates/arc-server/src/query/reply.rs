@@ -160,3 +160,6 @@ fn unencodable(error: ArrowError) -> Failure {
     tracing::error!(%error, "an answer cannot be encoded");
     Failure::new(hyper::StatusCode::INTERNAL_SERVER_ERROR, format!("the answer cannot be encoded: {error}"))
 }
+
+#[cfg(test)]
+mod tests;
