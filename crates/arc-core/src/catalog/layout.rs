@@ -15,11 +15,11 @@ use crate::{
 };
 
 /// Folder of the manifests, one folder for each writer.
-const META_DIR: &str = "meta";
+pub(crate) const META_DIR: &str = "meta";
 /// Folder of the log's segments.
-const WAL_DIR: &str = "wal";
+pub(crate) const WAL_DIR: &str = "wal";
 /// File that a process locks while it has the data directory open.
-const LOCK_FILE: &str = "LOCK";
+pub(crate) const LOCK_FILE: &str = "LOCK";
 
 const MARKER: &str = "ARC";
 
