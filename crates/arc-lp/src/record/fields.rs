@@ -57,7 +57,7 @@ impl<'a> Walker<'_, 'a> {
             // An equals sign, a quote, a backslash: no value holds one.
             return Err(self.bad(ErrorKind::ValueInvalid, start));
         };
-        if end == start {
+        if end <= start {
             return Err(self.bad(ErrorKind::ValueMissing, start));
         }
         let value = RawValue::bare(self.cursor.slice(0, end), end - start);

@@ -99,7 +99,7 @@ impl<'a> Walker<'_, 'a> {
                 next
             };
         }
-        if end == start {
+        if end <= start {
             let is_tag = name == Name::Tag;
             let missing = if is_tag {
                 ErrorKind::TagValueMissing
@@ -129,7 +129,7 @@ impl<'a> Walker<'_, 'a> {
                 return Err(self.bad_key(start, next, name));
             }
         }
-        if next == start {
+        if next <= start {
             return Err(self.bad_key(start, next, name));
         }
         self.check(start, next, name)?;
