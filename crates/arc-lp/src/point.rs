@@ -39,9 +39,10 @@ use crate::window::Window;
 /// ```
 #[must_use]
 pub fn points(input: &[u8]) -> Points<'_> {
-    let mut window = Window::new(input);
-    let position = Position::start(&mut window, 1);
-    Points { window, position }
+    Points {
+        window: Window::new(input),
+        position: Position { at: 0, line: 1 },
+    }
 }
 
 /// Iterator of the points in an input; see [`points`].

@@ -20,8 +20,7 @@ pub fn parse<'a, S: Sink<'a>>(input: &'a [u8], sink: &mut S) -> Summary {
 #[inline]
 pub(crate) fn parse_from<'a, S: Sink<'a>>(input: &'a [u8], line: u64, sink: &mut S) -> Summary {
     let mut window = Window::new(input);
-    let start = Position::start(&mut window, line);
-    let mut walker = Walker::at(&mut window, start);
+    let mut walker = Walker::at(&mut window, Position { at: 0, line });
     let mut summary = Summary::default();
     while let Some(record) = walker.record(sink) {
         match record {

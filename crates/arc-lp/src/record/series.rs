@@ -38,10 +38,10 @@ impl<'a> Walker<'_, 'a> {
     /// Looks for the end alone first, since of a known series nothing else matters.
     #[inline(always)]
     pub(super) fn series<S: Sink<'a>>(&mut self, start: usize, sink: &mut S) -> Result<usize, Bad> {
-        let mut stop = self.cursor.seek_end(start);
+        let mut stop = self.cursor.seek_and_find_end(start);
         while self.cursor.byte(stop) == b'\\' {
             let is_escape = Escapes::Name.covers(self.cursor.byte(stop + 1));
-            stop = self.cursor.seek_end(stop + 1 + usize::from(is_escape));
+            stop = self.cursor.find_end(stop + 1 + usize::from(is_escape));
         }
         let is_last = self.cursor.byte(stop) == b'\n';
         let end = if is_last {
@@ -50,11 +50,8 @@ impl<'a> Walker<'_, 'a> {
             stop
         };
         match sink.series(self.line, self.cursor.slice(start, end)) {
-            Series::Known => {}
-            Series::Unknown => {
-                self.cursor.seek(start);
-                self.split(start, sink)?;
-            }
+            Series::Known => self.cursor.skip_to(end + 1),
+            Series::Unknown => self.split(start, sink)?,
         }
         if is_last {
             Err(self.bad(ErrorKind::FieldMissing, end))
