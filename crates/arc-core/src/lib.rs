@@ -15,7 +15,7 @@ mod registry;
 mod sequence;
 pub mod vfs;
 mod view;
-#[allow(dead_code, reason = "wired by the engine")]
+#[allow(dead_code, unused_imports, reason = "wired by the engine")]
 pub(crate) mod wal;
 mod write;
 

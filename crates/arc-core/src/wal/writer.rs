@@ -231,16 +231,13 @@ impl Wal {
 
     /// Goes on in a new segment.
     fn roll(&mut self, size: u64) -> Result<()> {
-        match self.active.take() {
-            // Its name is about to be given again.
-            Some(empty) if empty.end == 0 => self.spare.recycle(empty.size, &empty.path)?,
-            Some(full) => self.sealed.push_back(Sealed {
+        if let Some(full) = self.active.take() {
+            self.sealed.push_back(Sealed {
                 path: full.path.clone(),
                 size: full.size,
                 last_seq: self.last_seq,
                 unsynced: full.unsynced.then_some(full),
-            }),
-            None => {}
+            });
         }
         let name = SegmentName::new(self.last_seq.next());
         let path = name.path(&self.dir);
