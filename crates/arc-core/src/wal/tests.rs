@@ -197,7 +197,7 @@ fn a_segment_without_room_for_its_first_frame_is_left_empty() {
         let fs = CrashFs::from_image(&image);
         let (mut wal, _) = open(&fs, 0).unwrap();
         let large = Entry { seq: 1, kind: 1, meta: vec![], body: vec![8; 9001] };
-        append_all(&mut wal, &[large.clone()]).unwrap();
+        append_all(&mut wal, std::slice::from_ref(&large)).unwrap();
         append(&mut wal, 2..=30).unwrap();
         for after in 0..=3 {
             let expected = [vec![large.clone()], entries(2..=30)].concat();

@@ -199,7 +199,7 @@ fn what_a_client_sent_is_not_taken_for_a_frame() {
     let fs = CrashFs::from_image(&log.image);
     let (mut wal, _) = open(&fs, 0).unwrap();
     let sent = Entry { seq: 13, kind: 0, meta: vec![], body: stolen };
-    append_all(&mut wal, &[sent.clone()]).unwrap();
+    append_all(&mut wal, std::slice::from_ref(&sent)).unwrap();
     assert_eq!(open(&fs, 0).unwrap().1.last(), Some(&sent));
     let image = fs.current();
     let (path, offset) = (files(&image, ".wal").pop().unwrap(), 13);

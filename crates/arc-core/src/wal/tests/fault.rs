@@ -120,7 +120,7 @@ fn a_disk_without_room_for_a_segment_refuses_and_goes_on_once_there_is() {
     }
     assert!(wal.spare_maker().make().is_err());
     faulty.clear();
-    append_all(&mut wal, &[large.clone()]).unwrap();
+    append_all(&mut wal, std::slice::from_ref(&large)).unwrap();
     append(&mut wal, 12..=25).unwrap();
     let replayed = open(&crash, 0).unwrap().1;
     assert_eq!(replayed, [entries(1..=10), vec![large], entries(12..=25)].concat());
