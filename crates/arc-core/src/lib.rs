@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod clock;
 mod crash;
 pub mod datafile;
+mod engine;
 mod error;
 mod ingest;
 mod options;
@@ -15,10 +16,10 @@ mod registry;
 mod sequence;
 pub mod vfs;
 mod view;
-#[allow(dead_code, unused_imports, reason = "wired by the engine")]
-pub(crate) mod wal;
+mod wal;
 mod write;
 
+pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 #[cfg(feature = "query")]

@@ -59,15 +59,19 @@ impl Tables for Fake {
         self.databases.lock().get(database)?.get(table).map(|view| Arc::clone(&view.schema))
     }
 
-    fn view(&self, database: &str, table: &str) -> Option<TableView> {
+    fn view(&self, database: &str, table: &str) -> crate::Result<Option<TableView>> {
         self.views_taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        self.databases.lock().get(database)?.get(table).cloned()
+        Ok(self.databases.lock().get(database).and_then(|tables| tables.get(table)).cloned())
     }
 
     fn file_totals(&self, database: &str, table: &str) -> Option<(usize, u64)> {
         let databases = self.databases.lock();
         let files = &databases.get(database)?.get(table)?.files;
         Some((files.len(), files.iter().map(|file| file.bytes).sum()))
+    }
+
+    fn folder(&self, database: &str, table: &str) -> String {
+        format!("data/{database}/{table}")
     }
 }
 

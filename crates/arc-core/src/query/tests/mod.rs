@@ -3,3 +3,4 @@
 mod fake;
 mod merge;
 mod scan;
+mod statements;
