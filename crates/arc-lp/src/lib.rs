@@ -103,6 +103,7 @@ mod number;
 mod point;
 mod push;
 mod record;
+mod scan;
 mod text;
 mod utf8;
 mod value;

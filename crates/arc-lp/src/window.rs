@@ -74,26 +74,37 @@ impl<'a> Window<'a> {
     /// Finds the blocks of a new window in which names could be bad.
     fn check_odd(&mut self) {
         for block in 0..self.blocks {
-            let start = self.start + block * BLOCK;
-            let mut odd = self.masks.get(block).map_or(0, |masks| masks.odd);
-            while odd != 0 {
-                let at = start + odd.trailing_zeros() as usize;
-                odd &= odd - 1;
-                if at >= self.utf8_end && !self.skip_sequence(at) {
-                    self.suspect_end = self.suspect_end.max(start + BLOCK);
-                }
+            let odd = self.masks.get(block).map_or(0, |masks| masks.odd);
+            if odd != 0 {
+                self.check_block(self.start + block * BLOCK, odd);
             }
         }
     }
 
-    /// Goes over the UTF-8 sequence at `at`; `false` where the byte is a tab, a NUL or begins none.
-    #[inline]
-    fn skip_sequence(&mut self, at: usize) -> bool {
-        let bytes = self.input.get(at..).unwrap_or_default();
-        let length = utf8::sequence_len(bytes);
-        self.utf8_end = at + length.unwrap_or(1);
-        length.is_some()
+    /// Goes over the UTF-8 sequences that begin in a block, and raises suspicion where an odd byte
+    /// begins none.
+    #[inline(always)]
+    fn check_block(&mut self, start: usize, odd: u64) {
+        let bytes = self.input.get(start..).unwrap_or_default();
+        // Where the last sequence of the block in front ended.
+        let mut done = self.utf8_end.saturating_sub(start);
+        while let Some(rest) = bits_from(odd, done) {
+            let at = rest.trailing_zeros() as usize;
+            let length = utf8::sequence_len(bytes.get(at..).unwrap_or_default());
+            if length.is_none() {
+                self.suspect_end = self.suspect_end.max(start + BLOCK);
+            }
+            done = at + length.unwrap_or(1);
+        }
+        self.utf8_end = self.utf8_end.max(start + done);
     }
+}
+
+/// The bits of `mask` from `from` on, if there are any.
+#[inline(always)]
+fn bits_from(mask: u64, from: usize) -> Option<u64> {
+    let bits = if from < BLOCK { mask & (u64::MAX << from) } else { 0 };
+    (bits != 0).then_some(bits)
 }
 
 #[cfg(test)]

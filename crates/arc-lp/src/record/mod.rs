@@ -169,6 +169,9 @@ impl<'w, 'a> Walker<'w, 'a> {
         let line = self.line;
         let key_end = self.series(start, sink)?;
         let fields_start = self.skip_spaces(key_end + 1);
+        if self.is_line_end(fields_start) {
+            return Err(self.bad(ErrorKind::FieldMissing, fields_start));
+        }
         let fields = self.fields(fields_start, sink)?;
         let (timestamp, end) = self.timestamp(fields)?;
         Ok(Body { start, key_end, fields_start, fields_end: fields.end, end, timestamp, line })
