@@ -28,11 +28,7 @@ impl<'w, 'a> Cursor<'w, 'a> {
     /// A cursor where another one was.
     #[inline(always)]
     pub(crate) const fn at(window: &'w mut Window<'a>, place: Place) -> Self {
-        Self {
-            input: window.input(),
-            window,
-            place,
-        }
+        Self { input: window.input(), window, place }
     }
 
     #[inline(always)]
@@ -73,10 +69,7 @@ impl<'w, 'a> Cursor<'w, 'a> {
             if block >= self.input.len() {
                 return self.input.len();
             }
-            self.place = Place {
-                block,
-                rest: self.window.masks(block).structural,
-            };
+            self.place = Place { block, rest: self.window.masks(block).structural };
         }
         let at = self.place.block + self.place.rest.trailing_zeros() as usize;
         self.place.rest &= self.place.rest - 1;
@@ -87,15 +80,8 @@ impl<'w, 'a> Cursor<'w, 'a> {
     #[inline(always)]
     pub(crate) fn seek(&mut self, at: usize) {
         let block = at - at % BLOCK;
-        let rest = if at < self.input.len() {
-            self.window.masks(at).structural
-        } else {
-            0
-        };
-        self.place = Place {
-            block,
-            rest: rest & (u64::MAX << (at % BLOCK)),
-        };
+        let rest = if at < self.input.len() { self.window.masks(at).structural } else { 0 };
+        self.place = Place { block, rest: rest & (u64::MAX << (at % BLOCK)) };
     }
 
     /// Returns the first line feed, space or backslash from `at` on, or the end of the input, and
@@ -140,41 +126,19 @@ mod tests {
     }
 
     fn input() -> Vec<u8> {
-        (0..3 * 64 * BLOCK)
-            .map(|at| {
-                if at % 7 == 0 || at % 61 < 3 {
-                    b','
-                } else {
-                    b'x'
-                }
-            })
-            .collect()
+        (0..3 * 64 * BLOCK).map(|at| if at % 7 == 0 || at % 61 < 3 { b',' } else { b'x' }).collect()
     }
 
     #[test]
     fn next_finds_every_structural_byte_from_any_place() {
         let input = input();
-        for from in [
-            0,
-            1,
-            63,
-            64,
-            65,
-            4095,
-            4096,
-            5000,
-            input.len() - 1,
-            input.len(),
-        ] {
+        for from in [0, 1, 63, 64, 65, 4095, 4096, 5000, input.len() - 1, input.len()] {
             let mut window = Window::new(&input);
             let mut cursor = Cursor::at(&mut window, Place::default());
             cursor.seek(from);
             let found: Vec<usize> =
-                core::iter::from_fn(|| Some(cursor.next()).filter(|&at| at < input.len()))
-                    .collect();
-            let expected: Vec<usize> = (from..input.len())
-                .filter(|&at| is_structural(input[at]))
-                .collect();
+                core::iter::from_fn(|| Some(cursor.next()).filter(|&at| at < input.len())).collect();
+            let expected: Vec<usize> = (from..input.len()).filter(|&at| is_structural(input[at])).collect();
             assert_eq!(found, expected, "from {from}");
             assert_eq!(cursor.next(), input.len());
         }

@@ -109,9 +109,7 @@ impl<'a> Point<'a> {
         let record = input.get(body.start..).unwrap_or_default();
         Self {
             series_key: record.get(..body.key_end - body.start).unwrap_or_default(),
-            fields: input
-                .get(body.fields_start..body.fields_end)
-                .unwrap_or_default(),
+            fields: input.get(body.fields_start..body.fields_end).unwrap_or_default(),
             timestamp: body.timestamp,
             line: body.line,
             start: body.start,
@@ -135,18 +133,13 @@ impl<'a> Point<'a> {
     /// Returns the tags in input order; repeated keys are all yielded.
     #[must_use]
     pub fn tags(&self) -> Tags<'a> {
-        Tags {
-            rest: take_name(self.series_key, Escapes::Measurement, false).1,
-        }
+        Tags { rest: take_name(self.series_key, Escapes::Measurement, false).1 }
     }
 
     /// Returns the fields in input order; repeated keys are all yielded. There is at least one.
     #[must_use]
     pub const fn fields(&self) -> Fields<'a> {
-        Fields {
-            all: self.fields,
-            at: 0,
-        }
+        Fields { all: self.fields, at: 0 }
     }
 
     /// Returns the timestamp as written: its unit is the caller's to know.
@@ -247,10 +240,7 @@ fn take_value(all: &[u8], start: usize) -> (RawValue<'_>, usize) {
         let (text, rest) = take_text(string, Escapes::String, |byte| byte == b'"');
         return (RawValue::string(text), all.len() - rest.len() + 1);
     }
-    let length = value
-        .iter()
-        .position(|&byte| byte == b',')
-        .unwrap_or(value.len());
+    let length = value.iter().position(|&byte| byte == b',').unwrap_or(value.len());
     let end = start + length;
     (RawValue::bare(all.get(..end).unwrap_or(all), length), end)
 }

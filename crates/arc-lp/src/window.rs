@@ -29,20 +29,9 @@ impl<'a> Window<'a> {
     /// A window on no block yet.
     #[inline]
     pub(crate) const fn new(input: &'a [u8]) -> Self {
-        let none = Masks {
-            structural: 0,
-            ends: 0,
-            odd: 0,
-        };
+        let none = Masks { structural: 0, ends: 0, odd: 0 };
         let masks = [none; BLOCKS];
-        Self {
-            input,
-            masks,
-            start: 0,
-            blocks: 0,
-            suspect_end: 0,
-            utf8_end: 0,
-        }
+        Self { input, masks, start: 0, blocks: 0, suspect_end: 0, utf8_end: 0 }
     }
 
     #[inline(always)]

@@ -6,10 +6,7 @@
 //! Knows single bytes only, never what they mean next to each other: that is the walker's part.
 #![cfg_attr(
     any(target_arch = "x86_64", target_arch = "aarch64"),
-    expect(
-        unsafe_code,
-        reason = "vector loads and calls of detected instructions; see above"
-    )
+    expect(unsafe_code, reason = "vector loads and calls of detected instructions; see above")
 )]
 
 #[cfg(target_arch = "aarch64")]
@@ -60,10 +57,7 @@ fn each_block(bytes: &[u8], masks: &mut [Masks], classify_block: impl Fn(&[u8; B
     {
         // Padding that is in no set.
         let mut padded = [b'.'; BLOCK];
-        padded
-            .iter_mut()
-            .zip(tail)
-            .for_each(|(to, &byte)| *to = byte);
+        padded.iter_mut().zip(tail).for_each(|(to, &byte)| *to = byte);
         *mask = classify_block(&padded);
     }
 }

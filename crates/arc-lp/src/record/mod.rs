@@ -61,11 +61,7 @@ impl Position {
     pub(crate) fn start(window: &mut Window<'_>, line: u64) -> Self {
         let mut cursor = Cursor::at(window, Place::default());
         cursor.seek(0);
-        Self {
-            place: cursor.place(),
-            at: 0,
-            line,
-        }
+        Self { place: cursor.place(), at: 0, line }
     }
 
     /// The bytes in front.
@@ -92,26 +88,13 @@ impl<'w, 'a> Walker<'w, 'a> {
     #[inline(always)]
     pub(crate) const fn at(window: &'w mut Window<'a>, position: Position) -> Self {
         let Position { place, at, line } = position;
-        let fault = Fault {
-            kind: ErrorKind::FieldMissing,
-            offset: 0,
-            resume: 0,
-        };
-        Self {
-            cursor: Cursor::at(window, place),
-            at,
-            line,
-            fault,
-        }
+        let fault = Fault { kind: ErrorKind::FieldMissing, offset: 0, resume: 0 };
+        Self { cursor: Cursor::at(window, place), at, line, fault }
     }
 
     #[inline(always)]
     pub(crate) const fn position(&self) -> Position {
-        Position {
-            place: self.cursor.place(),
-            at: self.at,
-            line: self.line,
-        }
+        Position { place: self.cursor.place(), at: self.at, line: self.line }
     }
 
     /// The physical lines passed so far; a last one without line feed counts at the end of input.
@@ -188,15 +171,7 @@ impl<'w, 'a> Walker<'w, 'a> {
         let fields_start = self.skip_spaces(key_end + 1);
         let fields = self.fields(fields_start, sink)?;
         let (timestamp, end) = self.timestamp(fields)?;
-        Ok(Body {
-            start,
-            key_end,
-            fields_start,
-            fields_end: fields.end,
-            end,
-            timestamp,
-            line,
-        })
+        Ok(Body { start, key_end, fields_start, fields_end: fields.end, end, timestamp, line })
     }
 
     /// Notes what is wrong at `offset`.
@@ -208,11 +183,7 @@ impl<'w, 'a> Walker<'w, 'a> {
     /// Notes what is wrong at `offset`, and that no record begins before `resume`.
     #[inline(always)]
     fn bad_until(&mut self, kind: ErrorKind, offset: usize, resume: usize) -> Bad {
-        self.fault = Fault {
-            kind,
-            offset,
-            resume,
-        };
+        self.fault = Fault { kind, offset, resume };
         Bad
     }
 

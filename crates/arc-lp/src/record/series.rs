@@ -35,11 +35,7 @@ impl<'a> Walker<'_, 'a> {
             stop = self.cursor.seek_end(stop + 1 + usize::from(is_escape));
         }
         let is_last = self.cursor.byte(stop) == b'\n';
-        let end = if is_last {
-            self.trim(start, stop)
-        } else {
-            stop
-        };
+        let end = if is_last { self.trim(start, stop) } else { stop };
         match sink.series(self.line, self.cursor.slice(start, end)) {
             Series::Known => {}
             Series::Unknown => {
@@ -47,11 +43,7 @@ impl<'a> Walker<'_, 'a> {
                 self.split(start, sink)?;
             }
         }
-        if is_last {
-            Err(self.bad(ErrorKind::FieldMissing, end))
-        } else {
-            Ok(end)
-        }
+        if is_last { Err(self.bad(ErrorKind::FieldMissing, end)) } else { Ok(end) }
     }
 
     /// Delivers measurement and tags.
@@ -91,40 +83,22 @@ impl<'a> Walker<'_, 'a> {
     pub(super) fn name(&mut self, start: usize, escapes: Escapes, equals_ends: bool) -> Token<'a> {
         let mut next = self.cursor.next();
         let mut next_byte = self.cursor.byte(next);
-        let is_plain = if equals_ends {
-            next_byte == b'='
-        } else {
-            matches!(next_byte, b',' | b' ')
-        };
+        let is_plain = if equals_ends { next_byte == b'=' } else { matches!(next_byte, b',' | b' ') };
         let (mut end, mut is_escaped) = (next, false);
         if !is_plain {
             cold_path();
             (next, is_escaped) = self.end_of_name(next, escapes, equals_ends);
             next_byte = self.cursor.byte(next);
-            end = if next_byte == b'\n' {
-                self.trim(start, next)
-            } else {
-                next
-            };
+            end = if next_byte == b'\n' { self.trim(start, next) } else { next };
         }
         let text = Text::new(self.cursor.slice(start, end), escapes, is_escaped);
-        Token {
-            text,
-            end,
-            next,
-            next_byte,
-        }
+        Token { text, end, next, next_byte }
     }
 
     /// The byte that ends the name in which `next` is the first structural byte; and whether there is
     /// an escape in front of it.
     #[inline(always)]
-    fn end_of_name(
-        &mut self,
-        mut next: usize,
-        escapes: Escapes,
-        equals_ends: bool,
-    ) -> (usize, bool) {
+    fn end_of_name(&mut self, mut next: usize, escapes: Escapes, equals_ends: bool) -> (usize, bool) {
         let mut is_escaped = false;
         loop {
             match self.cursor.byte(next) {
