@@ -54,11 +54,7 @@ pub struct Chunks {
 impl Chunks {
     /// A body of which nothing was parsed yet.
     pub const fn new() -> Self {
-        let summary = Summary {
-            points: 0,
-            errors: 0,
-            lines: 0,
-        };
+        let summary = Summary { points: 0, errors: 0, lines: 0 };
         Self { summary, offset: 0 }
     }
 
@@ -77,16 +73,10 @@ impl Chunks {
     /// again, and give up at a length that no honest record has: a string that is never closed makes
     /// the whole rest of a body one record.
     pub fn parse<'a, S: ResumableSink<'a>>(&mut self, chunk: &'a [u8], sink: &mut S) -> usize {
-        let end = chunk
-            .iter()
-            .rposition(|&byte| byte == b'\n')
-            .map_or(0, |at| at + 1);
+        let end = chunk.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let chunk = chunk.get(..end).unwrap_or_default();
         let mut window = Window::new(chunk);
-        let start = Position {
-            at: 0,
-            line: self.summary.lines + 1,
-        };
+        let start = Position { at: 0, line: self.summary.lines + 1 };
         let mut walker = Walker::at(&mut window, start);
         let mut sink = Prefix { sink };
         let mut done = start;

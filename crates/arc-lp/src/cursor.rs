@@ -24,12 +24,7 @@ impl<'w, 'a> Cursor<'w, 'a> {
     /// A cursor that must [`seek`](Self::seek) first.
     #[inline(always)]
     pub(crate) const fn new(window: &'w mut Window<'a>) -> Self {
-        Self {
-            input: window.input(),
-            window,
-            base: 0,
-            rest: 0,
-        }
+        Self { input: window.input(), window, base: 0, rest: 0 }
     }
 
     #[inline(always)]
@@ -77,11 +72,7 @@ impl<'w, 'a> Cursor<'w, 'a> {
     #[inline(always)]
     pub(crate) fn seek(&mut self, at: usize) {
         self.base = at;
-        self.rest = if at < self.input.len() {
-            self.window.structural(at)
-        } else {
-            0
-        };
+        self.rest = if at < self.input.len() { self.window.structural(at) } else { 0 };
     }
 
     /// Goes to `at` and returns the first line feed, space or backslash from there on, or the end of
@@ -94,11 +85,7 @@ impl<'w, 'a> Cursor<'w, 'a> {
         }
         let (structural, ends) = self.window.structural_and_ends(at);
         (self.base, self.rest) = (at, structural);
-        if ends == 0 {
-            self.find_end(at + BLOCK)
-        } else {
-            at + ends.trailing_zeros() as usize
-        }
+        if ends == 0 { self.find_end(at + BLOCK) } else { at + ends.trailing_zeros() as usize }
     }
 
     /// The first line feed, space or backslash from `at` on, or the end of the input.
@@ -146,41 +133,19 @@ mod tests {
     }
 
     fn input() -> Vec<u8> {
-        (0..3 * 64 * BLOCK)
-            .map(|at| {
-                if at % 7 == 0 || at % 61 < 3 {
-                    b','
-                } else {
-                    b'x'
-                }
-            })
-            .collect()
+        (0..3 * 64 * BLOCK).map(|at| if at % 7 == 0 || at % 61 < 3 { b',' } else { b'x' }).collect()
     }
 
     #[test]
     fn next_finds_every_structural_byte_from_any_place() {
         let input = input();
-        for from in [
-            0,
-            1,
-            63,
-            64,
-            65,
-            4095,
-            4096,
-            5000,
-            input.len() - 1,
-            input.len(),
-        ] {
+        for from in [0, 1, 63, 64, 65, 4095, 4096, 5000, input.len() - 1, input.len()] {
             let mut window = Window::new(&input);
             let mut cursor = Cursor::new(&mut window);
             cursor.seek(from);
             let found: Vec<usize> =
-                core::iter::from_fn(|| Some(cursor.next()).filter(|&at| at < input.len()))
-                    .collect();
-            let expected: Vec<usize> = (from..input.len())
-                .filter(|&at| is_structural(input[at]))
-                .collect();
+                core::iter::from_fn(|| Some(cursor.next()).filter(|&at| at < input.len())).collect();
+            let expected: Vec<usize> = (from..input.len()).filter(|&at| is_structural(input[at])).collect();
             assert_eq!(found, expected, "from {from}");
             assert_eq!(cursor.next(), input.len());
         }

@@ -39,10 +39,7 @@ use crate::window::Window;
 /// ```
 #[must_use]
 pub fn points(input: &[u8]) -> Points<'_> {
-    Points {
-        window: Window::new(input),
-        position: Position { at: 0, line: 1 },
-    }
+    Points { window: Window::new(input), position: Position { at: 0, line: 1 } }
 }
 
 /// Iterator of the points in an input; see [`points`].
@@ -112,9 +109,7 @@ impl<'a> Point<'a> {
         let record = input.get(body.start..).unwrap_or_default();
         Self {
             series_key: record.get(..body.key_end - body.start).unwrap_or_default(),
-            fields: input
-                .get(body.fields_start..body.fields_end)
-                .unwrap_or_default(),
+            fields: input.get(body.fields_start..body.fields_end).unwrap_or_default(),
             timestamp: body.timestamp,
             line: body.line,
             start: body.start,
@@ -138,18 +133,13 @@ impl<'a> Point<'a> {
     /// Returns the tags in input order; repeated keys are all yielded.
     #[must_use]
     pub fn tags(&self) -> Tags<'a> {
-        Tags {
-            rest: take_text(self.series_key, Escapes::Measurement, b',').1,
-        }
+        Tags { rest: take_text(self.series_key, Escapes::Measurement, b',').1 }
     }
 
     /// Returns the fields in input order; repeated keys are all yielded. There is at least one.
     #[must_use]
     pub const fn fields(&self) -> Fields<'a> {
-        Fields {
-            all: self.fields,
-            at: 0,
-        }
+        Fields { all: self.fields, at: 0 }
     }
 
     /// Returns the timestamp as written: its unit is the caller's to know.

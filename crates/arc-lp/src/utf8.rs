@@ -22,39 +22,15 @@ struct Shape {
     span: u32,
 }
 
-const NONE: Shape = Shape {
-    behind: 0,
-    mask: 0,
-    marks: 1,
-    first: 0,
-    span: 0,
-};
+const NONE: Shape = Shape { behind: 0, mask: 0, marks: 1, first: 0, span: 0 };
 
 /// By the number of ones at the top of the first byte, which is the length of the sequence.
 const SHAPES: [Shape; 8] = [
     NONE,
     NONE,
-    Shape {
-        behind: 16,
-        mask: 0xc0,
-        marks: 0x80,
-        first: 0xc280,
-        span: 0xdfbf - 0xc280,
-    },
-    Shape {
-        behind: 8,
-        mask: 0xc0c0,
-        marks: 0x8080,
-        first: 0x00e0_a080,
-        span: 0x00ef_bfbf - 0x00e0_a080,
-    },
-    Shape {
-        behind: 0,
-        mask: 0x00c0_c0c0,
-        marks: 0x0080_8080,
-        first: 0xf090_8080,
-        span: 0xf48f_bfbf - 0xf090_8080,
-    },
+    Shape { behind: 16, mask: 0xc0, marks: 0x80, first: 0xc280, span: 0xdfbf - 0xc280 },
+    Shape { behind: 8, mask: 0xc0c0, marks: 0x8080, first: 0x00e0_a080, span: 0x00ef_bfbf - 0x00e0_a080 },
+    Shape { behind: 0, mask: 0x00c0_c0c0, marks: 0x0080_8080, first: 0xf090_8080, span: 0xf48f_bfbf - 0xf090_8080 },
     NONE,
     NONE,
     NONE,
@@ -71,20 +47,14 @@ fn sequence_in_word(word: u32) -> Option<usize> {
     let is_inside = sequence.wrapping_sub(shape.first) <= shape.span;
     // The halves of UTF-16 pairs, ED A0 80 to ED BF BF.
     let is_half = sequence.wrapping_sub(0x00ed_a080) <= 0x1f3f;
-    if is_marked & is_inside & !is_half {
-        Some(length)
-    } else {
-        None
-    }
+    if is_marked & is_inside & !is_half { Some(length) } else { None }
 }
 
 /// The same for fewer than four bytes.
 #[cold]
 fn sequence_at_end(bytes: &[u8]) -> Option<usize> {
     let mut word = [0; 4];
-    word.iter_mut()
-        .zip(bytes)
-        .for_each(|(to, &byte)| *to = byte);
+    word.iter_mut().zip(bytes).for_each(|(to, &byte)| *to = byte);
     // A sequence that goes on behind the end meets a zero, which is no part of one.
     sequence_in_word(u32::from_be_bytes(word))
 }

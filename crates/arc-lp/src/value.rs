@@ -92,25 +92,13 @@ impl<'a> RawValue<'a> {
     /// The last `length` bytes of `to_end`.
     #[inline(always)]
     pub(crate) const fn bare(to_end: &'a [u8], length: usize) -> Self {
-        Self {
-            form: Form::Bare,
-            to_end,
-            length,
-        }
+        Self { form: Form::Bare, to_end, length }
     }
 
     #[inline(always)]
     pub(crate) const fn string(text: Text<'a>) -> Self {
-        let form = if text.is_escaped() {
-            Form::EscapedString
-        } else {
-            Form::String
-        };
-        Self {
-            form,
-            to_end: text.raw(),
-            length: text.raw().len(),
-        }
+        let form = if text.is_escaped() { Form::EscapedString } else { Form::String };
+        Self { form, to_end: text.raw(), length: text.raw().len() }
     }
 
     /// Returns the type that the value has if it is one.
@@ -165,10 +153,7 @@ impl<'a> RawValue<'a> {
     /// The bytes up to the suffix, and how many of them are the number.
     #[inline(always)]
     fn without_suffix(&self) -> (&'a [u8], usize) {
-        let digits = self
-            .to_end
-            .split_last()
-            .map_or(self.to_end, |(_, digits)| digits);
+        let digits = self.to_end.split_last().map_or(self.to_end, |(_, digits)| digits);
         (digits, self.length.saturating_sub(1))
     }
 }
@@ -176,10 +161,7 @@ impl<'a> RawValue<'a> {
 impl fmt::Debug for RawValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = Text::new(self.bytes(), Escapes::String, false);
-        f.debug_struct("RawValue")
-            .field("kind", &self.kind())
-            .field("bytes", &text)
-            .finish()
+        f.debug_struct("RawValue").field("kind", &self.kind()).field("bytes", &text).finish()
     }
 }
 
@@ -213,11 +195,7 @@ mod tests {
             ("9223372036854775808i", Err(ErrorKind::ValueOutOfRange)),
         ];
         for (written, expected) in cases {
-            assert_eq!(
-                RawValue::bare(written.as_bytes(), written.len()).parse(),
-                expected,
-                "{written}"
-            );
+            assert_eq!(RawValue::bare(written.as_bytes(), written.len()).parse(), expected, "{written}");
         }
     }
 }

@@ -29,20 +29,9 @@ impl<'a> Window<'a> {
     /// A window on no block yet.
     #[inline]
     pub(crate) const fn new(input: &'a [u8]) -> Self {
-        let none = Masks {
-            structural: 0,
-            ends: 0,
-            odd: 0,
-        };
+        let none = Masks { structural: 0, ends: 0, odd: 0 };
         let masks = [none; BLOCKS + 1];
-        Self {
-            input,
-            masks,
-            start: 0,
-            blocks: 0,
-            suspect_end: 0,
-            utf8_end: 0,
-        }
+        Self { input, masks, start: 0, blocks: 0, suspect_end: 0, utf8_end: 0 }
     }
 
     #[inline(always)]
@@ -60,10 +49,7 @@ impl<'a> Window<'a> {
     #[inline(always)]
     pub(crate) fn structural_and_ends(&mut self, at: usize) -> (u64, u64) {
         let [low, high] = self.masks(at);
-        (
-            join(low.structural, high.structural, at),
-            join(low.ends, high.ends, at),
-        )
+        (join(low.structural, high.structural, at), join(low.ends, high.ends, at))
     }
 
     /// The masks of the block of `at` and the one behind; moves the window there if need be.
@@ -77,10 +63,7 @@ impl<'a> Window<'a> {
         }
         // The remainder changes nothing but spares the checks of the bound.
         block %= BLOCKS;
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "at most `BLOCKS`, which the compiler sees"
-        )]
+        #[expect(clippy::indexing_slicing, reason = "at most `BLOCKS`, which the compiler sees")]
         [&self.masks[block], &self.masks[block + 1]]
     }
 
@@ -142,11 +125,7 @@ const fn join(low: u64, high: u64, at: usize) -> u64 {
 /// The bits of `mask` from `from` on, if there are any.
 #[inline(always)]
 fn bits_from(mask: u64, from: usize) -> Option<u64> {
-    let bits = if from < BLOCK {
-        mask & (u64::MAX << from)
-    } else {
-        0
-    };
+    let bits = if from < BLOCK { mask & (u64::MAX << from) } else { 0 };
     (bits != 0).then_some(bits)
 }
 

@@ -54,21 +54,14 @@ impl<'b> LineWriter<'b> {
     ///
     /// [`WriteError::EmptyName`]; [`WriteError::UnwritableName`] for a tab, line feed or NUL, or a
     /// `#` at the start, which would make the line a comment; [`WriteError::Full`].
-    pub fn line<'t>(
-        &mut self,
-        measurement: impl Into<Text<'t>>,
-    ) -> Result<Line<'_, 'b>, WriteError> {
+    pub fn line<'t>(&mut self, measurement: impl Into<Text<'t>>) -> Result<Line<'_, 'b>, WriteError> {
         let measurement = measurement.into();
         let mut bytes = measurement.pieces().flatten();
         if bytes.next() == Some(&b'#') || measurement.raw().contains(&0) {
             return Err(WriteError::UnwritableName);
         }
         let end = self.length;
-        let mut line = Line {
-            writer: self,
-            end,
-            has_field: false,
-        };
+        let mut line = Line { writer: self, end, has_field: false };
         line.name(measurement, Escapes::Measurement)?;
         Ok(line)
     }
@@ -90,11 +83,7 @@ impl Line<'_, '_> {
     ///
     /// [`WriteError::EmptyName`], [`WriteError::UnwritableName`] for a tab or line feed in the key or
     /// the value, [`WriteError::TagAfterField`], [`WriteError::Full`]. The line must then be dropped.
-    pub fn tag<'t>(
-        &mut self,
-        key: impl Into<Text<'t>>,
-        value: impl Into<Text<'t>>,
-    ) -> Result<&mut Self, WriteError> {
+    pub fn tag<'t>(&mut self, key: impl Into<Text<'t>>, value: impl Into<Text<'t>>) -> Result<&mut Self, WriteError> {
         if self.has_field {
             return Err(WriteError::TagAfterField);
         }
@@ -190,11 +179,7 @@ impl Line<'_, '_> {
     }
 
     fn push(&mut self, byte: u8) -> Result<(), WriteError> {
-        *self
-            .writer
-            .buffer
-            .get_mut(self.end)
-            .ok_or(WriteError::Full)? = byte;
+        *self.writer.buffer.get_mut(self.end).ok_or(WriteError::Full)? = byte;
         self.end += 1;
         Ok(())
     }
@@ -207,9 +192,7 @@ impl Line<'_, '_> {
 /// Writes numbers into the line.
 impl Write for Line<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        text.bytes()
-            .try_for_each(|byte| self.push(byte))
-            .map_err(|_| fmt::Error)
+        text.bytes().try_for_each(|byte| self.push(byte)).map_err(|_| fmt::Error)
     }
 }
 
@@ -263,10 +246,7 @@ mod tests {
     fn a_line_that_does_not_fit_leaves_no_trace() {
         let line = "a,a=a a=\"a\",f=-0.5 -1\n";
         for length in 0..line.len() {
-            assert_eq!(
-                write_line(&mut [0; 64][..length], "a"),
-                Err(WriteError::Full)
-            );
+            assert_eq!(write_line(&mut [0; 64][..length], "a"), Err(WriteError::Full));
         }
         assert_eq!(write_line(&mut [0; 64], "a"), Ok(line.len()));
 
@@ -301,9 +281,6 @@ mod tests {
             assert_eq!(line.field("f", value).unwrap_err(), WriteError::NotFinite);
         }
         assert_eq!(line.tag("t", "v").unwrap_err(), WriteError::TagAfterField);
-        assert_eq!(
-            writer.line("m").unwrap().end(None),
-            Err(WriteError::NoField)
-        );
+        assert_eq!(writer.line("m").unwrap().end(None), Err(WriteError::NoField));
     }
 }

@@ -6,28 +6,15 @@
 //! Knows single bytes only, never what they mean next to each other: that is the walker's part.
 //!
 //! `RUSTFLAGS="--cfg arc_lp_portable"` builds without vectors, to measure what they gain.
-#![allow(
-    unexpected_cfgs,
-    reason = "`arc_lp_portable` is set by hand and by nobody else"
-)]
+#![allow(unexpected_cfgs, reason = "`arc_lp_portable` is set by hand and by nobody else")]
 
 #[cfg(all(target_arch = "aarch64", not(arc_lp_portable)))]
-#[expect(
-    unsafe_code,
-    reason = "vector loads, and calls of instructions that all have"
-)]
+#[expect(unsafe_code, reason = "vector loads, and calls of instructions that all have")]
 mod neon;
-#[cfg(any(
-    test,
-    arc_lp_portable,
-    not(any(target_arch = "x86_64", target_arch = "aarch64"))
-))]
+#[cfg(any(test, arc_lp_portable, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable;
 #[cfg(all(target_arch = "x86_64", not(arc_lp_portable)))]
-#[expect(
-    unsafe_code,
-    reason = "vector loads, and calls of instructions that were detected"
-)]
+#[expect(unsafe_code, reason = "vector loads, and calls of instructions that were detected")]
 mod x86;
 
 /// Bytes in a block: as many as bits in a mask.
@@ -71,10 +58,7 @@ fn each_block(bytes: &[u8], masks: &mut [Masks], classify_block: impl Fn(&[u8; B
     {
         // Padding that is in no set.
         let mut padded = [b'.'; BLOCK];
-        padded
-            .iter_mut()
-            .zip(tail)
-            .for_each(|(to, &byte)| *to = byte);
+        padded.iter_mut().zip(tail).for_each(|(to, &byte)| *to = byte);
         *mask = classify_block(&padded);
     }
 }

@@ -1,8 +1,8 @@
 //! The classifier of 64-bit ARM: NEON, which every such processor has.
 
 use core::arch::aarch64::{
-    uint8x16_t, vandq_u8, vceqq_u8, vcltq_s8, vdupq_n_s8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8,
-    vorrq_u8, vpaddq_u8, vreinterpretq_s8_u8, vreinterpretq_u64_u8,
+    uint8x16_t, vandq_u8, vceqq_u8, vcltq_s8, vdupq_n_s8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8, vpaddq_u8,
+    vreinterpretq_s8_u8, vreinterpretq_u64_u8,
 };
 
 use super::{BLOCK, Masks, each_block};
@@ -33,11 +33,7 @@ fn classify_block(block: &[u8; BLOCK]) -> Masks {
         }
     }
     let [structural, ends, odd] = sets.map(|set| join(set, bits));
-    Masks {
-        structural,
-        ends,
-        odd,
-    }
+    Masks { structural, ends, odd }
 }
 
 /// For each of the three sets, 0xff in the lanes that are in it.

@@ -53,11 +53,7 @@ mod tests {
         for byte in (0..=u8::MAX).step_by(if cfg!(miri) { 17 } else { 1 }) {
             let masks = classify(&[byte; BLOCK]);
             let all = |is_in: bool| if is_in { u64::MAX } else { 0 };
-            assert_eq!(
-                masks.structural,
-                all(b"\n \",=\\".contains(&byte)),
-                "{byte}"
-            );
+            assert_eq!(masks.structural, all(b"\n \",=\\".contains(&byte)), "{byte}");
             assert_eq!(masks.ends, all(b"\n \\".contains(&byte)), "{byte}");
             assert_eq!(masks.odd, all(!(10..128).contains(&byte)), "{byte}");
         }

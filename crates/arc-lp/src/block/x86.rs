@@ -4,9 +4,8 @@
 //! One compare for each byte value that matters; table lookups (`pshufb`) measured no faster.
 
 use core::arch::x86_64::{
-    __m128i, __m256i, _mm_cmpeq_epi8, _mm_cmplt_epi8, _mm_loadu_si128, _mm_movemask_epi8,
-    _mm_or_si128, _mm_set1_epi8, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256,
-    _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+    __m128i, __m256i, _mm_cmpeq_epi8, _mm_cmplt_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
+    _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
 };
 
 use super::{Masks, each_block};
@@ -59,11 +58,7 @@ fn classify_16(bytes: &[u8; 16]) -> Masks {
     let others = _mm_or_si128(_mm_or_si128(is(b','), is(b'=')), is(b'"'));
     // As signed numbers, all bytes above 0x7f are below ten too.
     let odd = _mm_cmplt_epi8(bytes, _mm_set1_epi8(LINE_FEED));
-    Masks {
-        structural: bits(_mm_or_si128(ends, others)),
-        ends: bits(ends),
-        odd: bits(odd),
-    }
+    Masks { structural: bits(_mm_or_si128(ends, others)), ends: bits(ends), odd: bits(odd) }
 }
 
 #[target_feature(enable = "avx2")]
@@ -90,11 +85,7 @@ fn classify_32(bytes: &[u8; 32]) -> Masks {
     let ends = _mm256_or_si256(_mm256_or_si256(is(b'\n'), is(b' ')), is(b'\\'));
     let others = _mm256_or_si256(_mm256_or_si256(is(b','), is(b'=')), is(b'"'));
     let odd = _mm256_cmpgt_epi8(_mm256_set1_epi8(LINE_FEED), bytes);
-    Masks {
-        structural: bits(_mm256_or_si256(ends, others)),
-        ends: bits(ends),
-        odd: bits(odd),
-    }
+    Masks { structural: bits(_mm256_or_si256(ends, others)), ends: bits(ends), odd: bits(odd) }
 }
 
 /// All classifiers that this machine can run, for the tests of all.

@@ -11,8 +11,8 @@ const MAX_PLACES: usize = 22;
 
 /// The powers of ten that an `f64` holds exactly.
 const POWERS: [f64; MAX_PLACES + 1] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
 ];
 
 /// A power of five, shifted so that its top bit is set, and what to multiply with instead of
@@ -29,28 +29,18 @@ struct Divisor {
 static DIVISORS: [Divisor; MAX_PLACES + 1] = divisors();
 
 const fn divisors() -> [Divisor; MAX_PLACES + 1] {
-    let mut all = [Divisor {
-        value: 0,
-        reciprocal: 0,
-        exponent: 0,
-    }; MAX_PLACES + 1];
+    let mut all = [Divisor { value: 0, reciprocal: 0, exponent: 0 }; MAX_PLACES + 1];
     let (mut places, mut power) = (0, 1_u64);
     while places <= MAX_PLACES {
         let shift = power.leading_zeros();
         let value = power << shift;
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "at most 2^64 - 1, and places at most 22"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "at most 2^64 - 1, and places at most 22")]
         let divisor = Divisor {
             value,
             reciprocal: ((u128::MAX >> 1) / value as u128) as u64,
             exponent: shift as i32 - places as i32,
         };
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "evaluated by the compiler, inside the bounds"
-        )]
+        #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, inside the bounds")]
         {
             all[places] = divisor;
         }
@@ -98,10 +88,7 @@ const fn exact(digits: u64) -> f64 {
     digits as f64
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "this is the one rounding, to nearest even"
-)]
+#[expect(clippy::cast_precision_loss, reason = "this is the one rounding, to nearest even")]
 const fn round(quotient: u64) -> f64 {
     quotient as f64
 }
@@ -130,28 +117,14 @@ mod tests {
     #[test]
     fn ties_and_their_neighbours_round_to_even() {
         for places in 0..=MAX_PLACES {
-            let edges = [
-                0,
-                1,
-                (1 << 53) - 1,
-                1 << 53,
-                u64::MAX,
-                u64::MAX - 1,
-                1 << 63,
-            ];
+            let edges = [0, 1, (1 << 53) - 1, 1 << 53, u64::MAX, u64::MAX - 1, 1 << 63];
             // Halfway between two floats where nothing is divided.
-            let ties = (0..64)
-                .map(|odd| (1 << 63) + 1024 * odd)
-                .flat_map(|tie| [tie - 1, tie, tie + 1]);
+            let ties = (0..64).map(|odd| (1 << 63) + 1024 * odd).flat_map(|tie| [tie - 1, tie, tie + 1]);
             // Halfway where what is divided leaves nothing.
             let fives = 5_u64.pow(u32::try_from(places).unwrap());
             let exact = (0..64).filter_map(|odd| fives.checked_mul((1 << 53) + odd));
             for digits in edges.into_iter().chain(ties).chain(exact) {
-                assert_eq!(
-                    found(digits, places),
-                    expected(digits, places),
-                    "{digits}e-{places}"
-                );
+                assert_eq!(found(digits, places), expected(digits, places), "{digits}e-{places}");
             }
         }
         assert_eq!((quotient(1, 23), quotient(u64::MAX, 23)), (None, None));

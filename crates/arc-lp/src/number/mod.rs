@@ -76,10 +76,7 @@ const POWERS: [u64; 20] = {
     let mut powers = [1; 20];
     let mut at = 1;
     while at < powers.len() {
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "evaluated by the compiler, inside the bounds"
-        )]
+        #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, inside the bounds")]
         {
             powers[at] = powers[at - 1] * 10;
         }
@@ -91,18 +88,14 @@ const POWERS: [u64; 20] = {
 /// The last `length` bytes.
 #[inline(always)]
 fn last(bytes: &[u8], length: usize) -> &[u8] {
-    bytes
-        .get(bytes.len().wrapping_sub(length)..)
-        .unwrap_or_default()
+    bytes.get(bytes.len().wrapping_sub(length)..).unwrap_or_default()
 }
 
 /// A sign, any number of digits, the ends of the range, and what is wrong.
 #[cold]
 fn signed_slow(bytes: &[u8]) -> Result<i64, ErrorKind> {
     match bytes {
-        [b'-', digits @ ..] => 0_i64
-            .checked_sub_unsigned(unsigned_slow(digits)?)
-            .ok_or(ErrorKind::ValueOutOfRange),
+        [b'-', digits @ ..] => 0_i64.checked_sub_unsigned(unsigned_slow(digits)?).ok_or(ErrorKind::ValueOutOfRange),
         digits => i64::try_from(unsigned_slow(digits)?).map_err(|_| ErrorKind::ValueOutOfRange),
     }
 }
@@ -114,9 +107,7 @@ fn unsigned_slow(digits: &[u8]) -> Result<u64, ErrorKind> {
     }
     digits
         .iter()
-        .try_fold(0_u64, |sum, &digit| {
-            sum.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-        })
+        .try_fold(0_u64, |sum, &digit| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
         .ok_or(ErrorKind::ValueOutOfRange)
 }
 
@@ -128,11 +119,7 @@ fn float_slow(bytes: &[u8]) -> Result<f64, ErrorKind> {
     }
     let text = str::from_utf8(bytes).map_err(|_| ErrorKind::ValueInvalid)?;
     let value: f64 = text.parse().map_err(|_| ErrorKind::ValueInvalid)?;
-    if value.is_finite() {
-        Ok(value)
-    } else {
-        Err(ErrorKind::ValueOutOfRange)
-    }
+    if value.is_finite() { Ok(value) } else { Err(ErrorKind::ValueOutOfRange) }
 }
 
 /// Whether `bytes` are a float by the grammar; `str::parse` takes more (`+1`, `inf`, `nan`).
@@ -158,10 +145,7 @@ fn is_float(bytes: &[u8]) -> bool {
 
 /// Splits the digits off the front.
 fn split_digits(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let end = bytes
-        .iter()
-        .position(|byte| !byte.is_ascii_digit())
-        .unwrap_or(bytes.len());
+    let end = bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len());
     bytes.split_at_checked(end).unwrap_or((bytes, &[]))
 }
 
@@ -179,12 +163,7 @@ mod tests {
         read: fn(&[u8], usize) -> Result<T, ErrorKind>,
         expected: Result<T, ErrorKind>,
     ) {
-        for front in [
-            "",
-            "m f=",
-            "m value=12345678901234567890.",
-            ".....................",
-        ] {
+        for front in ["", "m f=", "m value=12345678901234567890.", "....................."] {
             let bytes = format!("{front}{written}");
             assert_eq!(read(bytes.as_bytes(), written.len()), expected, "{bytes}");
         }
@@ -247,8 +226,8 @@ mod tests {
             assert_ways(good, float_bits, Ok(expected.to_bits()));
         }
         for bad in [
-            "", "-", ".", "-.", "e5", ".e5", "1e", "1e+", "+1", "--1", "1.2.3", "1e5.", "NaN",
-            "inf", "Infinity", "0x10", "1_0", "1 ", "1e5x",
+            "", "-", ".", "-.", "e5", ".e5", "1e", "1e+", "+1", "--1", "1.2.3", "1e5.", "NaN", "inf", "Infinity",
+            "0x10", "1_0", "1 ", "1e5x",
         ] {
             assert_ways(bad, float, Err(ErrorKind::ValueInvalid));
         }

@@ -55,21 +55,14 @@ pub(super) fn last_decimal(bytes: &[u8], count: usize) -> Option<(u64, usize)> {
     let point_bit = points.trailing_zeros() - 7;
     let front = digits & !(u64::MAX << point_bit);
     let behind = digits & (u64::MAX << point_bit << 8);
-    Some((
-        eight_digits(front << 8 | behind)?,
-        7 - (point_bit / 8) as usize,
-    ))
+    Some((eight_digits(front << 8 | behind)?, 7 - (point_bit / 8) as usize))
 }
 
 /// How many of the first eight bytes stand in front of the first point among them.
 #[inline(always)]
 pub(super) fn point_place(bytes: &[u8]) -> Option<usize> {
     let points = zero_bytes(u64::from_le_bytes(*bytes.first_chunk()?) ^ POINTS);
-    if points == 0 {
-        None
-    } else {
-        Some((points.trailing_zeros() / 8) as usize)
-    }
+    if points == 0 { None } else { Some((points.trailing_zeros() / 8) as usize) }
 }
 
 /// The eight bytes in front of the last `behind` ones; the first byte is the lowest.
@@ -116,19 +109,11 @@ mod tests {
 
     #[test]
     fn digits_of_every_length_are_read_whatever_stands_in_front() {
-        for front in [
-            "................",
-            "9999999999999999",
-            "\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}-",
-        ] {
+        for front in ["................", "9999999999999999", "\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}-"] {
             for count in 1..=19 {
                 let digits = &"1234567890987654321"[..count];
                 let bytes = format!("{front}{front}{digits}");
-                assert_eq!(
-                    last_digits(bytes.as_bytes(), count),
-                    digits.parse().ok(),
-                    "{bytes}"
-                );
+                assert_eq!(last_digits(bytes.as_bytes(), count), digits.parse().ok(), "{bytes}");
             }
             assert_eq!(last_digits(front.repeat(3).as_bytes(), 20), None);
             assert_eq!(last_digits(front.as_bytes(), 0), None);
@@ -143,11 +128,7 @@ mod tests {
                 for byte in (0..=u8::MAX).filter(|byte| !byte.is_ascii_digit()) {
                     let mut bytes = [b'7'; 32];
                     bytes[32 - count + place] = byte;
-                    assert_eq!(
-                        last_digits(&bytes, count),
-                        None,
-                        "{byte} at {place} of {count}"
-                    );
+                    assert_eq!(last_digits(&bytes, count), None, "{byte} at {place} of {count}");
                 }
             }
         }
@@ -159,11 +140,8 @@ mod tests {
             for place in 0..count {
                 let mut number = b"12345678"[..count].to_vec();
                 number[place] = b'.';
-                let digits: std::string::String = number
-                    .iter()
-                    .filter(|&&byte| byte != b'.')
-                    .map(|&byte| byte as char)
-                    .collect();
+                let digits: std::string::String =
+                    number.iter().filter(|&&byte| byte != b'.').map(|&byte| byte as char).collect();
                 let mut bytes = b"f=........9=".to_vec();
                 bytes.extend(number);
                 let expected = (digits.parse().unwrap(), count - 1 - place);
@@ -172,11 +150,7 @@ mod tests {
         }
         let bad = ["1.2.3", "..1", ".", "1-", "1/2", "1e5", "x"];
         for bad in bad {
-            assert_eq!(
-                last_decimal(format!("01234567{bad}").as_bytes(), bad.len()),
-                None,
-                "{bad}"
-            );
+            assert_eq!(last_decimal(format!("01234567{bad}").as_bytes(), bad.len()), None, "{bad}");
         }
         assert_eq!(last_decimal(b"f=......17", 2), Some((17, 0)));
         assert_eq!(point_place(b"123.5678."), Some(3));

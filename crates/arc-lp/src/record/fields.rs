@@ -19,11 +19,7 @@ pub(super) struct Stop {
 impl<'a> Walker<'_, 'a> {
     /// Delivers the fields, of which there is at least one.
     #[inline(always)]
-    pub(super) fn fields<S: Sink<'a>>(
-        &mut self,
-        mut start: usize,
-        sink: &mut S,
-    ) -> Result<Stop, Bad> {
+    pub(super) fn fields<S: Sink<'a>>(&mut self, mut start: usize, sink: &mut S) -> Result<Stop, Bad> {
         loop {
             let key = self.key(start, Name::Field)?;
             let value_start = key.next + 1;
@@ -41,12 +37,7 @@ impl<'a> Walker<'_, 'a> {
 
     /// Delivers a value without quotes: it runs to a comma, a space or the end of the record.
     #[inline(always)]
-    fn bare<S: Sink<'a>>(
-        &mut self,
-        key: Text<'a>,
-        start: usize,
-        sink: &mut S,
-    ) -> Result<Stop, Bad> {
+    fn bare<S: Sink<'a>>(&mut self, key: Text<'a>, start: usize, sink: &mut S) -> Result<Stop, Bad> {
         let next = self.cursor.next();
         let next_byte = self.cursor.byte(next);
         let end = if matches!(next_byte, b',' | b' ') {
@@ -62,23 +53,14 @@ impl<'a> Walker<'_, 'a> {
         }
         let value = RawValue::bare(self.cursor.slice(0, end), end - start);
         match sink.raw_field(key, value) {
-            Ok(()) => Ok(Stop {
-                end,
-                next,
-                next_byte,
-            }),
+            Ok(()) => Ok(Stop { end, next, next_byte }),
             Err(kind) => Err(self.bad(kind, start)),
         }
     }
 
     /// Delivers a string whose opening quote is at `quote`.
     #[inline(always)]
-    fn string<S: Sink<'a>>(
-        &mut self,
-        key: Text<'a>,
-        quote: usize,
-        sink: &mut S,
-    ) -> Result<Stop, Bad> {
+    fn string<S: Sink<'a>>(&mut self, key: Text<'a>, quote: usize, sink: &mut S) -> Result<Stop, Bad> {
         let start = self.cursor.next() + 1;
         let (mut at, mut is_escaped) = (self.cursor.next(), false);
         loop {
@@ -124,11 +106,7 @@ impl<'a> Walker<'_, 'a> {
             return Err(self.bad(ErrorKind::ValueTrailing, end));
         }
         let next = self.cursor.next();
-        Ok(Stop {
-            end,
-            next,
-            next_byte: self.cursor.byte(next),
-        })
+        Ok(Stop { end, next, next_byte: self.cursor.byte(next) })
     }
 
     /// `[SP+ timestamp] SP*` behind the fields; returns it with the end of the record's last part.

@@ -70,25 +70,13 @@ impl<'w, 'a> Walker<'w, 'a> {
     #[inline(always)]
     pub(crate) const fn at(window: &'w mut Window<'a>, position: Position) -> Self {
         let Position { at, line } = position;
-        let fault = Fault {
-            kind: ErrorKind::FieldMissing,
-            offset: 0,
-            resume: 0,
-        };
-        Self {
-            cursor: Cursor::new(window),
-            at,
-            line,
-            fault,
-        }
+        let fault = Fault { kind: ErrorKind::FieldMissing, offset: 0, resume: 0 };
+        Self { cursor: Cursor::new(window), at, line, fault }
     }
 
     #[inline(always)]
     pub(crate) const fn position(&self) -> Position {
-        Position {
-            at: self.at,
-            line: self.line,
-        }
+        Position { at: self.at, line: self.line }
     }
 
     /// The physical lines passed so far; a last one without line feed counts at the end of input.
@@ -160,15 +148,7 @@ impl<'w, 'a> Walker<'w, 'a> {
         }
         let fields = self.fields(fields_start, sink)?;
         let (timestamp, end) = self.timestamp(fields)?;
-        Ok(Body {
-            start,
-            key_end,
-            fields_start,
-            fields_end: fields.end,
-            end,
-            timestamp,
-            line,
-        })
+        Ok(Body { start, key_end, fields_start, fields_end: fields.end, end, timestamp, line })
     }
 
     /// Notes what is wrong at `offset`.
@@ -180,11 +160,7 @@ impl<'w, 'a> Walker<'w, 'a> {
     /// Notes what is wrong at `offset`, and that no record begins before `resume`.
     #[inline(always)]
     fn bad_until(&mut self, kind: ErrorKind, offset: usize, resume: usize) -> Bad {
-        self.fault = Fault {
-            kind,
-            offset,
-            resume,
-        };
+        self.fault = Fault { kind, offset, resume };
         Bad
     }
 

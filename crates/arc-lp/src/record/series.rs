@@ -44,20 +44,12 @@ impl<'a> Walker<'_, 'a> {
             stop = self.cursor.find_end(stop + 1 + usize::from(is_escape));
         }
         let is_last = self.cursor.byte(stop) == b'\n';
-        let end = if is_last {
-            self.trim(start, stop)
-        } else {
-            stop
-        };
+        let end = if is_last { self.trim(start, stop) } else { stop };
         match sink.series(self.line, self.cursor.slice(start, end)) {
             Series::Known => self.cursor.skip_to(end + 1),
             Series::Unknown => self.split(start, sink)?,
         }
-        if is_last {
-            Err(self.bad(ErrorKind::FieldMissing, end))
-        } else {
-            Ok(end)
-        }
+        if is_last { Err(self.bad(ErrorKind::FieldMissing, end)) } else { Ok(end) }
     }
 
     /// Delivers measurement and tags.
@@ -78,11 +70,7 @@ impl<'a> Walker<'_, 'a> {
     /// A measurement or tag value: not empty, ended by a comma, a space or the end of the record.
     #[inline(always)]
     fn value(&mut self, start: usize, name: Name) -> Result<Token<'a>, Bad> {
-        let escapes = if name == Name::Measurement {
-            Escapes::Measurement
-        } else {
-            Escapes::Name
-        };
+        let escapes = if name == Name::Measurement { Escapes::Measurement } else { Escapes::Name };
         let mut next = self.cursor.next();
         let mut next_byte = self.cursor.byte(next);
         let (mut end, mut is_escaped) = (next, false);
@@ -90,28 +78,16 @@ impl<'a> Walker<'_, 'a> {
             cold_path();
             (next, is_escaped) = self.end_of_name(next, escapes, false);
             next_byte = self.cursor.byte(next);
-            end = if next_byte == b'\n' {
-                self.trim(start, next)
-            } else {
-                next
-            };
+            end = if next_byte == b'\n' { self.trim(start, next) } else { next };
         }
         if end <= start {
             let is_tag = name == Name::Tag;
-            let missing = if is_tag {
-                ErrorKind::TagValueMissing
-            } else {
-                ErrorKind::MeasurementMissing
-            };
+            let missing = if is_tag { ErrorKind::TagValueMissing } else { ErrorKind::MeasurementMissing };
             return Err(self.bad(missing, start));
         }
         self.check(start, end, name)?;
         let text = Text::new(self.cursor.slice(start, end), escapes, is_escaped);
-        Ok(Token {
-            text,
-            next,
-            next_byte,
-        })
+        Ok(Token { text, next, next_byte })
     }
 
     /// A tag key or field key: not empty, ended by `=`.
@@ -131,22 +107,14 @@ impl<'a> Walker<'_, 'a> {
         }
         self.check(start, next, name)?;
         let text = Text::new(self.cursor.slice(start, next), Escapes::Name, is_escaped);
-        Ok(Token {
-            text,
-            next,
-            next_byte: b'=',
-        })
+        Ok(Token { text, next, next_byte: b'=' })
     }
 
     /// What is wrong with a key from `start` to `next` that is empty or not ended by `=`.
     #[inline(always)]
     fn bad_key(&mut self, start: usize, next: usize, name: Name) -> Bad {
         let is_last = self.cursor.byte(next) == b'\n';
-        let end = if is_last {
-            self.trim(start, next)
-        } else {
-            next
-        };
+        let end = if is_last { self.trim(start, next) } else { next };
         if let Err(bad) = self.check(start, end, name) {
             return bad;
         }
@@ -162,12 +130,7 @@ impl<'a> Walker<'_, 'a> {
     /// The byte that ends the name in which `next` is the first structural byte; and whether there is
     /// an escape in front of it.
     #[inline(always)]
-    fn end_of_name(
-        &mut self,
-        mut next: usize,
-        escapes: Escapes,
-        equals_ends: bool,
-    ) -> (usize, bool) {
+    fn end_of_name(&mut self, mut next: usize, escapes: Escapes, equals_ends: bool) -> (usize, bool) {
         let mut is_escaped = false;
         loop {
             match self.cursor.byte(next) {
@@ -206,10 +169,6 @@ fn find_bad(bytes: &[u8], name: Name) -> Option<(ErrorKind, usize)> {
     if control.min(utf8) == bytes.len() {
         return None;
     }
-    let kind = if utf8 < control {
-        ErrorKind::NotUtf8
-    } else {
-        name.control()
-    };
+    let kind = if utf8 < control { ErrorKind::NotUtf8 } else { name.control() };
     Some((kind, control.min(utf8)))
 }

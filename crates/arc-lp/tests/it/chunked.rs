@@ -68,10 +68,7 @@ pub(crate) fn assert_same(input: &[u8], cuts: &[usize]) {
 }
 
 fn good(outcomes: &[Outcome]) -> Vec<&Record> {
-    outcomes
-        .iter()
-        .filter_map(|outcome| outcome.as_ref().ok())
-        .collect()
+    outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect()
 }
 
 #[test]

@@ -56,24 +56,14 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 
 /// A record that is mostly good, with a random piece in a random place now and then.
 fn nearly_good() -> impl Strategy<Value = Vec<u8>> {
-    let parts = (
-        name(),
-        prop::collection::vec((name(), name()), 0..4),
-        fields(),
-        timestamp(),
-    );
-    let parts = (
-        parts,
-        prop::option::weighted(0.3, (any::<prop::sample::Index>(), piece())),
-    );
+    let parts = (name(), prop::collection::vec((name(), name()), 0..4), fields(), timestamp());
+    let parts = (parts, prop::option::weighted(0.3, (any::<prop::sample::Index>(), piece())));
     parts.prop_map(|((measurement, tags, fields, timestamp), slip)| {
         let mut line = measurement;
         for (key, value) in tags {
             line = [line.as_str(), ",", &key, "=", &value].concat();
         }
-        let mut line = [line, " ".to_owned(), fields.join(","), timestamp]
-            .concat()
-            .into_bytes();
+        let mut line = [line, " ".to_owned(), fields.join(","), timestamp].concat().into_bytes();
         if let Some((at, piece)) = slip {
             let at = at.index(line.len());
             line.splice(at..at, piece);
@@ -95,10 +85,7 @@ fn fields() -> impl Strategy<Value = Vec<String>> {
         r#""([a-z ,=\n€]|\\["\\a]){0,20}""#,
         "t|f|True|FALSE",
     ];
-    prop::collection::vec(
-        (name(), value).prop_map(|(key, value)| format!("{key}={value}")),
-        1..6,
-    )
+    prop::collection::vec((name(), value).prop_map(|(key, value)| format!("{key}={value}")), 1..6)
 }
 
 fn timestamp() -> impl Strategy<Value = String> {

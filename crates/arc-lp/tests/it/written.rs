@@ -10,9 +10,7 @@ fn name() -> impl Strategy<Value = String> {
 
 fn value() -> impl Strategy<Value = Value> {
     prop_oneof![
-        any::<f64>()
-            .prop_filter("finite", |value| value.is_finite())
-            .prop_map(|value| Value::Float(value.to_bits())),
+        any::<f64>().prop_filter("finite", |value| value.is_finite()).prop_map(|value| Value::Float(value.to_bits())),
         any::<i64>().prop_map(Value::Integer),
         any::<u64>().prop_map(Value::Unsigned),
         any::<bool>().prop_map(Value::Boolean),
@@ -25,15 +23,13 @@ fn record() -> impl Strategy<Value = Record> {
     let measurement = name().prop_filter("a comment", |name| !name.starts_with('#'));
     let tags = prop::collection::vec((name(), name()), 0..4);
     let fields = prop::collection::vec((name(), value()), 1..5);
-    (measurement, tags, fields, any::<Option<i64>>()).prop_map(
-        |(measurement, tags, fields, timestamp)| Record {
-            measurement,
-            tags,
-            fields,
-            timestamp,
-            ..Record::default()
-        },
-    )
+    (measurement, tags, fields, any::<Option<i64>>()).prop_map(|(measurement, tags, fields, timestamp)| Record {
+        measurement,
+        tags,
+        fields,
+        timestamp,
+        ..Record::default()
+    })
 }
 
 fn write(writer: &mut LineWriter<'_>, record: &Record) -> Result<(), WriteError> {

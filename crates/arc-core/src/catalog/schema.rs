@@ -1,0 +1,79 @@
+//! What a table looks like: its columns, their roles and types, and the Arrow schema that SQL and Parquet see.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+/// Name of the time column of every table.
+pub const TIME_COLUMN: &str = "time";
+
+/// The role of a column beside `time`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ColumnKind {
+    /// Part of a point's identity: `Dictionary(Int32, Utf8)`, null when absent.
+    Tag,
+    /// A value: `Float64`, `Int64`, `UInt64`, `Boolean`, `Utf8`, or any type that came in as Arrow.
+    Field,
+}
+
+/// One column beside `time`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Name as sent.
+    pub name: Arc<str>,
+    /// Tag or field.
+    pub kind: ColumnKind,
+    /// Arrow type; for a tag always [`tag_type`].
+    pub data_type: DataType,
+}
+
+/// The columns of one table at one moment.
+///
+/// `columns` only ever grows at the end: an index into it stays valid for the table's life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableSchema {
+    /// Database the table is in.
+    pub database: Arc<str>,
+    /// Table name (the measurement).
+    pub table: Arc<str>,
+    /// Whether (all tags, time) identifies a row, so that a second one merges; otherwise rows append.
+    pub keyed: bool,
+    /// Tags and fields in order of creation, without `time`.
+    pub columns: Vec<Column>,
+}
+
+impl TableSchema {
+    /// Returns the schema that SQL and Parquet see: `time`, then tags, then fields, each in order of creation.
+    #[must_use]
+    pub fn arrow(&self) -> SchemaRef {
+        let mut fields = vec![Field::new(TIME_COLUMN, time_type(), false)];
+        for kind in [ColumnKind::Tag, ColumnKind::Field] {
+            let of_kind = self.columns.iter().filter(|c| c.kind == kind);
+            fields.extend(of_kind.map(|c| Field::new(c.name.as_ref(), c.data_type.clone(), true)));
+        }
+        Arc::new(Schema::new(fields))
+    }
+
+    /// Returns the tags in order of creation.
+    pub fn tags(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(|c| c.kind == ColumnKind::Tag)
+    }
+
+    /// Returns the index of the column called `name`.
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name.as_ref() == name)
+    }
+}
+
+/// Type of the time column: nanoseconds since the Unix epoch, UTC.
+#[must_use]
+pub fn time_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
+}
+
+/// Type of every tag column.
+#[must_use]
+pub fn tag_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}

@@ -1,0 +1,32 @@
+//! Data files: record batches to immutable Parquet files, and back.
+//!
+//! Owns the files under `data/`, their names and their encodings (docs/format.md, "Data directory", "Names", "Data
+//! files"). Never decides which rows go into which file, never sorts, never deletes a file that was published, never
+//! touches the manifest. Called by `engine` on flush, and by whoever checks or rewrites files.
+
+mod encodings;
+mod file;
+mod names;
+mod options;
+mod partition;
+#[cfg(test)]
+mod reader;
+mod row_groups;
+mod sink;
+mod statistics;
+mod storable;
+mod writer;
+
+pub use file::{ColumnStatistics, DataFile, StatisticsValue};
+pub use names::encode_name;
+pub use options::ParquetOptions;
+pub use partition::PartitionDay;
+
+pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
+#[cfg(test)]
+pub(crate) use reader::read_data_file;
+pub(crate) use storable::is_storable;
+pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file};
+
+#[cfg(test)]
+mod tests;

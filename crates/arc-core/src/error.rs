@@ -1,0 +1,210 @@
+//! The one error type of the crate, and the small set of kinds that tells a caller what to do.
+
+use std::{io, path::PathBuf, time::Duration};
+
+/// A result whose error is [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a caller can do about an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The request can never succeed as it is; change it.
+    InvalidInput,
+    /// The database, table or column does not exist.
+    NotFound,
+    /// The request contradicts the type or role that a column has.
+    SchemaConflict,
+    /// The engine is overloaded; the same request may succeed later.
+    Busy,
+    /// The operating system refused; see the source.
+    Io,
+    /// Bytes on disk are not what was written there.
+    Corrupt,
+    /// The engine is closed, or closed to writes after a failed sync.
+    Closed,
+    /// A bug of this crate or of a library under it.
+    Internal,
+}
+
+/// Why a call failed: what, where, and what was expected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A database, table or column name that cannot be used.
+    #[error("{what} name {name:?} is not valid: {reason}")]
+    InvalidName {
+        /// `database`, `table` or `column`.
+        what: &'static str,
+        /// The name as received, cut to a readable length.
+        name: String,
+        /// What was expected.
+        reason: &'static str,
+    },
+    /// A request body that cannot be read as a whole.
+    #[error("invalid {format} payload: {reason}")]
+    InvalidPayload {
+        /// `line protocol`, `MessagePack`, `Arrow`.
+        format: &'static str,
+        /// What was found, where, and what was expected.
+        reason: String,
+    },
+    /// An option with a value out of range.
+    #[error("option {option} is not valid: {reason}")]
+    InvalidOption {
+        /// The option's name.
+        option: &'static str,
+        /// What was expected.
+        reason: String,
+    },
+    /// A SQL statement that does not parse, plan or run, or is not allowed.
+    #[error("{reason}")]
+    Sql {
+        /// What is wrong with the statement.
+        reason: String,
+    },
+    /// No such database.
+    #[error("database {database:?} does not exist")]
+    DatabaseNotFound {
+        /// The name asked for.
+        database: String,
+    },
+    /// No such table.
+    #[error("table {table:?} does not exist in database {database:?}")]
+    TableNotFound {
+        /// The database searched.
+        database: String,
+        /// The name asked for.
+        table: String,
+    },
+    /// The database is there already.
+    #[error("database {database:?} exists already")]
+    DatabaseExists {
+        /// The name asked for.
+        database: String,
+    },
+    /// A whole write contradicts the table's schema.
+    #[error("field type conflict: column {column:?} of table {table:?} is {existing}, the write has {got}")]
+    SchemaConflict {
+        /// The table written to.
+        table: String,
+        /// The column.
+        column: String,
+        /// What the column is.
+        existing: String,
+        /// What was sent.
+        got: String,
+    },
+    /// The engine cannot take the request now.
+    #[error("busy: {reason}")]
+    Busy {
+        /// Which limit was hit.
+        reason: &'static str,
+        /// When a retry is worth while.
+        retry_after: Duration,
+    },
+    /// A file operation failed.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// The verb: `open`, `write`, `sync`, `rename`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Another process has the data directory open.
+    #[error("data directory {} is in use by another process", path.display())]
+    InUse {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// A folder with other things in it.
+    #[error("{} is not a data directory: {reason}", path.display())]
+    NotADataDirectory {
+        /// The folder.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+    },
+    /// A data directory of a newer version.
+    #[error("data directory {} has format version {found}; this build reads up to {supported}", path.display())]
+    NewerFormat {
+        /// The data directory.
+        path: PathBuf,
+        /// The version found.
+        found: u32,
+        /// The newest version this build reads.
+        supported: u32,
+    },
+    /// Bytes on disk that fail their check.
+    #[error("{} is damaged at byte {offset}: {reason}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file.
+        offset: u64,
+        /// What was found and what was expected.
+        reason: String,
+    },
+    /// The engine is closed, or closed to writes.
+    #[error("the engine is closed to writes: {reason}")]
+    Closed {
+        /// Why.
+        reason: String,
+    },
+    /// Arrow refused; a bug of this crate, for input is checked before.
+    #[error("arrow failed")]
+    Arrow(#[from] arrow::error::ArrowError),
+    /// Parquet refused; a bug of this crate or a damaged file.
+    #[error("parquet failed on {}", path.display())]
+    Parquet {
+        /// The data file.
+        path: PathBuf,
+        /// What the library said.
+        #[source]
+        source: parquet::errors::ParquetError,
+    },
+    /// A broken promise inside the crate.
+    #[error("internal error: {reason}")]
+    Internal {
+        /// What does not add up.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// Returns what a caller can do about this error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::InvalidName { .. }
+            | Self::InvalidPayload { .. }
+            | Self::InvalidOption { .. }
+            | Self::Sql { .. }
+            | Self::DatabaseExists { .. }
+            | Self::NotADataDirectory { .. }
+            | Self::NewerFormat { .. } => ErrorKind::InvalidInput,
+            Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } => ErrorKind::NotFound,
+            Self::SchemaConflict { .. } => ErrorKind::SchemaConflict,
+            Self::Busy { .. } | Self::InUse { .. } => ErrorKind::Busy,
+            Self::Io { .. } => ErrorKind::Io,
+            Self::Corrupt { .. } | Self::Parquet { .. } => ErrorKind::Corrupt,
+            Self::Closed { .. } => ErrorKind::Closed,
+            Self::Arrow(_) | Self::Internal { .. } => ErrorKind::Internal,
+        }
+    }
+
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Io { action, path: path.into(), source }
+    }
+
+    pub(crate) fn corrupt(path: impl Into<PathBuf>, offset: u64, reason: impl Into<String>) -> Self {
+        Self::Corrupt { path: path.into(), offset, reason: reason.into() }
+    }
+
+    pub(crate) fn internal(reason: impl Into<String>) -> Self {
+        Self::Internal { reason: reason.into() }
+    }
+}

@@ -1,0 +1,183 @@
+//! Settings: plain values, each with its unit, its default, and what grows better and worse with it.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+/// What an acknowledged point survives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Nothing is promised: acknowledged once in memory.
+    Memory,
+    /// `kill -9`, panic, running out of memory: acknowledged once the log's `write` returned.
+    Process,
+    /// Crash of the operating system and loss of power, too: acknowledged once the log is synced to disk.
+    #[default]
+    Disk,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Memory => "memory",
+            Self::Process => "process",
+            Self::Disk => "disk",
+        })
+    }
+}
+
+impl FromStr for Durability {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "memory" => Ok(Self::Memory),
+            "process" => Ok(Self::Process),
+            "disk" => Ok(Self::Disk),
+            _ => Err(format!("{s:?} is not a durability; expected memory, process or disk")),
+        }
+    }
+}
+
+/// Unit of the timestamps of a write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Precision {
+    /// `ns` or `n`.
+    #[default]
+    Nanosecond,
+    /// `us` or `u`.
+    Microsecond,
+    /// `ms`.
+    Millisecond,
+    /// `s`.
+    Second,
+    /// `m`, of InfluxDB 1.x.
+    Minute,
+    /// `h`, of InfluxDB 1.x.
+    Hour,
+}
+
+impl Precision {
+    /// Returns how many nanoseconds one unit has.
+    #[must_use]
+    pub const fn nanoseconds(self) -> i64 {
+        match self {
+            Self::Nanosecond => 1,
+            Self::Microsecond => 1_000,
+            Self::Millisecond => 1_000_000,
+            Self::Second => 1_000_000_000,
+            Self::Minute => 60_000_000_000,
+            Self::Hour => 3_600_000_000_000,
+        }
+    }
+}
+
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "ns" | "n" => Ok(Self::Nanosecond),
+            "us" | "u" | "µs" => Ok(Self::Microsecond),
+            "ms" => Ok(Self::Millisecond),
+            "s" => Ok(Self::Second),
+            "m" => Ok(Self::Minute),
+            "h" => Ok(Self::Hour),
+            _ => Err(format!("{s:?} is not a precision; expected ns, us, ms, s, m or h")),
+        }
+    }
+}
+
+/// Settings of an [`Engine`](crate::Engine).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// What an acknowledged point survives, unless the write says otherwise. Default [`Durability::Disk`].
+    pub durability: Durability,
+    /// Oldest age of unflushed points before they are written to data files. Default 60 s. Longer gives fewer and
+    /// larger files and a longer replay after a crash.
+    pub flush_after: Duration,
+    /// Bytes of unflushed points, over all tables, that start a flush. Default 64 MiB. More gives larger files and costs
+    /// that much memory, twice while a flush runs.
+    pub flush_bytes: usize,
+    /// Bytes of log since the last flush that start a flush. Default 512 MiB. More gives a longer replay after a crash.
+    pub flush_wal_bytes: u64,
+    /// Bytes of unflushed points, over all tables and the log's queue, above which writes wait. Default 256 MiB.
+    pub max_buffer_bytes: usize,
+    /// How long a write waits for room before it fails as busy. Default 5 s.
+    pub write_timeout: Duration,
+    /// Size of one log segment in bytes. Default 64 MiB; at least 64 KiB. Smaller segments are released sooner.
+    pub wal_segment_bytes: u64,
+    /// Memory that all running queries share, in bytes, before they spill to disk. Default 1 GiB.
+    pub query_memory_bytes: usize,
+    /// Longest time a query may run. Default 300 s.
+    pub query_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::default(),
+            flush_after: Duration::from_secs(60),
+            flush_bytes: 64 << 20,
+            flush_wal_bytes: 512 << 20,
+            max_buffer_bytes: 256 << 20,
+            write_timeout: Duration::from_secs(5),
+            wal_segment_bytes: 64 << 20,
+            query_memory_bytes: 1 << 30,
+            query_timeout: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Settings of one write.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// Unit of the timestamps. Default: nanoseconds for line protocol, by magnitude for MessagePack, the column's own
+    /// type for Arrow (nanoseconds where it is a plain integer).
+    pub precision: Option<Precision>,
+    /// What the acknowledged points survive. Default: the engine's.
+    pub durability: Option<Durability>,
+    /// Columns of a columnar write that are tags: with the time they identify a row, so that a second write of the
+    /// same row merges. Default: the tags the table has. Not used by line protocol, which names its tags itself.
+    pub tags: Vec<String>,
+    /// The column that holds the time, in Arrow writes. Default `time`.
+    pub time_column: Option<String>,
+}
+
+impl WriteOptions {
+    /// Returns the defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the unit of the timestamps.
+    #[must_use]
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = Some(precision);
+        self
+    }
+
+    /// Sets what the acknowledged points survive.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = Some(durability);
+        self
+    }
+
+    /// Sets which columns are tags.
+    #[must_use]
+    pub fn tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
+        self.tags = tags.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the column that holds the time.
+    #[must_use]
+    pub fn time_column(mut self, name: impl Into<String>) -> Self {
+        self.time_column = Some(name.into());
+        self
+    }
+}

@@ -1,0 +1,73 @@
+//! The file system as the engine sees it: every file operation of WAL, manifest and data files goes through [`Vfs`].
+//!
+//! Owns the trait and its implementations: [`RealVfs`], and the doubles that crash and fault tests use. Never caches,
+//! never retries, never decides what is durable: the caller says when to sync.
+
+mod crash;
+mod fault;
+mod real;
+#[cfg(test)]
+mod tests;
+
+use std::{any::Any, fmt::Debug, io, path::Path};
+
+pub use crash::{CrashFs, Image, PowerCut, PowerCuts};
+pub use fault::{Fault, FaultFs, Operation, Site};
+pub use real::RealVfs;
+
+/// One entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirEntry {
+    /// The name inside the folder.
+    pub name: String,
+    /// Whether it is a folder itself.
+    pub is_dir: bool,
+    /// Size in bytes; 0 for a folder.
+    pub len: u64,
+}
+
+/// Files and folders. Paths are absolute or relative to the process, as in `std::fs`.
+///
+/// Nothing is durable before `sync_data`/`sync_all` of the file *and*, for a name that is new, changed or gone,
+/// [`Vfs::sync_dir`] of its folder.
+#[allow(clippy::missing_errors_doc, reason = "every call fails where the operating system's does")]
+pub trait Vfs: Debug + Send + Sync + 'static {
+    /// Creates a folder and its parents; it is no error if they exist.
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+    /// Creates a file that does not exist (`AlreadyExists` otherwise), open for reading and writing.
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn VfsFile>>;
+    /// Opens a file that exists for reading and writing.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>>;
+    /// Returns a file's whole contents.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// Renames a file; a file at `to` is replaced.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Renames a file unless `to` exists (`AlreadyExists` then): the local form of put-if-absent.
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Makes the names in a folder durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Lists a folder, sorted by name.
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
+    /// Takes an exclusive lock on a file (created if absent) until the guard is dropped; `WouldBlock` if another has it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>>;
+}
+
+/// An open file; all access is by offset, so `&self` is enough.
+#[allow(clippy::len_without_is_empty, reason = "a file's length is an I/O call, emptiness is of no interest")]
+#[allow(clippy::missing_errors_doc, reason = "every call fails where the operating system's does")]
+pub trait VfsFile: Debug + Send + Sync {
+    /// Returns the file's length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Reads at `offset` until `buf` is full or the file ends; returns how many bytes were read.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes all `parts` one after the other from `offset` on.
+    fn write_all_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()>;
+    /// Makes the contents (and a changed length) durable: `fdatasync`.
+    fn sync_data(&self) -> io::Result<()>;
+    /// Makes contents and metadata durable: `fsync`.
+    fn sync_all(&self) -> io::Result<()>;
+    /// Cuts or extends (with zeros) the file.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+}

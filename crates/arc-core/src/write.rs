@@ -1,0 +1,72 @@
+//! What a write answers.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures::channel::oneshot;
+
+use crate::{Durability, Error, Result};
+
+/// How many rejected lines a receipt names; the others are counted.
+pub const MAX_REJECTED: usize = 100;
+
+/// Receipt of one write: everything in the request was either stored or is named here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a write can reject some of its lines"]
+#[non_exhaustive]
+pub struct Written {
+    /// Points stored.
+    pub points: u64,
+    /// Points (lines, rows, items) refused, all of them counted.
+    pub rejected_points: u64,
+    /// The first [`MAX_REJECTED`] refusals, in the order of the request.
+    pub rejected: Vec<Rejected>,
+    /// What the stored points survive.
+    pub durability: Durability,
+}
+
+/// One refused line, row or item of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rejected {
+    /// Physical line of line protocol, or number of the item or row; the first is 1.
+    pub line: u64,
+    /// Byte in that line where the error is, the first is 1; 0 where a position means nothing.
+    pub column: u64,
+    /// What was found and what was expected, naming the table and column.
+    pub reason: String,
+}
+
+/// A write under way: decoded, checked and queued for the log.
+///
+/// Await it, or block in [`PendingWrite::wait`]. Dropping it does not take the write back.
+#[derive(Debug)]
+#[must_use = "a write is acknowledged only by its answer"]
+pub struct PendingWrite {
+    pub(crate) answer: oneshot::Receiver<Result<Written>>,
+}
+
+impl PendingWrite {
+    /// Blocks until the write is as durable as asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) or [`ErrorKind::Io`](crate::ErrorKind::Io) if the log failed:
+    /// whether the points survive is then unknown until the engine is opened again.
+    pub fn wait(self) -> Result<Written> {
+        futures::executor::block_on(self)
+    }
+}
+
+impl Future for PendingWrite {
+    type Output = Result<Written>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.answer).poll(cx).map(|answer| {
+            answer.unwrap_or_else(|_| Err(Error::Closed { reason: "the engine stopped before it answered".into() }))
+        })
+    }
+}
