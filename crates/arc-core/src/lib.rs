@@ -1,16 +1,22 @@
 //! Arc: an embeddable time-series store.
 
+mod buffer;
 pub mod catalog;
 pub mod clock;
+mod crash;
 pub mod datafile;
 mod engine;
 mod error;
+mod ingest;
 mod options;
 #[cfg(feature = "query")]
 mod query;
+pub mod random;
+mod registry;
 mod sequence;
 pub mod vfs;
 mod view;
+mod wal;
 mod write;
 
 pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};

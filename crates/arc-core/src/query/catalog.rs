@@ -107,7 +107,8 @@ impl SchemaProvider for Database {
         if let Some(table) = snapshot.get(&key) {
             return Ok(Some(Arc::clone(table) as _));
         }
-        let Some(view) = self.tables.view(&self.name, name) else { return Ok(None) };
+        let view = self.tables.view(&self.name, name).map_err(|e| DataFusionError::External(Box::new(e)))?;
+        let Some(view) = view else { return Ok(None) };
         let table = Arc::new(Table::new(view));
         snapshot.insert(key, Arc::clone(&table));
         Ok(Some(table))

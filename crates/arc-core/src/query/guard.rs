@@ -32,7 +32,7 @@ pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
             return refuse("the statement is too large");
         }
         check_node(node)?;
-        node.apply_expressions(|expression| check_depth(expression))?;
+        node.apply_expressions(check_depth)?;
         Ok(TreeNodeRecursion::Continue)
     })
     .map(|_| ())

@@ -39,7 +39,7 @@ pub(crate) trait Tables: Debug + Send + Sync + 'static {
     /// Returns the columns of a table.
     fn schema(&self, database: &str, table: &str) -> Option<Arc<TableSchema>>;
     /// Returns the rows of a table as they are now.
-    fn view(&self, database: &str, table: &str) -> Option<TableView>;
+    fn view(&self, database: &str, table: &str) -> Result<Option<TableView>>;
     /// Returns how many live data files a table has, and their bytes.
     fn file_totals(&self, database: &str, table: &str) -> Option<(usize, u64)>;
     /// Returns the folder of a table's data files, below the data directory.

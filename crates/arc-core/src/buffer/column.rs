@@ -1,0 +1,378 @@
+//! Values of one column while they arrive: typed vectors that become Arrow buffers without a copy.
+
+use std::sync::Arc;
+
+use arrow::{
+    array::{
+        Array, ArrayRef, BooleanArray, BooleanBufferBuilder, PrimitiveArray, StringArray, UInt32Array, new_null_array,
+    },
+    buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer},
+    datatypes::{ArrowPrimitiveType, DataType, Float64Type, Int64Type, UInt64Type},
+};
+
+use crate::{Error, Result};
+
+/// One value on its way into a column. The column's type has been checked to fit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Scalar<'a> {
+    Float(f64),
+    Integer(i64),
+    Unsigned(u64),
+    Boolean(bool),
+    Text(&'a str),
+}
+
+impl Scalar<'_> {
+    /// Returns the type that a column decided by this value has.
+    pub(crate) fn data_type(&self) -> DataType {
+        match self {
+            Self::Float(_) => DataType::Float64,
+            Self::Integer(_) => DataType::Int64,
+            Self::Unsigned(_) => DataType::UInt64,
+            Self::Boolean(_) => DataType::Boolean,
+            Self::Text(_) => DataType::Utf8,
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Values {
+    Float(Vec<f64>),
+    Integer(Vec<i64>),
+    Unsigned(Vec<u64>),
+    Boolean(BooleanBufferBuilder),
+    /// `ends` has one entry a value; a value starts where the one before ends.
+    Text {
+        ends: Vec<i32>,
+        bytes: Vec<u8>,
+    },
+    /// Any other Arrow type: whole arrays, one after the other.
+    Arrow {
+        data_type: DataType,
+        pieces: Vec<ArrayRef>,
+    },
+}
+
+/// A growing column. The validity bitmap exists only from the first null on.
+#[derive(Debug)]
+pub(crate) struct ColumnValues {
+    values: Values,
+    valid: Option<BooleanBufferBuilder>,
+    len: usize,
+}
+
+impl ColumnValues {
+    pub(crate) fn new(data_type: &DataType) -> Self {
+        let values = match data_type {
+            DataType::Float64 => Values::Float(Vec::new()),
+            DataType::Int64 => Values::Integer(Vec::new()),
+            DataType::UInt64 => Values::Unsigned(Vec::new()),
+            DataType::Boolean => Values::Boolean(BooleanBufferBuilder::new(0)),
+            DataType::Utf8 => Values::Text { ends: Vec::new(), bytes: Vec::new() },
+            other => Values::Arrow { data_type: other.clone(), pieces: Vec::new() },
+        };
+        Self { values, valid: None, len: 0 }
+    }
+
+    pub(crate) fn from_floats(values: Vec<f64>) -> Self {
+        Self { len: values.len(), values: Values::Float(values), valid: None }
+    }
+
+    pub(crate) fn from_integers(values: Vec<i64>) -> Self {
+        Self { len: values.len(), values: Values::Integer(values), valid: None }
+    }
+
+    pub(crate) fn from_unsigned(values: Vec<u64>) -> Self {
+        Self { len: values.len(), values: Values::Unsigned(values), valid: None }
+    }
+
+    /// Takes text whose values end at `ends`, each of which is the end of a character.
+    pub(crate) fn from_text(ends: Vec<i32>, text: String) -> Self {
+        Self { len: ends.len(), values: Values::Text { ends, bytes: text.into_bytes() }, valid: None }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn data_type(&self) -> DataType {
+        match &self.values {
+            Values::Float(_) => DataType::Float64,
+            Values::Integer(_) => DataType::Int64,
+            Values::Unsigned(_) => DataType::UInt64,
+            Values::Boolean(_) => DataType::Boolean,
+            Values::Text { .. } => DataType::Utf8,
+            Values::Arrow { data_type, .. } => data_type.clone(),
+        }
+    }
+
+    /// Appends one value. An integer for a float column is converted; any other mismatch is a bug of the caller and
+    /// becomes an error, never a wrong value.
+    pub(crate) fn push(&mut self, value: Scalar<'_>) -> Result<()> {
+        match (&mut self.values, value) {
+            (Values::Float(v), Scalar::Float(x)) => v.push(x),
+            #[expect(clippy::cast_precision_loss, reason = "an integer for a float column is converted, as documented")]
+            (Values::Float(v), Scalar::Integer(x)) => v.push(x as f64),
+            #[expect(clippy::cast_precision_loss, reason = "an integer for a float column is converted, as documented")]
+            (Values::Float(v), Scalar::Unsigned(x)) => v.push(x as f64),
+            (Values::Integer(v), Scalar::Integer(x)) => v.push(x),
+            (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
+            (Values::Boolean(v), Scalar::Boolean(x)) => v.append(x),
+            (Values::Text { ends, bytes }, Scalar::Text(x)) => {
+                bytes.extend_from_slice(x.as_bytes());
+                ends.push(text_end(bytes.len())?);
+            }
+            (_, value) => {
+                return Err(Error::internal(format!("a {} column was given {value:?}", self.data_type())));
+            }
+        }
+        if let Some(valid) = &mut self.valid {
+            valid.append(true);
+        }
+        self.len += 1;
+        Ok(())
+    }
+
+    pub(crate) fn push_nulls(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let valid = self.valid.get_or_insert_with(|| all_valid(self.len));
+        valid.append_n(count, false);
+        self.len += count;
+        match &mut self.values {
+            Values::Float(v) => v.resize(self.len, 0.0),
+            Values::Integer(v) => v.resize(self.len, 0),
+            Values::Unsigned(v) => v.resize(self.len, 0),
+            Values::Boolean(v) => v.append_n(count, false),
+            Values::Text { ends, .. } => ends.resize(self.len, ends.last().copied().unwrap_or(0)),
+            Values::Arrow { data_type, pieces } => pieces.push(new_null_array(data_type, count)),
+        }
+    }
+
+    /// Takes the last value back. Only columns of the five plain types are built value by value.
+    pub(crate) fn pop(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        self.len -= 1;
+        if let Some(valid) = &mut self.valid {
+            valid.truncate(self.len);
+        }
+        match &mut self.values {
+            Values::Float(v) => v.truncate(self.len),
+            Values::Integer(v) => v.truncate(self.len),
+            Values::Unsigned(v) => v.truncate(self.len),
+            Values::Boolean(v) => v.truncate(self.len),
+            Values::Text { ends, bytes } => {
+                ends.truncate(self.len);
+                bytes.truncate(ends.last().map_or(0, |end| usize::try_from(*end).unwrap_or(0)));
+            }
+            Values::Arrow { pieces, .. } => {
+                if let Some(last) = pieces.pop().filter(|last| last.len() > 1) {
+                    pieces.push(last.slice(0, last.len() - 1));
+                }
+            }
+        }
+    }
+
+    /// Appends a whole array of the column's own type.
+    pub(crate) fn append_array(&mut self, array: &ArrayRef) -> Result<()> {
+        if array.data_type() != &self.data_type() {
+            return Err(Error::internal(format!("a {} column was given {}", self.data_type(), array.data_type())));
+        }
+        match &mut self.values {
+            Values::Float(v) => v.extend_from_slice(primitive::<Float64Type>(array)?),
+            Values::Integer(v) => v.extend_from_slice(primitive::<Int64Type>(array)?),
+            Values::Unsigned(v) => v.extend_from_slice(primitive::<UInt64Type>(array)?),
+            Values::Boolean(v) => {
+                let array = downcast::<BooleanArray>(array)?;
+                v.append_buffer(array.values());
+            }
+            Values::Text { ends, bytes } => append_text(ends, bytes, downcast::<StringArray>(array)?)?,
+            Values::Arrow { pieces, .. } => pieces.push(Arc::clone(array)),
+        }
+        self.append_validity(array.nulls(), array.len());
+        Ok(())
+    }
+
+    fn append_validity(&mut self, nulls: Option<&NullBuffer>, count: usize) {
+        match (nulls, &mut self.valid) {
+            (None, None) => {}
+            (None, Some(valid)) => valid.append_n(count, true),
+            (Some(nulls), valid) => {
+                valid.get_or_insert_with(|| all_valid(self.len)).append_buffer(nulls.inner());
+            }
+        }
+        self.len += count;
+    }
+
+    /// Appends all values of `other`, which has the same type.
+    pub(crate) fn append(&mut self, other: &Self) -> Result<()> {
+        match (&mut self.values, &other.values) {
+            (Values::Float(to), Values::Float(from)) => to.extend_from_slice(from),
+            (Values::Integer(to), Values::Integer(from)) => to.extend_from_slice(from),
+            (Values::Unsigned(to), Values::Unsigned(from)) => to.extend_from_slice(from),
+            (Values::Boolean(to), Values::Boolean(from)) => to.append_packed_range(0..other.len, from.as_slice()),
+            (Values::Text { ends, bytes }, Values::Text { ends: more, bytes: text }) => {
+                let base = text_end(bytes.len())?;
+                text_end(bytes.len() + text.len())?;
+                bytes.extend_from_slice(text);
+                ends.extend(more.iter().map(|end| base + end));
+            }
+            (Values::Arrow { pieces, .. }, Values::Arrow { pieces: more, .. }) => pieces.extend_from_slice(more),
+            _ => return Err(Error::internal(format!("a {} column meets {}", self.data_type(), other.data_type()))),
+        }
+        match (&other.valid, &mut self.valid) {
+            (None, None) => {}
+            (None, Some(valid)) => valid.append_n(other.len, true),
+            (Some(from), valid) => {
+                let valid = valid.get_or_insert_with(|| all_valid(self.len));
+                valid.append_packed_range(0..other.len, from.as_slice());
+            }
+        }
+        self.len += other.len;
+        Ok(())
+    }
+
+    /// Appends the values of `other` at `rows`, in that order.
+    pub(crate) fn append_rows(&mut self, other: &Self, rows: &[u32]) -> Result<()> {
+        let taken = arrow::compute::take(&other.to_array()?, &UInt32Array::from(rows.to_vec()), None)?;
+        self.append_array(&taken)
+    }
+
+    /// Returns the values so far as an array; costs a copy.
+    pub(crate) fn to_array(&self) -> Result<ArrayRef> {
+        let nulls = self.valid.as_ref().map(|valid| NullBuffer::new(valid.finish_cloned()));
+        Ok(match &self.values {
+            Values::Float(v) => Arc::new(PrimitiveArray::<Float64Type>::new(v.clone().into(), nulls)),
+            Values::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.clone().into(), nulls)),
+            Values::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.clone().into(), nulls)),
+            Values::Boolean(v) => Arc::new(BooleanArray::new(v.finish_cloned(), nulls)),
+            Values::Text { ends, bytes } => text_array(ends, Buffer::from_slice_ref(bytes), nulls)?,
+            Values::Arrow { data_type, pieces } => concat(data_type, pieces)?,
+        })
+    }
+
+    /// Turns the values into an array without copying them (but for the offsets of text).
+    pub(crate) fn into_array(mut self) -> Result<ArrayRef> {
+        let nulls = self.valid.as_mut().map(|valid| NullBuffer::new(valid.finish()));
+        Ok(match self.values {
+            Values::Float(v) => Arc::new(PrimitiveArray::<Float64Type>::new(v.into(), nulls)),
+            Values::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.into(), nulls)),
+            Values::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.into(), nulls)),
+            Values::Boolean(mut v) => Arc::new(BooleanArray::new(v.finish(), nulls)),
+            Values::Text { ends, bytes } => text_array(&ends, Buffer::from_vec(bytes), nulls)?,
+            Values::Arrow { data_type, pieces } => concat(&data_type, &pieces)?,
+        })
+    }
+
+    /// Returns the bytes of the values held (vectors may have room for more).
+    pub(crate) fn bytes(&self) -> usize {
+        let values = match &self.values {
+            Values::Float(_) | Values::Integer(_) | Values::Unsigned(_) => self.len * 8,
+            Values::Boolean(_) => self.len / 8,
+            Values::Text { ends, bytes } => ends.len() * 4 + bytes.len(),
+            Values::Arrow { pieces, .. } => pieces.iter().map(|piece| piece.get_array_memory_size()).sum(),
+        };
+        values + self.valid.as_ref().map_or(0, |_| self.len / 8)
+    }
+}
+
+fn all_valid(len: usize) -> BooleanBufferBuilder {
+    let mut valid = BooleanBufferBuilder::new(len + 64);
+    valid.append_n(len, true);
+    valid
+}
+
+fn text_end(len: usize) -> Result<i32> {
+    i32::try_from(len).map_err(|_| Error::internal("more than 2 GiB of text in one column of one chunk"))
+}
+
+fn text_array(ends: &[i32], bytes: Buffer, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    let mut offsets = Vec::with_capacity(ends.len() + 1);
+    offsets.push(0);
+    offsets.extend_from_slice(ends);
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+    Ok(Arc::new(StringArray::try_new(offsets, bytes, nulls)?))
+}
+
+fn append_text(ends: &mut Vec<i32>, bytes: &mut Vec<u8>, array: &StringArray) -> Result<()> {
+    let offsets = array.value_offsets();
+    let (first, last) = (offsets.first().copied().unwrap_or(0), offsets.last().copied().unwrap_or(0));
+    let range = usize::try_from(first).unwrap_or(0)..usize::try_from(last).unwrap_or(0);
+    let text = array.value_data().get(range).ok_or_else(|| Error::internal("text offsets out of range"))?;
+    let base = text_end(bytes.len())?;
+    text_end(bytes.len() + text.len())?;
+    bytes.extend_from_slice(text);
+    ends.extend(offsets.iter().skip(1).map(|end| base + (end - first)));
+    Ok(())
+}
+
+fn concat(data_type: &DataType, pieces: &[ArrayRef]) -> Result<ArrayRef> {
+    match pieces {
+        [] => Ok(new_null_array(data_type, 0)),
+        [one] => Ok(Arc::clone(one)),
+        many => {
+            let many: Vec<&dyn Array> = many.iter().map(AsRef::as_ref).collect();
+            Ok(arrow::compute::concat(&many)?)
+        }
+    }
+}
+
+fn downcast<T: 'static>(array: &ArrayRef) -> Result<&T> {
+    array.as_any().downcast_ref().ok_or_else(|| Error::internal(format!("unexpected array of {}", array.data_type())))
+}
+
+fn primitive<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&[T::Native]> {
+    Ok(downcast::<PrimitiveArray<T>>(array)?.values())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nulls_values_and_popped_values_come_out_in_order() {
+        let mut column = ColumnValues::new(&DataType::Utf8);
+        column.push(Scalar::Text("a")).unwrap();
+        column.push_nulls(2);
+        column.push(Scalar::Text("gone")).unwrap();
+        column.pop();
+        column.push(Scalar::Text("bc")).unwrap();
+        let expected: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, None, Some("bc")]));
+        assert_eq!(&column.to_array().unwrap(), &expected);
+        assert_eq!(&column.into_array().unwrap(), &expected);
+    }
+
+    #[test]
+    fn an_integer_for_a_float_column_is_converted_and_text_is_refused() {
+        let mut column = ColumnValues::new(&DataType::Float64);
+        column.push(Scalar::Integer(3)).unwrap();
+        assert!(column.push(Scalar::Text("x")).is_err());
+        assert_eq!(column.len(), 1);
+    }
+
+    #[test]
+    fn append_keeps_values_and_validity_for_every_type() {
+        let cases: Vec<(DataType, Scalar<'_>)> = vec![
+            (DataType::Float64, Scalar::Float(1.5)),
+            (DataType::Int64, Scalar::Integer(-1)),
+            (DataType::UInt64, Scalar::Unsigned(7)),
+            (DataType::Boolean, Scalar::Boolean(true)),
+            (DataType::Utf8, Scalar::Text("t")),
+        ];
+        for (data_type, value) in cases {
+            let mut one = ColumnValues::new(&data_type);
+            one.push(value).unwrap();
+            let mut two = ColumnValues::new(&data_type);
+            two.push_nulls(1);
+            two.push(value).unwrap();
+            one.append(&two).unwrap();
+            one.append_rows(&two, &[1, 0]).unwrap();
+            let array = one.into_array().unwrap();
+            let nulls: Vec<bool> = (0..5).map(|i| array.is_null(i)).collect();
+            assert_eq!(nulls, [false, true, false, false, true], "{data_type}");
+        }
+    }
+}

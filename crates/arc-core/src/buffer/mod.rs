@@ -1,0 +1,17 @@
+//! Points in memory: columns that take writes, and columns that wait for their flush.
+//!
+//! Owns the representation of unflushed rows, the series of each table, and the order in which rows reach their files.
+//! Never touches the disk, never reads the clock. Filled by `engine` from what `ingest` decodes; read by queries
+//! through snapshots and by flush.
+
+mod column;
+mod rows;
+mod series;
+mod sorted;
+mod table;
+
+pub(crate) use column::{ColumnValues, Scalar};
+pub(crate) use rows::Rows;
+pub(crate) use series::{SeriesId, SeriesIndex};
+pub(crate) use sorted::split;
+pub(crate) use table::{FrozenBuffer, TableBuffer};

@@ -1,0 +1,248 @@
+//! Rows of one table in columns: what a decoder fills, what the tail of a buffer is, and the immutable chunk it becomes.
+
+use std::sync::Arc;
+
+use arrow::{
+    array::{ArrayRef, RecordBatch, TimestampNanosecondArray},
+    buffer::ScalarBuffer,
+    datatypes::DataType,
+    datatypes::{Field, Schema},
+};
+
+use super::{
+    column::{ColumnValues, Scalar},
+    series::{SeriesId, SeriesIndex},
+};
+use crate::{
+    Result,
+    catalog::{ColumnKind, TIME_COLUMN, TableSchema, time_type},
+};
+
+/// Growing rows of one table.
+///
+/// Columns are addressed by their index in the table's schema and may be shorter than the rows: what is missing at their
+/// end is null. In a keyed table the tags stand in `series`, not in `columns`.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    /// Nanoseconds since the epoch, one a row.
+    pub(crate) time: Vec<i64>,
+    /// Series of each row; empty in a table that appends.
+    pub(crate) series: Vec<SeriesId>,
+    columns: Vec<Option<ColumnValues>>,
+}
+
+impl Rows {
+    pub(crate) fn len(&self) -> usize {
+        self.time.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.time.is_empty()
+    }
+
+    /// Returns column `index`, made if it is new and filled with nulls up to `rows` values.
+    pub(crate) fn column(&mut self, index: usize, data_type: &DataType, rows: usize) -> &mut ColumnValues {
+        if self.columns.len() <= index {
+            self.columns.resize_with(index + 1, || None);
+        }
+        #[expect(clippy::indexing_slicing, reason = "resized above to hold it")]
+        let column = self.columns[index].get_or_insert_with(|| ColumnValues::new(data_type));
+        column.push_nulls(rows.saturating_sub(column.len()));
+        column
+    }
+
+    /// Puts a value into column `index` of the row that is being built (row number `self.len()`); a value that the row
+    /// has already is replaced.
+    pub(crate) fn set(&mut self, index: usize, data_type: &DataType, value: Scalar<'_>) -> Result<()> {
+        let row = self.len();
+        let column = self.column(index, data_type, row);
+        if column.len() > row {
+            column.pop();
+        }
+        column.push(value)
+    }
+
+    /// Ends the row that is being built.
+    pub(crate) fn end_row(&mut self, time: i64, series: Option<SeriesId>) {
+        self.time.push(time);
+        self.series.extend(series);
+    }
+
+    /// Puts a whole column in place; it must have as many values as there are rows in the end.
+    pub(crate) fn put_column(&mut self, index: usize, values: ColumnValues) {
+        if self.columns.len() <= index {
+            self.columns.resize_with(index + 1, || None);
+        }
+        if let Some(slot) = self.columns.get_mut(index) {
+            *slot = Some(values);
+        }
+    }
+
+    /// Appends all of `other`, or those of its rows that `select` names.
+    pub(crate) fn append(&mut self, other: &Self, select: Option<&[u32]>) -> Result<()> {
+        let base = self.len();
+        for (index, column) in other.columns.iter().enumerate() {
+            let Some(column) = column else { continue };
+            let target = self.column(index, &column.data_type(), base);
+            match select {
+                None => target.append(column)?,
+                Some(rows) => {
+                    // The other column may be shorter than its rows; what is missing is null.
+                    let within = |row: &&u32| (**row as usize) < column.len();
+                    if rows.iter().all(|row| within(&row)) {
+                        target.append_rows(column, rows)?;
+                    } else {
+                        append_padded(target, column, rows)?;
+                    }
+                }
+            }
+        }
+        match select {
+            None => {
+                self.time.extend_from_slice(&other.time);
+                self.series.extend_from_slice(&other.series);
+            }
+            Some(rows) => {
+                self.time.extend(rows.iter().filter_map(|row| other.time.get(*row as usize)));
+                self.series.extend(rows.iter().filter_map(|row| other.series.get(*row as usize)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the bytes of the values held.
+    pub(crate) fn bytes(&self) -> usize {
+        let columns: usize = self.columns.iter().flatten().map(ColumnValues::bytes).sum();
+        self.time.len() * 8 + self.series.len() * 4 + columns
+    }
+
+    /// Returns a copy as an immutable chunk.
+    pub(crate) fn to_chunk(&self) -> Result<Chunk> {
+        let columns = self.columns.iter().map(|c| c.as_ref().map(ColumnValues::to_array).transpose());
+        Chunk::new(self.time.clone(), self.series.clone(), columns.collect::<Result<_>>()?)
+    }
+
+    /// Turns the rows into an immutable chunk without copying them.
+    pub(crate) fn into_chunk(self) -> Result<Chunk> {
+        let columns = self.columns.into_iter().map(|c| c.map(ColumnValues::into_array).transpose());
+        Chunk::new(self.time, self.series, columns.collect::<Result<_>>()?)
+    }
+}
+
+fn append_padded(target: &mut ColumnValues, column: &ColumnValues, rows: &[u32]) -> Result<()> {
+    for row in rows {
+        if (*row as usize) < column.len() {
+            target.append_rows(column, &[*row])?;
+        } else {
+            target.push_nulls(1);
+        }
+    }
+    Ok(())
+}
+
+/// Immutable rows of one table.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) time: ScalarBuffer<i64>,
+    pub(crate) series: ScalarBuffer<SeriesId>,
+    /// By index in the table's schema; an array may be shorter than the rows, what is missing is null.
+    columns: Vec<Option<ArrayRef>>,
+    pub(crate) min_time: i64,
+    pub(crate) max_time: i64,
+}
+
+impl Chunk {
+    fn new(time: Vec<i64>, series: Vec<SeriesId>, columns: Vec<Option<ArrayRef>>) -> Result<Self> {
+        let rows = time.len();
+        let columns = columns.into_iter().map(|column| column.map(|array| pad(array, rows)).transpose());
+        Ok(Self {
+            min_time: time.iter().copied().min().unwrap_or(i64::MAX),
+            max_time: time.iter().copied().max().unwrap_or(i64::MIN),
+            time: time.into(),
+            series: series.into(),
+            columns: columns.collect::<Result<_>>()?,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.time.len()
+    }
+
+    /// Returns column `index` of the schema, if any row has it.
+    pub(crate) fn column(&self, index: usize) -> Option<&ArrayRef> {
+        self.columns.get(index).and_then(Option::as_ref)
+    }
+
+    /// Returns the rows as SQL sees them: `time`, tags, fields, those that are in the chunk.
+    pub(crate) fn to_batch(&self, schema: &TableSchema, series: &SeriesIndex) -> Result<RecordBatch> {
+        let mut fields = vec![Field::new(TIME_COLUMN, time_type(), false)];
+        let time = TimestampNanosecondArray::new(self.time.clone(), None).with_timezone("UTC");
+        let mut arrays: Vec<ArrayRef> = vec![Arc::new(time)];
+        for kind in [ColumnKind::Tag, ColumnKind::Field] {
+            for (index, column) in schema.columns.iter().enumerate().filter(|(_, c)| c.kind == kind) {
+                let array = match kind {
+                    ColumnKind::Tag => Some(series.tag_column(&column.name, &self.series)?),
+                    ColumnKind::Field => self.column(index).cloned(),
+                };
+                let Some(array) = array else { continue };
+                fields.push(Field::new(column.name.as_ref(), column.data_type.clone(), true));
+                arrays.push(array);
+            }
+        }
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+    }
+}
+
+fn pad(array: ArrayRef, rows: usize) -> Result<ArrayRef> {
+    if array.len() >= rows {
+        return Ok(array);
+    }
+    let nulls = arrow::array::new_null_array(array.data_type(), rows - array.len());
+    Ok(arrow::compute::concat(&[&array, &nulls])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::Array;
+
+    fn rows(values: &[(i64, Option<f64>)]) -> Rows {
+        let mut rows = Rows::default();
+        for (time, value) in values {
+            if let Some(value) = value {
+                rows.set(1, &DataType::Float64, Scalar::Float(*value)).unwrap();
+            }
+            rows.end_row(*time, Some(0));
+        }
+        rows
+    }
+
+    #[test]
+    fn short_columns_are_null_at_their_end() {
+        let chunk = rows(&[(1, None), (2, Some(2.0)), (3, None)]).into_chunk().unwrap();
+        let column = chunk.column(1).unwrap();
+        assert_eq!((0..3).map(|i| column.is_null(i)).collect::<Vec<_>>(), [true, false, true]);
+        assert!(chunk.column(0).is_none());
+        assert_eq!((chunk.min_time, chunk.max_time), (1, 3));
+    }
+
+    #[test]
+    fn a_repeated_field_of_a_row_replaces_the_first() {
+        let mut rows = Rows::default();
+        rows.set(0, &DataType::Float64, Scalar::Float(1.0)).unwrap();
+        rows.set(0, &DataType::Float64, Scalar::Float(2.0)).unwrap();
+        rows.end_row(5, None);
+        let chunk = rows.into_chunk().unwrap();
+        assert_eq!(chunk.column(0).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn append_with_a_selection_takes_those_rows_in_order() {
+        let mut all = rows(&[(1, Some(1.0))]);
+        all.append(&rows(&[(2, Some(2.0)), (3, Some(3.0)), (4, None)]), Some(&[3 - 1, 0])).unwrap();
+        assert_eq!(all.time, [1, 4, 2]);
+        let chunk = all.into_chunk().unwrap();
+        let column = chunk.column(1).unwrap();
+        assert_eq!((0..3).map(|i| column.is_null(i)).collect::<Vec<_>>(), [false, true, false]);
+    }
+}

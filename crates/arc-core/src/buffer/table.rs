@@ -1,0 +1,265 @@
+//! The unflushed rows of one table: a mutable buffer that takes writes and frozen ones that wait for their flush.
+//!
+//! Decides which rows are *late*: those that may have the identity of a row that is there already. Never touches the
+//! disk. One thread applies writes, in the order of the log; queries take snapshots meanwhile.
+
+use std::sync::Arc;
+
+use super::rows::{Chunk, Rows};
+use crate::{Result, SequenceNumber};
+
+/// Rows at which the growing tail becomes an immutable chunk: large enough to scan well, small enough to copy for a
+/// query.
+const CHUNK_ROWS: usize = 64 * 1024;
+/// A write of so many rows becomes a chunk by itself, without a copy.
+const WHOLE_ROWS: usize = 16 * 1024;
+/// Text is addressed by 31 bits within one chunk, so a tail of so many bytes is sealed whatever its rows.
+const CHUNK_BYTES: usize = 256 << 20;
+
+/// Rows in order of arrival.
+#[derive(Debug, Default)]
+struct Pile {
+    sealed: Vec<Arc<Chunk>>,
+    tail: Rows,
+}
+
+impl Pile {
+    fn append(&mut self, rows: Rows, select: Option<&[u32]>) -> Result<()> {
+        if select.is_none() && rows.len() >= WHOLE_ROWS {
+            self.seal()?;
+            self.sealed.push(Arc::new(rows.into_chunk()?));
+            return Ok(());
+        }
+        if self.tail.len() + rows.len() > CHUNK_ROWS || self.tail.bytes() + rows.bytes() > CHUNK_BYTES {
+            self.seal()?;
+        }
+        self.tail.append(&rows, select)
+    }
+
+    fn seal(&mut self) -> Result<()> {
+        if !self.tail.is_empty() {
+            self.sealed.push(Arc::new(std::mem::take(&mut self.tail).into_chunk()?));
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Result<Vec<Arc<Chunk>>> {
+        let mut chunks = self.sealed.clone();
+        if !self.tail.is_empty() {
+            chunks.push(Arc::new(self.tail.to_chunk()?));
+        }
+        Ok(chunks)
+    }
+}
+
+/// Rows that wait for their flush. Immutable.
+#[derive(Debug)]
+pub(crate) struct FrozenBuffer {
+    /// Rows that are unique by identity among themselves and everything before them.
+    pub(crate) main: Vec<Arc<Chunk>>,
+    /// Rows that may have the identity of rows in `main`, in files, or of earlier ones here.
+    pub(crate) late: Vec<Arc<Chunk>>,
+    /// Sequence range of the writes in it.
+    pub(crate) min_seq: SequenceNumber,
+    pub(crate) max_seq: SequenceNumber,
+    /// Newest time of the table before this buffer: rows newer than that cannot repeat a row of a file.
+    pub(crate) newest_before: i64,
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
+}
+
+/// Chunks of one kind, as a snapshot hands them out.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    pub(crate) chunks: Vec<Arc<Chunk>>,
+    pub(crate) late: bool,
+}
+
+/// The unflushed rows of one table.
+#[derive(Debug)]
+pub(crate) struct TableBuffer {
+    main: Pile,
+    late: Pile,
+    min_seq: Option<SequenceNumber>,
+    max_seq: SequenceNumber,
+    rows: usize,
+    bytes: usize,
+    frozen: Vec<Arc<FrozenBuffer>>,
+    /// Newest time of each series, by its number.
+    newest: Vec<i64>,
+    /// Newest time that a series not seen yet may have in a file.
+    unseen: i64,
+    /// Newest time of all rows in files and frozen buffers.
+    newest_frozen: i64,
+}
+
+impl TableBuffer {
+    /// Starts empty, for a table whose files hold no row newer than `newest_in_files`.
+    pub(crate) fn new(newest_in_files: Option<i64>) -> Self {
+        let newest = newest_in_files.unwrap_or(i64::MIN);
+        Self {
+            main: Pile::default(),
+            late: Pile::default(),
+            min_seq: None,
+            max_seq: SequenceNumber(0),
+            rows: 0,
+            bytes: 0,
+            frozen: Vec::new(),
+            newest: Vec::new(),
+            unseen: newest,
+            newest_frozen: newest,
+        }
+    }
+
+    /// Applies the rows of one write.
+    pub(crate) fn append(&mut self, seq: SequenceNumber, rows: Rows) -> Result<()> {
+        self.min_seq.get_or_insert(seq);
+        self.max_seq = seq;
+        self.rows += rows.len();
+        self.bytes += rows.bytes();
+        let late = self.note_newest(&rows);
+        if late.is_empty() {
+            return self.main.append(rows, None);
+        }
+        let mut is_late = late.iter().copied().peekable();
+        let all = 0..u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        let on_time: Vec<u32> = all.filter(|row| is_late.next_if_eq(row).is_none()).collect();
+        let mut late_rows = Rows::default();
+        late_rows.append(&rows, Some(&late))?;
+        self.late.append(late_rows, None)?;
+        self.main.append(rows, Some(&on_time))
+    }
+
+    /// Moves the newest time of each row's series on; returns the rows that are not newer than their series.
+    fn note_newest(&mut self, rows: &Rows) -> Vec<u32> {
+        let mut late = Vec::new();
+        for (row, (series, time)) in (0..).zip(rows.series.iter().zip(&rows.time)) {
+            let series = *series as usize;
+            if self.newest.len() <= series {
+                self.newest.resize(series + 1, self.unseen);
+            }
+            match self.newest.get_mut(series) {
+                Some(newest) if *time > *newest => *newest = *time,
+                _ => late.push(row),
+            }
+        }
+        late
+    }
+
+    /// Moves all rows that take writes into a frozen buffer.
+    pub(crate) fn freeze(&mut self) -> Result<()> {
+        let Some(min_seq) = self.min_seq else { return Ok(()) };
+        self.main.seal()?;
+        self.late.seal()?;
+        let (main, late) = (std::mem::take(&mut self.main.sealed), std::mem::take(&mut self.late.sealed));
+        let newest = main.iter().chain(&late).map(|chunk| chunk.max_time).max().unwrap_or(i64::MIN);
+        self.frozen.push(Arc::new(FrozenBuffer {
+            main,
+            late,
+            min_seq,
+            max_seq: self.max_seq,
+            newest_before: self.newest_frozen,
+            rows: std::mem::take(&mut self.rows),
+            bytes: std::mem::take(&mut self.bytes),
+        }));
+        self.min_seq = None;
+        self.newest_frozen = self.newest_frozen.max(newest);
+        Ok(())
+    }
+
+    /// Returns the frozen buffers, oldest first.
+    pub(crate) fn frozen(&self) -> &[Arc<FrozenBuffer>] {
+        &self.frozen
+    }
+
+    /// Forgets the `count` oldest frozen buffers, whose rows are in files now; returns the bytes they held.
+    pub(crate) fn forget(&mut self, count: usize) -> usize {
+        self.frozen.drain(..count.min(self.frozen.len())).map(|buffer| buffer.bytes).sum()
+    }
+
+    /// Returns the number of unflushed rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows + self.frozen.iter().map(|buffer| buffer.rows).sum::<usize>()
+    }
+
+    /// Returns all unflushed rows in the order in which later ones overwrite earlier ones.
+    pub(crate) fn snapshot(&self) -> Result<Vec<Part>> {
+        let mut parts = Vec::new();
+        for buffer in &self.frozen {
+            parts.push(Part { chunks: buffer.main.clone(), late: false });
+            parts.push(Part { chunks: buffer.late.clone(), late: true });
+        }
+        parts.push(Part { chunks: self.main.snapshot()?, late: false });
+        parts.push(Part { chunks: self.late.snapshot()?, late: true });
+        parts.retain(|part| !part.chunks.is_empty());
+        Ok(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::SeriesId;
+
+    fn rows(points: &[(SeriesId, i64)]) -> Rows {
+        let mut rows = Rows::default();
+        for (series, time) in points {
+            rows.end_row(*time, Some(*series));
+        }
+        rows
+    }
+
+    fn times(parts: &[Part], late: bool) -> Vec<i64> {
+        let of_kind = parts.iter().filter(|part| part.late == late);
+        of_kind.flat_map(|part| &part.chunks).flat_map(|chunk| chunk.time.iter().copied()).collect()
+    }
+
+    #[test]
+    fn rows_not_newer_than_their_series_are_late() {
+        let mut buffer = TableBuffer::new(None);
+        buffer.append(SequenceNumber(1), rows(&[(0, 10), (1, 5), (0, 10), (0, 11), (1, 4)])).unwrap();
+        let parts = buffer.snapshot().unwrap();
+        assert_eq!(times(&parts, false), [10, 5, 11]);
+        assert_eq!(times(&parts, true), [10, 4]);
+        assert_eq!(buffer.newest, [11, 5]);
+    }
+
+    #[test]
+    fn after_a_restart_rows_within_the_files_time_are_late() {
+        let mut buffer = TableBuffer::new(Some(100));
+        buffer.append(SequenceNumber(1), rows(&[(7, 100), (7, 101)])).unwrap();
+        assert_eq!(times(&buffer.snapshot().unwrap(), true), [100]);
+    }
+
+    #[test]
+    fn freeze_keeps_rows_visible_until_they_are_forgotten() {
+        let mut buffer = TableBuffer::new(None);
+        buffer.append(SequenceNumber(3), rows(&[(0, 1)])).unwrap();
+        buffer.freeze().unwrap();
+        buffer.freeze().unwrap();
+        buffer.append(SequenceNumber(4), rows(&[(0, 2)])).unwrap();
+        assert_eq!(times(&buffer.snapshot().unwrap(), false), [1, 2]);
+        assert_eq!(buffer.frozen().len(), 1);
+        assert_eq!(buffer.frozen()[0].max_seq, SequenceNumber(3));
+        assert!(buffer.forget(1) > 0);
+        assert_eq!(times(&buffer.snapshot().unwrap(), false), [2]);
+        assert_eq!(buffer.rows(), 1);
+    }
+
+    #[test]
+    fn large_writes_and_full_tails_become_chunks() {
+        let mut buffer = TableBuffer::new(None);
+        let mut next = 0;
+        for size in [10, WHOLE_ROWS, 3, CHUNK_ROWS / 8] {
+            let points: Vec<_> = (0..size)
+                .map(|_| {
+                    next += 1;
+                    (0, next)
+                })
+                .collect();
+            buffer.append(SequenceNumber(1), rows(&points)).unwrap();
+        }
+        let expected: Vec<i64> = (1..=next).collect();
+        assert_eq!(times(&buffer.snapshot().unwrap(), false), expected);
+    }
+}

@@ -1,0 +1,110 @@
+//! Settings and parts of an engine before it is opened.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+use super::{
+    Engine, Inner,
+    open::{self, Parts},
+};
+use crate::{
+    Durability, Options, Result,
+    clock::{Clock, SystemClock},
+    random::{RandomSource, SystemRandom},
+    vfs::{RealVfs, Vfs},
+};
+
+/// Stores what it is given; [`open`](Self::open) checks it.
+#[derive(Debug)]
+#[must_use = "a builder does nothing before `open`"]
+pub struct EngineBuilder {
+    root: PathBuf,
+    options: Options,
+    vfs: Arc<dyn Vfs>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn RandomSource>,
+}
+
+impl EngineBuilder {
+    pub(super) fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            options: Options::default(),
+            vfs: Arc::new(RealVfs),
+            clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom::default()),
+        }
+    }
+
+    /// Sets all settings at once.
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets [`Options::durability`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.options.durability = durability;
+        self
+    }
+
+    /// Sets [`Options::flush_after`].
+    pub fn flush_after(mut self, age: Duration) -> Self {
+        self.options.flush_after = age;
+        self
+    }
+
+    /// Sets [`Options::flush_bytes`].
+    pub fn flush_bytes(mut self, bytes: usize) -> Self {
+        self.options.flush_bytes = bytes;
+        self
+    }
+
+    /// Sets the file system under WAL, manifest and data files. Queries read data files from the real one.
+    pub fn vfs(mut self, vfs: Arc<dyn Vfs>) -> Self {
+        self.vfs = vfs;
+        self
+    }
+
+    /// Sets the clock that points without a timestamp get their time from.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Sets the source of random numbers.
+    pub fn random(mut self, random: Arc<dyn RandomSource>) -> Self {
+        self.random = random;
+        self
+    }
+
+    /// Opens the engine.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for an option out of range, a folder that holds
+    /// other things or a newer format; [`Busy`](crate::ErrorKind::Busy) for one in use by another process;
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) where an acknowledged point is damaged, naming file and byte;
+    /// [`Io`](crate::ErrorKind::Io) with the path that failed.
+    pub fn open(self) -> Result<Engine> {
+        let Self { root, options, vfs, clock, random } = self;
+        let (shared, lock) = open::open(Parts { root, options, vfs, clock, random })?;
+        #[cfg(feature = "query")]
+        let query = {
+            let tables = Arc::clone(&shared.registry);
+            crate::query::QueryEngine::new(tables, &shared.root, &shared.options)?
+        };
+        let threads = Mutex::new(open::start(&shared)?);
+        let lock = Mutex::new(Some(lock));
+        #[cfg(feature = "query")]
+        let inner = Inner { shared, query, threads, lock };
+        #[cfg(not(feature = "query"))]
+        let inner = Inner { shared, threads, lock };
+        Ok(Engine { inner: Arc::new(inner) })
+    }
+}

@@ -1,0 +1,189 @@
+//! Flush: frozen buffers become data files, and one manifest commit for all tables makes them the truth.
+//!
+//! Each step is durable before the next: freeze at sequence S, write the files, commit the manifest with `flushed = S`,
+//! swap the views, release the log up to S. A crash between any two loses and doubles nothing: replay applies only what
+//! is newer than `flushed`, and files that no manifest names are removed on open.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use ulid::Ulid;
+
+use super::{shared::Shared, stats::Counters};
+use crate::{
+    Result, SequenceNumber,
+    buffer::{FrozenBuffer, split},
+    catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
+    crash::crash_point,
+    datafile::{DataFile, DataFileSpec, ParquetOptions, data_file_path, write_data_file},
+    registry::{Database, Table},
+};
+
+/// How long the flusher leaves a failed flush alone.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What one flush did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FlushReport {
+    /// Rows written to data files.
+    pub rows: u64,
+    /// Paths of the new data files, below the data directory.
+    pub files: Vec<String>,
+}
+
+/// One table's share of a round.
+struct TableRound {
+    table: Arc<Table>,
+    schema: Arc<TableSchema>,
+    /// Whether the manifest lacks this schema.
+    schema_changed: bool,
+    frozen: Vec<Arc<FrozenBuffer>>,
+    files: Vec<DataFile>,
+}
+
+impl Shared {
+    /// Writes all points that are applied by now to data files.
+    pub(super) fn flush(&self) -> Result<FlushReport> {
+        let mut manifest = self.manifest.lock();
+        self.flush_signal.reset();
+        let result = self.flush_round(&mut manifest);
+        let counters = &self.counters;
+        match &result {
+            Ok(report) => {
+                Counters::add(&counters.flushes, 1);
+                Counters::add(&counters.flushed_rows, report.rows);
+                tracing::debug!(rows = report.rows, files = report.files.len(), "flushed");
+            }
+            Err(_) => Counters::add(&counters.flush_failures, 1),
+        }
+        self.queue.room_changed();
+        result
+    }
+
+    fn flush_round(&self, manifest: &mut Manifest) -> Result<FlushReport> {
+        let seq = futures::executor::block_on(self.queue.freeze()?)
+            .unwrap_or_else(|_| Err(crate::Error::Closed { reason: "the commit thread has ended".into() }))?;
+        crash_point("flush::frozen");
+        let databases: Vec<Arc<Database>> =
+            self.registry.databases().into_iter().filter(|db| !db.in_manifest.load(Ordering::Acquire)).collect();
+        let mut tables = self.tables_to_flush();
+        if seq == manifest.state().flushed && databases.is_empty() && tables.is_empty() {
+            return Ok(FlushReport::default());
+        }
+        if let Err(error) = tables.iter_mut().try_for_each(|round| self.write_files(round)) {
+            self.discard(&tables);
+            return Err(error);
+        }
+        crash_point("flush::files_written");
+        manifest.commit(edit(seq, &databases, &tables))?;
+        crash_point("flush::committed");
+        databases.iter().for_each(|database| database.in_manifest.store(true, Ordering::Release));
+        let report = self.swap(tables);
+        crash_point("flush::swapped");
+        if let Err(error) = self.wal.lock().release(seq) {
+            // The points are in their files; what the log still holds is passed over by replay and released next time.
+            tracing::warn!(%error, "cannot release log segments");
+        }
+        crash_point("flush::released");
+        Ok(report)
+    }
+
+    fn tables_to_flush(&self) -> Vec<TableRound> {
+        let round = |table: Arc<Table>| {
+            let frozen = table.rows.lock().buffer.frozen().to_vec();
+            // Cleared before the schema is read: a change after it sets the mark again for the next round.
+            let schema_changed = table.schema_changed.swap(false, Ordering::AcqRel);
+            let needed = schema_changed || !frozen.is_empty();
+            needed.then(|| TableRound { schema: table.schema(), schema_changed, table, frozen, files: Vec::new() })
+        };
+        self.registry.all_tables().into_iter().filter_map(round).collect()
+    }
+
+    fn write_files(&self, round: &mut TableRound) -> Result<()> {
+        let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
+        for frozen in &round.frozen {
+            let series = round.table.series.read();
+            for part in split(frozen, &round.schema, &series)? {
+                let id = Ulid::from_parts(u64::try_from(self.clock.now_ns() / 1_000_000).unwrap_or(0), self.random());
+                let spec = DataFileSpec {
+                    path: data_file_path(&round.schema.database, &round.schema.table, part.day, id),
+                    schema: Arc::clone(&part.schema),
+                    sorted_by: part.sorted_by.clone(),
+                    min_seq: frozen.min_seq,
+                    max_seq: frozen.max_seq,
+                    late: part.late,
+                    tags: &tags,
+                };
+                let options = ParquetOptions::default();
+                round.files.push(write_data_file(self.vfs.as_ref(), &self.root, &spec, part.batches(), &options)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back a round that did not reach the manifest: its rows stay in memory and in the log.
+    fn discard(&self, tables: &[TableRound]) {
+        for round in tables {
+            if round.schema_changed {
+                round.table.schema_changed.store(true, Ordering::Release);
+            }
+            for file in &round.files {
+                // What stays behind is removed on the next open.
+                let _ = self.vfs.remove_file(&self.root.join(&file.path));
+            }
+        }
+    }
+
+    /// Lets queries read the files instead of the buffers they came from.
+    fn swap(&self, tables: Vec<TableRound>) -> FlushReport {
+        let mut report = FlushReport::default();
+        for round in tables {
+            let mut rows = round.table.rows.lock();
+            for file in round.files {
+                report.rows += file.rows;
+                report.files.push(file.path.clone());
+                rows.files.push(Arc::new(file));
+            }
+            let bytes = rows.buffer.forget(round.frozen.len());
+            self.counters.buffered_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        report
+    }
+
+    fn random(&self) -> u128 {
+        (u128::from(self.random.next()) << 64) | u128::from(self.random.next())
+    }
+}
+
+fn edit(seq: SequenceNumber, databases: &[Arc<Database>], tables: &[TableRound]) -> ManifestEdit {
+    let table = |round: &TableRound| TableEdit {
+        database: round.schema.database.to_string(),
+        table: round.schema.table.to_string(),
+        schema: round.schema_changed.then(|| Arc::clone(&round.schema)),
+        files_added: round.files.clone(),
+        files_removed: Vec::new(),
+    };
+    ManifestEdit {
+        flushed: Some(seq),
+        databases_added: databases.iter().map(|db| (db.name.to_string(), db.created_ns)).collect(),
+        tables: tables.iter().map(table).collect(),
+    }
+}
+
+/// Starts the thread that flushes by size, age and log volume.
+pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new().name("arc-flush".into()).spawn(move || {
+        while shared.flush_signal.wait(shared.options.flush_after) {
+            if let Err(error) = shared.flush() {
+                tracing::error!(%error, source = std::error::Error::source(&error), "flush failed, its points stay in memory and in the log");
+                shared.flush_signal.pause(RETRY_AFTER);
+                // The points are still there: look again, unless a later write has asked already.
+                shared.note_buffered();
+            }
+        }
+    })
+}

@@ -1,0 +1,112 @@
+//! What the engine puts into the log's frames: the kinds, and what a request needs besides its bytes to be decoded again.
+//!
+//! Format: docs/format.md, "Frame kinds".
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Precision, Result, WriteOptions};
+
+/// Kind of a frame, as the log stores it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum FrameKind {
+    /// A database was created; metadata [`DatabaseMeta`], no body.
+    Database = 1,
+    /// A table was created or has grown; no metadata, the body is its whole schema.
+    Schema = 2,
+    /// A write of line protocol; metadata [`WriteMeta`], body as received.
+    LineProtocol = 16,
+    /// A write of MessagePack; likewise.
+    MessagePack = 17,
+    /// A write of record batches; the body is an Arrow IPC stream.
+    Arrow = 18,
+}
+
+impl FrameKind {
+    pub(super) fn from_byte(byte: u8) -> Option<Self> {
+        [Self::Database, Self::Schema, Self::LineProtocol, Self::MessagePack, Self::Arrow]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// Metadata of [`FrameKind::Database`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DatabaseMeta {
+    pub(super) name: String,
+    pub(super) created_ns: i64,
+}
+
+/// Metadata of a write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct WriteMeta {
+    pub(super) database: String,
+    /// Of an Arrow write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) table: Option<String>,
+    /// Time of the first point that has none.
+    pub(super) receive_ns: i64,
+    /// Nanoseconds of one unit of the timestamps, if the request said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) precision_ns: Option<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) time_column: Option<String>,
+    /// Lines or items that were rejected; replay passes over them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) rejected: Vec<u64>,
+}
+
+impl WriteMeta {
+    pub(super) fn new(database: &str, table: Option<&str>, receive_ns: i64, options: &WriteOptions) -> Self {
+        Self {
+            database: database.to_owned(),
+            table: table.map(str::to_owned),
+            receive_ns,
+            precision_ns: options.precision.map(Precision::nanoseconds),
+            tags: options.tags.clone(),
+            time_column: options.time_column.clone(),
+            rejected: Vec::new(),
+        }
+    }
+
+    pub(super) fn precision(&self) -> Option<Precision> {
+        use Precision::{Hour, Microsecond, Millisecond, Minute, Nanosecond, Second};
+        let wanted = self.precision_ns?;
+        [Nanosecond, Microsecond, Millisecond, Second, Minute, Hour].into_iter().find(|p| p.nanoseconds() == wanted)
+    }
+}
+
+/// Encodes metadata as MessagePack with named keys, so that later versions can add some.
+pub(super) fn encode<T: Serialize>(meta: &T) -> Result<Vec<u8>> {
+    rmp_serde::to_vec_named(meta).map_err(|e| Error::internal(format!("cannot encode a frame's metadata: {e}")))
+}
+
+/// Decodes metadata; the error is the reason why the frame is damaged.
+pub(super) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
+    rmp_serde::from_slice(bytes).map_err(|e| format!("a frame's metadata does not decode: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_survives_with_and_without_its_optional_parts() {
+        let plain = WriteMeta::new("d", None, 5, &WriteOptions::new());
+        let full = WriteMeta {
+            rejected: vec![2, 9],
+            ..WriteMeta::new(
+                "d",
+                Some("t"),
+                -5,
+                &WriteOptions::new().precision(Precision::Hour).tags(["a"]).time_column("ts"),
+            )
+        };
+        for meta in [plain, full] {
+            assert_eq!(decode::<WriteMeta>(&encode(&meta).unwrap()).unwrap(), meta);
+        }
+        assert!(decode::<WriteMeta>(b"\x93").is_err());
+    }
+}

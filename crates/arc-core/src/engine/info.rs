@@ -1,0 +1,110 @@
+//! What the engine has: databases, tables, files, counters.
+
+use std::sync::Arc;
+
+use super::{Engine, EngineStats};
+use crate::{Error, Result, catalog::TableSchema, datafile::DataFile, registry::Database};
+
+/// A database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DatabaseInfo {
+    /// Its name.
+    pub name: String,
+    /// Number of tables.
+    pub tables: usize,
+    /// When it was created, in nanoseconds since the epoch.
+    pub created_ns: i64,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TableInfo {
+    /// Its columns.
+    pub schema: Arc<TableSchema>,
+    /// Number of live data files.
+    pub files: usize,
+    /// Bytes of the live data files.
+    pub file_bytes: u64,
+    /// Rows in the live data files.
+    pub file_rows: u64,
+    /// Rows not yet flushed.
+    pub buffered_rows: u64,
+}
+
+impl Engine {
+    /// Returns all databases, by name.
+    #[must_use]
+    pub fn databases(&self) -> Vec<DatabaseInfo> {
+        let info = |db: Arc<Database>| DatabaseInfo {
+            name: db.name.to_string(),
+            tables: db.table_count(),
+            created_ns: db.created_ns,
+        };
+        self.inner.shared.registry.databases().into_iter().map(info).collect()
+    }
+
+    /// Returns the tables of a database, by name.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database.
+    pub fn tables(&self, database: &str) -> Result<Vec<TableInfo>> {
+        let info = |table: Arc<crate::registry::Table>| {
+            let rows = table.rows.lock();
+            TableInfo {
+                schema: table.schema(),
+                files: rows.files.len(),
+                file_bytes: rows.files.iter().map(|file| file.bytes).sum(),
+                file_rows: rows.files.iter().map(|file| file.rows).sum(),
+                buffered_rows: rows.buffer.rows() as u64,
+            }
+        };
+        Ok(self.database(database)?.tables().into_iter().map(info).collect())
+    }
+
+    /// Returns the columns of a table.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table.
+    pub fn schema(&self, database: &str, table: &str) -> Result<Arc<TableSchema>> {
+        Ok(self.table(database, table)?.schema())
+    }
+
+    /// Returns the live data files of a table, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table.
+    pub fn data_files(&self, database: &str, table: &str) -> Result<Vec<Arc<DataFile>>> {
+        Ok(self.table(database, table)?.rows.lock().files.clone())
+    }
+
+    /// Returns the counters since the engine was opened, and the gauges of now.
+    #[must_use]
+    pub fn stats(&self) -> EngineStats {
+        let shared = &self.inner.shared;
+        let mut stats = shared.counters.read();
+        stats.queued_writes = shared.queue.writes() as u64;
+        stats.wal_bytes = shared.wal.lock().live_bytes();
+        for table in shared.registry.all_tables() {
+            let rows = table.rows.lock();
+            stats.buffered_rows += rows.buffer.rows() as u64;
+            stats.files += rows.files.len() as u64;
+            stats.file_bytes += rows.files.iter().map(|file| file.bytes).sum::<u64>();
+        }
+        stats
+    }
+
+    fn database(&self, database: &str) -> Result<Arc<Database>> {
+        let found = self.inner.shared.registry.database(database);
+        found.ok_or_else(|| Error::DatabaseNotFound { database: database.to_owned() })
+    }
+
+    fn table(&self, database: &str, table: &str) -> Result<Arc<crate::registry::Table>> {
+        let not_found = || Error::TableNotFound { database: database.to_owned(), table: table.to_owned() };
+        self.database(database)?.table(table).ok_or_else(not_found)
+    }
+}

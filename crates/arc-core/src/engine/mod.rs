@@ -1,0 +1,247 @@
+//! The public handle; wires the parts together, holds no algorithm.
+
+mod builder;
+mod commit;
+mod flush;
+mod frame;
+mod info;
+mod open;
+mod queue;
+mod shared;
+mod stats;
+#[cfg(feature = "query")]
+mod tables;
+mod write;
+
+use std::{path::Path, sync::Arc, thread::JoinHandle};
+
+use arrow::array::RecordBatch;
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+pub use builder::EngineBuilder;
+pub use flush::FlushReport;
+pub use info::{DatabaseInfo, TableInfo};
+pub use stats::EngineStats;
+
+use self::{
+    frame::{FrameKind, WriteMeta},
+    shared::Shared,
+    write::Request,
+};
+use crate::{Error, PendingWrite, Result, WriteOptions, Written};
+
+/// A time-series store in one folder.
+///
+/// Cheap to clone; every clone is the same engine. It runs until [`close`](Self::close), or until the last clone is
+/// dropped: points that are acknowledged by then are in the log and come back when the folder is opened again.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("data");
+/// use arc_core::Engine;
+///
+/// let engine = Engine::open(path)?;
+/// let written = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+/// assert_eq!(written.points, 1);
+/// engine.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    #[cfg(feature = "query")]
+    query: crate::query::QueryEngine,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    lock: Mutex<Option<open::Lock>>,
+}
+
+impl Inner {
+    fn stop(&self) {
+        self.shared.flush_signal.stop();
+        self.shared.queue.stop();
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the engine has panicked");
+            }
+        }
+        self.lock.lock().take();
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Engine {
+    /// Opens the data directory at `path` with the default settings; creates it if there is none.
+    ///
+    /// Replays what is in the log and not yet in data files.
+    ///
+    /// # Errors
+    ///
+    /// See [`EngineBuilder::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::builder(path).open()
+    }
+
+    /// Returns a builder for an engine over the data directory at `path`.
+    pub fn builder(path: impl AsRef<Path>) -> EngineBuilder {
+        EngineBuilder::new(path.as_ref())
+    }
+
+    /// Writes line protocol with the default settings and waits until it is as durable as the engine's options say.
+    ///
+    /// Timestamps are nanoseconds; a point without one gets the time of arrival. Bad lines are named in the receipt,
+    /// the others are stored. The database is created by its first write.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a bad database name;
+    /// [`Busy`](crate::ErrorKind::Busy) when memory stays full; [`Closed`](crate::ErrorKind::Closed) once closed.
+    pub fn write_lp(&self, database: &str, body: &[u8]) -> Result<Written> {
+        self.submit_lp(database, Bytes::copy_from_slice(body), &WriteOptions::new())?.wait()
+    }
+
+    /// Decodes line protocol and queues it for the log; the answer comes with the [`PendingWrite`].
+    ///
+    /// Blocks only while memory is full. `body` is kept, not copied.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_lp`](Self::write_lp).
+    pub fn submit_lp(&self, database: &str, body: Bytes, options: &WriteOptions) -> Result<PendingWrite> {
+        self.submit(FrameKind::LineProtocol, database, None, body, options)
+    }
+
+    /// Writes MessagePack (columnar, rows, or arrays of both) and waits until it is durable.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_lp`](Self::write_lp), and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a body
+    /// that cannot be read as a whole.
+    pub fn write_msgpack(&self, database: &str, body: &[u8]) -> Result<Written> {
+        self.submit_msgpack(database, Bytes::copy_from_slice(body), &WriteOptions::new())?.wait()
+    }
+
+    /// Decodes MessagePack and queues it for the log, as [`submit_lp`](Self::submit_lp) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_msgpack`](Self::write_msgpack).
+    pub fn submit_msgpack(&self, database: &str, body: Bytes, options: &WriteOptions) -> Result<PendingWrite> {
+        self.submit(FrameKind::MessagePack, database, None, body, options)
+    }
+
+    /// Writes a record batch to one table and waits until it is durable: all of its rows or none.
+    ///
+    /// The batch needs a column `time` without nulls. Rows append; see [`WriteOptions::tags`] for rows that merge.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for bad names or a bad time column;
+    /// [`SchemaConflict`](crate::ErrorKind::SchemaConflict) where a column has another type;
+    /// [`Busy`](crate::ErrorKind::Busy) and [`Closed`](crate::ErrorKind::Closed) as for line protocol.
+    pub fn write_batch(&self, database: &str, table: &str, batch: &RecordBatch) -> Result<Written> {
+        self.submit_batches(database, table, std::slice::from_ref(batch), &WriteOptions::new())?.wait()
+    }
+
+    /// Checks record batches of one schema and queues them as one write, all or nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_batch`](Self::write_batch).
+    pub fn submit_batches(
+        &self,
+        database: &str,
+        table: &str,
+        batches: &[RecordBatch],
+        options: &WriteOptions,
+    ) -> Result<PendingWrite> {
+        self.submit(FrameKind::Arrow, database, Some(table), write::arrow_body(batches)?, options)
+    }
+
+    fn submit(
+        &self,
+        kind: FrameKind,
+        database: &str,
+        table: Option<&str>,
+        body: Bytes,
+        options: &WriteOptions,
+    ) -> Result<PendingWrite> {
+        // No point takes less than four bytes in any format, so that many nanoseconds are enough.
+        let receive_ns = self.inner.shared.receive_time(body.len() / 4 + 1);
+        let meta = WriteMeta::new(database, table, receive_ns, options);
+        self.inner.shared.submit(Request { kind, body, meta }, options)
+    }
+
+    /// Runs one SQL statement; names without a database resolve in `database`.
+    ///
+    /// Must be called, and the answer read, on a tokio runtime. Sees every point that was acknowledged before.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a statement that does not plan or is not
+    /// allowed; [`NotFound`](crate::ErrorKind::NotFound) for an unknown table; [`Closed`](crate::ErrorKind::Closed).
+    #[cfg(feature = "query")]
+    pub async fn sql(&self, database: &str, sql: &str) -> Result<crate::Answer> {
+        self.check_open()?;
+        self.inner.query.sql(database, sql).await
+    }
+
+    #[cfg(feature = "query")]
+    fn check_open(&self) -> Result<()> {
+        if self.inner.lock.lock().is_none() {
+            return Err(Error::Closed { reason: "the engine is closed".into() });
+        }
+        Ok(())
+    }
+
+    /// Writes all points acknowledged so far to data files.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the files cannot be written; the points stay in memory and in the log.
+    pub fn flush(&self) -> Result<FlushReport> {
+        self.inner.shared.flush()
+    }
+
+    /// Creates a database. Writes create theirs by themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name or one that is taken.
+    pub fn create_database(&self, database: &str) -> Result<()> {
+        self.inner.shared.create_database(database)
+    }
+
+    /// Flushes, stops and gives the data directory free; later calls on any clone fail as closed.
+    ///
+    /// A second call does nothing.
+    ///
+    /// # Errors
+    ///
+    /// That of the last flush; the engine is closed all the same, and the points are in the log.
+    pub fn close(&self) -> Result<()> {
+        if self.inner.lock.lock().is_none() {
+            return Ok(());
+        }
+        self.inner.shared.queue.close("the engine is closed");
+        let flushed = self.inner.shared.flush();
+        self.inner.stop();
+        flushed.map(drop)
+    }
+
+    /// Returns the path of the data directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.inner.shared.root
+    }
+}

@@ -1,0 +1,187 @@
+//! Opening a data directory: lock, marker, manifest, orphans, log; then the threads start.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+
+use super::{
+    commit, flush,
+    frame::{self, DatabaseMeta, FrameKind, WriteMeta},
+    queue::Queue,
+    shared::Shared,
+    stats::Counters,
+    write::{Request, decode},
+};
+use crate::{
+    Error, Options, Result, SequenceNumber,
+    catalog::{LOCK_FILE, META_DIR, Manifest, WAL_DIR, check_layout, decode_schema, open_layout, remove_orphans},
+    clock::Clock,
+    crash::crash_point,
+    random::RandomSource,
+    registry::{Database, Registry, Table},
+    vfs::Vfs,
+    wal::{ReplayedFrame, Wal, WalOptions},
+};
+
+/// The stream of manifest objects that this engine writes.
+const WRITER: &str = "0";
+
+/// What came through the builder.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) root: PathBuf,
+    pub(super) options: Options,
+    pub(super) vfs: Arc<dyn Vfs>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) random: Arc<dyn RandomSource>,
+}
+
+/// Exclusive use of a data directory, until dropped.
+pub(super) type Lock = Box<dyn std::any::Any + Send + Sync>;
+
+/// An engine that is ready but for its threads.
+pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
+    let Parts { root, options, vfs, clock, random } = parts;
+    check_options(&options)?;
+    // Before the lock file is made, so that a folder of somebody else stays as it is.
+    check_layout(vfs.as_ref(), &root)?;
+    vfs.create_dir_all(&root).map_err(|e| Error::io("create folder", &root, e))?;
+    let lock = lock(vfs.as_ref(), &root)?;
+    open_layout(vfs.as_ref(), &root)?;
+    let manifest = Manifest::open(Arc::clone(&vfs), &root.join(META_DIR).join(WRITER))?;
+    for orphan in remove_orphans(vfs.as_ref(), &root, manifest.state())? {
+        tracing::info!(file = orphan, "removed a file that no manifest names");
+    }
+    crash_point("open::orphans_removed");
+    let registry = Arc::new(registry_of(&manifest));
+    let counters = Counters::default();
+    let flushed = manifest.state().flushed;
+    let wal_dir = root.join(WAL_DIR);
+    let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(&random) };
+    let mut visit = |frame: ReplayedFrame<'_>| replay(&registry, &counters, &wal_dir, frame);
+    let wal = Wal::open(Arc::clone(&vfs), &wal_dir, wal_options, flushed, &mut visit)?;
+    let shared = Shared {
+        queue: Queue::new(),
+        wal: Mutex::new(wal),
+        manifest: Mutex::new(manifest),
+        schema_lock: Mutex::new(()),
+        flush_signal: Default::default(),
+        next_receive_ns: clock.now_ns().into(),
+        root,
+        options,
+        vfs,
+        clock,
+        random,
+        registry,
+        counters,
+    };
+    let replayed = shared.counters.read();
+    if replayed.replayed_frames > 0 {
+        tracing::info!(frames = replayed.replayed_frames, points = replayed.replayed_points, "replayed the log");
+        shared.note_buffered();
+    }
+    Ok((Arc::new(shared), lock))
+}
+
+/// Starts the threads of an engine.
+pub(super) fn start(shared: &Arc<Shared>) -> Result<Vec<std::thread::JoinHandle<()>>> {
+    let failed = |e| Error::io("start a thread for", &shared.root, e);
+    let mut threads = commit::spawn(shared).map_err(failed)?;
+    threads.push(flush::spawn(shared).map_err(failed)?);
+    Ok(threads)
+}
+
+fn check_options(options: &Options) -> Result<()> {
+    let least = |option: &'static str, value: u64, least: u64| {
+        let reason = || format!("{value} is too small, it must be at least {least}");
+        if value < least { Err(Error::InvalidOption { option, reason: reason() }) } else { Ok(()) }
+    };
+    least("wal_segment_bytes", options.wal_segment_bytes, 64 << 10)?;
+    least("flush_bytes", options.flush_bytes as u64, 1)?;
+    least("flush_wal_bytes", options.flush_wal_bytes, 1)?;
+    least("max_buffer_bytes", options.max_buffer_bytes as u64, options.flush_bytes as u64)?;
+    least("query_memory_bytes", options.query_memory_bytes as u64, 1 << 20)
+}
+
+fn lock(vfs: &dyn Vfs, root: &Path) -> Result<Lock> {
+    let path = root.join(LOCK_FILE);
+    vfs.lock(&path).map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => Error::InUse { path: root.to_owned() },
+        _ => Error::io("lock", path, e),
+    })
+}
+
+fn registry_of(manifest: &Manifest) -> Registry {
+    let registry = Registry::default();
+    for (name, state) in &manifest.state().databases {
+        let database = Database::new(name, state.created_ns, true);
+        for table in state.tables.values() {
+            database.add(Arc::new(Table::with_files(Arc::clone(&table.schema), table.files.clone(), false)));
+        }
+        registry.add(Arc::new(database));
+    }
+    registry
+}
+
+/// Applies one frame of the log, as the live path did.
+fn replay(registry: &Registry, counters: &Counters, wal_dir: &Path, frame: ReplayedFrame<'_>) -> Result<()> {
+    let damaged = |reason: String| Error::corrupt(wal_dir, 0, format!("frame {}: {reason}", frame.seq));
+    let kind = FrameKind::from_byte(frame.kind).ok_or_else(|| damaged(format!("unknown kind {}", frame.kind)))?;
+    Counters::add(&counters.replayed_frames, 1);
+    match kind {
+        FrameKind::Database => {
+            let meta: DatabaseMeta = frame::decode(frame.meta).map_err(damaged)?;
+            if registry.database(&meta.name).is_none() {
+                registry.add(Arc::new(Database::new(&meta.name, meta.created_ns, false)));
+            }
+            Ok(())
+        }
+        FrameKind::Schema => replay_schema(registry, &frame.body).map_err(damaged),
+        FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow => {
+            let meta: WriteMeta = frame::decode(frame.meta).map_err(damaged)?;
+            let database = registry.database(&meta.database);
+            let database = database.ok_or_else(|| damaged("its database was never created".into()))?;
+            let request = Request { kind, body: frame.body.clone(), meta };
+            replay_write(frame.seq, counters, &request, &database).map_err(damaged)
+        }
+    }
+}
+
+fn replay_schema(registry: &Registry, body: &[u8]) -> Result<(), String> {
+    let schema = Arc::new(decode_schema(body)?);
+    let database = registry.database(&schema.database).ok_or("its database was never created")?;
+    match database.table(&schema.table) {
+        None => database.add(Arc::new(Table::with_files(schema, Vec::new(), true))),
+        Some(table) if table.schema().columns.len() < schema.columns.len() => table.set_schema(schema),
+        // A flush has put this schema, or a later one, into the manifest already.
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+fn replay_write(
+    seq: SequenceNumber,
+    counters: &Counters,
+    request: &Request,
+    database: &Arc<Database>,
+) -> Result<(), String> {
+    let staged = decode(request, database).map_err(|e| e.to_string())?;
+    if let Some(rejected) = staged.rejections.first.first() {
+        return Err(format!("line {} was accepted and is rejected now: {}", rejected.line, rejected.reason));
+    }
+    let unknown = |table: &&crate::ingest::StagedTable| {
+        !table.rows.is_empty()
+            && (!table.added.is_empty()
+                || !database.table(table.name()).is_some_and(|known| Arc::ptr_eq(&known, &table.table)))
+    };
+    if let Some(table) = staged.tables.iter().find(unknown) {
+        return Err(format!("table {:?} has columns whose schema change is missing", table.name()));
+    }
+    Counters::add(&counters.replayed_points, staged.points() as u64);
+    counters.buffered_bytes.fetch_add(staged.bytes(), std::sync::atomic::Ordering::Relaxed);
+    commit::apply_rows(seq, staged).map_err(|e| e.to_string())
+}

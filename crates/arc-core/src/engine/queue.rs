@@ -1,0 +1,202 @@
+//! The queue in front of the log: fixes the order of everything and holds writers back when memory is short.
+//!
+//! Order in the queue is order in the log is order in the buffers. Bounded by bytes: when it stays full, a write fails
+//! as busy; nothing that was queued is ever dropped.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::channel::oneshot;
+use parking_lot::{Condvar, Mutex};
+
+use super::frame::FrameKind;
+use crate::{Durability, Error, Result, SequenceNumber, Written, ingest::Staged};
+
+/// A frame on its way to the log.
+#[derive(Debug)]
+pub(super) struct QueuedFrame {
+    pub(super) kind: FrameKind,
+    pub(super) meta: Vec<u8>,
+    pub(super) body: Bytes,
+    pub(super) body_crc: u32,
+}
+
+/// Rows on their way to the buffers, and who waits for them.
+#[derive(Debug)]
+pub(super) struct QueuedWrite {
+    pub(super) staged: Staged,
+    pub(super) durability: Durability,
+    pub(super) written: Written,
+    pub(super) body_bytes: usize,
+    pub(super) row_bytes: usize,
+    pub(super) answer: oneshot::Sender<Result<Written>>,
+}
+
+impl QueuedWrite {
+    /// Returns the memory that it holds while it is queued.
+    pub(super) fn cost(&self) -> usize {
+        self.body_bytes + self.row_bytes
+    }
+}
+
+/// Something for the committer to do, in order.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// A change of schema, and who waits for it if no write of the same group does.
+    Change(QueuedFrame, Option<oneshot::Sender<Result<()>>>),
+    /// A logged write.
+    Write(QueuedFrame, QueuedWrite),
+    /// A write that is not logged (`memory`).
+    Unlogged(QueuedWrite),
+    /// Freeze all buffers; answers the last sequence number in them.
+    Freeze(oneshot::Sender<Result<SequenceNumber>>),
+}
+
+#[derive(Debug)]
+struct State {
+    entries: Vec<Entry>,
+    bytes: usize,
+    writes: usize,
+    /// Why no more writes are taken.
+    closed: Option<String>,
+    stopping: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    work: Condvar,
+    room: Condvar,
+}
+
+impl Queue {
+    pub(super) fn new() -> Self {
+        let state = State { entries: Vec::new(), bytes: 0, writes: 0, closed: None, stopping: false };
+        Self { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new() }
+    }
+
+    /// Queues schema changes and the write that needs them, as soon as `has_room(queued bytes)` says so.
+    ///
+    /// `publish` makes the changes visible to other writers. It runs while the queue is locked: whoever sees them can
+    /// only be queued behind them, which is what makes replay meet them in the same order.
+    pub(super) fn push(
+        &self,
+        changes: Vec<QueuedFrame>,
+        frame: Option<QueuedFrame>,
+        write: QueuedWrite,
+        timeout: Duration,
+        has_room: impl Fn(usize) -> bool,
+        publish: impl FnOnce(),
+    ) -> Result<()> {
+        let mut state = self.state.lock();
+        let deadline = Instant::now() + timeout;
+        while state.closed.is_none() && !has_room(state.bytes) {
+            if self.room.wait_until(&mut state, deadline).timed_out() && !has_room(state.bytes) {
+                return Err(Error::Busy {
+                    reason: "unflushed points and queued writes have filled max_buffer_bytes",
+                    retry_after: Duration::from_secs(1),
+                });
+            }
+        }
+        if let Some(reason) = &state.closed {
+            return Err(Error::Closed { reason: reason.clone() });
+        }
+        publish();
+        state.bytes += write.cost();
+        state.writes += 1;
+        state.entries.extend(changes.into_iter().map(|change| Entry::Change(change, None)));
+        state.entries.push(match frame {
+            Some(frame) => Entry::Write(frame, write),
+            None => Entry::Unlogged(write),
+        });
+        drop(state);
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// Queues a change of schema that no write needs; the receiver gets its answer.
+    pub(super) fn push_change(
+        &self,
+        change: QueuedFrame,
+        publish: impl FnOnce(),
+    ) -> Result<oneshot::Receiver<Result<()>>> {
+        let (answer, receiver) = oneshot::channel();
+        let mut state = self.state.lock();
+        if let Some(reason) = &state.closed {
+            return Err(Error::Closed { reason: reason.clone() });
+        }
+        publish();
+        state.entries.push(Entry::Change(change, Some(answer)));
+        drop(state);
+        self.work.notify_one();
+        Ok(receiver)
+    }
+
+    /// Has the committer freeze all buffers behind everything that is queued.
+    pub(super) fn freeze(&self) -> Result<oneshot::Receiver<Result<SequenceNumber>>> {
+        let (answer, receiver) = oneshot::channel();
+        let mut state = self.state.lock();
+        if state.stopping {
+            return Err(Error::Closed { reason: "the engine is stopping".into() });
+        }
+        state.entries.push(Entry::Freeze(answer));
+        drop(state);
+        self.work.notify_one();
+        Ok(receiver)
+    }
+
+    /// Waits for work; `None` once the queue is stopped and empty.
+    pub(super) fn take(&self) -> Option<Vec<Entry>> {
+        let mut state = self.state.lock();
+        while state.entries.is_empty() {
+            if state.stopping {
+                return None;
+            }
+            self.work.wait(&mut state);
+        }
+        Some(std::mem::take(&mut state.entries))
+    }
+
+    /// Gives the room of a write back that has left the queue.
+    pub(super) fn done(&self, writes: usize, cost: usize) {
+        let mut state = self.state.lock();
+        state.bytes = state.bytes.saturating_sub(cost);
+        state.writes = state.writes.saturating_sub(writes);
+        drop(state);
+        self.room.notify_all();
+    }
+
+    /// Wakes the writers that wait for room.
+    pub(super) fn room_changed(&self) {
+        // Taken so that no writer is between its check and its wait.
+        drop(self.state.lock());
+        self.room.notify_all();
+    }
+
+    /// Refuses writes from now on; the first reason stays.
+    pub(super) fn close(&self, reason: &str) {
+        self.state.lock().closed.get_or_insert_with(|| reason.to_owned());
+        self.room.notify_all();
+    }
+
+    /// Returns why writes are refused.
+    pub(super) fn closed(&self) -> Option<String> {
+        self.state.lock().closed.clone()
+    }
+
+    /// Lets the committer end once the queue is empty.
+    pub(super) fn stop(&self) {
+        let mut state = self.state.lock();
+        state.stopping = true;
+        state.closed.get_or_insert_with(|| "the engine is closed".to_owned());
+        drop(state);
+        self.work.notify_all();
+        self.room.notify_all();
+    }
+
+    /// Returns the number of writes queued or being logged.
+    pub(super) fn writes(&self) -> usize {
+        self.state.lock().writes
+    }
+}

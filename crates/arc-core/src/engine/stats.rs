@@ -1,0 +1,83 @@
+//! Counters since the engine was opened.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Counters since the engine was opened, and gauges of now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EngineStats {
+    /// Writes acknowledged.
+    pub writes: u64,
+    /// Points stored.
+    pub points: u64,
+    /// Points refused.
+    pub rejected_points: u64,
+    /// Body bytes of the writes acknowledged.
+    pub bytes: u64,
+    /// Flushes that ended well.
+    pub flushes: u64,
+    /// Flushes that failed.
+    pub flush_failures: u64,
+    /// Rows written to data files.
+    pub flushed_rows: u64,
+    /// Syncs of the log.
+    pub wal_syncs: u64,
+    /// Rows in buffers now.
+    pub buffered_rows: u64,
+    /// Bytes in buffers now.
+    pub buffered_bytes: u64,
+    /// Writes waiting for the log now.
+    pub queued_writes: u64,
+    /// Frames replayed on open.
+    pub replayed_frames: u64,
+    /// Points replayed on open.
+    pub replayed_points: u64,
+    /// Bytes of log that hold unflushed writes now.
+    pub wal_bytes: u64,
+    /// Live data files.
+    pub files: u64,
+    /// Their bytes.
+    pub file_bytes: u64,
+}
+
+/// The counters that the engine's threads share.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) writes: AtomicU64,
+    pub(super) points: AtomicU64,
+    pub(super) rejected_points: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    pub(super) flushes: AtomicU64,
+    pub(super) flush_failures: AtomicU64,
+    pub(super) flushed_rows: AtomicU64,
+    pub(super) wal_syncs: AtomicU64,
+    pub(super) replayed_frames: AtomicU64,
+    pub(super) replayed_points: AtomicU64,
+    /// Bytes of applied, unflushed rows.
+    pub(super) buffered_bytes: AtomicUsize,
+}
+
+impl Counters {
+    pub(super) fn add(counter: &AtomicU64, by: u64) {
+        counter.fetch_add(by, Ordering::Relaxed);
+    }
+
+    /// Returns the counters; the gauges that live elsewhere are left 0.
+    pub(super) fn read(&self) -> EngineStats {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        EngineStats {
+            writes: get(&self.writes),
+            points: get(&self.points),
+            rejected_points: get(&self.rejected_points),
+            bytes: get(&self.bytes),
+            flushes: get(&self.flushes),
+            flush_failures: get(&self.flush_failures),
+            flushed_rows: get(&self.flushed_rows),
+            wal_syncs: get(&self.wal_syncs),
+            replayed_frames: get(&self.replayed_frames),
+            replayed_points: get(&self.replayed_points),
+            buffered_bytes: self.buffered_bytes.load(Ordering::Relaxed) as u64,
+            ..EngineStats::default()
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The write path up to the queue: decode, check, register what is new, queue.
+//!
+//! A request is decoded against the schema of that moment without any lock. What it adds to the schema is checked again
+//! under the schema lock; where another request came first it is decoded again, so that what is queued is exactly
+//! what replay will decode.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use bytes::Bytes;
+use futures::channel::oneshot;
+
+use super::{
+    frame::{DatabaseMeta, FrameKind, WriteMeta, encode},
+    queue::{QueuedFrame, QueuedWrite},
+    shared::Shared,
+};
+use crate::{
+    Durability, Error, PendingWrite, Result, WriteOptions, Written,
+    catalog::{TableSchema, encode_schema},
+    ingest::{self, Context, Staged, StagedTable},
+    registry::{Database, Table, check_name, invalid_name},
+    wal::body_checksum,
+};
+
+/// A request as it is logged.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) kind: FrameKind,
+    pub(super) body: Bytes,
+    pub(super) meta: WriteMeta,
+}
+
+/// Decodes a request: the one function for live writes and replay.
+pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Staged> {
+    let context = Context {
+        database,
+        receive_ns: request.meta.receive_ns,
+        precision: request.meta.precision(),
+        tags: &request.meta.tags,
+        skip: &request.meta.rejected,
+    };
+    match request.kind {
+        FrameKind::LineProtocol => Ok(ingest::decode_lp(&request.body, &context)),
+        FrameKind::MessagePack => ingest::decode_msgpack(&request.body, &context),
+        FrameKind::Arrow => {
+            let table = request.meta.table.as_deref().unwrap_or_default();
+            ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), &context)
+        }
+        FrameKind::Database | FrameKind::Schema => Err(Error::internal("a schema change is not a write")),
+    }
+}
+
+/// A table or column of the request has been registered by another one meanwhile.
+struct Stale;
+
+impl Shared {
+    /// Decodes and queues a request.
+    pub(super) fn submit(&self, mut request: Request, options: &WriteOptions) -> Result<PendingWrite> {
+        let name = request.meta.database.clone();
+        check_name(&name).map_err(|reason| invalid_name("database", &name, reason))?;
+        let durability = options.durability.unwrap_or(self.options.durability);
+        let body_crc = if durability == Durability::Memory { 0 } else { body_checksum(&request.body) };
+        loop {
+            if let Some(reason) = self.queue.closed() {
+                return Err(Error::Closed { reason });
+            }
+            let database = self.registry.database(&name);
+            let database = database.unwrap_or_else(|| Arc::new(Database::new(&name, self.clock.now_ns(), false)));
+            let mut staged = decode(&request, &database)?;
+            staged.tables.retain(|table| !table.rows.is_empty());
+            let (answer, receiver) = oneshot::channel();
+            let rejections = std::mem::take(&mut staged.rejections);
+            let written = Written {
+                points: staged.points() as u64,
+                rejected_points: rejections.numbers.len() as u64,
+                rejected: rejections.first,
+                durability,
+            };
+            if written.points == 0 {
+                super::stats::Counters::add(&self.counters.rejected_points, written.rejected_points);
+                // The receiver is right here.
+                let _ = answer.send(Ok(written));
+                return Ok(PendingWrite { answer: receiver });
+            }
+            let frame = if durability == Durability::Memory {
+                None
+            } else {
+                let meta = WriteMeta { rejected: rejections.numbers, ..request.meta.clone() };
+                let (kind, body) = (request.kind, request.body.clone());
+                Some(QueuedFrame { kind, meta: encode(&meta)?, body, body_crc })
+            };
+            let (body_bytes, row_bytes) = (request.body.len(), staged.bytes());
+            let write = QueuedWrite { staged, durability, written, body_bytes, row_bytes, answer };
+            match self.register_and_push(write, frame)? {
+                Ok(()) => return Ok(PendingWrite { answer: receiver }),
+                Err(Stale) => request.meta.rejected.clear(),
+            }
+        }
+    }
+
+    fn register_and_push(&self, write: QueuedWrite, frame: Option<QueuedFrame>) -> Result<Result<(), Stale>> {
+        let database = Arc::clone(&write.staged.database);
+        if is_registered(self.registry.database(&database.name).as_ref(), &database)
+            && write.staged.tables.iter().all(|table| table.added.is_empty() && has_table(&database, table))
+        {
+            return self.push(Vec::new(), frame, write, || {}).map(Ok);
+        }
+        let _schema_lock = self.schema_lock.lock();
+        let current = self.registry.database(&database.name);
+        if current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &database))
+            || write.staged.tables.iter().any(|table| is_stale(&database, table))
+        {
+            return Ok(Err(Stale));
+        }
+        let mut changes = Vec::new();
+        if current.is_none() {
+            changes.push(database_change(&database)?);
+        }
+        let mut grown = Vec::new();
+        for table in &write.staged.tables {
+            if !table.added.is_empty() || !has_table(&database, table) {
+                let mut schema = TableSchema::clone(&table.base.schema);
+                schema.columns.extend_from_slice(&table.added);
+                let body = Bytes::from(encode_schema(&schema));
+                let body_crc = body_checksum(&body);
+                changes.push(QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body, body_crc });
+                grown.push((Arc::clone(&table.table), Arc::new(schema)));
+            }
+        }
+        let publish = || {
+            for (table, schema) in grown {
+                table.set_schema(schema);
+                database.add(table);
+            }
+            if current.is_none() {
+                self.registry.add(Arc::clone(&database));
+            }
+        };
+        self.push(changes, frame, write, publish).map(Ok)
+    }
+
+    fn push(
+        &self,
+        changes: Vec<QueuedFrame>,
+        frame: Option<QueuedFrame>,
+        write: QueuedWrite,
+        publish: impl FnOnce(),
+    ) -> Result<()> {
+        let buffered = &self.counters.buffered_bytes;
+        let has_room = |queued: usize| {
+            queued + buffered.load(std::sync::atomic::Ordering::Relaxed) < self.options.max_buffer_bytes
+        };
+        self.queue.push(changes, frame, write, self.options.write_timeout, has_room, publish)
+    }
+
+    /// Creates a database; its creation is logged like a write.
+    pub(super) fn create_database(&self, name: &str) -> Result<()> {
+        check_name(name).map_err(|reason| invalid_name("database", name, reason))?;
+        let _schema_lock = self.schema_lock.lock();
+        if self.registry.database(name).is_some() {
+            return Err(Error::DatabaseExists { database: name.to_owned() });
+        }
+        let database = Arc::new(Database::new(name, self.clock.now_ns(), false));
+        let change = database_change(&database)?;
+        let answer = self.queue.push_change(change, || self.registry.add(database))?;
+        let stopped = |_| Err(Error::Closed { reason: "the engine stopped before it answered".into() });
+        futures::executor::block_on(answer).unwrap_or_else(stopped)
+    }
+}
+
+fn database_change(database: &Database) -> Result<QueuedFrame> {
+    let meta = DatabaseMeta { name: database.name.to_string(), created_ns: database.created_ns };
+    let body_crc = body_checksum(&[]);
+    Ok(QueuedFrame { kind: FrameKind::Database, meta: encode(&meta)?, body: Bytes::new(), body_crc })
+}
+
+fn is_registered(current: Option<&Arc<Database>>, database: &Arc<Database>) -> bool {
+    current.is_some_and(|current| Arc::ptr_eq(current, database))
+}
+
+fn has_table(database: &Database, staged: &StagedTable) -> bool {
+    database.table(staged.name()).is_some_and(|known: Arc<Table>| Arc::ptr_eq(&known, &staged.table))
+}
+
+fn is_stale(database: &Database, staged: &StagedTable) -> bool {
+    match database.table(staged.name()) {
+        None => false,
+        Some(known) if !Arc::ptr_eq(&known, &staged.table) => true,
+        Some(known) => !staged.added.is_empty() && !Arc::ptr_eq(&known.layout(), &staged.base),
+    }
+}
+
+/// Makes the request for record batches of one schema: their Arrow IPC stream is what is logged.
+pub(super) fn arrow_body(batches: &[RecordBatch]) -> Result<Bytes> {
+    let invalid = |reason: String| Error::InvalidPayload { format: "Arrow", reason };
+    let first = batches.first().ok_or_else(|| invalid("there is no record batch".into()))?;
+    if let Some(other) = batches.iter().find(|batch| batch.schema() != first.schema()) {
+        return Err(invalid(format!("the batches have different schemas: {} and {}", first.schema(), other.schema())));
+    }
+    let mut writer = arrow::ipc::writer::StreamWriter::try_new(Vec::new(), &first.schema())?;
+    batches.iter().try_for_each(|batch| writer.write(batch))?;
+    Ok(Bytes::from(writer.into_inner()?))
+}

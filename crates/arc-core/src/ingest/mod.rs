@@ -1,0 +1,14 @@
+//! Points into columns: decoding and checking requests against the schema.
+//!
+//! Owns the decoders and the rules of types, names and conflicts. Never registers a table or column, never writes the
+//! log or the buffers: `engine` does, with what is staged here. Live writes and replay call the same functions.
+
+mod arrow;
+mod lp;
+mod msgpack;
+mod staged;
+
+pub(crate) use arrow::decode as decode_arrow;
+pub(crate) use lp::decode as decode_lp;
+pub(crate) use msgpack::decode as decode_msgpack;
+pub(crate) use staged::{Context, Staged, StagedTable};

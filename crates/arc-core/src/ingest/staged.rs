@@ -1,0 +1,197 @@
+//! What one request decodes to: rows by table, the columns it adds, and what was rejected.
+//!
+//! Nothing here is visible to anyone else yet. Columns and tables that the request introduces are only proposed;
+//! `engine` registers them, or has the request decoded again where another request came first.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use crate::{
+    Precision, Rejected,
+    buffer::Rows,
+    catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
+    registry::{Database, Layout, Table, check_name},
+    write::MAX_REJECTED,
+};
+
+/// What decoding a request needs to know besides its bytes. Live writes and replay make the same one.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) database: &'a Arc<Database>,
+    /// Time of the first point that has none; the next ones count up by a nanosecond each.
+    pub(crate) receive_ns: i64,
+    pub(crate) precision: Option<Precision>,
+    /// Declared tags of a columnar write.
+    pub(crate) tags: &'a [String],
+    /// Lines or items to pass over, ascending: those that were rejected when the request came in first.
+    pub(crate) skip: &'a [u64],
+}
+
+/// The refusals of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Rejections {
+    /// Line or item numbers, all of them, ascending.
+    pub(crate) numbers: Vec<u64>,
+    /// The first ones with their reasons.
+    pub(crate) first: Vec<Rejected>,
+}
+
+impl Rejections {
+    pub(crate) fn add(&mut self, line: u64, column: u64, reason: String) {
+        self.numbers.push(line);
+        if self.first.len() < MAX_REJECTED {
+            self.first.push(Rejected { line, column, reason });
+        }
+    }
+}
+
+/// A decoded request.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    pub(crate) database: Arc<Database>,
+    pub(crate) tables: Vec<StagedTable>,
+    pub(crate) rejections: Rejections,
+}
+
+impl Staged {
+    pub(crate) fn new(database: &Arc<Database>) -> Self {
+        Self { database: Arc::clone(database), tables: Vec::new(), rejections: Rejections::default() }
+    }
+
+    /// Returns the number of points that will be stored.
+    pub(crate) fn points(&self) -> usize {
+        self.tables.iter().map(|table| table.rows.len()).sum()
+    }
+
+    /// Returns the bytes that the rows will hold.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tables.iter().map(|table| table.rows.bytes()).sum()
+    }
+}
+
+/// Finds the staged form of tables during one decode.
+#[derive(Debug, Default)]
+pub(crate) struct TableIndex {
+    by_name: HashMap<Arc<str>, usize, FixedState>,
+    by_address: HashMap<usize, usize, FixedState>,
+}
+
+impl TableIndex {
+    /// Returns the place in `staged` of the table called `name`, proposed as `keyed` if there is none.
+    pub(crate) fn by_name(&mut self, staged: &mut Staged, name: &str, keyed: bool) -> Result<usize, String> {
+        if let Some(at) = self.find(staged, name) {
+            return Ok(at);
+        }
+        check_name(name).map_err(|reason| format!("invalid measurement name {:?}: {reason}", short(name)))?;
+        let database = Arc::clone(&staged.database.name);
+        let schema = TableSchema { database, table: name.into(), keyed, columns: Vec::new() };
+        Ok(self.add(staged, &Arc::new(Table::new(schema))))
+    }
+
+    /// Returns the place in `staged` of the table called `name`, if it is registered or proposed already.
+    pub(crate) fn find(&mut self, staged: &mut Staged, name: &str) -> Option<usize> {
+        if let Some(at) = self.by_name.get(name) {
+            return Some(*at);
+        }
+        let table = staged.database.table(name)?;
+        Some(self.add(staged, &table))
+    }
+
+    /// Returns the place in `staged` of a registered table.
+    pub(crate) fn by_table(&mut self, staged: &mut Staged, table: &Arc<Table>) -> usize {
+        match self.by_address.get(&(Arc::as_ptr(table) as usize)) {
+            Some(at) => *at,
+            None => self.add(staged, table),
+        }
+    }
+
+    fn add(&mut self, staged: &mut Staged, table: &Arc<Table>) -> usize {
+        let at = staged.tables.len();
+        let staged_table = StagedTable::new(Arc::clone(table));
+        self.by_name.insert(Arc::clone(&staged_table.base.schema.table), at);
+        self.by_address.insert(Arc::as_ptr(table) as usize, at);
+        staged.tables.push(staged_table);
+        at
+    }
+}
+
+/// The rows that a request has for one table.
+#[derive(Debug)]
+pub(crate) struct StagedTable {
+    pub(crate) table: Arc<Table>,
+    /// The schema that the rows were checked against.
+    pub(crate) base: Arc<Layout>,
+    /// Columns that the rows need beyond it.
+    pub(crate) added: Vec<Column>,
+    pub(crate) rows: Rows,
+}
+
+impl StagedTable {
+    fn new(table: Arc<Table>) -> Self {
+        Self { base: table.layout(), table, added: Vec::new(), rows: Rows::default() }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.base.schema.table
+    }
+
+    pub(crate) fn keyed(&self) -> bool {
+        self.base.schema.keyed
+    }
+
+    /// Returns the index of the column called `name`.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.base.position(name).or_else(|| {
+            let at = self.added.iter().position(|column| column.name.as_ref() == name)?;
+            Some(self.base.schema.columns.len() + at)
+        })
+    }
+
+    pub(crate) fn column(&self, index: usize) -> Option<&Column> {
+        let known = self.base.schema.columns.len();
+        self.base.schema.columns.get(index).or_else(|| self.added.get(index.checked_sub(known)?))
+    }
+
+    /// Proposes a column whose name is good and not taken; returns its index.
+    pub(crate) fn add(&mut self, name: &str, kind: ColumnKind, data_type: DataType) -> usize {
+        self.added.push(Column { name: name.into(), kind, data_type });
+        self.base.schema.columns.len() + self.added.len() - 1
+    }
+}
+
+/// Checks the name of a new tag or field.
+pub(crate) fn check_column_name(what: &str, name: &str) -> Result<(), String> {
+    if name == TIME_COLUMN {
+        return Err(format!("invalid {what} name \"time\": it is the name of the time column"));
+    }
+    check_name(name).map_err(|reason| format!("invalid {what} name {:?}: {reason}", short(name)))
+}
+
+/// Says a type conflict the way InfluxDB does.
+pub(crate) fn type_conflict(table: &str, field: &str, got: &DataType, existing: &DataType) -> String {
+    let (got, existing) = (type_name(got), type_name(existing));
+    format!(
+        "field type conflict: input field {field:?} on measurement {table:?} is type {got}, already exists as type {existing}"
+    )
+}
+
+/// Names a type in line protocol's words.
+pub(crate) fn type_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Float64 => "float".into(),
+        DataType::Int64 => "integer".into(),
+        DataType::UInt64 => "unsigned".into(),
+        DataType::Boolean => "boolean".into(),
+        DataType::Utf8 => "string".into(),
+        DataType::Dictionary(..) => "tag".into(),
+        other => other.to_string(),
+    }
+}
+
+/// Cuts a name for an error text.
+pub(crate) fn short(name: &str) -> String {
+    name.chars().take(64).collect()
+}

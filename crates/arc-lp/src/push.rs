@@ -1,0 +1,102 @@
+//! The push face: the parser calls, the caller's [`Sink`] takes.
+//!
+//! The fastest way through this crate: nothing is stored between the parser and the sink, and every
+//! call is known to the compiler.
+
+use crate::error::{Error, ErrorKind};
+use crate::record::{Position, Walker};
+use crate::text::Text;
+use crate::value::{FieldValue, RawValue};
+use crate::window::Window;
+
+/// Parses `input` to its end and delivers each record to `sink`, good or bad, in input order.
+///
+/// After a bad record parsing goes on behind the next line feed at or after the place of the error.
+pub fn parse<'a, S: Sink<'a>>(input: &'a [u8], sink: &mut S) -> Summary {
+    parse_from(input, 1, sink)
+}
+
+/// The same for an input whose first line has the number `line`.
+#[inline]
+pub(crate) fn parse_from<'a, S: Sink<'a>>(input: &'a [u8], line: u64, sink: &mut S) -> Summary {
+    let mut window = Window::new(input);
+    let start = Position::start(&mut window, line);
+    let mut walker = Walker::at(&mut window, start);
+    let mut summary = Summary::default();
+    while let Some(record) = walker.record(sink) {
+        match record {
+            Ok(_) => summary.points += 1,
+            Err(_) => summary.errors += 1,
+        }
+    }
+    summary.lines = walker.lines();
+    summary
+}
+
+/// How much [`parse`] found.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Records that were good.
+    pub points: u64,
+    /// Records that were bad.
+    pub errors: u64,
+    /// Physical lines, with blank lines, comments and those inside strings.
+    pub lines: u64,
+}
+
+/// The answer of a [`Sink`] to a series key.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Series {
+    /// The very same bytes were delivered and found good before: their parts are not looked at.
+    Known,
+    /// Deliver measurement and tags.
+    Unknown,
+}
+
+/// Takes the parts of records as they are parsed.
+///
+/// For each record: [`series`](Self::series), then [`measurement`](Self::measurement) and
+/// [`tag`](Self::tag)s if it was answered with [`Series::Unknown`], then
+/// [`field`](Self::field)s, then [`point`](Self::point). [`error`](Self::error) may come instead of
+/// any of these but the first and ends the record; what was delivered for it must be taken back.
+pub trait Sink<'a> {
+    /// A record begins on the physical line `line`, counted from 1.
+    ///
+    /// `series_key` is what stands between the start of the record and the first space that is not
+    /// escaped, or the end of the record: measurement and tags as sent.
+    ///
+    /// [`Series::Known`] skips the parts and their checks. That is sound for a key whose bytes were
+    /// delivered before and whose record then reached [`field`](Self::field): whether a key is good
+    /// depends on its bytes alone.
+    fn series(&mut self, line: u64, series_key: &'a [u8]) -> Series;
+
+    /// The measurement of a series that was not known.
+    fn measurement(&mut self, name: Text<'a>);
+
+    /// A tag of a series that was not known; in input order, repeated keys are all delivered.
+    fn tag(&mut self, key: Text<'a>, value: Text<'a>);
+
+    /// A field; in input order, repeated keys are all delivered.
+    fn field(&mut self, key: Text<'a>, value: FieldValue<'a>);
+
+    /// A field before its value is read. Reads it and calls [`field`](Self::field), unless a sink
+    /// does better: reading numbers is most of the work, and a sink that wants some fields only, or
+    /// knows the type it needs, can leave the rest unread.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is wrong with the value; the record is then bad. A sink that does not
+    /// [parse](RawValue::parse) a value takes it unchecked.
+    #[inline(always)]
+    fn raw_field(&mut self, key: Text<'a>, value: RawValue<'a>) -> Result<(), ErrorKind> {
+        self.field(key, value.parse()?);
+        Ok(())
+    }
+
+    /// The record is complete and good. The timestamp is as written: its unit is the caller's.
+    fn point(&mut self, timestamp: Option<i64>);
+
+    /// The record that began last is bad; everything delivered for it must be taken back.
+    fn error(&mut self, error: Error);
+}
