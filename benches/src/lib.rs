@@ -5,5 +5,6 @@
 
 pub mod corpus;
 pub mod hosts;
+pub mod load;
 pub mod random;
 pub mod walk;
