@@ -5,18 +5,25 @@ pub mod catalog;
 pub mod clock;
 mod crash;
 pub mod datafile;
+mod engine;
 mod error;
 mod ingest;
 mod options;
+#[cfg(feature = "query")]
+mod query;
 pub mod random;
 mod registry;
 mod sequence;
 pub mod vfs;
 mod view;
+mod wal;
 mod write;
 
+pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
+#[cfg(feature = "query")]
+pub use query::Answer;
 pub use sequence::SequenceNumber;
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};

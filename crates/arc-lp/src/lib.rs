@@ -5,7 +5,10 @@
 //! - [`points`] is the comfortable one: an iterator of [`Point`]s, whose tags and fields are
 //!   iterators again.
 //! - [`parse`] is the fast one: it calls the methods of a [`Sink`] for each part of a record, and a
-//!   sink that knows a series already spares the parser its tags.
+//!   sink that knows a series already spares the parser its tags. [`Chunks`] does the same for a
+//!   body that arrives in pieces.
+//!
+//! And back: [`LineWriter`] writes lines into a buffer of the caller's.
 //!
 //! ```
 //! # fn main() -> Result<(), arc_lp::Error> {
@@ -89,8 +92,11 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod block;
+mod chunks;
 mod cursor;
 mod error;
 mod number;
@@ -100,9 +106,13 @@ mod record;
 mod text;
 mod utf8;
 mod value;
+mod window;
+mod writer;
 
+pub use chunks::{Chunks, ResumableSink};
 pub use error::{Error, ErrorKind};
 pub use point::{Fields, Point, Points, Tags, points};
 pub use push::{Series, Sink, Summary, parse};
 pub use text::Text;
 pub use value::{FieldValue, RawValue, ValueKind};
+pub use writer::{Line, LineWriter, WriteError};

@@ -9,9 +9,10 @@ use core::ops::Range;
 
 use crate::error::{Error, ErrorKind};
 use crate::push::{Series, Sink};
-use crate::record::{Body, Walker};
+use crate::record::{Body, Position, Walker};
 use crate::text::{Escapes, Text};
 use crate::value::{FieldValue, RawValue};
+use crate::window::Window;
 
 /// Iterates over the points of `input`; goes on after an error.
 ///
@@ -37,23 +38,26 @@ use crate::value::{FieldValue, RawValue};
 /// ```
 #[must_use]
 pub fn points(input: &[u8]) -> Points<'_> {
-    Points {
-        walker: Walker::new(input),
-    }
+    let mut window = Window::new(input);
+    let position = Position::start(&mut window, 1);
+    Points { window, position }
 }
 
 /// Iterator of the points in an input; see [`points`].
 #[derive(Clone)]
 pub struct Points<'a> {
-    walker: Walker<'a>,
+    window: Window<'a>,
+    position: Position,
 }
 
 impl<'a> Iterator for Points<'a> {
     type Item = Result<Point<'a>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let record = self.walker.record(&mut Check)?;
-        Some(record.map(|body| Point::new(self.walker.input(), body)))
+        let mut walker = Walker::at(&mut self.window, self.position);
+        let record = walker.record(&mut Check);
+        self.position = walker.position();
+        Some(record?.map(|body| Point::new(self.window.input(), body)))
     }
 }
 
@@ -105,9 +109,7 @@ impl<'a> Point<'a> {
         let record = input.get(body.start..).unwrap_or_default();
         Self {
             series_key: record.get(..body.key_end - body.start).unwrap_or_default(),
-            fields: input
-                .get(body.fields_start..body.fields_end)
-                .unwrap_or_default(),
+            fields: input.get(body.fields_start..body.fields_end).unwrap_or_default(),
             timestamp: body.timestamp,
             line: body.line,
             start: body.start,
@@ -131,15 +133,13 @@ impl<'a> Point<'a> {
     /// Returns the tags in input order; repeated keys are all yielded.
     #[must_use]
     pub fn tags(&self) -> Tags<'a> {
-        Tags {
-            rest: take_name(self.series_key, Escapes::Measurement, false).1,
-        }
+        Tags { rest: take_name(self.series_key, Escapes::Measurement, false).1 }
     }
 
     /// Returns the fields in input order; repeated keys are all yielded. There is at least one.
     #[must_use]
     pub const fn fields(&self) -> Fields<'a> {
-        Fields { rest: self.fields }
+        Fields { all: self.fields, at: 0 }
     }
 
     /// Returns the timestamp as written: its unit is the caller's to know.
@@ -202,17 +202,19 @@ impl fmt::Debug for Tags<'_> {
 /// Iterator of the fields of a [`Point`]: key and value.
 #[derive(Clone)]
 pub struct Fields<'a> {
-    /// Empty, or a field and what follows.
-    rest: &'a [u8],
+    all: &'a [u8],
+    /// Where the next field begins; behind the end after the last one.
+    at: usize,
 }
 
 impl<'a> Iterator for Fields<'a> {
     type Item = (Text<'a>, FieldValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, rest) = take_name(self.rest, Escapes::Name, true);
-        let (value, rest) = take_value(rest.strip_prefix(b"=")?);
-        self.rest = rest.strip_prefix(b",").unwrap_or_default();
+        let (key, rest) = take_name(self.all.get(self.at..)?, Escapes::Name, true);
+        let start = self.all.len() - rest.strip_prefix(b"=")?.len();
+        let (value, end) = take_value(self.all, start);
+        self.at = end + 1;
         Some((key, value.parse().ok()?))
     }
 }
@@ -231,18 +233,16 @@ fn take_name(bytes: &[u8], escapes: Escapes, equals_ends: bool) -> (Text<'_>, &[
     take_text(bytes, escapes, ends)
 }
 
-/// Splits a value off the front of a checked field list.
-fn take_value(bytes: &[u8]) -> (RawValue<'_>, &[u8]) {
-    if let [b'"', string @ ..] = bytes {
+/// Takes the value at `start` of a checked field list, and the place of the comma behind it.
+fn take_value(all: &[u8], start: usize) -> (RawValue<'_>, usize) {
+    let value = all.get(start..).unwrap_or_default();
+    if let [b'"', string @ ..] = value {
         let (text, rest) = take_text(string, Escapes::String, |byte| byte == b'"');
-        return (RawValue::string(text), rest.get(1..).unwrap_or_default());
+        return (RawValue::string(text), all.len() - rest.len() + 1);
     }
-    let end = bytes
-        .iter()
-        .position(|&byte| byte == b',')
-        .unwrap_or(bytes.len());
-    let (value, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
-    (RawValue::bare(value), rest)
+    let length = value.iter().position(|&byte| byte == b',').unwrap_or(value.len());
+    let end = start + length;
+    (RawValue::bare(all.get(..end).unwrap_or(all), length), end)
 }
 
 /// Splits at the first byte that `ends` and has no escape in front.

@@ -4,15 +4,24 @@
 //! call is known to the compiler.
 
 use crate::error::{Error, ErrorKind};
-use crate::record::Walker;
+use crate::record::{Position, Walker};
 use crate::text::Text;
 use crate::value::{FieldValue, RawValue};
+use crate::window::Window;
 
 /// Parses `input` to its end and delivers each record to `sink`, good or bad, in input order.
 ///
 /// After a bad record parsing goes on behind the next line feed at or after the place of the error.
 pub fn parse<'a, S: Sink<'a>>(input: &'a [u8], sink: &mut S) -> Summary {
-    let mut walker = Walker::new(input);
+    parse_from(input, 1, sink)
+}
+
+/// The same for an input whose first line has the number `line`.
+#[inline]
+pub(crate) fn parse_from<'a, S: Sink<'a>>(input: &'a [u8], line: u64, sink: &mut S) -> Summary {
+    let mut window = Window::new(input);
+    let start = Position::start(&mut window, line);
+    let mut walker = Walker::at(&mut window, start);
     let mut summary = Summary::default();
     while let Some(record) = walker.record(sink) {
         match record {

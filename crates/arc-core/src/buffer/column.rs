@@ -82,6 +82,15 @@ impl ColumnValues {
         Self { len: values.len(), values: Values::Integer(values), valid: None }
     }
 
+    pub(crate) fn from_unsigned(values: Vec<u64>) -> Self {
+        Self { len: values.len(), values: Values::Unsigned(values), valid: None }
+    }
+
+    /// Takes text whose values end at `ends`, each of which is the end of a character.
+    pub(crate) fn from_text(ends: Vec<i32>, text: String) -> Self {
+        Self { len: ends.len(), values: Values::Text { ends, bytes: text.into_bytes() }, valid: None }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }

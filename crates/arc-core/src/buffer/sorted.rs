@@ -254,3 +254,6 @@ impl FlushPart<'_> {
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)
     }
 }
+
+#[cfg(test)]
+mod tests;

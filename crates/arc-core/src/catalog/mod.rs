@@ -1,5 +1,23 @@
-//! Schemas and the manifest.
+//! Catalog: what tables look like, which data files are theirs, and where the data directory begins.
+//!
+//! Owns the folder `meta/` (the manifest), the file `ARC` (the marker) and their formats (docs/format.md, "Data
+//! directory", "Manifest"). Never reads or writes a data file, never takes a folder's listing for the truth about data
+//! files, never decides when to flush. Called by `engine`: on open, after each flush, for each change of a schema.
 
+mod definition;
+mod edit;
+mod layout;
+mod manifest;
+mod object;
+mod orphans;
 mod schema;
+mod state;
 
 pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
+
+pub(crate) use definition::{decode_schema, encode_schema};
+pub(crate) use edit::{ManifestEdit, TableEdit};
+pub(crate) use layout::{LOCK_FILE, META_DIR, WAL_DIR, check_layout, open_layout};
+pub(crate) use manifest::Manifest;
+pub(crate) use orphans::remove_orphans;
+pub(crate) use state::ManifestState;

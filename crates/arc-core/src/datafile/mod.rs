@@ -1,64 +1,32 @@
-//! Parquet data files.
+//! Data files: record batches to immutable Parquet files, and back.
+//!
+//! Owns the files under `data/`, their names and their encodings (docs/format.md, "Data directory", "Names", "Data
+//! files"). Never decides which rows go into which file, never sorts, never deletes a file that was published, never
+//! touches the manifest. Called by `engine` on flush, and by whoever checks or rewrites files.
 
-/// One immutable Parquet file, as the manifest records it.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct DataFile {
-    /// Path below the data directory, with `/` between its parts.
-    pub path: String,
-    /// Size in bytes.
-    pub bytes: u64,
-    /// crc32c of the whole file.
-    pub crc32c: u32,
-    /// Number of rows.
-    pub rows: u64,
-    /// Oldest time in nanoseconds since the epoch.
-    pub min_time: i64,
-    /// Newest time in nanoseconds since the epoch.
-    pub max_time: i64,
-    /// First sequence number whose rows may be in the file.
-    pub min_seq: u64,
-    /// Last sequence number whose rows may be in the file.
-    pub max_seq: u64,
-    /// Whether rows may have the identity of rows in older files, which they overwrite field by field.
-    pub late: bool,
-    /// Column names by which the rows are sorted, ascending, nulls first.
-    pub sorted_by: Vec<String>,
-    /// Statistics of each column in the file, in the file's order.
-    pub columns: Vec<ColumnStatistics>,
-}
+mod encodings;
+mod file;
+mod names;
+mod options;
+mod partition;
+#[cfg(test)]
+mod reader;
+mod row_groups;
+mod sink;
+mod statistics;
+mod storable;
+mod writer;
 
-/// What is known of one column of one file without opening it.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct ColumnStatistics {
-    /// Column name.
-    pub name: String,
-    /// Number of nulls.
-    pub null_count: u64,
-    /// Smallest value; `None` where all are null or the type has no order kept here.
-    pub min: Option<StatisticsValue>,
-    /// Largest value, likewise.
-    pub max: Option<StatisticsValue>,
-}
+pub use file::{ColumnStatistics, DataFile, StatisticsValue};
+pub use names::encode_name;
+pub use options::ParquetOptions;
+pub use partition::PartitionDay;
 
-/// A bound of a column's values. Text bounds may be cut: a minimum is then lower, a maximum higher than any value.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub enum StatisticsValue {
-    /// Signed integer, or nanoseconds of a timestamp.
-    Integer(i64),
-    /// Unsigned integer.
-    Unsigned(u64),
-    /// Float, never NaN; a column with any NaN has no bounds.
-    Float(f64),
-    /// Boolean.
-    Boolean(bool),
-    /// Text.
-    Text {
-        /// The bound.
-        value: String,
-        /// Whether a row has exactly this value.
-        exact: bool,
-    },
-}
+pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
+#[cfg(test)]
+pub(crate) use reader::read_data_file;
+pub(crate) use storable::is_storable;
+pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file};
 
-mod day;
-pub use day::PartitionDay;
+#[cfg(test)]
+mod tests;

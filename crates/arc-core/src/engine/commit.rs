@@ -2,9 +2,18 @@
 //! syncs once, applies the rows to the buffers in order, and only then acknowledges.
 //!
 //! No timer: while one group is synced the next one gathers. When the log fails, the group's outcome is unknown; the
-//! engine refuses writes from then on, and the next open decides from what is on disk.
+//! engine refuses writes from then on, and the next open decides from what is on disk. When there is no room for a new
+//! segment nothing was written: the group's writes are refused and later ones are tried again.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::Ordering,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::{Builder, JoinHandle},
+};
 
 use super::{
     queue::{Entry, QueuedFrame, QueuedWrite},
@@ -13,30 +22,45 @@ use super::{
 };
 use crate::{
     Durability, Error, Result, SequenceNumber,
-    buffer::Rows,
     crash::crash_point,
     ingest::Staged,
-    wal::Frame,
+    wal::{Frame, SpareMaker},
 };
 
-/// Runs until the queue is stopped and empty.
-pub(super) fn run(shared: &Shared) {
-    // If this thread dies, writers must not wait for it.
-    let _close = CloseOnDrop(shared);
-    let mut applied = shared.wal.lock().last_seq();
-    while let Some(entries) = shared.queue.take() {
-        match log(shared, &entries) {
-            Ok(()) => {
-                for entry in entries {
-                    apply(shared, entry, &mut applied);
-                }
-                crash_point("commit::applied");
-            }
-            Err(error) => {
-                tracing::error!(%error, source = error_source(&error), "the log failed, writes are refused from now on");
-                shared.queue.close(&format!("the log failed: {error}{}", error_source(&error)));
-                entries.into_iter().for_each(|entry| refuse(shared, entry));
-            }
+/// The committer's own state.
+struct Committer<'a> {
+    shared: &'a Shared,
+    /// Wakes the thread that makes the next segment.
+    spare: SyncSender<()>,
+    /// Number of the last frame in the log.
+    last_seq: SequenceNumber,
+    /// Number of the last frame whose rows are in the buffers.
+    applied: SequenceNumber,
+    /// Schema changes that are visible already but found no room in the log: they go in front of the next group.
+    unlogged_changes: Vec<Entry>,
+}
+
+/// Starts the committer, and the thread that makes the log's next segment while this one fills.
+pub(super) fn spawn(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
+    let (spare, wanted) = sync_channel(1);
+    let maker = shared.wal.lock().spare_maker();
+    let making = Builder::new().name("arc-segment".into()).spawn(move || make_spares(&maker, &wanted))?;
+    let shared = Arc::clone(shared);
+    let committing = Builder::new().name("arc-commit".into()).spawn(move || {
+        // If this thread dies, writers must not wait for it.
+        let _close = CloseOnDrop(&shared);
+        let last_seq = shared.wal.lock().last_seq();
+        let committer = Committer { shared: &shared, spare, last_seq, applied: last_seq, unlogged_changes: Vec::new() };
+        committer.run();
+    })?;
+    Ok(vec![committing, making])
+}
+
+fn make_spares(maker: &SpareMaker, wanted: &Receiver<()>) {
+    while wanted.recv().is_ok() {
+        if let Err(error) = maker.make() {
+            // The append that needs the segment tries again and says so.
+            tracing::warn!(%error, "cannot make the log's next segment ahead of time");
         }
     }
 }
@@ -49,95 +73,164 @@ impl Drop for CloseOnDrop<'_> {
     }
 }
 
-fn error_source(error: &Error) -> String {
-    std::error::Error::source(error).map_or_else(String::new, |source| format!(": {source}"))
-}
-
-/// Makes a group as durable as its most demanding write asks for.
-fn log(shared: &Shared, entries: &[Entry]) -> Result<()> {
-    let frames: Vec<Frame<'_>> = entries.iter().filter_map(frame).collect();
-    if frames.is_empty() {
-        return Ok(());
-    }
-    let mut wal = shared.wal.lock();
-    wal.append(&frames)?;
-    crash_point("commit::appended");
-    let disk = |entry: &Entry| match entry {
-        Entry::Write(_, _, write) => write.durability == Durability::Disk,
-        // Somebody created a database and waits for it; other changes are as durable as the write that needs them.
-        Entry::Change(_, _, waiting) => waiting.is_some(),
-        Entry::Unlogged(..) | Entry::Freeze(_) => false,
-    };
-    if entries.iter().any(disk) {
-        wal.sync()?;
-        Counters::add(&shared.counters.wal_syncs, 1);
-    }
-    drop(wal);
-    crash_point("commit::synced");
-    Ok(())
-}
-
-fn frame(entry: &Entry) -> Option<Frame<'_>> {
-    let (seq, frame) = match entry {
-        Entry::Change(seq, frame, _) | Entry::Write(seq, frame, _) => (*seq, frame),
-        Entry::Unlogged(..) | Entry::Freeze(_) => return None,
-    };
-    let QueuedFrame { kind, meta, body, body_crc } = frame;
-    Some(Frame { seq, kind: *kind as u8, meta, body, body_crc: *body_crc })
-}
-
-fn apply(shared: &Shared, entry: Entry, applied: &mut SequenceNumber) {
-    match entry {
-        Entry::Change(seq, _, waiting) => {
-            *applied = seq;
-            if let Some(answer) = waiting {
-                let _ = answer.send(Ok(()));
+impl Committer<'_> {
+    /// Runs until the queue is stopped and empty.
+    fn run(mut self) {
+        while let Some(mut entries) = self.shared.queue.take() {
+            if !self.unlogged_changes.is_empty() {
+                entries.splice(0..0, self.unlogged_changes.drain(..));
+            }
+            match self.log(&entries) {
+                Ok(()) => {
+                    entries.into_iter().for_each(|entry| self.apply(entry));
+                    crash_point("commit::applied");
+                }
+                Err(error) => self.refuse(entries, &error),
             }
         }
-        Entry::Write(seq, _, write) => {
-            *applied = seq;
-            apply_write(shared, seq, write);
+    }
+
+    /// Makes a group as durable as its most demanding write asks for.
+    fn log(&mut self, entries: &[Entry]) -> Result<()> {
+        let mut seq = self.last_seq;
+        let mut number = |frame| {
+            seq = seq.next();
+            to_frame(seq, frame)
+        };
+        let frames: Vec<Frame<'_>> = entries.iter().filter_map(logged).map(&mut number).collect();
+        if frames.is_empty() {
+            return Ok(());
         }
-        Entry::Unlogged(seq, write) => apply_write(shared, seq, write),
-        Entry::Freeze(answer) => {
-            // The asker may have gone; the buffers are frozen all the same and flushed with the next round.
-            let _ = answer.send(freeze(shared).map(|()| *applied));
+        let mut wal = self.shared.wal.lock();
+        wal.append(&frames)?;
+        crash_point("commit::appended");
+        if entries.iter().any(needs_sync) {
+            wal.sync()?;
+            Counters::add(&self.shared.counters.wal_syncs, 1);
+        }
+        let spare_needed = wal.spare_needed();
+        drop(wal);
+        crash_point("commit::synced");
+        self.last_seq = seq;
+        if spare_needed {
+            // Full means that it is being made already.
+            let _ = self.spare.try_send(());
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, entry: Entry) {
+        match entry {
+            Entry::Change(_, waiting) => {
+                self.applied = self.applied.next();
+                if let Some(answer) = waiting {
+                    let _ = answer.send(Ok(()));
+                }
+            }
+            Entry::Write(_, write) => {
+                self.applied = self.applied.next();
+                self.apply_write(write);
+            }
+            // Shares the number of the frame before it: it is never replayed, and flushed with its neighbours.
+            Entry::Unlogged(write) => self.apply_write(write),
+            Entry::Freeze(answer) => {
+                // The asker may have gone; the buffers are frozen all the same and flushed with the next round.
+                let _ = answer.send(freeze(self.shared).map(|()| self.applied));
+            }
         }
     }
-}
 
-fn apply_write(shared: &Shared, seq: SequenceNumber, write: QueuedWrite) {
-    let cost = write.cost();
-    let QueuedWrite { staged, written, body_bytes, row_bytes, answer, .. } = write;
-    let result = apply_rows(seq, staged);
-    let counters = &shared.counters;
-    counters.buffered_bytes.fetch_add(row_bytes, Ordering::Relaxed);
-    let answered = match result {
-        Ok(()) => {
+    fn apply_write(&self, write: QueuedWrite) {
+        let cost = write.cost();
+        let QueuedWrite { staged, written, body_bytes, row_bytes, answer, .. } = write;
+        let (queue, counters) = (&self.shared.queue, &self.shared.counters);
+        let result = apply_rows(self.applied, staged);
+        counters.buffered_bytes.fetch_add(row_bytes, Ordering::Relaxed);
+        let answered = result.map(|()| {
             Counters::add(&counters.writes, 1);
             Counters::add(&counters.points, written.points);
             Counters::add(&counters.rejected_points, written.rejected_points);
             Counters::add(&counters.bytes, body_bytes as u64);
-            Ok(written)
-        }
-        Err(error) => {
+            written
+        });
+        if let Err(error) = &answered {
             tracing::error!(%error, "rows in the log could not be applied, writes are refused from now on");
-            shared.queue.close("rows in the log could not be applied");
-            Err(error)
+            queue.close("rows in the log could not be applied");
         }
-    };
-    shared.queue.done(1, cost);
-    shared.note_buffered();
-    // A writer that no longer waits has its points stored all the same.
-    let _ = answer.send(answered);
+        queue.done(1, cost);
+        self.shared.note_buffered();
+        // A writer that no longer waits has its points stored all the same.
+        let _ = answer.send(answered);
+    }
+
+    /// Answers a group that is not in the log, or may not be.
+    fn refuse(&mut self, entries: Vec<Entry>, error: &Error) {
+        let failed = self.shared.wal.lock().is_failed();
+        let because = describe(error);
+        tracing::error!(reason = because, "the log cannot be written");
+        if failed {
+            self.shared.queue.close(&format!("the log failed: {because}"));
+        }
+        let refusal = || match error {
+            Error::Io { action, path, source } if !failed => {
+                Error::io(action, path, io::Error::new(source.kind(), source.to_string()))
+            }
+            _ => Error::Closed {
+                reason: format!(
+                    "the log failed ({because}); whether this write survives is known when the engine is opened again"
+                ),
+            },
+        };
+        for entry in entries {
+            match entry {
+                Entry::Write(_, write) | Entry::Unlogged(write) => {
+                    self.shared.queue.done(1, write.cost());
+                    let _ = write.answer.send(Err(refusal()));
+                }
+                Entry::Freeze(answer) => drop(answer.send(Err(refusal()))),
+                Entry::Change(frame, waiting) => {
+                    if let Some(answer) = waiting {
+                        let _ = answer.send(Err(refusal()));
+                    }
+                    self.unlogged_changes.push(Entry::Change(frame, None));
+                }
+            }
+        }
+    }
+}
+
+fn describe(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+fn logged(entry: &Entry) -> Option<&QueuedFrame> {
+    match entry {
+        Entry::Change(frame, _) | Entry::Write(frame, _) => Some(frame),
+        Entry::Unlogged(_) | Entry::Freeze(_) => None,
+    }
+}
+
+fn to_frame(seq: SequenceNumber, frame: &QueuedFrame) -> Frame<'_> {
+    Frame { seq, kind: frame.kind as u8, meta: &frame.meta, body: &frame.body, body_crc: frame.body_crc }
+}
+
+fn needs_sync(entry: &Entry) -> bool {
+    match entry {
+        Entry::Write(_, write) => write.durability == Durability::Disk,
+        // Somebody created a database and waits for it; other changes are as durable as the write that needs them.
+        Entry::Change(_, waiting) => waiting.is_some(),
+        Entry::Unlogged(_) | Entry::Freeze(_) => false,
+    }
 }
 
 /// Puts decoded rows into the buffers of their tables.
 pub(super) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
     for table in staged.tables {
-        let rows: Rows = table.rows;
-        if !rows.is_empty() {
-            table.table.rows.lock().buffer.append(seq, rows)?;
+        if !table.rows.is_empty() {
+            table.table.rows.lock().buffer.append(seq, table.rows)?;
         }
     }
     Ok(())
@@ -145,27 +238,4 @@ pub(super) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
 
 fn freeze(shared: &Shared) -> Result<()> {
     shared.registry.all_tables().iter().try_for_each(|table| table.rows.lock().buffer.freeze())
-}
-
-fn refuse(shared: &Shared, entry: Entry) {
-    match entry {
-        Entry::Write(_, _, write) | Entry::Unlogged(_, write) => {
-            shared.queue.done(1, write.cost());
-            let reason = "the log failed; whether this write survives is known when the engine is opened again".into();
-            let _ = write.answer.send(Err(Error::Closed { reason }));
-        }
-        Entry::Freeze(answer) => {
-            let _ = answer.send(Err(Error::Closed { reason: "the log failed".into() }));
-        }
-        Entry::Change(_, _, Some(answer)) => {
-            let _ = answer.send(Err(Error::Closed { reason: "the log failed".into() }));
-        }
-        Entry::Change(_, _, None) => {}
-    }
-}
-
-/// Starts the committer.
-pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
-    let shared = Arc::clone(shared);
-    std::thread::Builder::new().name("arc-commit".into()).spawn(move || run(&shared))
 }

@@ -5,10 +5,7 @@
 //! is newer than `flushed`, and files that no manifest names are removed on open.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::Ordering,
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -86,7 +83,10 @@ impl Shared {
         databases.iter().for_each(|database| database.in_manifest.store(true, Ordering::Release));
         let report = self.swap(tables);
         crash_point("flush::swapped");
-        self.wal.lock().release(seq)?;
+        if let Err(error) = self.wal.lock().release(seq) {
+            // The points are in their files; what the log still holds is passed over by replay and released next time.
+            tracing::warn!(%error, "cannot release log segments");
+        }
         crash_point("flush::released");
         Ok(report)
     }
@@ -103,6 +103,7 @@ impl Shared {
     }
 
     fn write_files(&self, round: &mut TableRound) -> Result<()> {
+        let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
         for frozen in &round.frozen {
             let series = round.table.series.read();
             for part in split(frozen, &round.schema, &series)? {
@@ -114,6 +115,7 @@ impl Shared {
                     min_seq: frozen.min_seq,
                     max_seq: frozen.max_seq,
                     late: part.late,
+                    tags: &tags,
                 };
                 let options = ParquetOptions::default();
                 round.files.push(write_data_file(self.vfs.as_ref(), &self.root, &spec, part.batches(), &options)?);
@@ -152,7 +154,7 @@ impl Shared {
     }
 
     fn random(&self) -> u128 {
-        u128::from(self.random.next()) << 64 | u128::from(self.random.next())
+        (u128::from(self.random.next()) << 64) | u128::from(self.random.next())
     }
 }
 

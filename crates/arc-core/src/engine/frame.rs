@@ -97,7 +97,12 @@ mod tests {
         let plain = WriteMeta::new("d", None, 5, &WriteOptions::new());
         let full = WriteMeta {
             rejected: vec![2, 9],
-            ..WriteMeta::new("d", Some("t"), -5, &WriteOptions::new().precision(Precision::Hour).tags(["a"]).time_column("ts"))
+            ..WriteMeta::new(
+                "d",
+                Some("t"),
+                -5,
+                &WriteOptions::new().precision(Precision::Hour).tags(["a"]).time_column("ts"),
+            )
         };
         for meta in [plain, full] {
             assert_eq!(decode::<WriteMeta>(&encode(&meta).unwrap()).unwrap(), meta);

@@ -9,13 +9,11 @@ mod open;
 mod queue;
 mod shared;
 mod stats;
+#[cfg(feature = "query")]
+mod tables;
 mod write;
 
-use std::{
-    path::Path,
-    sync::Arc,
-    thread::JoinHandle,
-};
+use std::{path::Path, sync::Arc, thread::JoinHandle};
 
 use arrow::array::RecordBatch;
 use bytes::Bytes;

@@ -9,8 +9,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    commit,
-    flush,
+    commit, flush,
     frame::{self, DatabaseMeta, FrameKind, WriteMeta},
     queue::Queue,
     shared::Shared,
@@ -19,7 +18,7 @@ use super::{
 };
 use crate::{
     Error, Options, Result, SequenceNumber,
-    catalog::{Manifest, check_layout, decode_schema, open_layout, remove_orphans},
+    catalog::{LOCK_FILE, META_DIR, Manifest, WAL_DIR, check_layout, decode_schema, open_layout, remove_orphans},
     clock::Clock,
     crash::crash_point,
     random::RandomSource,
@@ -28,8 +27,6 @@ use crate::{
     wal::{ReplayedFrame, Wal, WalOptions},
 };
 
-/// Name of the lock file in the data directory.
-const LOCK_FILE: &str = "LOCK";
 /// The stream of manifest objects that this engine writes.
 const WRITER: &str = "0";
 
@@ -50,12 +47,12 @@ pub(super) type Lock = Box<dyn std::any::Any + Send + Sync>;
 pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let Parts { root, options, vfs, clock, random } = parts;
     check_options(&options)?;
-    vfs.create_dir_all(&root).map_err(|e| Error::io("create folder", &root, e))?;
     // Before the lock file is made, so that a folder of somebody else stays as it is.
     check_layout(vfs.as_ref(), &root)?;
+    vfs.create_dir_all(&root).map_err(|e| Error::io("create folder", &root, e))?;
     let lock = lock(vfs.as_ref(), &root)?;
     open_layout(vfs.as_ref(), &root)?;
-    let manifest = Manifest::open(Arc::clone(&vfs), &root.join("meta").join(WRITER))?;
+    let manifest = Manifest::open(Arc::clone(&vfs), &root.join(META_DIR).join(WRITER))?;
     for orphan in remove_orphans(vfs.as_ref(), &root, manifest.state())? {
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }
@@ -63,18 +60,17 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let registry = Arc::new(registry_of(&manifest));
     let counters = Counters::default();
     let flushed = manifest.state().flushed;
-    let wal_dir = root.join("wal");
+    let wal_dir = root.join(WAL_DIR);
     let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes };
     let mut visit = |frame: ReplayedFrame<'_>| replay(&registry, &counters, &wal_dir, frame);
     let wal = Wal::open(Arc::clone(&vfs), &wal_dir, wal_options, flushed, &mut visit)?;
-    let newest = clock.now_ns();
     let shared = Shared {
-        queue: Queue::new(wal.last_seq()),
+        queue: Queue::new(),
         wal: Mutex::new(wal),
         manifest: Mutex::new(manifest),
         schema_lock: Mutex::new(()),
         flush_signal: Default::default(),
-        next_receive_ns: newest.into(),
+        next_receive_ns: clock.now_ns().into(),
         root,
         options,
         vfs,
@@ -94,7 +90,9 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
 /// Starts the threads of an engine.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<Vec<std::thread::JoinHandle<()>>> {
     let failed = |e| Error::io("start a thread for", &shared.root, e);
-    Ok(vec![commit::spawn(shared).map_err(failed)?, flush::spawn(shared).map_err(failed)?])
+    let mut threads = commit::spawn(shared).map_err(failed)?;
+    threads.push(flush::spawn(shared).map_err(failed)?);
+    Ok(threads)
 }
 
 fn check_options(options: &Options) -> Result<()> {
@@ -152,7 +150,6 @@ fn replay(registry: &Registry, counters: &Counters, wal_dir: &Path, frame: Repla
         }
     }
 }
-
 
 fn replay_schema(registry: &Registry, body: &[u8]) -> Result<(), String> {
     let schema = Arc::new(decode_schema(body)?);

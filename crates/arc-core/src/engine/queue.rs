@@ -1,4 +1,4 @@
-//! The queue in front of the log: gives out sequence numbers and holds writers back when memory is short.
+//! The queue in front of the log: fixes the order of everything and holds writers back when memory is short.
 //!
 //! Order in the queue is order in the log is order in the buffers. Bounded by bytes: when it stays full, a write fails
 //! as busy; nothing that was queued is ever dropped.
@@ -43,11 +43,11 @@ impl QueuedWrite {
 #[derive(Debug)]
 pub(super) enum Entry {
     /// A change of schema, and who waits for it if no write of the same group does.
-    Change(SequenceNumber, QueuedFrame, Option<oneshot::Sender<Result<()>>>),
+    Change(QueuedFrame, Option<oneshot::Sender<Result<()>>>),
     /// A logged write.
-    Write(SequenceNumber, QueuedFrame, QueuedWrite),
-    /// A write that is not logged (`memory`), which shares the number of the one before it.
-    Unlogged(SequenceNumber, QueuedWrite),
+    Write(QueuedFrame, QueuedWrite),
+    /// A write that is not logged (`memory`).
+    Unlogged(QueuedWrite),
     /// Freeze all buffers; answers the last sequence number in them.
     Freeze(oneshot::Sender<Result<SequenceNumber>>),
 }
@@ -55,7 +55,6 @@ pub(super) enum Entry {
 #[derive(Debug)]
 struct State {
     entries: Vec<Entry>,
-    last_seq: SequenceNumber,
     bytes: usize,
     writes: usize,
     /// Why no more writes are taken.
@@ -72,9 +71,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Starts empty, after `last_seq`.
-    pub(super) fn new(last_seq: SequenceNumber) -> Self {
-        let state = State { entries: Vec::new(), last_seq, bytes: 0, writes: 0, closed: None, stopping: false };
+    pub(super) fn new() -> Self {
+        let state = State { entries: Vec::new(), bytes: 0, writes: 0, closed: None, stopping: false };
         Self { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new() }
     }
 
@@ -107,19 +105,11 @@ impl Queue {
         publish();
         state.bytes += write.cost();
         state.writes += 1;
-        for change in changes {
-            state.last_seq = state.last_seq.next();
-            let seq = state.last_seq;
-            state.entries.push(Entry::Change(seq, change, None));
-        }
-        let entry = match frame {
-            Some(frame) => {
-                state.last_seq = state.last_seq.next();
-                Entry::Write(state.last_seq, frame, write)
-            }
-            None => Entry::Unlogged(state.last_seq, write),
-        };
-        state.entries.push(entry);
+        state.entries.extend(changes.into_iter().map(|change| Entry::Change(change, None)));
+        state.entries.push(match frame {
+            Some(frame) => Entry::Write(frame, write),
+            None => Entry::Unlogged(write),
+        });
         drop(state);
         self.work.notify_one();
         Ok(())
@@ -137,9 +127,7 @@ impl Queue {
             return Err(Error::Closed { reason: reason.clone() });
         }
         publish();
-        state.last_seq = state.last_seq.next();
-        let seq = state.last_seq;
-        state.entries.push(Entry::Change(seq, change, Some(answer)));
+        state.entries.push(Entry::Change(change, Some(answer)));
         drop(state);
         self.work.notify_one();
         Ok(receiver)
@@ -212,4 +200,3 @@ impl Queue {
         self.state.lock().writes
     }
 }
-

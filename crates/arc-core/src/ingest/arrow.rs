@@ -16,6 +16,7 @@ use crate::{
     Error, Precision, Result,
     buffer::SeriesId,
     catalog::{ColumnKind, TIME_COLUMN, tag_type},
+    datafile::is_storable,
     registry::{check_name, invalid_name},
 };
 
@@ -133,6 +134,12 @@ fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef) -> Result
         None if *array.data_type() == DataType::Null => return Ok(()),
         None => {
             check_column_name("column", name).map_err(invalid)?;
+            if !is_storable(array.data_type()) {
+                return Err(invalid(format!(
+                    "column {name:?} has the type {}, which Parquet cannot hold",
+                    array.data_type()
+                )));
+            }
             table.add(name, ColumnKind::Field, array.data_type().clone())
         }
     };

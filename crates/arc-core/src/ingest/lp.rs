@@ -306,3 +306,6 @@ pub(super) fn scale(written: i64, precision: Precision) -> Result<i64, String> {
         format!("timestamp {written} in units of {unit} ns is outside the range of 64-bit nanoseconds")
     })
 }
+
+#[cfg(test)]
+mod tests;

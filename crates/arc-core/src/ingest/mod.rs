@@ -5,8 +5,10 @@
 
 mod arrow;
 mod lp;
+mod msgpack;
 mod staged;
 
 pub(crate) use arrow::decode as decode_arrow;
 pub(crate) use lp::decode as decode_lp;
-pub(crate) use staged::{Context, Rejections, Staged, StagedTable};
+pub(crate) use msgpack::decode as decode_msgpack;
+pub(crate) use staged::{Context, Staged, StagedTable};

@@ -82,18 +82,22 @@ pub(crate) struct TableIndex {
 impl TableIndex {
     /// Returns the place in `staged` of the table called `name`, proposed as `keyed` if there is none.
     pub(crate) fn by_name(&mut self, staged: &mut Staged, name: &str, keyed: bool) -> Result<usize, String> {
-        if let Some(at) = self.by_name.get(name) {
-            return Ok(*at);
+        if let Some(at) = self.find(staged, name) {
+            return Ok(at);
         }
-        let table = match staged.database.table(name) {
-            Some(table) => table,
-            None => {
-                check_name(name).map_err(|reason| format!("invalid measurement name {:?}: {reason}", short(name)))?;
-                let database = Arc::clone(&staged.database.name);
-                Arc::new(Table::new(TableSchema { database, table: name.into(), keyed, columns: Vec::new() }))
-            }
-        };
-        Ok(self.add(staged, &table))
+        check_name(name).map_err(|reason| format!("invalid measurement name {:?}: {reason}", short(name)))?;
+        let database = Arc::clone(&staged.database.name);
+        let schema = TableSchema { database, table: name.into(), keyed, columns: Vec::new() };
+        Ok(self.add(staged, &Arc::new(Table::new(schema))))
+    }
+
+    /// Returns the place in `staged` of the table called `name`, if it is registered or proposed already.
+    pub(crate) fn find(&mut self, staged: &mut Staged, name: &str) -> Option<usize> {
+        if let Some(at) = self.by_name.get(name) {
+            return Some(*at);
+        }
+        let table = staged.database.table(name)?;
+        Some(self.add(staged, &table))
     }
 
     /// Returns the place in `staged` of a registered table.

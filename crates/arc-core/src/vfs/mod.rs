@@ -3,10 +3,16 @@
 //! Owns the trait and its implementations: [`RealVfs`], and the doubles that crash and fault tests use. Never caches,
 //! never retries, never decides what is durable: the caller says when to sync.
 
+mod crash;
+mod fault;
 mod real;
+#[cfg(test)]
+mod tests;
 
 use std::{any::Any, fmt::Debug, io, path::Path};
 
+pub use crash::{CrashFs, Image, PowerCut, PowerCuts};
+pub use fault::{Fault, FaultFs, Operation, Site};
 pub use real::RealVfs;
 
 /// One entry of a folder.
@@ -24,6 +30,7 @@ pub struct DirEntry {
 ///
 /// Nothing is durable before `sync_data`/`sync_all` of the file *and*, for a name that is new, changed or gone,
 /// [`Vfs::sync_dir`] of its folder.
+#[allow(clippy::missing_errors_doc, reason = "every call fails where the operating system's does")]
 pub trait Vfs: Debug + Send + Sync + 'static {
     /// Creates a folder and its parents; it is no error if they exist.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
@@ -49,6 +56,7 @@ pub trait Vfs: Debug + Send + Sync + 'static {
 
 /// An open file; all access is by offset, so `&self` is enough.
 #[allow(clippy::len_without_is_empty, reason = "a file's length is an I/O call, emptiness is of no interest")]
+#[allow(clippy::missing_errors_doc, reason = "every call fails where the operating system's does")]
 pub trait VfsFile: Debug + Send + Sync {
     /// Returns the file's length in bytes.
     fn len(&self) -> io::Result<u64>;

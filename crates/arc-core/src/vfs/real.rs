@@ -1,16 +1,20 @@
-//! The operating system's files.
+//! The operating system's files, on Linux and macOS.
+//!
+//! Never buffers across calls and never retries a failed sync: what a sync that failed left behind is unknown.
 
 use std::{
     any::Any,
     fs::{File, OpenOptions, TryLockError},
     io,
+    os::unix::fs::FileExt,
     path::Path,
 };
 
-#[cfg(unix)]
-use std::os::unix::fs::FileExt;
-
 use super::{DirEntry, Vfs, VfsFile};
+
+/// Parts of at least this many bytes are handed to the kernel as they are; smaller neighbours are copied together first,
+/// because a system call costs more than copying them.
+const DIRECT_BYTES: usize = 64 << 10;
 
 /// [`Vfs`] over `std::fs`.
 #[derive(Debug, Default, Clone, Copy)]
@@ -38,7 +42,8 @@ impl Vfs for RealVfs {
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        // A hard link fails where the name exists, on every Unix; plain rename would replace it.
+        // A hard link fails where the name exists, on every Unix; plain rename would replace it. A crash between the two
+        // calls leaves both names on the same complete file: `to` is published, `from` is swept with the temporary files.
         std::fs::hard_link(from, to)?;
         std::fs::remove_file(from)
     }
@@ -93,13 +98,28 @@ impl VfsFile for File {
     }
 
     fn write_all_at(&self, parts: &[&[u8]], mut offset: u64) -> io::Result<()> {
+        if let [part] = parts {
+            return FileExt::write_all_at(self, part, offset);
+        }
+        // `pwritev` is not in stable std; gathering keeps a group of small frames one system call all the same.
+        let small = parts.iter().map(|part| part.len()).filter(|len| *len < DIRECT_BYTES);
+        let mut gathered = Vec::with_capacity(small.sum());
         for part in parts {
+            if part.len() < DIRECT_BYTES {
+                gathered.extend_from_slice(part);
+                continue;
+            }
+            FileExt::write_all_at(self, &gathered, offset)?;
+            offset += gathered.len() as u64;
+            gathered.clear();
             FileExt::write_all_at(self, part, offset)?;
             offset += part.len() as u64;
         }
-        Ok(())
+        FileExt::write_all_at(self, &gathered, offset)
     }
 
+    // On macOS both of std's calls are `fcntl(F_FULLFSYNC)`, which empties the drive's cache as well; plain `fsync` there
+    // does not.
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
     }

@@ -11,10 +11,7 @@ static SETS: [u8; 256] = {
     let mut sets = [0; 256];
     let mut byte = 0;
     while byte < sets.len() {
-        #[expect(
-            clippy::indexing_slicing,
-            reason = "evaluated by the compiler, inside the bounds"
-        )]
+        #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, inside the bounds")]
         #[expect(clippy::cast_possible_truncation, reason = "below 256")]
         {
             sets[byte] = sets_of(byte as u8);
@@ -28,7 +25,7 @@ const fn sets_of(byte: u8) -> u8 {
     match byte {
         b'\n' | b' ' | b'\\' => STRUCTURAL | ENDS,
         b'"' | b',' | b'=' => STRUCTURAL,
-        b'\t' | 0 | 0x80.. => ODD,
+        0..=b'\t' | 0x80.. => ODD,
         _ => 0,
     }
 }
@@ -51,20 +48,12 @@ mod tests {
 
     #[test]
     fn every_byte_is_in_its_sets_and_no_other() {
-        for byte in 0..=u8::MAX {
+        for byte in (0..=u8::MAX).step_by(if cfg!(miri) { 17 } else { 1 }) {
             let masks = classify(&[byte; BLOCK]);
             let all = |is_in: bool| if is_in { u64::MAX } else { 0 };
-            assert_eq!(
-                masks.structural,
-                all(b"\n \",=\\".contains(&byte)),
-                "{byte}"
-            );
+            assert_eq!(masks.structural, all(b"\n \",=\\".contains(&byte)), "{byte}");
             assert_eq!(masks.ends, all(b"\n \\".contains(&byte)), "{byte}");
-            assert_eq!(
-                masks.odd,
-                all(b"\t\0".contains(&byte) || byte > 127),
-                "{byte}"
-            );
+            assert_eq!(masks.odd, all(!(10..128).contains(&byte)), "{byte}");
         }
     }
 }

@@ -1,0 +1,40 @@
+//! One change of the manifest: the payload of a commit.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{TableSchema, definition};
+use crate::{SequenceNumber, datafile::DataFile};
+
+/// What one commit changes, in all tables at once.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ManifestEdit {
+    /// Every change up to this one is in data files and schemas once the edit is committed. Never goes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) flushed: Option<SequenceNumber>,
+    /// New databases: name, and time of creation in nanoseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) databases_added: Vec<(String, i64)>,
+    /// Tables that change, each named once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tables: Vec<TableEdit>,
+}
+
+/// What changes in one table.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TableEdit {
+    /// Database, there already or added by the same edit.
+    pub(crate) database: String,
+    /// Table.
+    pub(crate) table: String,
+    /// The schema of a new table, or what the table's schema has grown to.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "definition::optional")]
+    pub(crate) schema: Option<Arc<TableSchema>>,
+    /// New data files, durable already, in the order in which they overwrite each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files_added: Vec<DataFile>,
+    /// Paths of data files that are live no longer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files_removed: Vec<String>,
+}

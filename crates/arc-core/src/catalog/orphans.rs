@@ -1,0 +1,146 @@
+//! Data files that no manifest names: what a crash between a file's rename and its commit leaves behind.
+
+use std::{io::ErrorKind, path::Path};
+
+use hashbrown::HashSet;
+use ulid::Ulid;
+
+use super::ManifestState;
+use crate::{
+    Error, Result,
+    datafile::{DATA_DIR, TEMPORARY_SUFFIX},
+    vfs::Vfs,
+};
+
+/// Removes the data files below `<root>/data` that `state` does not name, finished or not, and returns their paths.
+///
+/// Only files named as we name them (a ULID, `.parquet`, perhaps `.tmp`) are touched. To be called before anything is
+/// flushed, with the state of *all* writers: a file is named by no manifest until it is committed. A file that cannot be
+/// removed is logged and stays for the next time.
+///
+/// # Errors
+///
+/// [`Error::Io`] if a folder cannot be listed.
+pub(crate) fn remove_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Vec<String>> {
+    let live: HashSet<&str> = state.files().map(|file| file.path.as_str()).collect();
+    let mut removed = Vec::new();
+    let orphans = data_files(vfs, root)?.into_iter().filter(|path| !live.contains(path.as_str()));
+    for path in orphans {
+        match vfs.remove_file(&root.join(&path)) {
+            Ok(()) => removed.push(path),
+            Err(error) => tracing::warn!(path, %error, "cannot remove a data file that no manifest names"),
+        }
+    }
+    Ok(removed)
+}
+
+/// Returns the paths of all files below `<root>/data` that are named as data files are, relative to `root`.
+pub(super) fn data_files(vfs: &dyn Vfs, root: &Path) -> Result<Vec<String>> {
+    let mut files = Vec::new();
+    let mut folders = vec![DATA_DIR.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let path = root.join(&folder);
+        let entries = match vfs.list(&path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+            listed => listed.map_err(|e| Error::io("list", path, e))?,
+        };
+        for entry in entries {
+            let path = format!("{folder}/{}", entry.name);
+            if entry.is_dir {
+                folders.push(path);
+            } else if is_data_file(&entry.name) {
+                files.push(path);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn is_data_file(name: &str) -> bool {
+    let name = name.strip_suffix(TEMPORARY_SUFFIX).unwrap_or(name);
+    let id = name.strip_suffix(".parquet").unwrap_or_default();
+    // The library reads lower-case letters, too; we write none.
+    Ulid::from_string(id).is_ok_and(|ulid| ulid.to_string() == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        catalog::{ManifestEdit, TableEdit, TableSchema},
+        datafile::DataFile,
+        vfs::CrashFs,
+    };
+
+    const DAY: &str = "data/db/t/day=2026-01-31";
+
+    #[test]
+    fn only_unnamed_files_that_are_named_like_ours_are_removed() {
+        let live = format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAV.parquet");
+        let kept = [
+            live.clone(),
+            format!("{DAY}/notes.parquet"),
+            format!("{DAY}/01arz3ndektsv4rrffq69g5fav.parquet"),
+            format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW"),
+            format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet.bak"),
+            "data/README.md".to_owned(),
+            "01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet".to_owned(),
+        ];
+        let orphans = [
+            format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet"),
+            format!("{live}.tmp"),
+            "data/other/t/day=1969-12-31/7ZZZZZZZZZZZZZZZZZZZZZZZZZ.parquet.tmp".to_owned(),
+        ];
+        let root = Path::new("/store");
+        let vfs = CrashFs::new();
+        for path in kept.iter().chain(&orphans).map(|path| root.join(path)) {
+            vfs.create_dir_all(path.parent().unwrap()).unwrap();
+            vfs.create_new(&path).unwrap();
+        }
+        let mut removed = remove_orphans(&vfs, root, &state_with(&live)).unwrap();
+        removed.sort();
+        let mut expected = orphans.to_vec();
+        expected.sort();
+        assert_eq!(removed, expected);
+        let image = vfs.current();
+        let mut left: Vec<_> =
+            image.files().map(|path| path.strip_prefix(root).unwrap().display().to_string()).collect();
+        left.sort();
+        let mut kept = kept.to_vec();
+        kept.sort();
+        assert_eq!(left, kept);
+        assert!(remove_orphans(&CrashFs::new(), root, &ManifestState::default()).unwrap().is_empty());
+    }
+
+    fn state_with(path: &str) -> ManifestState {
+        let schema = TableSchema { database: "db".into(), table: "t".into(), keyed: true, columns: vec![] };
+        let file = DataFile {
+            path: path.to_owned(),
+            bytes: 1,
+            crc32c: 1,
+            rows: 1,
+            min_time: 0,
+            max_time: 0,
+            min_seq: 1,
+            max_seq: 1,
+            late: false,
+            sorted_by: vec![],
+            columns: vec![],
+        };
+        let mut state = ManifestState::default();
+        state.apply(ManifestEdit {
+            databases_added: vec![("db".into(), 0)],
+            tables: vec![TableEdit {
+                database: "db".into(),
+                table: "t".into(),
+                schema: Some(Arc::new(schema)),
+                files_added: vec![file],
+                ..TableEdit::default()
+            }],
+            ..ManifestEdit::default()
+        });
+        state
+    }
+}

@@ -1,0 +1,234 @@
+//! What the manifest says now: databases, tables, schemas, live data files.
+//!
+//! Owns the state in memory, the rules that every edit has to obey, and the payload of a snapshot (docs/format.md,
+//! "Manifest"). Never touches a file.
+
+use std::{
+    borrow::Borrow,
+    collections::BTreeMap,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use hashbrown::HashSet;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{ManifestEdit, TableEdit, TableSchema, definition};
+use crate::{SequenceNumber, datafile::DataFile};
+
+/// Everything that the manifest says.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ManifestState {
+    /// Every change up to this one is in data files and schemas here.
+    pub(crate) flushed: SequenceNumber,
+    /// Databases by name.
+    pub(crate) databases: BTreeMap<String, DatabaseState>,
+}
+
+/// One database.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DatabaseState {
+    /// When it was created, in nanoseconds since the epoch.
+    pub(crate) created_ns: i64,
+    /// Tables by name.
+    pub(crate) tables: BTreeMap<String, TableState>,
+}
+
+/// One table.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(from = "TableRecord")]
+pub(crate) struct TableState {
+    /// Its columns.
+    #[serde(with = "definition::required")]
+    pub(crate) schema: Arc<TableSchema>,
+    /// Its live data files, in the order in which they were added.
+    #[serde(serialize_with = "serialize_files")]
+    pub(crate) files: Vec<Arc<DataFile>>,
+    /// The same files, so that a commit looks at no more files than it names.
+    #[serde(skip)]
+    by_path: HashSet<ByPath, foldhash::fast::RandomState>,
+}
+
+impl PartialEq for TableState {
+    fn eq(&self, other: &Self) -> bool {
+        self.schema == other.schema && self.files == other.files
+    }
+}
+
+impl ManifestState {
+    /// Returns the table, if it is there.
+    pub(crate) fn table(&self, database: &str, table: &str) -> Option<&TableState> {
+        self.databases.get(database)?.tables.get(table)
+    }
+
+    /// Returns all live data files of all tables.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<DataFile>> {
+        self.databases.values().flat_map(|database| database.tables.values()).flat_map(|table| &table.files)
+    }
+
+    /// Says why an edit must not be committed. Costs nothing that grows with the files that are there.
+    pub(super) fn check(&self, edit: &ManifestEdit) -> Result<(), String> {
+        if let Some(flushed) = edit.flushed.filter(|flushed| *flushed < self.flushed) {
+            return Err(format!("flushed would go back from {} to {flushed}", self.flushed));
+        }
+        let mut added = HashSet::new();
+        for (database, _) in &edit.databases_added {
+            if self.databases.contains_key(database) || !added.insert(database.as_str()) {
+                return Err(format!("database {database:?} is added twice"));
+            }
+        }
+        let mut tables = HashSet::new();
+        for table in &edit.tables {
+            let place = format!("table {:?} of database {:?}", table.table, table.database);
+            if !self.databases.contains_key(&table.database) && !added.contains(table.database.as_str()) {
+                return Err(format!("{place} has no such database"));
+            }
+            if !tables.insert((&table.database, &table.table)) {
+                return Err(format!("{place} is named twice"));
+            }
+            check_table(self.table(&table.database, &table.table), table).map_err(|e| format!("{place}: {e}"))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the changes of an edit that [`ManifestState::check`] let pass.
+    pub(super) fn apply(&mut self, edit: ManifestEdit) {
+        self.flushed = edit.flushed.unwrap_or(self.flushed);
+        for (database, created_ns) in edit.databases_added {
+            self.databases.insert(database, DatabaseState { created_ns, tables: BTreeMap::new() });
+        }
+        for edit in edit.tables {
+            let Some(database) = self.databases.get_mut(&edit.database) else { continue };
+            match (database.tables.get_mut(&edit.table), &edit.schema) {
+                (Some(table), _) => table.apply(edit),
+                (None, Some(schema)) => {
+                    let mut table = TableState::new(Arc::clone(schema), Vec::new());
+                    let name = edit.table.clone();
+                    table.apply(edit);
+                    database.tables.insert(name, table);
+                }
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// Says what in a state read from disk cannot be.
+    pub(super) fn check_all(&self) -> Result<(), String> {
+        for (database, state) in &self.databases {
+            for (table, state) in &state.tables {
+                check_names(&state.schema, database, table)?;
+                if state.by_path.len() != state.files.len() {
+                    return Err(format!("table {table:?} of database {database:?} has a file twice"));
+                }
+                state.files.iter().try_for_each(|file| check_path(&file.path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TableState {
+    fn new(schema: Arc<TableSchema>, files: Vec<Arc<DataFile>>) -> Self {
+        let by_path = files.iter().cloned().map(ByPath).collect();
+        Self { schema, files, by_path }
+    }
+
+    fn apply(&mut self, edit: TableEdit) {
+        if let Some(schema) = edit.schema {
+            self.schema = schema;
+        }
+        // By address: the files that stay are not looked into.
+        let removed: HashSet<*const DataFile> = (edit.files_removed.iter())
+            .filter_map(|path| self.by_path.take(path.as_str()))
+            .map(|file| Arc::as_ptr(&file.0))
+            .collect();
+        if !removed.is_empty() {
+            self.files.retain(|file| !removed.contains(&Arc::as_ptr(file)));
+        }
+        for file in edit.files_added.into_iter().map(Arc::new) {
+            self.by_path.insert(ByPath(Arc::clone(&file)));
+            self.files.push(file);
+        }
+    }
+}
+
+fn check_table(table: Option<&TableState>, edit: &TableEdit) -> Result<(), String> {
+    if let Some(schema) = &edit.schema {
+        check_names(schema, &edit.database, &edit.table)?;
+    }
+    match (table, &edit.schema) {
+        (None, None) => return Err("it is new and has no schema".into()),
+        (Some(table), Some(schema)) if !schema.columns.starts_with(&table.schema.columns) => {
+            return Err("its columns would not grow at the end only".into());
+        }
+        _ => {}
+    }
+    let has = |path: &str| table.is_some_and(|table| table.by_path.contains(path));
+    let mut paths = HashSet::new();
+    for path in &edit.files_removed {
+        if !has(path) || !paths.insert(path.as_str()) {
+            return Err(format!("file {path:?} is removed and not there"));
+        }
+    }
+    for file in &edit.files_added {
+        check_path(&file.path)?;
+        if has(&file.path) || !paths.insert(file.path.as_str()) {
+            return Err(format!("file {:?} is added twice", file.path));
+        }
+    }
+    Ok(())
+}
+
+fn check_names(schema: &TableSchema, database: &str, table: &str) -> Result<(), String> {
+    if *schema.database != *database || *schema.table != *table {
+        return Err(format!("a schema of table {:?} of database {:?}", schema.table, schema.database));
+    }
+    Ok(())
+}
+
+/// A path from the manifest is opened and removed as it is: it must not lead out of the data directory.
+fn check_path(path: &str) -> Result<(), String> {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\\', '\0', ':']);
+    if path.split('/').all(is_plain) { Ok(()) } else { Err(format!("{path:?} is no path below the data directory")) }
+}
+
+/// A data file, found by its path.
+#[derive(Debug, Clone)]
+struct ByPath(Arc<DataFile>);
+
+impl Borrow<str> for ByPath {
+    fn borrow(&self) -> &str {
+        &self.0.path
+    }
+}
+
+impl Hash for ByPath {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.path.hash(state);
+    }
+}
+
+impl PartialEq for ByPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.path == other.0.path
+    }
+}
+
+impl Eq for ByPath {}
+
+#[derive(Deserialize)]
+struct TableRecord {
+    #[serde(with = "definition::required")]
+    schema: Arc<TableSchema>,
+    files: Vec<DataFile>,
+}
+
+impl From<TableRecord> for TableState {
+    fn from(record: TableRecord) -> Self {
+        Self::new(record.schema, record.files.into_iter().map(Arc::new).collect())
+    }
+}
+
+fn serialize_files<S: Serializer>(files: &[Arc<DataFile>], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(files.iter().map(Arc::as_ref))
+}

@@ -1,0 +1,159 @@
+//! Chooses how each column is encoded.
+//!
+//! Owns the writer properties of data files (docs/format.md, "Data files"). Every choice is one that was measured; any
+//! Parquet reader takes all of them.
+
+use arrow::{
+    array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch},
+    datatypes::{ArrowPrimitiveType, DataType, Field, Float32Type, Float64Type, Schema},
+};
+use hashbrown::HashSet;
+use parquet::{
+    basic::Encoding,
+    file::{
+        metadata::{KeyValue, SortingColumn},
+        properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder},
+    },
+    schema::types::{ColumnPath, SchemaDescriptor},
+};
+
+use super::{DataFileSpec, ParquetOptions};
+use crate::Result;
+
+/// Version of docs/format.md, "Data files".
+const FORMAT: &str = "1";
+
+/// Values of a float column that are looked at before its encoding is chosen.
+const SAMPLE_VALUES: usize = 10_000;
+
+/// Returns the properties of a file whose first rows are `sample`.
+pub(super) fn writer_properties(
+    spec: &DataFileSpec<'_>,
+    descriptor: &SchemaDescriptor,
+    sample: &[RecordBatch],
+    options: &ParquetOptions,
+) -> Result<WriterProperties> {
+    let mut builder = WriterProperties::builder()
+        .set_created_by(concat!("arc version ", env!("CARGO_PKG_VERSION")).into())
+        .set_compression(options.compression()?)
+        .set_max_row_group_row_count(None)
+        .set_data_page_row_count_limit(options.page_rows)
+        .set_statistics_enabled(EnabledStatistics::Page)
+        .set_sorting_columns(Some(sorting_columns(spec, descriptor)))
+        .set_key_value_metadata(Some(key_values(spec)?));
+    let sorted_by_series = spec.sorted_by.iter().any(|name| spec.tags.contains(&name.as_str()));
+    for (index, field) in spec.schema.fields().iter().enumerate() {
+        let sample = sample.iter().map(|batch| batch.column(index));
+        builder = choose(builder, index, field, sorted_by_series, sample);
+    }
+    Ok(builder.build())
+}
+
+fn choose<'a>(
+    builder: WriterPropertiesBuilder,
+    index: usize,
+    field: &Field,
+    sorted_by_series: bool,
+    sample: impl Iterator<Item = &'a ArrayRef> + Clone,
+) -> WriterPropertiesBuilder {
+    let path = ColumnPath::from(field.name().as_str());
+    // With a dictionary the encoding set here is the fallback, used from where the dictionary is full.
+    let (encoding, dictionary) = match field.data_type() {
+        // Neighbours in time are equal distances apart: about one bit a value.
+        DataType::Timestamp(..) if index == 0 => (Encoding::DELTA_BINARY_PACKED, false),
+        // Sorted by series, neighbours are close; in order of arrival, series alternate and only repeats help.
+        data_type if is_integer(data_type) => (Encoding::DELTA_BINARY_PACKED, !sorted_by_series),
+        // Measured values mostly have few digits and repeat: a dictionary takes 1.8 bytes a value there, where splitting
+        // byte streams makes the file 2.2 times larger. On full-digit values a dictionary only fails late.
+        DataType::Float64 => (Encoding::BYTE_STREAM_SPLIT, !mostly_distinct(sample, distinct_sample::<Float64Type>)),
+        DataType::Float32 => (Encoding::BYTE_STREAM_SPLIT, !mostly_distinct(sample, distinct_sample::<Float32Type>)),
+        _ => return builder,
+    };
+    builder.set_column_encoding(path.clone(), encoding).set_column_dictionary_enabled(path, dictionary)
+}
+
+fn is_integer(data_type: &DataType) -> bool {
+    data_type.is_integer()
+        || matches!(
+            data_type,
+            DataType::Timestamp(..)
+                | DataType::Date32
+                | DataType::Date64
+                | DataType::Time32(_)
+                | DataType::Time64(_)
+                | DataType::Duration(_)
+        )
+}
+
+/// Values looked at so far, and the distinct ones of them.
+#[derive(Default)]
+struct Sample {
+    seen: usize,
+    distinct: HashSet<u64, foldhash::fast::FixedState>,
+}
+
+/// Returns whether over half of a sample is distinct. The sample is spread over all rows: sorted rows begin with one
+/// series, which says little of the others.
+fn mostly_distinct<'a>(
+    arrays: impl Iterator<Item = &'a ArrayRef> + Clone,
+    take: fn(&ArrayRef, usize, &mut Sample),
+) -> bool {
+    let rows: usize = arrays.clone().map(|array| array.len()).sum();
+    let step = rows.div_ceil(SAMPLE_VALUES).max(1);
+    let mut sample = Sample::default();
+    for array in arrays {
+        take(array, step, &mut sample);
+    }
+    sample.distinct.len() * 2 > sample.seen
+}
+
+fn distinct_sample<T: ArrowPrimitiveType>(array: &ArrayRef, step: usize, sample: &mut Sample)
+where
+    T::Native: FloatBits,
+{
+    let array: &PrimitiveArray<T> = array.as_primitive();
+    for index in (0..array.len()).step_by(step).filter(|index| array.is_valid(*index)) {
+        sample.seen += 1;
+        sample.distinct.insert(array.value(index).bits());
+    }
+}
+
+trait FloatBits {
+    fn bits(self) -> u64;
+}
+
+impl FloatBits for f32 {
+    fn bits(self) -> u64 {
+        u64::from(self.to_bits())
+    }
+}
+
+impl FloatBits for f64 {
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+}
+
+/// Leaves out columns that the file does not have: they are null throughout, which changes no order.
+fn sorting_columns(spec: &DataFileSpec<'_>, descriptor: &SchemaDescriptor) -> Vec<SortingColumn> {
+    let leaf_of = |name: &String| {
+        let root = column_index(&spec.schema, name)?;
+        let leaf = (0..descriptor.num_columns()).find(|leaf| descriptor.get_column_root_idx(*leaf) == root)?;
+        i32::try_from(leaf).ok()
+    };
+    let leaves = spec.sorted_by.iter().filter_map(leaf_of);
+    leaves.map(|column_idx| SortingColumn { column_idx, descending: false, nulls_first: true }).collect()
+}
+
+fn column_index(schema: &Schema, name: &str) -> Option<usize> {
+    schema.fields().iter().position(|field| field.name() == name)
+}
+
+fn key_values(spec: &DataFileSpec<'_>) -> Result<Vec<KeyValue>> {
+    let tags = serde_json::to_string(spec.tags).map_err(|e| crate::Error::internal(format!("tags as JSON: {e}")))?;
+    Ok(vec![
+        KeyValue::new("arc:format".into(), FORMAT.to_owned()),
+        KeyValue::new("arc:tags".into(), tags),
+        KeyValue::new("arc:late".into(), spec.late.to_string()),
+    ])
+}

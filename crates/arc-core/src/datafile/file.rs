@@ -1,0 +1,64 @@
+//! What is known of a data file without opening it: the values that the manifest records and queries prune by.
+
+/// One immutable Parquet file, as the manifest records it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct DataFile {
+    /// Path below the data directory, with `/` between its parts.
+    pub path: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// crc32c of the whole file.
+    pub crc32c: u32,
+    /// Number of rows.
+    pub rows: u64,
+    /// Oldest time in nanoseconds since the epoch.
+    pub min_time: i64,
+    /// Newest time in nanoseconds since the epoch.
+    pub max_time: i64,
+    /// First sequence number whose rows may be in the file.
+    pub min_seq: u64,
+    /// Last sequence number whose rows may be in the file.
+    pub max_seq: u64,
+    /// Whether rows may have the identity of rows in older files, which they overwrite field by field.
+    pub late: bool,
+    /// Column names by which the rows are sorted, ascending, nulls first.
+    pub sorted_by: Vec<String>,
+    /// Statistics of each column in the file, in the file's order.
+    pub columns: Vec<ColumnStatistics>,
+}
+
+/// What is known of one column of one file without opening it.
+///
+/// Bounds are kept for `time`, tags, and fields of type `Float64`, `Int64`, `UInt64`, `Boolean`, `Utf8` and
+/// `Timestamp(Nanosecond)`; columns of other types have only their null count.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ColumnStatistics {
+    /// Column name.
+    pub name: String,
+    /// Number of nulls.
+    pub null_count: u64,
+    /// Smallest value; `None` where all are null, a float column has any NaN, or no bound is kept for the type.
+    pub min: Option<StatisticsValue>,
+    /// Largest value, likewise; `None` too where a long text has no larger text of bounded length.
+    pub max: Option<StatisticsValue>,
+}
+
+/// A bound of a column's values. Text bounds may be cut: a minimum is then lower, a maximum higher than any value.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub enum StatisticsValue {
+    /// Signed integer, or nanoseconds of a timestamp.
+    Integer(i64),
+    /// Unsigned integer.
+    Unsigned(u64),
+    /// Float, never NaN; a column with any NaN has no bounds. Ordered with -0.0 below 0.0.
+    Float(f64),
+    /// Boolean.
+    Boolean(bool),
+    /// Text, ordered by its bytes.
+    Text {
+        /// The bound.
+        value: String,
+        /// Whether a row has exactly this value.
+        exact: bool,
+    },
+}

@@ -1,0 +1,83 @@
+//! A file being written from its start to its end, through a buffer that also keeps size and checksum.
+
+use std::io::{self, Write};
+
+use crate::vfs::VfsFile;
+
+/// Large enough that a file system call costs little beside the bytes.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Appends to a file; [`Sink::finish`] makes it durable.
+#[derive(Debug)]
+pub(super) struct Sink {
+    file: Box<dyn VfsFile>,
+    buffer: Vec<u8>,
+    written: u64,
+    crc32c: u32,
+}
+
+impl Sink {
+    pub(super) fn new(file: Box<dyn VfsFile>) -> Self {
+        Self { file, buffer: Vec::new(), written: 0, crc32c: 0 }
+    }
+
+    /// Writes what is buffered, syncs the file and returns its size and crc32c.
+    pub(super) fn finish(mut self) -> io::Result<(u64, u32)> {
+        self.flush()?;
+        self.file.sync_all()?;
+        Ok((self.written, self.crc32c))
+    }
+
+    fn write_through(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(&[bytes], self.written)?;
+        self.written += bytes.len() as u64;
+        self.crc32c = crc32c::crc32c_append(self.crc32c, bytes);
+        Ok(())
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() + bytes.len() > BUFFER_BYTES {
+            self.flush()?;
+        }
+        if bytes.len() >= BUFFER_BYTES {
+            self.write_through(bytes)?;
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if !buffer.is_empty() {
+            self.write_through(&buffer)?;
+        }
+        buffer.clear();
+        self.buffer = buffer;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::{RealVfs, Vfs};
+
+    #[test]
+    fn pieces_of_any_size_arrive_in_order_with_their_checksum() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let mut sink = Sink::new(RealVfs.create_new(&path).unwrap());
+        let mut expected = Vec::new();
+        for (seed, len) in [0, 1, BUFFER_BYTES - 1, 1, 7, BUFFER_BYTES, 3 * BUFFER_BYTES, 5].into_iter().enumerate() {
+            let piece: Vec<u8> = (0..=250).cycle().skip(seed).take(len).collect();
+            sink.write_all(&piece).unwrap();
+            expected.extend(piece);
+        }
+        let finished = sink.finish().unwrap();
+        assert_eq!(finished, (expected.len() as u64, crc32c::crc32c(&expected)));
+        assert!(std::fs::read(&path).unwrap() == expected);
+    }
+}

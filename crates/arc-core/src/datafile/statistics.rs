@@ -1,0 +1,210 @@
+//! Bounds and null counts of a column, from its arrays as they pass by.
+
+use arrow::{
+    array::{Array, ArrayRef, AsArray, StringArray},
+    compute::{max, max_boolean, max_string, min, min_boolean, min_string},
+    datatypes::{
+        ArrowNumericType, DataType, Float32Type, Float64Type, Int32Type, Int64Type, TimeUnit, TimestampNanosecondType,
+        UInt64Type,
+    },
+};
+
+use super::{ColumnStatistics, StatisticsValue};
+
+/// Longest text bound in bytes (one character more where a maximum had to grow).
+const MAX_TEXT_BYTES: usize = 64;
+
+/// Collects the statistics of one column of one file.
+#[derive(Debug)]
+pub(super) struct StatisticsBuilder {
+    name: String,
+    null_count: u64,
+    bounds: Bounds,
+    nan: bool,
+    nan_in_row_group: bool,
+}
+
+/// Smallest and largest value so far.
+#[derive(Debug)]
+enum Bounds {
+    Integer(Option<(i64, i64)>),
+    Timestamp(Option<(i64, i64)>),
+    Unsigned(Option<(u64, u64)>),
+    Float(Option<(f64, f64)>),
+    Boolean(Option<(bool, bool)>),
+    Text(Option<(String, String)>),
+    Tag(Option<(String, String)>),
+    /// No bounds are kept, but whether there is any NaN.
+    ShortFloat,
+    /// A type whose values have no order here.
+    None,
+}
+
+impl StatisticsBuilder {
+    pub(super) fn new(name: &str, data_type: &DataType) -> Self {
+        let bounds = match data_type {
+            DataType::Int64 => Bounds::Integer(None),
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => Bounds::Timestamp(None),
+            DataType::UInt64 => Bounds::Unsigned(None),
+            DataType::Float64 => Bounds::Float(None),
+            DataType::Float32 => Bounds::ShortFloat,
+            DataType::Boolean => Bounds::Boolean(None),
+            DataType::Utf8 => Bounds::Text(None),
+            DataType::Dictionary(key, value) if **key == DataType::Int32 && **value == DataType::Utf8 => {
+                Bounds::Tag(None)
+            }
+            _ => Bounds::None,
+        };
+        Self { name: name.to_owned(), null_count: 0, bounds, nan: false, nan_in_row_group: false }
+    }
+
+    /// Takes in more values; `array` has the type given to `new`.
+    pub(super) fn update(&mut self, array: &ArrayRef) {
+        self.null_count += array.logical_null_count() as u64;
+        match &mut self.bounds {
+            Bounds::Integer(bounds) => widen(bounds, primitive_bounds::<Int64Type>(array)),
+            Bounds::Timestamp(bounds) => widen(bounds, primitive_bounds::<TimestampNanosecondType>(array)),
+            Bounds::Unsigned(bounds) => widen(bounds, primitive_bounds::<UInt64Type>(array)),
+            Bounds::Boolean(bounds) => {
+                let array = array.as_boolean();
+                widen(bounds, min_boolean(array).zip(max_boolean(array)));
+            }
+            Bounds::Float(bounds) => {
+                let batch = primitive_bounds::<Float64Type>(array);
+                // Arrow orders floats totally: a NaN of either sign is one of the two ends.
+                self.nan_in_row_group |= batch.is_some_and(|(min, max)| min.is_nan() || max.is_nan());
+                widen_with(bounds, batch, f64::total_cmp);
+            }
+            Bounds::ShortFloat => {
+                let batch = primitive_bounds::<Float32Type>(array);
+                self.nan_in_row_group |= batch.is_some_and(|(min, max)| min.is_nan() || max.is_nan());
+            }
+            Bounds::Text(bounds) => {
+                let array = array.as_string::<i32>();
+                widen_text(bounds, min_string(array).zip(max_string(array)));
+            }
+            Bounds::Tag(bounds) => widen_text(bounds, tag_bounds(array)),
+            Bounds::None => {}
+        }
+        self.nan |= self.nan_in_row_group;
+    }
+
+    /// Returns whether the row group that ends here may have a NaN in this column, and begins the next one.
+    ///
+    /// Known for columns of plain floats only; of all other types the answer means nothing.
+    pub(super) fn end_row_group(&mut self) -> bool {
+        std::mem::take(&mut self.nan_in_row_group)
+    }
+
+    /// Returns the bounds if the column is the time.
+    pub(super) fn time_bounds(&self) -> Option<(i64, i64)> {
+        match self.bounds {
+            Bounds::Timestamp(bounds) if self.null_count == 0 => bounds,
+            _ => None,
+        }
+    }
+
+    pub(super) fn finish(self) -> ColumnStatistics {
+        let (min, max) = match self.bounds {
+            Bounds::Integer(bounds) | Bounds::Timestamp(bounds) => both(bounds, StatisticsValue::Integer),
+            Bounds::Unsigned(bounds) => both(bounds, StatisticsValue::Unsigned),
+            Bounds::Float(bounds) => both(bounds.filter(|_| !self.nan), StatisticsValue::Float),
+            Bounds::Boolean(bounds) => both(bounds, StatisticsValue::Boolean),
+            Bounds::Text(Some((min, max))) | Bounds::Tag(Some((min, max))) => (Some(lower_text(min)), upper_text(max)),
+            Bounds::Text(None) | Bounds::Tag(None) | Bounds::ShortFloat | Bounds::None => (None, None),
+        };
+        ColumnStatistics { name: self.name, null_count: self.null_count, min, max }
+    }
+}
+
+fn primitive_bounds<T: ArrowNumericType>(array: &ArrayRef) -> Option<(T::Native, T::Native)> {
+    let array = array.as_primitive::<T>();
+    min(array).zip(max(array))
+}
+
+/// Looks at each value that is used once: a dictionary may hold values that no row of this array has.
+fn tag_bounds(array: &ArrayRef) -> Option<(&str, &str)> {
+    let array = array.as_dictionary::<Int32Type>();
+    let values: &StringArray = array.values().as_string();
+    let mut seen = vec![false; values.len()];
+    let mut bounds: Option<(&str, &str)> = None;
+    for key in array.keys_iter().flatten() {
+        let first_time = seen.get_mut(key).is_some_and(|seen| !std::mem::replace(seen, true));
+        if first_time && values.is_valid(key) {
+            let value = values.value(key);
+            let (min, max) = bounds.unwrap_or((value, value));
+            bounds = Some((min.min(value), max.max(value)));
+        }
+    }
+    bounds
+}
+
+fn widen<T: Copy + Ord>(bounds: &mut Option<(T, T)>, batch: Option<(T, T)>) {
+    widen_with(bounds, batch, T::cmp);
+}
+
+fn widen_with<T: Copy>(
+    bounds: &mut Option<(T, T)>,
+    batch: Option<(T, T)>,
+    compare: impl Fn(&T, &T) -> std::cmp::Ordering,
+) {
+    let Some((low, high)) = batch else { return };
+    let (min, max) = bounds.unwrap_or((low, high));
+    let min = if compare(&low, &min).is_lt() { low } else { min };
+    let max = if compare(&high, &max).is_gt() { high } else { max };
+    *bounds = Some((min, max));
+}
+
+fn widen_text(bounds: &mut Option<(String, String)>, batch: Option<(&str, &str)>) {
+    let Some((low, high)) = batch else { return };
+    match bounds {
+        None => *bounds = Some((low.to_owned(), high.to_owned())),
+        Some((min, max)) => {
+            if low < min.as_str() {
+                low.clone_into(min);
+            }
+            if high > max.as_str() {
+                high.clone_into(max);
+            }
+        }
+    }
+}
+
+fn both<T>(
+    bounds: Option<(T, T)>,
+    wrap: fn(T) -> StatisticsValue,
+) -> (Option<StatisticsValue>, Option<StatisticsValue>) {
+    bounds.map(|(min, max)| (wrap(min), wrap(max))).unzip()
+}
+
+fn lower_text(mut value: String) -> StatisticsValue {
+    let cut = value.floor_char_boundary(MAX_TEXT_BYTES);
+    let exact = cut == value.len();
+    value.truncate(cut);
+    StatisticsValue::Text { value, exact }
+}
+
+/// Returns the text itself, or the smallest text no longer than the limit that is larger than all that begin like it.
+fn upper_text(mut value: String) -> Option<StatisticsValue> {
+    let cut = value.floor_char_boundary(MAX_TEXT_BYTES);
+    if cut == value.len() {
+        return Some(StatisticsValue::Text { value, exact: true });
+    }
+    value.truncate(cut);
+    while let Some(last) = value.pop() {
+        if let Some(next) = next_char(last) {
+            value.push(next);
+            return Some(StatisticsValue::Text { value, exact: false });
+        }
+    }
+    None
+}
+
+fn next_char(c: char) -> Option<char> {
+    match c {
+        char::MAX => None,
+        // The surrogates between the two are no characters.
+        '\u{d7ff}' => Some('\u{e000}'),
+        _ => char::from_u32(u32::from(c) + 1),
+    }
+}

@@ -1,0 +1,129 @@
+//! Publishes a data file: all of it durable under its name, or nothing.
+
+use std::path::{Path, PathBuf};
+
+use arrow::{
+    array::RecordBatch,
+    datatypes::{DataType, SchemaRef, TimeUnit},
+};
+
+use super::{
+    DataFile, ParquetOptions,
+    row_groups::{RowGroupWriter, Totals},
+    sink::Sink,
+};
+use crate::{Error, Result, SequenceNumber, vfs::Vfs};
+
+/// Ending of a file that is not published yet.
+pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
+
+/// What a data file is to be.
+#[derive(Debug, Clone)]
+pub(crate) struct DataFileSpec<'a> {
+    /// Path below the data directory, of [`data_file_path`](super::data_file_path).
+    pub(crate) path: String,
+    /// Schema of every batch: the time in nanoseconds first, then any columns. A column that is null throughout may be left out.
+    pub(crate) schema: SchemaRef,
+    /// Columns by which the rows are sorted, ascending, nulls first; may name tags that are left out.
+    pub(crate) sorted_by: Vec<String>,
+    /// First sequence number whose rows may be in the file.
+    pub(crate) min_seq: SequenceNumber,
+    /// Last sequence number whose rows may be in the file.
+    pub(crate) max_seq: SequenceNumber,
+    /// Whether rows may have the identity of rows in older files.
+    pub(crate) late: bool,
+    /// Names of the table's tags.
+    pub(crate) tags: &'a [&'a str],
+}
+
+/// Writes sorted batches to a new data file and returns what the manifest records of it.
+///
+/// The file is written under a temporary name, synced and renamed; then its folder and the folders above it are synced.
+/// When this returns `Ok` the file survives a loss of power; when it fails no file is left, as far as the file system
+/// lets us remove it. Memory is bounded by the batches (16 MiB of them are gathered) and one encoded row group.
+///
+/// # Errors
+///
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) with the path where the file system refuses, the error of `batches` where one
+/// is an error, and [`ErrorKind::Internal`](crate::ErrorKind::Internal) where the rows are none, have a time that is
+/// null, another schema than announced or a type that Parquet has not (see [`is_storable`](super::is_storable)).
+pub(crate) fn write_data_file(
+    vfs: &dyn Vfs,
+    root: &Path,
+    spec: &DataFileSpec<'_>,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    options: &ParquetOptions,
+) -> Result<DataFile> {
+    options.validate()?;
+    check_schema(spec)?;
+    let path = root.join(&spec.path);
+    let temporary = root.join(format!("{}{TEMPORARY_SUFFIX}", spec.path));
+    let folder = path.parent().unwrap_or(root);
+    vfs.create_dir_all(folder).map_err(|e| Error::io("create folder", folder, e))?;
+    let file = vfs.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
+    let publish = || -> Result<DataFile> {
+        let data_file = write_rows(Sink::new(file), spec, &temporary, batches, options)?;
+        vfs.rename(&temporary, &path).map_err(|e| Error::io("rename", &temporary, e))?;
+        sync_folders(vfs, root, &path)?;
+        Ok(data_file)
+    };
+    publish().inspect_err(|_| {
+        // Best effort: what stays is in no manifest and is removed as an orphan on the next open.
+        let _ = vfs.remove_file(&temporary);
+        let _ = vfs.remove_file(&path);
+    })
+}
+
+fn check_schema(spec: &DataFileSpec<'_>) -> Result<()> {
+    match spec.schema.fields().first().map(|first| first.data_type()) {
+        Some(DataType::Timestamp(TimeUnit::Nanosecond, _)) => Ok(()),
+        _ => Err(Error::internal(format!("data file {} does not begin with a time in nanoseconds", spec.path))),
+    }
+}
+
+fn write_rows(
+    mut sink: Sink,
+    spec: &DataFileSpec<'_>,
+    temporary: &Path,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    options: &ParquetOptions,
+) -> Result<DataFile> {
+    let mut writer = RowGroupWriter::new(&mut sink, spec, options)?;
+    for batch in batches {
+        let batch = batch?;
+        if batch.schema_ref().fields() != spec.schema.fields() {
+            return Err(Error::internal(format!("a batch for {} has another schema than announced", spec.path)));
+        }
+        writer.push(&batch)?;
+    }
+    let Totals { rows, time_bounds, columns } = writer.finish()?;
+    let Some((min_time, max_time)) = time_bounds else {
+        return Err(Error::internal(format!("rows for {} have no time", spec.path)));
+    };
+    let (bytes, crc32c) = sink.finish().map_err(|e| Error::io("sync", temporary, e))?;
+    Ok(DataFile {
+        path: spec.path.clone(),
+        bytes,
+        crc32c,
+        rows,
+        min_time,
+        max_time,
+        min_seq: spec.min_seq.0,
+        max_seq: spec.max_seq.0,
+        late: spec.late,
+        sorted_by: spec.sorted_by.clone(),
+        columns,
+    })
+}
+
+/// Syncs the file's folder and those above it, up to but without the data directory itself.
+///
+/// The folders above are synced even if they were there: a crash of an earlier process may have left them in the cache
+/// only. Syncing a folder that did not change costs next to nothing.
+fn sync_folders(vfs: &dyn Vfs, root: &Path, path: &Path) -> Result<()> {
+    let folders = path.ancestors().skip(1).take_while(|folder| *folder != root);
+    for folder in folders {
+        vfs.sync_dir(folder).map_err(|e| Error::io("sync folder", PathBuf::from(folder), e))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! The live tables as SQL sees them.
+
+use std::sync::Arc;
+
+use crate::{catalog::TableSchema, datafile::table_folder, query::Tables, registry::Registry, view::TableView};
+
+impl Tables for Registry {
+    fn databases(&self) -> Vec<String> {
+        Registry::databases(self).iter().map(|database| database.name.to_string()).collect()
+    }
+
+    fn tables(&self, database: &str) -> Option<Vec<String>> {
+        let tables = self.database(database)?.tables();
+        Some(tables.iter().map(|table| table.schema().table.to_string()).collect())
+    }
+
+    fn schema(&self, database: &str, table: &str) -> Option<Arc<TableSchema>> {
+        Some(self.table(database, table)?.schema())
+    }
+
+    fn view(&self, database: &str, table: &str) -> crate::Result<Option<TableView>> {
+        self.table(database, table).map(|table| table.view()).transpose()
+    }
+
+    fn file_totals(&self, database: &str, table: &str) -> Option<(usize, u64)> {
+        let table = self.table(database, table)?;
+        let rows = table.rows.lock();
+        Some((rows.files.len(), rows.files.iter().map(|file| file.bytes).sum()))
+    }
+
+    fn folder(&self, database: &str, table: &str) -> String {
+        table_folder(database, table)
+    }
+}

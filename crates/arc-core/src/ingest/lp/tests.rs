@@ -1,0 +1,211 @@
+use std::sync::Arc;
+
+use arrow::{
+    array::{ArrayRef, RecordBatch},
+    util::pretty::pretty_format_batches,
+};
+
+use super::*;
+use crate::registry::{Database, Layout};
+
+/// Decodes `body` into database `db` and registers what it adds, as the engine does.
+fn write(db: &Arc<Database>, body: &str, precision: Option<Precision>, skip: &[u64]) -> Staged {
+    let context = Context { database: db, receive_ns: 1_000, precision, tags: &[], skip };
+    let mut staged = decode(body.as_bytes(), &context);
+    staged.tables.retain(|table| !table.rows.is_empty());
+    for table in &staged.tables {
+        let mut schema = table.base.schema.as_ref().clone();
+        schema.columns.extend_from_slice(&table.added);
+        table.table.set_schema(Arc::new(schema));
+        db.add(Arc::clone(&table.table));
+    }
+    staged
+}
+
+fn database() -> Arc<Database> {
+    Arc::new(Database::new("d", 0, true))
+}
+
+fn batch(staged: Staged, table: &str) -> RecordBatch {
+    let table = staged.tables.into_iter().find(|t| t.name() == table).unwrap();
+    let schema = table.table.schema();
+    table.rows.into_chunk().unwrap().to_batch(&schema, &table.table.series.read()).unwrap()
+}
+
+fn shown(staged: Staged, table: &str) -> String {
+    let batch = batch(staged, table);
+    let mut columns: Vec<(String, ArrayRef)> =
+        batch.schema().fields().iter().map(|f| f.name().clone()).zip(batch.columns().iter().cloned()).collect();
+    columns[0].1 = arrow::compute::cast(&columns[0].1, &DataType::Int64).unwrap();
+    pretty_format_batches(&[RecordBatch::try_from_iter(columns).unwrap()]).unwrap().to_string()
+}
+
+fn reasons(staged: &Staged) -> Vec<(u64, u64, String)> {
+    staged.rejections.first.iter().map(|r| (r.line, r.column, r.reason.clone())).collect()
+}
+
+#[test]
+fn points_become_rows_with_nulls_where_something_is_absent() {
+    let staged = write(&database(), "m,h=a x=1,s=\"t\" 5\nm,h=b,z=1 x=2i,b=t 6\nm x=3 7\n", None, &[]);
+    assert!(staged.rejections.numbers.is_empty());
+    assert_eq!(
+        shown(staged, "m"),
+        "\
++------+---+---+-----+---+------+
+| time | h | z | x   | s | b    |
++------+---+---+-----+---+------+
+| 5    | a |   | 1.0 | t |      |
+| 6    | b | 1 | 2.0 |   | true |
+| 7    |   |   | 3.0 |   |      |
++------+---+---+-----+---+------+"
+    );
+}
+
+#[test]
+fn every_kind_of_bad_line_is_named_and_the_good_lines_around_it_stay() {
+    // What stands between two good lines, the column and a part of the reason.
+    let cases = [
+        ("m,h=a", 6, "field"),
+        ("m,h= x=1 1", 5, "tag"),
+        (",h=a x=1 1", 1, "measurement"),
+        ("m,h=a x= 1", 9, "value"),
+        ("m,h=a x=1 nope", 11, "timestamp"),
+        ("m,h=a x=1 99999999999999999999", 11, "timestamp"),
+        (
+            "m,h=a x=\"s\" 1",
+            0,
+            "field type conflict: input field \"x\" on measurement \"m\" is type string, already exists as type float",
+        ),
+        ("m,h=a h=1 1", 0, "field \"h\" has the name of a tag of the same line"),
+        ("m h=1 1", 0, "field \"h\" on measurement \"m\" is a tag already"),
+        ("m,h=a,q=1 q=1 1", 0, "field \"q\" has the name of a tag"),
+        ("m,x=a y=1 1", 0, "tag \"x\" on measurement \"m\" is a field already"),
+        ("m,h=a,h=b x=1 1", 0, "tag \"h\" comes twice"),
+        ("m,h=a n=1i,n=\"t\" 1", 0, "comes twice"),
+        ("m,h=a time=1 1", 0, "time column"),
+        ("m,time=a x=1 1", 0, "time column"),
+        ("m\u{1},h=a x=1 1", 0, "control character"),
+        ("m,h=a \u{1}=1 1", 0, "control character"),
+    ];
+    for (bad, column, reason) in cases {
+        let db = database();
+        let staged = write(&db, &format!("m,h=a x=1 1\n{bad}\nm,h=a x=2 2\n"), None, &[]);
+        let found = reasons(&staged);
+        assert_eq!(found.len(), 1, "{bad}: {found:?}");
+        assert_eq!((found[0].0, found[0].1), (2, column), "{bad}: {found:?}");
+        assert!(found[0].2.contains(reason), "{bad}: {found:?}");
+        assert_eq!(staged.points(), 2, "{bad}");
+        let schema = db.table("m").unwrap().schema();
+        assert_eq!(schema.columns.len(), 2, "{bad} must leave no column behind");
+    }
+}
+
+#[test]
+fn names_of_all_kinds_are_kept_and_long_ones_are_refused() {
+    let long = "n".repeat(257);
+    let db = database();
+    let staged = write(&db, "a/b..,../t=😀 \\ sp=1 1\n", None, &[]);
+    assert_eq!(staged.points(), 1);
+    let schema = db.table("a/b..").unwrap().schema();
+    assert!(schema.position("../t").is_some() && schema.position(" sp").is_some());
+    for line in [format!("{long} x=1"), format!("m,{long}=1 x=1"), format!("m {long}=1")] {
+        let staged = write(&database(), &line, None, &[]);
+        assert_eq!(staged.points(), 0);
+        assert!(staged.rejections.first[0].reason.contains("longer than 256 bytes"));
+        assert!(staged.rejections.first[0].reason.len() < 200);
+    }
+}
+
+#[test]
+fn timestamps_are_scaled_exactly_or_refused() {
+    let second = Some(Precision::Second);
+    let cases = [
+        (None, "9223372036854775807", Some(i64::MAX)),
+        (None, "-9223372036854775808", Some(i64::MIN)),
+        (second, "9223372036", Some(9_223_372_036_000_000_000)),
+        (second, "9223372037", None),
+        (second, "-9223372037", None),
+        (Some(Precision::Microsecond), "-1", Some(-1_000)),
+        (Some(Precision::Hour), "1", Some(3_600_000_000_000)),
+    ];
+    for (precision, written, expected) in cases {
+        let staged = write(&database(), &format!("m x=1 {written}"), precision, &[]);
+        assert_eq!(staged.tables.first().map(|t| t.rows.time[0]), expected, "{written}");
+        assert_eq!(staged.rejections.numbers.len(), usize::from(expected.is_none()));
+    }
+}
+
+#[test]
+fn points_without_a_timestamp_get_distinct_times_of_arrival() {
+    let staged = write(&database(), "m x=1\nm x=2\nm x=3 7\nm x=4", None, &[]);
+    assert_eq!(staged.tables[0].rows.time, [1_000, 1_001, 7, 1_002]);
+}
+
+#[test]
+fn the_cache_and_the_slow_path_find_the_same_series() {
+    let db = database();
+    for _ in 0..3 {
+        let staged = write(&db, "m,h=a,z=1 x=1 1\nm,z=1,h=a x=1 2\nm,h=b x=1 3\n", None, &[]);
+        assert_eq!(staged.tables[0].rows.series, [0, 0, 1]);
+    }
+    assert!(db.series_cache.read().get(b"m,z=1,h=a").is_some());
+}
+
+#[test]
+fn shuffled_and_repeated_fields_find_their_columns() {
+    let db = database();
+    write(&db, "m a=1,b=2,c=3 1", None, &[]);
+    let staged = write(&db, "m c=3,a=1,b=2 1\nm b=5,b=6 2\nm a=1,d=4,c=3 3\n", None, &[]);
+    assert_eq!(
+        shown(staged, "m"),
+        "\
++------+-----+-----+-----+-----+
+| time | a   | b   | c   | d   |
++------+-----+-----+-----+-----+
+| 1    | 1.0 | 2.0 | 3.0 |     |
+| 2    |     | 6.0 |     |     |
+| 3    | 1.0 |     | 3.0 | 4.0 |
++------+-----+-----+-----+-----+"
+    );
+}
+
+#[test]
+fn replay_passes_over_the_lines_that_were_rejected() {
+    let body = "m x=1 1\nm x=\"bad\" 2\nbroken\nm x=3 3\n";
+    let db = database();
+    let first = write(&db, body, None, &[]);
+    assert_eq!(first.rejections.numbers, [2, 3]);
+    let again = write(&db, body, None, &first.rejections.numbers);
+    assert!(again.rejections.numbers.is_empty());
+    assert_eq!(again.points(), first.points());
+}
+
+#[test]
+fn tags_of_a_table_that_appends_are_text_fields() {
+    let db = database();
+    let schema = crate::catalog::TableSchema {
+        database: "d".into(),
+        table: "m".into(),
+        keyed: false,
+        columns: vec![crate::catalog::Column {
+            name: "host".into(),
+            kind: ColumnKind::Field,
+            data_type: DataType::Utf8,
+        }],
+    };
+    db.add(Arc::new(crate::registry::Table::new(schema)));
+    let staged = write(&db, "m,host=a,zone=z x=1 1\nm,host=a host=\"b\" 2\nm,x=1 y=1 3", None, &[]);
+    let found = reasons(&staged);
+    assert_eq!(found.iter().map(|(line, ..)| *line).collect::<Vec<_>>(), [2, 3], "{found:?}");
+    assert_eq!(
+        shown(staged, "m"),
+        "\
++------+------+------+-----+
+| time | host | zone | x   |
++------+------+------+-----+
+| 1    | a    | z    | 1.0 |
++------+------+------+-----+"
+    );
+    let layout: Arc<Layout> = db.table("m").unwrap().layout();
+    assert!(layout.schema.tags().next().is_none());
+}

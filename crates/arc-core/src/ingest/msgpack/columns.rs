@@ -1,0 +1,225 @@
+//! A map of whole columns into the table it names.
+//!
+//! All columns are read and checked before the table is touched. In a table that appends every column is a field; in a
+//! keyed one those named like its tags, or declared as tags with the write, make the series of each row.
+
+use std::hash::BuildHasher;
+
+use arrow::datatypes::DataType;
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use super::{
+    Decoder, Fault,
+    item::{check_count, key},
+    reader::{Reader, Value},
+    refuse, repeated,
+    text::utf8,
+    time::times,
+    values::FieldColumn,
+};
+use crate::{
+    Result,
+    buffer::{ColumnValues, SeriesId},
+    catalog::{ColumnKind, TIME_COLUMN, tag_type},
+    ingest::staged::{StagedTable, check_column_name, short, type_conflict},
+};
+
+/// The columns of one map, checked.
+#[derive(Debug, Default)]
+struct Columns<'a> {
+    /// Names of all columns, also of those without a value.
+    names: Vec<&'a str>,
+    rows: usize,
+    time: Option<Vec<i64>>,
+    fields: Vec<(&'a str, ColumnValues)>,
+    /// An empty value is an absent tag, as in line protocol.
+    tags: Vec<(&'a str, Vec<&'a str>)>,
+}
+
+/// What a column is to its table.
+enum Role {
+    Time,
+    Tag,
+    /// With its type, if the table has it.
+    Field(Option<DataType>),
+}
+
+impl<'a> Decoder<'a, '_> {
+    /// Stores the columns at `reader` in the table `name`.
+    pub(super) fn store_columns(&mut self, name: &str, reader: Reader<'a>) -> Result<(), Fault> {
+        let at = self.index.find(&mut self.staged, name);
+        let table = at.and_then(|at| self.staged.tables.get(at));
+        let columns = self.read_columns(name, table, reader)?;
+        let keyed = !self.context.tags.is_empty();
+        let at = self.index.by_name(&mut self.staged, name, keyed).map_err(Fault::Item)?;
+        let untimed = if columns.time.is_none() { self.receive_times(columns.rows) } else { Vec::new() };
+        let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };
+        Ok(append(table, columns, untimed)?)
+    }
+
+    fn read_columns(
+        &self,
+        name: &str,
+        table: Option<&StagedTable>,
+        mut reader: Reader<'a>,
+    ) -> Result<Columns<'a>, Fault> {
+        let count = match reader.next()? {
+            Value::Map(count) if count > 0 => count,
+            _ => return refuse("\"columns\" is empty, expected at least one column"),
+        };
+        check_count("columns", count)?;
+        let mut columns = Columns::default();
+        for _ in 0..count {
+            self.read_column(name, table, &mut columns, &mut reader)?;
+        }
+        if let Some(name) = repeated(columns.names.iter().copied()) {
+            return refuse(format!("column {:?} comes twice", short(name)));
+        }
+        if columns.fields.is_empty() && columns.tags.is_empty() {
+            return refuse("no column but the time has a value, expected at least one");
+        }
+        let keyed = table.map_or(!self.context.tags.is_empty(), StagedTable::keyed);
+        match self.context.tags.iter().find(|tag| keyed && !columns.names.contains(&tag.as_str())) {
+            Some(tag) => refuse(format!("there is no column {tag:?}, which was declared a tag")),
+            None => Ok(columns),
+        }
+    }
+
+    fn read_column(
+        &self,
+        table_name: &str,
+        table: Option<&StagedTable>,
+        columns: &mut Columns<'a>,
+        reader: &mut Reader<'a>,
+    ) -> Result<(), Fault> {
+        let name = key(reader, "a column name")?;
+        let count = match reader.next()? {
+            Value::Array(count) => count,
+            other => return refuse(format!("column {:?} is {}, expected an array", short(name), other.kind())),
+        };
+        match columns.names.first() {
+            None if count == 0 => {
+                return refuse(format!("column {:?} is empty, expected at least one row", short(name)));
+            }
+            None => columns.rows = count,
+            Some(first) if count != columns.rows => {
+                let (name, first, rows) = (short(name), short(first), columns.rows);
+                return refuse(format!("column {name:?} has {count} values, column {first:?} has {rows}"));
+            }
+            Some(_) => {}
+        }
+        columns.names.push(name);
+        match self.role(table, name)? {
+            Role::Time => columns.time = Some(times(reader, count, self.context.precision)?),
+            Role::Tag => columns.tags.push((name, tag_values(table_name, name, reader, count)?)),
+            Role::Field(existing) => {
+                let field = FieldColumn { table: table_name, name, existing };
+                if let Some(values) = field.read(reader, count)? {
+                    columns.fields.push((name, values));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn role(&self, table: Option<&StagedTable>, name: &str) -> Result<Role, Fault> {
+        if name == TIME_COLUMN {
+            return Ok(Role::Time);
+        }
+        let keyed = table.map_or(!self.context.tags.is_empty(), StagedTable::keyed);
+        let declared = keyed && self.context.tags.iter().any(|tag| tag == name);
+        let known = table.and_then(|table| table.position(name).and_then(|index| table.column(index)));
+        match known {
+            Some(column) if column.kind == ColumnKind::Tag => Ok(Role::Tag),
+            Some(column) if declared => {
+                let table = table.map_or("", StagedTable::name);
+                refuse(type_conflict(table, name, &tag_type(), &column.data_type))
+            }
+            Some(column) => Ok(Role::Field(Some(column.data_type.clone()))),
+            None => {
+                check_column_name("column", name).map_err(Fault::Item)?;
+                Ok(if declared { Role::Tag } else { Role::Field(None) })
+            }
+        }
+    }
+}
+
+fn tag_values<'a>(table: &str, name: &str, reader: &mut Reader<'a>, count: usize) -> Result<Vec<&'a str>, Fault> {
+    let mut values = Vec::with_capacity(count);
+    for row in 1..=count {
+        let value = match reader.next()? {
+            Value::Nil => Ok(""),
+            Value::Text(bytes) => utf8(bytes),
+            other => {
+                Err(format!("{}, expected a string or nil, for it is a tag of table {:?}", other.kind(), short(table)))
+            }
+        };
+        let refused = |found| Fault::Item(format!("column {:?}, row {row}: the value is {found}", short(name)));
+        values.push(value.map_err(refused)?);
+    }
+    Ok(values)
+}
+
+/// Puts checked columns behind the rows that the table has.
+fn append(table: &mut StagedTable, columns: Columns<'_>, untimed: Vec<i64>) -> Result<()> {
+    for (name, _) in &columns.tags {
+        if table.position(name).is_none() {
+            table.add(name, ColumnKind::Tag, tag_type());
+        }
+    }
+    if table.keyed() {
+        let series = series(table, &columns.tags, columns.rows)?;
+        table.rows.series.extend(series);
+    }
+    let rows = table.rows.len();
+    for (name, values) in columns.fields {
+        let data_type = values.data_type();
+        let index = match table.position(name) {
+            Some(index) => index,
+            None => table.add(name, ColumnKind::Field, data_type.clone()),
+        };
+        if rows == 0 {
+            table.rows.put_column(index, values);
+        } else {
+            table.rows.column(index, &data_type, rows).append(&values)?;
+        }
+    }
+    let time = columns.time.unwrap_or(untimed);
+    if rows == 0 {
+        table.rows.time = time;
+    } else {
+        table.rows.time.extend_from_slice(&time);
+    }
+    Ok(())
+}
+
+/// Returns the series of each row. Each combination of tags is resolved once.
+fn series(table: &StagedTable, tags: &[(&str, Vec<&str>)], rows: usize) -> Result<Vec<SeriesId>> {
+    let hasher = FixedState::default();
+    let of_row = |row: usize| tags.iter().map(move |(_, values)| values.get(row).copied().unwrap_or(""));
+    let hash = |row: usize| hasher.hash_one(of_row(row).collect::<Vec<_>>());
+    let mut index = table.table.series.write();
+    let mut seen: HashTable<(usize, SeriesId)> = HashTable::new();
+    let mut all: Vec<SeriesId> = Vec::with_capacity(rows);
+    for row in 0..rows {
+        if let Some(last) = all.last().filter(|_| of_row(row).eq(of_row(row - 1))) {
+            all.push(*last);
+            continue;
+        }
+        let hashed = hash(row);
+        let known = seen.find(hashed, |(first, _)| of_row(*first).eq(of_row(row)));
+        let series = match known {
+            Some((_, series)) => *series,
+            None => {
+                let present =
+                    tags.iter().map(|(name, _)| *name).zip(of_row(row)).filter(|(_, value)| !value.is_empty());
+                let series = index.resolve(present)?;
+                seen.insert_unique(hashed, (row, series), |(first, _)| hash(*first));
+                series
+            }
+        };
+        all.push(series);
+    }
+    Ok(all)
+}

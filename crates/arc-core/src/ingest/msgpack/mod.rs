@@ -1,0 +1,197 @@
+//! MessagePack into columns, straight from the bytes.
+//!
+//! A payload is one map or an array of maps (bare, or as `{"batch": […]}`). A map with `columns` carries whole columns,
+//! any other is one row; both are *items*. An item is read and checked as a whole before any of it is stored, so a bad
+//! one leaves nothing behind. A body that is not MessagePack refuses the whole payload, for nothing after the fault can
+//! be trusted.
+//!
+//! Never makes a value per value: columns go into typed vectors, rows into two lists that are used again.
+
+mod columns;
+mod item;
+mod reader;
+mod rows;
+mod text;
+mod time;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use item::Item;
+use reader::{Malformed, Reader, Value};
+use rows::RowScratch;
+use time::Time;
+
+use super::staged::{Context, Staged, TableIndex};
+use crate::{Error, Precision, Result};
+
+/// Most columns, fields or tags that one map may have: checks among them must stay cheap.
+const MAX_NAMES: usize = 16_384;
+
+/// Decodes a MessagePack payload. Every bad item is recorded in [`Staged::rejections`]; the others become rows.
+///
+/// # Errors
+///
+/// [`Error::InvalidPayload`] if the body is not MessagePack of one of the forms above, or is an empty array.
+pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Result<Staged> {
+    if i32::try_from(body.len()).is_err() {
+        let reason = format!("the body has {} bytes, expected less than 2 GiB", body.len());
+        return Err(Error::InvalidPayload { format: "MessagePack", reason });
+    }
+    let mut decoder = Decoder {
+        reader: Reader::new(body),
+        context,
+        staged: Staged::new(context.database),
+        index: TableIndex::default(),
+        item: Item::default(),
+        rows: RowScratch::default(),
+        row_unit: context.precision,
+        untimed: 0,
+    };
+    let items = items(&mut decoder.reader)?;
+    for number in 1..=items as u64 {
+        decoder.item(number)?;
+    }
+    if !decoder.reader.is_at_end() {
+        let reason = "the payload ends, expected no more bytes";
+        return Err(Malformed { at: decoder.reader.at(), reason }.into());
+    }
+    Ok(decoder.staged)
+}
+
+/// Why something is not stored.
+#[derive(Debug)]
+enum Fault {
+    /// Nothing of the payload can be stored.
+    Payload(Error),
+    /// This item cannot.
+    Item(String),
+}
+
+impl From<Malformed> for Error {
+    fn from(Malformed { at, reason }: Malformed) -> Self {
+        Self::InvalidPayload { format: "MessagePack", reason: format!("at byte {at}: {reason}") }
+    }
+}
+
+impl From<Malformed> for Fault {
+    fn from(malformed: Malformed) -> Self {
+        Self::Payload(malformed.into())
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Payload(error)
+    }
+}
+
+/// Goes to the first item; returns their number.
+fn items(reader: &mut Reader<'_>) -> Result<usize> {
+    let first = *reader;
+    let expected_map = Malformed { at: first.at(), reason: "expected a map or an array of maps" };
+    if reader.is_at_end() {
+        return Err(Malformed { at: 0, reason: "the body is empty, expected a map or an array" }.into());
+    }
+    let items = match reader.next()? {
+        Value::Array(items) => items,
+        Value::Map(1) if reader.next()? == Value::Text(b"batch") => match reader.next()? {
+            Value::Array(items) => items,
+            _ => return Err(Malformed { at: first.at(), reason: "\"batch\" is not an array" }.into()),
+        },
+        Value::Map(_) => {
+            *reader = first;
+            1
+        }
+        _ => return Err(expected_map.into()),
+    };
+    if items == 0 {
+        return Err(Malformed { at: first.at(), reason: "the batch is empty, expected at least one map" }.into());
+    }
+    Ok(items)
+}
+
+struct Decoder<'a, 'c> {
+    reader: Reader<'a>,
+    context: &'c Context<'c>,
+    staged: Staged,
+    index: TableIndex,
+    /// The item being read.
+    item: Item<'a>,
+    rows: RowScratch<'a>,
+    /// Unit of the times of all rows: the declared one, or what the first row that has a number for its time implies.
+    row_unit: Option<Precision>,
+    /// Points stored so far that had no time.
+    untimed: i64,
+}
+
+impl Decoder<'_, '_> {
+    fn item(&mut self, number: u64) -> Result<()> {
+        let start = self.reader;
+        if self.row_unit.is_none() {
+            // Before anything can be wrong with the item, so that replay, which passes over it, decides the same.
+            self.row_unit = row_unit(start);
+        }
+        if self.context.skip.binary_search(&number).is_ok() {
+            return Ok(self.reader.skip()?);
+        }
+        match self.store() {
+            Ok(()) => Ok(()),
+            Err(Fault::Payload(error)) => Err(error),
+            Err(Fault::Item(reason)) => {
+                self.reader = start;
+                self.reader.skip()?;
+                self.staged.rejections.add(number, 0, reason);
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the next item and stores it, or leaves nothing of it behind.
+    fn store(&mut self) -> Result<(), Fault> {
+        self.item.read(&mut self.reader)?;
+        let name =
+            self.item.name.take().ok_or_else(|| Fault::Item("\"m\" is missing, expected a measurement".into()))?;
+        match self.item.columns.take() {
+            Some(columns) => self.store_columns(&name, columns),
+            None => self.store_row(&name),
+        }
+    }
+
+    /// Returns the times of the next `count` points without one, and counts them.
+    fn receive_times(&mut self, count: usize) -> Vec<i64> {
+        let first = self.context.receive_ns.saturating_add(self.untimed);
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.untimed = self.untimed.saturating_add(count);
+        (0..count).map(|k| first.saturating_add(k)).collect()
+    }
+}
+
+/// Returns the unit that the time of a row implies.
+fn row_unit(mut reader: Reader<'_>) -> Option<Precision> {
+    let Ok(Value::Map(pairs)) = reader.next() else { return None };
+    for _ in 0..pairs {
+        match reader.next().ok()? {
+            Value::Text(b"t") => return Time::of(&reader.next().ok()?).ok()?.unit(),
+            Value::Text(key) if key != b"columns" => reader.skip().ok()?,
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Refuses an item.
+fn refuse<T>(reason: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault::Item(reason.into()))
+}
+
+/// Returns a name that comes twice.
+fn repeated<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Option<&'n str> {
+    let mut sorted: Vec<&str> = names.collect();
+    sorted.sort_unstable();
+    sorted.windows(2).find_map(|pair| match pair {
+        [one, two] if one == two => Some(*one),
+        _ => None,
+    })
+}

@@ -1,0 +1,273 @@
+//! MessagePack bytes as values, one after the other, after the specification of the format.
+//!
+//! Owns how a value is encoded and where a body is broken. Never copies text, never recurses by what the body says, and
+//! never believes a length that the rest of the body cannot hold: whoever allocates by one allocates in proportion to
+//! the body.
+
+/// How deep arrays and maps may be nested within a value that nobody asked for.
+const MAX_DEPTH: usize = 64;
+
+/// A body that is not MessagePack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Malformed {
+    /// Byte where the value in question starts; the first is 0.
+    pub(super) at: usize,
+    pub(super) reason: &'static str,
+}
+
+/// A scalar, or the head of an array or map whose elements follow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Value<'a> {
+    Nil,
+    Boolean(bool),
+    Integer(i64),
+    /// Above `i64::MAX`.
+    Unsigned(u64),
+    Float(f64),
+    /// Not checked to be UTF-8.
+    Text(&'a [u8]),
+    Binary,
+    /// Number of elements.
+    Array(usize),
+    /// Number of pairs.
+    Map(usize),
+    Extension(i8, &'a [u8]),
+}
+
+impl Value<'_> {
+    /// Names the kind of value for an error text.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Nil => "nil",
+            Self::Boolean(_) => "a boolean",
+            Self::Integer(_) | Self::Unsigned(_) => "an integer",
+            Self::Float(_) => "a float",
+            Self::Text(_) => "a string",
+            Self::Binary => "binary",
+            Self::Array(_) => "an array",
+            Self::Map(_) => "a map",
+            Self::Extension(-1, _) => "a timestamp",
+            Self::Extension(..) => "an extension",
+        }
+    }
+}
+
+/// A place in a body. A copy reads ahead without moving the original.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reader<'a> {
+    body: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(body: &'a [u8]) -> Self {
+        Self { body, at: 0 }
+    }
+
+    /// Returns the byte that is read next.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at >= self.body.len()
+    }
+
+    /// Returns the first byte of the next value.
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.body.get(self.at).copied()
+    }
+
+    /// Returns what was read since `start`.
+    pub(super) fn since(&self, start: &Self) -> &'a [u8] {
+        self.body.get(start.at..self.at).unwrap_or(&[])
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.body.get(self.at..).unwrap_or(&[])
+    }
+
+    fn fixed<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let bytes = self.rest().first_chunk()?;
+        self.at += N;
+        Some(*bytes)
+    }
+
+    fn length<const N: usize>(&mut self) -> Option<usize> {
+        let bytes: [u8; N] = self.fixed()?;
+        Some(bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let bytes = self.rest().get(..length)?;
+        self.at += length;
+        Some(bytes)
+    }
+
+    /// Reads a scalar, or the head of an array or map.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Value<'a>, Malformed> {
+        let start = self.at;
+        if let Some(integer) = self.integer() {
+            return Ok(Value::Integer(integer));
+        }
+        let value = self.other().ok_or_else(|| Malformed { at: start, reason: self.broken(start) })?;
+        let elements = match value {
+            Value::Array(elements) => elements,
+            Value::Map(pairs) => pairs.saturating_mul(2),
+            Value::Text(_) => return Ok(value),
+            _ if self.body.get(start) == Some(&0xc1) => {
+                return Err(Malformed { at: start, reason: "the byte 0xc1 begins no value" });
+            }
+            _ => return Ok(value),
+        };
+        // An element has at least one byte.
+        if elements > self.body.len() - self.at {
+            let reason = "an array or map has more elements than the rest of the body could hold";
+            return Err(Malformed { at: start, reason });
+        }
+        Ok(value)
+    }
+
+    fn broken(&self, start: usize) -> &'static str {
+        if start >= self.body.len() { "the body ends, expected a value" } else { "the body ends within a value" }
+    }
+
+    /// Reads an integer that fits into 64 bits with a sign. Anything else is left unread.
+    #[inline]
+    fn integer(&mut self) -> Option<i64> {
+        let (marker, rest) = self.rest().split_first()?;
+        let (value, size) = match *marker {
+            0x00..=0x7f => (i64::from(*marker), 0),
+            0xe0..=0xff => (i64::from(marker.cast_signed()), 0),
+            0xcc => (i64::from(*rest.first()?), 1),
+            0xcd => (i64::from(u16::from_be_bytes(*rest.first_chunk()?)), 2),
+            0xce => (i64::from(u32::from_be_bytes(*rest.first_chunk()?)), 4),
+            0xcf => (i64::try_from(u64::from_be_bytes(*rest.first_chunk()?)).ok()?, 8),
+            0xd0 => (i64::from(i8::from_be_bytes(*rest.first_chunk()?)), 1),
+            0xd1 => (i64::from(i16::from_be_bytes(*rest.first_chunk()?)), 2),
+            0xd2 => (i64::from(i32::from_be_bytes(*rest.first_chunk()?)), 4),
+            0xd3 => (i64::from_be_bytes(*rest.first_chunk()?), 8),
+            _ => return None,
+        };
+        self.at += 1 + size;
+        Some(value)
+    }
+
+    /// Reads what is no integer; `None` where the body ends.
+    fn other(&mut self) -> Option<Value<'a>> {
+        let [marker] = self.fixed()?;
+        Some(match marker {
+            0x80..=0x8f => Value::Map(usize::from(marker & 0x0f)),
+            0x90..=0x9f => Value::Array(usize::from(marker & 0x0f)),
+            0xa0..=0xbf => Value::Text(self.take(usize::from(marker & 0x1f))?),
+            0xc2 => Value::Boolean(false),
+            0xc3 => Value::Boolean(true),
+            0xc4 => self.length::<1>().and_then(|length| self.take(length)).map(|_| Value::Binary)?,
+            0xc5 => self.length::<2>().and_then(|length| self.take(length)).map(|_| Value::Binary)?,
+            0xc6 => self.length::<4>().and_then(|length| self.take(length)).map(|_| Value::Binary)?,
+            0xc7 => self.length::<1>().and_then(|length| self.extension(length))?,
+            0xc8 => self.length::<2>().and_then(|length| self.extension(length))?,
+            0xc9 => self.length::<4>().and_then(|length| self.extension(length))?,
+            0xca => Value::Float(f64::from(f32::from_be_bytes(self.fixed()?))),
+            0xcb => Value::Float(f64::from_be_bytes(self.fixed()?)),
+            0xcf => Value::Unsigned(u64::from_be_bytes(self.fixed()?)),
+            0xd4..=0xd8 => self.extension(1 << (marker - 0xd4))?,
+            0xd9 => self.length::<1>().and_then(|length| self.take(length)).map(Value::Text)?,
+            0xda => self.length::<2>().and_then(|length| self.take(length)).map(Value::Text)?,
+            0xdb => self.length::<4>().and_then(|length| self.take(length)).map(Value::Text)?,
+            0xdc => Value::Array(self.length::<2>()?),
+            0xdd => Value::Array(self.length::<4>()?),
+            0xde => Value::Map(self.length::<2>()?),
+            0xdf => Value::Map(self.length::<4>()?),
+            // 0xc1 is refused by the caller, and an integer is here only because the body ends in it.
+            0xc0 | 0xc1 => Value::Nil,
+            0x00..=0x7f | 0xcc..=0xce | 0xd0..=0xd3 | 0xe0..=0xff => return None,
+        })
+    }
+
+    fn extension(&mut self, length: usize) -> Option<Value<'a>> {
+        let [kind] = self.fixed()?;
+        Some(Value::Extension(kind.cast_signed(), self.take(length)?))
+    }
+
+    /// Passes over a value with all that is in it.
+    pub(super) fn skip(&mut self) -> Result<(), Malformed> {
+        self.skip_nested(MAX_DEPTH)
+    }
+
+    fn skip_nested(&mut self, depth: usize) -> Result<(), Malformed> {
+        let start = self.at;
+        let elements = match self.next()? {
+            Value::Array(elements) => elements,
+            Value::Map(pairs) => pairs * 2,
+            _ => return Ok(()),
+        };
+        let depth = depth
+            .checked_sub(1)
+            .ok_or(Malformed { at: start, reason: "arrays and maps are nested deeper than 64 levels" })?;
+        (0..elements).try_for_each(|_| self.skip_nested(depth))
+    }
+
+    /// Reads `count` values if every one is an integer of 64 bits with a sign; otherwise nothing.
+    pub(super) fn integers(&mut self, count: usize) -> Option<Vec<i64>> {
+        let wide = |record: &[u8; 9]| record[0] == 0xd3 || (record[0] == 0xcf && record[1] < 0x80);
+        if let Some(records) = self.records(count).filter(|records| records.iter().all(wide)) {
+            self.at += count * 9;
+            return Some(records.iter().map(|[_, bytes @ ..]| i64::from_be_bytes(*bytes)).collect());
+        }
+        let mut ahead = *self;
+        let mut values = Vec::with_capacity(count);
+        for _ in 0..count {
+            values.push(ahead.integer()?);
+        }
+        *self = ahead;
+        Some(values)
+    }
+
+    /// Reads `count` values if every one is a float of 64 bits; otherwise nothing.
+    pub(super) fn floats(&mut self, count: usize) -> Option<Vec<f64>> {
+        let records = self.records(count).filter(|records| records.iter().all(|record| record[0] == 0xcb))?;
+        self.at += count * 9;
+        Some(records.iter().map(|[_, bytes @ ..]| f64::from_be_bytes(*bytes)).collect())
+    }
+
+    /// Looks at the next `count` values as if each had a marker and eight bytes.
+    fn records(&self, count: usize) -> Option<&'a [[u8; 9]]> {
+        let bytes = self.rest().get(..count.checked_mul(9)?)?;
+        Some(bytes.as_chunks().0)
+    }
+
+    /// Reads `count` values if every one is text; otherwise nothing. Returns where each ends in all of it.
+    pub(super) fn texts(&mut self, count: usize) -> Option<(Vec<i32>, String)> {
+        let mut ahead = *self;
+        let mut ends = Vec::with_capacity(count);
+        let mut bytes = Vec::new();
+        for _ in 0..count {
+            let text = ahead.text()?;
+            bytes.extend_from_slice(text);
+            ends.push(i32::try_from(bytes.len()).ok()?);
+        }
+        // Text that is valid as a whole is valid in parts if no part begins within a character.
+        let text = String::from_utf8(bytes).ok()?;
+        let whole = |end: &i32| usize::try_from(*end).is_ok_and(|end| text.is_char_boundary(end));
+        if !text.is_ascii() && !ends.iter().all(whole) {
+            return None;
+        }
+        *self = ahead;
+        Some((ends, text))
+    }
+
+    #[inline]
+    fn text(&mut self) -> Option<&'a [u8]> {
+        let marker = self.peek()?;
+        if let 0xa0..=0xbf = marker {
+            self.at += 1;
+            return self.take(usize::from(marker & 0x1f));
+        }
+        match self.next() {
+            Ok(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+}

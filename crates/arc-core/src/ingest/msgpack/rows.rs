@@ -1,0 +1,170 @@
+//! A map that is one row into the table it names, by the rules of a line of line protocol.
+
+use std::borrow::Cow;
+
+use arrow::datatypes::DataType;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
+use super::{Decoder, Fault, refuse};
+use crate::{
+    buffer::{Scalar, SeriesId},
+    catalog::{ColumnKind, TIME_COLUMN, tag_type},
+    ingest::staged::{StagedTable, check_column_name, short, type_conflict},
+};
+
+/// What decides the series of a row: the table's place, and the bytes of `tags` and `h` as they came.
+type TagsKey<'a> = (usize, (&'a [u8], &'a [u8]));
+
+/// What storing a row needs, used again for the next one.
+#[derive(Debug, Default)]
+pub(super) struct RowScratch<'a> {
+    tags: Vec<(&'a str, Cow<'a, str>)>,
+    /// Fields that the table has, by the index of their column.
+    known: Vec<(usize, Scalar<'a>)>,
+    new: Vec<(Cow<'a, str>, Scalar<'a>)>,
+    /// Series of the tags that came before in this payload, so that the same bytes are not read again.
+    series: HashMap<TagsKey<'a>, SeriesId, FixedState>,
+}
+
+impl<'a> Decoder<'a, '_> {
+    /// Stores the item as a row of the table `name`.
+    pub(super) fn store_row(&mut self, name: &str) -> Result<(), Fault> {
+        self.item.check_fields()?;
+        let unit = self.row_unit.unwrap_or_default();
+        let time = self.item.time.map(|time| time.nanoseconds(unit)).transpose().map_err(Fault::Item)?;
+        let found = self.index.find(&mut self.staged, name);
+        let table = found.and_then(|at| self.staged.tables.get(at));
+        let tag_bytes = self.item.tag_bytes;
+        let series = found.and_then(|at| self.rows.series.get(&(at, tag_bytes)).copied());
+        if series.is_none() {
+            self.item.read_tags(&mut self.rows.tags)?;
+            self.rows.check_tags(name, table)?;
+        } else {
+            self.rows.tags.clear();
+        }
+        self.rows.check_fields(name, table, &mut self.item.fields)?;
+
+        let at = self.index.by_name(&mut self.staged, name, true).map_err(Fault::Item)?;
+        let time = time.or_else(|| self.receive_times(1).pop()).unwrap_or_default();
+        let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };
+        let series = match series {
+            Some(series) => Some(series),
+            None => self.rows.store_tags(table, (at, tag_bytes))?,
+        };
+        self.rows.store_fields(table)?;
+        table.rows.end_row(time, series);
+        Ok(())
+    }
+}
+
+impl RowScratch<'_> {
+    fn check_tags(&self, name: &str, table: Option<&StagedTable>) -> Result<(), Fault> {
+        for (tag, _) in &self.tags {
+            if *tag == TIME_COLUMN {
+                return refuse("invalid tag name \"time\": it is the name of the time column");
+            }
+            let column = table.and_then(|table| table.position(tag).and_then(|index| table.column(index)));
+            let keyed = table.is_none_or(StagedTable::keyed);
+            match column {
+                None => check_column_name("tag", tag).map_err(Fault::Item)?,
+                Some(column) if keyed && column.kind == ColumnKind::Field => {
+                    return refuse(format!("tag {:?} on measurement {:?} is a field already", short(tag), short(name)));
+                }
+                Some(column) if !keyed && column.data_type != DataType::Utf8 => {
+                    return refuse(type_conflict(name, tag, &DataType::Utf8, &column.data_type));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> RowScratch<'a> {
+    /// Parts the fields into those that the table has and new ones, and checks them.
+    fn check_fields(
+        &mut self,
+        table_name: &str,
+        table: Option<&StagedTable>,
+        fields: &mut Vec<(Cow<'a, str>, Scalar<'a>)>,
+    ) -> Result<(), Fault> {
+        self.known.clear();
+        self.new.clear();
+        for (name, value) in fields.drain(..) {
+            // The tags of a series that came before are columns of the table, which is checked below.
+            if self.tags.iter().any(|(tag, _)| *tag == name) {
+                return refuse(format!("field {:?} has the name of a tag of the same row", short(&name)));
+            }
+            let column = table.and_then(|table| Some((table, table.position(&name)?)));
+            match column.and_then(|(table, index)| Some((index, table.column(index)?))) {
+                Some((_, column)) if column.kind == ColumnKind::Tag => {
+                    let (field, table) = (short(&name), short(table_name));
+                    return refuse(format!("field {field:?} on measurement {table:?} is a tag already"));
+                }
+                Some((index, column)) => match fit(value, &column.data_type) {
+                    Some(value) => self.known.push((index, value)),
+                    None => {
+                        return refuse(type_conflict(table_name, &name, &value.data_type(), &column.data_type));
+                    }
+                },
+                None => {
+                    check_column_name("field", &name).map_err(Fault::Item)?;
+                    self.add_new(name, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The last one of a name counts.
+    fn add_new(&mut self, name: Cow<'a, str>, value: Scalar<'a>) {
+        match self.new.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, other)) => *other = value,
+            None => self.new.push((name, value)),
+        }
+    }
+
+    /// Resolves the checked tags. In a table that appends they become text fields.
+    fn store_tags(&mut self, table: &mut StagedTable, key: TagsKey<'a>) -> Result<Option<SeriesId>, Fault> {
+        let keyed = table.keyed();
+        for (name, value) in &self.tags {
+            let index = match table.position(name) {
+                Some(index) => index,
+                None if keyed => table.add(name, ColumnKind::Tag, tag_type()),
+                None => table.add(name, ColumnKind::Field, DataType::Utf8),
+            };
+            if !keyed {
+                table.rows.set(index, &DataType::Utf8, Scalar::Text(value))?;
+            }
+        }
+        if !keyed {
+            return Ok(None);
+        }
+        let tags = self.tags.iter().map(|(name, value)| (*name, value.as_ref()));
+        let series = table.table.series.write().resolve(tags)?;
+        self.series.insert(key, series);
+        Ok(Some(series))
+    }
+
+    fn store_fields(&mut self, table: &mut StagedTable) -> Result<(), Fault> {
+        for (name, value) in self.new.drain(..) {
+            let index = table.add(&name, ColumnKind::Field, value.data_type());
+            table.rows.set(index, &value.data_type(), value)?;
+        }
+        for (index, value) in self.known.drain(..) {
+            let data_type = table.column(index).map_or(DataType::Null, |column| column.data_type.clone());
+            table.rows.set(index, &data_type, value)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the value as a column of `data_type` takes it, if it does.
+fn fit<'a>(value: Scalar<'a>, data_type: &DataType) -> Option<Scalar<'a>> {
+    match (value, data_type) {
+        (Scalar::Integer(_) | Scalar::Unsigned(_), DataType::Float64) => Some(value),
+        (Scalar::Integer(integer), DataType::UInt64) => u64::try_from(integer).ok().map(Scalar::Unsigned),
+        (value, data_type) => (value.data_type() == *data_type).then_some(value),
+    }
+}

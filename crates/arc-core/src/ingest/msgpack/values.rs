@@ -1,0 +1,183 @@
+//! The array of one column as typed values.
+//!
+//! The type follows from all of the values, then from what the table has already. Arrays of one kind without nil take a
+//! loop of their own; any other array is looked over once for its kinds and read once more by the type they decide.
+
+use arrow::datatypes::DataType;
+
+use super::{
+    Fault,
+    item::scalar,
+    reader::{Reader, Value},
+    refuse,
+    text::text,
+};
+use crate::{
+    buffer::{ColumnValues, Scalar},
+    ingest::staged::{short, type_conflict},
+};
+
+/// A field column to be read.
+#[derive(Debug)]
+pub(super) struct FieldColumn<'n> {
+    pub(super) table: &'n str,
+    pub(super) name: &'n str,
+    /// Its type in the table, if the table has it.
+    pub(super) existing: Option<DataType>,
+}
+
+/// The kinds of value in an array, each with the first row that has it.
+#[derive(Debug, Default)]
+struct Kinds {
+    integer: Option<usize>,
+    negative: Option<usize>,
+    /// Above `i64::MAX`.
+    above: Option<usize>,
+    float: Option<usize>,
+    boolean: Option<usize>,
+    text: Option<usize>,
+}
+
+impl Kinds {
+    fn note(&mut self, row: usize, value: &Scalar<'_>) {
+        let kind = match value {
+            Scalar::Integer(value) => {
+                if *value < 0 {
+                    self.negative.get_or_insert(row);
+                }
+                &mut self.integer
+            }
+            Scalar::Unsigned(_) => &mut self.above,
+            Scalar::Float(_) => &mut self.float,
+            Scalar::Boolean(_) => &mut self.boolean,
+            Scalar::Text(_) => &mut self.text,
+        };
+        kind.get_or_insert(row);
+    }
+}
+
+impl FieldColumn<'_> {
+    /// Reads `count` values; none if all of them are nil.
+    pub(super) fn read(&self, reader: &mut Reader<'_>, count: usize) -> Result<Option<ColumnValues>, Fault> {
+        match reader.peek() {
+            Some(0xcb) => {
+                if let Some(floats) = reader.floats(count) {
+                    self.fit(DataType::Float64, None)?;
+                    return Ok(Some(ColumnValues::from_floats(floats)));
+                }
+            }
+            Some(0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff) => {
+                if let Some(integers) = reader.integers(count) {
+                    return self.integers(integers).map(Some);
+                }
+            }
+            Some(0xa0..=0xbf | 0xd9..=0xdb) => {
+                if let Some((ends, text)) = reader.texts(count) {
+                    self.fit(DataType::Utf8, None)?;
+                    return Ok(Some(ColumnValues::from_text(ends, text)));
+                }
+            }
+            _ => {}
+        }
+        match self.own_type(*reader, count)? {
+            None => reader_past(reader, count).map(|()| None),
+            Some(data_type) => self.mixed(reader, count, &data_type).map(Some),
+        }
+    }
+
+    fn integers(&self, integers: Vec<i64>) -> Result<ColumnValues, Fault> {
+        let negative = match self.existing {
+            Some(DataType::UInt64) => integers.iter().position(|value| *value < 0),
+            _ => None,
+        };
+        Ok(match self.fit(DataType::Int64, negative)? {
+            #[expect(clippy::cast_precision_loss, reason = "an integer for a float column is converted, as documented")]
+            DataType::Float64 => ColumnValues::from_floats(integers.into_iter().map(|value| value as f64).collect()),
+            DataType::UInt64 => {
+                ColumnValues::from_unsigned(integers.into_iter().map(|value| value.cast_unsigned()).collect())
+            }
+            _ => ColumnValues::from_integers(integers),
+        })
+    }
+
+    /// Looks over the values; returns the type that they and the table decide, none if all are nil.
+    fn own_type(&self, mut reader: Reader<'_>, count: usize) -> Result<Option<DataType>, Fault> {
+        let mut kinds = Kinds::default();
+        for row in 0..count {
+            if let Some(value) = self.value(reader.next()?, row)? {
+                kinds.note(row, &value);
+            }
+        }
+        let number = kinds.integer.or(kinds.above).or(kinds.float);
+        let own = if kinds.text.is_some() {
+            DataType::Utf8
+        } else if let Some(row) = kinds.boolean {
+            if let Some(other) = number {
+                return self.refuse(row.max(other), "mixes booleans and numbers");
+            }
+            DataType::Boolean
+        } else if kinds.float.is_some() {
+            DataType::Float64
+        } else if let Some(row) = kinds.above {
+            if let (Some(negative), true) = (kinds.negative, self.existing != Some(DataType::Float64)) {
+                return self.refuse(row.max(negative), "mixes negative integers and integers above 2^63-1");
+            }
+            DataType::UInt64
+        } else if kinds.integer.is_some() {
+            DataType::Int64
+        } else {
+            return Ok(None);
+        };
+        self.fit(own, kinds.negative).map(Some)
+    }
+
+    /// Returns the type that values of type `own` are stored as.
+    fn fit(&self, own: DataType, negative: Option<usize>) -> Result<DataType, Fault> {
+        match (&self.existing, own) {
+            (None, own) => Ok(own),
+            (Some(DataType::Float64), DataType::Int64 | DataType::UInt64) => Ok(DataType::Float64),
+            (Some(DataType::UInt64), DataType::Int64) => match negative {
+                None => Ok(DataType::UInt64),
+                Some(row) => self.refuse(row, "is unsigned in the table and has a negative integer"),
+            },
+            (Some(existing), own) if *existing == own => Ok(own),
+            (Some(existing), own) => refuse(type_conflict(self.table, self.name, &own, existing)),
+        }
+    }
+
+    /// Reads values of several kinds, or with nil among them, as `data_type`.
+    fn mixed(&self, reader: &mut Reader<'_>, count: usize, data_type: &DataType) -> Result<ColumnValues, Fault> {
+        let mut values = ColumnValues::new(data_type);
+        for row in 0..count {
+            let value = reader.next()?;
+            match (self.value(value, row)?, data_type) {
+                (None, _) => values.push_nulls(1),
+                (Some(Scalar::Integer(value)), DataType::UInt64) => {
+                    values.push(Scalar::Unsigned(value.cast_unsigned()))?;
+                }
+                (Some(_), DataType::Utf8) => {
+                    let text = text(&value).map_err(|found| self.found(row, &found))?;
+                    values.push(Scalar::Text(&text))?;
+                }
+                (Some(value), _) => values.push(value)?,
+            }
+        }
+        Ok(values)
+    }
+
+    fn value<'v>(&self, value: Value<'v>, row: usize) -> Result<Option<Scalar<'v>>, Fault> {
+        scalar(value).map_err(|found| self.found(row, &found))
+    }
+
+    fn found(&self, row: usize, found: &str) -> Fault {
+        Fault::Item(format!("column {:?}, row {}: the value is {found}", short(self.name), row + 1))
+    }
+
+    fn refuse<T>(&self, row: usize, reason: &str) -> Result<T, Fault> {
+        refuse(format!("column {:?}, row {}: the column {reason}", short(self.name), row + 1))
+    }
+}
+
+fn reader_past(reader: &mut Reader<'_>, count: usize) -> Result<(), Fault> {
+    Ok((0..count).try_for_each(|_| reader.skip())?)
+}

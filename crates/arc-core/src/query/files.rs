@@ -1,0 +1,55 @@
+//! Scan of data files: a stock Parquet source whose statistics come from the manifest.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use datafusion::{
+    catalog::Session,
+    common::{Result, ScalarValue, Statistics, config::TableParquetOptions},
+    datasource::{
+        listing::PartitionedFile,
+        physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource},
+        source::DataSourceExec,
+        table_schema::TableSchema,
+    },
+    physical_plan::ExecutionPlan,
+};
+use object_store::path::Path as ObjectPath;
+
+use super::{session, statistics};
+use crate::datafile::DataFile;
+
+/// Returns a scan of `files`, in any order, spread over as many partitions as pay.
+pub(super) fn scan(
+    state: &dyn Session,
+    schema: &SchemaRef,
+    files: &[&Arc<DataFile>],
+    projection: Option<&Vec<usize>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let known: Vec<Statistics> = files.iter().map(|file| statistics::of_file(file, schema)).collect();
+    let total = Statistics::try_merge_iter(&known, schema)?;
+    let listed =
+        files.iter().zip(known).map(|(file, known)| list(file, Vec::new(), known)).collect::<Result<Vec<_>>>()?;
+    let groups = FileGroup::new(listed).split_files(state.config().target_partitions());
+    let source = source(state, TableSchema::from(Arc::clone(schema)));
+    let config = FileScanConfigBuilder::new(session::data_url()?, Arc::new(source))
+        .with_file_groups(groups)
+        .with_statistics(total)
+        .with_projection_indices(projection.cloned())?
+        .build();
+    Ok(DataSourceExec::from_data_source(config))
+}
+
+/// Returns the Parquet source of a scan, with the session's settings.
+pub(super) fn source(state: &dyn Session, schema: TableSchema) -> ParquetSource {
+    let global = state.config_options().execution.parquet.clone();
+    ParquetSource::new(schema).with_table_parquet_options(TableParquetOptions { global, ..Default::default() })
+}
+
+/// Returns a file as DataFusion lists it; `partition_values` are appended to each of its rows.
+pub(super) fn list(file: &DataFile, partition_values: Vec<ScalarValue>, known: Statistics) -> Result<PartitionedFile> {
+    let mut listed = PartitionedFile::new(String::new(), file.bytes);
+    // `parse` takes the path as it is on disk; `from` would encode the encoded names once more.
+    listed.object_meta.location = ObjectPath::parse(&file.path).map_err(object_store::Error::from)?;
+    Ok(listed.with_partition_values(partition_values).with_statistics(Arc::new(known)))
+}

@@ -1,0 +1,199 @@
+//! Which parts are merged, in which order, and the plan that reads them.
+
+use std::sync::Arc;
+
+use arrow::{
+    array::{ArrayRef, Int64Array, RecordBatch, UInt64Array},
+    datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
+};
+use datafusion::{
+    catalog::Session,
+    common::{DFSchema, DataFusionError, Result, ScalarValue, Statistics},
+    datasource::{
+        memory::MemorySourceConfig,
+        physical_plan::{FileGroup, FileScanConfigBuilder},
+        source::DataSourceExec,
+        table_schema::TableSchema as ScanSchema,
+    },
+    logical_expr::Expr,
+    physical_expr::expressions::Column,
+    physical_plan::{ExecutionPlan, filter::FilterExec, projection::ProjectionExec, union::UnionExec},
+};
+use parquet::arrow::RowNumber;
+
+use super::{
+    super::{buffers, files, part::Part, session, statistics},
+    exec::{MergeExec, sort_expressions},
+};
+use crate::{
+    catalog::{TIME_COLUMN, TableSchema},
+    datafile::DataFile,
+    view::BufferPart,
+};
+
+/// Order of a row's part among parts. No column has such a name: control characters are refused.
+const RANK: &str = "\u{1}rank";
+
+/// Order of a row in its part.
+const ROW: &str = "\u{1}row";
+
+/// Returns the parts that can be scanned as they are, and those that must be merged, the latter in order of version.
+///
+/// Rows that are not late never conflict with each other, so a part that no late part overlaps in time is plain.
+pub(in crate::query) fn split(parts: Vec<Part<'_>>) -> (Vec<Part<'_>>, Vec<Part<'_>>) {
+    let (mut late, other): (Vec<_>, Vec<_>) = parts.into_iter().partition(Part::is_late);
+    let (mut merged, plain): (Vec<_>, Vec<_>) =
+        other.into_iter().partition(|part| late.iter().any(|late| late.overlaps(part)));
+    // Buffers hold what is newer than any file, in order of arrival; the sort is stable.
+    late.sort_by_key(|part| match part {
+        Part::File(file) => (0, file.max_seq, file.min_seq),
+        Part::Buffer(_) => (1, 0, 0),
+    });
+    merged.extend(late);
+    (plain, merged)
+}
+
+/// Returns a plan for the merged rows of `parts`, which are in order of version.
+///
+/// `on_identity` may look at tags and time only. It is applied before the merge, which has less to sort then.
+pub(in crate::query) fn scan(
+    state: &dyn Session,
+    table: &TableSchema,
+    parts: &[Part<'_>],
+    projection: Option<&Vec<usize>>,
+    on_identity: Option<Expr>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let needed = Needed::new(table, projection)?;
+    let ranked =
+        parts.iter().enumerate().map(|(index, part)| (if part.is_late() { index as u64 + 1 } else { 0 }, part));
+    let (mut sorted, mut unsorted, mut buffered) = (Vec::new(), Vec::new(), Vec::new());
+    for (rank, part) in ranked {
+        match part {
+            Part::File(file) if needed.is_sorted(file) => sorted.push((rank, *file)),
+            Part::File(file) => unsorted.push((rank, *file)),
+            Part::Buffer(buffer) => buffered.push((rank, *buffer)),
+        }
+    }
+    let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
+    if !sorted.is_empty() {
+        inputs.push(needed.scan_files(state, &sorted, true)?);
+    }
+    if !unsorted.is_empty() {
+        inputs.push(needed.scan_files(state, &unsorted, false)?);
+    }
+    if !buffered.is_empty() {
+        inputs.push(needed.scan_buffers(&buffered)?);
+    }
+    let mut input = UnionExec::try_new(inputs)?;
+    if let Some(filter) = on_identity {
+        let columns = DFSchema::try_from(Arc::clone(&needed.schema))?;
+        input = Arc::new(FilterExec::try_new(state.create_physical_expr(filter, &columns)?, input)?);
+    }
+    needed.project(Arc::new(MergeExec::try_new(input, needed.keys.clone())?), projection)
+}
+
+/// The columns that a merge reads: the identity, and the fields asked for.
+struct Needed {
+    /// Names of the tags, in order of creation.
+    tags: Vec<Arc<str>>,
+    /// All columns of the table.
+    table: SchemaRef,
+    /// Indices into `table`, ascending.
+    columns: Vec<usize>,
+    /// Tags and time, as indices into `columns`.
+    keys: Vec<usize>,
+    /// `columns`, then the hidden ones.
+    schema: SchemaRef,
+}
+
+impl Needed {
+    fn new(table: &TableSchema, projection: Option<&Vec<usize>>) -> Result<Self> {
+        let tags: Vec<Arc<str>> = table.tags().map(|tag| Arc::clone(&tag.name)).collect();
+        let arrow = table.arrow();
+        // The Arrow schema is time, then tags, then fields.
+        let identity = 0..=tags.len();
+        let asked = |index: &usize| projection.is_none_or(|wanted| wanted.contains(index));
+        let columns: Vec<usize> =
+            (0..arrow.fields().len()).filter(|index| identity.contains(index) || asked(index)).collect();
+        let visible = arrow.project(&columns)?;
+        let names = tags.iter().map(|tag| &**tag).chain([TIME_COLUMN]);
+        let keys = names.map(|name| Ok(visible.index_of(name)?)).collect::<Result<Vec<_>>>()?;
+        let fields = visible.fields().iter().map(Arc::clone).chain([rank_field(), row_field()]);
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        Ok(Self { tags, table: arrow, columns, keys, schema })
+    }
+
+    /// Returns whether the rows of `file` are in order of (tags, time). A tag that the file lacks is null in all its
+    /// rows, so that it changes no order.
+    fn is_sorted(&self, file: &DataFile) -> bool {
+        let has = |tag: &&Arc<str>| file.columns.iter().any(|column| *column.name == ***tag);
+        let expected = self.tags.iter().filter(has).map(|tag| &**tag).chain([TIME_COLUMN]);
+        expected.eq(file.sorted_by.iter().map(String::as_str))
+    }
+
+    /// Returns a scan with one partition for each file.
+    fn scan_files(
+        &self,
+        state: &dyn Session,
+        ranked: &[(u64, &Arc<DataFile>)],
+        sorted: bool,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = ScanSchema::builder(Arc::clone(&self.table))
+            .with_table_partition_cols(vec![rank_field()])
+            .with_virtual_columns(vec![row_field()])
+            .build();
+        let scanned = Arc::clone(schema.table_schema());
+        let groups = ranked.iter().map(|(rank, file)| self.group(*rank, file)).collect::<Result<Vec<_>>>()?;
+        let (rank, row) = (self.table.fields().len(), self.table.fields().len() + 1);
+        let identity = self.keys.iter().filter_map(|key| self.columns.get(*key).copied());
+        let ordering = if sorted { sort_expressions(&scanned, identity.chain([rank, row])) } else { None };
+        let projection = self.columns.iter().copied().chain([rank, row]).collect();
+        let config = FileScanConfigBuilder::new(session::data_url()?, Arc::new(files::source(state, schema)))
+            .with_file_groups(groups)
+            .with_statistics(Statistics::new_unknown(&scanned))
+            .with_output_ordering(ordering.into_iter().collect())
+            .with_projection_indices(Some(projection))?
+            .build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+
+    fn group(&self, rank: u64, file: &DataFile) -> Result<FileGroup> {
+        let values = vec![ScalarValue::UInt64(Some(rank))];
+        Ok(FileGroup::new(vec![files::list(file, values, statistics::of_file(file, &self.table))?]))
+    }
+
+    fn scan_buffers(&self, ranked: &[(u64, &BufferPart)]) -> Result<Arc<dyn ExecutionPlan>> {
+        let batches = ranked.iter().map(|(rank, part)| self.ranked_batch(*rank, part)).collect::<Result<Vec<_>>>()?;
+        Ok(MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&self.schema), None)?)
+    }
+
+    fn ranked_batch(&self, rank: u64, part: &BufferPart) -> Result<RecordBatch> {
+        let visible = Arc::new(self.table.project(&self.columns)?);
+        let widened = buffers::widen(&part.batch, &visible)?;
+        let rows = i64::try_from(widened.num_rows()).map_err(|e| DataFusionError::External(e.into()))?;
+        let ranks: ArrayRef = Arc::new(UInt64Array::from_value(rank, widened.num_rows()));
+        let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
+        let columns = widened.columns().iter().map(Arc::clone).chain([ranks, rows]).collect();
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+
+    /// Returns `plan`, which has `columns`, with the columns asked for in the order asked for.
+    fn project(&self, plan: Arc<dyn ExecutionPlan>, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(wanted) = projection.filter(|wanted| **wanted != self.columns) else { return Ok(plan) };
+        let schema = plan.schema();
+        let expressions = wanted.iter().filter_map(|index| {
+            let position = self.columns.binary_search(index).ok()?;
+            let name = schema.fields().get(position)?.name().clone();
+            Some((Arc::new(Column::new(&name, position)) as _, name))
+        });
+        Ok(Arc::new(ProjectionExec::try_new(expressions.collect::<Vec<_>>(), plan)?))
+    }
+}
+
+fn rank_field() -> FieldRef {
+    Arc::new(Field::new(RANK, DataType::UInt64, false))
+}
+
+fn row_field() -> FieldRef {
+    Arc::new(Field::new(ROW, DataType::Int64, false).with_extension_type(RowNumber))
+}

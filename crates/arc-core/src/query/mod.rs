@@ -1,0 +1,72 @@
+//! SQL: plans one statement over the tables that the engine hands out, and streams its rows.
+//!
+//! Owns the DataFusion session, the catalog that SQL sees, the scan of data files and buffers, and the merge of late
+//! rows. Never writes, never lists a directory, never lets a statement reach the host: what a statement may do is
+//! decided on its plan. Called by `engine`, which implements [`Tables`].
+
+mod answer;
+mod buffers;
+mod catalog;
+mod error;
+mod files;
+mod guard;
+mod merge;
+mod part;
+mod planner;
+mod session;
+mod show;
+mod statement;
+mod statistics;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
+
+use tokio::time::{Instant, timeout_at};
+
+pub use self::answer::Answer;
+use self::planner::Planner;
+use crate::{Options, Result, catalog::TableSchema, view::TableView};
+
+/// The tables that SQL can see; implemented by the engine.
+pub(crate) trait Tables: Debug + Send + Sync + 'static {
+    /// Returns the names of all databases.
+    fn databases(&self) -> Vec<String>;
+    /// Returns the names of a database's tables, or `None` when there is no such database.
+    fn tables(&self, database: &str) -> Option<Vec<String>>;
+    /// Returns the columns of a table.
+    fn schema(&self, database: &str, table: &str) -> Option<Arc<TableSchema>>;
+    /// Returns the rows of a table as they are now.
+    fn view(&self, database: &str, table: &str) -> Result<Option<TableView>>;
+    /// Returns how many live data files a table has, and their bytes.
+    fn file_totals(&self, database: &str, table: &str) -> Option<(usize, u64)>;
+    /// Returns the folder of a table's data files, below the data directory.
+    fn folder(&self, database: &str, table: &str) -> String;
+}
+
+/// Runs SQL statements over [`Tables`].
+#[derive(Debug)]
+pub(crate) struct QueryEngine {
+    planner: Planner,
+    timeout: Duration,
+}
+
+impl QueryEngine {
+    /// Returns an engine that reads data files below `data_dir`, which must exist and be held by this process: what
+    /// another one spilled there is removed.
+    pub(crate) fn new(tables: Arc<dyn Tables>, data_dir: &Path, options: &Options) -> Result<Self> {
+        let base = session::base_state(data_dir, options)?;
+        Ok(Self { planner: Planner::new(tables, base), timeout: options.query_timeout })
+    }
+
+    /// Runs one statement; names without a database mean tables of `database`, which need not exist.
+    ///
+    /// Must be called within a tokio runtime that has its timer enabled: reading and the time limit run there.
+    pub(crate) async fn sql(&self, database: &str, sql: &str) -> Result<Answer> {
+        let deadline = Instant::now() + self.timeout;
+        let planned = timeout_at(deadline, self.planner.plan(database, sql)).await;
+        let stream = planned.map_err(|_| error::timed_out(self.timeout))??;
+        Ok(Answer::new(stream, deadline, self.timeout))
+    }
+}

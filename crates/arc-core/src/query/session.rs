@@ -1,0 +1,100 @@
+//! The DataFusion session: its settings, limits and object store.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use datafusion::{
+    catalog::CatalogProviderList,
+    common::DataFusionError,
+    execution::{
+        SessionState, SessionStateBuilder, SessionStateDefaults,
+        disk_manager::{DiskManagerBuilder, DiskManagerMode},
+        memory_pool::FairSpillPool,
+        object_store::ObjectStoreUrl,
+        runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
+    },
+    functions_table::all_default_table_functions,
+    prelude::SessionConfig,
+};
+use object_store::local::LocalFileSystem;
+
+use super::{Tables, catalog, error};
+use crate::{Error, Options, Result};
+
+/// Name of the one catalog, the first part of `arc.database.table`.
+pub(super) const CATALOG: &str = "arc";
+
+/// Where spilled query data goes, below the data directory.
+const SPILL_FOLDER: &str = "tmp/query";
+
+/// Returns the name under which plans refer to the data directory.
+pub(super) fn data_url() -> Result<ObjectStoreUrl, DataFusionError> {
+    ObjectStoreUrl::parse("arc://data")
+}
+
+/// Returns the state that every query starts from.
+pub(super) fn base_state(data_dir: &Path, options: &Options) -> Result<SessionState> {
+    let runtime = runtime(data_dir, options)?;
+    // Functions of every kind, but neither file formats nor table factories: nothing to reach the host with.
+    Ok(SessionStateBuilder::new()
+        .with_config(config())
+        .with_runtime_env(runtime)
+        .with_expr_planners(SessionStateDefaults::default_expr_planners())
+        .with_scalar_functions(SessionStateDefaults::default_scalar_functions())
+        .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
+        .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
+        .with_window_functions(SessionStateDefaults::default_window_functions())
+        .with_table_function_list(all_default_table_functions())
+        .build())
+}
+
+/// Returns the state of one query, with its own view of the tables.
+pub(super) fn query_state(base: &SessionState, tables: Arc<dyn Tables>, database: &str) -> SessionState {
+    let mut state = base.clone();
+    state.config_mut().options_mut().catalog.default_schema = database.to_owned();
+    let list: Arc<dyn CatalogProviderList> = Arc::new(catalog::Catalogs::new(tables));
+    state.register_catalog_list(list);
+    state
+}
+
+fn config() -> SessionConfig {
+    let mut config = SessionConfig::new();
+    let options = config.options_mut();
+    options.catalog.create_default_catalog_and_schema = false;
+    options.catalog.default_catalog = CATALOG.to_owned();
+    // Names are case-sensitive on disk and are taken as written; keywords and functions stay case-insensitive.
+    options.sql_parser.enable_ident_normalization = false;
+    // Clients of today cannot read view types.
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.execution.parquet.schema_force_view_types = false;
+    options.execution.time_zone = Some("UTC".to_owned());
+    config
+}
+
+fn runtime(data_dir: &Path, options: &Options) -> Result<Arc<RuntimeEnv>> {
+    let spill = DiskManagerMode::Directories(vec![spill_folder(data_dir)?]);
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(FairSpillPool::new(options.query_memory_bytes)))
+        .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(spill))
+        .build_arc()
+        .map_err(error::from_datafusion)?;
+    let store =
+        LocalFileSystem::new_with_prefix(data_dir).map_err(|e| Error::io("open", data_dir, io::Error::other(e)))?;
+    let url = data_url().map_err(error::from_datafusion)?;
+    runtime.register_object_store(url.as_ref(), Arc::new(store));
+    Ok(runtime)
+}
+
+/// Returns an empty folder for spilled data: what a killed process left there is removed.
+fn spill_folder(data_dir: &Path) -> Result<PathBuf> {
+    let folder = data_dir.join(SPILL_FOLDER);
+    match fs::remove_dir_all(&folder) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Error::io("clear", folder, e)),
+        _ => {}
+    }
+    fs::create_dir_all(&folder).map_err(|e| Error::io("create", &folder, e))?;
+    Ok(folder)
+}

@@ -1,0 +1,84 @@
+//! From the manifest's statistics to DataFusion's.
+
+use arrow::datatypes::{DataType, Field, SchemaRef};
+use datafusion::common::{ColumnStatistics as ScanColumn, ScalarValue, Statistics, stats::Precision};
+
+use super::part::Bound;
+use crate::{
+    catalog::TIME_COLUMN,
+    datafile::{ColumnStatistics, DataFile, StatisticsValue},
+};
+
+/// Returns what is known of a file's rows, with a column for each field of `schema`.
+pub(super) fn of_file(file: &DataFile, schema: &SchemaRef) -> Statistics {
+    let columns = schema.fields().iter().map(|field| column(file, field)).collect();
+    Statistics { num_rows: count(file.rows), total_byte_size: Precision::Absent, column_statistics: columns }
+}
+
+/// Returns what is known of the time column of rows between two times.
+pub(super) fn of_time(min_time: i64, max_time: i64) -> ScanColumn {
+    let mut scan = ScanColumn::new_unknown();
+    scan.null_count = Precision::Exact(0);
+    scan.min_value = Precision::Exact(time(min_time));
+    scan.max_value = Precision::Exact(time(max_time));
+    scan
+}
+
+/// Returns a time as a scalar of the time column's type.
+pub(super) fn time(time_ns: i64) -> ScalarValue {
+    ScalarValue::TimestampNanosecond(Some(time_ns), Some("UTC".into()))
+}
+
+/// Returns a manifest value as a bound of `data_type` and whether a row has exactly this value, or `None` where the
+/// value says nothing about that type.
+pub(super) fn bound(value: &StatisticsValue, data_type: &DataType, bound: Bound) -> Option<(ScalarValue, bool)> {
+    Some(match (value, data_type) {
+        (_, DataType::Dictionary(key, inner)) => {
+            let (scalar, exact) = self::bound(value, inner, bound)?;
+            (ScalarValue::Dictionary(key.clone(), Box::new(scalar)), exact)
+        }
+        (StatisticsValue::Text { value, exact }, DataType::Utf8) => (ScalarValue::Utf8(Some(value.clone())), *exact),
+        (StatisticsValue::Integer(v), DataType::Int64) => (ScalarValue::Int64(Some(*v)), true),
+        (StatisticsValue::Unsigned(v), DataType::UInt64) => (ScalarValue::UInt64(Some(*v)), true),
+        (StatisticsValue::Boolean(v), DataType::Boolean) => (ScalarValue::Boolean(Some(*v)), true),
+        (StatisticsValue::Float(v), DataType::Float64) => float_bound(*v, bound),
+        _ => return None,
+    })
+}
+
+/// Arrow orders -0.0 before 0.0, while whoever found the bound may have taken them as equal.
+fn float_bound(value: f64, bound: Bound) -> (ScalarValue, bool) {
+    if value != 0.0 {
+        return (ScalarValue::Float64(Some(value)), true);
+    }
+    let zero = if bound == Bound::Min { -0.0 } else { 0.0 };
+    (ScalarValue::Float64(Some(zero)), false)
+}
+
+fn column(file: &DataFile, field: &Field) -> ScanColumn {
+    if field.name() == TIME_COLUMN {
+        return of_time(file.min_time, file.max_time);
+    }
+    let mut scan = ScanColumn::new_unknown();
+    match file.columns.iter().find(|column| column.name == *field.name()) {
+        Some(column) => known_column(&mut scan, column, field.data_type()),
+        None => scan.null_count = count(file.rows),
+    }
+    scan
+}
+
+fn known_column(scan: &mut ScanColumn, column: &ColumnStatistics, data_type: &DataType) {
+    let precision =
+        |value: &Option<StatisticsValue>, which| match value.as_ref().and_then(|v| bound(v, data_type, which)) {
+            Some((scalar, true)) => Precision::Exact(scalar),
+            Some((scalar, false)) => Precision::Inexact(scalar),
+            None => Precision::Absent,
+        };
+    scan.null_count = count(column.null_count);
+    scan.min_value = precision(&column.min, Bound::Min);
+    scan.max_value = precision(&column.max, Bound::Max);
+}
+
+fn count(rows: u64) -> Precision<usize> {
+    usize::try_from(rows).map_or(Precision::Absent, Precision::Exact)
+}

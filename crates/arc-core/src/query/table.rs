@@ -1,0 +1,134 @@
+//! One table in one query: its files and buffers as a scan.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::{
+    catalog::{Session, TableProvider},
+    common::{DFSchema, Result},
+    datasource::TableType,
+    logical_expr::{Expr, TableProviderFilterPushDown, utils::conjunction},
+    physical_plan::{ExecutionPlan, empty::EmptyExec, project_schema, union::UnionExec},
+};
+
+use super::{
+    buffers, files, merge,
+    part::{self, Part},
+};
+use crate::{catalog::TIME_COLUMN, view::TableView};
+
+/// A table as one query sees it.
+#[derive(Debug)]
+pub(super) struct Table {
+    view: TableView,
+    schema: SchemaRef,
+}
+
+impl Table {
+    pub(super) fn new(view: TableView) -> Self {
+        let schema = view.schema.arrow();
+        Self { view, schema }
+    }
+
+    fn parts(&self) -> Vec<Part<'_>> {
+        let buffers = self.view.buffers.iter().filter(|buffer| buffer.batch.num_rows() > 0);
+        self.view.files.iter().map(Part::File).chain(buffers.map(Part::Buffer)).collect()
+    }
+
+    /// Returns whether a filter looks at nothing but what identifies a row: rows that merge then pass it together.
+    fn is_on_identity(&self, filter: &Expr) -> bool {
+        let is_key = |name: &str| name == TIME_COLUMN || self.view.schema.tags().any(|tag| &*tag.name == name);
+        filter.column_refs().into_iter().all(|column| is_key(&column.name))
+    }
+
+    /// Returns those of `filters` that can be applied to single rows here. One without a physical form, such as one that
+    /// holds a subquery, is left to the plan above, which applies all of them in any case.
+    fn usable<'a>(&self, state: &dyn Session, filters: &'a [Expr]) -> Result<Vec<&'a Expr>> {
+        let columns = DFSchema::try_from(Arc::clone(&self.schema))?;
+        let has_form = |filter: &&Expr| state.create_physical_expr((*filter).clone(), &columns).is_ok();
+        Ok(filters.iter().filter(has_form).collect())
+    }
+
+    fn choose(&self, state: &dyn Session, filters: &[Expr]) -> Result<Choice<'_>> {
+        let usable = self.usable(state, filters)?;
+        let all = conjunction(usable.iter().map(|filter| (*filter).clone()));
+        let parts = self.parts();
+        if !self.view.schema.keyed {
+            let plain = part::survivors(state, &self.schema, all.as_ref(), parts)?;
+            return Ok(Choice { plain, merged: Vec::new(), on_identity: None });
+        }
+        // A filter on a field must see merged rows, so it may not hide a part from the merge.
+        let on_identity = usable.iter().filter(|filter| self.is_on_identity(filter)).map(|filter| (*filter).clone());
+        let on_identity = conjunction(on_identity);
+        let (plain, merged) = merge::split(part::survivors(state, &self.schema, on_identity.as_ref(), parts)?);
+        let plain = part::survivors(state, &self.schema, all.as_ref(), plain)?;
+        Ok(Choice { plain, merged, on_identity })
+    }
+}
+
+/// What a scan reads, and how.
+struct Choice<'a> {
+    /// Parts that are scanned as they are.
+    plain: Vec<Part<'a>>,
+    /// Parts that are merged, in order of version.
+    merged: Vec<Part<'a>>,
+    /// The filters that may be applied before the merge.
+    on_identity: Option<Expr>,
+}
+
+#[async_trait]
+impl TableProvider for Table {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Choice { plain, merged, on_identity } = self.choose(state, filters)?;
+        let TableView { schema, files, buffers } = &self.view;
+        tracing::debug!(
+            database = %schema.database,
+            table = %schema.table,
+            parts = files.len() + buffers.len(),
+            plain = plain.len(),
+            merged = merged.len(),
+            "planned a scan"
+        );
+        let (files, buffers) = by_place(&plain);
+        let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
+        if !files.is_empty() {
+            inputs.push(files::scan(state, &self.schema, &files, projection)?);
+        }
+        if !buffers.is_empty() {
+            inputs.push(buffers::scan(state, &self.schema, &buffers, projection)?);
+        }
+        if !merged.is_empty() {
+            inputs.push(merge::scan(state, schema, &merged, projection, on_identity)?);
+        }
+        if inputs.is_empty() {
+            return Ok(Arc::new(EmptyExec::new(project_schema(&self.schema, projection)?)));
+        }
+        UnionExec::try_new(inputs)
+    }
+}
+
+/// Returns the files and the buffers among `parts`.
+fn by_place<'a>(parts: &[Part<'a>]) -> (Vec<&'a Arc<crate::datafile::DataFile>>, Vec<&'a crate::view::BufferPart>) {
+    let files = parts.iter().filter_map(|part| if let Part::File(file) = part { Some(*file) } else { None });
+    let buffers = parts.iter().filter_map(|part| if let Part::Buffer(buffer) = part { Some(*buffer) } else { None });
+    (files.collect(), buffers.collect())
+}

@@ -1,0 +1,368 @@
+//! An engine that holds tables in memory and writes its data files with plain `ArrowWriter`.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, atomic::AtomicUsize},
+};
+
+use arrow::{
+    array::{
+        Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
+        StringDictionaryBuilder, TimestampNanosecondArray,
+    },
+    compute::{SortColumn, SortOptions, cast, lexsort_to_indices, take_record_batch},
+    datatypes::{DataType, Field, Float64Type, Int32Type, Int64Type, Schema, TimestampNanosecondType},
+    util::pretty::pretty_format_batches,
+};
+use parking_lot::Mutex;
+use parquet::{arrow::ArrowWriter, file::properties::WriterProperties};
+
+use super::super::{QueryEngine, Tables};
+use crate::{
+    Error, Options, Result,
+    catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type},
+    datafile::{ColumnStatistics, DataFile, StatisticsValue},
+    view::{BufferPart, TableView},
+};
+
+/// A cell of a test row.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Cell {
+    Tag(&'static str),
+    Float(f64),
+    Integer(i64),
+    Text(&'static str),
+    Boolean(bool),
+}
+
+/// One row: time in nanoseconds and the cells it has.
+pub(super) type Row = (i64, Vec<(&'static str, Cell)>);
+
+/// Tables by database and name.
+#[derive(Debug, Default)]
+pub(super) struct Fake {
+    pub(super) databases: Mutex<BTreeMap<String, BTreeMap<String, TableView>>>,
+    pub(super) views_taken: AtomicUsize,
+}
+
+impl Tables for Fake {
+    fn databases(&self) -> Vec<String> {
+        self.databases.lock().keys().cloned().collect()
+    }
+
+    fn tables(&self, database: &str) -> Option<Vec<String>> {
+        self.databases.lock().get(database).map(|tables| tables.keys().cloned().collect())
+    }
+
+    fn schema(&self, database: &str, table: &str) -> Option<Arc<TableSchema>> {
+        self.databases.lock().get(database)?.get(table).map(|view| Arc::clone(&view.schema))
+    }
+
+    fn view(&self, database: &str, table: &str) -> crate::Result<Option<TableView>> {
+        self.views_taken.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(self.databases.lock().get(database).and_then(|tables| tables.get(table)).cloned())
+    }
+
+    fn file_totals(&self, database: &str, table: &str) -> Option<(usize, u64)> {
+        let databases = self.databases.lock();
+        let files = &databases.get(database)?.get(table)?.files;
+        Some((files.len(), files.iter().map(|file| file.bytes).sum()))
+    }
+
+    fn folder(&self, database: &str, table: &str) -> String {
+        format!("data/{database}/{table}")
+    }
+}
+
+/// A data directory, its fake engine, and SQL over it.
+pub(super) struct Store {
+    pub(super) folder: tempfile::TempDir,
+    pub(super) fake: Arc<Fake>,
+    pub(super) engine: QueryEngine,
+}
+
+impl Store {
+    pub(super) fn new() -> Self {
+        Self::with_options(&Options::default())
+    }
+
+    pub(super) fn with_options(options: &Options) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let fake = Arc::new(Fake::default());
+        let tables: Arc<dyn Tables> = Arc::clone(&fake) as _;
+        let engine = QueryEngine::new(tables, folder.path(), options).unwrap();
+        Self { folder, fake, engine }
+    }
+
+    /// Puts a table into a database, replacing what was there.
+    pub(super) fn put(&self, database: &str, table: TableBuilder) -> &Self {
+        let view = table.view(self.folder.path(), database);
+        self.fake.databases.lock().entry(database.to_owned()).or_default().insert(table.name.to_owned(), view);
+        self
+    }
+
+    pub(super) async fn run(&self, sql: &str) -> Result<Vec<RecordBatch>> {
+        self.engine.sql("db", sql).await?.collect().await
+    }
+
+    /// Returns the answer as text, rows as they came.
+    pub(super) async fn text(&self, sql: &str) -> String {
+        match self.engine.sql("db", sql).await {
+            Ok(answer) => {
+                let schema = answer.schema();
+                match answer.collect().await {
+                    Ok(batches) => format_batches(&schema, &batches),
+                    Err(error) => format!("error: {error}"),
+                }
+            }
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    /// Returns the rows of the answer, without header, columns joined by `|`.
+    pub(super) async fn rows(&self, sql: &str) -> Vec<String> {
+        let text = self.text(sql).await;
+        assert!(!text.starts_with("error"), "{sql}: {text}");
+        let lines = text.lines().filter(|line| line.starts_with('|')).skip(1);
+        let trim = |line: &str| line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>().join("|");
+        lines.map(trim).collect()
+    }
+
+    /// Returns the physical plan.
+    pub(super) async fn plan(&self, sql: &str) -> String {
+        self.rows(&format!("EXPLAIN {sql}")).await.join("\n")
+    }
+
+    pub(super) async fn error(&self, sql: &str) -> Error {
+        match self.run(sql).await {
+            Ok(batches) => panic!("{sql} succeeded: {}", pretty_format_batches(&batches).unwrap()),
+            Err(error) => error,
+        }
+    }
+}
+
+fn format_batches(schema: &Arc<Schema>, batches: &[RecordBatch]) -> String {
+    let mut all = vec![RecordBatch::new_empty(Arc::clone(schema))];
+    all.extend(batches.iter().cloned());
+    pretty_format_batches(&all).unwrap().to_string()
+}
+
+/// Where the rows of one part are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    File,
+    LateFile,
+    Buffer,
+    LateBuffer,
+}
+
+/// A table made of parts.
+#[derive(Debug, Clone)]
+pub(super) struct TableBuilder {
+    pub(super) name: &'static str,
+    pub(super) keyed: bool,
+    pub(super) parts: Vec<(Place, Vec<Row>)>,
+}
+
+impl TableBuilder {
+    pub(super) fn new(name: &'static str) -> Self {
+        Self { name, keyed: true, parts: Vec::new() }
+    }
+
+    pub(super) fn append(mut self) -> Self {
+        self.keyed = false;
+        self
+    }
+
+    pub(super) fn part(mut self, place: Place, rows: Vec<Row>) -> Self {
+        self.parts.push((place, rows));
+        self
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let mut columns: Vec<Column> = Vec::new();
+        for (name, cell) in self.parts.iter().flat_map(|(_, rows)| rows).flat_map(|(_, cells)| cells) {
+            if columns.iter().any(|column| *column.name == **name) {
+                continue;
+            }
+            let (kind, data_type) = match cell {
+                Cell::Tag(_) => (ColumnKind::Tag, tag_type()),
+                Cell::Float(_) => (ColumnKind::Field, DataType::Float64),
+                Cell::Integer(_) => (ColumnKind::Field, DataType::Int64),
+                Cell::Text(_) => (ColumnKind::Field, DataType::Utf8),
+                Cell::Boolean(_) => (ColumnKind::Field, DataType::Boolean),
+            };
+            columns.push(Column { name: (*name).into(), kind, data_type });
+        }
+        columns
+    }
+
+    fn view(&self, folder: &Path, database: &str) -> TableView {
+        let columns = self.columns();
+        let mut files = Vec::new();
+        let mut buffers = Vec::new();
+        for (index, (place, rows)) in self.parts.iter().enumerate() {
+            let batch = batch(&columns, rows);
+            let (min_time, max_time) = time_range(rows);
+            let late = matches!(place, Place::LateFile | Place::LateBuffer);
+            match place {
+                Place::Buffer | Place::LateBuffer => buffers.push(BufferPart { batch, min_time, max_time, late }),
+                Place::File | Place::LateFile => {
+                    let path = format!("data/{database}/{}/day=x%2Fy/{index}.parquet", self.name);
+                    let bytes = write_file(&folder.join(&path), &sorted(&columns, &batch, late));
+                    files.push(Arc::new(data_file(path, bytes, &columns, &batch, rows, index as u64 + 1, late)));
+                }
+            }
+        }
+        let schema = TableSchema { database: database.into(), table: self.name.into(), keyed: self.keyed, columns };
+        TableView { schema: Arc::new(schema), files, buffers }
+    }
+}
+
+fn time_range(rows: &[Row]) -> (i64, i64) {
+    let times = rows.iter().map(|(time, _)| *time);
+    (times.clone().min().unwrap(), times.max().unwrap())
+}
+
+/// Returns the rows with only the columns that one of them has.
+fn batch(columns: &[Column], rows: &[Row]) -> RecordBatch {
+    let mut fields = vec![Field::new(TIME_COLUMN, time_type(), false)];
+    let times = TimestampNanosecondArray::from_iter_values(rows.iter().map(|(time, _)| *time));
+    let mut arrays: Vec<ArrayRef> = vec![Arc::new(times.with_timezone("UTC"))];
+    for column in columns {
+        let cells = rows.iter().map(|(_, cells)| cells.iter().find(|(name, _)| *name == &*column.name).map(|c| &c.1));
+        let cells: Vec<Option<&Cell>> = cells.collect();
+        if cells.iter().any(Option::is_some) {
+            fields.push(Field::new(&*column.name, column.data_type.clone(), true));
+            arrays.push(array(column, &cells));
+        }
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
+}
+
+fn array(column: &Column, cells: &[Option<&Cell>]) -> ArrayRef {
+    macro_rules! values {
+        ($variant:ident, $array:ty) => {
+            Arc::new(<$array>::from_iter(cells.iter().map(|cell| match cell {
+                Some(Cell::$variant(value)) => Some(*value),
+                None => None,
+                other => panic!("{other:?} in column {}", column.name),
+            })))
+        };
+    }
+    if column.kind == ColumnKind::Tag {
+        let mut builder = StringDictionaryBuilder::<Int32Type>::new();
+        for cell in cells {
+            match cell {
+                Some(Cell::Tag(value)) => builder.append_value(value),
+                None => builder.append_null(),
+                other => panic!("{other:?} in tag {}", column.name),
+            }
+        }
+        return Arc::new(builder.finish());
+    }
+    match column.data_type {
+        DataType::Float64 => values!(Float, Float64Array),
+        DataType::Int64 => values!(Integer, Int64Array),
+        DataType::Boolean => values!(Boolean, BooleanArray),
+        _ => values!(Text, StringArray),
+    }
+}
+
+/// Sorts by (tags, time), keeping the order of equal rows: what a flush does. Late rows keep their order of arrival.
+fn sorted(columns: &[Column], batch: &RecordBatch, _late: bool) -> RecordBatch {
+    let options = Some(SortOptions { descending: false, nulls_first: true });
+    let tags = columns.iter().filter(|column| column.kind == ColumnKind::Tag);
+    let mut keys: Vec<SortColumn> = tags
+        .filter_map(|tag| batch.column_by_name(&tag.name))
+        .map(|values| SortColumn { values: cast(values, &DataType::Utf8).unwrap(), options })
+        .collect();
+    keys.push(SortColumn { values: Arc::clone(batch.column_by_name(TIME_COLUMN).unwrap()), options });
+    let order = Int64Array::from_iter_values(0..batch.num_rows() as i64);
+    keys.push(SortColumn { values: Arc::new(order), options });
+    take_record_batch(batch, &lexsort_to_indices(&keys, None).unwrap()).unwrap()
+}
+
+fn write_file(path: &Path, batch: &RecordBatch) -> u64 {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(4)).build();
+    let mut writer =
+        ArrowWriter::try_new(std::fs::File::create(path).unwrap(), batch.schema(), Some(properties)).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+    std::fs::metadata(path).unwrap().len()
+}
+
+fn data_file(
+    path: String,
+    bytes: u64,
+    columns: &[Column],
+    batch: &RecordBatch,
+    rows: &[Row],
+    seq: u64,
+    late: bool,
+) -> DataFile {
+    let (min_time, max_time) = time_range(rows);
+    let schema = batch.schema();
+    let tags = columns.iter().filter(|c| c.kind == ColumnKind::Tag && batch.column_by_name(&c.name).is_some());
+    let sorted_by = tags.map(|c| c.name.to_string()).chain([TIME_COLUMN.to_owned()]).collect();
+    let statistics = schema.fields().iter().zip(batch.columns());
+    DataFile {
+        path,
+        bytes,
+        crc32c: 0,
+        rows: rows.len() as u64,
+        min_time,
+        max_time,
+        min_seq: seq,
+        max_seq: seq,
+        late,
+        sorted_by,
+        columns: statistics.map(|(field, array)| column_statistics(field.name(), array)).collect(),
+    }
+}
+
+fn column_statistics(name: &str, array: &ArrayRef) -> ColumnStatistics {
+    let bounds = match array.data_type() {
+        DataType::Int64 => {
+            bounds(array.as_primitive::<Int64Type>().iter().flatten()).map(|(a, b)| (integer(a), integer(b)))
+        }
+        DataType::Timestamp(..) => bounds(array.as_primitive::<TimestampNanosecondType>().iter().flatten())
+            .map(|(a, b)| (integer(a), integer(b))),
+        DataType::Float64 => {
+            let values: Vec<f64> = array.as_primitive::<Float64Type>().iter().flatten().collect();
+            let nan = values.iter().any(|value| value.is_nan());
+            (!nan)
+                .then(|| bounds(values.into_iter()))
+                .flatten()
+                .map(|(a, b)| (StatisticsValue::Float(a), StatisticsValue::Float(b)))
+        }
+        DataType::Boolean => None,
+        _ => {
+            let text = cast(array, &DataType::Utf8).unwrap();
+            let values: Vec<String> = text.as_string::<i32>().iter().flatten().map(str::to_owned).collect();
+            bounds(values.into_iter()).map(|(a, b)| (text_bound(a), text_bound(b)))
+        }
+    };
+    let null_count = array.logical_nulls().map_or(0, |nulls| nulls.null_count()) as u64;
+    let (min, max) = bounds.unzip();
+    ColumnStatistics { name: name.to_owned(), null_count, min, max }
+}
+
+fn bounds<T: PartialOrd + Clone>(values: impl Iterator<Item = T>) -> Option<(T, T)> {
+    values.fold(None, |bounds, value| match bounds {
+        None => Some((value.clone(), value)),
+        Some((min, max)) => {
+            Some((if value < min { value.clone() } else { min }, if value > max { value } else { max }))
+        }
+    })
+}
+
+fn integer(value: i64) -> StatisticsValue {
+    StatisticsValue::Integer(value)
+}
+
+fn text_bound(value: String) -> StatisticsValue {
+    StatisticsValue::Text { value, exact: true }
+}

@@ -1,0 +1,136 @@
+//! Merge of late rows, in every pairing of places, against expected answers.
+
+use super::fake::{
+    Cell::{Float, Integer, Tag, Text},
+    Place::{self, Buffer, File, LateBuffer, LateFile},
+    Row, Store, TableBuilder,
+};
+
+fn point(time: i64, cells: &[(&'static str, super::fake::Cell)]) -> Row {
+    (time, cells.to_vec())
+}
+
+fn early() -> Vec<Row> {
+    vec![
+        point(1, &[("host", Tag("a")), ("x", Integer(1)), ("y", Integer(10))]),
+        point(2, &[("host", Tag("a")), ("x", Integer(2)), ("y", Integer(20))]),
+        point(2, &[("host", Tag("b")), ("x", Integer(3)), ("y", Integer(30))]),
+        point(9, &[("x", Integer(4)), ("y", Integer(40))]),
+    ]
+}
+
+/// Overwrites x of (a, 2), twice; y of (no host, 9); and adds (b, 1).
+fn late() -> Vec<Row> {
+    vec![
+        point(2, &[("host", Tag("a")), ("x", Integer(21))]),
+        point(1, &[("host", Tag("b")), ("x", Integer(5))]),
+        point(9, &[("y", Integer(41))]),
+        point(2, &[("host", Tag("a")), ("x", Integer(22))]),
+    ]
+}
+
+#[tokio::test]
+async fn late_rows_overwrite_field_by_field_wherever_they_are() {
+    let places: [(Place, Place); 4] = [(File, LateFile), (File, LateBuffer), (Buffer, LateBuffer), (Buffer, LateFile)];
+    let cases = [
+        (
+            "SELECT host, x, y FROM m ORDER BY host NULLS FIRST, time",
+            vec!["|4|41", "a|1|10", "a|22|20", "b|5|", "b|3|30"],
+        ),
+        ("SELECT count(*) FROM m", vec!["5"]),
+        ("SELECT count(*), sum(x), sum(y) FROM m", vec!["5|35|101"]),
+        ("SELECT x FROM m WHERE x < 20 AND host = 'a'", vec!["1"]),
+        ("SELECT host FROM m WHERE x = 2", vec![]),
+        ("SELECT x FROM m WHERE host IS NULL", vec!["4"]),
+        ("SELECT y FROM m WHERE time = '1970-01-01T00:00:00.000000002Z' AND host = 'a'", vec!["20"]),
+        ("SELECT min(time), max(time) FROM m", vec!["1970-01-01T00:00:00.000000001Z|1970-01-01T00:00:00.000000009Z"]),
+        ("SELECT x FROM m ORDER BY time DESC, host DESC NULLS LAST LIMIT 2", vec!["4", "3"]),
+        ("SELECT count(*) FROM (SELECT * FROM m LIMIT 3)", vec!["3"]),
+        ("SELECT max(x) FROM m WHERE x < 22", vec!["5"]),
+    ];
+    for (first, second) in places {
+        let store = Store::new();
+        store.put("db", TableBuilder::new("m").part(first, early()).part(second, late()));
+        for (sql, expected) in &cases {
+            assert_eq!(
+                store.rows(sql).await,
+                *expected,
+                "{sql} with {first:?} under {second:?}\n{}",
+                store.plan(sql).await
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_latest_of_many_late_parts_wins() {
+    let version = |x| vec![point(5, &[("host", Tag("a")), ("x", Integer(x))])];
+    let store = Store::new();
+    for (first, second) in [(LateFile, LateFile), (LateFile, LateBuffer), (LateBuffer, LateBuffer)] {
+        let table = TableBuilder::new("m").part(File, early()).part(first, version(7)).part(second, version(8));
+        store.put("db", table);
+        assert_eq!(store.rows("SELECT x FROM m WHERE time = '1970-01-01T00:00:00.000000005Z'").await, ["8"]);
+    }
+}
+
+#[tokio::test]
+async fn a_tag_added_later_is_null_in_older_rows_and_part_of_the_identity() {
+    let store = Store::new();
+    let with_rack = vec![
+        point(1, &[("host", Tag("a")), ("x", Integer(100))]),
+        point(2, &[("host", Tag("a")), ("rack", Tag("r")), ("x", Integer(200))]),
+    ];
+    for place in [LateFile, LateBuffer] {
+        store.put("db", TableBuilder::new("m").part(File, early()).part(place, with_rack.clone()));
+        let rows = store.rows("SELECT rack, x FROM m WHERE host = 'a' ORDER BY time, rack NULLS FIRST").await;
+        assert_eq!(rows, ["|100", "|2", "r|200"]);
+    }
+}
+
+#[tokio::test]
+async fn a_field_missing_in_a_late_part_keeps_its_value() {
+    let store = Store::new();
+    let base = vec![point(1, &[("host", Tag("a")), ("s", Text("keep")), ("f", Float(0.5))])];
+    let other = vec![point(1, &[("host", Tag("a")), ("g", Float(1.5))])];
+    for (first, second) in [(File, LateFile), (Buffer, LateBuffer)] {
+        store.put("db", TableBuilder::new("m").part(first, base.clone()).part(second, other.clone()));
+        assert_eq!(store.rows("SELECT s, f, g FROM m").await, ["keep|0.5|1.5"]);
+    }
+}
+
+#[tokio::test]
+async fn nothing_merges_where_nothing_is_late_or_the_table_appends() {
+    let store = Store::new();
+    store.put("db", TableBuilder::new("m").part(File, early()).part(Buffer, early()));
+    assert!(!store.plan("SELECT * FROM m").await.contains("MergeExec"));
+    store.put("db", TableBuilder::new("log").append().part(File, early()).part(LateBuffer, early()));
+    assert!(!store.plan("SELECT * FROM log").await.contains("MergeExec"));
+    assert_eq!(store.rows("SELECT count(*) FROM log").await, ["8"]);
+}
+
+#[tokio::test]
+async fn only_parts_that_a_late_part_overlaps_are_merged() {
+    let at = |time| vec![point(time, &[("host", Tag("a")), ("x", Integer(time))])];
+    let store = Store::new();
+    store.put(
+        "db",
+        TableBuilder::new("m").part(File, at(1)).part(File, at(5)).part(Buffer, at(9)).part(LateBuffer, at(5)),
+    );
+    let plan = store.plan("SELECT x FROM m").await;
+    let (plain, merged) = plan.split_once("MergeExec").unwrap();
+    assert!(plain.contains("/0.parquet") && !plain.contains("/1.parquet"), "{plan}");
+    assert!(merged.contains("/1.parquet") && !merged.contains("/0.parquet"), "{plan}");
+    let plan = store.plan("SELECT x FROM m WHERE time > '1970-01-01T00:00:00.000000007Z'").await;
+    assert!(!plan.contains("MergeExec") && !plan.contains("parquet"), "{plan}");
+}
+
+#[tokio::test]
+async fn sorted_files_are_merged_without_a_sort_and_only_identity_filters_go_below() {
+    let store = Store::new();
+    store.put("db", TableBuilder::new("m").part(File, early()).part(LateFile, late()));
+    let plan = store.plan("SELECT x FROM m WHERE host = 'a' AND x > 1").await;
+    assert!(!plan.contains("SortExec"), "{plan}");
+    let (above, below) = plan.split_once("MergeExec").unwrap();
+    assert!(above.contains("x@1 > 1") && !below.contains("> 1"), "{plan}");
+    assert!(below.contains("FilterExec: host@1 = a") && below.contains("predicate=host@1 = a"), "{plan}");
+}

@@ -1,0 +1,6 @@
+//! SQL over a fake engine: what a statement answers, in every state that rows can be in.
+
+mod fake;
+mod merge;
+mod scan;
+mod statements;

@@ -1,0 +1,293 @@
+//! A file system in memory that models the loss of power.
+//!
+//! Owns an ordered history of everything done to it: writes, changed names, syncs. From any point of that history it
+//! derives the states that a disk may legally be in when the power fails there (see [`PowerCut`]). Never fails by itself
+//! (wrap it in [`FaultFs`](super::FaultFs) for that), never touches the real disk except in [`Image::write_to`].
+
+mod disk;
+mod image;
+mod power_cut;
+
+use std::{
+    any::Any,
+    collections::HashSet,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+
+use self::disk::{Disk, Entry, Event, Inode, normal};
+use super::{DirEntry, Vfs, VfsFile};
+
+pub use self::{
+    image::Image,
+    power_cut::{PowerCut, PowerCuts},
+};
+
+/// [`Vfs`] in memory that knows what was synced and what was not. Clones are the same file system.
+///
+/// Its rules are stricter than those of most real file systems, and all of them are allowed by POSIX: a new, renamed or
+/// removed name survives only after [`Vfs::sync_dir`] of its folder (also a folder's name in its parent), contents and
+/// length only after a sync of the file, and nothing unsynced keeps any order. One rename is atomic.
+#[derive(Debug, Clone, Default)]
+pub struct CrashFs {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What the process sees.
+    now: Disk,
+    /// What it began with, everything synced.
+    start: Disk,
+    history: Vec<Event>,
+    locks: HashSet<PathBuf>,
+    next_inode: u64,
+}
+
+impl CrashFs {
+    /// Returns an empty file system that only has its root.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns a file system that holds `image`, everything synced: the machine after it started again.
+    #[must_use]
+    pub fn from_image(image: &Image) -> Self {
+        let start = image.to_disk();
+        let next_inode = start.contents.len() as u64;
+        let state = State { now: start.clone(), start, next_inode, ..State::default() };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Returns how many operations (writes, name changes, syncs) were done so far.
+    #[must_use]
+    pub fn operations(&self) -> usize {
+        self.state.lock().history.len()
+    }
+
+    /// Returns what the process sees now, which is what `kill -9` leaves behind.
+    #[must_use]
+    pub fn current(&self) -> Image {
+        Image::from_disk(&self.state.lock().now)
+    }
+
+    /// Returns the loss of power at this moment.
+    #[must_use]
+    pub fn power_cut(&self) -> PowerCut {
+        let state = self.state.lock();
+        let mut cut = PowerCut::new(state.start.clone());
+        state.history.iter().for_each(|event| cut.pass(event));
+        cut
+    }
+
+    /// Returns the loss of power before the first operation and after each one, in order.
+    #[must_use]
+    pub fn power_cuts(&self) -> PowerCuts {
+        let state = self.state.lock();
+        PowerCuts::new(PowerCut::new(state.start.clone()), state.history.clone())
+    }
+
+    fn file(&self, inode: Inode) -> Box<dyn VfsFile> {
+        Box::new(CrashFile { state: Arc::clone(&self.state), inode })
+    }
+}
+
+impl State {
+    fn record(&mut self, event: Event) {
+        self.now.apply(&event);
+        self.history.push(event);
+    }
+
+    /// Creates a file; its parent must exist and the name must not.
+    fn create(&mut self, path: &Path) -> io::Result<Inode> {
+        self.parent_exists(path)?;
+        if self.now.entries.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inode = Inode(self.next_inode);
+        self.next_inode += 1;
+        self.record(Event::Names(vec![(path.to_owned(), Some(Entry::File(inode)))]));
+        Ok(inode)
+    }
+
+    fn parent_exists(&self, path: &Path) -> io::Result<()> {
+        if self.now.is_dir(path.parent().unwrap_or(Path::new(""))) {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+
+    fn inode(&self, path: &Path) -> io::Result<Inode> {
+        match self.now.entries.get(path) {
+            Some(Entry::File(inode)) => Ok(*inode),
+            Some(Entry::Dir) => Err(io::ErrorKind::IsADirectory.into()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+impl Vfs for CrashFs {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        let dir = normal(dir);
+        let mut state = self.state.lock();
+        let missing: Vec<_> = dir.ancestors().take_while(|dir| !state.now.is_dir(dir)).map(Path::to_owned).collect();
+        for dir in missing.into_iter().rev() {
+            if state.now.entries.contains_key(&dir) {
+                return Err(io::ErrorKind::NotADirectory.into());
+            }
+            state.record(Event::Names(vec![(dir, Some(Entry::Dir))]));
+        }
+        Ok(())
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        let inode = self.state.lock().create(&normal(path))?;
+        Ok(self.file(inode))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        let inode = self.state.lock().inode(&normal(path))?;
+        Ok(self.file(inode))
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let state = self.state.lock();
+        let inode = state.inode(&normal(path))?;
+        Ok(state.now.bytes(inode).to_vec())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from, to) = (normal(from), normal(to));
+        let mut state = self.state.lock();
+        let inode = state.inode(&from)?;
+        state.parent_exists(&to)?;
+        if from != to {
+            // The old name goes first, so that the list reads well when both are in one folder; the event is atomic.
+            state.record(Event::Names(vec![(from, None), (to, Some(Entry::File(inode)))]));
+        }
+        Ok(())
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from, to) = (normal(from), normal(to));
+        let mut state = self.state.lock();
+        let inode = state.inode(&from)?;
+        state.parent_exists(&to)?;
+        if state.now.entries.contains_key(&to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        // Two events, as the link and unlink of `RealVfs` are two calls.
+        state.record(Event::Names(vec![(to, Some(Entry::File(inode)))]));
+        state.record(Event::Names(vec![(from, None)]));
+        Ok(())
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let path = normal(path);
+        let mut state = self.state.lock();
+        state.inode(&path)?;
+        state.record(Event::Names(vec![(path, None)]));
+        Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let dir = normal(dir);
+        let mut state = self.state.lock();
+        if !state.now.is_dir(&dir) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        state.record(Event::SyncDir(dir));
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        let dir = normal(dir);
+        let state = self.state.lock();
+        if !state.now.is_dir(&dir) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let children = state.now.entries.iter().filter(|(path, _)| path.parent() == Some(dir.as_path()));
+        let entries = children.map(|(path, entry)| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            match entry {
+                Entry::Dir => DirEntry { name, is_dir: true, len: 0 },
+                Entry::File(inode) => DirEntry { name, is_dir: false, len: state.now.bytes(*inode).len() as u64 },
+            }
+        });
+        Ok(entries.collect())
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+        let path = normal(path);
+        let mut state = self.state.lock();
+        if !state.now.entries.contains_key(&path) {
+            state.create(&path)?;
+        }
+        if !state.locks.insert(path.clone()) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(Box::new(LockGuard { state: Arc::clone(&self.state), path }))
+    }
+}
+
+struct LockGuard {
+    state: Arc<Mutex<State>>,
+    path: PathBuf,
+}
+
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        self.state.lock().locks.remove(&self.path);
+    }
+}
+
+struct CrashFile {
+    state: Arc<Mutex<State>>,
+    inode: Inode,
+}
+
+impl std::fmt::Debug for CrashFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CrashFile").field("inode", &self.inode).finish_non_exhaustive()
+    }
+}
+
+impl VfsFile for CrashFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.state.lock().now.bytes(self.inode).len() as u64)
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let state = self.state.lock();
+        let rest = usize::try_from(offset).ok().and_then(|offset| state.now.bytes(self.inode).get(offset..));
+        let found = rest.unwrap_or_default().iter().zip(buf);
+        Ok(found.map(|(from, to)| *to = *from).count())
+    }
+
+    fn write_all_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
+        let offset = usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let bytes = parts.concat().into();
+        self.state.lock().record(Event::Write { inode: self.inode, offset, bytes });
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.state.lock().record(Event::SyncFile(self.inode));
+        Ok(())
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        self.state.lock().record(Event::SetLen { inode: self.inode, len });
+        Ok(())
+    }
+}

@@ -1,0 +1,223 @@
+//! What the doubles promise, and that the real file system does the same.
+
+use std::{collections::BTreeSet, io, path::Path, sync::Arc};
+
+use super::*;
+
+fn path(name: &str) -> &Path {
+    Path::new(name)
+}
+
+fn create(vfs: &dyn Vfs, name: &str, contents: &[u8]) -> Box<dyn VfsFile> {
+    let file = vfs.create_new(path(name)).unwrap();
+    file.write_all_at(&[contents], 0).unwrap();
+    file
+}
+
+/// The contents of `name` in every image, `None` where it is absent.
+fn outcomes(fs: &CrashFs, name: &str) -> BTreeSet<Option<Vec<u8>>> {
+    fs.power_cut().images(7, 200).map(|image| image.get(path(name)).map(<[u8]>::to_vec)).collect()
+}
+
+#[test]
+fn all_file_systems_agree_on_every_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let real: (&dyn Vfs, &Path) = (&RealVfs, folder.path());
+    let crash: (&dyn Vfs, &Path) = (&CrashFs::new(), path("/root"));
+    let fault: (&dyn Vfs, &Path) = (&FaultFs::new(Arc::new(CrashFs::new())), path("data"));
+    for (vfs, root) in [real, crash, fault] {
+        let at = |name: &str| root.join(name);
+        vfs.create_dir_all(&at("a/b")).unwrap();
+        vfs.create_dir_all(&at("a/b")).unwrap();
+        let file = vfs.create_new(&at("a/x")).unwrap();
+        assert_eq!(vfs.create_new(&at("a/x")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(vfs.open(&at("a/y")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(vfs.create_new(&at("c/x")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let large = vec![b'L'; 200_000];
+        file.write_all_at(&[b"one", b"", &large, b"two", b"three", &large], 2).unwrap();
+        file.sync_data().unwrap();
+        let expected = [b"\0\0one", &large[..], b"twothree", &large].concat();
+        assert_eq!(file.len().unwrap(), expected.len() as u64);
+        assert_eq!(vfs.read(&at("a/x")).unwrap(), expected);
+        file.set_len(7).unwrap();
+        file.set_len(9).unwrap();
+        file.sync_all().unwrap();
+        let mut buf = [1; 8];
+        assert_eq!(vfs.open(&at("a/./x")).unwrap().read_at(&mut buf, 3).unwrap(), 6);
+        assert_eq!(&buf, b"neLL\0\0\x01\x01");
+        assert_eq!(file.read_at(&mut buf, 100).unwrap(), 0);
+        vfs.create_new(&at("a/z")).unwrap();
+        assert_eq!(vfs.rename_new(&at("a/x"), &at("a/z")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        vfs.rename_new(&at("a/x"), &at("a/w")).unwrap();
+        vfs.rename(&at("a/w"), &at("a/z")).unwrap();
+        vfs.sync_dir(&at("a")).unwrap();
+        let entry = |name: &str, is_dir, len| DirEntry { name: name.into(), is_dir, len };
+        assert_eq!(vfs.list(&at("a")).unwrap(), [entry("b", true, 0), entry("z", false, 9)]);
+        vfs.remove_file(&at("a/z")).unwrap();
+        assert_eq!(vfs.remove_file(&at("a/z")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let guard = vfs.lock(&at("lock")).unwrap();
+        assert_eq!(vfs.lock(&at("lock")).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(guard);
+        vfs.lock(&at("lock")).unwrap();
+    }
+}
+
+#[test]
+fn a_file_survives_only_with_its_name_and_contents_synced() {
+    let fs = CrashFs::new();
+    let file = create(&fs, "f", b"abc");
+    let (absent, empty, full) = (None, Some(vec![]), Some(b"abc".to_vec()));
+    let zeros = Some(vec![0; 3]);
+    assert_eq!(outcomes(&fs, "f"), BTreeSet::from([absent.clone(), empty.clone(), zeros, full.clone()]));
+    file.sync_data().unwrap();
+    assert_eq!(outcomes(&fs, "f"), BTreeSet::from([absent, full.clone()]));
+    fs.sync_dir(path("")).unwrap();
+    assert_eq!(outcomes(&fs, "f"), BTreeSet::from([full]));
+    assert_eq!(fs.power_cut().images(1, 100).count(), 1);
+}
+
+#[test]
+fn a_folder_survives_only_once_its_parent_is_synced() {
+    let fs = CrashFs::new();
+    fs.create_dir_all(path("/a/b")).unwrap();
+    create(&fs, "/a/b/f", b"x").sync_all().unwrap();
+    fs.sync_dir(path("/a/b")).unwrap();
+    fs.sync_dir(path("/a")).unwrap();
+    assert!(outcomes(&fs, "/a/b/f").contains(&None));
+    fs.sync_dir(path("/")).unwrap();
+    assert_eq!(outcomes(&fs, "/a/b/f"), BTreeSet::from([Some(b"x".to_vec())]));
+}
+
+#[test]
+fn a_rename_is_atomic_and_a_removal_may_be_lost() {
+    let fs = CrashFs::new();
+    create(&fs, "old", b"1").sync_all().unwrap();
+    create(&fs, "gone", b"2").sync_all().unwrap();
+    fs.sync_dir(path("")).unwrap();
+    fs.rename(path("old"), path("new")).unwrap();
+    fs.remove_file(path("gone")).unwrap();
+    let states: BTreeSet<Vec<String>> = fs
+        .power_cut()
+        .images(3, 100)
+        .map(|image| image.files().map(|file| file.display().to_string()).collect())
+        .collect();
+    let expected = [vec!["gone", "new"], vec!["gone", "old"], vec!["new"], vec!["old"]];
+    assert_eq!(states, expected.map(|names| names.into_iter().map(String::from).collect()).into());
+}
+
+#[test]
+fn an_unsynced_overwrite_is_torn_at_sectors_and_never_inside_one() {
+    let fs = CrashFs::new();
+    let file = create(&fs, "f", &[b'a'; 1536]);
+    file.sync_all().unwrap();
+    fs.sync_dir(path("")).unwrap();
+    file.write_all_at(&[&[b'b'; 1000]], 100).unwrap();
+    let states = outcomes(&fs, "f");
+    for state in states.iter().flatten() {
+        for (sector, write) in [(0..512, 100..512), (512..1024, 512..1024), (1024..1536, 1024..1100)] {
+            let written = write.clone().filter(|at| state[*at] == b'b').count();
+            assert!(written == 0 || written == write.len(), "{sector:?} is torn inside");
+            assert!(sector.filter(|at| !write.contains(at)).all(|at| state[at] == b'a'));
+        }
+    }
+    assert_eq!(states.len(), 8, "every subset of three sectors");
+}
+
+#[test]
+fn power_cuts_follow_the_history_and_images_start_a_new_one() {
+    let fs = CrashFs::new();
+    let file = create(&fs, "f", b"1");
+    file.sync_all().unwrap();
+    fs.sync_dir(path("")).unwrap();
+    file.write_all_at(&[b"2"], 0).unwrap();
+    let seen: Vec<_> = fs.power_cuts().map(|cut| (cut.operations(), cut.images(1, 100).count())).collect();
+    assert_eq!(seen.len(), fs.operations() + 1);
+    assert_eq!((seen[0], seen[4]), ((0, 1), (4, 1)));
+    let again = CrashFs::from_image(&fs.current());
+    create(&again, "g", b"3");
+    assert_eq!(again.read(path("f")).unwrap(), b"2");
+    assert_eq!(outcomes(&again, "f"), BTreeSet::from([Some(b"2".to_vec())]));
+    assert_eq!(fs.current().get(path("g")), None);
+}
+
+#[test]
+fn one_seed_names_the_same_images() {
+    let fs = CrashFs::new();
+    let file = create(&fs, "f", &[1; 5000]);
+    (0..20).for_each(|i| file.write_all_at(&[&[2; 700]], i * 600).unwrap());
+    let images = |seed| fs.power_cut().images(seed, 50).collect::<Vec<_>>();
+    assert_eq!(images(1), images(1));
+    assert_ne!(images(1), images(2));
+    assert_eq!(images(1).len(), 50);
+}
+
+#[test]
+fn an_image_is_written_to_a_real_folder() {
+    let mut image = Image::default();
+    image.set(path("/a/b/f"), b"x".to_vec());
+    image.set(path("/a/g"), b"y".to_vec());
+    image.remove(path("/a/g"));
+    let folder = tempfile::tempdir().unwrap();
+    image.write_to(folder.path()).unwrap();
+    assert_eq!(std::fs::read(folder.path().join("a/b/f")).unwrap(), b"x");
+    assert!(!folder.path().join("a/g").exists());
+    assert_eq!(CrashFs::from_image(&image).current(), image);
+}
+
+#[test]
+fn the_nth_call_fails_once_or_from_then_on() {
+    let fs = FaultFs::new(Arc::new(CrashFs::new()));
+    let file = create(&fs, "0012-ab3.wal", b"x");
+    fs.set(Fault::nth(2, io::ErrorKind::StorageFull).of(Operation::SyncData));
+    let results = |n: usize| (0..n).map(|_| file.sync_data().is_ok()).collect::<Vec<_>>();
+    assert_eq!(results(3), [true, false, true]);
+    fs.set(Fault::nth(2, io::ErrorKind::Other).from_then_on());
+    assert_eq!(results(3), [true, false, false]);
+    fs.clear();
+    assert_eq!(results(1), [true]);
+    assert_eq!(fs.calls(Operation::SyncData), 7);
+    assert_eq!(fs.total_calls(), 9);
+    let site = Site { operation: Operation::SyncData, name: "#-#.wal".into() };
+    assert_eq!(fs.failed().into_iter().collect::<Vec<_>>(), [(site.clone(), 3)]);
+    assert_eq!(fs.called().get(&site), Some(&7));
+}
+
+#[test]
+fn a_short_write_leaves_its_first_half() {
+    let fs = FaultFs::new(Arc::new(CrashFs::new()));
+    let file = create(&fs, "f", b"");
+    fs.set(Fault::nth(1, io::ErrorKind::StorageFull).short_write());
+    let error = file.write_all_at(&[b"ab", b"cdef"], 1).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    assert_eq!(fs.read(path("f")).unwrap(), b"\0abc");
+}
+
+#[test]
+fn a_fault_reaches_every_kind_of_call() {
+    let fs = FaultFs::new(Arc::new(CrashFs::new()));
+    let file = create(&fs, "f", b"x");
+    fs.set(Fault::nth(1, io::ErrorKind::Other).from_then_on());
+    let p = path("f");
+    let results = [
+        fs.create_dir_all(p).is_err(),
+        fs.create_new(p).is_err(),
+        fs.open(p).is_err(),
+        fs.read(p).is_err(),
+        fs.rename(p, p).is_err(),
+        fs.rename_new(p, p).is_err(),
+        fs.remove_file(p).is_err(),
+        fs.sync_dir(p).is_err(),
+        fs.list(p).is_err(),
+        fs.lock(p).is_err(),
+        file.len().is_err(),
+        file.read_at(&mut [0], 0).is_err(),
+        file.write_all_at(&[b"y"], 0).is_err(),
+        file.sync_data().is_err(),
+        file.sync_all().is_err(),
+        file.set_len(0).is_err(),
+    ];
+    assert!(results.iter().all(|failed| *failed));
+    assert_eq!(fs.failed().len(), results.len());
+    fs.clear();
+    assert_eq!(fs.read(p).unwrap(), b"x");
+}

@@ -1,0 +1,62 @@
+//! Write-ahead log: keeps accepted changes as checked frames in segment files until their owner releases them.
+//!
+//! Owns the files of one folder and their format (docs/format.md, "WAL"). Never looks inside a frame's meta or body, never
+//! reads the clock, never decides when to sync, and never gives up a frame before [`Wal::release`] names it. Written by
+//! the engine's log thread, read back once, in [`Wal::open`].
+//!
+//! What a crash may take is everything after the last [`Wal::sync`] that returned; what it may not take is anything
+//! before. A frame that fails its check is a torn tail if nothing proves it had been synced: it and everything after it is
+//! wiped, and the log goes on in its place. If a later frame proves that it had been synced, the log is damaged: opening
+//! fails and changes nothing.
+
+mod frame;
+mod live;
+mod reader;
+mod repair;
+mod segment;
+mod spare;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use bytes::Bytes;
+
+use crate::SequenceNumber;
+
+pub(crate) use spare::SpareMaker;
+pub(crate) use writer::Wal;
+
+/// Settings of a [`Wal`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WalOptions {
+    /// Size of a segment. A frame that does not fit gets a segment of its own size.
+    pub(crate) segment_bytes: u64,
+}
+
+/// Returns the checksum of a frame's body. The caller computes it, so that this happens in parallel and outside the
+/// log's thread.
+pub(crate) fn body_checksum(body: &[u8]) -> u32 {
+    crc32c::crc32c(body)
+}
+
+/// One entry to append.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    pub(crate) seq: SequenceNumber,
+    /// What the meta and body are; the log does not care.
+    pub(crate) kind: u8,
+    pub(crate) meta: &'a [u8],
+    pub(crate) body: &'a [u8],
+    /// [`body_checksum`] of `body`.
+    pub(crate) body_crc: u32,
+}
+
+/// One entry as it was read back; all of it passed its checks.
+#[derive(Debug)]
+pub(crate) struct ReplayedFrame<'a> {
+    pub(crate) seq: SequenceNumber,
+    pub(crate) kind: u8,
+    pub(crate) meta: &'a [u8],
+    /// Shares the memory of its whole segment: keeping one body keeps the segment.
+    pub(crate) body: Bytes,
+}

@@ -1,0 +1,90 @@
+//! Segment files: their names, and the open one that takes frames.
+//!
+//! A segment has no header of its own. Its first sequence number and its salt are in its name, which is durable before a
+//! frame is written: no damage inside a file can hide the frames behind it.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    Error, Result, SequenceNumber,
+    vfs::{Vfs, VfsFile},
+};
+
+/// First sequence number and salt of a segment, as its file's name says them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SegmentName {
+    pub(super) first_seq: SequenceNumber,
+    pub(super) salt: u64,
+}
+
+impl SegmentName {
+    /// Names a new segment. The salt is drawn anew for each: that it differs from the salts of the file's earlier lives is
+    /// what matters, not that nobody can guess it.
+    pub(super) fn new(first_seq: SequenceNumber) -> Self {
+        Self { first_seq, salt: RandomState::new().hash_one(first_seq) }
+    }
+
+    pub(super) fn path(&self, dir: &Path) -> PathBuf {
+        dir.join(format!("{:020}-{:016x}.wal", self.first_seq.0, self.salt))
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let (seq, salt) = name.strip_suffix(".wal")?.split_once('-')?;
+        let whole = seq.len() == 20 && salt.len() == 16;
+        let name = Self { first_seq: SequenceNumber(seq.parse().ok()?), salt: u64::from_str_radix(salt, 16).ok()? };
+        whole.then_some(name)
+    }
+}
+
+/// A segment found in the log's folder.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) name: SegmentName,
+    pub(super) size: u64,
+}
+
+/// Returns the segments in `dir` by first sequence number. Other files are none of the log's business.
+pub(super) fn list(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Found>> {
+    let entries = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
+    let found = |entry: &crate::vfs::DirEntry| Some(Found { name: SegmentName::parse(&entry.name)?, size: entry.len });
+    let mut segments: Vec<_> = entries.iter().filter_map(found).collect();
+    segments.sort_unstable_by_key(|found| found.name);
+    Ok(segments)
+}
+
+/// A segment with its file open.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) name: SegmentName,
+    pub(super) path: PathBuf,
+    pub(super) file: Box<dyn VfsFile>,
+    pub(super) size: u64,
+    /// Where the next frame goes.
+    pub(super) end: u64,
+    /// Whether something was written since the last sync.
+    pub(super) unsynced: bool,
+}
+
+impl Segment {
+    pub(super) fn room(&self) -> u64 {
+        self.size.saturating_sub(self.end)
+    }
+
+    pub(super) fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
+        self.unsynced = true;
+        self.file.write_all_at(parts, self.end).map_err(|e| Error::io("write", &self.path, e))?;
+        self.end += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        Ok(())
+    }
+
+    pub(super) fn sync(&mut self) -> Result<()> {
+        if self.unsynced {
+            self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))?;
+            self.unsynced = false;
+        }
+        Ok(())
+    }
+}

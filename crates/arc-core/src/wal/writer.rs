@@ -1,0 +1,290 @@
+//! The log as its owner holds it: open, append, sync, release.
+
+use std::{
+    collections::VecDeque,
+    error::Error as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use crate::{Error, Result, SequenceNumber, vfs::Vfs};
+
+use super::{
+    Frame, SpareMaker, WalOptions,
+    frame::{ALIGNMENT, Header},
+    live::LiveBytes,
+    reader::{self, Findings, Visit},
+    repair,
+    segment::{Segment, SegmentName},
+};
+
+/// The write-ahead log in one folder; one thread owns it.
+#[derive(Debug)]
+pub(crate) struct Wal {
+    dir: PathBuf,
+    segment_bytes: u64,
+    spare: SpareMaker,
+    /// Segments that take no more frames, oldest first.
+    sealed: VecDeque<Sealed>,
+    /// The segment that takes frames; the first append makes it.
+    active: Option<Segment>,
+    last_seq: SequenceNumber,
+    durable_seq: SequenceNumber,
+    live: LiveBytes,
+    /// Why the log takes nothing more.
+    failed: Option<String>,
+}
+
+#[derive(Debug)]
+struct Sealed {
+    path: PathBuf,
+    size: u64,
+    last_seq: SequenceNumber,
+    /// There while something in it is not synced.
+    unsynced: Option<Segment>,
+}
+
+impl Wal {
+    /// Opens the log in `dir`, which is created if absent, and hands every frame after `replay_after` to `visit`, in
+    /// order. The log is then ready to append after the last whole frame, and all that was visited is durable.
+    ///
+    /// Everything through `replay_after` must be durable elsewhere; damage to such frames does not matter.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] with file and offset if a frame is damaged or absent that had been synced: nothing is changed
+    /// then. What `visit` returns.
+    pub(crate) fn open(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        options: WalOptions,
+        replay_after: SequenceNumber,
+        visit: &mut Visit<'_>,
+    ) -> Result<Self> {
+        create_dir(&*vfs, dir)?;
+        let findings = reader::read(&*vfs, dir, replay_after, visit)?;
+        repair::repair(&*vfs, dir, &findings)?;
+        let spare = SpareMaker::open(Arc::clone(&vfs), dir, options.segment_bytes)?;
+        let mut wal = Self {
+            dir: dir.to_owned(),
+            segment_bytes: options.segment_bytes,
+            spare,
+            sealed: VecDeque::new(),
+            active: None,
+            last_seq: findings.last_seq,
+            durable_seq: findings.last_seq,
+            live: LiveBytes::default(),
+            failed: None,
+        };
+        wal.take_over(&*vfs, findings)?;
+        wal.release(replay_after)?;
+        Ok(wal)
+    }
+
+    fn take_over(&mut self, vfs: &dyn Vfs, findings: Findings) -> Result<()> {
+        let Findings { mut segments, tail, live, .. } = findings;
+        self.live = live;
+        if let Some((tail, found)) = tail.zip(segments.last().copied()) {
+            segments.pop();
+            let path = found.name.path(&self.dir);
+            let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;
+            let active = Segment { name: found.name, path, file, size: found.size, end: tail.offset, unsynced: false };
+            self.active = Some(active);
+        }
+        let firsts = segments.iter().map(|found| found.name.first_seq).skip(1);
+        let next = self.active.as_ref().map_or(self.last_seq.next(), |active| active.name.first_seq);
+        for (found, after) in segments.iter().zip(firsts.chain([next])) {
+            let last_seq = SequenceNumber(after.0.saturating_sub(1));
+            let path = found.name.path(&self.dir);
+            self.sealed.push_back(Sealed { path, size: found.size, last_seq, unsynced: None });
+        }
+        Ok(())
+    }
+
+    /// Returns the number of the last frame, or the `replay_after` of [`Wal::open`] if that is higher.
+    pub(crate) fn last_seq(&self) -> SequenceNumber {
+        self.last_seq
+    }
+
+    /// Returns the number up to which everything survives the loss of power.
+    pub(crate) fn durable_seq(&self) -> SequenceNumber {
+        self.durable_seq
+    }
+
+    /// Returns the bytes of frames that are not released, those of a partly released 64 KiB (or group) included.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.live.bytes()
+    }
+
+    /// Returns whether the next segment should be made ahead of need, by [`SpareMaker::make`]. Never waits.
+    pub(crate) fn spare_needed(&self) -> bool {
+        self.spare.needed()
+    }
+
+    /// Returns the handle that makes the next segment, for another thread.
+    pub(crate) fn spare_maker(&self) -> SpareMaker {
+        self.spare.clone()
+    }
+
+    /// Returns whether an append or sync has failed, after which every call fails.
+    pub(crate) fn is_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Appends a group of frames whose numbers follow [`Wal::last_seq`] one by one; it then survives the end of the
+    /// process, but not the loss of power before [`Wal::sync`].
+    ///
+    /// One write, unless the group is larger than a segment.
+    ///
+    /// # Errors
+    ///
+    /// After an error the log is failed: how much of the group was written is unknown, all later calls return
+    /// [`Error::Closed`], and the next [`Wal::open`] decides from disk. Only where nothing can have been written is the
+    /// log as it was, and [`Wal::is_failed`] false: no room for a new segment, or frames that are no valid group.
+    pub(crate) fn append(&mut self, frames: &[Frame<'_>]) -> Result<()> {
+        self.check_usable()?;
+        let headers = self.headers(frames)?;
+        let (mut frames, mut headers) = (frames, headers.as_slice());
+        let mut written = false;
+        while let Some(first) = headers.first() {
+            let count = self.fitting(headers);
+            if count == 0 {
+                let size = match self.spare.reserve(first.frame_bytes()) {
+                    Ok(size) => size,
+                    Err(error) if written => return Err(self.fail(error)),
+                    Err(error) => return Err(error),
+                };
+                self.roll(size).map_err(|e| self.fail(e))?;
+                continue;
+            }
+            let ((now, later), (now_headers, later_headers)) = (frames.split_at(count), headers.split_at(count));
+            self.write(now, now_headers).map_err(|e| self.fail(e))?;
+            (frames, headers, written) = (later, later_headers, true);
+        }
+        Ok(())
+    }
+
+    /// Makes all appended frames durable: `fdatasync` of what was written since the last call.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Wal::append`]. The same file is never synced again: what the system does with pages that it failed to
+    /// write is not to be relied on.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.check_usable()?;
+        self.sync_segments().map_err(|e| self.fail(e))?;
+        self.durable_seq = self.last_seq;
+        Ok(())
+    }
+
+    /// Gives up all frames through `through`, which must be durable elsewhere: segments with no others, except the
+    /// active one, become the spare or are removed.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be renamed or removed. The log stays usable; the next release tries again.
+    pub(crate) fn release(&mut self, through: SequenceNumber) -> Result<()> {
+        self.check_usable()?;
+        while let Some(oldest) = self.sealed.front().filter(|sealed| sealed.last_seq <= through) {
+            self.spare.recycle(oldest.size, &oldest.path)?;
+            self.sealed.pop_front();
+        }
+        self.live.release(through);
+        Ok(())
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        self.failed.as_ref().map_or(Ok(()), |reason| Err(Error::Closed { reason: reason.clone() }))
+    }
+
+    fn fail(&mut self, error: Error) -> Error {
+        let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+        self.failed = Some(format!("the write-ahead log failed: {error}{source}"));
+        error
+    }
+
+    fn headers(&self, frames: &[Frame<'_>]) -> Result<Vec<Header>> {
+        let mut last_seq = self.last_seq;
+        let mut header = |frame: &Frame<'_>| {
+            if frame.seq != last_seq.next() {
+                return Err(Error::internal(format!("frame {} was appended after frame {last_seq}", frame.seq)));
+            }
+            last_seq = frame.seq;
+            Header::new(frame, self.durable_seq)
+        };
+        frames.iter().map(&mut header).collect()
+    }
+
+    /// Returns how many of the frames go into the active segment now: all of them or none, so that a group is one write,
+    /// unless no segment can take them all.
+    fn fitting(&self, headers: &[Header]) -> usize {
+        let room = self.active.as_ref().map_or(0, Segment::room);
+        let mut total = 0;
+        let sizes = headers.iter().map(|header| {
+            total += header.frame_bytes();
+            total
+        });
+        let fitting = sizes.take_while(|total| *total <= room).count();
+        let whole: u64 = headers.iter().map(Header::frame_bytes).sum();
+        if fitting < headers.len() && whole <= self.segment_bytes { 0 } else { fitting }
+    }
+
+    /// Goes on in a new segment.
+    fn roll(&mut self, size: u64) -> Result<()> {
+        match self.active.take() {
+            // Its name is about to be given again.
+            Some(empty) if empty.end == 0 => self.spare.recycle(empty.size, &empty.path)?,
+            Some(full) => self.sealed.push_back(Sealed {
+                path: full.path.clone(),
+                size: full.size,
+                last_seq: self.last_seq,
+                unsynced: full.unsynced.then_some(full),
+            }),
+            None => {}
+        }
+        let name = SegmentName::new(self.last_seq.next());
+        let path = name.path(&self.dir);
+        let file = self.spare.place(size, &path)?;
+        self.active = Some(Segment { name, path, file, size, end: 0, unsynced: false });
+        Ok(())
+    }
+
+    fn write(&mut self, frames: &[Frame<'_>], headers: &[Header]) -> Result<()> {
+        let Some(active) = &mut self.active else { return Err(Error::internal("the log has no active segment")) };
+        let encoded: Vec<_> = headers.iter().map(|header| header.encode(active.name.salt)).collect();
+        let zeros = [0; ALIGNMENT];
+        let mut parts = Vec::with_capacity(4 * frames.len());
+        for ((frame, header), encoded) in frames.iter().zip(headers).zip(&encoded) {
+            let padding = zeros.get(..header.padding()).unwrap_or_default();
+            parts.extend([encoded.as_slice(), frame.meta, frame.body, padding]);
+        }
+        let start = active.end;
+        active.write(&parts)?;
+        if let Some(last) = frames.last() {
+            self.last_seq = last.seq;
+            self.live.add(last.seq, active.end - start);
+        }
+        Ok(())
+    }
+
+    fn sync_segments(&mut self) -> Result<()> {
+        for sealed in &mut self.sealed {
+            if let Some(segment) = &mut sealed.unsynced {
+                segment.sync()?;
+                sealed.unsynced = None;
+            }
+        }
+        self.active.as_mut().map_or(Ok(()), Segment::sync)
+    }
+}
+
+/// Creates the log's folder and makes its name durable.
+fn create_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+    vfs.create_dir_all(dir).map_err(|e| Error::io("create", dir, e))?;
+    let parent = match dir.parent() {
+        Some(parent) if parent == Path::new("") => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    vfs.sync_dir(parent).map_err(|e| Error::io("sync", parent, e))
+}
