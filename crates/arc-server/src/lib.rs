@@ -16,7 +16,6 @@ mod metrics;
 mod query;
 mod quickstart;
 mod server;
-mod sql;
 mod timestamp;
 mod write;
 

@@ -15,6 +15,7 @@ use arrow::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type};
+use crate::{Error, Result};
 /// Short name of the type of all tags; no field has it.
 const TAG: &str = "tag";
 
@@ -28,9 +29,12 @@ const SHORT_NAMES: [(&str, DataType); 5] = [
 ];
 
 /// Returns the serialised form of a schema.
-#[expect(clippy::expect_used, reason = "writing derived structures to memory has no way to fail")]
-pub(crate) fn encode_schema(schema: &TableSchema) -> Vec<u8> {
-    rmp_serde::to_vec_named(&Record::of(schema)).expect("a schema is written to memory")
+///
+/// # Errors
+///
+/// [`Error::Internal`] if the serialiser refuses, which it has no reason to.
+pub(crate) fn encode_schema(schema: &TableSchema) -> Result<Vec<u8>> {
+    rmp_serde::to_vec_named(&Record::of(schema)).map_err(|e| Error::internal(format!("cannot encode a schema: {e}")))
 }
 
 /// Reads what [`encode_schema`] wrote.
@@ -248,14 +252,14 @@ mod tests {
     #[test]
     fn schemas_come_back() {
         for schema in [schema(vec![]), all_types()] {
-            let bytes = encode_schema(&schema);
+            let bytes = encode_schema(&schema).unwrap();
             assert_eq!(decode_schema(&bytes).unwrap(), schema);
         }
     }
 
     #[test]
     fn plain_types_are_named() {
-        let bytes = encode_schema(&schema(vec![tag("host"), field("x", DataType::Float64)]));
+        let bytes = encode_schema(&schema(vec![tag("host"), field("x", DataType::Float64)])).unwrap();
         let expected = [
             b"\x84\xa8database\xa2db\xa5table\xa8a/b \xf0\x9f\x8c\xa1\xa5keyed\xc3\xa7columns\x92".as_slice(),
             b"\x82\xa4name\xa4host\xa4type\xa3tag\x82\xa4name\xa1x\xa4type\xa7float64",
@@ -265,11 +269,11 @@ mod tests {
 
     #[test]
     fn what_is_no_schema_is_refused() {
-        let bytes = encode_schema(&all_types());
+        let bytes = encode_schema(&all_types()).unwrap();
         for len in 0..bytes.len() {
             assert!(decode_schema(&bytes[..len]).is_err(), "{len} bytes");
         }
-        let encoded = |columns| encode_schema(&schema(columns));
+        let encoded = |columns| encode_schema(&schema(columns)).unwrap();
         let renamed = |from: &[u8; 5], to: &[u8; 5]| {
             let mut bytes = encoded(vec![tag("aaaaa"), field("bbbbb", DataType::Float64)]);
             let at = bytes.windows(5).position(|window| window == from).unwrap();
@@ -285,7 +289,7 @@ mod tests {
     proptest! {
         #[test]
         fn damaged_bytes_never_panic(flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..4)) {
-            let mut bytes = encode_schema(&all_types());
+            let mut bytes = encode_schema(&all_types()).unwrap();
             for (index, mask) in flips {
                 let index = index.index(bytes.len());
                 bytes[index] ^= mask;

@@ -58,14 +58,14 @@ async fn answer<E: Encode>(app: &Arc<App>, request: Request, started: Instant) -
     }
 }
 
-type Started<E> = (crate::sql::Answer, E, tokio::sync::OwnedSemaphorePermit);
+type Started<E> = (arc_core::Answer, E, tokio::sync::OwnedSemaphorePermit);
 
 async fn start<E: Encode>(app: &App, parts: &Parts, body: Body, started: Instant) -> Result<Started<E>, Failure> {
     let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
     let body = body::decompress(body, MAX_REQUEST_BYTES)?;
     let request = Query::read(parts, &body)?;
     let slot = app.query_slot().await?;
-    let stream = crate::sql::sql(&app.engine, &request.database, &request.sql).await?;
+    let stream = app.engine.sql(&request.database, &request.sql).await?;
     let encoder = E::open(&parts.headers, &stream.schema(), started)?;
     Ok((stream, encoder, slot))
 }

@@ -64,15 +64,15 @@ impl V {
             Self::Raw(v) => out.extend_from_slice(v),
             Self::Bin => rmp::encode::write_bin(out, b"bin").unwrap(),
             Self::Ext(kind, bytes) => {
-                rmp::encode::write_ext_meta(out, bytes.len() as u32, *kind).unwrap();
+                rmp::encode::write_ext_meta(out, u32::try_from(bytes.len()).unwrap(), *kind).unwrap();
                 out.extend_from_slice(bytes);
             }
             A(values) => {
-                rmp::encode::write_array_len(out, values.len() as u32).unwrap();
+                rmp::encode::write_array_len(out, u32::try_from(values.len()).unwrap()).unwrap();
                 values.iter().for_each(|value| value.pack_into(out));
             }
             M(pairs) => {
-                rmp::encode::write_map_len(out, pairs.len() as u32).unwrap();
+                rmp::encode::write_map_len(out, u32::try_from(pairs.len()).unwrap()).unwrap();
                 for (key, value) in pairs {
                     rmp::encode::write_str(out, key).unwrap();
                     value.pack_into(out);
