@@ -4,6 +4,7 @@
 //! engines compared here never reach one.
 
 pub mod corpus;
+pub mod cpu_table;
 pub mod hosts;
 pub mod load;
 pub mod random;

@@ -1,9 +1,10 @@
 //! The load generator: writes points to a server over HTTP and reports what that cost.
 //!
-//! `options` says what to do, `rows` and `body` make the requests, `source` hands them out with fresh timestamps, `worker`
-//! sends them over `http`, `tally` and `report` sum up, `process` reads what it cost. Never links the server: what is
+//! `options` says what to do, `rows` and `body` make the bodies, `bodies` hands them out with fresh timestamps, `source`
+//! makes requests of them, `worker` sends them over `http`, `tally` and `report` sum up, `process` reads what it cost. Never links the server: what is
 //! measured is what a client sees.
 
+mod bodies;
 mod body;
 pub mod http;
 mod options;
@@ -23,14 +24,18 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+pub use bodies::{Bodies, Recipe, own_hosts};
 pub use body::TICK_NS;
 pub use options::{Encoding, Kind, Options, Shape};
 pub use report::{Cost, Latency, Report, Verification};
 
 use process::Usage;
-use source::{Plan, Source};
+use source::Source;
 use tally::Tally;
 use worker::{Log, Worker};
+
+#[cfg(test)]
+mod tests;
 
 /// Does one run.
 ///
@@ -40,8 +45,7 @@ use worker::{Log, Worker};
 /// refuses is no error: the report counts it.
 pub fn run(options: &Options) -> io::Result<Report> {
     let authority = http::authority(&options.url)?;
-    let plan = Plan { options: options.clone(), authority: authority.clone(), start_ns: now_ns() };
-    let sources = prepare(&plan)?;
+    let sources = prepare(options, &authority)?;
     let log = options.log.as_ref().map(File::create).transpose()?.map(|file| Mutex::new(BufWriter::new(file)));
     let count = || verify::count(&authority, &options.database, options.shape.table());
     let before = if options.verify { Some(count()?) } else { None };
@@ -70,10 +74,12 @@ pub fn run(options: &Options) -> io::Result<Report> {
 }
 
 /// Makes the requests of every connection, several at a time: compressing them is work.
-fn prepare(plan: &Plan) -> io::Result<Vec<Source>> {
+fn prepare(options: &Options, authority: &str) -> io::Result<Vec<Source>> {
+    let start_ns = now_ns();
     thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..plan.options.workers).map(|worker| scope.spawn(move || Source::new(plan, worker))).collect();
+        let threads: Vec<_> = (0..options.workers)
+            .map(|worker| scope.spawn(move || Source::new(options, authority, start_ns, worker)))
+            .collect();
         threads.into_iter().map(joined).collect()
     })
 }
@@ -109,8 +115,9 @@ fn port(authority: &str) -> Option<u16> {
     authority.rsplit_once(':')?.1.parse().ok()
 }
 
-/// The run's first timestamp: now, cut to a whole tick.
-fn now_ns() -> i64 {
+/// Returns a first timestamp for bodies: now, cut to a whole tick.
+#[must_use]
+pub fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let now = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);
     now - now % TICK_NS

@@ -36,6 +36,10 @@ pub struct Options {
     #[arg(long, default_value = "30", value_parser = seconds)]
     pub seconds: Duration,
 
+    /// Requests after which a connection stops, if it gets that far. Default: no end.
+    #[arg(long)]
+    pub requests: Option<u32>,
+
     /// Compression of the request bodies: gzip level 6, zstd level 3.
     #[arg(long, value_enum, default_value_t = Encoding::None)]
     pub encoding: Encoding,

@@ -1,6 +1,6 @@
-//! Where a connection's requests come from: a pool of bodies, or new ones, compressed ahead or on the way.
+//! Where a connection's requests come from: bodies, compressed ahead or on the way, and a head for each.
 //!
-//! Owns the connection's clock: every request gets later timestamps than the one before. Never sends anything.
+//! Never sends anything.
 
 use std::{
     collections::VecDeque,
@@ -10,35 +10,24 @@ use std::{
 use flate2::{Compression, write::GzEncoder};
 
 use super::{
-    body::{TICK_NS, Template},
+    bodies::{Bodies, Recipe, own_hosts},
     options::{Encoding, Kind, Options},
-    rows::Rows,
 };
 
 /// Compression level of zstd: its own default, which clients use.
 const ZSTD_LEVEL: i32 = 3;
 
-/// What the sources of one run have in common.
-#[derive(Debug, Clone)]
-pub(super) struct Plan {
-    pub(super) options: Options,
-    /// Host and port, for the head of a request.
-    pub(super) authority: String,
-    /// Time of the first tick. Runs that start later have later times.
-    pub(super) start_ns: i64,
-}
-
 /// The requests of one connection.
 #[derive(Debug)]
 pub(super) struct Source {
-    plan: Plan,
-    rows: Rows,
-    pool: Vec<Template>,
-    turn: usize,
+    bodies: Bodies,
+    encoding: Encoding,
+    batch: u32,
+    /// The head up to the value of `Content-Length`.
+    head_start: String,
+    head: String,
     prepared: VecDeque<Vec<u8>>,
-    current: Vec<u8>,
-    /// Timestamp of the next request's tick 0.
-    base_ns: i64,
+    packed: Vec<u8>,
     /// Number of the next request's first point.
     first: u64,
     made: u64,
@@ -47,8 +36,8 @@ pub(super) struct Source {
 /// A request, ready to be sent.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
-    /// Head and body.
-    pub(super) bytes: &'a [u8],
+    pub(super) head: &'a [u8],
+    pub(super) body: &'a [u8],
     /// Number of its first point among the points of this connection.
     pub(super) first: u64,
     /// How many points it has.
@@ -56,34 +45,29 @@ pub(super) struct Request<'a> {
 }
 
 impl Source {
-    /// Prepares the requests of connection `worker`.
-    pub(super) fn new(plan: &Plan, worker: u32) -> io::Result<Self> {
-        let options = &plan.options;
-        let rows = Rows::new(options.shape, hosts(options, worker), options.seed, u64::from(worker));
-        let mut source = Self {
-            plan: plan.clone(),
-            rows,
-            pool: Vec::new(),
-            turn: 0,
-            prepared: VecDeque::new(),
-            current: Vec::new(),
-            // Connections that share a host differ in the nanosecond.
-            base_ns: plan.start_ns + i64::from(worker),
-            first: 0,
-            made: 0,
-        };
-        for _ in 0..options.pool {
-            let template = source.template()?;
-            source.pool.push(template);
-        }
+    /// Prepares the requests of connection `worker` to the server `authority`; `start_ns` is the time of the first point.
+    pub(super) fn new(options: &Options, authority: &str, start_ns: i64, worker: u32) -> io::Result<Self> {
+        let Options { kind, shape, batch, pool, seed, .. } = *options;
+        let workers = if options.shared_hosts { 1 } else { options.workers };
+        let hosts = own_hosts(options.hosts, workers, worker);
+        let mut bodies = Bodies::new(Recipe { kind, shape, batch, pool, seed, start_ns }, hosts, worker)?;
+        let mut prepared = VecDeque::new();
         if options.encoding != Encoding::None {
             for _ in 0..options.prepare {
-                let request = source.make()?;
-                source.prepared.push_back(request);
+                prepared.push_back(compress(options.encoding, bodies.advance()?)?);
             }
-            source.made = 0;
         }
-        Ok(source)
+        Ok(Self {
+            bodies,
+            encoding: options.encoding,
+            batch,
+            head_start: head_start(options, authority),
+            head: String::new(),
+            prepared,
+            packed: Vec::new(),
+            first: 0,
+            made: 0,
+        })
     }
 
     /// Returns how many requests were written or compressed during the run instead of ahead of it.
@@ -92,94 +76,46 @@ impl Source {
     }
 
     /// Returns the next request. Its points were in none before.
-    pub(super) fn next(&mut self) -> io::Result<Request<'_>> {
-        let points = self.plan.options.batch;
+    pub(super) fn advance(&mut self) -> io::Result<Request<'_>> {
         let first = self.first;
-        self.first += u64::from(points);
-        if self.plan.options.encoding == Encoding::None && !self.pool.is_empty() {
-            // The cheap way: the head stands before the body already, and only timestamps change.
-            let base_ns = self.tick();
-            let bytes = self.pooled().map(|template| template.at(base_ns)).unwrap_or_default();
-            return Ok(Request { bytes, first, points });
-        }
-        self.current = match self.prepared.pop_front() {
-            Some(request) => request,
-            None => self.make()?,
-        };
-        Ok(Request { bytes: &self.current, first, points })
-    }
-
-    /// Makes one request from the start: writes the body if there is no pool, and compresses it.
-    fn make(&mut self) -> io::Result<Vec<u8>> {
-        self.made += 1;
-        let base_ns = self.tick();
-        let encoding = self.plan.options.encoding;
-        let mut fresh = if self.pool.is_empty() { Some(self.template()?) } else { None };
-        let template = match fresh.as_mut() {
-            Some(template) => Some(template),
-            None => self.pooled(),
-        };
-        let body = template.map(|template| template.at(base_ns)).unwrap_or_default();
-        match encoding {
-            Encoding::None => Ok(body.to_vec()),
-            Encoding::Gzip | Encoding::Zstd => {
-                let packed = compress(encoding, body)?;
-                Ok([self.head(packed.len()).into_bytes(), packed].concat())
+        self.first += u64::from(self.batch);
+        let ready = self.prepared.pop_front();
+        let packs = self.encoding != Encoding::None;
+        self.made += u64::from(ready.is_none() && (packs || self.bodies.are_fresh()));
+        let body = match ready {
+            Some(ready) => {
+                self.packed = ready;
+                &self.packed
             }
-        }
-    }
-
-    /// Writes the next rows as a body; with its head, unless it is compressed first.
-    fn template(&mut self) -> io::Result<Template> {
-        let (kind, shape) = (self.plan.options.kind, self.plan.options.shape);
-        let mut template = Template::new(kind, shape, &self.rows.take(self.plan.options.batch))?;
-        if self.plan.options.encoding == Encoding::None {
-            template.prepend(self.head(template.len()).as_bytes());
-        }
-        Ok(template)
-    }
-
-    fn pooled(&mut self) -> Option<&mut Template> {
-        let turn = self.turn;
-        self.turn = (turn + 1) % self.pool.len().max(1);
-        self.pool.get_mut(turn)
-    }
-
-    fn tick(&mut self) -> i64 {
-        let base_ns = self.base_ns;
-        let ticks = i64::try_from(self.rows.ticks(self.plan.options.batch)).unwrap_or(i64::MAX / TICK_NS);
-        self.base_ns = base_ns.saturating_add(ticks * TICK_NS);
-        base_ns
-    }
-
-    fn head(&self, body_bytes: usize) -> String {
-        let options = &self.plan.options;
-        let (path, content_type) = match options.kind {
-            Kind::Lp => {
-                (format!("/api/v2/write?bucket={}&precision=ns", options.database), "text/plain; charset=utf-8")
+            None if packs => {
+                self.packed = compress(self.encoding, self.bodies.advance()?)?;
+                &self.packed
             }
-            Kind::MsgpackColumnar | Kind::MsgpackRow => ("/api/v1/write/msgpack".to_owned(), "application/msgpack"),
+            None => self.bodies.advance()?,
         };
-        let encoding = match options.encoding {
-            Encoding::None => String::new(),
-            Encoding::Gzip | Encoding::Zstd => format!("Content-Encoding: {}\r\n", options.encoding),
-        };
-        let durability = options.durability.map_or(String::new(), |level| format!("x-arc-durability: {level}\r\n"));
-        format!(
-            "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: {content_type}\r\nx-arc-database: {}\r\n\
-             {encoding}{durability}Content-Length: {body_bytes}\r\n\r\n",
-            self.plan.authority, options.database
-        )
+        self.head.clear();
+        self.head.push_str(&self.head_start);
+        self.head.push_str(&body.len().to_string());
+        self.head.push_str("\r\n\r\n");
+        Ok(Request { head: self.head.as_bytes(), body, first, points: self.batch })
     }
 }
 
-/// Returns the hosts that report through connection `worker`: each host through one connection, unless there are fewer
-/// hosts than connections or all are to be shared.
-fn hosts(options: &Options, worker: u32) -> Vec<usize> {
-    let owner = if options.shared_hosts { None } else { Some(worker % options.hosts.max(1)) };
-    let step = if options.hosts < options.workers { options.hosts } else { options.workers };
-    let wanted = |host: &u32| owner.is_none_or(|owner| host % step.max(1) == owner % step.max(1));
-    (0..options.hosts).filter(wanted).filter_map(|host| usize::try_from(host).ok()).collect()
+fn head_start(options: &Options, authority: &str) -> String {
+    let database = &options.database;
+    let (path, content_type) = match options.kind {
+        Kind::Lp => (format!("/api/v2/write?bucket={database}&precision=ns"), "text/plain; charset=utf-8"),
+        Kind::MsgpackColumnar | Kind::MsgpackRow => ("/api/v1/write/msgpack".to_owned(), "application/msgpack"),
+    };
+    let encoding = match options.encoding {
+        Encoding::None => String::new(),
+        Encoding::Gzip | Encoding::Zstd => format!("Content-Encoding: {}\r\n", options.encoding),
+    };
+    let durability = options.durability.map_or(String::new(), |level| format!("x-arc-durability: {level}\r\n"));
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: {content_type}\r\nx-arc-database: {database}\r\n\
+         {encoding}{durability}Content-Length: "
+    )
 }
 
 fn compress(encoding: Encoding, body: &[u8]) -> io::Result<Vec<u8>> {
@@ -196,80 +132,51 @@ fn compress(encoding: Encoding, body: &[u8]) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, io::Read as _};
+    use std::io::Read as _;
 
     use clap::Parser as _;
 
     use super::*;
 
-    fn plan(arguments: &[&str]) -> Plan {
+    fn source(arguments: &[&str]) -> Source {
         let options = Options::parse_from(["load"].iter().chain(arguments));
-        Plan { options, authority: "localhost:1".into(), start_ns: 1_767_225_600_000_000_000 }
+        Source::new(&options, "localhost:1", 1_767_225_600_000_000_000, 0).unwrap()
     }
 
-    fn split(request: &[u8]) -> (String, Vec<u8>) {
-        let end = request.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
-        (String::from_utf8(request[..end].to_vec()).unwrap(), request[end..].to_vec())
-    }
-
-    fn unpack(encoding: &str, body: Vec<u8>) -> Vec<u8> {
+    fn unpack(encoding: &str, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         match encoding {
-            "gzip" => drop(flate2::read::GzDecoder::new(body.as_slice()).read_to_end(&mut out).unwrap()),
-            "zstd" => out = zstd::decode_all(body.as_slice()).unwrap(),
-            _ => out = body,
+            "gzip" => drop(flate2::read::GzDecoder::new(body).read_to_end(&mut out).unwrap()),
+            "zstd" => out = zstd::decode_all(body).unwrap(),
+            _ => out = body.to_vec(),
         }
         out
     }
 
     #[test]
-    fn no_two_points_of_a_run_are_one() {
-        // More connections than hosts share hosts; odd batches begin in the middle of a tick.
-        for extra in [
-            ["--workers", "3", "--hosts", "10", "--pool", "2"],
-            ["--workers", "5", "--hosts", "2", "--pool", "3"],
-            ["--workers", "3", "--hosts", "10", "--pool", "0"],
-        ] {
-            for encoding in ["none", "gzip", "zstd"] {
-                let common = ["--batch", "7", "--prepare", "2", "--encoding", encoding];
-                let plan = plan(&[common.as_slice(), &extra].concat());
-                let mut points = BTreeSet::new();
-                for worker in 0..plan.options.workers {
-                    let mut source = Source::new(&plan, worker).unwrap();
-                    for number in 0..5 {
-                        let request = source.next().unwrap();
-                        assert_eq!((request.first, request.points), (number * 7, 7));
-                        let body = unpack(encoding, split(request.bytes).1);
-                        for point in arc_lp::points(&body).map(Result::unwrap) {
-                            points.insert((point.series_key().to_vec(), point.timestamp()));
-                        }
-                    }
-                }
-                assert_eq!(points.len(), plan.options.workers as usize * 35, "{encoding} {extra:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn every_host_reports_through_one_connection() {
-        let cases: [(&[&str], Vec<Vec<usize>>); 3] = [
-            (&["--workers", "2", "--hosts", "5"], vec![vec![0, 2, 4], vec![1, 3]]),
-            (&["--workers", "3", "--hosts", "2"], vec![vec![0], vec![1], vec![0]]),
-            (&["--workers", "2", "--hosts", "2", "--shared-hosts"], vec![vec![0, 1], vec![0, 1]]),
-        ];
-        for (arguments, want) in cases {
-            let options = plan(arguments).options;
-            let got: Vec<_> = (0..options.workers).map(|worker| hosts(&options, worker)).collect();
-            assert_eq!(got, want, "{arguments:?}");
+    fn prepared_or_not_and_packed_or_not_the_points_are_the_same() {
+        let points = |encoding: &str, prepare: &str| -> Vec<Vec<u8>> {
+            let mut source = source(&["--batch", "7", "--encoding", encoding, "--prepare", prepare]);
+            let mut one = |number: u64| {
+                let request = source.advance().unwrap();
+                assert_eq!((request.first, request.points), (number * 7, 7));
+                unpack(encoding, request.body)
+            };
+            (0..5).map(&mut one).collect()
+        };
+        let want = points("none", "0");
+        for (encoding, prepare) in [("gzip", "0"), ("gzip", "2"), ("zstd", "0"), ("zstd", "9")] {
+            assert_eq!(points(encoding, prepare), want, "{encoding} {prepare}");
         }
     }
 
     #[test]
     fn the_head_says_what_follows() {
-        let plan = plan(&["--encoding", "gzip", "--durability", "memory", "--database", "plant", "--batch", "3"]);
-        let mut source = Source::new(&plan, 0).unwrap();
-        let (head, body) = split(source.next().unwrap().bytes);
-        let length = format!("\r\nContent-Length: {}\r\n", body.len());
+        let arguments = ["--encoding", "gzip", "--durability", "memory", "--database", "plant", "--batch", "3"];
+        let mut source = source(&arguments);
+        let request = source.advance().unwrap();
+        let head = String::from_utf8(request.head.to_vec()).unwrap();
+        let length = format!("\r\nContent-Length: {}\r\n\r\n", request.body.len());
         for part in [
             "POST /api/v2/write?bucket=plant&precision=ns HTTP/1.1\r\n",
             "\r\nContent-Encoding: gzip\r\n",
@@ -282,11 +189,16 @@ mod tests {
 
     #[test]
     fn requests_made_on_the_way_are_counted() {
-        let plan = plan(&["--encoding", "zstd", "--prepare", "2", "--batch", "3"]);
-        let mut source = Source::new(&plan, 0).unwrap();
-        for want in [0, 0, 1, 2] {
-            source.next().unwrap();
-            assert_eq!(source.made_on_the_way(), want);
+        for (arguments, want) in [
+            (["--encoding", "zstd", "--prepare", "2"], [0, 0, 1, 2]),
+            (["--encoding", "none", "--pool", "0"], [1, 2, 3, 4]),
+            (["--encoding", "none", "--pool", "1"], [0, 0, 0, 0]),
+        ] {
+            let mut source = source(&[arguments.as_slice(), &["--batch", "3"]].concat());
+            for want in want {
+                source.advance().unwrap();
+                assert_eq!(source.made_on_the_way(), want, "{arguments:?}");
+            }
         }
     }
 }

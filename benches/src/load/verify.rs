@@ -13,12 +13,12 @@ use super::http::Connection;
 /// If the server does not answer with a count.
 pub fn count(authority: &str, database: &str, table: &str) -> io::Result<u64> {
     let body = serde_json::json!({ "sql": format!("SELECT count(*) FROM \"{table}\"") }).to_string();
-    let request = format!(
+    let head = format!(
         "POST /api/v1/query HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\n\
-         x-arc-database: {database}\r\nContent-Length: {}\r\n\r\n{body}",
+         x-arc-database: {database}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    let response = Connection::open(authority)?.exchange(request.as_bytes())?;
+    let response = Connection::open(authority)?.exchange(head.as_bytes(), body.as_bytes())?;
     let text = String::from_utf8_lossy(&response.body).into_owned();
     parse(response.status, &text)
         .ok_or_else(|| io::Error::other(format!("counting rows was answered with {}: {text}", response.status)))

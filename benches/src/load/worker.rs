@@ -63,11 +63,10 @@ impl Worker<'_> {
         let mut tally = Tally::default();
         let mut connection = None;
         let mut number = 0;
-        loop {
+        while self.options.requests.is_none_or(|most| number < most) {
             let due = pace.map(|pace| pace.due(number));
             if due.unwrap_or_else(Instant::now) >= end {
-                tally.made_on_the_way = self.source.made_on_the_way();
-                return Ok(tally);
+                break;
             }
             thread::sleep(due.unwrap_or(start).saturating_duration_since(Instant::now()));
             let mut open = match connection.take().map_or_else(|| Connection::open(self.authority), Ok) {
@@ -87,15 +86,17 @@ impl Worker<'_> {
             }
             number += 1;
         }
+        tally.made_on_the_way = self.source.made_on_the_way();
+        Ok(tally)
     }
 
     /// Sends one request and counts its outcome; no answer means that the connection is of no more use.
     fn send(&mut self, open: &mut Connection, due: Option<Instant>, tally: &mut Tally) -> io::Result<Option<Response>> {
-        let request = self.source.next()?;
+        let request = self.source.advance()?;
         // A request that had to wait for the one before it was late already.
         let began = due.unwrap_or_else(Instant::now);
-        tally.sent_bytes += request.bytes.len() as u64;
-        let response = match open.exchange(request.bytes) {
+        tally.sent_bytes += (request.head.len() + request.body.len()) as u64;
+        let response = match open.exchange(request.head, request.body) {
             Ok(response) => response,
             Err(error) => {
                 tally.fail(request.points, &error);
