@@ -15,7 +15,6 @@ use arrow::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type};
-use crate::{Error, Result};
 /// Short name of the type of all tags; no field has it.
 const TAG: &str = "tag";
 
@@ -29,12 +28,9 @@ const SHORT_NAMES: [(&str, DataType); 5] = [
 ];
 
 /// Returns the serialised form of a schema.
-///
-/// # Errors
-///
-/// [`Error::Internal`] if the serialiser refuses, which it has no reason to.
-pub(crate) fn encode_schema(schema: &TableSchema) -> Result<Vec<u8>> {
-    rmp_serde::to_vec_named(&Record::of(schema)).map_err(|e| Error::internal(format!("cannot encode a schema: {e}")))
+#[expect(clippy::expect_used, reason = "writing derived structures to memory has no way to fail")]
+pub(crate) fn encode_schema(schema: &TableSchema) -> Vec<u8> {
+    rmp_serde::to_vec_named(&Record::of(schema)).expect("a schema is written to memory")
 }
 
 /// Reads what [`encode_schema`] wrote.
@@ -252,14 +248,14 @@ mod tests {
     #[test]
     fn schemas_come_back() {
         for schema in [schema(vec![]), all_types()] {
-            let bytes = encode_schema(&schema).unwrap();
+            let bytes = encode_schema(&schema);
             assert_eq!(decode_schema(&bytes).unwrap(), schema);
         }
     }
 
     #[test]
     fn plain_types_are_named() {
-        let bytes = encode_schema(&schema(vec![tag("host"), field("x", DataType::Float64)])).unwrap();
+        let bytes = encode_schema(&schema(vec![tag("host"), field("x", DataType::Float64)]));
         let expected = [
             b"\x84\xa8database\xa2db\xa5table\xa8a/b \xf0\x9f\x8c\xa1\xa5keyed\xc3\xa7columns\x92".as_slice(),
             b"\x82\xa4name\xa4host\xa4type\xa3tag\x82\xa4name\xa1x\xa4type\xa7float64",
@@ -269,11 +265,11 @@ mod tests {
 
     #[test]
     fn what_is_no_schema_is_refused() {
-        let bytes = encode_schema(&all_types()).unwrap();
+        let bytes = encode_schema(&all_types());
         for len in 0..bytes.len() {
             assert!(decode_schema(&bytes[..len]).is_err(), "{len} bytes");
         }
-        let encoded = |columns| encode_schema(&schema(columns)).unwrap();
+        let encoded = |columns| encode_schema(&schema(columns));
         let renamed = |from: &[u8; 5], to: &[u8; 5]| {
             let mut bytes = encoded(vec![tag("aaaaa"), field("bbbbb", DataType::Float64)]);
             let at = bytes.windows(5).position(|window| window == from).unwrap();
@@ -289,7 +285,7 @@ mod tests {
     proptest! {
         #[test]
         fn damaged_bytes_never_panic(flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..4)) {
-            let mut bytes = encode_schema(&all_types()).unwrap();
+            let mut bytes = encode_schema(&all_types());
             for (index, mask) in flips {
                 let index = index.index(bytes.len());
                 bytes[index] ^= mask;

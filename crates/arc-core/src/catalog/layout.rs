@@ -32,6 +32,15 @@ struct Marker {
     arc_format: u32,
 }
 
+/// Checks that `root` is a data directory that this build reads, or may become one: absent or empty. Changes nothing.
+///
+/// # Errors
+///
+/// As [`open_layout`], but for what only writing can meet.
+pub(crate) fn check_layout(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+    is_marked(vfs, root).map(drop)
+}
+
 /// Makes `root` a data directory if it is absent or empty, and checks that it is one that this build reads.
 ///
 /// # Errors
@@ -50,7 +59,7 @@ pub(crate) fn open_layout(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     write_marker(vfs, root)
 }
 
-/// Returns whether `root` is a data directory, or an error if it neither is nor may become one. Changes nothing.
+/// Returns whether `root` is a data directory, or an error if it neither is nor may become one.
 fn is_marked(vfs: &dyn Vfs, root: &Path) -> Result<bool> {
     let entries = match vfs.list(root) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
@@ -223,7 +232,7 @@ mod tests {
         for (files, expected) in cases {
             let vfs = with_files(files);
             let before = vfs.operations();
-            let checked = is_marked(&vfs, Path::new(ROOT)).map(drop);
+            let checked = check_layout(&vfs, Path::new(ROOT));
             assert_eq!(vfs.operations(), before, "{files:?}: a check changed something");
             let opened = open_layout(&vfs, Path::new(ROOT));
             for result in [checked, opened] {
@@ -262,14 +271,16 @@ mod tests {
     #[test]
     fn a_new_data_directory_survives_the_loss_of_power_and_any_state_on_the_way_opens() {
         let vfs = CrashFs::new();
+        vfs.create_dir_all(Path::new(ROOT)).unwrap();
         open_layout(&vfs, Path::new(ROOT)).unwrap();
         let marked = vfs.operations();
         Manifest::open(Arc::new(vfs.clone()), &Path::new(ROOT).join("meta/0")).unwrap();
         for cut in vfs.power_cuts() {
             for image in cut.images(7, 40) {
                 let after = CrashFs::from_image(&image);
-                let is_marked = is_marked(&after, Path::new(ROOT)).unwrap();
-                assert!(cut.operations() < marked || is_marked, "after operation {}", cut.operations());
+                let is_marked = check_layout(&after, Path::new(ROOT)).and_then(|()| is_marked(&after, Path::new(ROOT)));
+                assert!(cut.operations() < marked || is_marked.unwrap(), "after operation {}", cut.operations());
+                after.create_dir_all(Path::new(ROOT)).unwrap();
                 open_layout(&after, Path::new(ROOT)).unwrap();
                 Manifest::open(Arc::new(after), &Path::new(ROOT).join("meta/0")).unwrap();
             }
