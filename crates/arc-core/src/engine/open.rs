@@ -61,7 +61,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let counters = Counters::default();
     let flushed = manifest.state().flushed;
     let wal_dir = root.join(WAL_DIR);
-    let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes };
+    let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(&random) };
     let mut visit = |frame: ReplayedFrame<'_>| replay(&registry, &counters, &wal_dir, frame);
     let wal = Wal::open(Arc::clone(&vfs), &wal_dir, wal_options, flushed, &mut visit)?;
     let shared = Shared {
