@@ -19,7 +19,7 @@ class Server:
 
     def __init__(self, data_dir: Path, *arguments: str) -> None:
         self.data_dir = data_dir
-        command = [os.environ["ARC_SERVER"], "serve", "--data-dir", str(data_dir), "--http", "127.0.0.1:0"]
+        command = [os.environ["TESTED_SERVER"], "serve", "--data-dir", str(data_dir), "--http", "127.0.0.1:0"]
         command += ["--log-format", "json", "--log-level", "info", *arguments]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.log: List[str] = []

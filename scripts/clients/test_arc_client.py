@@ -22,7 +22,7 @@ def client(server: Server) -> Iterator["arc_client.ArcClient"]:
 def test_columns_arrive(client: "arc_client.ArcClient", server: Server) -> None:
     columns = {"time": [START_US, START_US + 1], "id": ["a", "b"], "rpm": [1450, 1451], "temp": [20.5, 21.5]}
     client.write.write_columnar("pump", columns, database="plant")
-    assert server.sql("SELECT id, rpm, temp, CAST(time AS BIGINT) FROM pump ORDER BY time", "plant") == [
+    assert server.sql("SELECT id, rpm, temp, CAST(time AS BIGINT) AS ns FROM pump ORDER BY ns", "plant") == [
         ["a", 1450, 20.5, START_US * 1_000],
         ["b", 1451, 21.5, START_US * 1_000 + 1_000],
     ]
@@ -52,7 +52,7 @@ def test_a_buffered_writer_loses_nothing(client: "arc_client.ArcClient", server:
     with client.write.buffered(batch_size=100, flush_interval=60.0) as buffer:
         for n in range(1_050):
             buffer.write({"measurement": "pump", "timestamp": START_US + n, "fields": {"n": n}, "tags": {"id": "a"}})
-    assert server.sql("SELECT count(*), sum(n) FROM pump") == [[1_050, 550_725]]
+    assert server.sql("SELECT count(*), sum(n) FROM pump", "plant") == [[1_050, 550_725]]
 
 
 def test_queries_answer_in_every_form(client: "arc_client.ArcClient") -> None:

@@ -24,6 +24,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], Type[Exception], str]] = {
     "two statements": (lambda e: e.sql("d", "SELECT 1; SELECT 2"), arc.InvalidInputError, "more than one"),
     "a statement that writes": (lambda e: e.sql("d", "DROP TABLE pump"), arc.InvalidInputError, "(?i)drop"),
     "an unknown column": (lambda e: e.sql("d", "SELECT nope FROM pump"), arc.InvalidInputError, "nope"),
+    "an unknown table in SQL": (lambda e: e.sql("d", "SELECT 1 FROM nope"), arc.NotFoundError, '"nope"'),
     "an unknown database": (lambda e: e.tables("nope"), arc.NotFoundError, '"nope"'),
     "an unknown table": (lambda e: e.data_files("d", "nope"), arc.NotFoundError, '"nope"'),
     "another type": (
