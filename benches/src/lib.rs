@@ -1,1 +1,11 @@
-//! Benches.
+//! What the benches and the load generator share: seeded data and the generator's parts.
+//!
+//! Owns the shapes of the data that Arc is measured with. Nothing in a library depends on this package, so that other
+//! engines compared here never reach one.
+
+pub mod corpus;
+pub mod cpu_table;
+pub mod hosts;
+pub mod load;
+pub mod random;
+pub mod walk;

@@ -48,21 +48,14 @@ impl Error {
     #[must_use]
     pub fn column(&self, input: &[u8]) -> usize {
         let before = input.get(..self.offset).unwrap_or(input);
-        let line_start = before
-            .iter()
-            .rposition(|&byte| byte == b'\n')
-            .map_or(0, |at| at + 1);
+        let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         before.len() - line_start + 1
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "line {}: {} (byte {})",
-            self.line, self.kind, self.offset
-        )
+        write!(f, "line {}: {} (byte {})", self.line, self.kind, self.offset)
     }
 }
 
@@ -119,22 +112,11 @@ impl ErrorKind {
     pub const fn part(&self) -> &'static str {
         match self {
             Self::MeasurementMissing | Self::MeasurementControl => "measurement",
-            Self::TagKeyMissing
-            | Self::TagEqualsMissing
-            | Self::TagValueMissing
-            | Self::TagControl => "tag",
-            Self::FieldMissing
-            | Self::FieldKeyMissing
-            | Self::FieldEqualsMissing
-            | Self::FieldControl => "field",
-            Self::ValueMissing
-            | Self::ValueInvalid
-            | Self::ValueOutOfRange
-            | Self::ValueTrailing => "value",
+            Self::TagKeyMissing | Self::TagEqualsMissing | Self::TagValueMissing | Self::TagControl => "tag",
+            Self::FieldMissing | Self::FieldKeyMissing | Self::FieldEqualsMissing | Self::FieldControl => "field",
+            Self::ValueMissing | Self::ValueInvalid | Self::ValueOutOfRange | Self::ValueTrailing => "value",
             Self::StringUnclosed => "string",
-            Self::TimestampInvalid | Self::TimestampOutOfRange | Self::TimestampTrailing => {
-                "timestamp"
-            }
+            Self::TimestampInvalid | Self::TimestampOutOfRange | Self::TimestampTrailing => "timestamp",
             Self::NotUtf8 => "utf8",
         }
     }

@@ -5,7 +5,10 @@
 //! - [`points`] is the comfortable one: an iterator of [`Point`]s, whose tags and fields are
 //!   iterators again.
 //! - [`parse`] is the fast one: it calls the methods of a [`Sink`] for each part of a record, and a
-//!   sink that knows a series already spares the parser its tags.
+//!   sink that knows a series already spares the parser its tags. [`Chunks`] does the same for a
+//!   body that arrives in pieces.
+//!
+//! And back: [`LineWriter`] writes lines into a buffer of the caller's.
 //!
 //! ```
 //! # fn main() -> Result<(), arc_lp::Error> {
@@ -22,6 +25,14 @@
 //! record is an [`Error`] with a kind, a line and a byte offset, and parsing goes on behind it.
 //! What this crate never does: own bytes, know a unit of time, merge or refuse repeated keys. Those
 //! are decisions of a store.
+//!
+//! # Features
+//!
+//! None is on by default, and none is needed for anything but what it says.
+//!
+//! - `alloc`: [`Text::to_cow`](Text#method.to_cow).
+//! - `std`: finds out at run time whether the processor has AVX2. Without it, x86-64 uses SSE2 (nine
+//!   tenths as fast) or AVX2 if compiled for it, 64-bit ARM uses NEON, others use plain arithmetic.
 //!
 //! # The grammar, with its sources
 //!
@@ -89,20 +100,28 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod block;
+mod chunks;
 mod cursor;
 mod error;
 mod number;
 mod point;
 mod push;
 mod record;
+mod scan;
 mod text;
 mod utf8;
 mod value;
+mod window;
+mod writer;
 
+pub use chunks::{Chunks, ResumableSink};
 pub use error::{Error, ErrorKind};
 pub use point::{Fields, Point, Points, Tags, points};
 pub use push::{Series, Sink, Summary, parse};
 pub use text::Text;
 pub use value::{FieldValue, RawValue, ValueKind};
+pub use writer::{Line, LineWriter, WriteError};

@@ -72,17 +72,12 @@ impl<'a> Text<'a> {
     #[inline]
     #[must_use]
     pub fn as_str(&self) -> Option<&'a str> {
-        if self.is_escaped() {
-            None
-        } else {
-            str::from_utf8(self.raw).ok()
-        }
+        if self.is_escaped() { None } else { str::from_utf8(self.raw).ok() }
     }
 
     /// Returns the characters of the unescaped text.
     pub fn chars(&self) -> impl Iterator<Item = char> + use<'a> {
-        self.pieces()
-            .flat_map(|piece| str::from_utf8(piece).unwrap_or_default().chars())
+        self.pieces().flat_map(|piece| str::from_utf8(piece).unwrap_or_default().chars())
     }
 
     /// Returns the length of the unescaped text in bytes.
@@ -115,24 +110,18 @@ impl<'a> Text<'a> {
             return Cow::Borrowed(text);
         }
         let mut text = String::with_capacity(self.raw.len());
-        text.extend(
-            self.pieces()
-                .map(|piece| str::from_utf8(piece).unwrap_or_default()),
-        );
+        text.extend(self.pieces().map(|piece| str::from_utf8(piece).unwrap_or_default()));
         Cow::Owned(text)
     }
 
     /// The runs of raw bytes that, joined, are the unescaped text. Cut at ASCII bytes only.
-    const fn pieces(&self) -> Pieces<'a> {
-        Pieces {
-            rest: self.raw,
-            escapes: self.escapes,
-        }
+    pub(crate) const fn pieces(&self) -> Pieces<'a> {
+        Pieces { rest: self.raw, escapes: self.escapes }
     }
 }
 
 /// Iterator of [`Text::pieces`].
-struct Pieces<'a> {
+pub(crate) struct Pieces<'a> {
     rest: &'a [u8],
     escapes: Option<Escapes>,
 }
@@ -151,9 +140,7 @@ impl<'a> Iterator for Pieces<'a> {
             }
             _ => (self.rest, 0),
         };
-        let end = self
-            .escapes
-            .map_or(text.len(), |escapes| next_escape(text, from, escapes));
+        let end = self.escapes.map_or(text.len(), |escapes| next_escape(text, from, escapes));
         let (piece, rest) = text.split_at_checked(end).unwrap_or((text, &[]));
         self.rest = rest;
         Some(piece)
@@ -168,10 +155,16 @@ fn next_escape(text: &[u8], from: usize, escapes: Escapes) -> usize {
         .map_or(text.len(), |at| from + at)
 }
 
+impl<'a> From<&'a str> for Text<'a> {
+    /// Takes `text` as it is: a backslash in it is a backslash.
+    fn from(text: &'a str) -> Self {
+        Self { raw: text.as_bytes(), escapes: None }
+    }
+}
+
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.pieces()
-            .try_for_each(|piece| f.write_str(str::from_utf8(piece).unwrap_or_default()))
+        self.pieces().try_for_each(|piece| f.write_str(str::from_utf8(piece).unwrap_or_default()))
     }
 }
 
@@ -220,11 +213,7 @@ impl Hash for Text<'_> {
             let mut bytes = self.pieces().flatten().copied();
             loop {
                 let mut run = [0; RUN];
-                let length = run
-                    .iter_mut()
-                    .zip(&mut bytes)
-                    .map(|(to, byte)| *to = byte)
-                    .count();
+                let length = run.iter_mut().zip(&mut bytes).map(|(to, byte)| *to = byte).count();
                 if length == 0 {
                     break;
                 }
@@ -268,12 +257,7 @@ mod tests {
 
     #[test]
     fn backslashes_pair_up_from_the_left() {
-        for (raw, expected) in [
-            (r"\\", r"\"),
-            (r"\\\", r"\\"),
-            (r"\\\\", r"\\"),
-            (r"\\\,", r"\,"),
-        ] {
+        for (raw, expected) in [(r"\\", r"\"), (r"\\\", r"\\"), (r"\\\\", r"\\"), (r"\\\,", r"\,")] {
             assert_eq!(name(raw).to_string(), expected);
         }
     }

@@ -1,5 +1,7 @@
 //! Field values: as written ([`RawValue`]) and as read ([`FieldValue`]).
 
+use core::fmt;
+
 use crate::error::ErrorKind;
 use crate::number;
 use crate::text::{Escapes, Text};
@@ -20,6 +22,36 @@ pub enum FieldValue<'a> {
     String(Text<'a>),
 }
 
+impl From<f64> for FieldValue<'_> {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
+    }
+}
+
+impl From<i64> for FieldValue<'_> {
+    fn from(value: i64) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<u64> for FieldValue<'_> {
+    fn from(value: u64) -> Self {
+        Self::Unsigned(value)
+    }
+}
+
+impl From<bool> for FieldValue<'_> {
+    fn from(value: bool) -> Self {
+        Self::Boolean(value)
+    }
+}
+
+impl<'a> From<&'a str> for FieldValue<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::String(Text::from(value))
+    }
+}
+
 /// The type of a field value, known before the value is read.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -36,52 +68,59 @@ pub enum ValueKind {
     String,
 }
 
+/// Whether the quotes are there, and a backslash that means something.
+#[derive(Copy, Clone)]
+enum Form {
+    Bare,
+    String,
+    EscapedString,
+}
+
 /// A field value as written, not yet read.
 ///
 /// A string is complete and checked already; of the others only the place is known, so whoever
 /// takes the bytes as they are must call [`parse`](Self::parse) to learn whether they are a value.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone)]
 pub struct RawValue<'a> {
-    kind: ValueKind,
-    text: Text<'a>,
+    form: Form,
+    /// The input up to the end of the value: numbers are read from there in whole words.
+    to_end: &'a [u8],
+    length: usize,
 }
 
 impl<'a> RawValue<'a> {
-    #[inline]
-    pub(crate) const fn bare(bytes: &'a [u8]) -> Self {
-        let kind = match bytes.last() {
-            Some(b'0'..=b'9' | b'.') => ValueKind::Float,
-            Some(b'i') => ValueKind::Integer,
-            Some(b'u') => ValueKind::Unsigned,
-            _ => ValueKind::Boolean,
-        };
-        Self {
-            kind,
-            text: Text::new(bytes, Escapes::String, false),
-        }
+    /// The last `length` bytes of `to_end`.
+    #[inline(always)]
+    pub(crate) const fn bare(to_end: &'a [u8], length: usize) -> Self {
+        Self { form: Form::Bare, to_end, length }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn string(text: Text<'a>) -> Self {
-        Self {
-            kind: ValueKind::String,
-            text,
-        }
+        let form = if text.is_escaped() { Form::EscapedString } else { Form::String };
+        Self { form, to_end: text.raw(), length: text.raw().len() }
     }
 
     /// Returns the type that the value has if it is one.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn kind(&self) -> ValueKind {
-        self.kind
+        match (self.form, self.to_end.last()) {
+            (Form::String | Form::EscapedString, _) => ValueKind::String,
+            (Form::Bare, Some(b'0'..=b'9' | b'.')) => ValueKind::Float,
+            (Form::Bare, Some(b'i')) => ValueKind::Integer,
+            (Form::Bare, Some(b'u')) => ValueKind::Unsigned,
+            (Form::Bare, _) => ValueKind::Boolean,
+        }
     }
 
     /// Returns the bytes as they stand in the input: a string without its quotes but with its
     /// escapes, an integer with its suffix.
-    #[inline]
+    #[inline(always)]
     #[must_use]
-    pub const fn bytes(&self) -> &'a [u8] {
-        self.text.raw()
+    pub fn bytes(&self) -> &'a [u8] {
+        let start = self.to_end.len().wrapping_sub(self.length);
+        self.to_end.get(start..).unwrap_or_default()
     }
 
     /// Reads the value.
@@ -90,20 +129,39 @@ impl<'a> RawValue<'a> {
     ///
     /// [`ErrorKind::ValueInvalid`] where the bytes are no value, [`ErrorKind::ValueOutOfRange`]
     /// where they are a number that does not fit.
-    #[inline]
+    #[inline(always)]
     pub fn parse(&self) -> Result<FieldValue<'a>, ErrorKind> {
-        let bytes = self.bytes();
-        match (self.kind, bytes) {
-            (ValueKind::Float, _) => Ok(FieldValue::Float(number::float(bytes)?)),
-            (ValueKind::Integer, [digits @ .., _]) => {
-                Ok(FieldValue::Integer(number::signed(digits)?))
+        match self.kind() {
+            ValueKind::Float => Ok(FieldValue::Float(number::float(self.to_end, self.length)?)),
+            ValueKind::Integer => {
+                let (digits, length) = self.without_suffix();
+                Ok(FieldValue::Integer(number::signed(digits, length)?))
             }
-            (ValueKind::Unsigned, [digits @ .., _]) => {
-                Ok(FieldValue::Unsigned(number::unsigned(digits)?))
+            ValueKind::Unsigned => {
+                let (digits, length) = self.without_suffix();
+                Ok(FieldValue::Unsigned(number::unsigned(digits, length)?))
             }
-            (ValueKind::String, _) => Ok(FieldValue::String(self.text)),
-            _ => Ok(FieldValue::Boolean(boolean(bytes)?)),
+            ValueKind::String => {
+                let is_escaped = matches!(self.form, Form::EscapedString);
+                let text = Text::new(self.to_end, Escapes::String, is_escaped);
+                Ok(FieldValue::String(text))
+            }
+            ValueKind::Boolean => Ok(FieldValue::Boolean(boolean(self.bytes())?)),
         }
+    }
+
+    /// The bytes up to the suffix, and how many of them are the number.
+    #[inline(always)]
+    fn without_suffix(&self) -> (&'a [u8], usize) {
+        let digits = self.to_end.split_last().map_or(self.to_end, |(_, digits)| digits);
+        (digits, self.length.saturating_sub(1))
+    }
+}
+
+impl fmt::Debug for RawValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = Text::new(self.bytes(), Escapes::String, false);
+        f.debug_struct("RawValue").field("kind", &self.kind()).field("bytes", &text).finish()
     }
 }
 
@@ -137,11 +195,7 @@ mod tests {
             ("9223372036854775808i", Err(ErrorKind::ValueOutOfRange)),
         ];
         for (written, expected) in cases {
-            assert_eq!(
-                RawValue::bare(written.as_bytes()).parse(),
-                expected,
-                "{written}"
-            );
+            assert_eq!(RawValue::bare(written.as_bytes(), written.len()).parse(), expected, "{written}");
         }
     }
 }

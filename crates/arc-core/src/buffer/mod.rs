@@ -13,5 +13,5 @@ mod table;
 pub(crate) use column::{ColumnValues, Scalar};
 pub(crate) use rows::Rows;
 pub(crate) use series::{SeriesId, SeriesIndex};
-pub(crate) use sorted::{FlushPart, split};
+pub(crate) use sorted::split;
 pub(crate) use table::{FrozenBuffer, TableBuffer};

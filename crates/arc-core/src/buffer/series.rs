@@ -92,10 +92,6 @@ pub(crate) struct SeriesIndex {
 }
 
 impl SeriesIndex {
-    pub(crate) fn len(&self) -> usize {
-        self.pairs.len()
-    }
-
     /// Returns the series with exactly these tags, whatever their order, made if it is new.
     ///
     /// No key may come twice; the caller has checked.
@@ -201,7 +197,7 @@ mod tests {
         let b = index.resolve([("zone", "x"), ("host", "a")].into_iter()).unwrap();
         let c = index.resolve([("host", "a")].into_iter()).unwrap();
         assert_eq!((a, b, c), (0, 0, 1));
-        assert_eq!(index.len(), 2);
+        assert_eq!(index.pairs.len(), 2);
     }
 
     #[test]

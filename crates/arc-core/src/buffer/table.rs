@@ -5,10 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    rows::{Chunk, Rows},
-    series::SeriesId,
-};
+use super::rows::{Chunk, Rows};
 use crate::{Result, SequenceNumber};
 
 /// Rows at which the growing tail becomes an immutable chunk: large enough to scan well, small enough to copy for a
@@ -197,17 +194,12 @@ impl TableBuffer {
         parts.retain(|part| !part.chunks.is_empty());
         Ok(parts)
     }
-
-    /// Returns the newest time known of a series.
-    #[cfg(test)]
-    pub(crate) fn newest(&self, series: SeriesId) -> i64 {
-        self.newest.get(series as usize).copied().unwrap_or(self.unseen)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::SeriesId;
 
     fn rows(points: &[(SeriesId, i64)]) -> Rows {
         let mut rows = Rows::default();
@@ -229,7 +221,7 @@ mod tests {
         let parts = buffer.snapshot().unwrap();
         assert_eq!(times(&parts, false), [10, 5, 11]);
         assert_eq!(times(&parts, true), [10, 4]);
-        assert_eq!((buffer.newest(0), buffer.newest(1)), (11, 5));
+        assert_eq!(buffer.newest, [11, 5]);
     }
 
     #[test]

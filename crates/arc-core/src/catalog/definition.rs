@@ -12,11 +12,9 @@ use arrow::{
         writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions},
     },
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type};
-use crate::{Error, Result};
-
 /// Short name of the type of all tags; no field has it.
 const TAG: &str = "tag";
 
@@ -30,12 +28,9 @@ const SHORT_NAMES: [(&str, DataType); 5] = [
 ];
 
 /// Returns the serialised form of a schema.
-///
-/// # Errors
-///
-/// [`Error::Internal`] if a tag has another type than tags have.
-pub(crate) fn encode_schema(schema: &TableSchema) -> Result<Vec<u8>> {
-    rmp_serde::to_vec_named(&Borrowed(schema)).map_err(|e| Error::internal(format!("cannot encode a schema: {e}")))
+#[expect(clippy::expect_used, reason = "writing derived structures to memory has no way to fail")]
+pub(crate) fn encode_schema(schema: &TableSchema) -> Vec<u8> {
+    rmp_serde::to_vec_named(&Record::of(schema)).expect("a schema is written to memory")
 }
 
 /// Reads what [`encode_schema`] wrote.
@@ -50,10 +45,12 @@ pub(crate) fn decode_schema(bytes: &[u8]) -> Result<TableSchema, String> {
 
 /// Serialises a field of type `Arc<TableSchema>`, for `#[serde(with)]`.
 pub(super) mod required {
-    use super::{Arc, Deserialize, Deserializer, Record, Serialize, Serializer, TableSchema, de};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    use super::{Arc, Record, TableSchema};
 
     pub(in super::super) fn serialize<S: Serializer>(schema: &TableSchema, to: S) -> Result<S::Ok, S::Error> {
-        super::Borrowed(schema).serialize(to)
+        Record::of(schema).serialize(to)
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<TableSchema>, D::Error> {
@@ -63,13 +60,15 @@ pub(super) mod required {
 
 /// Serialises a field of type `Option<Arc<TableSchema>>`, for `#[serde(with)]`.
 pub(super) mod optional {
-    use super::{Arc, Deserialize, Deserializer, Record, Serialize, Serializer, TableSchema, de};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    use super::{Arc, Record, TableSchema};
 
     pub(in super::super) fn serialize<S: Serializer>(
         schema: &Option<Arc<TableSchema>>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        schema.as_deref().map(super::Borrowed).serialize(to)
+        schema.as_deref().map(Record::of).serialize(to)
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
@@ -77,21 +76,6 @@ pub(super) mod optional {
     ) -> Result<Option<Arc<TableSchema>>, D::Error> {
         let record = Option::<Record<'_>>::deserialize(from)?;
         record.map(|record| record.into_schema().map(Arc::new)).transpose().map_err(de::Error::custom)
-    }
-}
-
-struct Borrowed<'a>(&'a TableSchema);
-
-impl Serialize for Borrowed<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let columns: Result<_, String> = self.0.columns.iter().map(ColumnRecord::new).collect();
-        let record = Record {
-            database: Cow::Borrowed(&self.0.database),
-            table: Cow::Borrowed(&self.0.table),
-            keyed: self.0.keyed,
-            columns: columns.map_err(ser::Error::custom)?,
-        };
-        record.serialize(to)
     }
 }
 
@@ -113,7 +97,16 @@ struct ColumnRecord<'a> {
     arrow: Option<ArrowType>,
 }
 
-impl Record<'_> {
+impl<'a> Record<'a> {
+    fn of(schema: &'a TableSchema) -> Self {
+        Record {
+            database: Cow::Borrowed(&schema.database),
+            table: Cow::Borrowed(&schema.table),
+            keyed: schema.keyed,
+            columns: schema.columns.iter().map(ColumnRecord::of).collect(),
+        }
+    }
+
     fn into_schema(self) -> Result<TableSchema, String> {
         let mut columns: Vec<Column> = Vec::with_capacity(self.columns.len());
         let mut names = hashbrown::HashSet::with_capacity(self.columns.len());
@@ -129,10 +122,9 @@ impl Record<'_> {
 }
 
 impl<'a> ColumnRecord<'a> {
-    fn new(column: &'a Column) -> Result<Self, String> {
+    fn of(column: &'a Column) -> Self {
         let short_name = match column.kind {
-            ColumnKind::Tag if column.data_type == tag_type() => Some(TAG),
-            ColumnKind::Tag => return Err(format!("tag {:?} has the type {}", column.name, column.data_type)),
+            ColumnKind::Tag => Some(TAG),
             ColumnKind::Field => {
                 SHORT_NAMES.iter().find(|(_, data_type)| *data_type == column.data_type).map(|(name, _)| *name)
             }
@@ -141,7 +133,7 @@ impl<'a> ColumnRecord<'a> {
             Some(_) => None,
             None => Some(ArrowType::encode(&column.data_type)),
         };
-        Ok(Self { name: Cow::Borrowed(&column.name), short_name: short_name.map(Cow::Borrowed), arrow })
+        Self { name: Cow::Borrowed(&column.name), short_name: short_name.map(Cow::Borrowed), arrow }
     }
 
     fn into_column(self) -> Result<Column, String> {
@@ -256,14 +248,14 @@ mod tests {
     #[test]
     fn schemas_come_back() {
         for schema in [schema(vec![]), all_types()] {
-            let bytes = encode_schema(&schema).unwrap();
+            let bytes = encode_schema(&schema);
             assert_eq!(decode_schema(&bytes).unwrap(), schema);
         }
     }
 
     #[test]
     fn plain_types_are_named() {
-        let bytes = encode_schema(&schema(vec![tag("host"), field("x", DataType::Float64)])).unwrap();
+        let bytes = encode_schema(&schema(vec![tag("host"), field("x", DataType::Float64)]));
         let expected = [
             b"\x84\xa8database\xa2db\xa5table\xa8a/b \xf0\x9f\x8c\xa1\xa5keyed\xc3\xa7columns\x92".as_slice(),
             b"\x82\xa4name\xa4host\xa4type\xa3tag\x82\xa4name\xa1x\xa4type\xa7float64",
@@ -273,11 +265,11 @@ mod tests {
 
     #[test]
     fn what_is_no_schema_is_refused() {
-        let bytes = encode_schema(&all_types()).unwrap();
+        let bytes = encode_schema(&all_types());
         for len in 0..bytes.len() {
             assert!(decode_schema(&bytes[..len]).is_err(), "{len} bytes");
         }
-        let encoded = |columns| encode_schema(&schema(columns)).unwrap();
+        let encoded = |columns| encode_schema(&schema(columns));
         let renamed = |from: &[u8; 5], to: &[u8; 5]| {
             let mut bytes = encoded(vec![tag("aaaaa"), field("bbbbb", DataType::Float64)]);
             let at = bytes.windows(5).position(|window| window == from).unwrap();
@@ -288,13 +280,12 @@ mod tests {
         assert!(renamed(b"aaaaa", b"bbbbb").unwrap_err().contains("two columns \"bbbbb\""));
         assert!(renamed(b"float", b"fload").unwrap_err().contains("unknown type \"fload64\""));
         assert!(decode_schema(&encoded(vec![tag(TIME_COLUMN)])).unwrap_err().contains("two columns"));
-        assert!(encode_schema(&schema(vec![Column { data_type: DataType::Utf8, ..tag("x") }])).is_err());
     }
 
     proptest! {
         #[test]
         fn damaged_bytes_never_panic(flips in prop::collection::vec((any::<prop::sample::Index>(), 1..=255_u8), 1..4)) {
-            let mut bytes = encode_schema(&all_types()).unwrap();
+            let mut bytes = encode_schema(&all_types());
             for (index, mask) in flips {
                 let index = index.index(bytes.len());
                 bytes[index] ^= mask;

@@ -3,10 +3,7 @@
 //! Owns the file `ARC` and the names of the top level (docs/format.md, "Data directory"). Never goes into a folder that
 //! is not marked and holds anything else: a wrong path must not become a mess.
 
-use std::{
-    io::ErrorKind,
-    path::{Path, PathBuf},
-};
+use std::{io::ErrorKind, path::Path};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +32,16 @@ struct Marker {
     arc_format: u32,
 }
 
-/// Checks that `root` is a data directory that this build reads, or makes it one if it is absent or empty.
+/// Checks that `root` is a data directory that this build reads, or may become one: absent or empty. Changes nothing.
+///
+/// # Errors
+///
+/// As [`open_layout`], but for what only writing can meet.
+pub(crate) fn check_layout(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+    is_marked(vfs, root).map(drop)
+}
+
+/// Makes `root` a data directory if it is absent or empty, and checks that it is one that this build reads.
 ///
 /// # Errors
 ///
@@ -43,11 +49,20 @@ struct Marker {
 /// [`Error::Corrupt`] if the marker cannot be read, or the manifest is gone though there are data files;
 /// [`Error::Io`] naming what could not be read or written.
 pub(crate) fn open_layout(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+    if is_marked(vfs, root)? {
+        create_folders(vfs, root)?;
+        // A crash may have left the marker or a folder in the cache only.
+        return sync(vfs, root);
+    }
+    create_folders(vfs, root)?;
+    sync_parents(vfs, root)?;
+    write_marker(vfs, root)
+}
+
+/// Returns whether `root` is a data directory, or an error if it neither is nor may become one.
+fn is_marked(vfs: &dyn Vfs, root: &Path) -> Result<bool> {
     let entries = match vfs.list(root) {
-        Err(e) if e.kind() == ErrorKind::NotFound => {
-            create_root(vfs, root)?;
-            Vec::new()
-        }
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
         Err(e) if e.kind() == ErrorKind::NotADirectory => {
             return Err(Error::NotADataDirectory { path: root.into(), reason: "it is no folder".into() });
         }
@@ -55,27 +70,21 @@ pub(crate) fn open_layout(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     };
     if entries.iter().any(|entry| entry.name == MARKER) {
         check_marker(vfs, root)?;
-        create_folders(vfs, root)?;
-        // A crash may have left the marker or a folder in the cache only.
-        sync(vfs, root)?;
-        return check_manifest_is_there(vfs, root);
+        check_manifest_is_there(vfs, root)?;
+        return Ok(true);
     }
     check_nothing_else(vfs, root, &entries)?;
-    create_folders(vfs, root)?;
-    write_marker(vfs, root)
+    Ok(false)
 }
 
-/// Creates the folder and makes its name durable, and those of the folders above it that were missing as well.
-fn create_root(vfs: &dyn Vfs, root: &Path) -> Result<()> {
-    let is_missing = |folder: &&Path| vfs.list(folder).is_err_and(|e| e.kind() == ErrorKind::NotFound);
-    let missing: Vec<&Path> =
-        root.ancestors().filter(|folder| *folder != Path::new("")).take_while(is_missing).collect();
-    vfs.create_dir_all(root).map_err(|e| Error::io("create folder", root, e))?;
-    for folder in missing {
-        match folder.parent() {
-            Some(parent) if parent == Path::new("") => sync(vfs, Path::new("."))?,
-            Some(parent) => sync(vfs, parent)?,
-            None => {}
+/// Makes durable the folder's own name and those of all folders above it: any of them may be new.
+fn sync_parents(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+    for folder in root.ancestors().skip(1) {
+        let folder = if folder == Path::new("") { Path::new(".") } else { folder };
+        match vfs.sync_dir(folder) {
+            // A folder that may not be read was not made by this user, so it is old.
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => {}
+            synced => synced.map_err(|e| Error::io("sync folder", folder, e))?,
         }
     }
     Ok(())
@@ -106,9 +115,8 @@ fn check_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
 /// check, all data files of a directory that lost its manifest would be taken for orphans.
 fn check_manifest_is_there(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     let meta = root.join(META_DIR);
-    let list = |folder: PathBuf| vfs.list(&folder).map_err(|e| Error::io("list", folder, e));
-    for writer in list(meta.clone())?.into_iter().filter(|entry| entry.is_dir) {
-        let objects = list(meta.join(writer.name))?;
+    for writer in list(vfs, &meta)?.into_iter().filter(|entry| entry.is_dir) {
+        let objects = list(vfs, &meta.join(writer.name))?;
         if objects.iter().any(|object| !object.name.ends_with(TEMPORARY_SUFFIX)) {
             return Ok(());
         }
@@ -127,7 +135,7 @@ fn check_nothing_else(vfs: &dyn Vfs, root: &Path, entries: &[DirEntry]) -> Resul
             LOCK_FILE => !entry.is_dir,
             DATA_DIR | META_DIR | WAL_DIR => {
                 let folder = root.join(&entry.name);
-                entry.is_dir && vfs.list(&folder).map_err(|e| Error::io("list", folder, e))?.is_empty()
+                entry.is_dir && list(vfs, &folder)?.is_empty()
             }
             name => name == temporary,
         };
@@ -154,6 +162,128 @@ fn write_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     sync(vfs, root)
 }
 
+/// Lists a folder that may be missing.
+fn list(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<DirEntry>> {
+    match vfs.list(folder) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(|e| Error::io("list", folder, e)),
+    }
+}
+
 fn sync(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
     vfs.sync_dir(folder).map_err(|e| Error::io("sync folder", folder, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{super::Manifest, *};
+    use crate::vfs::{CrashFs, Fault, FaultFs, Operation, RealVfs};
+
+    const ROOT: &str = "/a/b/store";
+
+    fn with_files(files: &[(&str, &str)]) -> CrashFs {
+        let vfs = CrashFs::new();
+        for (name, contents) in files {
+            let path = Path::new(ROOT).join(name);
+            vfs.create_dir_all(path.parent().unwrap()).unwrap();
+            vfs.create_new(&path).unwrap().write_all_at(&[contents.as_bytes()], 0).unwrap();
+        }
+        vfs
+    }
+
+    const ULID: &str = "data/db/t/day=2026-01-31/01ARZ3NDEKTSV4RRFFQ69G5FAV.parquet";
+
+    #[test]
+    fn folders_are_taken_or_refused_by_what_is_in_them() {
+        let marker = "{\"arc_format\":1}\n";
+        let cases: [(&[(&str, &str)], &str); 14] = [
+            (&[], ""),
+            (&[("LOCK", "")], ""),
+            (&[("LOCK", ""), ("ARC.tmp", "{\"arc")], ""),
+            (&[("ARC", marker)], ""),
+            (&[("ARC", marker), ("notes.txt", ""), ("wal/x", "")], ""),
+            (&[("ARC", marker), (ULID, ""), ("meta/0/00000000000000000001", "")], ""),
+            (
+                &[("notes.txt", "")],
+                "/a/b/store is not a data directory: it has no file ARC and is not empty: it has \"notes.txt\"",
+            ),
+            (
+                &[("wal/segment", "")],
+                "/a/b/store is not a data directory: it has no file ARC and is not empty: it has \"wal\"",
+            ),
+            (&[(ULID, "")], "/a/b/store is not a data directory: it has no file ARC and is not empty: it has \"data\""),
+            (
+                &[("ARC", "{\"arc_format\":2}")],
+                "data directory /a/b/store has format version 2; this build reads up to 1",
+            ),
+            (
+                &[("ARC", "{\"arc_format\":0}")],
+                "/a/b/store/ARC is damaged at byte 0: it says format version 0, which never was",
+            ),
+            (&[("ARC", "")], "/a/b/store/ARC is damaged at byte 0"),
+            (&[("ARC", "\u{0}")], "/a/b/store/ARC is damaged at byte 0"),
+            (
+                &[("ARC", marker), (ULID, ""), ("meta/0/00000000000000000001.1.tmp", "")],
+                "/a/b/store/meta is damaged at byte 0: the manifest is missing, though there is data/db/t",
+            ),
+        ];
+        for (files, expected) in cases {
+            let vfs = with_files(files);
+            let before = vfs.operations();
+            let checked = check_layout(&vfs, Path::new(ROOT));
+            assert_eq!(vfs.operations(), before, "{files:?}: a check changed something");
+            let opened = open_layout(&vfs, Path::new(ROOT));
+            for result in [checked, opened] {
+                let message = result.map_or_else(|e| e.to_string(), |()| String::new());
+                let matches = if expected.is_empty() { message.is_empty() } else { message.starts_with(expected) };
+                assert!(matches, "{files:?}: {message}");
+            }
+            if expected.is_empty() {
+                assert_eq!(vfs.read(&Path::new(ROOT).join("ARC")).unwrap(), marker.as_bytes());
+                for folder in ["data", "meta", "wal"] {
+                    assert!(vfs.list(&Path::new(ROOT).join(folder)).is_ok(), "{files:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_no_data_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "").unwrap();
+        let error = open_layout(&RealVfs, &path).unwrap_err();
+        assert!(matches!(error, Error::NotADataDirectory { .. }), "{error}");
+    }
+
+    #[test]
+    fn what_may_not_be_read_is_named() {
+        let vfs = FaultFs::new(Arc::new(with_files(&[("ARC", "{\"arc_format\":1}")])));
+        for (operation, path) in [(Operation::List, ROOT), (Operation::Read, "/a/b/store/ARC")] {
+            vfs.set(Fault::nth(1, ErrorKind::PermissionDenied).of(operation));
+            let error = open_layout(&vfs, Path::new(ROOT)).unwrap_err();
+            assert!(matches!(&error, Error::Io { path: named, .. } if named == Path::new(path)), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_new_data_directory_survives_the_loss_of_power_and_any_state_on_the_way_opens() {
+        let vfs = CrashFs::new();
+        vfs.create_dir_all(Path::new(ROOT)).unwrap();
+        open_layout(&vfs, Path::new(ROOT)).unwrap();
+        let marked = vfs.operations();
+        Manifest::open(Arc::new(vfs.clone()), &Path::new(ROOT).join("meta/0")).unwrap();
+        for cut in vfs.power_cuts() {
+            for image in cut.images(7, 40) {
+                let after = CrashFs::from_image(&image);
+                let is_marked = check_layout(&after, Path::new(ROOT)).and_then(|()| is_marked(&after, Path::new(ROOT)));
+                assert!(cut.operations() < marked || is_marked.unwrap(), "after operation {}", cut.operations());
+                after.create_dir_all(Path::new(ROOT)).unwrap();
+                open_layout(&after, Path::new(ROOT)).unwrap();
+                Manifest::open(Arc::new(after), &Path::new(ROOT).join("meta/0")).unwrap();
+            }
+        }
+    }
 }

@@ -305,3 +305,6 @@ fn decode_payload<T: serde::de::DeserializeOwned>(payload: &[u8], path: &Path) -
     rmp_serde::from_slice(payload)
         .map_err(|e| Error::corrupt(path, PAYLOAD_OFFSET, format!("its payload cannot be read: {e}")))
 }
+
+#[cfg(test)]
+mod tests;

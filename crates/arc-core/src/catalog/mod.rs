@@ -17,10 +17,7 @@ pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_ty
 
 pub(crate) use definition::{decode_schema, encode_schema};
 pub(crate) use edit::{ManifestEdit, TableEdit};
-pub(crate) use layout::{LOCK_FILE, META_DIR, WAL_DIR, open_layout};
+pub(crate) use layout::{LOCK_FILE, META_DIR, WAL_DIR, check_layout, open_layout};
 pub(crate) use manifest::Manifest;
 pub(crate) use orphans::remove_orphans;
-pub(crate) use state::{DatabaseState, ManifestState, TableState};
-
-#[cfg(test)]
-mod tests;
+pub(crate) use state::ManifestState;

@@ -62,3 +62,85 @@ fn is_data_file(name: &str) -> bool {
     // The library reads lower-case letters, too; we write none.
     Ulid::from_string(id).is_ok_and(|ulid| ulid.to_string() == id)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        catalog::{ManifestEdit, TableEdit, TableSchema},
+        datafile::DataFile,
+        vfs::CrashFs,
+    };
+
+    const DAY: &str = "data/db/t/day=2026-01-31";
+
+    #[test]
+    fn only_unnamed_files_that_are_named_like_ours_are_removed() {
+        let live = format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAV.parquet");
+        let kept = [
+            live.clone(),
+            format!("{DAY}/notes.parquet"),
+            format!("{DAY}/01arz3ndektsv4rrffq69g5fav.parquet"),
+            format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW"),
+            format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet.bak"),
+            "data/README.md".to_owned(),
+            "01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet".to_owned(),
+        ];
+        let orphans = [
+            format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet"),
+            format!("{live}.tmp"),
+            "data/other/t/day=1969-12-31/7ZZZZZZZZZZZZZZZZZZZZZZZZZ.parquet.tmp".to_owned(),
+        ];
+        let root = Path::new("/store");
+        let vfs = CrashFs::new();
+        for path in kept.iter().chain(&orphans).map(|path| root.join(path)) {
+            vfs.create_dir_all(path.parent().unwrap()).unwrap();
+            vfs.create_new(&path).unwrap();
+        }
+        let mut removed = remove_orphans(&vfs, root, &state_with(&live)).unwrap();
+        removed.sort();
+        let mut expected = orphans.to_vec();
+        expected.sort();
+        assert_eq!(removed, expected);
+        let image = vfs.current();
+        let mut left: Vec<_> =
+            image.files().map(|path| path.strip_prefix(root).unwrap().display().to_string()).collect();
+        left.sort();
+        let mut kept = kept.to_vec();
+        kept.sort();
+        assert_eq!(left, kept);
+        assert!(remove_orphans(&CrashFs::new(), root, &ManifestState::default()).unwrap().is_empty());
+    }
+
+    fn state_with(path: &str) -> ManifestState {
+        let schema = TableSchema { database: "db".into(), table: "t".into(), keyed: true, columns: vec![] };
+        let file = DataFile {
+            path: path.to_owned(),
+            bytes: 1,
+            crc32c: 1,
+            rows: 1,
+            min_time: 0,
+            max_time: 0,
+            min_seq: 1,
+            max_seq: 1,
+            late: false,
+            sorted_by: vec![],
+            columns: vec![],
+        };
+        let mut state = ManifestState::default();
+        state.apply(ManifestEdit {
+            databases_added: vec![("db".into(), 0)],
+            tables: vec![TableEdit {
+                database: "db".into(),
+                table: "t".into(),
+                schema: Some(Arc::new(schema)),
+                files_added: vec![file],
+                ..TableEdit::default()
+            }],
+            ..ManifestEdit::default()
+        });
+        state
+    }
+}

@@ -9,6 +9,7 @@ mod file;
 mod names;
 mod options;
 mod partition;
+#[cfg(test)]
 mod reader;
 mod row_groups;
 mod sink;
@@ -21,7 +22,8 @@ pub use names::encode_name;
 pub use options::ParquetOptions;
 pub use partition::PartitionDay;
 
-pub(crate) use names::{DATA_DIR, data_file_path};
+pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
+#[cfg(test)]
 pub(crate) use reader::read_data_file;
 pub(crate) use storable::is_storable;
 pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file};

@@ -62,7 +62,12 @@ pub fn encode_name(name: &str) -> String {
 
 /// Returns the path of a new data file below the data directory: `data/<db>/<table>/day=2026-01-31/<ulid>.parquet`.
 pub(crate) fn data_file_path(database: &str, table: &str, day: PartitionDay, id: Ulid) -> String {
-    format!("{DATA_DIR}/{}/{}/day={day}/{}.parquet", encode_name(database), encode_name(table), id.to_string())
+    format!("{}/day={day}/{}.parquet", table_folder(database, table), id.to_string())
+}
+
+/// Returns the folder of a table's data files below the data directory: `data/<db>/<table>`.
+pub(crate) fn table_folder(database: &str, table: &str) -> String {
+    format!("{DATA_DIR}/{}/{}", encode_name(database), encode_name(table))
 }
 
 fn is_reserved(name: &str) -> bool {

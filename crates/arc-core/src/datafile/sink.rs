@@ -72,7 +72,7 @@ mod tests {
         let mut sink = Sink::new(RealVfs.create_new(&path).unwrap());
         let mut expected = Vec::new();
         for (seed, len) in [0, 1, BUFFER_BYTES - 1, 1, 7, BUFFER_BYTES, 3 * BUFFER_BYTES, 5].into_iter().enumerate() {
-            let piece: Vec<u8> = (0..len).map(|i| (i * 31 + seed) as u8).collect();
+            let piece: Vec<u8> = (0..=250).cycle().skip(seed).take(len).collect();
             sink.write_all(&piece).unwrap();
             expected.extend(piece);
         }

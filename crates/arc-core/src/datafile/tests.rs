@@ -18,7 +18,10 @@ use parquet::{
 };
 
 use super::*;
-use crate::{ErrorKind, Result, SequenceNumber, vfs::RealVfs};
+use crate::{
+    ErrorKind, Result, SequenceNumber,
+    vfs::{CrashFs, Fault, FaultFs, Operation, RealVfs, Vfs},
+};
 
 const PATH: &str = "data/db/cpu/day=2026-01-31/00000000000000000000000000.parquet";
 
@@ -49,6 +52,8 @@ fn metadata(root: &Path) -> ParquetMetaData {
     let file = std::fs::File::open(root.join(PATH)).unwrap();
     SerializedFileReader::new(file).unwrap().metadata().clone()
 }
+
+type Bounds = (Option<StatisticsValue>, Option<StatisticsValue>);
 
 fn text(value: &str, exact: bool) -> Option<StatisticsValue> {
     Some(StatisticsValue::Text { value: value.into(), exact })
@@ -85,7 +90,7 @@ fn statistics_are_those_of_the_values() {
         DictionaryArray::<Int32Type>::new(vec![Some(1), Some(0), Some(1)].into(), Arc::new(null_value));
     let zones = TimestampNanosecondArray::from(vec![Some(-7), Some(i64::MAX), None]).with_timezone("Asia/Tokyo");
     let list = DataType::List(Arc::new(Field::new("item", DataType::Int64, true)));
-    let cases: Vec<(ArrayRef, u64, (Option<StatisticsValue>, Option<StatisticsValue>))> = vec![
+    let cases: Vec<(ArrayRef, u64, Bounds)> = vec![
         (
             Arc::new(Int64Array::from(vec![Some(i64::MIN), None, Some(i64::MAX)])),
             1,
@@ -187,7 +192,7 @@ fn each_column_has_the_encoding_measured_best() {
     let cases = [(vec!["tag"], Encoding::DELTA_BINARY_PACKED), (vec![], dictionary)];
     for (tags, integer) in cases {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &tags, &[rows.clone()], &ParquetOptions::default()).unwrap();
+        write(folder.path(), &tags, std::slice::from_ref(&rows), &ParquetOptions::default()).unwrap();
         let metadata = metadata(folder.path());
         let has = |column: usize, encoding| metadata.row_group(0).column(column).encodings().any(|e| e == encoding);
         let expected =
@@ -303,7 +308,7 @@ fn every_storable_type_comes_back_as_it_was() {
         let values = arrow::compute::concat(&[&value, &null, &value]).unwrap();
         let rows = batch(vec![("x", values)]);
         let folder = tempfile::tempdir().unwrap();
-        let file = write(folder.path(), &[], &[rows.clone()], &ParquetOptions::default()).unwrap();
+        let file = write(folder.path(), &[], std::slice::from_ref(&rows), &ParquetOptions::default()).unwrap();
         let (schema, batches) = read_data_file(&RealVfs, folder.path(), &file).unwrap();
         assert_eq!(schema, rows.schema());
         assert_eq!(batches, [rows], "{data_type}");
@@ -400,4 +405,77 @@ fn a_damaged_file_is_not_read() {
     std::fs::remove_file(&path).unwrap();
     let error = read_data_file(&RealVfs, folder.path(), &file).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
+}
+
+fn small_file() -> RecordBatch {
+    batch(vec![("x", Arc::new(Int64Array::from_iter_values(0..100)))])
+}
+
+fn write_to(vfs: &dyn Vfs, root: &Path) -> Result<DataFile> {
+    let rows = small_file();
+    let options = ParquetOptions { row_group_rows: 40, ..ParquetOptions::default() };
+    write_data_file(vfs, root, &spec(rows.schema(), &[]), [Ok(rows)].into_iter(), &options)
+}
+
+#[test]
+fn a_write_in_which_any_call_fails_names_the_path_and_leaves_no_file() {
+    let root = Path::new("/store");
+    let mut calls = 0;
+    for nth in 1.. {
+        let memory = CrashFs::new();
+        let faults = FaultFs::new(Arc::new(memory.clone()));
+        faults.set(Fault::nth(nth, std::io::ErrorKind::StorageFull).short_write());
+        let result = write_to(&faults, root);
+        if faults.total_calls() < nth {
+            assert_eq!(read_data_file(&memory, root, &result.unwrap()).unwrap().1.len(), 1);
+            break;
+        }
+        let error = result.unwrap_err();
+        assert!(error.to_string().contains("data"), "call {nth}: {error}");
+        match &error {
+            crate::Error::Io { source, .. } => assert_eq!(source.kind(), std::io::ErrorKind::StorageFull, "{error}"),
+            other => panic!("call {nth}: {other}"),
+        }
+        assert_eq!(memory.current().files().count(), 0, "call {nth}: {error}");
+        write_to(&memory, root).unwrap();
+        calls += 1;
+    }
+    // Folders, create, write, sync, rename, and the sync of four folders.
+    assert!(calls >= 9, "{calls}");
+}
+
+#[test]
+fn a_write_that_cannot_clean_up_leaves_what_is_removed_as_an_orphan() {
+    let root = Path::new("/store");
+    for operation in [Operation::WriteAllAt, Operation::SyncAll, Operation::Rename, Operation::SyncDir] {
+        let memory = CrashFs::new();
+        let faults = FaultFs::new(Arc::new(memory.clone()));
+        faults.set(Fault::nth(1, std::io::ErrorKind::Other).of(operation));
+        let unremovable = FaultFs::new(Arc::new(faults));
+        unremovable.set(Fault::nth(1, std::io::ErrorKind::Other).of(Operation::RemoveFile).from_then_on());
+        write_to(&unremovable, root).unwrap_err();
+        let image = memory.current();
+        let left: Vec<_> = image.files().map(|path| path.display().to_string()).collect();
+        let suffix = if operation == Operation::SyncDir { "" } else { TEMPORARY_SUFFIX };
+        assert_eq!(left, [format!("/store/{PATH}{suffix}")]);
+    }
+}
+
+#[test]
+fn a_file_that_was_written_survives_the_loss_of_power_and_is_never_seen_in_part() {
+    let root = Path::new("/");
+    let memory = CrashFs::new();
+    memory.create_dir_all(Path::new("/data")).unwrap();
+    memory.sync_dir(root).unwrap();
+    let file = write_to(&memory, root).unwrap();
+    let whole = memory.read(&root.join(PATH)).unwrap();
+    for cut in memory.power_cuts() {
+        for image in cut.images(3, 20) {
+            let found = image.get(&root.join(PATH));
+            assert!(found.is_none_or(|bytes| bytes == whole), "after operation {}", cut.operations());
+        }
+    }
+    for image in memory.power_cut().images(3, 20) {
+        read_data_file(&CrashFs::from_image(&image), root, &file).unwrap();
+    }
 }

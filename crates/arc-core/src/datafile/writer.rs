@@ -119,7 +119,7 @@ fn write_rows(
 /// Syncs the file's folder and those above it, up to but without the data directory itself.
 ///
 /// The folders above are synced even if they were there: a crash of an earlier process may have left them in the cache
-/// only. Syncing a folder that did not change costs next to nothing.
+/// only. A folder that did not change costs what the disk takes to empty its cache, 0.05 to 4 ms where it was measured.
 fn sync_folders(vfs: &dyn Vfs, root: &Path, path: &Path) -> Result<()> {
     let folders = path.ancestors().skip(1).take_while(|folder| *folder != root);
     for folder in folders {

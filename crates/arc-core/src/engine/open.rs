@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Error, Options, Result, SequenceNumber,
-    catalog::{LOCK_FILE, META_DIR, Manifest, WAL_DIR, decode_schema, open_layout, remove_orphans},
+    catalog::{LOCK_FILE, META_DIR, Manifest, WAL_DIR, check_layout, decode_schema, open_layout, remove_orphans},
     clock::Clock,
     crash::crash_point,
     random::RandomSource,
@@ -47,9 +47,11 @@ pub(super) type Lock = Box<dyn std::any::Any + Send + Sync>;
 pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let Parts { root, options, vfs, clock, random } = parts;
     check_options(&options)?;
-    // Before the lock, so that a folder of somebody else stays as it is; it changes nothing in one that is in use.
-    open_layout(vfs.as_ref(), &root)?;
+    // Before the lock file is made, so that a folder of somebody else stays as it is.
+    check_layout(vfs.as_ref(), &root)?;
+    vfs.create_dir_all(&root).map_err(|e| Error::io("create folder", &root, e))?;
     let lock = lock(vfs.as_ref(), &root)?;
+    open_layout(vfs.as_ref(), &root)?;
     let manifest = Manifest::open(Arc::clone(&vfs), &root.join(META_DIR).join(WRITER))?;
     for orphan in remove_orphans(vfs.as_ref(), &root, manifest.state())? {
         tracing::info!(file = orphan, "removed a file that no manifest names");
@@ -59,7 +61,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let counters = Counters::default();
     let flushed = manifest.state().flushed;
     let wal_dir = root.join(WAL_DIR);
-    let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes };
+    let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(&random) };
     let mut visit = |frame: ReplayedFrame<'_>| replay(&registry, &counters, &wal_dir, frame);
     let wal = Wal::open(Arc::clone(&vfs), &wal_dir, wal_options, flushed, &mut visit)?;
     let shared = Shared {

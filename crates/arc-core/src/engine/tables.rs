@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{catalog::TableSchema, query::Tables, registry::Registry, view::TableView};
+use crate::{catalog::TableSchema, datafile::table_folder, query::Tables, registry::Registry, view::TableView};
 
 impl Tables for Registry {
     fn databases(&self) -> Vec<String> {
@@ -26,5 +26,9 @@ impl Tables for Registry {
         let table = self.table(database, table)?;
         let rows = table.rows.lock();
         Some((rows.files.len(), rows.files.iter().map(|file| file.bytes).sum()))
+    }
+
+    fn folder(&self, database: &str, table: &str) -> String {
+        table_folder(database, table)
     }
 }

@@ -122,7 +122,7 @@ impl Shared {
             if !table.added.is_empty() || !has_table(&database, table) {
                 let mut schema = TableSchema::clone(&table.base.schema);
                 schema.columns.extend_from_slice(&table.added);
-                let body = Bytes::from(encode_schema(&schema)?);
+                let body = Bytes::from(encode_schema(&schema));
                 let body_crc = body_checksum(&body);
                 changes.push(QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body, body_crc });
                 grown.push((Arc::clone(&table.table), Arc::new(schema)));

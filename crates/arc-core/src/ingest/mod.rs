@@ -11,4 +11,4 @@ mod staged;
 pub(crate) use arrow::decode as decode_arrow;
 pub(crate) use lp::decode as decode_lp;
 pub(crate) use msgpack::decode as decode_msgpack;
-pub(crate) use staged::{Context, Rejections, Staged, StagedTable};
+pub(crate) use staged::{Context, Staged, StagedTable};

@@ -6,15 +6,24 @@ use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use datafusion::{
-    catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider},
+    catalog::{
+        CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider,
+        information_schema::InformationSchemaProvider,
+    },
     common::DataFusionError,
-    datasource::TableType,
+    datasource::{TableType, empty::EmptyTable},
 };
 use parking_lot::Mutex;
 
 use super::{Tables, session::CATALOG, table::Table};
 
-/// Views taken by one query, by database and table.
+/// Name of the schema that describes all others.
+const INFORMATION_SCHEMA: &str = "information_schema";
+
+/// The one of its tables that is not shown: it holds the server's settings and paths.
+const HIDDEN_TABLE: &str = "df_settings";
+
+/// Tables read by one query, by database and name.
 type Snapshot = Mutex<HashMap<(String, String), Arc<Table>>>;
 
 /// The list of catalogs, which has one entry.
@@ -24,8 +33,13 @@ pub(super) struct Catalogs {
 }
 
 impl Catalogs {
+    /// Returns the catalog of one query.
     pub(super) fn new(tables: Arc<dyn Tables>) -> Self {
-        Self { catalog: Arc::new(Catalog { tables, snapshot: Arc::default() }) }
+        // The information schema asks for every table, of which it wants columns and no rows.
+        let shapes = Catalog { tables: Arc::clone(&tables), snapshot: None, information: None };
+        let information = InformationSchemaProvider::new(Arc::new(Self { catalog: Arc::new(shapes) }));
+        let information = Some(Arc::new(Information(information)));
+        Self { catalog: Arc::new(Catalog { tables, snapshot: Some(Arc::default()), information }) }
     }
 }
 
@@ -46,21 +60,25 @@ impl CatalogProviderList for Catalogs {
 #[derive(Debug)]
 struct Catalog {
     tables: Arc<dyn Tables>,
-    snapshot: Arc<Snapshot>,
+    /// `None` where tables are asked for their columns only.
+    snapshot: Option<Arc<Snapshot>>,
+    information: Option<Arc<Information>>,
 }
 
 impl CatalogProvider for Catalog {
     fn schema_names(&self) -> Vec<String> {
-        self.tables.databases()
+        let mut names = self.tables.databases();
+        names.sort_unstable();
+        names
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        self.tables.tables(name)?;
-        Some(Arc::new(Database {
-            name: name.to_owned(),
-            tables: Arc::clone(&self.tables),
-            snapshot: Arc::clone(&self.snapshot),
-        }))
+        if self.tables.tables(name).is_none() {
+            let information = self.information.as_ref().filter(|_| name.eq_ignore_ascii_case(INFORMATION_SCHEMA))?;
+            return Some(Arc::clone(information) as _);
+        }
+        let (tables, snapshot) = (Arc::clone(&self.tables), self.snapshot.clone());
+        Some(Arc::new(Database { name: name.to_owned(), tables, snapshot }))
     }
 }
 
@@ -68,18 +86,24 @@ impl CatalogProvider for Catalog {
 struct Database {
     name: String,
     tables: Arc<dyn Tables>,
-    snapshot: Arc<Snapshot>,
+    snapshot: Option<Arc<Snapshot>>,
 }
 
 #[async_trait]
 impl SchemaProvider for Database {
     fn table_names(&self) -> Vec<String> {
-        self.tables.tables(&self.name).unwrap_or_default()
+        let mut names = self.tables.tables(&self.name).unwrap_or_default();
+        names.sort_unstable();
+        names
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        let Some(snapshot) = &self.snapshot else {
+            let shape = self.tables.schema(&self.name, name);
+            return Ok(shape.map(|shape| Arc::new(EmptyTable::new(shape.arrow())) as _));
+        };
         let key = (self.name.clone(), name.to_owned());
-        let mut snapshot = self.snapshot.lock();
+        let mut snapshot = snapshot.lock();
         if let Some(table) = snapshot.get(&key) {
             return Ok(Some(Arc::clone(table) as _));
         }
@@ -96,5 +120,26 @@ impl SchemaProvider for Database {
 
     fn table_exist(&self, name: &str) -> bool {
         self.tables.schema(&self.name, name).is_some()
+    }
+}
+
+/// The information schema, whose names are accepted in any case, unlike those of our tables.
+#[derive(Debug)]
+struct Information(InformationSchemaProvider);
+
+#[async_trait]
+impl SchemaProvider for Information {
+    fn table_names(&self) -> Vec<String> {
+        self.0.table_names().into_iter().filter(|name| name != HIDDEN_TABLE).collect()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
+        let name = name.to_ascii_lowercase();
+        if name == HIDDEN_TABLE { Ok(None) } else { self.0.table(&name).await }
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        name != HIDDEN_TABLE && self.0.table_exist(&name)
     }
 }

@@ -1,12 +1,14 @@
 //! From DataFusion's errors to ours: who is to blame, in words a caller can use.
 
-use std::time::Duration;
+use std::{any::Any, io, time::Duration};
 
+use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
+use parquet::errors::ParquetError;
 
 use crate::Error;
 
-/// When a query that ran out of memory is worth a second try.
+/// When a query that ran out of something is worth a second try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Returns the error for a query that ran longer than `timeout`.
@@ -14,15 +16,94 @@ pub(super) fn timed_out(timeout: Duration) -> Error {
     Error::Sql { reason: format!("query timed out after {} s", timeout.as_secs_f64()) }
 }
 
+/// Returns the error for a query that found some limit exhausted.
+pub(super) fn busy(reason: &'static str) -> Error {
+    Error::Busy { reason, retry_after: RETRY_AFTER }
+}
+
+/// Returns the error for a panic, which would be a bug of a library: input is checked where it is ours.
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    tracing::error!(text, "a query panicked");
+    Error::internal(format!("a query panicked: {text}"))
+}
+
 /// Returns our error for DataFusion's.
+///
+/// What a statement causes is the statement's error; what memory, disk and our own files cause is not.
 pub(super) fn from_datafusion(error: DataFusionError) -> Error {
-    match error.find_root() {
-        DataFusionError::ResourcesExhausted(_) => {
-            Error::Busy { reason: "queries ran out of memory", retry_after: RETRY_AFTER }
+    match error {
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_datafusion(*inner),
+        DataFusionError::Collection(errors) => match errors.into_iter().next() {
+            Some(first) => from_datafusion(first),
+            None => Error::internal("a query failed without saying why"),
+        },
+        DataFusionError::External(external) => from_external(external),
+        DataFusionError::ArrowError(arrow, _) => from_arrow(*arrow),
+        other => from_leaf(other.find_root()),
+    }
+}
+
+/// An error that passed through DataFusion in a box: ours, one of its own, or one of a library such as that of regular
+/// expressions, which a statement's values cause.
+fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
+    let error = match error.downcast::<Error>() {
+        Ok(ours) => return *ours,
+        Err(other) => other,
+    };
+    match error.downcast::<DataFusionError>() {
+        Ok(inner) => from_datafusion(*inner),
+        Err(other) if is_about_storage(&*other) => storage(&other.to_string()),
+        Err(other) => Error::Sql { reason: other.to_string() },
+    }
+}
+
+fn is_about_storage(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.is::<ParquetError>() || error.is::<object_store::Error>() || error.is::<io::Error>()
+}
+
+fn storage(message: &str) -> Error {
+    Error::internal(format!("cannot read or spill data: {message}"))
+}
+
+fn from_arrow(error: ArrowError) -> Error {
+    match error {
+        ArrowError::ExternalError(external) => from_external(external),
+        ArrowError::MemoryError(_) => busy("a query ran out of memory"),
+        ArrowError::IoError(..) | ArrowError::IpcError(_) | ArrowError::ParquetError(_) => storage(&error.to_string()),
+        ArrowError::ComputeError(reason)
+        | ArrowError::CastError(reason)
+        | ArrowError::ParseError(reason)
+        | ArrowError::ArithmeticOverflow(reason)
+        | ArrowError::InvalidArgumentError(reason) => Error::Sql { reason },
+        other => Error::Sql { reason: other.to_string() },
+    }
+}
+
+fn from_leaf(error: &DataFusionError) -> Error {
+    match error {
+        DataFusionError::ResourcesExhausted(reason) => {
+            tracing::warn!(reason, "a query ran out of memory");
+            busy("a query ran out of memory")
         }
         DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) | DataFusionError::ParquetError(_) => {
-            Error::internal(error.strip_backtrace())
+            storage(&error.message())
         }
-        root => Error::Sql { reason: root.strip_backtrace() },
+        DataFusionError::ExecutionJoin(_) => Error::internal(format!("a query task failed: {}", error.message())),
+        DataFusionError::Internal(reason) => {
+            tracing::error!(reason, "a statement met a bug of the query engine");
+            Error::Sql { reason: format!("the statement cannot be run: {reason}") }
+        }
+        DataFusionError::NotImplemented(reason) => Error::Sql { reason: format!("not supported: {reason}") },
+        DataFusionError::SQL(parser, _) => Error::Sql { reason: parser.to_string() },
+        other => Error::Sql { reason: tidy(&other.message()) },
     }
+}
+
+/// Returns a message without what is meant for the library's own developers.
+fn tidy(message: &str) -> String {
+    // Says which overloads were tried and why each failed, before it says what to do.
+    let no_match = message.find("No function matches").and_then(|start| message.get(start..));
+    no_match.unwrap_or(message).to_owned()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::{
     catalog::Session,
-    common::{DataFusionError, Result, ScalarValue, Statistics, config::TableParquetOptions},
+    common::{Result, ScalarValue, Statistics, config::TableParquetOptions},
     datasource::{
         listing::PartitionedFile,
         physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource},
@@ -50,6 +50,6 @@ pub(super) fn source(state: &dyn Session, schema: TableSchema) -> ParquetSource 
 pub(super) fn list(file: &DataFile, partition_values: Vec<ScalarValue>, known: Statistics) -> Result<PartitionedFile> {
     let mut listed = PartitionedFile::new(String::new(), file.bytes);
     // `parse` takes the path as it is on disk; `from` would encode the encoded names once more.
-    listed.object_meta.location = ObjectPath::parse(&file.path).map_err(|e| DataFusionError::External(e.into()))?;
+    listed.object_meta.location = ObjectPath::parse(&file.path).map_err(object_store::Error::from)?;
     Ok(listed.with_partition_values(partition_values).with_statistics(Arc::new(known)))
 }

@@ -10,12 +10,13 @@ use datafusion::{
     catalog::CatalogProviderList,
     common::DataFusionError,
     execution::{
-        SessionState, SessionStateBuilder,
+        SessionState, SessionStateBuilder, SessionStateDefaults,
         disk_manager::{DiskManagerBuilder, DiskManagerMode},
         memory_pool::FairSpillPool,
         object_store::ObjectStoreUrl,
         runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
     },
+    functions_table::all_default_table_functions,
     prelude::SessionConfig,
 };
 use object_store::local::LocalFileSystem;
@@ -37,7 +38,17 @@ pub(super) fn data_url() -> Result<ObjectStoreUrl, DataFusionError> {
 /// Returns the state that every query starts from.
 pub(super) fn base_state(data_dir: &Path, options: &Options) -> Result<SessionState> {
     let runtime = runtime(data_dir, options)?;
-    Ok(SessionStateBuilder::new().with_config(config()).with_runtime_env(runtime).with_default_features().build())
+    // Functions of every kind, but neither file formats nor table factories: nothing to reach the host with.
+    Ok(SessionStateBuilder::new()
+        .with_config(config())
+        .with_runtime_env(runtime)
+        .with_expr_planners(SessionStateDefaults::default_expr_planners())
+        .with_scalar_functions(SessionStateDefaults::default_scalar_functions())
+        .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
+        .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
+        .with_window_functions(SessionStateDefaults::default_window_functions())
+        .with_table_function_list(all_default_table_functions())
+        .build())
 }
 
 /// Returns the state of one query, with its own view of the tables.
@@ -46,6 +57,8 @@ pub(super) fn query_state(base: &SessionState, tables: Arc<dyn Tables>, database
     state.config_mut().options_mut().catalog.default_schema = database.to_owned();
     let list: Arc<dyn CatalogProviderList> = Arc::new(catalog::Catalogs::new(tables));
     state.register_catalog_list(list);
+    // `now()` is the time at which the statement began.
+    state.mark_start_execution();
     state
 }
 

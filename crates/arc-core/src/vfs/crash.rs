@@ -91,6 +91,12 @@ impl CrashFs {
         PowerCuts::new(PowerCut::new(state.start.clone()), state.history.clone())
     }
 
+    /// Lets every unsynced write be lost for good while the process still sees it, which is what Linux makes of pages that
+    /// it failed to write: they count as clean, and a later sync succeeds without them.
+    pub fn forget_unsynced_writes(&self) {
+        self.state.lock().record(Event::ForgetWrites);
+    }
+
     fn file(&self, inode: Inode) -> Box<dyn VfsFile> {
         Box::new(CrashFile { state: Arc::clone(&self.state), inode })
     }

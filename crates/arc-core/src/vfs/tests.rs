@@ -141,6 +141,17 @@ fn power_cuts_follow_the_history_and_images_start_a_new_one() {
 }
 
 #[test]
+fn a_write_that_failed_to_be_synced_is_seen_and_yet_lost() {
+    let fs = CrashFs::new();
+    let file = create(&fs, "f", b"1");
+    fs.forget_unsynced_writes();
+    file.sync_all().unwrap();
+    fs.sync_dir(path("")).unwrap();
+    assert_eq!(fs.read(path("f")).unwrap(), b"1");
+    assert_eq!(outcomes(&fs, "f"), BTreeSet::from([Some(vec![])]));
+}
+
+#[test]
 fn one_seed_names_the_same_images() {
     let fs = CrashFs::new();
     let file = create(&fs, "f", &[1; 5000]);

@@ -93,18 +93,18 @@ impl Header {
     /// Reads the header at `offset` of a segment, unless the bytes there are none of this segment's life.
     pub(super) fn decode(segment: &[u8], offset: usize, salt: u64) -> Option<Self> {
         let bytes: &[u8; HEADER_BYTES] = segment.get(offset..)?.first_chunk()?;
+        // The cheapest test first: a search for headers tries every eighth byte of a segment.
+        let kind = u8::try_from(u32_at(bytes, 20)).ok()?;
         let header = Self {
             meta_crc: u32_at(bytes, 4),
             body_crc: u32_at(bytes, 8),
             meta_len: u32_at(bytes, 12),
             body_len: u32_at(bytes, 16),
-            kind: u32_at(bytes, 20).to_le_bytes()[0],
+            kind,
             seq: SequenceNumber(u64_at(bytes, 24)),
             durable_seq: SequenceNumber(u64_at(bytes, 32)),
         };
-        // Cheap tests first: a scan for headers tries every eighth byte.
-        let plausible = u32_at(bytes, 20) <= 0xFF && header.durable_seq < header.seq;
-        (plausible && u32_at(bytes, 0) == header_crc(bytes, salt)).then_some(header)
+        (header.durable_seq < header.seq && u32_at(bytes, 0) == header_crc(bytes, salt)).then_some(header)
     }
 
     /// Returns how many bytes the frame takes, padding included.

@@ -19,18 +19,22 @@ mod spare;
 mod tests;
 mod writer;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
-use crate::SequenceNumber;
+use crate::{SequenceNumber, random::RandomSource};
 
 pub(crate) use spare::SpareMaker;
 pub(crate) use writer::Wal;
 
 /// Settings of a [`Wal`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct WalOptions {
     /// Size of a segment. A frame that does not fit gets a segment of its own size.
     pub(crate) segment_bytes: u64,
+    /// Where the salts of segments come from.
+    pub(crate) random: Arc<dyn RandomSource>,
 }
 
 /// Returns the checksum of a frame's body. The caller computes it, so that this happens in parallel and outside the

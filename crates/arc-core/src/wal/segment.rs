@@ -3,13 +3,11 @@
 //! A segment has no header of its own. Its first sequence number and its salt are in its name, which is durable before a
 //! frame is written: no damage inside a file can hide the frames behind it.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::{
     Error, Result, SequenceNumber,
+    random::RandomSource,
     vfs::{Vfs, VfsFile},
 };
 
@@ -21,10 +19,10 @@ pub(super) struct SegmentName {
 }
 
 impl SegmentName {
-    /// Names a new segment. The salt is drawn anew for each: that it differs from the salts of the file's earlier lives is
-    /// what matters, not that nobody can guess it.
-    pub(super) fn new(first_seq: SequenceNumber) -> Self {
-        Self { first_seq, salt: RandomState::new().hash_one(first_seq) }
+    /// Names a new segment. That its salt differs from those of the file's earlier lives is what matters, not that nobody
+    /// can guess it; with the number mixed in it does even if the source begins anew at each start.
+    pub(super) fn new(first_seq: SequenceNumber, random: &dyn RandomSource) -> Self {
+        Self { first_seq, salt: random.next() ^ first_seq.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) }
     }
 
     pub(super) fn path(&self, dir: &Path) -> PathBuf {

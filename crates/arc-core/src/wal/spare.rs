@@ -4,6 +4,8 @@
 //! long, so it happens ahead of need, on a thread of the engine's choice. Never keeps more than one file ready.
 
 use std::{
+    io::{self, ErrorKind},
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -132,17 +134,21 @@ impl Spare {
 
     fn write_zeros(&self, size: u64, path: &Path) -> Result<()> {
         let io = |action| move |e| Error::io(action, path, e);
-        if self.vfs.open(path).is_ok() {
-            self.vfs.remove_file(path).map_err(io("remove"))?;
-        }
-        let file = self.vfs.create_new(path).map_err(io("create"))?;
+        let file = match self.vfs.create_new(path) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                self.vfs.remove_file(path).map_err(io("remove"))?;
+                self.vfs.create_new(path)
+            }
+            created => created,
+        };
+        let file = file.map_err(io("create"))?;
         zero(&*file, 0..size).map_err(io("write"))?;
         file.sync_all().map_err(io("sync"))
     }
 }
 
 /// Overwrites a part of a file with zeros.
-pub(super) fn zero(file: &dyn VfsFile, part: std::ops::Range<u64>) -> std::io::Result<()> {
+pub(super) fn zero(file: &dyn VfsFile, part: Range<u64>) -> io::Result<()> {
     let mut offset = part.start;
     while offset < part.end {
         let len = usize::try_from(part.end - offset).unwrap_or(usize::MAX).min(ZEROS.len());

@@ -22,7 +22,7 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Wal {
     dir: PathBuf,
-    segment_bytes: u64,
+    options: WalOptions,
     spare: SpareMaker,
     /// Segments that take no more frames, oldest first.
     sealed: VecDeque<Sealed>,
@@ -67,7 +67,7 @@ impl Wal {
         let spare = SpareMaker::open(Arc::clone(&vfs), dir, options.segment_bytes)?;
         let mut wal = Self {
             dir: dir.to_owned(),
-            segment_bytes: options.segment_bytes,
+            options,
             spare,
             sealed: VecDeque::new(),
             active: None,
@@ -107,6 +107,7 @@ impl Wal {
     }
 
     /// Returns the number up to which everything survives the loss of power.
+    #[allow(dead_code, reason = "completes what the log says of itself; the engine relies on what its syncs return")]
     pub(crate) fn durable_seq(&self) -> SequenceNumber {
         self.durable_seq
     }
@@ -226,23 +227,20 @@ impl Wal {
         });
         let fitting = sizes.take_while(|total| *total <= room).count();
         let whole: u64 = headers.iter().map(Header::frame_bytes).sum();
-        if fitting < headers.len() && whole <= self.segment_bytes { 0 } else { fitting }
+        if fitting < headers.len() && whole <= self.options.segment_bytes { 0 } else { fitting }
     }
 
     /// Goes on in a new segment.
     fn roll(&mut self, size: u64) -> Result<()> {
-        match self.active.take() {
-            // Its name is about to be given again.
-            Some(empty) if empty.end == 0 => self.spare.recycle(empty.size, &empty.path)?,
-            Some(full) => self.sealed.push_back(Sealed {
+        if let Some(full) = self.active.take() {
+            self.sealed.push_back(Sealed {
                 path: full.path.clone(),
                 size: full.size,
                 last_seq: self.last_seq,
                 unsynced: full.unsynced.then_some(full),
-            }),
-            None => {}
+            });
         }
-        let name = SegmentName::new(self.last_seq.next());
+        let name = SegmentName::new(self.last_seq.next(), &*self.options.random);
         let path = name.path(&self.dir);
         let file = self.spare.place(size, &path)?;
         self.active = Some(Segment { name, path, file, size, end: 0, unsynced: false });

@@ -25,12 +25,8 @@ fn bad(error: &Error) -> Value {
 }
 
 fn good(point: &Point<'_>) -> Value {
-    let tags = point
-        .tags()
-        .map(|(key, value)| (key.to_string(), json!(value.to_string())));
-    let fields = point
-        .fields()
-        .map(|(key, value)| (key.to_string(), field_value(&value)));
+    let tags = point.tags().map(|(key, value)| (key.to_string(), json!(value.to_string())));
+    let fields = point.fields().map(|(key, value)| (key.to_string(), field_value(&value)));
     series_and_fields(
         &point.measurement().to_string(),
         &tags.collect::<Vec<_>>(),
@@ -55,10 +51,7 @@ pub(crate) fn series_and_fields(
         record.insert("tags_list".into(), json!(tags));
     }
     if has_repeats(fields) {
-        let list = fields
-            .iter()
-            .map(|(key, value)| with_key(key, value))
-            .collect();
+        let list = fields.iter().map(|(key, value)| with_key(key, value)).collect();
         record.insert("fields_list".into(), list);
     }
     Value::Object(record)

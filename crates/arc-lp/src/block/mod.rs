@@ -1,8 +1,21 @@
 //! Where the bytes that matter are: one bit for each, 64 bytes at a time.
 //!
+//! The one module with `unsafe` code: vector instructions need it for loading and for calling what
+//! only some processors have. What they gain is in docs/performance.md; what they must do is said by
+//! the portable classifier, which the tests compare them with and Miri runs.
 //! Knows single bytes only, never what they mean next to each other: that is the walker's part.
+//!
+//! `RUSTFLAGS="--cfg arc_lp_portable"` builds without vectors, to measure what they gain.
+#![allow(unexpected_cfgs, reason = "`arc_lp_portable` is set by hand and by nobody else")]
 
+#[cfg(all(target_arch = "aarch64", not(arc_lp_portable)))]
+#[expect(unsafe_code, reason = "vector loads, and calls of instructions that all have")]
+mod neon;
+#[cfg(any(test, arc_lp_portable, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable;
+#[cfg(all(target_arch = "x86_64", not(arc_lp_portable)))]
+#[expect(unsafe_code, reason = "vector loads, and calls of instructions that were detected")]
+mod x86;
 
 /// Bytes in a block: as many as bits in a mask.
 pub(crate) const BLOCK: usize = 64;
@@ -14,7 +27,8 @@ pub(crate) struct Masks {
     pub(crate) structural: u64,
     /// Line feed, space, `\`: all that matters on the way to the end of a series key.
     pub(crate) ends: u64,
-    /// Tab, NUL and every byte above 0x7f: all that a name may not hold, or only as UTF-8.
+    /// All bytes up to the tab and all above 0x7f: whatever a name may not hold (a tab, a NUL, bad
+    /// UTF-8) is among them, and a single compare finds them.
     pub(crate) odd: u64,
 }
 
@@ -22,34 +36,106 @@ pub(crate) struct Masks {
 ///
 /// Masks beyond the last block are left alone, bytes beyond the last mask are not looked at.
 pub(crate) fn classify(bytes: &[u8], masks: &mut [Masks]) {
+    cfg_select! {
+        arc_lp_portable => each_block(bytes, masks, portable::classify),
+        target_arch = "x86_64" => x86::classify(bytes, masks),
+        target_arch = "aarch64" => neon::classify(bytes, masks),
+        _ => each_block(bytes, masks, portable::classify),
+    }
+}
+
+/// Sets the masks by `classify_block`; the last block may be short.
+#[inline(always)]
+fn each_block(bytes: &[u8], masks: &mut [Masks], classify_block: impl Fn(&[u8; BLOCK]) -> Masks) {
     let (blocks, tail) = bytes.as_chunks::<BLOCK>();
     let mut masks = masks.iter_mut();
+    // The blocks come first: once they end, no mask is taken for nothing.
     for (block, mask) in blocks.iter().zip(&mut masks) {
-        *mask = portable::classify(block);
+        *mask = classify_block(block);
     }
     if let Some(mask) = masks.next()
         && !tail.is_empty()
     {
         // Padding that is in no set.
         let mut padded = [b'.'; BLOCK];
-        padded
-            .iter_mut()
-            .zip(tail)
-            .for_each(|(to, &byte)| *to = byte);
-        *mask = portable::classify(&padded);
+        padded.iter_mut().zip(tail).for_each(|(to, &byte)| *to = byte);
+        *mask = classify_block(&padded);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    type Classify = fn(&[u8], &mut [Masks]);
+
+    /// All classifiers that this machine can run.
+    fn classifiers() -> Vec<Classify> {
+        let mut all: Vec<Classify> = std::vec![classify];
+        all.push(|bytes, masks| each_block(bytes, masks, portable::classify));
+        #[cfg(all(target_arch = "x86_64", not(arc_lp_portable)))]
+        all.extend(x86::classifiers());
+        all
+    }
+
+    fn masks_of(classify: Classify, bytes: &[u8]) -> Vec<Masks> {
+        let mut masks = std::vec![Masks::default(); bytes.len().div_ceil(BLOCK)];
+        classify(bytes, &mut masks);
+        masks
+    }
+
+    #[test]
+    fn every_byte_is_in_its_sets_in_every_place() {
+        let none = [Masks::default(); 2];
+        for classify in classifiers() {
+            for byte in (0..=u8::MAX).step_by(if cfg!(miri) { 17 } else { 1 }) {
+                // Miri is slow: it looks at the borders of the vectors only.
+                let step = if cfg!(miri) { 15 } else { 1 };
+                for place in (0..BLOCK).step_by(step) {
+                    let mut bytes = [b'x'; 2 * BLOCK];
+                    bytes[place] = byte;
+                    let bit = |is_in: bool| u64::from(is_in) << place;
+                    let mut expected = none;
+                    expected[0] = Masks {
+                        structural: bit(b"\n \",=\\".contains(&byte)),
+                        ends: bit(b"\n \\".contains(&byte)),
+                        odd: bit(!(10..128).contains(&byte)),
+                    };
+                    assert_eq!(masks_of(classify, &bytes), expected, "{byte} at {place}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_last_block_may_be_short_and_masks_may_run_out() {
-        let mut masks = [Masks::default(); 3];
-        classify(&[b','; 70], &mut masks);
-        assert_eq!(masks.map(|mask| mask.structural), [u64::MAX, 0b11_1111, 0]);
-        classify(&[b'='; 300], masks.get_mut(..1).unwrap());
-        assert_eq!(masks.map(|mask| mask.structural), [u64::MAX, 0b11_1111, 0]);
+        for classify in classifiers() {
+            let mut masks = [Masks::default(); 3];
+            classify(&[b','; 70], &mut masks);
+            assert_eq!(masks.map(|mask| mask.structural), [u64::MAX, 0b11_1111, 0]);
+            classify(&[b'='; 300], &mut masks[..1]);
+            assert_eq!(masks.map(|mask| mask.structural), [u64::MAX, 0b11_1111, 0]);
+        }
+    }
+
+    proptest! {
+        // Miri is slow, and cannot look for saved failures.
+        #![proptest_config(ProptestConfig {
+            cases: if cfg!(miri) { 2 } else { 256 },
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn all_classifiers_agree(bytes in prop::collection::vec(any::<u8>(), 0..1000)) {
+            let expected = masks_of(classify, &bytes);
+            for classify in classifiers() {
+                prop_assert_eq!(masks_of(classify, &bytes), expected.clone());
+            }
+        }
     }
 }

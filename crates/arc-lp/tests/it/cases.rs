@@ -12,10 +12,7 @@ struct Case {
 }
 
 fn cases() -> Vec<Case> {
-    include_str!("../cases/cases.jsonl")
-        .lines()
-        .map(case)
-        .collect()
+    include_str!("../cases/cases.jsonl").lines().map(case).collect()
 }
 
 fn case(line: &str) -> Case {
@@ -31,25 +28,14 @@ fn case(line: &str) -> Case {
         (_, Value::Null) => Vec::new(),
         (_, error) => vec![error.clone()],
     };
-    Case {
-        name: case["name"].as_str().unwrap().to_owned(),
-        input,
-        records,
-        errors,
-    }
+    Case { name: case["name"].as_str().unwrap().to_owned(), input, records, errors }
 }
 
 fn decode_base64(text: &str) -> Vec<u8> {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digits = text
-        .bytes()
-        .filter_map(|byte| ALPHABET.iter().position(|&digit| digit == byte));
-    let bits: Vec<bool> = digits
-        .flat_map(|digit| (0..6).rev().map(move |bit| digit >> bit & 1 == 1))
-        .collect();
-    bits.chunks_exact(8)
-        .map(|byte| byte.iter().fold(0, |sum, &bit| sum << 1 | u8::from(bit)))
-        .collect()
+    let digits = text.bytes().filter_map(|byte| ALPHABET.iter().position(|&digit| digit == byte));
+    let bits: Vec<bool> = digits.flat_map(|digit| (0..6).rev().map(move |bit| digit >> bit & 1 == 1)).collect();
+    bits.chunks_exact(8).map(|byte| byte.iter().fold(0, |sum, &bit| sum << 1 | u8::from(bit))).collect()
 }
 
 /// Readers of JSON may round: the bits of a float say it all.
@@ -59,14 +45,10 @@ fn without_rounded(mut value: Value) -> Value {
             if object.contains_key("bits") {
                 object.remove("value");
             }
-            object
-                .values_mut()
-                .for_each(|inner| *inner = without_rounded(inner.take()));
+            object.values_mut().for_each(|inner| *inner = without_rounded(inner.take()));
         }
         Value::Array(array) => {
-            array
-                .iter_mut()
-                .for_each(|inner| *inner = without_rounded(inner.take()));
+            array.iter_mut().for_each(|inner| *inner = without_rounded(inner.take()));
         }
         _ => {}
     }
@@ -74,13 +56,9 @@ fn without_rounded(mut value: Value) -> Value {
 }
 
 fn check(case: &Case, found: Vec<Value>) {
-    let (errors, records): (Vec<_>, Vec<_>) = found
-        .into_iter()
-        .partition(|record| record.get("error").is_some());
-    let errors: Vec<_> = errors
-        .iter()
-        .map(|record| json!({"line": record["error"]["line"], "kind": record["error"]["kind"]}))
-        .collect();
+    let (errors, records): (Vec<_>, Vec<_>) = found.into_iter().partition(|record| record.get("error").is_some());
+    let errors: Vec<_> =
+        errors.iter().map(|record| json!({"line": record["error"]["line"], "kind": record["error"]["kind"]})).collect();
     let name = &case.name;
     let records: Vec<_> = records.into_iter().map(without_rounded).collect();
     let expected: Vec<_> = case.records.iter().cloned().map(without_rounded).collect();
@@ -93,22 +71,14 @@ fn the_pull_face_and_lp2json_pass_every_case() {
     let cases = cases();
     assert!(cases.len() >= 62);
     for case in &cases {
-        check(
-            case,
-            arc_lp::points(&case.input)
-                .map(|record| format::record(&record))
-                .collect(),
-        );
+        check(case, arc_lp::points(&case.input).map(|record| format::record(&record)).collect());
     }
 }
 
 #[test]
 fn the_push_face_passes_every_case() {
     for case in &cases() {
-        check(
-            case,
-            collect::pushed(&case.input).iter().map(json_of).collect(),
-        );
+        check(case, collect::pushed(&case.input).iter().map(json_of).collect());
     }
 }
 
@@ -118,16 +88,8 @@ fn json_of(outcome: &collect::Outcome) -> Value {
         Ok(record) => record,
         Err(error) => return format::record(&Err(*error)),
     };
-    let tags: Vec<_> = record
-        .tags
-        .iter()
-        .map(|(key, value)| (key.clone(), json!(value)))
-        .collect();
-    let fields: Vec<_> = record
-        .fields
-        .iter()
-        .map(|(key, value)| (key.clone(), json_of_value(value)))
-        .collect();
+    let tags: Vec<_> = record.tags.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    let fields: Vec<_> = record.fields.iter().map(|(key, value)| (key.clone(), json_of_value(value))).collect();
     format::series_and_fields(&record.measurement, &tags, &fields, record.timestamp)
 }
 
@@ -146,12 +108,9 @@ fn json_is_exact_at_the_ends_of_every_type() {
     let input = b"m i=-9223372036854775808i,u=18446744073709551615u,f=5e-324 9223372036854775807";
     let record = arc_lp::points(input).next().unwrap();
     let text = format::record(&record).to_string();
-    for exact in [
-        "-9223372036854775808",
-        "18446744073709551615",
-        "\"0000000000000001\"",
-        "\"timestamp\":9223372036854775807",
-    ] {
+    for exact in
+        ["-9223372036854775808", "18446744073709551615", "\"0000000000000001\"", "\"timestamp\":9223372036854775807"]
+    {
         assert!(text.contains(exact), "{exact} in {text}");
     }
 }

@@ -40,9 +40,7 @@ pub(crate) type Outcome = Result<Record, Error>;
 
 /// All records through the pull face.
 pub(crate) fn pulled(input: &[u8]) -> Vec<Outcome> {
-    arc_lp::points(input)
-        .map(|point| Ok(owned(&point?)))
-        .collect()
+    arc_lp::points(input).map(|point| Ok(owned(&point?))).collect()
 }
 
 fn owned(point: &Point<'_>) -> Record {
@@ -51,16 +49,16 @@ fn owned(point: &Point<'_>) -> Record {
         line: point.line(),
         series_key: point.series_key().to_vec(),
         measurement: text(point.measurement()),
-        tags: point
-            .tags()
-            .map(|(key, value)| (text(key), text(value)))
-            .collect(),
-        fields: point
-            .fields()
-            .map(|(key, value)| (text(key), value.into()))
-            .collect(),
+        tags: point.tags().map(|(key, value)| (text(key), text(value))).collect(),
+        fields: point.fields().map(|(key, value)| (text(key), value.into())).collect(),
         timestamp: point.timestamp(),
     }
+}
+
+/// The good records through the pull face, but for where they stand and how they are spelled.
+pub(crate) fn meanings(input: &[u8]) -> Vec<Record> {
+    let strip = |record| Record { line: 0, series_key: Vec::new(), ..record };
+    pulled(input).into_iter().flatten().map(strip).collect()
 }
 
 /// All records through the push face.
@@ -81,20 +79,16 @@ fn lines(input: &[u8]) -> u64 {
 }
 
 #[derive(Default)]
-struct All {
+pub(crate) struct All {
     current: Record,
-    done: Vec<Outcome>,
+    pub(crate) done: Vec<Outcome>,
 }
 
 impl<'a> Sink<'a> for All {
     fn series(&mut self, line: u64, series_key: &'a [u8]) -> Series {
         assert!(!series_key.is_empty());
         let series_key = series_key.to_vec();
-        self.current = Record {
-            line,
-            series_key,
-            ..Record::default()
-        };
+        self.current = Record { line, series_key, ..Record::default() };
         Series::Unknown
     }
 
@@ -139,11 +133,7 @@ impl<'a> Sink<'a> for Cached {
     fn series(&mut self, line: u64, series_key: &'a [u8]) -> Series {
         self.all.series(line, series_key);
         self.is_known = self.known.contains(series_key);
-        if self.is_known {
-            Series::Known
-        } else {
-            Series::Unknown
-        }
+        if self.is_known { Series::Known } else { Series::Unknown }
     }
 
     fn measurement(&mut self, _: Text<'a>) {

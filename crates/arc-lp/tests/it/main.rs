@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod chunked;
+#[cfg(test)]
 mod collect;
 #[cfg(test)]
 #[path = "../../examples/lp2json/format.rs"]
@@ -17,3 +19,5 @@ mod no_alloc;
 mod pathological;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod written;

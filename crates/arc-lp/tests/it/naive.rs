@@ -40,9 +40,7 @@ pub(crate) fn parse(input: &[u8]) -> Vec<Naive> {
 }
 
 fn behind_line_feed(input: &[u8], from: usize) -> usize {
-    (from..input.len())
-        .find(|&at| input[at] == b'\n')
-        .map_or(input.len(), |at| at + 1)
+    (from..input.len()).find(|&at| input[at] == b'\n').map_or(input.len(), |at| at + 1)
 }
 
 fn count_line_feeds(bytes: &[u8]) -> u64 {
@@ -71,10 +69,7 @@ fn skip_spaces(input: &[u8], mut at: usize) -> usize {
 
 /// 1: `measurement[,tag=value]* SP+ field=value[,field=value]* [SP+ timestamp] SP*`.
 fn record(input: &[u8], start: usize, line: u64) -> Result<(Record, usize), Bad> {
-    let mut record = Record {
-        line,
-        ..Record::default()
-    };
+    let mut record = Record { line, ..Record::default() };
     let (measurement, mut at) = name(input, start, "measurement", b", ", b", \\")?;
     record.measurement = measurement;
     while is(input, at, b',') {
@@ -107,9 +102,7 @@ fn record(input: &[u8], start: usize, line: u64) -> Result<(Record, usize), Bad>
     }
     at = skip_spaces(input, at);
     if !line_ends(input, at) {
-        let end = (at..)
-            .find(|&end| line_ends(input, end) || input[end] == b' ')
-            .unwrap();
+        let end = (at..).find(|&end| line_ends(input, end) || input[end] == b' ').unwrap();
         record.timestamp = Some(integer(&input[at..end]).ok_or(("timestamp", at))?);
         at = skip_spaces(input, end);
         if !line_ends(input, at) {
@@ -120,13 +113,7 @@ fn record(input: &[u8], start: usize, line: u64) -> Result<(Record, usize), Bad>
 }
 
 /// 4, 5, 6: a name that is not empty, up to a byte of `ends` that has no backslash in front.
-fn name(
-    input: &[u8],
-    start: usize,
-    part: &'static str,
-    ends: &[u8],
-    escapes: &[u8],
-) -> Result<(String, usize), Bad> {
+fn name(input: &[u8], start: usize, part: &'static str, ends: &[u8], escapes: &[u8]) -> Result<(String, usize), Bad> {
     let mut text = Vec::new();
     let mut at = start;
     while !line_ends(input, at) && !ends.contains(&input[at]) {
@@ -156,9 +143,7 @@ fn value(input: &[u8], start: usize) -> Result<(Value, usize), Bad> {
         return string(input, start);
     }
     // 8: up to a comma, a space or the end of the record.
-    let end = (start..)
-        .find(|&at| line_ends(input, at) || matches!(input[at], b',' | b' '))
-        .unwrap();
+    let end = (start..).find(|&at| line_ends(input, at) || matches!(input[at], b',' | b' ')).unwrap();
     Ok((bare_value(&input[start..end]).ok_or(("value", start))?, end))
 }
 
@@ -194,11 +179,7 @@ fn bare_value(bytes: &[u8]) -> Option<Value> {
         b"f" | b"F" | b"false" | b"False" | b"FALSE" => return Some(Value::Boolean(false)),
         [number @ .., b'i'] => return Some(Value::Integer(integer(number)?)),
         [number @ .., b'u'] => {
-            let value = if number.first() == Some(&b'-') {
-                None
-            } else {
-                wide_integer(number)
-            };
+            let value = if number.first() == Some(&b'-') { None } else { wide_integer(number) };
             return Some(Value::Unsigned(u64::try_from(value?).ok()?));
         }
         _ => {}
@@ -206,10 +187,7 @@ fn bare_value(bytes: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(bytes).ok()?;
     let number = text.strip_prefix('-').unwrap_or(text);
     let (mantissa, exponent) = match number.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (
-            mantissa,
-            exponent.strip_prefix(['+', '-']).unwrap_or(exponent),
-        ),
+        Some((mantissa, exponent)) => (mantissa, exponent.strip_prefix(['+', '-']).unwrap_or(exponent)),
         None => (number, "0"),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -232,22 +210,11 @@ fn wide_integer(bytes: &[u8]) -> Option<i128> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let significant = digits
-        .iter()
-        .position(|&digit| digit != b'0')
-        .unwrap_or(digits.len() - 1);
+    let significant = digits.iter().position(|&digit| digit != b'0').unwrap_or(digits.len() - 1);
     // More digits than any 64-bit number has.
-    let text = std::str::from_utf8(
-        digits[significant..]
-            .get(..30)
-            .unwrap_or(&digits[significant..]),
-    );
+    let text = std::str::from_utf8(digits[significant..].get(..30).unwrap_or(&digits[significant..]));
     let value: i128 = text.ok()?.parse().ok()?;
-    Some(if bytes.len() > digits.len() {
-        -value
-    } else {
-        value
-    })
+    Some(if bytes.len() > digits.len() { -value } else { value })
 }
 
 /// Asserts that every face says what the naive parser says.
@@ -267,28 +234,13 @@ pub(crate) fn assert_agrees(input: &[u8]) {
             .collect()
     };
     let pushed = pushed(input);
-    assert_eq!(
-        coarse(&pushed),
-        expected,
-        "{:?}",
-        String::from_utf8_lossy(input)
-    );
+    assert_eq!(coarse(&pushed), expected, "{:?}", String::from_utf8_lossy(input));
     assert_eq!(pulled(input), pushed);
     let without_series = |outcomes: Vec<Outcome>| -> Vec<Outcome> {
-        let strip = |record: Record| Record {
-            measurement: String::new(),
-            tags: vec![],
-            ..record
-        };
-        outcomes
-            .into_iter()
-            .map(|outcome| outcome.map(strip))
-            .collect()
+        let strip = |record: Record| Record { measurement: String::new(), tags: vec![], ..record };
+        outcomes.into_iter().map(|outcome| outcome.map(strip)).collect()
     };
-    assert_eq!(
-        without_series(pushed_with_cache(input)),
-        without_series(pushed)
-    );
+    assert_eq!(without_series(pushed_with_cache(input)), without_series(pushed));
 }
 
 #[test]
@@ -318,9 +270,7 @@ fn agrees_on_names_and_strings_longer_than_a_window() {
 #[test]
 fn agrees_on_every_short_text_of_the_bytes_that_matter() {
     const BYTES: &[u8] = b"a1=, \\\"\n\r";
-    for front in [
-        "", "m", "m,", "m,t=", "m ", "m f=", "m f=1", "m f=\"", "m f=1 1",
-    ] {
+    for front in ["", "m", "m,", "m,t=", "m ", "m f=", "m f=1", "m f=\"", "m f=1 1"] {
         for index in 0..BYTES.len().pow(4) {
             let mut input = front.as_bytes().to_vec();
             let mut rest = index;

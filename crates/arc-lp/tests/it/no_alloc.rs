@@ -12,10 +12,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-#[expect(
-    unsafe_code,
-    reason = "an allocator can only be written in unsafe code"
-)]
+#[expect(unsafe_code, reason = "an allocator can only be written in unsafe code")]
 // SAFETY: every call goes to the system's allocator unchanged; counting touches a thread-local that
 // needs no allocation and no destructor.
 unsafe impl GlobalAlloc for Counting {

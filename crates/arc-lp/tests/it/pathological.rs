@@ -35,12 +35,7 @@ fn one_byte_over_and_over_is_one_error() {
 
 #[test]
 fn one_byte_over_and_over_inside_a_part_is_found_there() {
-    let parts = [
-        ("m,t=", "tag"),
-        ("m,", "tag"),
-        ("m ", "field"),
-        ("m f=", "value"),
-    ];
+    let parts = [("m,t=", "tag"), ("m,", "tag"), ("m ", "field"), ("m f=", "value")];
     for (front, part) in parts {
         for byte in [b'\\', b'"', b',', b'='] {
             let mut input = front.as_bytes().to_vec();
@@ -100,16 +95,7 @@ impl<'a> Sink<'a> for Calls {
 
 #[test]
 fn twice_the_input_is_twice_the_calls() {
-    for piece in [
-        ",",
-        "m,",
-        "m \n",
-        "a=\"\n",
-        "m f=\"x\n\"y\n",
-        "m,t=1 f=1,",
-        "\\\n",
-        "m f=1\n",
-    ] {
+    for piece in [",", "m,", "m \n", "a=\"\n", "m f=\"x\n\"y\n", "m,t=1 f=1,", "\\\n", "m f=1\n"] {
         let calls = |times: usize| {
             let mut calls = Calls::default();
             arc_lp::parse(piece.repeat(times).as_bytes(), &mut calls);

@@ -1,5 +1,6 @@
 //! Properties of random inputs: every face says what the naive parser says.
 
+use crate::chunked;
 use crate::naive::assert_agrees;
 use proptest::prelude::*;
 
@@ -55,24 +56,14 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 
 /// A record that is mostly good, with a random piece in a random place now and then.
 fn nearly_good() -> impl Strategy<Value = Vec<u8>> {
-    let parts = (
-        name(),
-        prop::collection::vec((name(), name()), 0..4),
-        fields(),
-        timestamp(),
-    );
-    let parts = (
-        parts,
-        prop::option::weighted(0.3, (any::<prop::sample::Index>(), piece())),
-    );
+    let parts = (name(), prop::collection::vec((name(), name()), 0..4), fields(), timestamp());
+    let parts = (parts, prop::option::weighted(0.3, (any::<prop::sample::Index>(), piece())));
     parts.prop_map(|((measurement, tags, fields, timestamp), slip)| {
         let mut line = measurement;
         for (key, value) in tags {
             line = [line.as_str(), ",", &key, "=", &value].concat();
         }
-        let mut line = [line, " ".to_owned(), fields.join(","), timestamp]
-            .concat()
-            .into_bytes();
+        let mut line = [line, " ".to_owned(), fields.join(","), timestamp].concat().into_bytes();
         if let Some((at, piece)) = slip {
             let at = at.index(line.len());
             line.splice(at..at, piece);
@@ -94,10 +85,7 @@ fn fields() -> impl Strategy<Value = Vec<String>> {
         r#""([a-z ,=\n€]|\\["\\a]){0,20}""#,
         "t|f|True|FALSE",
     ];
-    prop::collection::vec(
-        (name(), value).prop_map(|(key, value)| format!("{key}={value}")),
-        1..6,
-    )
+    prop::collection::vec((name(), value).prop_map(|(key, value)| format!("{key}={value}")), 1..6)
 }
 
 fn timestamp() -> impl Strategy<Value = String> {
@@ -129,5 +117,15 @@ proptest! {
         lines in prop::collection::vec(nearly_good(), 1..6),
     ) {
         assert_agrees(&lines.concat());
+    }
+
+    #[test]
+    fn random_bodies_may_be_cut_anywhere(
+        input in "([a ,=\"\\\\\n]|a b=1\n|a b=\"\n\" 1\n){0,60}",
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+    ) {
+        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(input.len() + 1)).collect();
+        cuts.sort_unstable();
+        chunked::assert_same(input.as_bytes(), &cuts);
     }
 }

@@ -157,7 +157,7 @@ proptest! {
             .into_iter()
             .map(|(h, t, x, y)| (hosts[h], t * DAY / 3, x.map(f64::from), y.map(f64::from)))
             .collect();
-        let mut model: BTreeMap<(Option<String>, i64), (Option<f64>, Option<f64>)> = BTreeMap::new();
+        let mut model = BTreeMap::<(Option<String>, i64), (Option<f64>, Option<f64>)>::new();
         for (host, time, x, y) in &points {
             let slot = model.entry((host.map(str::to_owned), *time)).or_default();
             *slot = (x.or(slot.0), y.or(slot.1));

@@ -21,7 +21,7 @@ pub(super) fn fold(batch: &RecordBatch, keys: &[usize]) -> Result<RecordBatch, A
     if runs.len() == batch.num_rows() {
         return Ok(batch.clone());
     }
-    let ends = UInt64Array::from_iter_values(runs.iter().map(|run| last_row(run)));
+    let ends = UInt64Array::from_iter_values(runs.iter().map(last_row));
     let folded = columns.iter().enumerate().map(|(index, column)| match column.logical_nulls() {
         Some(nulls) if nulls.null_count() > 0 && !keys.contains(&index) => {
             let last_set = |run: &Range<usize>| run.clone().rev().find(|row| nulls.is_valid(*row));

@@ -69,6 +69,10 @@ impl Tables for Fake {
         let files = &databases.get(database)?.get(table)?.files;
         Some((files.len(), files.iter().map(|file| file.bytes).sum()))
     }
+
+    fn folder(&self, database: &str, table: &str) -> String {
+        format!("data/{database}/{table}")
+    }
 }
 
 /// A data directory, its fake engine, and SQL over it.

@@ -1,5 +1,7 @@
 //! SQL over a fake engine: what a statement answers, in every state that rows can be in.
 
 mod fake;
+mod limits;
 mod merge;
 mod scan;
+mod statements;

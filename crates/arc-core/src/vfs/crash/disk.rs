@@ -33,6 +33,8 @@ pub(super) enum Event {
     Names(Vec<(PathBuf, Option<Entry>)>),
     SyncFile(Inode),
     SyncDir(PathBuf),
+    /// All pending writes will never reach the disk.
+    ForgetWrites,
 }
 
 /// Names and contents. Contents are shared between states until one of them changes.
@@ -48,7 +50,7 @@ impl Disk {
             Event::Write { inode, offset, bytes } => self.write(*inode, *offset, bytes),
             Event::SetLen { inode, len } => self.bytes_mut(*inode).resize(*len, 0),
             Event::Names(changes) => changes.iter().for_each(|(path, entry)| self.name(path, *entry)),
-            Event::SyncFile(_) | Event::SyncDir(_) => {}
+            Event::SyncFile(_) | Event::SyncDir(_) | Event::ForgetWrites => {}
         }
     }
 

@@ -39,6 +39,7 @@ impl PowerCut {
         match event {
             Event::SyncFile(inode) => self.settle(|event| changes_file(event, *inode)),
             Event::SyncDir(dir) => self.settle(|event| changes_folder(event, dir)),
+            Event::ForgetWrites => self.pending.retain(|event| matches!(event, Event::Names(_))),
             _ => self.pending.push(event.clone()),
         }
     }

@@ -1,0 +1,576 @@
+//! The manifest through its whole life: commits, snapshots, damage, fences, faults and the loss of power.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use arrow::datatypes::DataType;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    SequenceNumber,
+    catalog::{Column, ColumnKind, TableEdit, TableSchema},
+    datafile::{ColumnStatistics, DataFile, StatisticsValue},
+    vfs::{CrashFs, Fault, FaultFs, Operation},
+};
+
+const DIR: &str = "/store/meta/0";
+
+fn vfs() -> CrashFs {
+    let vfs = CrashFs::new();
+    vfs.create_dir_all(Path::new("/store/meta")).unwrap();
+    vfs.sync_dir(Path::new("/")).unwrap();
+    vfs.sync_dir(Path::new("/store")).unwrap();
+    vfs
+}
+
+fn open(vfs: &CrashFs) -> Result<Manifest> {
+    Manifest::open(Arc::new(vfs.clone()), Path::new(DIR))
+}
+
+fn schema(columns: usize) -> Arc<TableSchema> {
+    let column = |i: usize| Column {
+        name: format!("c{i}").into(),
+        kind: ColumnKind::Field,
+        data_type: if i.is_multiple_of(2) { DataType::Float64 } else { DataType::Date32 },
+    };
+    let columns = (0..columns).map(column).collect();
+    Arc::new(TableSchema { database: "db".into(), table: "t".into(), keyed: true, columns })
+}
+
+fn file(id: u64) -> DataFile {
+    let text = |value: &str, exact| Some(StatisticsValue::Text { value: value.into(), exact });
+    let float = |value| Some(StatisticsValue::Float(value));
+    let column = |name: &str, min, max| ColumnStatistics { name: name.into(), null_count: id, min, max };
+    DataFile {
+        path: format!("data/db/t/day=2026-01-31/{id}.parquet"),
+        bytes: u64::MAX - id,
+        crc32c: u32::MAX,
+        rows: id,
+        min_time: i64::MIN,
+        max_time: i64::MAX,
+        min_seq: id,
+        max_seq: id,
+        late: id.is_multiple_of(2),
+        sorted_by: vec!["host".into(), "time".into()],
+        columns: vec![column("host", text("", true), text("é", false)), column("f", float(-0.0), float(f64::INFINITY))],
+    }
+}
+
+/// The edit that creates the table, then ones that add a file each.
+fn edit(number: u64) -> ManifestEdit {
+    let table = TableEdit { database: "db".into(), table: "t".into(), ..TableEdit::default() };
+    let flushed = Some(SequenceNumber(number));
+    if number == 0 {
+        let tables = vec![TableEdit { schema: Some(schema(1)), ..table }];
+        return ManifestEdit { flushed, databases_added: vec![("db".into(), -5)], tables };
+    }
+    let tables = vec![TableEdit { files_added: vec![file(number)], ..table }];
+    ManifestEdit { flushed, databases_added: vec![], tables }
+}
+
+/// A stream with the genesis commit and `edits` more; returns the state after each number.
+fn stream(vfs: &CrashFs, edits: u64) -> Vec<ManifestState> {
+    let mut manifest = open(vfs).unwrap();
+    let mut states = vec![ManifestState::default(), manifest.state().clone()];
+    for number in 0..edits {
+        manifest.commit(edit(number)).unwrap();
+        states.push(manifest.state().clone());
+    }
+    states
+}
+
+fn path(id: ObjectId) -> PathBuf {
+    Path::new(DIR).join(id.name())
+}
+
+fn flip(vfs: &CrashFs, path: &Path, offset: u64) {
+    let file = vfs.open(path).unwrap();
+    let mut byte = [0];
+    assert_eq!(file.read_at(&mut byte, offset).unwrap(), 1);
+    file.write_all_at(&[&[byte[0] ^ 0x20]], offset).unwrap();
+}
+
+fn numbers(vfs: &CrashFs) -> (Vec<u64>, Vec<u64>) {
+    let listing = Listing::read(vfs, Path::new(DIR)).unwrap();
+    (listing.commits, listing.snapshots)
+}
+
+fn names_of(error: &Error) -> PathBuf {
+    match error {
+        Error::Corrupt { path, .. } => path.clone(),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_stream_that_was_opened_has_an_object_and_is_empty() {
+    let vfs = vfs();
+    assert_eq!(*open(&vfs).unwrap().state(), ManifestState::default());
+    assert_eq!(numbers(&vfs), (vec![1], vec![]));
+    assert_eq!(*open(&vfs).unwrap().state(), ManifestState::default());
+    assert_eq!(numbers(&vfs), (vec![1], vec![]));
+}
+
+#[test]
+fn what_was_committed_is_there_after_opening_again() {
+    let vfs = vfs();
+    for edits in [0, 1, 126, 127, 128, 129, 255, 256, 383, 390] {
+        let vfs = CrashFs::from_image(&vfs.current());
+        let states = stream(&vfs, edits);
+        assert_eq!(Some(open(&vfs).unwrap().state()), states.last(), "{edits} edits");
+    }
+}
+
+#[test]
+fn the_payloads_are_as_documented() {
+    let file = serde_json::json!({
+        "path": "data/db/t/day=2026-01-31/3.parquet", "bytes": u64::MAX - 3, "crc32c": u32::MAX, "rows": 3,
+        "min_time": i64::MIN, "max_time": i64::MAX, "min_seq": 3, "max_seq": 3, "late": false,
+        "sorted_by": ["host", "time"],
+        "columns": [
+            {
+                "name": "host", "null_count": 3,
+                "min": {"Text": {"value": "", "exact": true}}, "max": {"Text": {"value": "é", "exact": false}},
+            },
+            {"name": "f", "null_count": 3, "min": {"Float": -0.0}, "max": null},
+        ],
+    });
+    let column = serde_json::json!({"name": "c0", "type": "float64"});
+    let schema = serde_json::json!({"database": "db", "table": "t", "keyed": true, "columns": [column]});
+    let mut added = edit(3);
+    // JSON has no infinity.
+    added.tables[0].files_added[0].columns[1].max = None;
+    let vfs = vfs();
+    let mut manifest = open(&vfs).unwrap();
+    manifest.commit(edit(0)).unwrap();
+    manifest.commit(added).unwrap();
+    manifest.write_snapshot().unwrap();
+    let cases = [
+        (ObjectId::commit(1), serde_json::json!({})),
+        (
+            ObjectId::commit(2),
+            serde_json::json!({
+                "flushed": 0, "databases_added": [["db", -5]],
+                "tables": [{"database": "db", "table": "t", "schema": schema}],
+            }),
+        ),
+        (
+            ObjectId::commit(3),
+            serde_json::json!({"flushed": 3, "tables": [{"database": "db", "table": "t", "files_added": [file]}]}),
+        ),
+        (
+            ObjectId::snapshot(3),
+            serde_json::json!({
+                "flushed": 3,
+                "databases": {"db": {"created_ns": -5, "tables": {"t": {"schema": schema, "files": [file]}}}},
+            }),
+        ),
+    ];
+    for (id, expected) in cases {
+        let payload = vfs.read(&path(id)).unwrap().split_off(48);
+        let found: serde_json::Value = rmp_serde::from_slice(&payload).unwrap();
+        assert_eq!(found, expected, "{id:?}");
+    }
+}
+
+#[test]
+fn snapshots_come_every_128_commits_and_the_commits_since_the_older_one_stay() {
+    let cases = [
+        (126, 1..=127, vec![]),
+        (127, 1..=128, vec![128]),
+        (254, 1..=255, vec![128]),
+        (255, 129..=256, vec![128, 256]),
+        (300, 129..=301, vec![128, 256]),
+        (383, 257..=384, vec![256, 384]),
+    ];
+    for (edits, commits, snapshots) in cases {
+        let vfs = vfs();
+        stream(&vfs, edits);
+        assert_eq!(numbers(&vfs), (commits.collect(), snapshots), "{edits} edits");
+    }
+}
+
+#[test]
+fn a_damaged_snapshot_costs_nothing() {
+    for edits in [127, 130, 255, 300] {
+        let vfs = vfs();
+        let states = stream(&vfs, edits);
+        let (_, snapshots) = numbers(&vfs);
+        let newest = path(ObjectId::snapshot(*snapshots.last().unwrap()));
+        let len = vfs.read(&newest).unwrap().len() as u64;
+        for offset in [0, 8, 12, 16, 24, 28, 32, 40, 44, 48, len / 2, len - 1] {
+            let vfs = CrashFs::from_image(&vfs.current());
+            flip(&vfs, &newest, offset);
+            assert_eq!(Some(open(&vfs).unwrap().state()), states.last(), "{edits} edits, byte {offset}");
+        }
+    }
+}
+
+#[test]
+fn after_a_damaged_snapshot_the_next_commit_writes_one_and_the_damaged_one_goes() {
+    let vfs = vfs();
+    stream(&vfs, 300);
+    flip(&vfs, &path(ObjectId::snapshot(256)), 60);
+    let mut manifest = open(&vfs).unwrap();
+    assert_eq!(numbers(&vfs), ((129..=301).collect(), vec![128, 256]));
+    manifest.commit(edit(300)).unwrap();
+    assert_eq!(numbers(&vfs), ((129..=302).collect(), vec![128, 302]));
+    assert_eq!(open(&vfs).unwrap().state(), manifest.state());
+}
+
+#[test]
+fn two_damaged_snapshots_are_an_error_that_names_the_newest() {
+    let vfs = vfs();
+    stream(&vfs, 300);
+    for number in [128, 256] {
+        flip(&vfs, &path(ObjectId::snapshot(number)), 60);
+    }
+    assert_eq!(names_of(&open(&vfs).unwrap_err()), path(ObjectId::snapshot(256)));
+}
+
+#[test]
+fn any_damage_to_a_needed_commit_is_an_error_that_names_it() {
+    let vfs = vfs();
+    stream(&vfs, 4);
+    for number in 1..=5 {
+        let path = path(ObjectId::commit(number));
+        let len = vfs.read(&path).unwrap().len() as u64;
+        for offset in 0..len {
+            let vfs = CrashFs::from_image(&vfs.current());
+            flip(&vfs, &path, offset);
+            assert_eq!(names_of(&open(&vfs).unwrap_err()), path, "byte {offset}");
+        }
+        for len in [0, 1, len / 2, len - 1] {
+            let vfs = CrashFs::from_image(&vfs.current());
+            vfs.open(&path).unwrap().set_len(len).unwrap();
+            assert_eq!(names_of(&open(&vfs).unwrap_err()), path, "cut to {len} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_gap_is_an_error_and_old_commits_are_not_needed() {
+    let vfs = vfs();
+    let states = stream(&vfs, 200);
+    for number in [129, 150, 200] {
+        let vfs = CrashFs::from_image(&vfs.current());
+        vfs.remove_file(&path(ObjectId::commit(number))).unwrap();
+        assert_eq!(names_of(&open(&vfs).unwrap_err()), path(ObjectId::commit(number)));
+    }
+    for number in 1..=128 {
+        vfs.remove_file(&path(ObjectId::commit(number))).unwrap();
+    }
+    assert_eq!(Some(open(&vfs).unwrap().state()), states.last());
+}
+
+#[test]
+fn a_commit_of_another_history_breaks_the_chain() {
+    let (one, other) = (vfs(), vfs());
+    stream(&one, 4);
+    let mut manifest = open(&other).unwrap();
+    manifest.commit(ManifestEdit { databases_added: vec![("db".into(), 7)], ..edit(0) }).unwrap();
+    manifest.commit(edit(1)).unwrap();
+    let id = ObjectId::commit(3);
+    one.remove_file(&path(id)).unwrap();
+    let foreign = other.read(&path(id)).unwrap();
+    one.create_new(&path(id)).unwrap().write_all_at(&[&foreign], 0).unwrap();
+    let error = open(&one).unwrap_err();
+    assert!(matches!(&error, Error::Corrupt { offset: PREVIOUS_OFFSET, .. }), "{error}");
+    assert_eq!(names_of(&error), path(id));
+}
+
+#[test]
+fn a_writer_that_was_overtaken_stops() {
+    let vfs = vfs();
+    let mut first = open(&vfs).unwrap();
+    let mut second = open(&vfs).unwrap();
+    first.commit(edit(0)).unwrap();
+    let error = second.commit(ManifestEdit { databases_added: vec![("db".into(), 9)], ..edit(0) }).unwrap_err();
+    let expected = "the engine is closed to writes: another writer has written /store/meta/0/00000000000000000002";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(*second.state(), ManifestState::default());
+    assert_eq!(second.commit(edit(0)).unwrap_err().to_string(), expected);
+    first.commit(edit(1)).unwrap();
+    assert_eq!(open(&vfs).unwrap().state(), first.state());
+    assert!(Listing::read(&vfs, Path::new(DIR)).unwrap().temporary.is_empty());
+}
+
+#[test]
+fn a_newer_version_is_neither_skipped_nor_called_damage() {
+    let vfs = vfs();
+    stream(&vfs, 127);
+    let snapshot = path(ObjectId::snapshot(128));
+    let mut bytes = vfs.read(&snapshot).unwrap();
+    bytes[8] = 2;
+    let checksum = crc32c::crc32c(&bytes[..44]);
+    bytes[44..48].copy_from_slice(&checksum.to_le_bytes());
+    vfs.open(&snapshot).unwrap().write_all_at(&[&bytes], 0).unwrap();
+    assert!(matches!(open(&vfs).unwrap_err(), Error::NewerFormat { found: 2, .. }));
+}
+
+#[test]
+fn temporary_files_are_removed_and_foreign_ones_left_alone() {
+    let vfs = vfs();
+    let states = stream(&vfs, 3);
+    let ours = ["00000000000000000005.1.tmp", "00000000000000000009.77.tmp", "00000000000000000128.snapshot.2.tmp"];
+    let foreign = ["notes.txt", "00000000000000000005.tmp", "x.1.tmp", "00000000000000000005.bak"];
+    for name in ours.iter().chain(&foreign) {
+        vfs.create_new(&Path::new(DIR).join(name)).unwrap();
+    }
+    let mut manifest = open(&vfs).unwrap();
+    assert_eq!(Some(manifest.state()), states.last());
+    manifest.commit(edit(3)).unwrap();
+    let left: Vec<_> = vfs.list(Path::new(DIR)).unwrap().into_iter().map(|entry| entry.name).collect();
+    assert!(ours.iter().all(|name| !left.contains(&(*name).to_owned())), "{left:?}");
+    assert!(foreign.iter().all(|name| left.contains(&(*name).to_owned())), "{left:?}");
+}
+
+#[test]
+fn edits_that_do_not_fit_are_refused_and_change_nothing() {
+    let vfs = vfs();
+    let mut manifest = open(&vfs).unwrap();
+    manifest.commit(edit(0)).unwrap();
+    manifest.commit(edit(1)).unwrap();
+    let before = manifest.state().clone();
+    let table = || TableEdit { database: "db".into(), table: "t".into(), ..TableEdit::default() };
+    let of = |tables| ManifestEdit { tables, ..ManifestEdit::default() };
+    let databases = |names: &[&str]| ManifestEdit {
+        databases_added: names.iter().map(|name| ((*name).to_owned(), 0)).collect(),
+        ..ManifestEdit::default()
+    };
+    let other_column = |schema: Arc<TableSchema>| {
+        let mut schema = TableSchema::clone(&schema);
+        schema.columns[0].data_type = DataType::Int64;
+        Some(Arc::new(schema))
+    };
+    let at = |path: &str| DataFile { path: path.into(), ..file(9) };
+    let removed =
+        |paths: &[&str]| TableEdit { files_removed: paths.iter().map(|p| (*p).to_owned()).collect(), ..table() };
+    let path = file(1).path;
+    let cases = [
+        ("flushed", ManifestEdit { flushed: Some(SequenceNumber(0)), ..ManifestEdit::default() }),
+        ("added twice", databases(&["db"])),
+        ("added twice", databases(&["new", "new"])),
+        ("no such database", of(vec![TableEdit { database: "nowhere".into(), ..table() }])),
+        ("named twice", of(vec![table(), table()])),
+        ("no schema", of(vec![TableEdit { table: "new".into(), ..table() }])),
+        ("a schema of table", of(vec![TableEdit { table: "new".into(), schema: Some(schema(1)), ..table() }])),
+        ("grow", of(vec![TableEdit { schema: Some(schema(0)), ..table() }])),
+        ("grow", of(vec![TableEdit { schema: other_column(schema(1)), ..table() }])),
+        ("removed and not there", of(vec![removed(&["data/db/t/none"])])),
+        ("removed and not there", of(vec![removed(&[&path, &path])])),
+        ("added twice", of(vec![TableEdit { files_added: vec![file(1)], ..table() }])),
+        ("added twice", of(vec![TableEdit { files_added: vec![file(2), file(2)], ..table() }])),
+        ("added twice", of(vec![TableEdit { files_added: vec![file(1)], ..removed(&[&path]) }])),
+        ("no path", of(vec![TableEdit { files_added: vec![at("data/../../x")], ..table() }])),
+        ("no path", of(vec![TableEdit { files_added: vec![at("/etc/passwd")], ..table() }])),
+        ("no path", of(vec![TableEdit { files_added: vec![at("")], ..table() }])),
+    ];
+    for (reason, edit) in cases {
+        let error = manifest.commit(edit).unwrap_err();
+        assert!(matches!(error, Error::Internal { .. }) && error.to_string().contains(reason), "{reason}: {error}");
+        assert_eq!(*manifest.state(), before, "{reason}");
+    }
+    manifest.commit(of(vec![TableEdit { schema: Some(schema(3)), files_removed: vec![path], ..table() }])).unwrap();
+    assert_eq!(open(&vfs).unwrap().state(), manifest.state());
+}
+
+#[test]
+fn a_commit_is_as_large_as_its_edit_whatever_is_live() {
+    let size = |edits: u64| {
+        let vfs = vfs();
+        let mut manifest = open(&vfs).unwrap();
+        manifest.commit(edit(0)).unwrap();
+        let many = (1..=edits).flat_map(|number| edit(1_000 + number).tables.remove(0).files_added).collect();
+        let table = TableEdit { files_added: many, ..edit(1).tables.remove(0) };
+        manifest.commit(ManifestEdit { tables: vec![table], ..ManifestEdit::default() }).unwrap();
+        manifest.commit(edit(1)).unwrap();
+        vfs.read(&path(ObjectId::commit(4))).unwrap().len()
+    };
+    assert_eq!(size(1), size(2_000));
+}
+
+/// Any one call fails, once or for ever: `Ok` means durable, an error means before or after, and a manifest that stays
+/// open knows which.
+#[test]
+fn a_commit_in_which_any_call_fails_is_whole_or_absent() {
+    let before_commit = |snapshot_is_due: bool| {
+        let vfs = vfs();
+        stream(&vfs, if snapshot_is_due { 126 } else { 5 });
+        vfs
+    };
+    for (snapshot_is_due, next) in [(false, 5), (true, 126)] {
+        let start = before_commit(snapshot_is_due).current();
+        for (nth, from_then_on) in (1..30).flat_map(|nth| [(nth, false), (nth, true)]) {
+            for error in [ErrorKind::StorageFull, ErrorKind::Other] {
+                let memory = CrashFs::from_image(&start);
+                let faults = FaultFs::new(Arc::new(memory.clone()));
+                let mut manifest = Manifest::open(Arc::new(faults.clone()), Path::new(DIR)).unwrap();
+                let before = manifest.state().clone();
+                let mut after = before.clone();
+                after.apply(edit(next));
+                let fault = Fault::nth(nth, error);
+                faults.set(if from_then_on { fault.from_then_on() } else { fault });
+                let result = manifest.commit(edit(next));
+                faults.clear();
+                let case = format!("call {nth}, for ever {from_then_on}, {error}: {result:?}");
+                assert_eq!(*manifest.state(), if result.is_ok() { after.clone() } else { before.clone() }, "{case}");
+                let reopened = open(&memory).unwrap();
+                assert!([&before, &after].contains(&reopened.state()), "{case}");
+                assert!(result.is_err() || *reopened.state() == after, "{case}");
+                let closed = manifest.closed.is_some();
+                assert!(closed || reopened.state() == manifest.state(), "{case}");
+                let again = manifest.commit(if result.is_ok() { edit(next + 1) } else { edit(next) });
+                assert_eq!(again.is_err(), closed, "{case}, then {again:?}");
+                assert!(!closed || matches!(again, Err(Error::Closed { .. })), "{case}, then {again:?}");
+                assert!(closed || open(&memory).unwrap().state() == manifest.state(), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rename_that_was_done_and_failed_counts_as_done() {
+    let vfs = vfs();
+    stream(&vfs, 1);
+    let faults = FaultFs::new(Arc::new(vfs.clone()));
+    let mut manifest = Manifest::open(Arc::new(faults.clone()), Path::new(DIR)).unwrap();
+    // The other writer is this one: the same bytes under the same number.
+    let mut twin = open(&vfs).unwrap();
+    twin.commit(edit(1)).unwrap();
+    manifest.commit(edit(1)).unwrap();
+    assert_eq!(faults.calls(Operation::RenameNew), 1);
+    assert_eq!(manifest.state(), twin.state());
+    assert!(Listing::read(&vfs, Path::new(DIR)).unwrap().temporary.is_empty());
+}
+
+/// Cuts the power after every operation around the first commits and around both snapshots.
+#[test]
+fn no_acknowledged_commit_is_lost_with_the_power() {
+    for (skip, edits) in [(0, 3), (126, 2), (254, 2)] {
+        let setup = vfs();
+        let mut states = if skip == 0 { vec![ManifestState::default(); 2] } else { stream(&setup, skip) };
+        let vfs = if skip == 0 { setup } else { CrashFs::from_image(&setup.current()) };
+        let first = states.len() - 1;
+        let mut acknowledged = vec![];
+        let mut manifest = open(&vfs).unwrap();
+        for number in skip..skip + edits {
+            manifest.commit(edit(number)).unwrap();
+            states.push(manifest.state().clone());
+            acknowledged.push(vfs.operations());
+        }
+        for cut in vfs.power_cuts() {
+            let done = acknowledged.iter().filter(|operations| **operations <= cut.operations()).count();
+            // Long streams take long to open: the states in which all, nothing or the names alone reached the disk.
+            for image in cut.images(11, if skip == 0 { 12 } else { 3 }) {
+                let reopened = open(&CrashFs::from_image(&image)).unwrap();
+                let allowed = &states[first + done..states.len().min(first + done + 2)];
+                let case = format!("{skip} edits, then {done}, operation {}", cut.operations());
+                assert!(allowed.contains(reopened.state()), "{case}");
+            }
+        }
+    }
+}
+
+/// A table of the model: columns, and paths of live files.
+type ModelTable = (usize, Vec<u64>);
+
+#[derive(Debug, Clone)]
+enum Step {
+    Flushed(u64),
+    AddDatabase(u8),
+    /// Adds columns and files and removes files, by draw, in one table.
+    Table {
+        database: u8,
+        table: u8,
+        columns: usize,
+        files: usize,
+        removed: Vec<prop::sample::Index>,
+    },
+    Reopen,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let removed = prop::collection::vec(any::<prop::sample::Index>(), 0..3);
+    let step = prop_oneof![
+        1 => (0..5_u64).prop_map(Step::Flushed),
+        2 => (0..3_u8).prop_map(Step::AddDatabase),
+        8 => (0..3_u8, 0..3_u8, 0..3_usize, 0..4_usize, removed).prop_map(|(database, table, columns, files, removed)| {
+            Step::Table { database, table, columns, files, removed }
+        }),
+        1 => Just(Step::Reopen),
+    ];
+    prop::collection::vec(step, 1..200)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn any_edits_give_what_a_simple_model_gives(steps in steps()) {
+        let vfs = vfs();
+        let mut manifest = open(&vfs).unwrap();
+        let mut flushed = 0;
+        let mut model: BTreeMap<String, BTreeMap<String, ModelTable>> = BTreeMap::new();
+        let mut next_file = 0;
+        for step in steps {
+            let mut edit = ManifestEdit::default();
+            match step {
+                Step::Reopen => manifest = open(&vfs).unwrap(),
+                Step::Flushed(more) => {
+                    flushed += more;
+                    edit.flushed = Some(SequenceNumber(flushed));
+                }
+                Step::AddDatabase(database) => {
+                    let name = format!("db{database}");
+                    if let Entry::Vacant(entry) = model.entry(name.clone()) {
+                        edit.databases_added.push((name, i64::from(database)));
+                        entry.insert(BTreeMap::new());
+                    }
+                }
+                Step::Table { database, table, columns, files, removed } => {
+                    let (database, table) = (format!("db{database}"), format!("t{table}"));
+                    let Some(tables) = model.get_mut(&database) else { continue };
+                    let is_new = !tables.contains_key(&table);
+                    let (width, live) = tables.entry(table.clone()).or_default();
+                    *width += columns;
+                    let mut change = TableEdit { database: database.clone(), table: table.clone(), ..TableEdit::default() };
+                    if columns > 0 || is_new {
+                        let mut grown = TableSchema::clone(&schema(*width));
+                        grown.database = database.into();
+                        grown.table = table.into();
+                        change.schema = Some(Arc::new(grown));
+                    }
+                    for index in removed {
+                        if !live.is_empty() {
+                            let id = live.remove(index.index(live.len()));
+                            change.files_removed.push(file(id).path);
+                        }
+                    }
+                    for id in next_file..next_file + files as u64 {
+                        live.push(id);
+                        change.files_added.push(file(id));
+                    }
+                    next_file += files as u64;
+                    edit.tables.push(change);
+                }
+            }
+            manifest.commit(edit).unwrap();
+        }
+        for state in [manifest.state(), open(&vfs).unwrap().state()] {
+            prop_assert_eq!(state.flushed, SequenceNumber(flushed));
+            prop_assert_eq!(state.databases.len(), model.len());
+            for (name, tables) in &model {
+                let database = &state.databases[name];
+                prop_assert_eq!(format!("db{}", database.created_ns), name.as_str());
+                prop_assert_eq!(database.tables.len(), tables.len());
+                for (table, (columns, live)) in tables {
+                    let found = state.table(name, table).unwrap();
+                    prop_assert_eq!(&found.schema.columns, &schema(*columns).columns);
+                    let files: Vec<_> = found.files.iter().map(|file| DataFile::clone(file)).collect();
+                    prop_assert_eq!(files, live.iter().map(|id| file(*id)).collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What a statement may do, decided on its logical plan: read our tables, and nothing else.
+//!
+//! A list of what is allowed, so that a kind of plan which is new in a later DataFusion is refused until somebody
+//! thought about it.
+
+use datafusion::{
+    catalog::{TableProvider, streaming::StreamingTable},
+    common::{
+        DataFusionError, Result as PlanResult,
+        tree_node::{TreeNode, TreeNodeRecursion, TreeNodeVisitor},
+    },
+    datasource::{cte_worktable::CteWorkTable, source_as_provider},
+    functions_table::generate_series::GenerateSeriesTable,
+    logical_expr::{Expr, LogicalPlan, TableScan},
+};
+
+use super::{error, table::Table};
+use crate::{Error, Result};
+
+/// Nodes that a plan may have, counting shared ones each time they are used.
+const MAX_NODES: usize = 20_000;
+
+/// Levels that an expression may have: evaluating one takes stack for each level, on a thread that we don't own.
+pub(super) const MAX_EXPRESSION_DEPTH: usize = 500;
+
+/// Returns an error if `plan` does anything but read our tables, or is too large.
+pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
+    let mut nodes = 0;
+    plan.apply_with_subqueries(|node| {
+        nodes += 1;
+        if nodes > MAX_NODES {
+            return refuse("the statement is too large");
+        }
+        check_node(node)?;
+        node.apply_expressions(check_depth)?;
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .map(|_| ())
+    .map_err(error::from_datafusion)
+}
+
+fn check_node(node: &LogicalPlan) -> PlanResult<()> {
+    match node {
+        LogicalPlan::TableScan(scan) => check_table(scan),
+        LogicalPlan::Projection(_)
+        | LogicalPlan::Filter(_)
+        | LogicalPlan::Window(_)
+        | LogicalPlan::Aggregate(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Join(_)
+        | LogicalPlan::Repartition(_)
+        | LogicalPlan::Union(_)
+        | LogicalPlan::EmptyRelation(_)
+        | LogicalPlan::Subquery(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Values(_)
+        | LogicalPlan::Explain(_)
+        | LogicalPlan::Analyze(_)
+        | LogicalPlan::Distinct(_)
+        | LogicalPlan::DescribeTable(_)
+        | LogicalPlan::Unnest(_)
+        | LogicalPlan::RecursiveQuery(_) => Ok(()),
+        LogicalPlan::Ddl(ddl) => refuse(format!("{} is not allowed: SQL here reads, and nothing else", ddl.name())),
+        LogicalPlan::Dml(dml) => refuse(format!("{} is not allowed: SQL here reads, and nothing else", dml.op.name())),
+        LogicalPlan::Copy(_) => refuse("COPY is not allowed: SQL here reads, and nothing else"),
+        LogicalPlan::Statement(statement) => refuse(format!("{} is not allowed", statement.name())),
+        LogicalPlan::Extension(extension) => refuse(format!("{} is not allowed", extension.node.name())),
+    }
+}
+
+fn check_table(scan: &TableScan) -> PlanResult<()> {
+    let provider = source_as_provider(&scan.source)?;
+    let provider: &dyn TableProvider = &*provider;
+    // `StreamingTable` is what the information schema is made of.
+    let ours = provider.is::<Table>() || provider.is::<StreamingTable>();
+    if ours || provider.is::<GenerateSeriesTable>() || provider.is::<CteWorkTable>() {
+        return Ok(());
+    }
+    refuse(format!("{} cannot be read", scan.table_name))
+}
+
+fn check_depth(expression: &Expr) -> PlanResult<TreeNodeRecursion> {
+    let mut depth = Depth(0);
+    expression.visit(&mut depth)?;
+    Ok(TreeNodeRecursion::Continue)
+}
+
+/// Levels of an expression above the one that is visited.
+struct Depth(usize);
+
+impl TreeNodeVisitor<'_> for Depth {
+    type Node = Expr;
+
+    fn f_down(&mut self, _: &Expr) -> PlanResult<TreeNodeRecursion> {
+        self.0 += 1;
+        if self.0 > MAX_EXPRESSION_DEPTH {
+            return refuse(format!("an expression has more than {MAX_EXPRESSION_DEPTH} levels"));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn f_up(&mut self, _: &Expr) -> PlanResult<TreeNodeRecursion> {
+        self.0 = self.0.saturating_sub(1);
+        Ok(TreeNodeRecursion::Continue)
+    }
+}
+
+fn refuse<T>(reason: impl Into<String>) -> PlanResult<T> {
+    Err(DataFusionError::External(Box::new(Error::Sql { reason: reason.into() })))
+}

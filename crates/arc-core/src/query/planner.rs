@@ -1,0 +1,130 @@
+//! Planning, on threads of its own: it recurses as deep as a statement is, and keeps a core busy.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread,
+};
+
+use arrow::array::RecordBatch;
+use datafusion::{
+    common::{DataFusionError, ResolvedTableReference, TableReference},
+    execution::{SendableRecordBatchStream, session_state::SessionState},
+    physical_plan::{execute_stream, stream::RecordBatchStreamAdapter},
+    sql::parser::Statement,
+};
+use futures::{executor, stream};
+use tokio::{
+    runtime::Handle,
+    sync::{Semaphore, oneshot},
+};
+
+use super::{
+    Tables, error, guard, session, show,
+    statement::{self, Request},
+};
+use crate::{Error, Result};
+
+/// Stack of a planning thread. Only pages that are touched take memory.
+const STACK_BYTES: usize = 64 << 20;
+
+/// Makes running plans of statements.
+#[derive(Debug)]
+pub(super) struct Planner {
+    tables: Arc<dyn Tables>,
+    base: SessionState,
+    /// One permit for each thread that may plan at a time.
+    permits: Arc<Semaphore>,
+}
+
+impl Planner {
+    pub(super) fn new(tables: Arc<dyn Tables>, base: SessionState) -> Self {
+        let threads = 2 * thread::available_parallelism().map_or(1, usize::from);
+        Self { tables, base, permits: Arc::new(Semaphore::new(threads)) }
+    }
+
+    /// Returns the stream of a statement's answer. Waits while too many others are planned.
+    ///
+    /// A caller that stops waiting does not stop the planning, which ends by itself and holds its permit until then.
+    pub(super) async fn plan(&self, database: &str, sql: &str) -> Result<SendableRecordBatchStream> {
+        let runtime = Handle::try_current().map_err(|_| Error::internal("SQL needs a tokio runtime"))?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|e| Error::internal(e.to_string()))?;
+        let planning = Planning {
+            tables: Arc::clone(&self.tables),
+            state: session::query_state(&self.base, Arc::clone(&self.tables), database),
+            database: database.to_owned(),
+            sql: sql.to_owned(),
+        };
+        let (sender, receiver) = oneshot::channel();
+        let work = move || {
+            let _permit = permit;
+            // Some plans start tasks.
+            let _runtime = runtime.enter();
+            let planned = catch_unwind(AssertUnwindSafe(|| planning.run()));
+            // The caller may have stopped waiting.
+            let _ = sender.send(planned.unwrap_or_else(|panic| Err(error::panicked(&*panic))));
+        };
+        let thread = thread::Builder::new().name("arc-plan".to_owned()).stack_size(STACK_BYTES);
+        thread.spawn(work).map_err(|_| error::busy("no thread for planning a query"))?;
+        receiver.await.map_err(|e| Error::internal(e.to_string()))?
+    }
+}
+
+/// One statement on its way to a plan.
+struct Planning {
+    tables: Arc<dyn Tables>,
+    state: SessionState,
+    database: String,
+    sql: String,
+}
+
+impl Planning {
+    fn run(&self) -> Result<SendableRecordBatchStream> {
+        match statement::parse(&self.sql)? {
+            Request::ShowDatabases => Ok(one_batch(show::databases(&*self.tables)?)),
+            Request::ShowTables(asked) => Ok(one_batch(show::tables(&*self.tables, asked.as_deref(), &self.database)?)),
+            Request::ShowColumns(database, table) => {
+                let database = database.as_deref().unwrap_or(&self.database);
+                Ok(one_batch(show::columns(&*self.tables, database, &table)?))
+            }
+            Request::Plan(statement) => executor::block_on(self.query(*statement)),
+        }
+    }
+
+    async fn query(&self, statement: Statement) -> Result<SendableRecordBatchStream> {
+        let missing = self.missing(&statement)?;
+        let plan = match self.state.statement_to_plan(statement).await {
+            Ok(plan) => plan,
+            Err(error) => return Err(not_found(&error, &missing).unwrap_or_else(|| error::from_datafusion(error))),
+        };
+        guard::check(&plan)?;
+        let physical = self.state.create_physical_plan(&plan).await.map_err(error::from_datafusion)?;
+        execute_stream(physical, self.state.task_ctx()).map_err(error::from_datafusion)
+    }
+
+    /// Returns the tables that the statement names and that do not exist. A name of its own, such as that of a common
+    /// table expression in another branch, may be among them.
+    fn missing(&self, statement: &Statement) -> Result<Vec<ResolvedTableReference>> {
+        let references = self.state.resolve_table_references(statement).map_err(error::from_datafusion)?;
+        let resolve = |reference: TableReference| reference.resolve(session::CATALOG, &self.database);
+        let exists = |table: &ResolvedTableReference| {
+            *table.catalog == *session::CATALOG && self.tables.schema(&table.schema, &table.table).is_some()
+        };
+        Ok(references.into_iter().map(resolve).filter(|table| !exists(table)).collect())
+    }
+}
+
+/// Returns the error that says which table is missing, if that is what `error` is about.
+fn not_found(error: &DataFusionError, missing: &[ResolvedTableReference]) -> Option<Error> {
+    let DataFusionError::Plan(message) = error.find_root() else { return None };
+    let table = missing.iter().find(|table| *message == format!("table '{table}' not found"))?;
+    let database = match &*table.catalog {
+        session::CATALOG => table.schema.to_string(),
+        other => format!("{other}.{}", table.schema),
+    };
+    Some(Error::TableNotFound { database, table: table.table.to_string() })
+}
+
+fn one_batch(batch: RecordBatch) -> SendableRecordBatchStream {
+    Box::pin(RecordBatchStreamAdapter::new(batch.schema(), stream::iter([Ok(batch)])))
+}

@@ -1,0 +1,316 @@
+//! From text to one parsed statement: what it asks for, and whether it is too deep to plan.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::{
+    parser::{DFParserBuilder, Statement},
+    sqlparser::{
+        ast::{self, Ident, ObjectName, ShowStatementIn, ShowStatementInParentType, ShowStatementOptions},
+        dialect::GenericDialect,
+        keywords::Keyword,
+        tokenizer::{Token, TokenWithSpan, Tokenizer, Word},
+    },
+};
+
+use super::{dialect::Limited, error};
+use crate::{Error, Result};
+
+/// Longest statement accepted, in bytes.
+const MAX_SQL_BYTES: usize = 1 << 20;
+
+/// Levels of nested expressions and subqueries that the parser follows.
+const MAX_NESTING: usize = 200;
+
+/// Operators and keywords that may follow each other without a comma: each can make the parsed tree one level deeper.
+const MAX_CHAIN: usize = 4_000;
+
+/// Tables that one statement may name, counting each mention.
+const MAX_RELATIONS: usize = 512;
+
+/// What a statement asks for.
+#[derive(Debug)]
+pub(super) enum Request {
+    /// To be planned, if the plan turns out to be allowed.
+    Plan(Box<Statement>),
+    /// `SHOW DATABASES`.
+    ShowDatabases,
+    /// `SHOW TABLES` or `SHOW MEASUREMENTS`, of the database named or else the default one.
+    ShowTables(Option<String>),
+    /// `SHOW COLUMNS`, of a table in the database named or else the default one.
+    ShowColumns(Option<String>, String),
+}
+
+/// Parses exactly one statement.
+///
+/// Deep input uses much stack, so call this where there is much.
+pub(super) fn parse(sql: &str) -> Result<Request> {
+    if sql.len() > MAX_SQL_BYTES {
+        return refuse(format!("the statement is longer than {MAX_SQL_BYTES} bytes"));
+    }
+    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location();
+    let mut tokens = tokens.map_err(|e| Error::Sql { reason: e.to_string() })?;
+    if depth(&tokens) > MAX_CHAIN {
+        return refuse(format!("an expression has more than {MAX_CHAIN} operators"));
+    }
+    measurements_to_tables(&mut tokens);
+    let dialect = Limited::new(tokens.len());
+    let statements = DFParserBuilder::new(tokens)
+        .with_dialect(&dialect)
+        .with_recursion_limit(MAX_NESTING)
+        .build()
+        .and_then(|mut parser| parser.parse_statements());
+    if dialect.is_exhausted() {
+        return refuse("the statement is too complex");
+    }
+    let mut statements = statements.map_err(error::from_datafusion)?;
+    match (statements.pop_front(), statements.is_empty()) {
+        (Some(Statement::Statement(statement)), true) => show(*statement),
+        (Some(statement @ Statement::Explain(_)), true) => planned(statement),
+        (Some(other), true) => not_a_query(&other.to_string()),
+        (Some(_), false) => refuse("more than one statement"),
+        (None, _) => refuse("the statement is empty"),
+    }
+}
+
+fn refuse<T>(reason: impl Into<String>) -> Result<T> {
+    Err(Error::Sql { reason: reason.into() })
+}
+
+/// Returns an upper bound of the depth of the tree that the parser will make of `tokens`.
+fn depth(tokens: &[TokenWithSpan]) -> usize {
+    let mut open: Vec<Level> = Vec::new();
+    let mut level = Level::default();
+    for token in tokens {
+        match &token.token {
+            Token::LParen | Token::LBracket | Token::LBrace => open.push(std::mem::take(&mut level)),
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                let inner = level.depth() + 1;
+                level = open.pop().unwrap_or_default();
+                level.inner = level.inner.max(inner);
+            }
+            Token::Comma | Token::SemiColon => level.end_item(),
+            token if deepens(token) => level.chain += 1,
+            _ => {}
+        }
+    }
+    open.into_iter().map(|level| level.depth()).sum::<usize>() + level.depth()
+}
+
+/// The items between one pair of parentheses, so far.
+#[derive(Debug, Default)]
+struct Level {
+    /// Operators and keywords since the last comma.
+    chain: usize,
+    /// Depth of the deepest parentheses in the current item.
+    inner: usize,
+    /// Depth of the deepest item before the current one.
+    deepest: usize,
+}
+
+impl Level {
+    fn end_item(&mut self) {
+        *self = Self { deepest: self.depth(), ..Self::default() };
+    }
+
+    fn depth(&self) -> usize {
+        self.deepest.max(self.chain + self.inner)
+    }
+}
+
+fn deepens(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => !matches!(
+            word.keyword,
+            Keyword::NoKeyword | Keyword::NULL | Keyword::TRUE | Keyword::FALSE | Keyword::WHEN | Keyword::THEN
+        ),
+        Token::Whitespace(_) | Token::Number(..) | Token::Period | Token::EOF => false,
+        Token::SingleQuotedString(_) | Token::DoubleQuotedString(_) | Token::NationalStringLiteral(_) => false,
+        _ => true,
+    }
+}
+
+/// Turns the tokens of `SHOW MEASUREMENTS …` into those of `SHOW TABLES …`, and leaves others as they are.
+fn measurements_to_tables(tokens: &mut [TokenWithSpan]) {
+    let mut words = tokens.iter_mut().filter(|t| !matches!(t.token, Token::Whitespace(_)));
+    let is_word = |token: &Token, text| matches!(token, Token::Word(w) if is_unquoted(w, text));
+    if let (Some(first), Some(second)) = (words.next(), words.next())
+        && is_word(&first.token, "show")
+        && is_word(&second.token, "measurements")
+    {
+        second.token = Token::make_keyword("TABLES");
+    }
+}
+
+fn is_unquoted(word: &Word, text: &str) -> bool {
+    word.quote_style.is_none() && word.value.eq_ignore_ascii_case(text)
+}
+
+/// Returns the request of a plain statement: `SHOW` is answered here, everything else is planned.
+fn show(statement: ast::Statement) -> Result<Request> {
+    match statement {
+        ast::Statement::ShowDatabases { terse: false, history: false, show_options } if is_bare(&show_options) => {
+            Ok(Request::ShowDatabases)
+        }
+        ast::Statement::ShowTables {
+            terse: false,
+            history: false,
+            extended: false,
+            full: false,
+            external: false,
+            mut show_options,
+        } => {
+            let show_in = show_options.show_in.take();
+            if !is_bare(&show_options) {
+                return refuse("SHOW TABLES takes FROM and a database, and nothing else");
+            }
+            show_in.map(database_named).transpose().map(Request::ShowTables)
+        }
+        ast::Statement::ShowColumns { extended: false, full: false, mut show_options } => {
+            let show_in = show_options.show_in.take().filter(|_| is_bare(&show_options));
+            let needs_a_table =
+                || Error::Sql { reason: "SHOW COLUMNS FROM needs a table, and takes nothing else".into() };
+            let (database, table) = show_in.as_ref().and_then(table_named).ok_or_else(needs_a_table)?;
+            Ok(Request::ShowColumns(database, table))
+        }
+        ast::Statement::ShowVariable { .. } | ast::Statement::ShowVariables { .. } => {
+            refuse("SHOW of settings is not supported; SHOW knows DATABASES, TABLES, MEASUREMENTS, COLUMNS, FUNCTIONS")
+        }
+        ast::Statement::Query(_)
+        | ast::Statement::Explain { .. }
+        | ast::Statement::ExplainTable { .. }
+        | ast::Statement::ShowFunctions { filter: None } => planned(Statement::Statement(Box::new(statement))),
+        other => not_a_query(&other.to_string()),
+    }
+}
+
+/// Returns the request for a statement whose plan has to be looked at: a query may turn out to write, too.
+fn planned(statement: Statement) -> Result<Request> {
+    if relations(&statement) > MAX_RELATIONS {
+        return refuse(format!("the statement names more than {MAX_RELATIONS} tables"));
+    }
+    Ok(Request::Plan(Box::new(statement)))
+}
+
+fn not_a_query<T>(statement: &str) -> Result<T> {
+    let verb = statement.split_whitespace().next().unwrap_or_default().to_uppercase();
+    refuse(format!("{verb} is not allowed: SQL here reads, and nothing else"))
+}
+
+/// Returns how often `statement` names a table.
+fn relations(statement: &Statement) -> usize {
+    match statement {
+        Statement::Explain(explain) => relations(&explain.statement),
+        Statement::Statement(statement) => {
+            let mut relations = 0;
+            let _ = ast::visit_relations(statement, |_| {
+                relations += 1;
+                ControlFlow::<()>::Continue(())
+            });
+            relations
+        }
+        _ => 0,
+    }
+}
+
+fn is_bare(options: &ShowStatementOptions) -> bool {
+    let ShowStatementOptions { show_in, starts_with, limit, limit_from, filter_position } = options;
+    show_in.is_none() && starts_with.is_none() && limit.is_none() && limit_from.is_none() && filter_position.is_none()
+}
+
+fn database_named(show_in: ShowStatementIn) -> Result<String> {
+    let parent = matches!(
+        show_in.parent_type,
+        None | Some(ShowStatementInParentType::Database | ShowStatementInParentType::Schema)
+    );
+    let name = show_in.parent_name.as_ref().filter(|_| parent).and_then(single);
+    name.map(|ident| ident.value.clone())
+        .ok_or_else(|| Error::Sql { reason: "SHOW TABLES FROM needs a database".into() })
+}
+
+fn table_named(show_in: &ShowStatementIn) -> Option<(Option<String>, String)> {
+    let name = show_in.parent_name.as_ref()?;
+    let mut parts = name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.clone()));
+    let (first, second) = (parts.next()??, parts.next());
+    match (second, parts.next()) {
+        (None, _) => Some((None, first)),
+        (Some(second), None) => Some((Some(first), second?)),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+fn single(name: &ObjectName) -> Option<&Ident> {
+    match name.0.as_slice() {
+        [part] => part.as_ident(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_operators_in_a_row_and_nesting_but_not_lists() {
+        let cases = [
+            ("1", 0),
+            ("1 + 2 + 3", 2),
+            ("f(1 + 2, 3 + 4) + 1", 3),
+            ("1, 2 + 3, 4", 1),
+            ("((1))", 2),
+            ("((1)", 1),
+            ("x IN (1, 2, 3)", 2),
+            ("a.b.c::int::text", 4),
+            (")) + 1", 3),
+        ];
+        for (sql, expected) in cases {
+            let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location().unwrap();
+            assert_eq!(depth(&tokens), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn show_is_decided_on_the_parsed_statement() {
+        let tables = |database: &str| format!("ShowTables(Some({database:?}))");
+        let cases = [
+            ("SHOW DATABASES", "ShowDatabases".to_owned()),
+            (" show /* all */ databases ; ", "ShowDatabases".to_owned()),
+            ("SHOW TABLES", "ShowTables(None)".to_owned()),
+            ("show Measurements;", "ShowTables(None)".to_owned()),
+            ("SHOW TABLES FROM Plant", tables("Plant")),
+            ("SHOW TABLES IN \"my-db\";", tables("my-db")),
+            ("SHOW MEASUREMENTS FROM 'db'", tables("db")),
+            ("SHOW -- x\n MEASUREMENTS IN `db`", tables("db")),
+            ("SHOW TABLES FROM DATABASE plant", tables("plant")),
+            ("SHOW COLUMNS FROM cpu", "ShowColumns(None, \"cpu\")".to_owned()),
+            ("SHOW COLUMNS IN db.\"c p\"", "ShowColumns(Some(\"db\"), \"c p\")".to_owned()),
+            ("SHOW COLUMNS FROM cpu FROM db", "ShowColumns(Some(\"db\"), \"cpu\")".to_owned()),
+        ];
+        for (sql, expected) in cases {
+            assert_eq!(format!("{:?}", parse(sql).unwrap()), expected, "{sql}");
+        }
+        let refused = [
+            "SHOW TABLES FROM a.b",
+            "SHOW TABLES LIKE 'x'",
+            "SHOW COLUMNS",
+            "SHOW COLUMNS FROM a.b.c",
+            "SHOW COLUMNS FROM cpu LIKE 'x'",
+            "SHOW FUNCTIONS LIKE 'x'",
+            "SHOW CREATE TABLE x",
+            "SHOW ALL",
+            "SHOW datafusion.execution.batch_size",
+            "SHOW MEASUREMENTS; SELECT 1",
+            "SHOW MEASUREMENTS FROM",
+            "SELECT 1; SELECT 2",
+            "",
+            ";",
+            "-- nothing",
+        ];
+        for sql in refused {
+            let error = parse(sql).unwrap_err();
+            assert!(matches!(error, Error::Sql { .. }), "{sql}: {error}");
+        }
+        for sql in ["SELECT 1", "SELECT 'SHOW DATABASES'", "SHOW FUNCTIONS", "EXPLAIN SELECT 1", "SELECT 1;"] {
+            assert!(matches!(parse(sql), Ok(Request::Plan(_))), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Damaged bytes: a clean prefix where nothing proves that more had been synced, and otherwise a refusal that names the
+//! place and changes nothing.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    ErrorKind,
+    wal::frame::{HEADER_BYTES, Header, decode},
+};
+
+/// A log before it is damaged.
+struct Log {
+    image: Image,
+    last_seq: u64,
+    frames: Vec<Place>,
+}
+
+/// Where a frame lies.
+struct Place {
+    path: PathBuf,
+    offset: usize,
+    header: Header,
+}
+
+impl Place {
+    fn bytes<'a>(&self, image: &'a Image, len: usize) -> Option<&'a [u8]> {
+        image.get(&self.path)?.get(self.offset..self.offset + len)
+    }
+
+    fn unpadded_len(&self) -> usize {
+        HEADER_BYTES + (self.header.meta_len + self.header.body_len) as usize
+    }
+
+    fn padded_len(&self) -> usize {
+        self.header.end(0)
+    }
+}
+
+impl Log {
+    /// Groups of `group` frames each, synced one by one: each group's frames prove that the groups before were synced.
+    fn new(groups: u64, group: u64) -> Self {
+        let fs = CrashFs::new();
+        let (mut wal, _) = open(&fs, 0).unwrap();
+        for first in (0..groups).map(|at| at * group + 1) {
+            append(&mut wal, first..=first + group - 1).unwrap();
+            wal.sync().unwrap();
+        }
+        let image = fs.current();
+        let of_file = |path: PathBuf| {
+            let found = frames(&image, &path).into_iter();
+            found.map(move |(offset, header)| Place { path: path.clone(), offset, header })
+        };
+        let frames = files(&image, ".wal").into_iter().flat_map(of_file).collect();
+        Self { image: image.clone(), last_seq: groups * group, frames }
+    }
+
+    fn damaged(&self, path: &Path, damage: impl FnOnce(&mut Vec<u8>)) -> Image {
+        let mut image = self.image.clone();
+        let mut bytes = image.get(path).unwrap().to_vec();
+        damage(&mut bytes);
+        image.set(path, bytes);
+        image
+    }
+
+    /// Opens the log as it is in `damaged` and checks what comes of it.
+    fn check(&self, damaged: &Image) {
+        let same = |place: &Place, len| place.bytes(damaged, len) == place.bytes(&self.image, len);
+        let fs = CrashFs::from_image(damaged);
+        let opened = open(&fs, 0);
+        let Some(broken) = self.frames.iter().find(|place| !same(place, place.padded_len())) else {
+            assert_eq!(opened.unwrap().1, entries(1..=self.last_seq));
+            return;
+        };
+        let seq = broken.header.seq.0;
+        let witnesses = self.frames.iter().filter(|place| same(place, HEADER_BYTES));
+        let proven = witnesses.map(|place| place.header.durable_seq.0).max().unwrap_or(0);
+        match opened {
+            Ok((wal, replayed)) => {
+                assert!(seq > proven, "frame {seq} had been synced and was dropped");
+                assert_eq!(replayed, entries(1..=seq - 1));
+                goes_on_cleanly(wal, &fs, seq);
+            }
+            Err(Error::Corrupt { path, offset, reason }) => {
+                assert!(seq <= proven, "frame {seq} was refused: {reason}");
+                assert_eq!((&path, offset), (&broken.path, broken.offset as u64), "{reason}");
+                assert!(reason.starts_with(&format!("frame {seq} ")), "{reason}");
+                assert_eq!(&fs.current(), damaged, "a refusal changes nothing");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+/// What was dropped stays dropped while the log goes on in its place with frames of the same lengths.
+fn goes_on_cleanly(mut wal: Wal, fs: &CrashFs, next: u64) {
+    let mut expected = entries(1..=next - 1);
+    for seq in next..next + 2 {
+        append_all(&mut wal, &entries_of(9, seq..=seq)).unwrap();
+        wal.sync().unwrap();
+        expected.push(entry_of(9, seq));
+        assert_eq!(open_image(&fs.current(), 0).unwrap().1, expected);
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_a_header_and_one_in_every_byte_of_a_payload_is_found() {
+    let log = Log::new(6, 6);
+    assert!(files(&log.image, ".wal").len() > 1);
+    for place in &log.frames {
+        let header = (0..HEADER_BYTES).flat_map(|byte| (0..8).map(move |bit| (byte, 1 << bit)));
+        let payload = (HEADER_BYTES..place.unpadded_len()).map(|byte| (byte, 1 << (byte % 8)));
+        for (byte, mask) in header.chain(payload) {
+            log.check(&log.damaged(&place.path, |bytes| bytes[place.offset + byte] ^= mask));
+        }
+    }
+}
+
+#[test]
+fn a_log_cut_off_at_any_byte_is_a_prefix_or_is_refused() {
+    let log = Log::new(5, 6);
+    for path in files(&log.image, ".wal") {
+        for len in 0..log.image.get(&path).unwrap().len() {
+            log.check(&log.damaged(&path, |bytes| bytes.truncate(len)));
+        }
+    }
+}
+
+#[test]
+fn zeroed_blocks_and_sectors_are_found() {
+    let log = Log::new(12, 6);
+    for path in files(&log.image, ".wal") {
+        for block_bytes in [512, 4096] {
+            for block in 0..log.image.get(&path).unwrap().len() / block_bytes {
+                let zero = |bytes: &mut Vec<u8>| bytes[block * block_bytes..][..block_bytes].fill(0);
+                log.check(&log.damaged(&path, zero));
+            }
+        }
+    }
+}
+
+#[test]
+fn swapped_frames_are_found() {
+    let log = Log::new(12, 6);
+    for (a, b) in log.frames.iter().zip(log.frames.iter().skip(1)).filter(|(a, b)| a.path == b.path) {
+        let swap = |bytes: &mut Vec<u8>| bytes[a.offset..b.offset + b.padded_len()].rotate_left(a.padded_len());
+        log.check(&log.damaged(&a.path, swap));
+    }
+}
+
+#[test]
+fn a_frame_copied_to_another_place_is_not_taken() {
+    let log = Log::new(3, 4);
+    let [.., before, last] = log.frames.as_slice() else { unreachable!() };
+    let end = last.offset + last.padded_len();
+    for place in [before, last] {
+        let copy = place.bytes(&log.image, place.unpadded_len()).unwrap();
+        log.check(&log.damaged(&last.path, |bytes| bytes[end..][..copy.len()].copy_from_slice(copy)));
+    }
+}
+
+#[test]
+fn a_segment_that_is_gone_is_found() {
+    let log = Log::new(20, 6);
+    let paths = files(&log.image, ".wal");
+    assert!(paths.len() > 3);
+    let (last, others) = paths.split_last().unwrap();
+    for path in others {
+        let mut image = log.image.clone();
+        image.remove(path);
+        let fs = CrashFs::from_image(&image);
+        assert!(matches!(open(&fs, 0), Err(Error::Corrupt { .. })), "{}", path.display());
+        assert_eq!(fs.current(), image);
+    }
+    // The last one takes the proof with it, as far as it has frames that nothing else proves.
+    let mut image = log.image.clone();
+    image.remove(last);
+    let first = log.frames.iter().find(|place| place.path == *last).unwrap().header.seq.0;
+    assert_eq!(open_image(&image, 0).unwrap().1, entries(1..=first - 1));
+}
+
+#[test]
+fn damage_to_frames_that_nobody_needs_does_not_matter() {
+    let log = Log::new(12, 6);
+    for place in &log.frames {
+        for byte in [0, 15, 24, HEADER_BYTES, place.unpadded_len() - 1] {
+            let image = log.damaged(&place.path, |bytes| bytes[place.offset + byte] ^= 0x10);
+            let after = place.header.seq.0;
+            assert_eq!(open_image(&image, after).unwrap().1, entries(after + 1..=log.last_seq));
+        }
+    }
+}
+
+#[test]
+fn what_a_client_sent_is_not_taken_for_a_frame() {
+    // A client that sends a log's own bytes: they lie in a body, also behind a torn frame.
+    let log = Log::new(3, 4);
+    let stolen = log.image.get(&files(&log.image, ".wal")[0]).unwrap().to_vec();
+    let fs = CrashFs::from_image(&log.image);
+    let (mut wal, _) = open(&fs, 0).unwrap();
+    let sent = Entry { seq: 13, kind: 0, meta: vec![], body: stolen };
+    append_all(&mut wal, std::slice::from_ref(&sent)).unwrap();
+    assert_eq!(open(&fs, 0).unwrap().1.last(), Some(&sent));
+    let image = fs.current();
+    let (path, offset) = (files(&image, ".wal").pop().unwrap(), 13);
+    let mut bytes = image.get(&path).unwrap().to_vec();
+    bytes[HEADER_BYTES + offset] ^= 1;
+    let mut torn = image;
+    torn.set(&path, bytes);
+    assert_eq!(open_image(&torn, 0).unwrap().1, entries(1..=12));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_a_frame_within_them_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0_usize..210, salt: u64) {
+        if let Ok(decoded) = decode(&bytes, at, salt) {
+            prop_assert!(decoded.body.end <= decoded.end && decoded.end <= bytes.len());
+        }
+        prop_assert!(frame::headers(&bytes, at, salt).count() <= bytes.len() / HEADER_BYTES);
+    }
+
+    #[test]
+    fn a_header_with_any_values_is_checked_before_it_is_used(
+        lens: (u32, u32), kind: u8, seq in 1_u64.., salt: u64, room in 0_usize..300,
+    ) {
+        let header = Header {
+            meta_crc: 0, body_crc: 0, meta_len: lens.0, body_len: lens.1, kind,
+            seq: SequenceNumber(seq), durable_seq: SequenceNumber(seq - 1),
+        };
+        let mut bytes = header.encode(salt).to_vec();
+        bytes.resize(HEADER_BYTES + room, 0);
+        prop_assert_eq!(Header::decode(&bytes, 0, salt), Some(header));
+        prop_assert_eq!(Header::decode(&bytes, 0, salt ^ 1), None);
+        if let Ok(decoded) = decode(&bytes, 0, salt) {
+            prop_assert!(decoded.end <= bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_log_of_any_bytes_opens_or_is_refused(
+        damage in proptest::collection::vec((0_usize..8192, any::<u8>()), 1..20), after in 0_u64..90,
+    ) {
+        let log = Log::new(6, 12);
+        let paths = files(&log.image, ".wal");
+        let mut image = log.image.clone();
+        for (at, byte) in damage {
+            let path = &paths[at % paths.len()];
+            let mut bytes = image.get(path).unwrap().to_vec();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            image.set(path, bytes);
+        }
+        match open_image(&image, after) {
+            Ok((wal, replayed)) => prop_assert_eq!(replayed, entries(after + 1..=wal.last_seq().0)),
+            Err(error) => prop_assert_eq!(error.kind(), ErrorKind::Corrupt),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Calls of the file system that fail: no frame is durable without its sync, and the next open is clean.
+
+use std::{collections::BTreeSet, io};
+
+use super::*;
+use crate::vfs::{Fault, FaultFs, Operation, Site};
+
+/// How far a scenario came.
+#[derive(Debug, Default)]
+struct Outcome {
+    /// Frames handed to `append`, whether it succeeded or not.
+    tried: u64,
+    durable: u64,
+    released: u64,
+    error: Option<Error>,
+}
+
+/// Appends, syncs, rolls, recycles, makes spares and opens again, until a call fails.
+fn run(vfs: &Arc<dyn Vfs>, outcome: &mut Outcome) -> Result<()> {
+    for round in 0..4 {
+        let (mut wal, _) = open_at(Arc::clone(vfs), Path::new(DIR), outcome.released)?;
+        outcome.durable = wal.durable_seq().0;
+        for step in 0..5 {
+            let last = wal.last_seq().0;
+            outcome.tried = last + 7;
+            check_failure(append(&mut wal, last + 1..=last + 7), &mut wal)?;
+            if step % 2 == 0 {
+                check_failure(wal.sync(), &mut wal)?;
+                outcome.durable = wal.last_seq().0;
+            }
+        }
+        outcome.released = outcome.durable - 10;
+        wal.release(SequenceNumber(outcome.released))?;
+        if round == 2 {
+            wal.spare_maker().make()?;
+        }
+    }
+    Ok(())
+}
+
+/// After a failed append or sync the log takes nothing more, unless it says that it is as it was.
+fn check_failure(result: Result<()>, wal: &mut Wal) -> Result<()> {
+    if result.is_err() && wal.is_failed() {
+        let next = wal.last_seq().0 + 1;
+        for later in [append(wal, next..=next), wal.sync(), wal.release(SequenceNumber(1))] {
+            assert!(matches!(later, Err(Error::Closed { .. })));
+        }
+    }
+    result
+}
+
+/// Runs the scenario with one fault and checks what is left; returns the error, and the sites called and failed.
+fn run_with(fault: Fault) -> (Option<Error>, BTreeSet<Site>, BTreeSet<Site>) {
+    let crash = CrashFs::new();
+    let faulty = FaultFs::new(Arc::new(crash.clone()));
+    faulty.set(fault);
+    let mut outcome = Outcome::default();
+    let vfs: Arc<dyn Vfs> = Arc::new(faulty.clone());
+    outcome.error = run(&vfs, &mut outcome).err();
+    let killed = std::iter::once(crash.current());
+    for image in killed.chain(crash.power_cut().images(fault.nth, 6)) {
+        let (mut wal, replayed) = open_image(&image, outcome.released).unwrap();
+        let last = wal.last_seq().0;
+        assert_eq!(replayed, entries(outcome.released + 1..=last));
+        assert!((outcome.durable..=outcome.tried.max(outcome.durable)).contains(&last), "{last}, {outcome:?}");
+        append(&mut wal, last + 1..=last + 1).unwrap();
+    }
+    (outcome.error, faulty.called().into_keys().collect(), faulty.failed().into_keys().collect())
+}
+
+#[test]
+fn whichever_call_fails_it_is_reported_and_every_synced_frame_is_there_again() {
+    use io::ErrorKind::{Interrupted, Other, StorageFull};
+    let (mut called, mut failed) = (BTreeSet::new(), BTreeSet::new());
+    for (kind, short_write, from_then_on) in
+        [(Other, false, false), (StorageFull, false, true), (StorageFull, true, false), (Interrupted, true, true)]
+    {
+        for nth in 1.. {
+            let fault = Fault { operation: None, nth, from_then_on, error: kind, short_write };
+            let (error, sites, failures) = run_with(fault);
+            if failures.is_empty() {
+                assert!(error.is_none() && nth > 100, "{nth} calls, {error:?}");
+                break;
+            }
+            assert!(error.is_some(), "{failures:?} failed unheard");
+            called.extend(sites);
+            failed.extend(failures);
+        }
+    }
+    assert_eq!(called, failed, "every site has failed");
+}
+
+#[test]
+fn after_a_failed_sync_nothing_is_synced_again() {
+    let faulty = FaultFs::new(Arc::new(CrashFs::new()));
+    let (mut wal, _) = open_at(Arc::new(faulty.clone()), Path::new(DIR), 0).unwrap();
+    append(&mut wal, 1..=3).unwrap();
+    faulty.set(Fault::nth(1, io::ErrorKind::Other).of(Operation::SyncData));
+    assert!(matches!(wal.sync(), Err(Error::Io { .. })));
+    let calls = faulty.total_calls();
+    assert!(matches!(wal.sync(), Err(Error::Closed { .. })));
+    let Err(Error::Closed { reason }) = append(&mut wal, 4..=4) else { panic!("the log is failed") };
+    assert!(reason.starts_with("the write-ahead log failed: "), "{reason}");
+    assert!(matches!(wal.release(SequenceNumber(3)), Err(Error::Closed { .. })));
+    assert_eq!((faulty.total_calls(), wal.durable_seq().0), (calls, 0));
+}
+
+#[test]
+fn a_disk_without_room_for_a_segment_refuses_and_goes_on_once_there_is() {
+    let crash = CrashFs::new();
+    let faulty = FaultFs::new(Arc::new(crash.clone()));
+    let (mut wal, _) = open_at(Arc::new(faulty.clone()), Path::new(DIR), 0).unwrap();
+    append(&mut wal, 1..=10).unwrap();
+    faulty.set(Fault::nth(1, io::ErrorKind::StorageFull).of(Operation::CreateNew).from_then_on());
+    let large = Entry { seq: 11, kind: 0, meta: vec![], body: vec![1; 10_000] };
+    for group in [vec![large.clone()], entries(11..=25)] {
+        assert!(matches!(append_all(&mut wal, &group), Err(Error::Io { .. })));
+        assert!(!wal.is_failed());
+        assert_eq!(wal.last_seq().0, 10);
+    }
+    assert!(wal.spare_maker().make().is_err());
+    faulty.clear();
+    append_all(&mut wal, std::slice::from_ref(&large)).unwrap();
+    append(&mut wal, 12..=25).unwrap();
+    let replayed = open(&crash, 0).unwrap().1;
+    assert_eq!(replayed, [entries(1..=10), vec![large], entries(12..=25)].concat());
+}

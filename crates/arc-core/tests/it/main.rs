@@ -1,0 +1,9 @@
+//! Behaviour of the engine through its public interface.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod crash;
+mod directory;
+mod model;
+mod support;
+mod writes;

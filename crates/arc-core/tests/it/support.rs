@@ -1,0 +1,42 @@
+//! What the tests share: engines that flush only when told to, and answers as text.
+
+use std::{path::Path, time::Duration};
+
+use arc_core::{Answer, Engine, EngineBuilder, Result};
+use arrow::{array::RecordBatch, util::pretty::pretty_format_batches};
+
+/// An engine that flushes only when told to.
+pub(crate) fn quiet(path: &Path) -> EngineBuilder {
+    Engine::builder(path).flush_after(Duration::from_secs(1 << 30))
+}
+
+pub(crate) fn open(path: &Path) -> Engine {
+    quiet(path).open().unwrap()
+}
+
+/// Writes line protocol of which every line is good.
+pub(crate) fn write(engine: &Engine, database: &str, lines: &str) {
+    let written = engine.write_lp(database, lines.as_bytes()).unwrap();
+    assert_eq!(written.rejected_points, 0, "{:?}", written.rejected);
+}
+
+/// Runs a query to its end.
+pub(crate) fn query(engine: &Engine, database: &str, sql: &str) -> Result<Vec<RecordBatch>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async { Answer::collect(engine.sql(database, sql).await?).await })
+}
+
+/// Runs a query and shows its rows as a table.
+pub(crate) fn shown(engine: &Engine, database: &str, sql: &str) -> String {
+    match query(engine, database, sql) {
+        Ok(batches) => pretty_format_batches(&batches).unwrap().to_string(),
+        Err(error) => format!("error: {error}"),
+    }
+}
+
+/// Runs a query that answers one integer.
+pub(crate) fn number(engine: &Engine, database: &str, sql: &str) -> i64 {
+    use arrow::{array::AsArray, datatypes::Int64Type};
+    let batches = query(engine, database, sql).unwrap();
+    batches[0].column(0).as_primitive::<Int64Type>().value(0)
+}

@@ -1,0 +1,272 @@
+//! Writes of every form become rows at once, in every state of buffer, files and restart.
+
+use std::sync::Arc;
+
+use arc_core::{Durability, Engine, ErrorKind, WriteOptions};
+use arrow::{
+    array::{
+        ArrayRef, Float64Array, Int32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
+        TimestampMillisecondArray,
+    },
+    datatypes::DataType,
+};
+use bytes::Bytes;
+
+use crate::support::{number, open, query, quiet, shown, write};
+
+const LINES: &str = "cpu,host=a usage=1.5,n=1i 10\ncpu,host=b usage=2.5 20\ncpu,host=a usage=3.5,ok=true 30\n";
+const ALL: &str = "SELECT CAST(time AS BIGINT) AS t, host, usage, n, ok FROM cpu ORDER BY t";
+const EXPECTED: &str = "\
++----+------+-------+---+------+
+| t  | host | usage | n | ok   |
++----+------+-------+---+------+
+| 10 | a    | 1.5   | 1 |      |
+| 20 | b    | 2.5   |   |      |
+| 30 | a    | 3.5   |   | true |
++----+------+-------+---+------+";
+
+#[test]
+fn points_are_the_same_in_buffer_files_and_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let written = engine.write_lp("plant", LINES.as_bytes()).unwrap();
+    assert_eq!((written.points, written.rejected_points, written.durability), (3, 0, Durability::Disk));
+    assert_eq!(shown(&engine, "plant", ALL), EXPECTED, "buffer");
+    let report = engine.flush().unwrap();
+    assert_eq!((report.rows, report.files.len()), (3, 1));
+    assert!(dir.path().join(&report.files[0]).is_file());
+    assert_eq!(shown(&engine, "plant", ALL), EXPECTED, "files");
+    drop(engine);
+    let engine = open(dir.path());
+    assert_eq!(engine.stats().replayed_points, 0);
+    assert_eq!(shown(&engine, "plant", ALL), EXPECTED, "reopened");
+    engine.close().unwrap();
+}
+
+#[test]
+fn unflushed_points_come_back_from_the_log_once() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 1..4 {
+        let engine = open(dir.path());
+        assert_eq!(engine.stats().replayed_points, 3 * (round - 1));
+        // The same points again: they merge into themselves.
+        write(&engine, "plant", LINES);
+        assert_eq!(shown(&engine, "plant", ALL), EXPECTED);
+        drop(engine);
+    }
+}
+
+#[test]
+fn a_later_write_of_the_same_point_merges_in_every_state() {
+    for (flush_first, flush_second, reopen) in [
+        (false, false, false),
+        (true, false, false),
+        (true, true, false),
+        (true, false, true),
+        (true, true, true),
+        (false, false, true),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut engine = open(dir.path());
+        write(&engine, "d", "m,h=a x=1,y=1 5\nm,h=b x=9 5\nm,h=a x=1 6");
+        if flush_first {
+            engine.flush().unwrap();
+        }
+        write(&engine, "d", "m,h=a x=2,z=7i 5");
+        if flush_second {
+            engine.flush().unwrap();
+        }
+        if reopen {
+            drop(engine);
+            engine = open(dir.path());
+        }
+        let case = format!("{flush_first} {flush_second} {reopen}");
+        let all = shown(&engine, "d", "SELECT CAST(time AS BIGINT) AS t, h, x, y, z FROM m ORDER BY h, t");
+        assert_eq!(
+            all,
+            "\
++---+---+-----+-----+---+
+| t | h | x   | y   | z |
++---+---+-----+-----+---+
+| 5 | a | 2.0 | 1.0 | 7 |
+| 6 | a | 1.0 |     |   |
+| 5 | b | 9.0 |     |   |
++---+---+-----+-----+---+",
+            "{case}"
+        );
+        assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 3, "{case}");
+        assert_eq!(number(&engine, "d", "SELECT count(*) FROM m WHERE x = 1"), 1, "{case}");
+    }
+}
+
+#[test]
+fn bad_lines_are_named_and_the_good_ones_stored_also_by_replay() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let written = engine.write_lp("d", b"m v=1 1\nm v=\"text\" 2\nbroken\nm v=3 3\n").unwrap();
+    assert_eq!((written.points, written.rejected_points), (2, 2));
+    assert_eq!(written.rejected.iter().map(|r| r.line).collect::<Vec<_>>(), [2, 3]);
+    drop(engine);
+    let engine = open(dir.path());
+    assert_eq!(engine.stats().replayed_points, 2);
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 2);
+}
+
+#[test]
+fn a_write_without_a_good_line_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    assert_eq!(engine.write_lp("d", b"broken\n").unwrap().points, 0);
+    assert_eq!(engine.write_lp("d", b"").unwrap().points, 0);
+    assert!(engine.databases().is_empty());
+    assert_eq!(engine.write_lp("", b"m v=1").unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(engine.write_lp("a\0b", b"m v=1").unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn names_never_become_paths() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("data-dir");
+    let engine = open(&root);
+    for (database, measurement) in [("..", ".."), ("a/b", "../../x"), ("😀", "sp ace"), (".", "con"), ("%2e", "%2F")]
+    {
+        let line = format!("{} v=1 1", measurement.replace(' ', "\\ "));
+        assert_eq!(engine.write_lp(database, line.as_bytes()).unwrap().points, 1);
+    }
+    engine.flush().unwrap();
+    let outside: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(outside, ["data-dir"]);
+    drop(engine);
+    let engine = open(&root);
+    assert_eq!(number(&engine, "a/b", "SELECT count(*) FROM \"../../x\""), 1);
+    assert_eq!(number(&engine, "😀", "SELECT count(*) FROM \"sp ace\""), 1);
+}
+
+#[test]
+fn record_batches_append_or_merge_by_declared_tags() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("ts", Arc::new(TimestampMillisecondArray::from(vec![1, 2]))),
+        ("host", Arc::new(LargeStringArray::from(vec![Some("a"), None]))),
+        ("small", Arc::new(Int32Array::from(vec![Some(7), None]))),
+        ("x", Arc::new(Float64Array::from(vec![1.0, f64::NAN]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let options = WriteOptions::new().time_column("ts");
+    for (table, tags) in [("appends", &[][..]), ("merges", &["host"])] {
+        let options = options.clone().tags(tags.iter().copied());
+        for _ in 0..2 {
+            let written =
+                engine.submit_batches("d", table, std::slice::from_ref(&batch), &options).unwrap().wait().unwrap();
+            assert_eq!(written.points, 2);
+        }
+    }
+    for flushed in [false, true] {
+        assert_eq!(number(&engine, "d", "SELECT count(*) FROM appends"), 4, "{flushed}");
+        assert_eq!(number(&engine, "d", "SELECT count(*) FROM merges"), 2, "{flushed}");
+        assert_eq!(number(&engine, "d", "SELECT CAST(min(time) AS BIGINT) FROM merges"), 1_000_000);
+        let schema = query(&engine, "d", "SELECT small FROM appends").unwrap()[0].schema();
+        assert_eq!(schema.field(0).data_type(), &DataType::Int32, "types of Arrow stay");
+        engine.flush().unwrap();
+    }
+}
+
+#[test]
+fn a_batch_that_does_not_fit_is_refused_as_a_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let batch = |time: ArrayRef, v: ArrayRef| RecordBatch::try_from_iter([("time", time), ("v", v)]).unwrap();
+    let ints = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    assert_eq!(engine.write_batch("d", "t", &batch(ints(vec![1]), ints(vec![1]))).unwrap().points, 1);
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
+    let nulls: ArrayRef = Arc::new(Int64Array::from(vec![None]));
+    let cases = [
+        (batch(ints(vec![2]), Arc::clone(&text)), ErrorKind::SchemaConflict, "\"v\""),
+        (batch(text, ints(vec![2])), ErrorKind::InvalidInput, "\"time\""),
+        (batch(nulls, ints(vec![2])), ErrorKind::InvalidInput, "nulls"),
+        (RecordBatch::try_from_iter([("v", ints(vec![1]))]).unwrap(), ErrorKind::InvalidInput, "\"time\""),
+    ];
+    for (batch, kind, names) in cases {
+        let error = engine.write_batch("d", "t", &batch).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(names), "{error}");
+    }
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM t"), 1);
+}
+
+#[test]
+fn every_durability_answers_with_what_it_reached() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let levels = [Durability::Memory, Durability::Process, Durability::Disk];
+    for (at, level) in levels.into_iter().enumerate() {
+        let body = Bytes::from(format!("m,l={level} v={at} {at}"));
+        let options = WriteOptions::new().durability(level);
+        let written = engine.submit_lp("d", body, &options).unwrap().wait().unwrap();
+        assert_eq!(written.durability, level);
+    }
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 3);
+    drop(engine);
+    let engine = open(dir.path());
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 2, "memory promised nothing, and its schema is known");
+}
+
+#[test]
+fn concurrent_writers_of_new_columns_agree_on_types() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let stored: u64 = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8)
+            .map(|writer| {
+                let engine = engine.clone();
+                scope.spawn(move || {
+                    let mut stored = 0;
+                    for i in 0..50 {
+                        let value = if writer % 2 == 0 { "1i" } else { "\"s\"" };
+                        let line = format!("m{},w={writer} f{}={value} {i}", i % 5, i % 7);
+                        stored += engine.write_lp("d", line.as_bytes()).unwrap().points;
+                    }
+                    stored
+                })
+            })
+            .collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum()
+    });
+    let count =
+        |engine: &Engine| (0..5).map(|t| number(engine, "d", &format!("SELECT count(*) FROM m{t}"))).sum::<i64>();
+    assert_eq!(count(&engine), i64::try_from(stored).unwrap());
+    drop(engine);
+    assert_eq!(count(&open(dir.path())), i64::try_from(stored).unwrap(), "replay");
+}
+
+#[test]
+fn size_starts_a_flush_and_memory_is_given_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = quiet(dir.path()).flush_bytes(64 << 10).open().unwrap();
+    for i in 0..200 {
+        let lines: String = (0..100).map(|j| format!("m,h={} x={j} {}\n", j % 10, i * 100 + j)).collect();
+        write(&engine, "d", &lines);
+    }
+    engine.flush().unwrap();
+    let stats = engine.stats();
+    assert!(stats.flushes > 1, "{stats:?}");
+    assert_eq!((stats.points, stats.flushed_rows, stats.buffered_rows, stats.buffered_bytes), (20_000, 20_000, 0, 0));
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 20_000);
+}
+
+#[test]
+fn a_closed_engine_says_so_and_leaves_the_folder_free() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let clone = engine.clone();
+    write(&engine, "d", "m v=1 1");
+    engine.close().unwrap();
+    engine.close().unwrap();
+    assert_eq!(clone.write_lp("d", b"m v=1 2").unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(clone.flush().unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(query(&clone, "d", "SELECT 1").unwrap_err().kind(), ErrorKind::Closed);
+    let again = open(dir.path());
+    assert_eq!(again.stats().replayed_points, 0, "close flushes");
+    assert_eq!(number(&again, "d", "SELECT count(*) FROM m"), 1);
+}

@@ -1,0 +1,174 @@
+//! The first part of a record: `measurement[,tag=value]*`, and names wherever they stand.
+
+use core::hint::cold_path;
+
+use super::{Bad, Walker, valid_utf8_len};
+use crate::error::ErrorKind;
+use crate::push::{Series, Sink};
+use crate::text::{Escapes, Text};
+
+/// Which name is wrong if it holds more than plain characters.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum Name {
+    Measurement,
+    Tag,
+    Field,
+}
+
+impl Name {
+    const fn control(self) -> ErrorKind {
+        match self {
+            Self::Measurement => ErrorKind::MeasurementControl,
+            Self::Tag => ErrorKind::TagControl,
+            Self::Field => ErrorKind::FieldControl,
+        }
+    }
+}
+
+/// A name, and the byte that ended it.
+pub(super) struct Token<'a> {
+    pub(super) text: Text<'a>,
+    pub(super) next: usize,
+    next_byte: u8,
+}
+
+impl<'a> Walker<'_, 'a> {
+    /// Delivers the series key and, if asked for, its parts; returns its end, which is a space.
+    ///
+    /// Looks for the end alone first, since of a known series nothing else matters.
+    #[inline(always)]
+    pub(super) fn series<S: Sink<'a>>(&mut self, start: usize, sink: &mut S) -> Result<usize, Bad> {
+        let mut stop = self.cursor.seek_and_find_end(start);
+        while self.cursor.byte(stop) == b'\\' {
+            let is_escape = Escapes::Name.covers(self.cursor.byte(stop + 1));
+            stop = self.cursor.find_end(stop + 1 + usize::from(is_escape));
+        }
+        let is_last = self.cursor.byte(stop) == b'\n';
+        let end = if is_last { self.trim(start, stop) } else { stop };
+        match sink.series(self.line, self.cursor.slice(start, end)) {
+            Series::Known => self.cursor.skip_to(end + 1),
+            Series::Unknown => self.split(start, sink)?,
+        }
+        if is_last { Err(self.bad(ErrorKind::FieldMissing, end)) } else { Ok(end) }
+    }
+
+    /// Delivers measurement and tags.
+    #[inline(always)]
+    fn split<S: Sink<'a>>(&mut self, start: usize, sink: &mut S) -> Result<(), Bad> {
+        let name = self.value(start, Name::Measurement)?;
+        sink.measurement(name.text);
+        let (mut next, mut next_byte) = (name.next, name.next_byte);
+        while next_byte == b',' {
+            let key = self.key(next + 1, Name::Tag)?;
+            let value = self.value(key.next + 1, Name::Tag)?;
+            sink.tag(key.text, value.text);
+            (next, next_byte) = (value.next, value.next_byte);
+        }
+        Ok(())
+    }
+
+    /// A measurement or tag value: not empty, ended by a comma, a space or the end of the record.
+    #[inline(always)]
+    fn value(&mut self, start: usize, name: Name) -> Result<Token<'a>, Bad> {
+        let escapes = if name == Name::Measurement { Escapes::Measurement } else { Escapes::Name };
+        let mut next = self.cursor.next();
+        let mut next_byte = self.cursor.byte(next);
+        let (mut end, mut is_escaped) = (next, false);
+        if !matches!(next_byte, b',' | b' ') {
+            cold_path();
+            (next, is_escaped) = self.end_of_name(next, escapes, false);
+            next_byte = self.cursor.byte(next);
+            end = if next_byte == b'\n' { self.trim(start, next) } else { next };
+        }
+        if end <= start {
+            let is_tag = name == Name::Tag;
+            let missing = if is_tag { ErrorKind::TagValueMissing } else { ErrorKind::MeasurementMissing };
+            return Err(self.bad(missing, start));
+        }
+        self.check(start, end, name)?;
+        let text = Text::new(self.cursor.slice(start, end), escapes, is_escaped);
+        Ok(Token { text, next, next_byte })
+    }
+
+    /// A tag key or field key: not empty, ended by `=`.
+    #[inline(always)]
+    pub(super) fn key(&mut self, start: usize, name: Name) -> Result<Token<'a>, Bad> {
+        let mut next = self.cursor.next();
+        let mut is_escaped = false;
+        if self.cursor.byte(next) != b'=' {
+            cold_path();
+            (next, is_escaped) = self.end_of_name(next, Escapes::Name, true);
+            if self.cursor.byte(next) != b'=' {
+                return Err(self.bad_key(start, next, name));
+            }
+        }
+        if next <= start {
+            return Err(self.bad_key(start, next, name));
+        }
+        self.check(start, next, name)?;
+        let text = Text::new(self.cursor.slice(start, next), Escapes::Name, is_escaped);
+        Ok(Token { text, next, next_byte: b'=' })
+    }
+
+    /// What is wrong with a key from `start` to `next` that is empty or not ended by `=`.
+    #[inline(always)]
+    fn bad_key(&mut self, start: usize, next: usize, name: Name) -> Bad {
+        let is_last = self.cursor.byte(next) == b'\n';
+        let end = if is_last { self.trim(start, next) } else { next };
+        if let Err(bad) = self.check(start, end, name) {
+            return bad;
+        }
+        let kind = match (name, end > start) {
+            (Name::Field, true) => ErrorKind::FieldEqualsMissing,
+            (Name::Field, false) => ErrorKind::FieldKeyMissing,
+            (_, true) => ErrorKind::TagEqualsMissing,
+            (_, false) => ErrorKind::TagKeyMissing,
+        };
+        self.bad(kind, end)
+    }
+
+    /// The byte that ends the name in which `next` is the first structural byte; and whether there is
+    /// an escape in front of it.
+    #[inline(always)]
+    fn end_of_name(&mut self, mut next: usize, escapes: Escapes, equals_ends: bool) -> (usize, bool) {
+        let mut is_escaped = false;
+        loop {
+            match self.cursor.byte(next) {
+                b'\\' => {
+                    if escapes.covers(self.cursor.byte(next + 1)) {
+                        is_escaped = true;
+                        self.cursor.next();
+                    }
+                }
+                b'"' => {}
+                b'=' if !equals_ends => {}
+                _ => return (next, is_escaped),
+            }
+            next = self.cursor.next();
+        }
+    }
+
+    /// Refuses a name with a tab, a measurement with a NUL, and what is not UTF-8.
+    #[inline(always)]
+    fn check(&mut self, start: usize, end: usize, name: Name) -> Result<(), Bad> {
+        if self.cursor.is_suspect(start)
+            && let Some((kind, at)) = find_bad(self.cursor.slice(start, end), name)
+        {
+            return Err(self.bad(kind, start + at));
+        }
+        Ok(())
+    }
+}
+
+/// The first byte that a name must not hold.
+#[cold]
+fn find_bad(bytes: &[u8], name: Name) -> Option<(ErrorKind, usize)> {
+    let is_control = |byte: &u8| *byte == b'\t' || (*byte == 0 && name == Name::Measurement);
+    let control = bytes.iter().position(is_control).unwrap_or(bytes.len());
+    let utf8 = valid_utf8_len(bytes);
+    if control.min(utf8) == bytes.len() {
+        return None;
+    }
+    let kind = if utf8 < control { ErrorKind::NotUtf8 } else { name.control() };
+    Some((kind, control.min(utf8)))
+}

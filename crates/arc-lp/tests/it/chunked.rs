@@ -1,0 +1,82 @@
+//! A body in pieces is parsed like the body in one.
+
+use crate::collect::{All, Outcome, Record, pushed};
+use arc_lp::{Chunks, Error, ErrorKind, FieldValue, ResumableSink, Series, Sink, Text};
+
+/// Where a record is bad: its line, the kind, and the place in the whole body.
+type Place = (u64, ErrorKind, usize);
+
+/// Collects records, and errors with their place in the whole body.
+#[derive(Default)]
+struct Body {
+    all: All,
+    errors: Vec<Place>,
+    chunk_start: usize,
+    is_open: bool,
+}
+
+impl<'a> Sink<'a> for Body {
+    fn series(&mut self, line: u64, series_key: &'a [u8]) -> Series {
+        assert!(!self.is_open);
+        self.is_open = true;
+        self.all.series(line, series_key)
+    }
+    fn measurement(&mut self, name: Text<'a>) {
+        self.all.measurement(name);
+    }
+    fn tag(&mut self, key: Text<'a>, value: Text<'a>) {
+        self.all.tag(key, value);
+    }
+    fn field(&mut self, key: Text<'a>, value: FieldValue<'a>) {
+        self.all.field(key, value);
+    }
+    fn point(&mut self, timestamp: Option<i64>) {
+        self.is_open = false;
+        self.all.point(timestamp);
+    }
+    fn error(&mut self, error: Error) {
+        self.is_open = false;
+        let offset = self.chunk_start + error.offset();
+        self.errors.push((error.line(), error.kind(), offset));
+        self.all.error(error);
+    }
+}
+
+impl<'a> ResumableSink<'a> for Body {
+    fn unfinished(&mut self) {
+        self.is_open = false;
+    }
+}
+
+pub(crate) fn assert_same(input: &[u8], cuts: &[usize]) {
+    let (mut chunks, mut body) = (Chunks::new(), Body::default());
+    for &cut in cuts {
+        body.chunk_start = chunks.offset();
+        let chunk = &input[body.chunk_start..cut.max(body.chunk_start)];
+        let done = chunks.parse(chunk, &mut body);
+        assert_eq!(chunks.offset(), body.chunk_start + done);
+    }
+    body.chunk_start = chunks.offset();
+    let summary = chunks.finish(&input[body.chunk_start..], &mut body);
+
+    let expected = pushed(input);
+    let errors = expected.iter().filter_map(|outcome| outcome.as_ref().err());
+    let places = errors.map(|error| (error.line(), error.kind(), error.offset()));
+    assert_eq!(body.errors, places.collect::<Vec<_>>());
+    assert_eq!(good(&body.all.done), good(&expected));
+    assert_eq!(summary, arc_lp::parse(input, &mut All::default()));
+}
+
+fn good(outcomes: &[Outcome]) -> Vec<&Record> {
+    outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect()
+}
+
+#[test]
+fn a_body_may_be_cut_anywhere() {
+    let body = "a f=1 1\r\n# \"\nb,t=\\\n\nc f=\"x\ny\\\"\n\" 2\nbad\nd f=\"\n\"x\ne f=1\nf f=\"never\nclosed";
+    for first in 0..=body.len() {
+        for second in first..=body.len() {
+            assert_same(body.as_bytes(), &[first, second]);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Databases, measurements, health and metrics.
+//!
+//! Lists what the engine lists, in the shapes that clients of the existing Arc server read. A list is `[]` when it is
+//! empty, never `null`.
+
+use std::{sync::Arc, time::Instant};
+
+use arc_core::{DatabaseInfo, Error, TableInfo};
+use axum::{
+    extract::{Path, Request, State},
+    response::{IntoResponse, Response},
+};
+use hyper::{HeaderMap, StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    body,
+    errors::{Failure, json_response},
+    http::params::Params,
+    timestamp,
+};
+
+/// Longest body of a request that is not a write.
+pub(crate) const MAX_REQUEST_BYTES: usize = 1 << 20;
+
+/// `GET /api/v1/databases`.
+pub(crate) async fn databases(State(app): State<Arc<App>>) -> Response {
+    let databases: Vec<Value> = app.engine.databases().iter().map(describe).collect();
+    ok(&json!({ "count": databases.len(), "databases": databases }))
+}
+
+/// `GET /api/v1/databases/{name}`.
+pub(crate) async fn database(State(app): State<Arc<App>>, name: DatabaseName) -> Result<Response, Failure> {
+    Ok(ok(&describe(&find(&app, &name?.0)?)))
+}
+
+/// `GET /api/v1/databases/{name}/measurements`.
+pub(crate) async fn database_measurements(
+    State(app): State<Arc<App>>,
+    name: DatabaseName,
+) -> Result<Response, Failure> {
+    let name = name?.0;
+    let tables = app.engine.tables(&name)?;
+    let measurements: Vec<Value> = tables.iter().map(|t| json!({ "name": t.schema.table })).collect();
+    Ok(ok(&json!({ "database": name, "count": measurements.len(), "measurements": measurements })))
+}
+
+/// `POST /api/v1/databases` with `{"name": "…"}`.
+pub(crate) async fn create_database(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
+    let (parts, body) = request.into_parts();
+    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    let request: Value = parse(&body)?;
+    let name = request.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| Failure::bad_request("the key name is missing; expected {\"name\": \"…\"}"))?;
+    create(&app, name).await?;
+    Ok(json_response(StatusCode::CREATED, describe(&find(&app, name)?).to_string()))
+}
+
+/// Creates a database; 409 if it exists.
+pub(crate) async fn create(app: &App, name: &str) -> Result<(), Failure> {
+    let (engine, owned) = (app.engine.clone(), name.to_owned());
+    let created = tokio::task::spawn_blocking(move || engine.create_database(&owned)).await;
+    match created.map_err(|_| Failure::bug())? {
+        Err(error @ Error::DatabaseExists { .. }) => Err(Failure::new(StatusCode::CONFLICT, error.to_string())),
+        other => other.map_err(Failure::from),
+    }
+}
+
+/// `GET /api/v1/measurements?database=`; all databases if none is named.
+pub(crate) async fn measurements(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
+    let started = Instant::now();
+    let params = Params::of(request.uri())?;
+    let databases = match params.get("database").or_else(|| params.get("db")) {
+        Some(name) => vec![name.to_owned()],
+        None => app.engine.databases().into_iter().map(|database| database.name).collect(),
+    };
+    let mut measurements = Vec::new();
+    for database in databases {
+        for table in app.engine.tables(&database)? {
+            measurements.push(measurement(&app, &table)?);
+        }
+    }
+    Ok(ok(&json!({
+        "success": true,
+        "count": measurements.len(),
+        "measurements": measurements,
+        "execution_time_ms": milliseconds(started),
+    })))
+}
+
+/// `GET /health`: the process lives.
+pub(crate) async fn health(State(app): State<Arc<App>>) -> Response {
+    let uptime = app.started.elapsed();
+    ok(&json!({
+        "status": "ok",
+        "time": timestamp::now(),
+        "uptime": format!("{}s", uptime.as_secs()),
+        "uptime_sec": uptime.as_secs(),
+        "version": env!("CARGO_PKG_VERSION"),
+    }))
+}
+
+/// `GET /ready`: requests are welcome.
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
+    let time = timestamp::now();
+    if let Some(reason) = app.not_ready() {
+        let body = json!({ "status": "not_ready", "time": time, "reason": reason });
+        return json_response(StatusCode::SERVICE_UNAVAILABLE, body.to_string());
+    }
+    ok(&json!({ "status": "ready", "time": time, "uptime_sec": app.started.elapsed().as_secs() }))
+}
+
+/// `GET /metrics`: Prometheus text, or JSON for those who accept nothing else.
+pub(crate) async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
+    let (stats, uptime) = (app.engine.stats(), app.started.elapsed());
+    if headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/json") {
+        return ok(&app.metrics.json(&stats, uptime));
+    }
+    let text = app.metrics.prometheus(&stats, uptime);
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
+/// Reads a request body that is JSON, whatever `Content-Type` says.
+pub(crate) fn parse(body: &[u8]) -> Result<Value, Failure> {
+    serde_json::from_slice(body).map_err(|e| Failure::bad_request(format!("Invalid request body: {e}")))
+}
+
+/// Returns the milliseconds since `started`, with three places.
+pub(crate) fn milliseconds(started: Instant) -> f64 {
+    (started.elapsed().as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// A database's name in the path; the error is the client's.
+type DatabaseName = Result<Path<String>, axum::extract::rejection::PathRejection>;
+
+impl From<axum::extract::rejection::PathRejection> for Failure {
+    fn from(rejection: axum::extract::rejection::PathRejection) -> Self {
+        Self::bad_request(rejection.body_text())
+    }
+}
+
+fn find(app: &App, name: &str) -> Result<DatabaseInfo, Failure> {
+    let found = app.engine.databases().into_iter().find(|database| database.name == name);
+    found.ok_or_else(|| Error::DatabaseNotFound { database: name.to_owned() }.into())
+}
+
+fn describe(database: &DatabaseInfo) -> Value {
+    json!({
+        "name": database.name,
+        "measurement_count": database.tables,
+        "created_at": timestamp::format(database.created_ns),
+    })
+}
+
+fn measurement(app: &App, table: &TableInfo) -> Result<Value, Failure> {
+    let (database, name) = (&*table.schema.database, &*table.schema.table);
+    // Before the first flush there is no folder to name.
+    let files = app.engine.data_files(database, name)?;
+    let folder = files.first().and_then(|file| Some(file.path.rsplit_once('/')?.0.rsplit_once('/')?.0.to_owned()));
+    Ok(json!({
+        "database": database,
+        "measurement": name,
+        "file_count": table.files,
+        "total_size_mb": megabytes(table.file_bytes),
+        "row_count": table.file_rows + table.buffered_rows,
+        "storage_path": folder,
+    }))
+}
+
+/// Returns mebibytes with two places.
+fn megabytes(bytes: u64) -> f64 {
+    // Rounded before it is divided, so that what is printed has no tail; exact up to 80 TiB.
+    let hundredths = (u128::from(bytes) * 100) >> 20;
+    f64::from(u32::try_from(hundredths).unwrap_or(u32::MAX)) / 100.0
+}
+
+fn ok(body: &Value) -> Response {
+    json_response(StatusCode::OK, body.to_string())
+}

@@ -1,0 +1,123 @@
+//! What all handlers share: the engine, the limits, the counters.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use arc_core::{Engine, Error, ErrorKind};
+use hyper::header::HeaderValue;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    config::{Config, Limits},
+    errors::Failure,
+    metrics::Metrics,
+};
+
+/// How long a query waits for others to end.
+const QUERY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What all handlers share.
+#[derive(Debug)]
+pub struct App {
+    pub(crate) engine: Engine,
+    pub(crate) limits: Limits,
+    pub(crate) cors_origin: Option<HeaderValue>,
+    pub(crate) metrics: Metrics,
+    pub(crate) started: Instant,
+    write_timeout: Duration,
+    write_slots: Arc<Semaphore>,
+    query_slots: Arc<Semaphore>,
+    closing: AtomicBool,
+    closed_to_writes: AtomicBool,
+}
+
+impl App {
+    /// Returns what handlers need to serve `engine`, within the limits that `config` sets.
+    #[must_use]
+    pub fn new(engine: Engine, config: &Config) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            limits: config.limits.clone(),
+            cors_origin: config.cors_origin.as_ref().and_then(|origin| HeaderValue::try_from(origin).ok()),
+            metrics: Metrics::default(),
+            started: Instant::now(),
+            write_timeout: config.engine.write_timeout,
+            write_slots: Arc::new(Semaphore::new(write_slots())),
+            query_slots: Arc::new(Semaphore::new(config.limits.queries)),
+            closing: AtomicBool::new(false),
+            closed_to_writes: AtomicBool::new(false),
+        })
+    }
+
+    /// Waits for leave to decode a write.
+    ///
+    /// Few are decoded at a time, so that many connections cannot take many times `max_decompressed_bytes` of memory,
+    /// nor all blocking threads, which queries read their files on.
+    pub(crate) async fn write_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        slot(&self.write_slots, self.write_timeout, "too many writes wait to be decoded").await
+    }
+
+    /// Waits for leave to run a query; it is held until the answer is sent.
+    pub(crate) async fn query_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        slot(&self.query_slots, QUERY_PATIENCE, "too many queries are running (max_concurrent_queries)").await
+    }
+
+    /// From now on `/ready` says no.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes note of why a write failed: after a failed sync the engine takes no more until it is opened again.
+    pub(crate) fn write_failed(&self, error: Error) -> Failure {
+        if error.kind() == ErrorKind::Closed {
+            self.closed_to_writes.store(true, Ordering::Relaxed);
+        }
+        error.into()
+    }
+
+    /// Returns why requests are not welcome, if they are not.
+    pub(crate) fn not_ready(&self) -> Option<&'static str> {
+        if self.closing.load(Ordering::Relaxed) {
+            return Some("shutting down");
+        }
+        self.closed_to_writes.load(Ordering::Relaxed).then_some("closed to writes until restarted; see the log")
+    }
+}
+
+async fn slot(slots: &Arc<Semaphore>, patience: Duration, busy: &str) -> Result<OwnedSemaphorePermit, Failure> {
+    match tokio::time::timeout(patience, Arc::clone(slots).acquire_owned()).await {
+        Ok(Ok(permit)) => Ok(permit),
+        // Nobody closes the semaphore; if it were closed, busy would be the right answer as well.
+        _ => Err(Failure::busy(busy, Duration::from_secs(1))),
+    }
+}
+
+fn write_slots() -> usize {
+    std::thread::available_parallelism().map_or(8, |cores| (4 * cores.get()).max(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_finds_no_slot_is_told_to_come_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.engine.write_timeout = Duration::from_millis(1);
+        let app = App::new(Engine::open(dir.path().join("data")).unwrap(), &config);
+        let mut held = Vec::new();
+        for _ in 0..write_slots() {
+            held.push(app.write_slot().await.unwrap());
+        }
+        let failure = app.write_slot().await.unwrap_err();
+        assert_eq!(failure.status.as_u16(), 503);
+        held.pop();
+        assert!(app.write_slot().await.is_ok());
+    }
+}

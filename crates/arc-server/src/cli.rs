@@ -1,0 +1,123 @@
+//! The command line: which command, with which settings, and what the process ends with.
+//!
+//! Ends with 0 after a stop in good order, 1 if something failed, 2 if it was told something it cannot do.
+
+use std::{ffi::OsString, fmt::Display, process::ExitCode};
+
+use clap::{Arg, ArgAction, Command};
+
+use crate::{
+    config::{self, Config},
+    errors::chain,
+    logging, quickstart,
+    server::{ServeError, Server, signals},
+};
+
+const USAGE_ERROR: u8 = 2;
+const AFTER_HELP: &str = "\
+A flag beats its environment variable, which beats the file named by --config, which beats the default.
+Unknown keys of the file and unknown ARC_ variables are errors.";
+
+/// Runs `arc-server` with these arguments (the program's name first) and this environment.
+pub fn run(
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> ExitCode {
+    let matches = match command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        // Help and version come here as well; clap knows where to print them and what to end with.
+        Err(error) => {
+            let code = u8::try_from(error.exit_code()).unwrap_or(USAGE_ERROR);
+            return error.print().map_or(ExitCode::FAILURE, |()| ExitCode::from(code));
+        }
+    };
+    let (name, chosen) = matches.subcommand().unwrap_or(("serve", &matches));
+    let (flags, file) = config::given(chosen);
+    let config = match config::load(flags, file.as_deref(), environment) {
+        Ok(config) => config,
+        Err(error) => return fail(USAGE_ERROR, &chain(&error)),
+    };
+    let once = name == "quickstart" && chosen.get_flag("once");
+    match start(&config, name, once) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(exit_code(&error), &chain(&error)),
+    }
+}
+
+fn command() -> Command {
+    let once = Arg::new("once").long("once").action(ArgAction::SetTrue).help("End after the tour");
+    Command::new("arc-server")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("A time-series store: line protocol and MessagePack in over HTTP, durable when acknowledged, SQL out")
+        .after_help(AFTER_HELP)
+        .args(config::arguments())
+        .subcommand(Command::new("serve").about("Serve a data directory until stopped (the default command)"))
+        .subcommand(
+            Command::new("quickstart")
+                .about("Take a tour: store this machine's own measurements and query them")
+                .arg(once),
+        )
+}
+
+#[tokio::main]
+async fn start(config: &Config, command: &str, once: bool) -> Result<(), quickstart::Error> {
+    if command == "quickstart" {
+        return quickstart::run(config, once).await;
+    }
+    logging::init(config.log);
+    let server = Server::start(config).await?;
+    let stop = signals()?;
+    tracing::info!(
+        address = %server.address(),
+        data_dir = %config.data_dir.display(),
+        durability = %config.engine.durability,
+        version = env!("CARGO_PKG_VERSION"),
+        "serving HTTP"
+    );
+    Ok(server.run(stop).await?)
+}
+
+fn exit_code(error: &quickstart::Error) -> u8 {
+    match error {
+        // An option that the engine refuses is as wrong as one that does not parse.
+        quickstart::Error::Serve(ServeError::Open { source: arc_core::Error::InvalidOption { .. }, .. }) => USAGE_ERROR,
+        _ => 1,
+    }
+}
+
+fn fail(code: u8, message: &dyn Display) -> ExitCode {
+    // Before and beside logging: whoever started the process should see it in any case.
+    eprintln!("arc-server: {message}");
+    ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(arguments: &[&str]) -> (String, Vec<(&'static str, String)>) {
+        let matches = command().try_get_matches_from(arguments).unwrap();
+        let (name, chosen) = matches.subcommand().unwrap_or(("serve", &matches));
+        (name.to_owned(), config::given(chosen).0)
+    }
+
+    #[test]
+    fn serve_is_the_default_command() {
+        let expected = ("serve".to_owned(), vec![("data_dir", "x".to_owned())]);
+        assert_eq!(flags(&["arc-server", "--data-dir", "x"]), expected);
+        assert_eq!(flags(&["arc-server", "serve", "--data-dir", "x"]), expected);
+        assert_eq!(flags(&["arc-server", "--data-dir", "x", "serve"]), expected);
+        assert_eq!(flags(&["arc-server"]), ("serve".to_owned(), vec![]));
+    }
+
+    #[test]
+    fn switches_need_no_value() {
+        assert_eq!(flags(&["arc-server", "--no-auth"]).1, [("no_auth", "true".to_owned())]);
+        assert_eq!(flags(&["arc-server", "--no-auth=false"]).1, [("no_auth", "false".to_owned())]);
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        command().debug_assert();
+    }
+}

@@ -1,0 +1,264 @@
+//! Where settings come from: command line, environment, file; and what is wrong with one.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use clap::{Arg, ArgAction, ArgMatches};
+
+use super::{
+    Config,
+    settings::{SETTINGS, Setting, find},
+};
+
+const PREFIX: &str = "ARC_";
+const CONFIG_VARIABLE: &str = "ARC_CONFIG";
+/// Variables that begin like ours and are read elsewhere: by crash tests, in builds made for them.
+const OTHER_VARIABLES: [&str; 1] = ["ARC_CRASH_POINT"];
+
+/// A setting that cannot be used: which one, its value, what was expected, where it came from.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A value that does not fit its setting.
+    #[error("{key} = {value:?} from {origin} is not valid: expected {expected}")]
+    Value {
+        /// The setting.
+        key: String,
+        /// Its value as given.
+        value: String,
+        /// What was expected instead.
+        expected: String,
+        /// The flag, variable or file.
+        origin: String,
+    },
+    /// A key of the file that is no setting.
+    #[error("unknown setting {key:?} in {}{}", path.display(), suggest(nearest))]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The file.
+        path: PathBuf,
+        /// The setting with the most similar name.
+        nearest: Option<String>,
+    },
+    /// An environment variable that is no setting.
+    #[error("unknown environment variable {name}{}", suggest(nearest))]
+    UnknownVariable {
+        /// The variable.
+        name: String,
+        /// The variable with the most similar name.
+        nearest: Option<String>,
+    },
+    /// A file that is not TOML.
+    #[error("{} is not a TOML file: {reason}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// A file that cannot be read.
+    #[error("cannot read the configuration file {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// An address that other machines can reach, without leave.
+    #[error(
+        "refusing to serve on {address}: other machines can reach it and nobody has to log in. Use a loopback \
+         address such as 127.0.0.1:8000, or add --allow-unauthenticated if the network is trusted"
+    )]
+    Exposed {
+        /// The address.
+        address: std::net::SocketAddr,
+    },
+}
+
+fn suggest(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!("; did you mean {name}?")).unwrap_or_default()
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone)]
+enum Origin {
+    Flag(&'static str),
+    Variable(String),
+    File(PathBuf),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) => write!(f, "flag --{name}"),
+            Self::Variable(name) => write!(f, "environment variable {name}"),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// Texts by the key of their setting.
+type Layer = BTreeMap<&'static str, (String, Origin)>;
+
+/// Puts the layers on top of each other: `flags` (keys and texts), then `environment`, then the file that `config`
+/// or `ARC_CONFIG` names, then the defaults.
+///
+/// # Errors
+///
+/// [`ConfigError`] for the first thing that is wrong, in that order.
+pub fn load(
+    flags: impl IntoIterator<Item = (&'static str, String)>,
+    config: Option<&Path>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Config, ConfigError> {
+    let flags = flags.into_iter().filter_map(|(key, text)| {
+        let setting = find(key)?;
+        Some((setting.key, (text, Origin::Flag(setting.flag))))
+    });
+    let (variables, named) = from_environment(environment)?;
+    let path = config.map(Path::to_owned).or(named);
+    let mut merged = path.map_or_else(|| Ok(Layer::new()), |path| from_file(&path))?;
+    merged.extend(variables);
+    merged.extend(flags);
+    let mut result = Config::default();
+    for (key, (text, origin)) in merged {
+        let Some(setting) = find(key) else { continue };
+        (setting.set)(&mut result, &text).map_err(|expected| ConfigError::Value {
+            key: key.to_owned(),
+            value: text,
+            expected,
+            origin: origin.to_string(),
+        })?;
+    }
+    if !result.http.ip().is_loopback() && !result.allow_unauthenticated {
+        return Err(ConfigError::Exposed { address: result.http });
+    }
+    Ok(result)
+}
+
+fn from_environment(
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<(Layer, Option<PathBuf>), ConfigError> {
+    let mut layer = Layer::new();
+    let mut config = None;
+    for (name, value) in environment {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else { continue };
+        if name == CONFIG_VARIABLE {
+            config = Some(PathBuf::from(value));
+        } else if let Some(setting) = SETTINGS.iter().find(|s| s.variable() == name) {
+            // Text that is not UTF-8 fits no setting but a path, and there it is refused rather than altered.
+            let text = value.into_string().map_err(|value| ConfigError::Value {
+                key: setting.key.to_owned(),
+                value: value.to_string_lossy().into_owned(),
+                expected: "UTF-8".to_owned(),
+                origin: Origin::Variable(name.to_owned()).to_string(),
+            })?;
+            layer.insert(setting.key, (text, Origin::Variable(name.to_owned())));
+        } else if !OTHER_VARIABLES.contains(&name) {
+            let known = SETTINGS.iter().map(Setting::variable).chain([CONFIG_VARIABLE.to_owned()]);
+            return Err(ConfigError::UnknownVariable { name: name.to_owned(), nearest: nearest(name, known) });
+        }
+    }
+    Ok((layer, config))
+}
+
+fn from_file(path: &Path) -> Result<Layer, ConfigError> {
+    let text = fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    let table: toml::Table = text
+        .parse()
+        .map_err(|e: toml::de::Error| ConfigError::Syntax { path: path.to_owned(), reason: e.to_string() })?;
+    let mut layer = Layer::new();
+    for (key, value) in table {
+        let Some(setting) = find(&key) else {
+            let nearest = nearest(&key, SETTINGS.iter().map(|s| s.key.to_owned()));
+            return Err(ConfigError::UnknownKey { key, path: path.to_owned(), nearest });
+        };
+        let text = match value {
+            toml::Value::String(text) => text,
+            // Numbers and switches need no quotes; tables, arrays and dates fit nothing and are refused by the setting.
+            other => other.to_string(),
+        };
+        layer.insert(setting.key, (text, Origin::File(path.to_owned())));
+    }
+    Ok(layer)
+}
+
+/// Returns the most similar of `known`, if any is similar at all.
+fn nearest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    known.map(|other| (distance(name, &other), other)).filter(|(d, _)| *d <= 4).min().map(|(_, other)| other)
+}
+
+/// Counts how many characters have to change, come or go to make `b` out of `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, y) in row.iter_mut().skip(1).zip(b.chars()) {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = *cell;
+            *cell = replaced.min(left + 1).min(diagonal + 1);
+            left = *cell;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+/// Returns the flags of all settings, for the command line's definition.
+pub(crate) fn arguments() -> Vec<Arg> {
+    let default = Config::default();
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("TOML file with these settings, each under its flag's name with _ for - [env: ARC_CONFIG]")
+        .global(true);
+    std::iter::once(config).chain(SETTINGS.iter().map(|setting| argument(setting, &default))).collect()
+}
+
+fn argument(setting: &'static Setting, default: &Config) -> Arg {
+    let arg = Arg::new(setting.key).long(setting.flag).action(ArgAction::Set).global(true);
+    let shown = (setting.get)(default);
+    let help = format!("{} [default: {shown}] [env: {}]", setting.help, setting.variable());
+    let arg = arg.help(help).value_name(setting.value);
+    if setting.value.is_empty() {
+        arg.value_name("BOOL").num_args(0..=1).require_equals(true).default_missing_value("true")
+    } else {
+        arg
+    }
+}
+
+/// Returns the settings that the command line gave, and the file it named.
+pub(crate) fn given(matches: &ArgMatches) -> (Vec<(&'static str, String)>, Option<PathBuf>) {
+    let flags = SETTINGS.iter().filter_map(|s| Some((s.key, matches.get_one::<String>(s.key)?.clone()))).collect();
+    (flags, matches.get_one::<PathBuf>("config").cloned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distance_counts_edits() {
+        for (a, b, expected) in
+            [("", "", 0), ("a", "", 1), ("http", "htp", 1), ("kitten", "sitting", 3), ("ab", "ba", 2)]
+        {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn nearest_is_silent_when_nothing_is_near() {
+        assert_eq!(nearest("ARC_HTPP", ["ARC_HTTP".to_owned()].into_iter()), Some("ARC_HTTP".to_owned()));
+        assert_eq!(nearest("zzzzzzzzzz", ["http".to_owned()].into_iter()), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! Settings of the server, and the layers they come from.
+//!
+//! A flag beats an environment variable, which beats the file named by `--config`, which beats the default. Owns names,
+//! spelling and origins of settings. Never opens the data directory or a socket: what a value means is checked here,
+//! whether it works is found out by whoever uses it.
+
+mod layers;
+mod settings;
+mod values;
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use arc_core::Options;
+
+pub use layers::{ConfigError, load};
+pub(crate) use layers::{arguments, given};
+
+/// Everything `arc-server` can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// Directory of the data. Default `./arc-data`.
+    pub data_dir: PathBuf,
+    /// Address to serve HTTP on. Default `127.0.0.1:8000`.
+    pub http: SocketAddr,
+    /// Whether an address that other machines can reach is allowed although nobody has to log in. Default no.
+    pub allow_unauthenticated: bool,
+    /// Accepted so that command lines work already; authentication does not exist yet. Default no.
+    pub no_auth: bool,
+    /// Web origin whose pages may call this server. Default none: until there is authentication, any page open in a
+    /// browser on this machine could otherwise read all data.
+    pub cors_origin: Option<String>,
+    /// Settings of the engine.
+    pub engine: Options,
+    /// Limits on what clients may send and ask for.
+    pub limits: Limits,
+    /// What is logged, and how.
+    pub log: Log,
+    /// How long requests under way may take when the server is told to stop. Default 30 s.
+    pub shutdown_timeout: Duration,
+}
+
+/// Limits on what clients may send and ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Largest request body as sent, in bytes. Default 100 MiB.
+    pub body_bytes: usize,
+    /// Largest request body after decompression, in bytes. Default 100 MiB. Each request that is decoded at a time
+    /// can take that much memory.
+    pub decompressed_bytes: usize,
+    /// Connections served at once. Default 10,000.
+    pub connections: usize,
+    /// Queries that run at once. Default 32.
+    pub queries: usize,
+    /// Longest pause within a request body. Default 30 s.
+    pub read_timeout: Duration,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Log {
+    /// Shape of the lines. Default text.
+    pub format: LogFormat,
+    /// Least important lines. Default info.
+    pub level: LogLevel,
+}
+
+/// Shape of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object for each line.
+    Json,
+}
+
+/// Importance of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Nothing at all.
+    Off,
+    /// Something is broken and someone should look.
+    Error,
+    /// Something went wrong that may need someone.
+    Warn,
+    /// Starts, stops and the like.
+    Info,
+    /// Each request.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: "./arc-data".into(),
+            http: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
+            allow_unauthenticated: false,
+            no_auth: false,
+            cors_origin: None,
+            engine: Options::default(),
+            limits: Limits::default(),
+            log: Log { format: LogFormat::Text, level: LogLevel::Info },
+            shutdown_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 100 << 20,
+            decompressed_bytes: 100 << 20,
+            connections: 10_000,
+            queries: 32,
+            read_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl LogFormat {
+    fn parse(text: &str) -> Result<Self, String> {
+        [Self::Text, Self::Json].into_iter().find(|f| f.name() == text).ok_or_else(|| "text or json".to_owned())
+    }
+
+    /// Returns the name as in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
+impl LogLevel {
+    fn parse(text: &str) -> Result<Self, String> {
+        let all = [Self::Off, Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
+        let found = all.into_iter().find(|level| level.name() == text);
+        found.ok_or_else(|| "off, error, warn, info, debug or trace".to_owned())
+    }
+
+    /// Returns the name as in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}

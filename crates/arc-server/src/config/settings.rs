@@ -1,0 +1,296 @@
+//! The table of settings: one row for each, from which flags, variables, the file's keys and the help are made.
+
+use super::{
+    Config, LogFormat, LogLevel,
+    values::{address, count, duration, memory_size, show_duration, show_size, size, switch},
+};
+
+/// One setting. Its variable is `ARC_` and the key in capitals.
+pub(super) struct Setting {
+    /// Name in the configuration file.
+    pub(super) key: &'static str,
+    /// Name on the command line, without the dashes in front: the key with dashes.
+    pub(super) flag: &'static str,
+    /// What stands for the value in the help; empty for a switch.
+    pub(super) value: &'static str,
+    /// One sentence for the help.
+    pub(super) help: &'static str,
+    /// Stores a value, or says what was expected.
+    pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
+    /// Returns the value as `set` reads it.
+    pub(super) get: fn(&Config) -> String,
+}
+
+/// Makes a `Setting` out of a place in [`Config`], how to read a value, and how to print it.
+macro_rules! setting {
+    ($key:literal, $flag:literal, $value:literal, $($place:ident).+, $read:expr, $show:expr, $help:literal) => {
+        Setting {
+            key: $key,
+            flag: $flag,
+            value: $value,
+            help: $help,
+            set: |config, text| {
+                config.$($place).+ = $read(text)?;
+                Ok(())
+            },
+            get: |config| $show(config.$($place).+.clone()),
+        }
+    };
+}
+
+/// All settings, in the order of the help.
+pub(super) const SETTINGS: &[Setting] = &[
+    setting!(
+        "data_dir",
+        "data-dir",
+        "PATH",
+        data_dir,
+        |text: &str| non_empty(text).map(Into::into),
+        |path: std::path::PathBuf| path.display().to_string(),
+        "Directory of the data; created if it is not there"
+    ),
+    setting!("http", "http", "ADDRESS", http, address, show, "Address to serve HTTP on; port 0 takes a free one"),
+    setting!(
+        "allow_unauthenticated",
+        "allow-unauthenticated",
+        "",
+        allow_unauthenticated,
+        switch,
+        show,
+        "Allow an address that other machines can reach, although nobody has to log in"
+    ),
+    setting!(
+        "no_auth",
+        "no-auth",
+        "",
+        no_auth,
+        switch,
+        show,
+        "No effect yet: there is no authentication that could be switched off"
+    ),
+    setting!(
+        "cors_origin",
+        "cors-origin",
+        "ORIGIN",
+        cors_origin,
+        origin,
+        |o: Option<String>| o.unwrap_or_else(|| "none".to_owned()),
+        "Web origin whose pages may call this server, * for all, none for none"
+    ),
+    setting!(
+        "durability",
+        "durability",
+        "LEVEL",
+        engine.durability,
+        |text: &str| text.parse().map_err(|_| "memory, process or disk"),
+        show,
+        "What an acknowledged point survives: memory nothing, process kill -9, disk also power loss"
+    ),
+    setting!(
+        "max_body_bytes",
+        "max-body-bytes",
+        "SIZE",
+        limits.body_bytes,
+        memory_size,
+        show_memory,
+        "Largest request body as sent; larger ones get 413"
+    ),
+    setting!(
+        "max_decompressed_bytes",
+        "max-decompressed-bytes",
+        "SIZE",
+        limits.decompressed_bytes,
+        memory_size,
+        show_memory,
+        "Largest request body after decompression; larger ones get 413"
+    ),
+    setting!(
+        "max_connections",
+        "max-connections",
+        "N",
+        limits.connections,
+        count,
+        show,
+        "Connections served at once; further ones wait"
+    ),
+    setting!(
+        "max_concurrent_queries",
+        "max-concurrent-queries",
+        "N",
+        limits.queries,
+        count,
+        show,
+        "Queries that run at once; further ones wait up to 10 s, then get 503"
+    ),
+    setting!(
+        "read_timeout",
+        "read-timeout",
+        "TIME",
+        limits.read_timeout,
+        duration,
+        show_duration,
+        "Longest pause within a request body before the request gets 408"
+    ),
+    setting!(
+        "write_timeout",
+        "write-timeout",
+        "TIME",
+        engine.write_timeout,
+        duration,
+        show_duration,
+        "How long a write waits for room before it gets 503"
+    ),
+    setting!(
+        "flush_after",
+        "flush-after",
+        "TIME",
+        engine.flush_after,
+        duration,
+        show_duration,
+        "Oldest age of unflushed points before they go to data files"
+    ),
+    setting!(
+        "flush_bytes",
+        "flush-bytes",
+        "SIZE",
+        engine.flush_bytes,
+        memory_size,
+        show_memory,
+        "Bytes of unflushed points that start a flush"
+    ),
+    setting!(
+        "flush_wal_bytes",
+        "flush-wal-bytes",
+        "SIZE",
+        engine.flush_wal_bytes,
+        size,
+        show_size,
+        "Bytes of log since the last flush that start a flush"
+    ),
+    setting!(
+        "max_buffer_bytes",
+        "max-buffer-bytes",
+        "SIZE",
+        engine.max_buffer_bytes,
+        memory_size,
+        show_memory,
+        "Bytes of unflushed points above which writes wait"
+    ),
+    setting!(
+        "wal_segment_bytes",
+        "wal-segment-bytes",
+        "SIZE",
+        engine.wal_segment_bytes,
+        size,
+        show_size,
+        "Size of one log segment"
+    ),
+    setting!(
+        "query_memory_bytes",
+        "query-memory-bytes",
+        "SIZE",
+        engine.query_memory_bytes,
+        memory_size,
+        show_memory,
+        "Memory that all running queries share before they spill to disk"
+    ),
+    setting!(
+        "query_timeout",
+        "query-timeout",
+        "TIME",
+        engine.query_timeout,
+        duration,
+        show_duration,
+        "Longest time a query may run"
+    ),
+    setting!(
+        "log_format",
+        "log-format",
+        "FORMAT",
+        log.format,
+        |text: &str| LogFormat::parse(text),
+        |f: LogFormat| f.name().to_owned(),
+        "Log lines on standard error: text or json"
+    ),
+    setting!(
+        "log_level",
+        "log-level",
+        "LEVEL",
+        log.level,
+        |text: &str| LogLevel::parse(text),
+        |l: LogLevel| l.name().to_owned(),
+        "Least important log lines: off, error, warn, info, debug or trace"
+    ),
+    setting!(
+        "shutdown_timeout",
+        "shutdown-timeout",
+        "TIME",
+        shutdown_timeout,
+        duration,
+        show_duration,
+        "How long requests under way may take when the server is told to stop"
+    ),
+];
+
+/// Returns the setting with this key in the file.
+pub(super) fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+impl Setting {
+    /// Returns the environment variable: `ARC_DATA_DIR`.
+    pub(super) fn variable(&self) -> String {
+        format!("ARC_{}", self.key.to_ascii_uppercase())
+    }
+}
+
+fn non_empty(text: &str) -> Result<&str, String> {
+    if text.is_empty() { Err("a path".to_owned()) } else { Ok(text) }
+}
+
+fn origin(text: &str) -> Result<Option<String>, String> {
+    let whole = |scheme| text.strip_prefix(scheme).is_some_and(|rest: &str| !rest.is_empty() && !rest.contains('/'));
+    match text {
+        "none" => Ok(None),
+        _ if text == "*" || (text.is_ascii() && (whole("http://") || whole("https://"))) => Ok(Some(text.to_owned())),
+        _ => Err("*, none or an origin such as https://console.example.org".to_owned()),
+    }
+}
+
+fn show<T: std::fmt::Display>(value: T) -> String {
+    value.to_string()
+}
+
+fn show_memory(bytes: usize) -> String {
+    show_size(u64::try_from(bytes).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_keys_with_dashes() {
+        for setting in SETTINGS {
+            assert_eq!(setting.flag, setting.key.replace('_', "-"));
+        }
+    }
+
+    #[test]
+    fn every_default_reads_back_as_itself() {
+        let default = Config::default();
+        for setting in SETTINGS {
+            let mut config = Config::default();
+            (setting.set)(&mut config, &(setting.get)(&default)).unwrap_or_else(|e| panic!("{}: {e}", setting.key));
+            assert_eq!(config, default, "{}", setting.key);
+        }
+    }
+
+    #[test]
+    fn every_setting_refuses_nonsense() {
+        for setting in SETTINGS.iter().filter(|s| s.key != "data_dir") {
+            let result = (setting.set)(&mut Config::default(), "\u{1}nonsense/");
+            assert!(result.is_err(), "{}", setting.key);
+        }
+    }
+}

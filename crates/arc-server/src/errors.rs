@@ -1,0 +1,153 @@
+//! What a request that fails is answered: status, text, and the three shapes that clients read it from.
+//!
+//! Owns the one mapping from [`ErrorKind`] to a status. Never decides that something is an error.
+
+use std::{fmt::Write as _, time::Duration};
+
+use arc_core::{Error, ErrorKind};
+use axum::response::{IntoResponse, Response};
+use hyper::{HeaderMap, StatusCode, header};
+use serde_json::json;
+
+/// A request that failed, before it is put into a shape.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+    retry_after: Option<Duration>,
+}
+
+/// Returns the status that stands for a kind of engine error, here and nowhere else.
+pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
+    match kind {
+        // A type conflict can never succeed as it is; InfluxDB answers 400 too, and clients drop the batch on it.
+        ErrorKind::InvalidInput | ErrorKind::SchemaConflict => StatusCode::BAD_REQUEST,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Busy | ErrorKind::Closed => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl Failure {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), retry_after: None }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+
+    pub(crate) fn busy(message: impl Into<String>, retry_after: Duration) -> Self {
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: message.into(), retry_after: Some(retry_after) }
+    }
+
+    /// The request died of a bug of ours; what happened is in the log, not in the answer.
+    pub(crate) fn bug() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; the server's log has the details")
+    }
+
+    /// Returns the word that InfluxDB 2 clients look for in `code`.
+    pub(crate) fn code(&self) -> &'static str {
+        match self.status {
+            StatusCode::NOT_FOUND => "not found",
+            StatusCode::METHOD_NOT_ALLOWED => "method not allowed",
+            StatusCode::CONFLICT => "conflict",
+            StatusCode::REQUEST_TIMEOUT | StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+            StatusCode::PAYLOAD_TOO_LARGE => "request too large",
+            status if status.is_client_error() => "invalid",
+            _ => "internal error",
+        }
+    }
+
+    /// Answers with `body`, which is in whatever shape the endpoint promises.
+    pub(crate) fn with_body(&self, body: &serde_json::Value) -> Response {
+        let mut response = json_response(self.status, body.to_string());
+        self.mark(response.headers_mut());
+        response
+    }
+
+    fn mark(&self, headers: &mut HeaderMap) {
+        if let Some(after) = self.retry_after {
+            // Whole seconds, rounded up: 0 would invite clients to come back at once.
+            let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, seconds.max(1).into());
+        }
+    }
+}
+
+impl IntoResponse for Failure {
+    /// The shape of writes and of everything without a shape of its own; it has the keys of all InfluxDB versions.
+    fn into_response(self) -> Response {
+        self.with_body(&json!({ "error": self.message, "message": self.message, "code": self.code() }))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let status = status_of(error.kind());
+        let retry_after = match &error {
+            Error::Busy { retry_after, .. } => Some(*retry_after),
+            // Closing takes moments; a failed log takes a restart. Either way a retry may find a working server.
+            _ if status == StatusCode::SERVICE_UNAVAILABLE => Some(Duration::from_secs(5)),
+            _ => None,
+        };
+        Self { status, message: chain(&error), retry_after }
+    }
+}
+
+/// Returns the error's text followed by the texts of its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        // Writing to a string cannot fail.
+        let _ = write!(text, ": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// Returns a response of type `application/json`.
+pub(crate) fn json_response(status: StatusCode, body: impl Into<axum::body::Body>) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], body.into()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_status() {
+        for (kind, status) in [
+            (ErrorKind::InvalidInput, 400),
+            (ErrorKind::SchemaConflict, 400),
+            (ErrorKind::NotFound, 404),
+            (ErrorKind::Busy, 503),
+            (ErrorKind::Closed, 503),
+            (ErrorKind::Io, 500),
+            (ErrorKind::Corrupt, 500),
+            (ErrorKind::Internal, 500),
+        ] {
+            assert_eq!(status_of(kind).as_u16(), status, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn retry_after_is_never_zero() {
+        for (after, header) in [(0, "1"), (1, "1"), (1000, "1"), (1001, "2")] {
+            let response = Failure::busy("full", Duration::from_millis(after)).into_response();
+            assert_eq!(response.headers()[header::RETRY_AFTER], header);
+        }
+    }
+
+    #[test]
+    fn causes_are_part_of_the_text() {
+        let cause = std::io::Error::other("disk on fire");
+        let error = Error::Io { action: "sync", path: "wal/1".into(), source: cause };
+        assert_eq!(Failure::from(error).message, "cannot sync wal/1: disk on fire");
+    }
+}

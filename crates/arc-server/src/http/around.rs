@@ -1,0 +1,124 @@
+//! What happens around every request: its path is tidied, panics are caught, the answer is counted and gets headers.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use futures::FutureExt;
+use hyper::{
+    HeaderMap, Method, StatusCode, Uri,
+    header::{self, HeaderName, HeaderValue},
+};
+
+use crate::{app::App, errors::Failure};
+
+const SECURITY_HEADERS: [(HeaderName, HeaderValue); 6] = [
+    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::X_XSS_PROTECTION, HeaderValue::from_static("0")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("strict-origin-when-cross-origin")),
+    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'")),
+    (
+        HeaderName::from_static("permissions-policy"),
+        HeaderValue::from_static("camera=(), geolocation=(), microphone=()"),
+    ),
+];
+const CORS_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE, OPTIONS");
+const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
+    "Origin, Content-Type, Accept, Authorization, x-api-key, x-arc-database, x-arc-precision, x-arc-durability, \
+     x-arc-tags, x-arc-arrow-dictionary, x-arc-arrow-compression, Content-Encoding",
+);
+
+/// Runs one request.
+pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let method = request.method().clone();
+    let asked = request.uri().clone();
+    if let Some(uri) = without_trailing_slash(&asked) {
+        *request.uri_mut() = uri;
+    }
+    let preflight = method == Method::OPTIONS && app.cors_origin.is_some();
+    let mut response = if preflight {
+        StatusCode::NO_CONTENT.into_response()
+    } else {
+        let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        outcome.unwrap_or_else(|_| Failure::bug().into_response())
+    };
+    headers(&app, response.headers_mut());
+    let (status, took) = (response.status(), started.elapsed());
+    app.metrics.answered(status, took);
+    if status.is_server_error() {
+        tracing::warn!(%method, path = asked.path(), status = status.as_u16(), ?took, "request failed");
+    } else {
+        tracing::debug!(%method, path = asked.path(), status = status.as_u16(), ?took, "request");
+    }
+    response
+}
+
+fn headers(app: &App, headers: &mut HeaderMap) {
+    for (name, value) in SECURITY_HEADERS {
+        headers.insert(name, value);
+    }
+    if let Some(origin) = &app.cors_origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, CORS_METHODS);
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, CORS_HEADERS);
+        headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    }
+}
+
+/// Returns the address to route by, if the one asked for ends in a slash.
+fn without_trailing_slash(uri: &Uri) -> Option<Uri> {
+    let path = uri.path();
+    let trimmed = path.trim_end_matches('/');
+    if trimmed.len() == path.len() || trimmed.is_empty() {
+        return None;
+    }
+    let mut parts = uri.clone().into_parts();
+    let tidied = uri.query().map_or_else(|| trimmed.to_owned(), |query| format!("{trimmed}?{query}"));
+    parts.path_and_query = Some(tidied.parse().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Router, body::Body, middleware, routing::get};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_a_500_and_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = arc_core::Engine::open(dir.path().join("data")).unwrap();
+        let app = App::new(engine, &crate::config::Config::default());
+        async fn handler() -> StatusCode {
+            panic!("a bug")
+        }
+        let layer = middleware::from_fn_with_state(Arc::clone(&app), around);
+        let router = Router::new().route("/", get(handler)).layer(layer);
+        let response = router.oneshot(Request::get("/").body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), 500);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+        let counted = app.metrics.json(&app.engine.stats(), app.started.elapsed());
+        assert_eq!(counted["arc_http_requests_error_total"], 1);
+    }
+
+    #[test]
+    fn trailing_slashes_go_and_queries_stay() {
+        for (asked, routed) in [
+            ("/write/", Some("/write")),
+            ("/write//?db=a/", Some("/write?db=a/")),
+            ("/write", None),
+            ("/write?db=a/", None),
+            ("/", None),
+            ("//", None),
+        ] {
+            let uri = without_trailing_slash(&asked.parse().unwrap());
+            assert_eq!(uri.map(|uri| uri.to_string()).as_deref(), routed, "{asked}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! What every endpoint has in common: routes, the layer around them, the query string.
+
+pub(crate) mod around;
+pub(crate) mod params;
+pub(crate) mod router;

@@ -1,0 +1,55 @@
+//! Which path and method is whose.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Request},
+    middleware,
+    routing::{any, get, post},
+};
+use hyper::StatusCode;
+
+use crate::{admin, app::App, errors::Failure, http::around, influx, query, write};
+
+/// Returns the whole HTTP service.
+///
+/// The paths that are the same as one another's are names that older clients use.
+pub fn router(app: Arc<App>) -> Router {
+    let routes = Router::new()
+        .route("/write", post(write::line_protocol))
+        .route("/api/v1/write", post(write::line_protocol))
+        .route("/api/v2/write", post(write::line_protocol))
+        .route("/api/v1/write/influxdb", post(write::line_protocol))
+        .route("/api/v1/write/line-protocol", post(write::line_protocol))
+        .route("/api/v1/write/msgpack", post(write::message_pack))
+        .route("/write/v2/msgpack", post(write::message_pack))
+        .route("/api/v2/msgpack", post(write::message_pack))
+        .route("/api/v1/query", post(query::json))
+        .route("/api/v1/query/arrow", post(query::arrow))
+        .route("/api/v1/databases", get(admin::databases).post(admin::create_database))
+        .route("/api/v1/databases/{name}", get(admin::database))
+        .route("/api/v1/databases/{name}/measurements", get(admin::database_measurements))
+        .route("/api/v1/measurements", get(admin::measurements))
+        .route("/query", any(influx::query))
+        .route("/ping", get(influx::ping))
+        .route("/health", get(admin::health))
+        .route("/ready", get(admin::ready))
+        .route("/metrics", get(admin::metrics))
+        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(not_found)
+        // Bodies are read by our own code, under our own limits.
+        .layer(DefaultBodyLimit::disable())
+        .with_state(Arc::clone(&app));
+    // A layer on a router runs after its routing, too late to change the path; one on a router around it does not.
+    Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(app, around::around))
+}
+
+async fn not_found(request: Request) -> Failure {
+    Failure::new(StatusCode::NOT_FOUND, format!("Cannot {} {}", request.method(), request.uri().path()))
+}
+
+async fn method_not_allowed(request: Request) -> Failure {
+    let text = format!("{} is not allowed on {}", request.method(), request.uri().path());
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, text)
+}

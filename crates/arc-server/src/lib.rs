@@ -1,0 +1,26 @@
+//! Arc over HTTP: line protocol and MessagePack in, SQL out.
+//!
+//! This library is what the binary `arc-server` runs; it is a library so that tests can call the service without a
+//! socket. It translates requests into calls of [`arc_core`] and results into bytes, and has no storage or query logic.
+
+mod admin;
+mod app;
+mod body;
+mod cli;
+mod config;
+mod errors;
+mod http;
+mod influx;
+mod logging;
+mod metrics;
+mod query;
+mod quickstart;
+mod server;
+mod timestamp;
+mod write;
+
+pub use app::App;
+pub use cli::run;
+pub use config::{Config, ConfigError, Limits, Log, LogFormat, LogLevel, load};
+pub use http::router::router;
+pub use server::{ServeError, Server};

@@ -1,0 +1,272 @@
+//! Counters of the server, and how they and the engine's are shown.
+//!
+//! A name is listed only if something counts it: no series reads a constant. Names are those that dashboards of the
+//! existing Arc server use, where the meaning is the same.
+
+use std::{
+    fmt::Write as _,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use arc_core::EngineStats;
+use hyper::StatusCode;
+
+use crate::write::Format;
+
+/// Upper bounds of the latency histogram's buckets, in microseconds.
+const BUCKETS_US: [u64; 14] =
+    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 5_000_000];
+
+/// Counters since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    requests: Counter,
+    requests_ok: Counter,
+    requests_failed: Counter,
+    latency: Histogram,
+    connections: Counter,
+    connections_closed: Counter,
+    line_protocol: Requests,
+    message_pack: Requests,
+    pub(crate) queries: Queries,
+}
+
+/// Counters of one kind of write.
+#[derive(Debug, Default)]
+struct Requests {
+    requests: Counter,
+    records: Counter,
+}
+
+/// Counters of queries.
+#[derive(Debug, Default)]
+pub(crate) struct Queries {
+    pub(crate) requests: Counter,
+    pub(crate) ok: Counter,
+    pub(crate) failed: Counter,
+    pub(crate) rows: Counter,
+    pub(crate) disconnects_json: Counter,
+    pub(crate) disconnects_arrow: Counter,
+}
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A connection that is open.
+#[derive(Debug)]
+pub(crate) struct OpenConnection<'a>(&'a Metrics);
+
+impl Drop for OpenConnection<'_> {
+    fn drop(&mut self) {
+        self.0.connections_closed.add(1);
+    }
+}
+
+/// How often something took how long.
+#[derive(Debug, Default)]
+struct Histogram {
+    buckets: [Counter; BUCKETS_US.len()],
+    sum_us: Counter,
+    count: Counter,
+}
+
+impl Histogram {
+    fn observe(&self, took: Duration) {
+        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        // Above the last bound only the count knows of it, as Prometheus wants it.
+        if let Some((_, bucket)) = BUCKETS_US.iter().zip(&self.buckets).find(|(bound, _)| us <= **bound) {
+            bucket.add(1);
+        }
+        self.sum_us.add(us);
+        self.count.add(1);
+    }
+}
+
+impl Metrics {
+    /// Counts an answer; `took` ends where its body begins.
+    pub(crate) fn answered(&self, status: StatusCode, took: Duration) {
+        self.requests.add(1);
+        let failed = status.is_client_error() || status.is_server_error();
+        if failed { &self.requests_failed } else { &self.requests_ok }.add(1);
+        self.latency.observe(took);
+    }
+
+    pub(crate) fn write_started(&self, format: Format) {
+        self.writes(format).requests.add(1);
+    }
+
+    pub(crate) fn write_ended(&self, format: Format, records: u64) {
+        self.writes(format).records.add(records);
+    }
+
+    /// Counts a connection as open until what this returns is dropped.
+    pub(crate) fn connection(&self) -> OpenConnection<'_> {
+        self.connections.add(1);
+        OpenConnection(self)
+    }
+
+    fn writes(&self, format: Format) -> &Requests {
+        match format {
+            Format::LineProtocol => &self.line_protocol,
+            Format::MessagePack => &self.message_pack,
+        }
+    }
+
+    /// Returns all series but the histogram, with the engine's.
+    fn series(&self, engine: &EngineStats, uptime: Duration) -> Vec<Series> {
+        let q = &self.queries;
+        let open = self.connections.get().saturating_sub(self.connections_closed.get());
+        let mut series = vec![
+            gauge("arc_uptime_seconds", "Seconds since the start", uptime.as_secs()),
+            counter("arc_http_requests_total", "Requests answered", self.requests.get()),
+            counter("arc_http_requests_success_total", "Requests answered with 1xx to 3xx", self.requests_ok.get()),
+            counter("arc_http_requests_error_total", "Requests answered with 4xx or 5xx", self.requests_failed.get()),
+            counter("arc_http_connections_total", "Connections accepted", self.connections.get()),
+            gauge("arc_http_connections_open", "Connections open", open),
+            counter("arc_lineprotocol_requests_total", "Line protocol requests", self.line_protocol.requests.get()),
+            counter("arc_lineprotocol_records_total", "Points from line protocol", self.line_protocol.records.get()),
+            counter("arc_msgpack_requests_total", "MessagePack requests", self.message_pack.requests.get()),
+            counter("arc_msgpack_records_total", "Points from MessagePack", self.message_pack.records.get()),
+            counter("arc_query_requests_total", "Queries received", q.requests.get()),
+            counter("arc_query_success_total", "Queries answered to the end", q.ok.get()),
+            counter("arc_query_errors_total", "Queries that failed", q.failed.get()),
+            counter("arc_query_rows_total", "Rows sent", q.rows.get()),
+        ];
+        series.extend(of_engine(engine));
+        series.extend(resident_bytes().map(|n| gauge("process_resident_memory_bytes", "Resident memory", n)));
+        series
+    }
+
+    /// Returns the text that Prometheus scrapes.
+    pub(crate) fn prometheus(&self, engine: &EngineStats, uptime: Duration) -> String {
+        let mut out = String::with_capacity(8 << 10);
+        for Series { name, kind, help, value } in self.series(engine, uptime) {
+            // Writing to a string cannot fail; so below.
+            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+        }
+        self.prometheus_disconnects(&mut out);
+        self.prometheus_latency(&mut out);
+        out
+    }
+
+    fn prometheus_disconnects(&self, out: &mut String) {
+        let name = "arc_query_client_disconnects_total";
+        let _ = writeln!(out, "# HELP {name} Answers that the client did not wait for\n# TYPE {name} counter");
+        let by_path = [("json", &self.queries.disconnects_json), ("arrow", &self.queries.disconnects_arrow)];
+        for (path, counter) in by_path {
+            let _ = writeln!(out, "{name}{{path=\"{path}\"}} {}", counter.get());
+        }
+    }
+
+    fn prometheus_latency(&self, out: &mut String) {
+        let name = "arc_http_latency_seconds";
+        let _ = writeln!(out, "# HELP {name} Time until an answer began\n# TYPE {name} histogram");
+        let mut below = 0;
+        for (bound, bucket) in BUCKETS_US.iter().zip(&self.latency.buckets) {
+            below += bucket.get();
+            let _ = writeln!(out, "{name}_bucket{{le=\"{}\"}} {below}", Duration::from_micros(*bound).as_secs_f64());
+        }
+        // Read last, so that +Inf is never below a bucket that was counted meanwhile.
+        let count = self.latency.count.get().max(below);
+        let sum = Duration::from_micros(self.latency.sum_us.get()).as_secs_f64();
+        let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}");
+    }
+
+    /// Returns the same series as one flat object.
+    pub(crate) fn json(&self, engine: &EngineStats, uptime: Duration) -> serde_json::Value {
+        let series = self.series(engine, uptime);
+        let mut object: serde_json::Map<_, _> = series.iter().map(|s| (s.name.to_owned(), s.value.into())).collect();
+        let disconnects = self.queries.disconnects_json.get() + self.queries.disconnects_arrow.get();
+        object.insert("arc_query_client_disconnects_total".to_owned(), disconnects.into());
+        object.insert("arc_http_latency_seconds_count".to_owned(), self.latency.count.get().into());
+        let sum = Duration::from_micros(self.latency.sum_us.get()).as_secs_f64();
+        object.insert("arc_http_latency_seconds_sum".to_owned(), sum.into());
+        object.into()
+    }
+}
+
+/// One name and its value.
+struct Series {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    value: u64,
+}
+
+fn counter(name: &'static str, help: &'static str, value: u64) -> Series {
+    Series { name, kind: "counter", help, value }
+}
+
+fn gauge(name: &'static str, help: &'static str, value: u64) -> Series {
+    Series { name, kind: "gauge", help, value }
+}
+
+fn of_engine(stats: &EngineStats) -> [Series; 13] {
+    [
+        counter("arc_ingest_batches_total", "Writes accepted by the engine", stats.writes),
+        counter("arc_ingest_records_total", "Points stored", stats.points),
+        counter("arc_ingest_errors_total", "Points refused", stats.rejected_points),
+        counter("arc_ingest_bytes_total", "Body bytes of accepted writes", stats.bytes),
+        counter("arc_buffer_flushes_total", "Flushes that ended well", stats.flushes),
+        counter("arc_buffer_flush_failures_total", "Flushes that failed", stats.flush_failures),
+        gauge("arc_buffer_records_buffered", "Points not yet in data files", stats.buffered_rows),
+        gauge("arc_buffer_bytes", "Memory of points not yet in data files", stats.buffered_bytes),
+        gauge("arc_buffer_queue_depth", "Writes that wait for the log", stats.queued_writes),
+        counter("arc_wal_recovery_records_total", "Points recovered from the log on start", stats.replayed_points),
+        gauge("arc_wal_dir_bytes", "Bytes of log not yet released", stats.wal_bytes),
+        gauge("arc_storage_files", "Live data files", stats.files),
+        gauge("arc_storage_file_bytes", "Bytes of the live data files", stats.file_bytes),
+    ]
+}
+
+/// Returns the memory that the process holds, where the operating system says so in `/proc`.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_add_up_and_never_fall() {
+        let metrics = Metrics::default();
+        for us in [50, 100, 101, 999, 4_000_000, 9_000_000] {
+            metrics.answered(StatusCode::OK, Duration::from_micros(us));
+        }
+        let text = metrics.prometheus(&EngineStats::default(), Duration::ZERO);
+        let values: Vec<u64> = text
+            .lines()
+            .filter(|line| line.starts_with("arc_http_latency_seconds_bucket"))
+            .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(values.len(), BUCKETS_US.len() + 1);
+        assert_eq!(values[..3], [2, 3, 3]);
+        assert!(values.is_sorted());
+        assert_eq!(values.last(), Some(&6));
+    }
+
+    #[test]
+    fn each_name_is_declared_once() {
+        let text = Metrics::default().prometheus(&EngineStats::default(), Duration::ZERO);
+        let mut names: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}

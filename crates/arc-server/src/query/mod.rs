@@ -1,0 +1,120 @@
+//! Queries over HTTP: SQL in; JSON or Arrow out, batch by batch.
+//!
+//! Decodes the request, runs it in the engine, and encodes the answer while it comes, so that its size does not matter.
+//! Never looks into the SQL.
+
+mod arrow;
+mod cells;
+mod json;
+mod reply;
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::Response,
+};
+use hyper::http::request::Parts;
+use serde_json::{Value, json};
+
+use crate::{
+    admin::{self, MAX_REQUEST_BYTES},
+    app::App,
+    body,
+    errors::Failure,
+    http::params::{self, Params},
+    timestamp,
+};
+use reply::{Encode, Reply, Ticket};
+
+/// Where the query string may name the default database.
+const DATABASE: [&str; 2] = ["database", "db"];
+
+/// `POST /api/v1/query`.
+pub(crate) async fn json(State(app): State<Arc<App>>, request: Request) -> Response {
+    let started = Instant::now();
+    answer::<json::Json>(&app, request, started).await.unwrap_or_else(|failure| envelope(&failure, started))
+}
+
+/// `POST /api/v1/query/arrow`.
+pub(crate) async fn arrow(State(app): State<Arc<App>>, request: Request) -> Response {
+    let answer = answer::<arrow::Ipc>(&app, request, Instant::now()).await;
+    answer.unwrap_or_else(|failure| {
+        failure.with_body(&json!({ "success": false, "error": failure.message, "message": failure.message }))
+    })
+}
+
+async fn answer<E: Encode>(app: &Arc<App>, request: Request, started: Instant) -> Result<Response, Failure> {
+    let mut ticket = Ticket::new::<E>(app);
+    let (parts, body) = request.into_parts();
+    let result = start::<E>(app, &parts, body, started).await;
+    match result {
+        Ok((stream, encoder, slot)) => Reply::new(stream, encoder, ticket, slot).respond().await,
+        Err(failure) => {
+            ticket.failed();
+            Err(failure)
+        }
+    }
+}
+
+type Started<E> = (arc_core::Answer, E, tokio::sync::OwnedSemaphorePermit);
+
+async fn start<E: Encode>(app: &App, parts: &Parts, body: Body, started: Instant) -> Result<Started<E>, Failure> {
+    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    let body = body::decompress(body, MAX_REQUEST_BYTES)?;
+    let request = Query::read(parts, &body)?;
+    let slot = app.query_slot().await?;
+    let stream = app.engine.sql(&request.database, &request.sql).await?;
+    let encoder = E::open(&parts.headers, &stream.schema(), started)?;
+    Ok((stream, encoder, slot))
+}
+
+/// What a query request asks for.
+struct Query {
+    database: String,
+    sql: String,
+}
+
+impl Query {
+    /// Reads `{"sql": "…", "database": "…"}`; the header `x-arc-database` and the query string come before the key
+    /// `database`, and other keys are left to whoever knows them.
+    fn read(parts: &Parts, body: &[u8]) -> Result<Self, Failure> {
+        if body.is_empty() {
+            return Err(Failure::bad_request("Empty request body; expected {\"sql\": \"…\"}"));
+        }
+        let request = admin::parse(body)?;
+        let text = |key: &str| match request.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.as_str())),
+            Some(_) => Err(Failure::bad_request(format!("the key {key} is not a string"))),
+        };
+        let sql =
+            text("sql")?.ok_or_else(|| Failure::bad_request("the key sql is missing; expected {\"sql\": \"…\"}"))?;
+        if sql.trim().is_empty() {
+            return Err(Failure::bad_request("the key sql is empty"));
+        }
+        let params = Params::of(&parts.uri)?;
+        let named = params::header(&parts.headers, "x-arc-database")?;
+        let named = named.or_else(|| DATABASE.iter().find_map(|name| params.get(name)));
+        let database = match named {
+            Some(name) => name,
+            None => text("database")?.filter(|name| !name.is_empty()).unwrap_or("default"),
+        };
+        Ok(Self { database: database.to_owned(), sql: sql.to_owned() })
+    }
+}
+
+/// The shape of a JSON query that failed: that of one that did not, with the lists empty.
+fn envelope(failure: &Failure, started: Instant) -> Response {
+    failure.with_body(&json!({
+        "success": false,
+        "columns": [],
+        "data": [],
+        "row_count": 0,
+        "execution_time_ms": admin::milliseconds(started),
+        "timestamp": timestamp::now(),
+        "error": failure.message,
+        "message": failure.message,
+    }))
+}

@@ -1,0 +1,91 @@
+use arc_core::Error;
+use arrow::array::{ArrayRef, Int64Array};
+use http_body_util::BodyExt;
+
+use super::*;
+use crate::{config::Config, query::json::Json};
+
+/// An app over a data directory that lives as long as it.
+fn app() -> (Arc<App>, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = arc_core::Engine::open(dir.path().join("data")).unwrap();
+    (App::new(engine, &Config::default()), dir)
+}
+
+fn rows(count: i64) -> RecordBatch {
+    let values: ArrayRef = Arc::new(Int64Array::from_iter_values(0..count));
+    RecordBatch::try_from_iter([("v", values)]).unwrap()
+}
+
+fn failure() -> arc_core::Result<RecordBatch> {
+    Err(Error::Sql { reason: "divided by zero".into() })
+}
+
+async fn reply(app: &Arc<App>, batches: Vec<arc_core::Result<RecordBatch>>) -> Result<Response, Failure> {
+    let encoder = Json::open(&HeaderMap::new(), &rows(0).schema(), Instant::now())?;
+    let slot = app.query_slot().await?;
+    Reply::new(stream::iter(batches), encoder, Ticket::new::<Json>(app), slot).respond().await
+}
+
+/// Returns how many queries succeeded, failed, were left, and how many rows were sent.
+fn counted(app: &App) -> [u64; 4] {
+    let json = app.metrics.json(&app.engine.stats(), app.started.elapsed());
+    ["arc_query_success_total", "arc_query_errors_total", "arc_query_client_disconnects_total", "arc_query_rows_total"]
+        .map(|name| json[name].as_u64().unwrap())
+}
+
+#[tokio::test]
+async fn a_short_answer_is_sent_whole() {
+    let (app, _dir) = app();
+    let response = reply(&app, vec![Ok(rows(2)), Ok(rows(1))]).await.unwrap();
+    let length = axum::body::HttpBody::size_hint(response.body()).exact();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(length, Some(body.len() as u64));
+    let value: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(value["data"], serde_json::json!([[0], [1], [0]]));
+    assert_eq!(counted(&app), [1, 0, 0, 3]);
+}
+
+#[tokio::test]
+async fn an_early_failure_has_a_status() {
+    let (app, _dir) = app();
+    let failure = reply(&app, vec![Ok(rows(2)), failure()]).await.unwrap_err();
+    assert_eq!((failure.status.as_u16(), failure.message.as_str()), (400, "divided by zero"));
+    assert_eq!(counted(&app), [0, 1, 0, 2]);
+}
+
+#[tokio::test]
+async fn a_late_failure_breaks_the_body() {
+    let (app, _dir) = app();
+    let response = reply(&app, vec![Ok(rows(100_000)), failure()]).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert!(response.into_body().collect().await.is_err());
+    assert_eq!(counted(&app)[..3], [0, 1, 0]);
+}
+
+#[tokio::test]
+async fn a_long_answer_comes_in_parts() {
+    let (app, _dir) = app();
+    let mut body = reply(&app, vec![Ok(rows(100_000))]).await.unwrap().into_body();
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let data = frame.unwrap().into_data().unwrap();
+        assert!(data.len() < CHUNK_BYTES + STEP_ROWS * 10, "{}", data.len());
+        whole.extend_from_slice(&data);
+    }
+    let value: serde_json::Value = serde_json::from_slice(&whole).unwrap();
+    assert_eq!(value["row_count"], 100_000);
+    assert!(value["data"].as_array().unwrap().iter().enumerate().all(|(n, row)| row[0] == n));
+    assert_eq!(counted(&app), [1, 0, 0, 100_000]);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_left_frees_its_place() {
+    let (app, _dir) = app();
+    let response = reply(&app, vec![Ok(rows(100_000))]).await.unwrap();
+    drop(response);
+    assert_eq!(counted(&app)[..3], [0, 0, 1]);
+    for _ in 0..app.limits.queries {
+        reply(&app, vec![Ok(rows(100_000))]).await.unwrap();
+    }
+}

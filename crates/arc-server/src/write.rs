@@ -1,0 +1,174 @@
+//! Writes over HTTP: line protocol and MessagePack, in all the dialects their clients speak.
+//!
+//! Decodes the request, submits it to the engine, waits until the points are as durable as asked, and answers 204, or
+//! names every point that was refused. Never parses a point: that is the engine's work.
+
+use std::sync::Arc;
+
+use arc_core::{PendingWrite, Rejected, WriteOptions, Written};
+use axum::{
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use hyper::{HeaderMap, StatusCode, header::HeaderValue};
+use serde_json::json;
+
+use crate::{
+    app::App,
+    body,
+    errors::{Failure, json_response},
+    http::params::{self, Params},
+};
+
+/// Header that asks for a durability, and says which one was reached.
+const DURABILITY: &str = "x-arc-durability";
+/// Where the query string may name the database; InfluxDB 1.x says `db`, 2.x says `bucket`.
+const DATABASE: [&str; 3] = ["db", "bucket", "database"];
+
+/// What the body of a write is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    LineProtocol,
+    MessagePack,
+}
+
+/// `POST /write`, `/api/v2/write`, `/api/v1/write/line-protocol` and their older names.
+pub(crate) async fn line_protocol(State(app): State<Arc<App>>, request: Request) -> Response {
+    answer(&app, request, Format::LineProtocol).await
+}
+
+/// `POST /api/v1/write/msgpack` and its older names.
+pub(crate) async fn message_pack(State(app): State<Arc<App>>, request: Request) -> Response {
+    answer(&app, request, Format::MessagePack).await
+}
+
+async fn answer(app: &Arc<App>, request: Request, format: Format) -> Response {
+    app.metrics.write_started(format);
+    match write(app, request, format).await {
+        Ok(written) => {
+            app.metrics.write_ended(format, written.points);
+            receipt(&written)
+        }
+        Err(failure) => failure.into_response(),
+    }
+}
+
+async fn write(app: &Arc<App>, request: Request, format: Format) -> Result<Written, Failure> {
+    let (parts, body) = request.into_parts();
+    let params = Params::of(&parts.uri)?;
+    let database = params::database(&parts.headers, &params, &DATABASE)?.into_owned();
+    let options = options(&parts.headers, &params)?;
+    let limits = &app.limits;
+    let body = body::read(body, &parts.headers, limits.body_bytes, limits.read_timeout).await?;
+    let broken_promise = body::broken_promise(&parts.headers, &body);
+    let written = store(app, Job { database, options, body, format }).await;
+    written.map_err(|mut failure| {
+        if let Some(promise) = broken_promise {
+            failure.message = format!("{} ({promise})", failure.message);
+        }
+        failure
+    })
+}
+
+/// One write, ready for the engine.
+struct Job {
+    database: String,
+    options: WriteOptions,
+    body: Bytes,
+    format: Format,
+}
+
+async fn store(app: &Arc<App>, job: Job) -> Result<Written, Failure> {
+    let format = job.format;
+    let slot = app.write_slot().await?;
+    // Decompressing, decoding and waiting for room all block, so they stay off the threads that serve connections.
+    let blocking = Arc::clone(app);
+    let pending = tokio::task::spawn_blocking(move || {
+        let pending = submit(&blocking, job);
+        drop(slot);
+        pending
+    });
+    let pending = pending.await.map_err(|_| Failure::bug())??;
+    let written = pending.await.map_err(|error| app.write_failed(error))?;
+    if written.points == 0 && written.rejected_points == 0 {
+        return Err(empty(format, "No valid records in request"));
+    }
+    Ok(written)
+}
+
+fn submit(app: &App, job: Job) -> Result<PendingWrite, Failure> {
+    let body = body::decompress(job.body, app.limits.decompressed_bytes)?;
+    if body.is_empty() {
+        return Err(empty(job.format, "Empty request body"));
+    }
+    let pending = match job.format {
+        Format::LineProtocol => app.engine.submit_lp(&job.database, body, &job.options),
+        Format::MessagePack => app.engine.submit_msgpack(&job.database, body, &job.options),
+    };
+    pending.map_err(|error| app.write_failed(error))
+}
+
+fn empty(format: Format, line_protocol: &str) -> Failure {
+    Failure::bad_request(match format {
+        Format::LineProtocol => line_protocol,
+        Format::MessagePack => "Empty payload",
+    })
+}
+
+/// Reads what the request says about its points; a header beats the query string.
+fn options(headers: &HeaderMap, params: &Params) -> Result<WriteOptions, Failure> {
+    let given = |header: &str, param: &str| -> Result<Option<String>, Failure> {
+        let header = params::header(headers, header)?;
+        Ok(header.or_else(|| params.get(param)).map(str::to_owned))
+    };
+    let mut options = WriteOptions::new();
+    if let Some(precision) = given("x-arc-precision", "precision")? {
+        options = options.precision(precision.parse().map_err(Failure::bad_request)?);
+    }
+    if let Some(durability) = given(DURABILITY, "durability")? {
+        options = options.durability(durability.parse().map_err(Failure::bad_request)?);
+    }
+    if let Some(tags) = given("x-arc-tags", "tags")? {
+        options = options.tags(tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()));
+    }
+    Ok(options)
+}
+
+/// Says what was stored: 204 if everything was, else 400 with what was not.
+fn receipt(written: &Written) -> Response {
+    let mut response =
+        if written.rejected_points == 0 { StatusCode::NO_CONTENT.into_response() } else { partial(written) };
+    if let Ok(durability) = HeaderValue::try_from(written.durability.to_string()) {
+        response.headers_mut().insert(DURABILITY, durability);
+    }
+    response
+}
+
+fn partial(written: &Written) -> Response {
+    let message = summary(written);
+    let line = |r: &Rejected| json!({ "line": r.line, "column": r.column, "reason": r.reason });
+    let body = json!({
+        "error": message,
+        "message": message,
+        "code": "invalid",
+        "stored": written.points,
+        "rejected": written.rejected_points,
+        "lines": written.rejected.iter().map(line).collect::<Vec<_>>(),
+    });
+    json_response(StatusCode::BAD_REQUEST, body.to_string())
+}
+
+fn summary(written: &Written) -> String {
+    let total = written.points + written.rejected_points;
+    let first = written.rejected.first().map(|r| match r.column {
+        0 => format!("; line {}: {}", r.line, r.reason),
+        column => format!("; line {}, column {column}: {}", r.line, r.reason),
+    });
+    format!(
+        "partial write: {} of {total} lines rejected, {} stored{}",
+        written.rejected_points,
+        written.points,
+        first.unwrap_or_default()
+    )
+}

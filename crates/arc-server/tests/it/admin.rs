@@ -1,0 +1,174 @@
+//! Databases, measurements, health, metrics, and what every endpoint has in common.
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+#[tokio::test]
+async fn lists_are_empty_not_null() {
+    let server = Server::new();
+    assert_eq!(server.get("/api/v1/databases").await.json(), json!({ "databases": [], "count": 0 }));
+    let answer = server.get("/api/v1/measurements").await.json();
+    assert_eq!((&answer["success"], &answer["measurements"]), (&json!(true), &json!([])));
+    server.post("/api/v1/databases", r#"{"name": "empty"}"#).await;
+    let answer = server.get("/api/v1/databases/empty/measurements").await.json();
+    assert_eq!(answer, json!({ "database": "empty", "measurements": [], "count": 0 }));
+}
+
+#[tokio::test]
+async fn a_database_is_created_once() {
+    let server = Server::new();
+    let reply = server.post("/api/v1/databases", r#"{"name": "plant"}"#).await;
+    assert_eq!(reply.status, 201, "{reply:?}");
+    let answer = reply.json();
+    assert_eq!((&answer["name"], &answer["measurement_count"]), (&json!("plant"), &json!(0)));
+    assert!(answer["created_at"].as_str().unwrap().ends_with('Z'));
+    server.post("/api/v1/databases", r#"{"name": "plant"}"#).await.is(409, "plant");
+    for (body, expected) in [
+        ("", "Invalid request body"),
+        ("{}", "the key name is missing"),
+        (r#"{"name": ""}"#, "the key name is missing"),
+        (r#"{"name": 7}"#, "the key name is missing"),
+        ("{\"name\": \"a\\u0000b\"}", "database name"),
+    ] {
+        server.post("/api/v1/databases", body).await.is(400, expected);
+    }
+    assert_eq!(server.get("/api/v1/databases").await.json()["count"], 1);
+}
+
+#[tokio::test]
+async fn databases_and_measurements_are_listed() {
+    let server = Server::new();
+    server.lines("cpu v=1 1\nmem v=1 1").await;
+    server.post("/write?db=other", "disk v=1 1").await;
+    let answer = server.get("/api/v1/databases").await.json();
+    assert_eq!(answer["count"], 2);
+    let answer = server.get("/api/v1/databases/t").await.json();
+    assert_eq!((&answer["name"], &answer["measurement_count"]), (&json!("t"), &json!(2)));
+    let answer = server.get("/api/v1/databases/t/measurements").await.json();
+    assert_eq!(answer["measurements"], json!([{ "name": "cpu" }, { "name": "mem" }]));
+    let names = |answer: &Value| -> Vec<Value> {
+        answer["measurements"].as_array().unwrap().iter().map(|m| m["measurement"].clone()).collect()
+    };
+    let answer = server.get("/api/v1/measurements?database=t").await.json();
+    assert_eq!((names(&answer), &answer["count"]), (vec![json!("cpu"), json!("mem")], &json!(2)));
+    assert_eq!(server.get("/api/v1/measurements").await.json()["count"], 3);
+    server.engine.flush().unwrap();
+    let answer = server.get("/api/v1/measurements?database=t").await.json();
+    let cpu = &answer["measurements"][0];
+    assert_eq!((&cpu["database"], &cpu["file_count"], &cpu["row_count"]), (&json!("t"), &json!(1), &json!(1)));
+    assert!(cpu["total_size_mb"].is_number());
+    assert!(cpu["storage_path"].as_str().unwrap().contains("cpu"), "{cpu}");
+}
+
+#[tokio::test]
+async fn an_unknown_database_is_404() {
+    let server = Server::new();
+    for path in
+        ["/api/v1/databases/nothing", "/api/v1/databases/nothing/measurements", "/api/v1/measurements?database=nothing"]
+    {
+        server.get(path).await.is(404, "nothing");
+    }
+    server.get("/api/v1/databases/%FF").await.is(400, "");
+}
+
+#[tokio::test]
+async fn health_and_readiness_answer() {
+    let server = Server::new();
+    let answer = server.get("/health").await.json();
+    assert_eq!(answer["status"], "ok");
+    assert!(answer["time"].is_string() && answer["uptime"].is_string() && answer["uptime_sec"].is_number());
+    let answer = server.get("/ready").await.json();
+    assert_eq!(answer["status"], "ready");
+}
+
+#[tokio::test]
+async fn metrics_count_what_happened() {
+    let server = Server::new();
+    server.lines("m v=1 1\nm v=2 2").await;
+    server.post("/write?db=t", "bad").await;
+    let columns = json!({ "time": [1_700_000_000], "v": [1] });
+    assert_eq!(server.pack(&json!({ "m": "c", "columns": columns })).await.status, 204);
+    server.rows("SELECT * FROM m").await;
+    server.ask("SELECT * FROM nothing").await;
+    let reply = server.get("/metrics").await;
+    assert!(reply.header("content-type").starts_with("text/plain"));
+    let text = String::from_utf8(reply.body.to_vec()).unwrap();
+    let value = |name: &str| -> u64 {
+        let line =
+            text.lines().find_map(|line| line.strip_prefix(&format!("{name} "))).unwrap_or_else(|| panic!("{name}"));
+        line.parse().unwrap()
+    };
+    for (name, expected) in [
+        ("arc_http_requests_total", 5),
+        ("arc_http_requests_success_total", 3),
+        ("arc_http_requests_error_total", 2),
+        ("arc_http_latency_seconds_count", 5),
+        ("arc_lineprotocol_requests_total", 2),
+        ("arc_lineprotocol_records_total", 2),
+        ("arc_msgpack_requests_total", 1),
+        ("arc_msgpack_records_total", 1),
+        ("arc_ingest_records_total", 3),
+        ("arc_ingest_errors_total", 1),
+        ("arc_query_requests_total", 2),
+        ("arc_query_success_total", 1),
+        ("arc_query_errors_total", 1),
+        ("arc_query_rows_total", 2),
+        ("arc_buffer_records_buffered", 3),
+        ("arc_storage_files", 0),
+    ] {
+        assert_eq!(value(name), expected, "{name}");
+    }
+    server.engine.flush().unwrap();
+    let reply = server.send(Method::GET, "/metrics", &[("accept", "application/json")], "").await;
+    let answer = reply.json();
+    assert_eq!((&answer["arc_storage_files"], &answer["arc_buffer_records_buffered"]), (&json!(2), &json!(0)));
+    assert_eq!(answer["arc_buffer_flushes_total"], 1);
+}
+
+#[tokio::test]
+async fn unknown_routes_and_methods_answer_json() {
+    let server = Server::new();
+    for path in ["/", "/nothing", "/api/v1/retention", "/api/v2/query"] {
+        server.get(path).await.is(404, &format!("Cannot GET {path}"));
+    }
+    for (method, path) in [
+        (Method::GET, "/write"),
+        (Method::GET, "/api/v1/query"),
+        (Method::DELETE, "/api/v1/databases"),
+        (Method::POST, "/health"),
+    ] {
+        server.send(method, path, &[], "").await.is(405, "is not allowed");
+    }
+}
+
+#[tokio::test]
+async fn every_answer_has_security_headers_and_no_cors_by_itself() {
+    let server = Server::new();
+    for path in ["/health", "/nothing"] {
+        let reply = server.get(path).await;
+        assert_eq!(reply.header("x-content-type-options"), "nosniff");
+        assert_eq!(reply.header("content-security-policy"), "default-src 'none'");
+        assert!(reply.headers.get("access-control-allow-origin").is_none());
+    }
+    let server = Server::with(|config| config.cors_origin = Some("https://console.example.org".to_owned()));
+    let reply = server.send(Method::OPTIONS, "/api/v1/query", &[("origin", "https://console.example.org")], "").await;
+    assert_eq!(reply.status, 204);
+    assert_eq!(reply.header("access-control-allow-origin"), "https://console.example.org");
+    assert!(reply.header("access-control-allow-headers").contains("x-arc-database"));
+}
+
+#[tokio::test]
+async fn a_closed_engine_gets_503() {
+    let server = Server::new();
+    server.lines("m v=1 1").await;
+    server.engine.close().unwrap();
+    let reply = server.post("/write?db=t", "m v=2 2").await;
+    reply.is(503, "closed");
+    assert!(reply.headers.contains_key("retry-after"));
+    server.ask("SELECT 1").await.is(503, "closed");
+    let reply = server.get("/ready").await;
+    assert_eq!((reply.status.as_u16(), &reply.json()["status"]), (503, &json!("not_ready")));
+    assert!(reply.json()["reason"].as_str().unwrap().contains("closed to writes"));
+}

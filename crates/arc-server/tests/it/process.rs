@@ -1,0 +1,195 @@
+//! The real binary: killed in the middle of a load, stopped by a signal, taken on its tour.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+};
+
+use serde_json::{Value, json};
+
+const WRITERS: usize = 4;
+const LINES_PER_WRITE: u64 = 10;
+
+/// A running `arc-server`; killed when dropped.
+struct Running {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Running {
+    fn start(data_dir: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_arc-server"));
+        command.args(["--http", "127.0.0.1:0", "--log-format", "json", "--data-dir"]).arg(data_dir);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = lines.find_map(|line| {
+            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            line["address"].as_str().map(|address| address.parse().unwrap())
+        });
+        // Whoever writes to a full pipe waits: the rest is read as well.
+        thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
+        Self { child, address: address.expect("the log names the address") }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn query(&self, sql: &str) -> Value {
+        let mut connection = Connection::open(self.address).unwrap();
+        let (status, body) = connection.post("/api/v1/query?db=t", &json!({ "sql": sql }).to_string()).unwrap();
+        let text = String::from_utf8(body).unwrap();
+        assert_eq!(status, 200, "{sql}: {text}");
+        serde_json::from_str::<Value>(&text).unwrap()["data"].clone()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail if it has ended, which is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One HTTP connection, kept open.
+struct Connection(BufReader<TcpStream>);
+
+impl Connection {
+    fn open(address: SocketAddr) -> std::io::Result<Self> {
+        TcpStream::connect(address).map(|stream| Self(BufReader::new(stream)))
+    }
+
+    fn post(&mut self, path: &str, body: &str) -> std::io::Result<(u16, Vec<u8>)> {
+        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+        self.0.get_mut().write_all(format!("{head}{body}").as_bytes())?;
+        let (mut status, mut length) = (0, 0);
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line)? == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            if let Some(rest) = line.strip_prefix("HTTP/1.1 ") {
+                status = rest[..3].parse().unwrap();
+            } else if let Some(value) = line.strip_prefix("content-length: ") {
+                length = value.trim().parse().unwrap();
+            } else if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body)?;
+        Ok((status, body))
+    }
+}
+
+/// Writes until the server is gone; reports each write that was acknowledged.
+fn load(address: SocketAddr, writer: usize, acknowledged: &mpsc::Sender<usize>) {
+    let mut connection = Connection::open(address).unwrap();
+    for write in 0_u64.. {
+        let lines: String = (0..LINES_PER_WRITE)
+            .map(|n| write * LINES_PER_WRITE + n)
+            .map(|n| format!("m,w={writer} v={n}i {}\n", 1_700_000_000_000_000_000 + n))
+            .collect();
+        match connection.post("/write?db=t", &lines) {
+            Ok((204, _)) if acknowledged.send(writer).is_ok() => {}
+            Ok((204, _)) | Err(_) => return,
+            Ok((status, body)) => panic!("{status}: {}", String::from_utf8_lossy(&body)),
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_kill_9() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut total = [0_u64; WRITERS];
+    for round in 1..=3_usize {
+        let server = Running::start(dir.path());
+        let (sender, acknowledged) = mpsc::channel();
+        let address = server.address;
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let sender = sender.clone();
+                thread::spawn(move || load(address, round * 100 + writer, &sender))
+            })
+            .collect();
+        drop(sender);
+        let mut writes = [0_u64; WRITERS];
+        for writer in acknowledged.iter().take(200) {
+            writes[writer - round * 100] += 1;
+        }
+        server.kill();
+        for writer in acknowledged.iter() {
+            writes[writer - round * 100] += 1;
+        }
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        let server = Running::start(dir.path());
+        for (writer, writes) in writes.into_iter().enumerate() {
+            total[writer] += writes;
+            let id = round * 100 + writer;
+            let sql = format!("SELECT count(*), count(DISTINCT v), min(v), max(v) FROM m WHERE w = '{id}'");
+            let found: Vec<u64> = server.query(&sql)[0].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+            let acknowledged = writes * LINES_PER_WRITE;
+            // The write that was under way may be there, as a whole, or not; nothing else may.
+            assert!([acknowledged, acknowledged + LINES_PER_WRITE].contains(&found[0]), "{acknowledged}: {found:?}");
+            assert_eq!(found[1..], [found[0], 0, found[0] - 1], "each value is there once");
+        }
+        server.kill();
+    }
+    assert!(total.iter().sum::<u64>() >= 600);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_flushes_and_ends_with_0() {
+    for signal in ["-TERM", "-INT"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut server = Running::start(dir.path());
+        let mut connection = Connection::open(server.address).unwrap();
+        assert_eq!(connection.post("/write?db=t", "m v=1 1").unwrap().0, 204);
+        let killed = Command::new("kill").args([signal, &server.child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        assert_eq!(server.child.wait().unwrap().code(), Some(0));
+        let engine = arc_core::Engine::open(dir.path()).unwrap();
+        let tables = engine.tables("t").unwrap();
+        assert_eq!((tables[0].file_rows, tables[0].buffered_rows), (1, 0));
+    }
+}
+
+#[test]
+fn a_directory_in_use_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let _server = Running::start(dir.path());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arc-server"));
+    let output = command.args(["--http", "127.0.0.1:0", "--data-dir"]).arg(dir.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("in use by another process"), "{errors}");
+}
+
+#[test]
+fn the_tour_ends_with_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("arc data");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arc-server"));
+    let command = command.args(["quickstart", "--once", "--http", "127.0.0.1:0", "--data-dir"]).arg(&data);
+    let output = command.output().unwrap();
+    let (out, errors) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(0), "{out}{errors}");
+    assert!(errors.is_empty(), "{errors}");
+    for expected in ["POST http://127.0.0.1:", "| core ", "cpu0", ".parquet", "duckdb -c", "curl -s"] {
+        assert!(out.contains(expected), "{expected} is not in {out}");
+    }
+    let listed = out.lines().filter_map(|line| line.trim().split_once(".parquet (")).map(|(path, _)| path.to_owned());
+    let listed: Vec<String> = listed.collect();
+    assert!(!listed.is_empty(), "{out}");
+    for path in listed {
+        let bytes = std::fs::read(format!("{path}.parquet")).unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{path}");
+    }
+}
