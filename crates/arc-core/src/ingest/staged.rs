@@ -10,8 +10,8 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::{
-    Precision, Rejected,
-    buffer::Rows,
+    Error, Precision, Rejected, Result,
+    buffer::{Rows, Scalar},
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
     registry::{Database, Layout, Table, check_name},
     write::MAX_REJECTED,
@@ -159,6 +159,14 @@ impl StagedTable {
     pub(crate) fn add(&mut self, name: &str, kind: ColumnKind, data_type: DataType) -> usize {
         self.added.push(Column { name: name.into(), kind, data_type });
         self.base.schema.columns.len() + self.added.len() - 1
+    }
+
+    /// Puts a value that fits into column `index` of the row that is being built.
+    pub(crate) fn set(&mut self, index: usize, value: Scalar<'_>) -> Result<()> {
+        let known = &self.base.schema.columns;
+        let column = known.get(index).or_else(|| self.added.get(index.checked_sub(known.len())?));
+        let column = column.ok_or_else(|| Error::internal("a column is gone"))?;
+        self.rows.set(index, &column.data_type, value)
     }
 }
 
