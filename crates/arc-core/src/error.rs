@@ -17,6 +17,10 @@ pub enum ErrorKind {
     SchemaConflict,
     /// The engine is overloaded; the same request may succeed later.
     Busy,
+    /// The query ran longer than it may.
+    Timeout,
+    /// The disk is full; the same request may succeed once there is room.
+    StorageFull,
     /// The operating system refused; see the source.
     Io,
     /// Bytes on disk are not what was written there.
@@ -62,6 +66,12 @@ pub enum Error {
     Sql {
         /// What is wrong with the statement.
         reason: String,
+    },
+    /// A query that ran longer than `query_timeout`.
+    #[error("query timed out after {} s", after.as_secs_f64())]
+    Timeout {
+        /// The longest time a query may run.
+        after: Duration,
     },
     /// No such database.
     #[error("database {database:?} does not exist")]
@@ -189,7 +199,11 @@ impl Error {
             Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } => ErrorKind::NotFound,
             Self::SchemaConflict { .. } => ErrorKind::SchemaConflict,
             Self::Busy { .. } | Self::InUse { .. } => ErrorKind::Busy,
-            Self::Io { .. } => ErrorKind::Io,
+            Self::Timeout { .. } => ErrorKind::Timeout,
+            Self::Io { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::StorageFull,
+                _ => ErrorKind::Io,
+            },
             Self::Corrupt { .. } | Self::Parquet { .. } => ErrorKind::Corrupt,
             Self::Closed { .. } => ErrorKind::Closed,
             Self::Arrow(_) | Self::Internal { .. } => ErrorKind::Internal,

@@ -39,6 +39,8 @@ fn class_name(kind: ErrorKind) -> &'static str {
         ErrorKind::NotFound => "NotFoundError",
         ErrorKind::SchemaConflict => "SchemaConflictError",
         ErrorKind::Busy => "BusyError",
+        ErrorKind::Timeout => "QueryTimeoutError",
+        ErrorKind::StorageFull => "StorageFullError",
         ErrorKind::Io => "IoError",
         ErrorKind::Corrupt => "CorruptError",
         ErrorKind::Closed => "ClosedError",

@@ -53,11 +53,13 @@ def test_the_exceptions_fit_into_those_of_python() -> None:
         arc.SchemaConflictError: Exception,
         arc.BusyError: Exception,
         arc.IoError: OSError,
+        arc.QueryTimeoutError: TimeoutError,
         arc.CorruptError: Exception,
         arc.ClosedError: Exception,
         arc.InternalError: Exception,
     }
     assert set(arc.Error.__subclasses__()) == set(expected)
+    assert issubclass(arc.StorageFullError, arc.IoError)
     for exception, base in expected.items():
         assert issubclass(exception, base)
 

@@ -24,6 +24,8 @@ pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
         ErrorKind::InvalidInput | ErrorKind::SchemaConflict => StatusCode::BAD_REQUEST,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::Busy | ErrorKind::Closed => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        ErrorKind::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -128,6 +130,8 @@ mod tests {
             (ErrorKind::NotFound, 404),
             (ErrorKind::Busy, 503),
             (ErrorKind::Closed, 503),
+            (ErrorKind::Timeout, 504),
+            (ErrorKind::StorageFull, 507),
             (ErrorKind::Io, 500),
             (ErrorKind::Corrupt, 500),
             (ErrorKind::Internal, 500),

@@ -13,7 +13,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Returns the error for a query that ran longer than `timeout`.
 pub(super) fn timed_out(timeout: Duration) -> Error {
-    Error::Sql { reason: format!("query timed out after {} s", timeout.as_secs_f64()) }
+    Error::Timeout { after: timeout }
 }
 
 /// Returns the error for a query that found some limit exhausted.

@@ -23,7 +23,9 @@ from arc.errors import (
     InvalidInputError,
     IoError,
     NotFoundError,
+    QueryTimeoutError,
     SchemaConflictError,
+    StorageFullError,
 )
 from arc.receipts import FlushReport, Rejected, Written
 
@@ -40,9 +42,11 @@ __all__ = [
     "InvalidInputError",
     "IoError",
     "NotFoundError",
+    "QueryTimeoutError",
     "Rejected",
     "Schema",
     "SchemaConflictError",
+    "StorageFullError",
     "Written",
     "open",
 ]

@@ -35,6 +35,14 @@ class IoError(Error, OSError):
     """The operating system refused; ``errno`` says why."""
 
 
+class StorageFullError(IoError):
+    """The disk is full; the same request may succeed once there is room."""
+
+
+class QueryTimeoutError(Error, TimeoutError):
+    """The query ran longer than ``query_timeout``."""
+
+
 class CorruptError(Error):
     """Bytes on disk are not what was written there; the message names the file and the byte."""
 
