@@ -2,7 +2,9 @@
 
 mod differential;
 mod fake;
+mod functions;
 mod limits;
 mod merge;
+mod pruning;
 mod scan;
 mod statements;
