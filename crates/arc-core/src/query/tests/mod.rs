@@ -5,6 +5,7 @@ mod fake;
 mod functions;
 mod limits;
 mod merge;
+mod mutated;
 mod pruning;
 mod scan;
 mod statements;
