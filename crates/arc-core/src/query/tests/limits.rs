@@ -68,8 +68,7 @@ async fn a_statement_over_a_mebibyte_is_refused() {
 
 #[tokio::test]
 async fn a_query_that_needs_more_memory_than_there_is_is_told_to_come_back() {
-    let mut options = Options::default();
-    options.query_memory_bytes = 64 << 10;
+    let options = Options { query_memory_bytes: 64 << 10, ..Options::default() };
     let store = Store::with_options(&options);
     let sql = "SELECT array_length(array_agg(value)) FROM generate_series(1, 1000000)";
     assert_eq!(store.error(sql).await.kind(), ErrorKind::Busy);
@@ -78,8 +77,7 @@ async fn a_query_that_needs_more_memory_than_there_is_is_told_to_come_back() {
 
 #[tokio::test]
 async fn a_sort_larger_than_memory_spills_below_the_data_directory() {
-    let mut options = Options::default();
-    options.query_memory_bytes = 24 << 20;
+    let options = Options { query_memory_bytes: 24 << 20, ..Options::default() };
     let store = Store::with_options(&options);
     let sql = "SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY value % 1000003 DESC) AS n \
                FROM generate_series(1, 1000000))";
@@ -91,8 +89,7 @@ async fn a_sort_larger_than_memory_spills_below_the_data_directory() {
 
 #[tokio::test]
 async fn a_query_with_no_time_left_says_so() {
-    let mut options = Options::default();
-    options.query_timeout = Duration::ZERO;
+    let options = Options { query_timeout: Duration::ZERO, ..Options::default() };
     let error = Store::with_options(&options).error("SELECT 1").await;
     assert_eq!(error.to_string(), "query timed out after 0 s");
 }
