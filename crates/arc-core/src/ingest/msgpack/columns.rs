@@ -53,6 +53,11 @@ impl<'a> Decoder<'a, '_> {
         let columns = self.read_columns(name, table, &mut reader)?;
         let keyed = !self.context.tags.is_empty();
         let at = self.index.by_name(&mut self.staged, name, keyed).map_err(Fault::item)?;
+        if let Some(table) = self.staged.tables.get(at) {
+            let names = columns.tags.iter().map(|(name, _)| *name).chain(columns.fields.iter().map(|(name, _)| *name));
+            let new = names.filter(|name| table.position(name).is_none()).count();
+            table.check_size(new).map_err(Fault::item)?;
+        }
         let untimed = if columns.time.is_none() { columns.rows } else { 0 };
         let untimed = (0..untimed).map(|_| self.receive_time()).collect();
         let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };

@@ -23,11 +23,11 @@ use reader::{Malformed, Reader, Value};
 use rows::RowScratch;
 use time::Time;
 
-use super::staged::{Context, Staged, TableIndex};
+use super::staged::{Context, MAX_COLUMNS, Staged, TableIndex};
 use crate::{Error, Precision, Result};
 
 /// Most columns, fields or tags that one map may have: checks among them must stay cheap.
-const MAX_NAMES: usize = 16_384;
+const MAX_NAMES: usize = MAX_COLUMNS;
 
 /// Decodes a MessagePack payload. Every bad item is recorded in [`Staged::rejections`]; the others become rows.
 ///

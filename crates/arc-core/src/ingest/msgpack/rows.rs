@@ -51,6 +51,10 @@ impl<'a> Decoder<'a, '_> {
             Some(at) => at,
             None => self.index.by_name(&mut self.staged, name, true).map_err(Fault::item)?,
         };
+        if let Some(table) = self.staged.tables.get(at) {
+            let tags = self.rows.tags.iter().filter(|(name, _)| table.position(name).is_none()).count();
+            table.check_size(tags + self.rows.new.len()).map_err(Fault::item)?;
+        }
         let time = time.unwrap_or_else(|| self.receive_time());
         let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };
         let series = match series {
