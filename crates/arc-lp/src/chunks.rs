@@ -76,7 +76,7 @@ impl Chunks {
         let end = chunk.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let chunk = chunk.get(..end).unwrap_or_default();
         let mut window = Window::new(chunk);
-        let start = Position::start(&mut window, self.summary.lines + 1);
+        let start = Position { at: 0, line: self.summary.lines + 1 };
         let mut walker = Walker::at(&mut window, start);
         let mut sink = Prefix { sink };
         let mut done = start;
@@ -102,9 +102,9 @@ impl Chunks {
     }
 
     fn advance(&mut self, done: Position) -> usize {
-        self.summary.lines = done.line() - 1;
-        self.offset += done.offset();
-        done.offset()
+        self.summary.lines = done.line - 1;
+        self.offset += done.at;
+        done.at
     }
 }
 

@@ -8,32 +8,23 @@ use core::hint::cold_path;
 use crate::block::BLOCK;
 use crate::window::Window;
 
-/// Where a cursor is: all that must be kept to go on from there later.
-#[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Place {
-    /// The first byte of the current block.
-    block: usize,
-    /// The structural bytes of that block that were not taken yet.
-    rest: u64,
-}
-
 /// A place in an input.
 pub(crate) struct Cursor<'w, 'a> {
     input: &'a [u8],
     window: &'w mut Window<'a>,
-    place: Place,
+    /// Where the 64 bytes that `rest` is about begin. They begin where a record does, not where the
+    /// window's blocks do: so records of one shape meet their borders in the same places, and the
+    /// processor learns when to expect them.
+    base: usize,
+    /// The structural bytes among those 64 that were not taken yet.
+    rest: u64,
 }
 
 impl<'w, 'a> Cursor<'w, 'a> {
-    /// A cursor where another one was.
+    /// A cursor that must [`seek`](Self::seek) first.
     #[inline(always)]
-    pub(crate) const fn at(window: &'w mut Window<'a>, place: Place) -> Self {
-        Self { input: window.input(), window, place }
-    }
-
-    #[inline(always)]
-    pub(crate) const fn place(&self) -> Place {
-        self.place
+    pub(crate) const fn new(window: &'w mut Window<'a>) -> Self {
+        Self { input: window.input(), window, base: 0, rest: 0 }
     }
 
     #[inline(always)]
@@ -64,46 +55,62 @@ impl<'w, 'a> Cursor<'w, 'a> {
     /// Takes the next structural byte and returns its place, or the end of the input.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> usize {
-        while self.place.rest == 0 {
-            let block = self.place.block + BLOCK;
-            if block >= self.input.len() {
+        while self.rest == 0 {
+            let base = self.base + BLOCK;
+            if base >= self.input.len() {
                 return self.input.len();
             }
-            self.place = Place { block, rest: self.window.masks(block).structural };
+            self.base = base;
+            self.rest = self.window.structural(base);
         }
-        let at = self.place.block + self.place.rest.trailing_zeros() as usize;
-        self.place.rest &= self.place.rest - 1;
+        let at = self.base + self.rest.trailing_zeros() as usize;
+        self.rest &= self.rest - 1;
         at
     }
 
     /// Goes to `at`, so that [`next`](Self::next) takes the first structural byte from there on.
     #[inline(always)]
     pub(crate) fn seek(&mut self, at: usize) {
-        let block = at - at % BLOCK;
-        let rest = if at < self.input.len() { self.window.masks(at).structural } else { 0 };
-        self.place = Place { block, rest: rest & (u64::MAX << (at % BLOCK)) };
+        self.base = at;
+        self.rest = if at < self.input.len() { self.window.structural(at) } else { 0 };
     }
 
-    /// Returns the first line feed, space or backslash from `at` on, or the end of the input, and
-    /// goes behind it.
+    /// Goes to `at` and returns the first line feed, space or backslash from there on, or the end of
+    /// the input.
     #[inline(always)]
-    pub(crate) fn seek_end(&mut self, at: usize) -> usize {
-        let mut block = at - at % BLOCK;
-        let mut above = u64::MAX << (at % BLOCK);
-        while block < self.input.len() {
-            let masks = self.window.masks(block);
-            let ends = masks.ends & above;
-            if ends != 0 {
-                // The lowest bit and all below it are passed.
-                let rest = masks.structural & !(ends ^ (ends - 1));
-                self.place = Place { block, rest };
-                return block + ends.trailing_zeros() as usize;
-            }
-            block += BLOCK;
-            above = u64::MAX;
+    pub(crate) fn seek_and_find_end(&mut self, at: usize) -> usize {
+        if at >= self.input.len() {
+            self.seek(at);
+            return self.input.len();
         }
-        self.place = Place { block, rest: 0 };
+        let (structural, ends) = self.window.structural_and_ends(at);
+        (self.base, self.rest) = (at, structural);
+        if ends == 0 { self.find_end(at + BLOCK) } else { at + ends.trailing_zeros() as usize }
+    }
+
+    /// The first line feed, space or backslash from `at` on, or the end of the input.
+    #[inline(always)]
+    pub(crate) fn find_end(&mut self, at: usize) -> usize {
+        let mut base = at;
+        while base < self.input.len() {
+            let (_, ends) = self.window.structural_and_ends(base);
+            if ends != 0 {
+                return base + ends.trailing_zeros() as usize;
+            }
+            base += BLOCK;
+        }
         self.input.len()
+    }
+
+    /// Goes on to `at`, which is not in front of where the cursor is.
+    #[inline(always)]
+    pub(crate) fn skip_to(&mut self, at: usize) {
+        let passed = at.wrapping_sub(self.base);
+        if passed < BLOCK {
+            self.rest &= u64::MAX << passed;
+        } else {
+            self.seek(at);
+        }
     }
 
     /// Whether a name or string from `start` to a structural byte already taken may hold a tab, a
@@ -134,7 +141,7 @@ mod tests {
         let input = input();
         for from in [0, 1, 63, 64, 65, 4095, 4096, 5000, input.len() - 1, input.len()] {
             let mut window = Window::new(&input);
-            let mut cursor = Cursor::at(&mut window, Place::default());
+            let mut cursor = Cursor::new(&mut window);
             cursor.seek(from);
             let found: Vec<usize> =
                 core::iter::from_fn(|| Some(cursor.next()).filter(|&at| at < input.len())).collect();
@@ -148,7 +155,7 @@ mod tests {
     fn the_window_goes_back_too() {
         let input = input();
         let mut window = Window::new(&input);
-        let mut cursor = Cursor::at(&mut window, Place::default());
+        let mut cursor = Cursor::new(&mut window);
         for at in [12_000, 3, 4097, 4095, 0] {
             cursor.seek(at);
             let expected = (at..).find(|&at| is_structural(input[at])).unwrap();
@@ -157,19 +164,17 @@ mod tests {
     }
 
     #[test]
-    fn seek_end_passes_all_but_spaces_line_feeds_and_backslashes() {
+    fn find_end_passes_all_but_spaces_line_feeds_and_backslashes() {
         let mut input = std::vec![b','; 10_000];
         for (at, byte) in [(5, b' '), (64, b'\n'), (4095, b'\\'), (9000, b' ')] {
             input[at] = byte;
         }
         let mut window = Window::new(&input);
-        let mut cursor = Cursor::at(&mut window, Place::default());
+        let mut cursor = Cursor::new(&mut window);
         let mut at = 0;
         for expected in [5, 64, 4095, 9000, 10_000] {
-            assert_eq!(cursor.seek_end(at), expected);
+            assert_eq!(cursor.find_end(at), expected);
             at = expected + 1;
         }
-        cursor.seek_end(0);
-        assert_eq!(cursor.next(), 6);
     }
 }

@@ -26,6 +26,14 @@
 //! What this crate never does: own bytes, know a unit of time, merge or refuse repeated keys. Those
 //! are decisions of a store.
 //!
+//! # Features
+//!
+//! None is on by default, and none is needed for anything but what it says.
+//!
+//! - `alloc`: [`Text::to_cow`](Text#method.to_cow).
+//! - `std`: finds out at run time whether the processor has AVX2. Without it, x86-64 uses SSE2 (nine
+//!   tenths as fast) or AVX2 if compiled for it, 64-bit ARM uses NEON, others use plain arithmetic.
+//!
 //! # The grammar, with its sources
 //!
 //! Sources: *ref* is the [line protocol reference] of InfluxDB; *I2* and *I3* are what InfluxDB 2.7
@@ -103,6 +111,7 @@ mod number;
 mod point;
 mod push;
 mod record;
+mod scan;
 mod text;
 mod utf8;
 mod value;

@@ -10,6 +10,7 @@ use core::ops::Range;
 use crate::error::{Error, ErrorKind};
 use crate::push::{Series, Sink};
 use crate::record::{Body, Position, Walker};
+use crate::scan;
 use crate::text::{Escapes, Text};
 use crate::value::{FieldValue, RawValue};
 use crate::window::Window;
@@ -38,9 +39,7 @@ use crate::window::Window;
 /// ```
 #[must_use]
 pub fn points(input: &[u8]) -> Points<'_> {
-    let mut window = Window::new(input);
-    let position = Position::start(&mut window, 1);
-    Points { window, position }
+    Points { window: Window::new(input), position: Position { at: 0, line: 1 } }
 }
 
 /// Iterator of the points in an input; see [`points`].
@@ -53,6 +52,7 @@ pub struct Points<'a> {
 impl<'a> Iterator for Points<'a> {
     type Item = Result<Point<'a>, Error>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let mut walker = Walker::at(&mut self.window, self.position);
         let record = walker.record(&mut Check);
@@ -120,7 +120,7 @@ impl<'a> Point<'a> {
     /// Returns the measurement.
     #[must_use]
     pub fn measurement(&self) -> Text<'a> {
-        take_name(self.series_key, Escapes::Measurement, false).0
+        take_text(self.series_key, Escapes::Measurement, b',').0
     }
 
     /// Returns the bytes from the start of the record to the first unescaped space: measurement and
@@ -133,7 +133,7 @@ impl<'a> Point<'a> {
     /// Returns the tags in input order; repeated keys are all yielded.
     #[must_use]
     pub fn tags(&self) -> Tags<'a> {
-        Tags { rest: take_name(self.series_key, Escapes::Measurement, false).1 }
+        Tags { rest: take_text(self.series_key, Escapes::Measurement, b',').1 }
     }
 
     /// Returns the fields in input order; repeated keys are all yielded. There is at least one.
@@ -183,9 +183,10 @@ pub struct Tags<'a> {
 impl<'a> Iterator for Tags<'a> {
     type Item = (Text<'a>, Text<'a>);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, rest) = take_name(self.rest.strip_prefix(b",")?, Escapes::Name, true);
-        let (value, rest) = take_name(rest.strip_prefix(b"=")?, Escapes::Name, false);
+        let (key, rest) = take_text(self.rest.strip_prefix(b",")?, Escapes::Name, b'=');
+        let (value, rest) = take_text(rest.strip_prefix(b"=")?, Escapes::Name, b',');
         self.rest = rest;
         Some((key, value))
     }
@@ -210,8 +211,9 @@ pub struct Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = (Text<'a>, FieldValue<'a>);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, rest) = take_name(self.all.get(self.at..)?, Escapes::Name, true);
+        let (key, rest) = take_text(self.all.get(self.at..)?, Escapes::Name, b'=');
         let start = self.all.len() - rest.strip_prefix(b"=")?.len();
         let (value, end) = take_value(self.all, start);
         self.at = end + 1;
@@ -227,35 +229,31 @@ impl fmt::Debug for Fields<'_> {
     }
 }
 
-/// Splits a name off the front of a checked series key or field list.
-fn take_name(bytes: &[u8], escapes: Escapes, equals_ends: bool) -> (Text<'_>, &[u8]) {
-    let ends = |byte| byte == b',' || (equals_ends && byte == b'=');
-    take_text(bytes, escapes, ends)
-}
-
 /// Takes the value at `start` of a checked field list, and the place of the comma behind it.
+#[inline]
 fn take_value(all: &[u8], start: usize) -> (RawValue<'_>, usize) {
     let value = all.get(start..).unwrap_or_default();
     if let [b'"', string @ ..] = value {
-        let (text, rest) = take_text(string, Escapes::String, |byte| byte == b'"');
+        let (text, rest) = take_text(string, Escapes::String, b'"');
         return (RawValue::string(text), all.len() - rest.len() + 1);
     }
-    let length = value.iter().position(|&byte| byte == b',').unwrap_or(value.len());
+    let length = scan::find(value, 0, [b',']);
     let end = start + length;
     (RawValue::bare(all.get(..end).unwrap_or(all), length), end)
 }
 
-/// Splits at the first byte that `ends` and has no escape in front.
-fn take_text(bytes: &[u8], escapes: Escapes, ends: impl Fn(u8) -> bool) -> (Text<'_>, &[u8]) {
+/// Splits at the first `end` that has no escape in front.
+#[inline]
+fn take_text(bytes: &[u8], escapes: Escapes, end: u8) -> (Text<'_>, &[u8]) {
     let (mut at, mut is_escaped) = (0, false);
-    while let Some(&byte) = bytes.get(at) {
-        if byte == b'\\' && bytes.get(at + 1).is_some_and(|&next| escapes.covers(next)) {
-            is_escaped = true;
-            at += 1;
-        } else if ends(byte) {
+    loop {
+        at = scan::find(bytes, at, [end, b'\\']);
+        if bytes.get(at) != Some(&b'\\') {
             break;
         }
-        at += 1;
+        let is_escape = bytes.get(at + 1).is_some_and(|&next| escapes.covers(next));
+        is_escaped |= is_escape;
+        at += 1 + usize::from(is_escape);
     }
     let (raw, rest) = bytes.split_at_checked(at).unwrap_or((bytes, &[]));
     (Text::new(raw, escapes, is_escaped), rest)

@@ -20,8 +20,7 @@ pub fn parse<'a, S: Sink<'a>>(input: &'a [u8], sink: &mut S) -> Summary {
 #[inline]
 pub(crate) fn parse_from<'a, S: Sink<'a>>(input: &'a [u8], line: u64, sink: &mut S) -> Summary {
     let mut window = Window::new(input);
-    let start = Position::start(&mut window, line);
-    let mut walker = Walker::at(&mut window, start);
+    let mut walker = Walker::at(&mut window, Position { at: 0, line });
     let mut summary = Summary::default();
     while let Some(record) = walker.record(sink) {
         match record {
@@ -60,6 +59,47 @@ pub enum Series {
 /// [`tag`](Self::tag)s if it was answered with [`Series::Unknown`], then
 /// [`field`](Self::field)s, then [`point`](Self::point). [`error`](Self::error) may come instead of
 /// any of these but the first and ends the record; what was delivered for it must be taken back.
+///
+/// ```
+/// use std::collections::HashSet;
+///
+/// use arc_lp::{Error, FieldValue, Series, Sink, Text};
+///
+/// /// Adds up all floats of the points that are good, and splits each series once.
+/// #[derive(Default)]
+/// struct Sum<'a> {
+///     known: HashSet<&'a [u8]>,
+///     series_key: &'a [u8],
+///     done: f64,
+///     open: f64,
+/// }
+///
+/// impl<'a> Sink<'a> for Sum<'a> {
+///     fn series(&mut self, _line: u64, series_key: &'a [u8]) -> Series {
+///         self.series_key = series_key;
+///         if self.known.contains(series_key) { Series::Known } else { Series::Unknown }
+///     }
+///     fn measurement(&mut self, _name: Text<'a>) {}
+///     fn tag(&mut self, _key: Text<'a>, _value: Text<'a>) {}
+///     fn field(&mut self, _key: Text<'a>, value: FieldValue<'a>) {
+///         // The first field says that the key was good.
+///         self.known.insert(self.series_key);
+///         if let FieldValue::Float(value) = value {
+///             self.open += value;
+///         }
+///     }
+///     fn point(&mut self, _timestamp: Option<i64>) {
+///         self.done += std::mem::take(&mut self.open);
+///     }
+///     fn error(&mut self, _error: Error) {
+///         self.open = 0.0;
+///     }
+/// }
+///
+/// let mut sum = Sum::default();
+/// let summary = arc_lp::parse(b"cpu,host=a usage=1.5\ncpu,host=a usage=2,oops\ncpu,host=a usage=4", &mut sum);
+/// assert_eq!((summary.points, summary.errors, sum.done), (2, 1, 5.5));
+/// ```
 pub trait Sink<'a> {
     /// A record begins on the physical line `line`, counted from 1.
     ///

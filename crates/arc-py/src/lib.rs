@@ -1,1 +1,23 @@
-//! Python.
+//! The native half of the Python package `arc`: the engine, and the answers of its SQL.
+//!
+//! Converts arguments, gives the interpreter's lock free, calls `arc-core` and hands Arrow data over without a copy.
+//! Never stores, decodes or queries anything itself. What needs no Rust (exceptions, receipts) is in `python/arc/`.
+
+mod answer;
+mod arguments;
+mod engine;
+mod errors;
+mod owned;
+mod runtime;
+mod schema;
+
+/// The native half of the package `arc`; import `arc` instead.
+#[pyo3::pymodule(name = "_arc")]
+mod module {
+    #[pymodule_export]
+    use crate::answer::Answer;
+    #[pymodule_export]
+    use crate::engine::{Engine, open};
+    #[pymodule_export]
+    use crate::schema::Schema;
+}

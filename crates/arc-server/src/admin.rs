@@ -104,8 +104,8 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Response {
 /// `GET /ready`: requests are welcome.
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
     let time = timestamp::now();
-    if app.is_closing() {
-        let body = json!({ "status": "not_ready", "time": time, "reason": "shutting down" });
+    if let Some(reason) = app.not_ready() {
+        let body = json!({ "status": "not_ready", "time": time, "reason": reason });
         return json_response(StatusCode::SERVICE_UNAVAILABLE, body.to_string());
     }
     ok(&json!({ "status": "ready", "time": time, "uptime_sec": app.started.elapsed().as_secs() }))

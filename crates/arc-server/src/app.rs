@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arc_core::Engine;
+use arc_core::{Engine, Error, ErrorKind};
 use hyper::header::HeaderValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -33,6 +33,7 @@ pub struct App {
     write_slots: Arc<Semaphore>,
     query_slots: Arc<Semaphore>,
     closing: AtomicBool,
+    closed_to_writes: AtomicBool,
 }
 
 impl App {
@@ -49,6 +50,7 @@ impl App {
             write_slots: Arc::new(Semaphore::new(write_slots())),
             query_slots: Arc::new(Semaphore::new(config.limits.queries)),
             closing: AtomicBool::new(false),
+            closed_to_writes: AtomicBool::new(false),
         })
     }
 
@@ -70,8 +72,20 @@ impl App {
         self.closing.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Relaxed)
+    /// Takes note of why a write failed: after a failed sync the engine takes no more until it is opened again.
+    pub(crate) fn write_failed(&self, error: Error) -> Failure {
+        if error.kind() == ErrorKind::Closed {
+            self.closed_to_writes.store(true, Ordering::Relaxed);
+        }
+        error.into()
+    }
+
+    /// Returns why requests are not welcome, if they are not.
+    pub(crate) fn not_ready(&self) -> Option<&'static str> {
+        if self.closing.load(Ordering::Relaxed) {
+            return Some("shutting down");
+        }
+        self.closed_to_writes.load(Ordering::Relaxed).then_some("closed to writes until restarted; see the log")
     }
 }
 
@@ -85,4 +99,25 @@ async fn slot(slots: &Arc<Semaphore>, patience: Duration, busy: &str) -> Result<
 
 fn write_slots() -> usize {
     std::thread::available_parallelism().map_or(8, |cores| (4 * cores.get()).max(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_finds_no_slot_is_told_to_come_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.engine.write_timeout = Duration::from_millis(1);
+        let app = App::new(Engine::open(dir.path().join("data")).unwrap(), &config);
+        let mut held = Vec::new();
+        for _ in 0..write_slots() {
+            held.push(app.write_slot().await.unwrap());
+        }
+        let failure = app.write_slot().await.unwrap_err();
+        assert_eq!(failure.status.as_u16(), 503);
+        held.pop();
+        assert!(app.write_slot().await.is_ok());
+    }
 }

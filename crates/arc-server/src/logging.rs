@@ -1,5 +1,7 @@
 //! Log lines on standard error.
 
+use std::panic;
+
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{Log, LogFormat};
@@ -16,7 +18,14 @@ pub(crate) fn init(log: Log) {
         LogFormat::Text => subscriber.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
         LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
     };
-    if outcome.is_err() {
-        tracing::debug!("logging was set up before");
+    match outcome {
+        Ok(()) => panic::set_hook(Box::new(log_panic)),
+        Err(_) => tracing::debug!("logging was set up before"),
     }
+}
+
+/// A panic becomes a log line like any other, so that whoever collects the log finds it.
+fn log_panic(info: &panic::PanicHookInfo<'_>) {
+    let location = info.location().map(ToString::to_string).unwrap_or_default();
+    tracing::error!(location, "panic: {}", info.payload_as_str().unwrap_or("no text"));
 }

@@ -64,6 +64,16 @@ impl Counter {
     }
 }
 
+/// A connection that is open.
+#[derive(Debug)]
+pub(crate) struct OpenConnection<'a>(&'a Metrics);
+
+impl Drop for OpenConnection<'_> {
+    fn drop(&mut self) {
+        self.0.connections_closed.add(1);
+    }
+}
+
 /// How often something took how long.
 #[derive(Debug, Default)]
 struct Histogram {
@@ -101,12 +111,10 @@ impl Metrics {
         self.writes(format).records.add(records);
     }
 
-    pub(crate) fn connection_opened(&self) {
+    /// Counts a connection as open until what this returns is dropped.
+    pub(crate) fn connection(&self) -> OpenConnection<'_> {
         self.connections.add(1);
-    }
-
-    pub(crate) fn connection_closed(&self) {
-        self.connections_closed.add(1);
+        OpenConnection(self)
     }
 
     fn writes(&self, format: Format) -> &Requests {

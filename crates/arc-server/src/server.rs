@@ -172,7 +172,7 @@ async fn accept(
 }
 
 async fn connection(app: &App, router: Router, stream: TcpStream, mut stopped: watch::Receiver<()>) {
-    app.metrics.connection_opened();
+    let _open = app.metrics.connection();
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot switch off Nagle's algorithm");
     }
@@ -192,7 +192,6 @@ async fn connection(app: &App, router: Router, stream: TcpStream, mut stopped: w
     if let Err(error) = result {
         tracing::debug!(error = crate::errors::chain(&error), "connection broke");
     }
-    app.metrics.connection_closed();
 }
 
 /// Waits for SIGINT or SIGTERM. From then on a second one ends the process at once.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arc_core::{Engine, PendingWrite, Rejected, WriteOptions, Written};
+use arc_core::{PendingWrite, Rejected, WriteOptions, Written};
 use axum::{
     extract::{Request, State},
     response::{IntoResponse, Response},
@@ -82,30 +82,31 @@ struct Job {
 async fn store(app: &Arc<App>, job: Job) -> Result<Written, Failure> {
     let format = job.format;
     let slot = app.write_slot().await?;
-    let (engine, limit) = (app.engine.clone(), app.limits.decompressed_bytes);
     // Decompressing, decoding and waiting for room all block, so they stay off the threads that serve connections.
+    let blocking = Arc::clone(app);
     let pending = tokio::task::spawn_blocking(move || {
-        let pending = submit(&engine, job, limit);
+        let pending = submit(&blocking, job);
         drop(slot);
         pending
     });
-    let written = pending.await.map_err(|_| Failure::bug())??.await?;
+    let pending = pending.await.map_err(|_| Failure::bug())??;
+    let written = pending.await.map_err(|error| app.write_failed(error))?;
     if written.points == 0 && written.rejected_points == 0 {
         return Err(empty(format, "No valid records in request"));
     }
     Ok(written)
 }
 
-fn submit(engine: &Engine, job: Job, limit: usize) -> Result<PendingWrite, Failure> {
-    let body = body::decompress(job.body, limit)?;
+fn submit(app: &App, job: Job) -> Result<PendingWrite, Failure> {
+    let body = body::decompress(job.body, app.limits.decompressed_bytes)?;
     if body.is_empty() {
         return Err(empty(job.format, "Empty request body"));
     }
     let pending = match job.format {
-        Format::LineProtocol => engine.submit_lp(&job.database, body, &job.options),
-        Format::MessagePack => engine.submit_msgpack(&job.database, body, &job.options),
+        Format::LineProtocol => app.engine.submit_lp(&job.database, body, &job.options),
+        Format::MessagePack => app.engine.submit_msgpack(&job.database, body, &job.options),
     };
-    pending.map_err(Failure::from)
+    pending.map_err(|error| app.write_failed(error))
 }
 
 fn empty(format: Format, line_protocol: &str) -> Failure {

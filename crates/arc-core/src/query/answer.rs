@@ -2,8 +2,9 @@
 
 use std::{
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -53,18 +54,71 @@ impl Stream for Answer {
         if self.ended {
             return Poll::Ready(None);
         }
-        let item = match self.stream.poll_next_unpin(cx) {
-            Poll::Ready(item) => item.map(|batch| batch.map_err(error::from_datafusion)),
-            Poll::Pending if self.deadline.as_mut().poll(cx).is_ready() => Some(Err(error::timed_out(self.timeout))),
-            Poll::Pending => return Poll::Pending,
-        };
+        // A stream that is always ready leaves the timer no chance to fire, so the clock is asked, too.
+        let is_late = Instant::now() >= self.deadline.deadline() || self.deadline.as_mut().poll(cx).is_ready();
+        let item = if is_late { Some(Err(error::timed_out(self.timeout))) } else { ready!(self.poll_stream(cx)) };
         self.ended = !matches!(item, Some(Ok(_)));
         Poll::Ready(item)
+    }
+}
+
+impl Answer {
+    /// Polls the plan, in which a bug of a library must not end the caller's thread.
+    fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
+        match catch_unwind(AssertUnwindSafe(|| self.stream.poll_next_unpin(cx))) {
+            Ok(polled) => polled.map(|item| item.map(|batch| batch.map_err(error::from_datafusion))),
+            Err(panic) => Poll::Ready(Some(Err(error::panicked(&*panic)))),
+        }
     }
 }
 
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer").field("schema", &self.stream.schema()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::datatypes::Schema;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use futures::stream;
+
+    use super::*;
+    use crate::Error;
+
+    fn answer<S>(batches: S, deadline: Instant) -> Answer
+    where
+        S: Stream<Item = datafusion::common::Result<RecordBatch>> + Send + 'static,
+    {
+        let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
+        Answer::new(Box::pin(stream), deadline, Duration::from_secs(7))
+    }
+
+    #[tokio::test]
+    async fn an_answer_past_its_deadline_fails_once_whether_it_is_waiting_or_busy() {
+        let empty = RecordBatch::new_empty(Arc::new(Schema::empty()));
+        let busy = answer(stream::repeat_with(move || Ok(empty.clone())), Instant::now());
+        let waiting = answer(stream::pending(), Instant::now());
+        for mut answer in [busy, waiting] {
+            let error = loop {
+                if let Err(error) = answer.next().await.unwrap() {
+                    break error;
+                }
+            };
+            assert_eq!(error.to_string(), "query timed out after 7 s");
+            assert!(answer.next().await.is_none());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_below_is_an_error() {
+        let later = Instant::now() + Duration::from_secs(3_600);
+        let mut answer = answer(stream::poll_fn(|_| panic!("library bug")), later);
+        let error = answer.next().await.unwrap().unwrap_err();
+        assert!(matches!(&error, Error::Internal { reason } if reason.contains("library bug")), "{error}");
+        assert!(answer.next().await.is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! From DataFusion's errors to ours: who is to blame, in words a caller can use.
 
-use std::{io, time::Duration};
+use std::{any::Any, io, time::Duration};
 
 use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
@@ -19,6 +19,14 @@ pub(super) fn timed_out(timeout: Duration) -> Error {
 /// Returns the error for a query that found some limit exhausted.
 pub(super) fn busy(reason: &'static str) -> Error {
     Error::Busy { reason, retry_after: RETRY_AFTER }
+}
+
+/// Returns the error for a panic, which would be a bug of a library: input is checked where it is ours.
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    tracing::error!(text, "a query panicked");
+    Error::internal(format!("a query panicked: {text}"))
 }
 
 /// Returns our error for DataFusion's.

@@ -7,6 +7,7 @@
 mod answer;
 mod buffers;
 mod catalog;
+mod dialect;
 mod error;
 mod files;
 mod guard;

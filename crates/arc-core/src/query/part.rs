@@ -73,7 +73,7 @@ impl Part<'_> {
         let Self::File(file) = self else { return None };
         let known = file.columns.iter().find(|c| c.name == column)?;
         let value = if bound == Bound::Min { known.min.as_ref() } else { known.max.as_ref() };
-        statistics::bound(value?, data_type, bound).map(|(scalar, _)| scalar)
+        statistics::bound(value?, data_type).map(|(scalar, _)| scalar)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Planning, on threads of its own: it recurses as deep as a statement is, and keeps a core busy.
 
 use std::{
-    any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread,
@@ -63,20 +62,12 @@ impl Planner {
             let _runtime = runtime.enter();
             let planned = catch_unwind(AssertUnwindSafe(|| planning.run()));
             // The caller may have stopped waiting.
-            let _ = sender.send(planned.unwrap_or_else(|panic| Err(panicked(&*panic))));
+            let _ = sender.send(planned.unwrap_or_else(|panic| Err(error::panicked(&*panic))));
         };
         let thread = thread::Builder::new().name("arc-plan".to_owned()).stack_size(STACK_BYTES);
         thread.spawn(work).map_err(|_| error::busy("no thread for planning a query"))?;
         receiver.await.map_err(|e| Error::internal(e.to_string()))?
     }
-}
-
-/// Returns the error for a panic, which would be a bug of a library: input is checked where it is ours.
-pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
-    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    tracing::error!(text, "a query panicked");
-    Error::internal(format!("a query panicked: {text}"))
 }
 
 /// One statement on its way to a plan.

@@ -57,6 +57,8 @@ pub(super) fn query_state(base: &SessionState, tables: Arc<dyn Tables>, database
     state.config_mut().options_mut().catalog.default_schema = database.to_owned();
     let list: Arc<dyn CatalogProviderList> = Arc::new(catalog::Catalogs::new(tables));
     state.register_catalog_list(list);
+    // `now()` is the time at which the statement began.
+    state.mark_start_execution();
     state
 }
 

@@ -8,12 +8,11 @@ use datafusion::sql::{
         ast::{self, Ident, ObjectName, ShowStatementIn, ShowStatementInParentType, ShowStatementOptions},
         dialect::GenericDialect,
         keywords::Keyword,
-        parser::Parser,
         tokenizer::{Token, TokenWithSpan, Tokenizer, Word},
     },
 };
 
-use super::error;
+use super::{dialect::Limited, error};
 use crate::{Error, Result};
 
 /// Longest statement accepted, in bytes.
@@ -49,18 +48,21 @@ pub(super) fn parse(sql: &str) -> Result<Request> {
         return refuse(format!("the statement is longer than {MAX_SQL_BYTES} bytes"));
     }
     let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location();
-    let tokens = tokens.map_err(|e| Error::Sql { reason: e.to_string() })?;
+    let mut tokens = tokens.map_err(|e| Error::Sql { reason: e.to_string() })?;
     if depth(&tokens) > MAX_CHAIN {
         return refuse(format!("an expression has more than {MAX_CHAIN} operators"));
     }
-    if let Some(tokens) = measurements_as_tables(&tokens) {
-        return show(parse_tokens(tokens)?);
-    }
-    let mut statements = DFParserBuilder::new(sql)
+    measurements_to_tables(&mut tokens);
+    let dialect = Limited::new(tokens.len());
+    let statements = DFParserBuilder::new(tokens)
+        .with_dialect(&dialect)
         .with_recursion_limit(MAX_NESTING)
         .build()
-        .and_then(|mut parser| parser.parse_statements())
-        .map_err(error::from_datafusion)?;
+        .and_then(|mut parser| parser.parse_statements());
+    if dialect.is_exhausted() {
+        return refuse("the statement is too complex");
+    }
+    let mut statements = statements.map_err(error::from_datafusion)?;
     match (statements.pop_front(), statements.is_empty()) {
         (Some(Statement::Statement(statement)), true) => show(*statement),
         (Some(statement @ Statement::Explain(_)), true) => planned(statement),
@@ -127,32 +129,20 @@ fn deepens(token: &Token) -> bool {
     }
 }
 
-/// Returns the tokens of `SHOW MEASUREMENTS …` as `SHOW TABLES …`, and `None` for any other statement.
-fn measurements_as_tables(tokens: &[TokenWithSpan]) -> Option<Vec<TokenWithSpan>> {
-    let mut words = tokens.iter().enumerate().filter(|(_, t)| !matches!(t.token, Token::Whitespace(_)));
+/// Turns the tokens of `SHOW MEASUREMENTS …` into those of `SHOW TABLES …`, and leaves others as they are.
+fn measurements_to_tables(tokens: &mut [TokenWithSpan]) {
+    let mut words = tokens.iter_mut().filter(|t| !matches!(t.token, Token::Whitespace(_)));
     let is_word = |token: &Token, text| matches!(token, Token::Word(w) if is_unquoted(w, text));
-    let (_, first) = words.next()?;
-    let (at, second) = words.next()?;
-    if !is_word(&first.token, "show") || !is_word(&second.token, "measurements") {
-        return None;
+    if let (Some(first), Some(second)) = (words.next(), words.next())
+        && is_word(&first.token, "show")
+        && is_word(&second.token, "measurements")
+    {
+        second.token = Token::make_keyword("TABLES");
     }
-    let mut tokens = tokens.to_vec();
-    tokens.get_mut(at)?.token = Token::make_keyword("TABLES");
-    Some(tokens)
 }
 
 fn is_unquoted(word: &Word, text: &str) -> bool {
     word.quote_style.is_none() && word.value.eq_ignore_ascii_case(text)
-}
-
-fn parse_tokens(tokens: Vec<TokenWithSpan>) -> Result<ast::Statement> {
-    let dialect = GenericDialect {};
-    let mut parser = Parser::new(&dialect).with_recursion_limit(MAX_NESTING).with_tokens_with_locations(tokens);
-    let mut statements = parser.parse_statements().map_err(|e| error::from_datafusion(e.into()))?;
-    match (statements.pop(), statements.is_empty()) {
-        (Some(statement), true) => Ok(statement),
-        _ => refuse("more than one statement"),
-    }
 }
 
 /// Returns the request of a plain statement: `SHOW` is answered here, everything else is planned.

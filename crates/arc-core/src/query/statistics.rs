@@ -1,9 +1,8 @@
 //! From the manifest's statistics to DataFusion's.
 
-use arrow::datatypes::{DataType, Field, SchemaRef};
+use arrow::datatypes::{DataType, Field, SchemaRef, TimeUnit};
 use datafusion::common::{ColumnStatistics as ScanColumn, ScalarValue, Statistics, stats::Precision};
 
-use super::part::Bound;
 use crate::{
     catalog::TIME_COLUMN,
     datafile::{ColumnStatistics, DataFile, StatisticsValue},
@@ -31,28 +30,22 @@ pub(super) fn time(time_ns: i64) -> ScalarValue {
 
 /// Returns a manifest value as a bound of `data_type` and whether a row has exactly this value, or `None` where the
 /// value says nothing about that type.
-pub(super) fn bound(value: &StatisticsValue, data_type: &DataType, bound: Bound) -> Option<(ScalarValue, bool)> {
+pub(super) fn bound(value: &StatisticsValue, data_type: &DataType) -> Option<(ScalarValue, bool)> {
     Some(match (value, data_type) {
         (_, DataType::Dictionary(key, inner)) => {
-            let (scalar, exact) = self::bound(value, inner, bound)?;
+            let (scalar, exact) = bound(value, inner)?;
             (ScalarValue::Dictionary(key.clone(), Box::new(scalar)), exact)
         }
         (StatisticsValue::Text { value, exact }, DataType::Utf8) => (ScalarValue::Utf8(Some(value.clone())), *exact),
         (StatisticsValue::Integer(v), DataType::Int64) => (ScalarValue::Int64(Some(*v)), true),
+        (StatisticsValue::Integer(v), DataType::Timestamp(TimeUnit::Nanosecond, zone)) => {
+            (ScalarValue::TimestampNanosecond(Some(*v), zone.clone()), true)
+        }
         (StatisticsValue::Unsigned(v), DataType::UInt64) => (ScalarValue::UInt64(Some(*v)), true),
         (StatisticsValue::Boolean(v), DataType::Boolean) => (ScalarValue::Boolean(Some(*v)), true),
-        (StatisticsValue::Float(v), DataType::Float64) => float_bound(*v, bound),
+        (StatisticsValue::Float(v), DataType::Float64) => (ScalarValue::Float64(Some(*v)), true),
         _ => return None,
     })
-}
-
-/// Arrow orders -0.0 before 0.0, while whoever found the bound may have taken them as equal.
-fn float_bound(value: f64, bound: Bound) -> (ScalarValue, bool) {
-    if value != 0.0 {
-        return (ScalarValue::Float64(Some(value)), true);
-    }
-    let zero = if bound == Bound::Min { -0.0 } else { 0.0 };
-    (ScalarValue::Float64(Some(zero)), false)
 }
 
 fn column(file: &DataFile, field: &Field) -> ScanColumn {
@@ -68,15 +61,14 @@ fn column(file: &DataFile, field: &Field) -> ScanColumn {
 }
 
 fn known_column(scan: &mut ScanColumn, column: &ColumnStatistics, data_type: &DataType) {
-    let precision =
-        |value: &Option<StatisticsValue>, which| match value.as_ref().and_then(|v| bound(v, data_type, which)) {
-            Some((scalar, true)) => Precision::Exact(scalar),
-            Some((scalar, false)) => Precision::Inexact(scalar),
-            None => Precision::Absent,
-        };
+    let precision = |value: &Option<StatisticsValue>| match value.as_ref().and_then(|v| bound(v, data_type)) {
+        Some((scalar, true)) => Precision::Exact(scalar),
+        Some((scalar, false)) => Precision::Inexact(scalar),
+        None => Precision::Absent,
+    };
     scan.null_count = count(column.null_count);
-    scan.min_value = precision(&column.min, Bound::Min);
-    scan.max_value = precision(&column.max, Bound::Max);
+    scan.min_value = precision(&column.min);
+    scan.max_value = precision(&column.max);
 }
 
 fn count(rows: u64) -> Precision<usize> {

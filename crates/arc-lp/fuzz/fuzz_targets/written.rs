@@ -20,8 +20,5 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         }
         line.end(point.timestamp()).unwrap();
     }
-    assert_eq!(
-        collect::meanings(writer.written()),
-        collect::meanings(input)
-    );
+    assert_eq!(collect::meanings(writer.written()), collect::meanings(input));
 });

@@ -4,16 +4,17 @@
 //! only some processors have. What they gain is in docs/performance.md; what they must do is said by
 //! the portable classifier, which the tests compare them with and Miri runs.
 //! Knows single bytes only, never what they mean next to each other: that is the walker's part.
-#![cfg_attr(
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    expect(unsafe_code, reason = "vector loads and calls of detected instructions; see above")
-)]
+//!
+//! `RUSTFLAGS="--cfg arc_lp_portable"` builds without vectors, to measure what they gain.
+#![allow(unexpected_cfgs, reason = "`arc_lp_portable` is set by hand and by nobody else")]
 
-#[cfg(target_arch = "aarch64")]
+#[cfg(all(target_arch = "aarch64", not(arc_lp_portable)))]
+#[expect(unsafe_code, reason = "vector loads, and calls of instructions that all have")]
 mod neon;
-#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(any(test, arc_lp_portable, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(arc_lp_portable)))]
+#[expect(unsafe_code, reason = "vector loads, and calls of instructions that were detected")]
 mod x86;
 
 /// Bytes in a block: as many as bits in a mask.
@@ -35,12 +36,12 @@ pub(crate) struct Masks {
 ///
 /// Masks beyond the last block are left alone, bytes beyond the last mask are not looked at.
 pub(crate) fn classify(bytes: &[u8], masks: &mut [Masks]) {
-    #[cfg(target_arch = "x86_64")]
-    return x86::classify(bytes, masks);
-    #[cfg(target_arch = "aarch64")]
-    return neon::classify(bytes, masks);
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    return each_block(bytes, masks, portable::classify);
+    cfg_select! {
+        arc_lp_portable => each_block(bytes, masks, portable::classify),
+        target_arch = "x86_64" => x86::classify(bytes, masks),
+        target_arch = "aarch64" => neon::classify(bytes, masks),
+        _ => each_block(bytes, masks, portable::classify),
+    }
 }
 
 /// Sets the masks by `classify_block`; the last block may be short.
@@ -76,7 +77,7 @@ mod tests {
     fn classifiers() -> Vec<Classify> {
         let mut all: Vec<Classify> = std::vec![classify];
         all.push(|bytes, masks| each_block(bytes, masks, portable::classify));
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(arc_lp_portable)))]
         all.extend(x86::classifiers());
         all
     }

@@ -1,6 +1,6 @@
 //! The other parts of a record: `field=value[,field=value]* [SP+ timestamp] SP*`.
 
-use super::series::{Name, Token};
+use super::series::Name;
 use super::{Bad, Walker, valid_utf8_len};
 use crate::error::ErrorKind;
 use crate::number;
@@ -19,15 +19,9 @@ pub(super) struct Stop {
 impl<'a> Walker<'_, 'a> {
     /// Delivers the fields, of which there is at least one.
     #[inline(always)]
-    pub(super) fn fields<S: Sink<'a>>(&mut self, first: usize, sink: &mut S) -> Result<Stop, Bad> {
-        let mut start = first;
+    pub(super) fn fields<S: Sink<'a>>(&mut self, mut start: usize, sink: &mut S) -> Result<Stop, Bad> {
         loop {
-            let key = self.name(start, Escapes::Name, true);
-            self.check(start, key.end, Name::Field)?;
-            if key.end == start || key.next_byte != b'=' {
-                let kind = missing(&key, start, first);
-                return Err(self.bad(kind, key.end));
-            }
+            let key = self.key(start, Name::Field)?;
             let value_start = key.next + 1;
             let stop = if self.cursor.byte(value_start) == b'"' {
                 self.string(key.text, value_start, sink)?
@@ -46,13 +40,15 @@ impl<'a> Walker<'_, 'a> {
     fn bare<S: Sink<'a>>(&mut self, key: Text<'a>, start: usize, sink: &mut S) -> Result<Stop, Bad> {
         let next = self.cursor.next();
         let next_byte = self.cursor.byte(next);
-        let end = match next_byte {
-            b',' | b' ' => next,
-            b'\n' => self.trim(start, next),
+        let end = if matches!(next_byte, b',' | b' ') {
+            next
+        } else if next_byte == b'\n' {
+            self.trim(start, next)
+        } else {
             // An equals sign, a quote, a backslash: no value holds one.
-            _ => return Err(self.bad(ErrorKind::ValueInvalid, start)),
+            return Err(self.bad(ErrorKind::ValueInvalid, start));
         };
-        if end == start {
+        if end <= start {
             return Err(self.bad(ErrorKind::ValueMissing, start));
         }
         let value = RawValue::bare(self.cursor.slice(0, end), end - start);
@@ -146,18 +142,6 @@ impl<'a> Walker<'_, 'a> {
             }
             Err(kind) => Err(self.bad(as_timestamp(kind), start)),
         }
-    }
-}
-
-/// What a field without key or without `=` lacks.
-#[cold]
-const fn missing(key: &Token<'_>, start: usize, first: usize) -> ErrorKind {
-    if key.end > start {
-        ErrorKind::FieldEqualsMissing
-    } else if start == first && key.next_byte == b'\n' {
-        ErrorKind::FieldMissing
-    } else {
-        ErrorKind::FieldKeyMissing
     }
 }
 

@@ -12,7 +12,7 @@
 mod fields;
 mod series;
 
-use crate::cursor::{Cursor, Place};
+use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind};
 use crate::push::Sink;
 use crate::window::Window;
@@ -49,34 +49,16 @@ struct Bad;
 /// A place between two records: all that must be kept to go on from there later.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Position {
-    place: Place,
     /// Where the next record begins, or the blanks in front of it.
-    at: usize,
-    /// The physical line of `at`, counted from 1.
-    line: u64,
-}
-
-impl Position {
-    /// The start of the input of `window`, whose first line has the number `line`.
-    pub(crate) fn start(window: &mut Window<'_>, line: u64) -> Self {
-        let mut cursor = Cursor::at(window, Place::default());
-        cursor.seek(0);
-        Self { place: cursor.place(), at: 0, line }
-    }
-
-    /// The bytes in front.
-    pub(crate) const fn offset(&self) -> usize {
-        self.at
-    }
-
-    pub(crate) const fn line(&self) -> u64 {
-        self.line
-    }
+    pub(crate) at: usize,
+    /// The physical line of `at`.
+    pub(crate) line: u64,
 }
 
 /// Goes from record to record.
 pub(crate) struct Walker<'w, 'a> {
     cursor: Cursor<'w, 'a>,
+    /// Where the next record begins, or the blanks in front of it.
     at: usize,
     line: u64,
     /// What is wrong with the record that was last found bad.
@@ -87,14 +69,14 @@ impl<'w, 'a> Walker<'w, 'a> {
     /// A walker where another one was.
     #[inline(always)]
     pub(crate) const fn at(window: &'w mut Window<'a>, position: Position) -> Self {
-        let Position { place, at, line } = position;
+        let Position { at, line } = position;
         let fault = Fault { kind: ErrorKind::FieldMissing, offset: 0, resume: 0 };
-        Self { cursor: Cursor::at(window, place), at, line, fault }
+        Self { cursor: Cursor::new(window), at, line, fault }
     }
 
     #[inline(always)]
     pub(crate) const fn position(&self) -> Position {
-        Position { place: self.cursor.place(), at: self.at, line: self.line }
+        Position { at: self.at, line: self.line }
     }
 
     /// The physical lines passed so far; a last one without line feed counts at the end of input.
@@ -115,9 +97,7 @@ impl<'w, 'a> Walker<'w, 'a> {
         }
         let fault = self.fault;
         self.line = line + line_feeds(self.cursor.slice(start, fault.resume));
-        self.cursor.seek(fault.resume);
-        self.at = fault.resume;
-        self.skip_line();
+        self.skip_line(fault.resume);
         let error = Error::new(fault.kind, fault.offset, line);
         sink.error(error);
         Some(Err(error))
@@ -128,31 +108,25 @@ impl<'w, 'a> Walker<'w, 'a> {
     fn skip_blank(&mut self) -> Option<usize> {
         loop {
             match self.cursor.byte(self.at) {
-                b' ' => {
-                    self.cursor.next();
-                    self.at += 1;
-                }
-                b'\t' => self.at += 1,
+                b' ' | b'\t' => self.at += 1,
                 b'\r' if self.is_line_end(self.at) => self.at += 1,
                 b'\n' if self.at >= self.cursor.input().len() => return None,
-                b'\n' => {
-                    let at = self.cursor.next();
-                    self.end_line(at);
-                }
-                b'#' => self.skip_line(),
+                b'\n' => self.end_line(self.at),
+                b'#' => self.skip_line(self.at),
                 _ => return Some(self.at),
             }
         }
     }
 
-    /// Goes behind the next line feed, whatever stands in front of it.
+    /// Goes behind the first line feed from `at` on, whatever stands in front of it.
     #[inline(always)]
-    fn skip_line(&mut self) {
-        let mut at = self.cursor.next();
-        while self.cursor.byte(at) != b'\n' {
-            at = self.cursor.next();
+    fn skip_line(&mut self, at: usize) {
+        self.cursor.seek(at);
+        let mut next = self.cursor.next();
+        while self.cursor.byte(next) != b'\n' {
+            next = self.cursor.next();
         }
-        self.end_line(at);
+        self.end_line(next);
     }
 
     /// Goes behind the line feed at `at`, or stays there where it is the end of the input.
@@ -169,6 +143,9 @@ impl<'w, 'a> Walker<'w, 'a> {
         let line = self.line;
         let key_end = self.series(start, sink)?;
         let fields_start = self.skip_spaces(key_end + 1);
+        if self.is_line_end(fields_start) {
+            return Err(self.bad(ErrorKind::FieldMissing, fields_start));
+        }
         let fields = self.fields(fields_start, sink)?;
         let (timestamp, end) = self.timestamp(fields)?;
         Ok(Body { start, key_end, fields_start, fields_end: fields.end, end, timestamp, line })

@@ -15,12 +15,21 @@ pub(super) enum Name {
     Field,
 }
 
-/// A name and its end, and the byte that ended it.
+impl Name {
+    const fn control(self) -> ErrorKind {
+        match self {
+            Self::Measurement => ErrorKind::MeasurementControl,
+            Self::Tag => ErrorKind::TagControl,
+            Self::Field => ErrorKind::FieldControl,
+        }
+    }
+}
+
+/// A name, and the byte that ended it.
 pub(super) struct Token<'a> {
     pub(super) text: Text<'a>,
-    pub(super) end: usize,
     pub(super) next: usize,
-    pub(super) next_byte: u8,
+    next_byte: u8,
 }
 
 impl<'a> Walker<'_, 'a> {
@@ -29,19 +38,16 @@ impl<'a> Walker<'_, 'a> {
     /// Looks for the end alone first, since of a known series nothing else matters.
     #[inline(always)]
     pub(super) fn series<S: Sink<'a>>(&mut self, start: usize, sink: &mut S) -> Result<usize, Bad> {
-        let mut stop = self.cursor.seek_end(start);
+        let mut stop = self.cursor.seek_and_find_end(start);
         while self.cursor.byte(stop) == b'\\' {
             let is_escape = Escapes::Name.covers(self.cursor.byte(stop + 1));
-            stop = self.cursor.seek_end(stop + 1 + usize::from(is_escape));
+            stop = self.cursor.find_end(stop + 1 + usize::from(is_escape));
         }
         let is_last = self.cursor.byte(stop) == b'\n';
         let end = if is_last { self.trim(start, stop) } else { stop };
         match sink.series(self.line, self.cursor.slice(start, end)) {
-            Series::Known => {}
-            Series::Unknown => {
-                self.cursor.seek(start);
-                self.split(start, sink)?;
-            }
+            Series::Known => self.cursor.skip_to(end + 1),
+            Series::Unknown => self.split(start, sink)?,
         }
         if is_last { Err(self.bad(ErrorKind::FieldMissing, end)) } else { Ok(end) }
     }
@@ -49,50 +55,76 @@ impl<'a> Walker<'_, 'a> {
     /// Delivers measurement and tags.
     #[inline(always)]
     fn split<S: Sink<'a>>(&mut self, start: usize, sink: &mut S) -> Result<(), Bad> {
-        let name = self.name(start, Escapes::Measurement, false);
-        if name.end == start {
-            return Err(self.bad(ErrorKind::MeasurementMissing, start));
-        }
-        self.check(start, name.end, Name::Measurement)?;
+        let name = self.value(start, Name::Measurement)?;
         sink.measurement(name.text);
         let (mut next, mut next_byte) = (name.next, name.next_byte);
         while next_byte == b',' {
-            let key_start = next + 1;
-            let key = self.name(key_start, Escapes::Name, true);
-            self.check(key_start, key.end, Name::Tag)?;
-            if key.end == key_start {
-                return Err(self.bad(ErrorKind::TagKeyMissing, key_start));
-            }
-            if key.next_byte != b'=' {
-                return Err(self.bad(ErrorKind::TagEqualsMissing, key.end));
-            }
-            let value_start = key.next + 1;
-            let value = self.name(value_start, Escapes::Name, false);
-            if value.end == value_start {
-                return Err(self.bad(ErrorKind::TagValueMissing, value_start));
-            }
-            self.check(value_start, value.end, Name::Tag)?;
+            let key = self.key(next + 1, Name::Tag)?;
+            let value = self.value(key.next + 1, Name::Tag)?;
             sink.tag(key.text, value.text);
             (next, next_byte) = (value.next, value.next_byte);
         }
         Ok(())
     }
 
-    /// The name from `start` on; `=` ends it or is data.
+    /// A measurement or tag value: not empty, ended by a comma, a space or the end of the record.
     #[inline(always)]
-    pub(super) fn name(&mut self, start: usize, escapes: Escapes, equals_ends: bool) -> Token<'a> {
+    fn value(&mut self, start: usize, name: Name) -> Result<Token<'a>, Bad> {
+        let escapes = if name == Name::Measurement { Escapes::Measurement } else { Escapes::Name };
         let mut next = self.cursor.next();
         let mut next_byte = self.cursor.byte(next);
-        let is_plain = if equals_ends { next_byte == b'=' } else { matches!(next_byte, b',' | b' ') };
         let (mut end, mut is_escaped) = (next, false);
-        if !is_plain {
+        if !matches!(next_byte, b',' | b' ') {
             cold_path();
-            (next, is_escaped) = self.end_of_name(next, escapes, equals_ends);
+            (next, is_escaped) = self.end_of_name(next, escapes, false);
             next_byte = self.cursor.byte(next);
             end = if next_byte == b'\n' { self.trim(start, next) } else { next };
         }
+        if end <= start {
+            let is_tag = name == Name::Tag;
+            let missing = if is_tag { ErrorKind::TagValueMissing } else { ErrorKind::MeasurementMissing };
+            return Err(self.bad(missing, start));
+        }
+        self.check(start, end, name)?;
         let text = Text::new(self.cursor.slice(start, end), escapes, is_escaped);
-        Token { text, end, next, next_byte }
+        Ok(Token { text, next, next_byte })
+    }
+
+    /// A tag key or field key: not empty, ended by `=`.
+    #[inline(always)]
+    pub(super) fn key(&mut self, start: usize, name: Name) -> Result<Token<'a>, Bad> {
+        let mut next = self.cursor.next();
+        let mut is_escaped = false;
+        if self.cursor.byte(next) != b'=' {
+            cold_path();
+            (next, is_escaped) = self.end_of_name(next, Escapes::Name, true);
+            if self.cursor.byte(next) != b'=' {
+                return Err(self.bad_key(start, next, name));
+            }
+        }
+        if next <= start {
+            return Err(self.bad_key(start, next, name));
+        }
+        self.check(start, next, name)?;
+        let text = Text::new(self.cursor.slice(start, next), Escapes::Name, is_escaped);
+        Ok(Token { text, next, next_byte: b'=' })
+    }
+
+    /// What is wrong with a key from `start` to `next` that is empty or not ended by `=`.
+    #[inline(always)]
+    fn bad_key(&mut self, start: usize, next: usize, name: Name) -> Bad {
+        let is_last = self.cursor.byte(next) == b'\n';
+        let end = if is_last { self.trim(start, next) } else { next };
+        if let Err(bad) = self.check(start, end, name) {
+            return bad;
+        }
+        let kind = match (name, end > start) {
+            (Name::Field, true) => ErrorKind::FieldEqualsMissing,
+            (Name::Field, false) => ErrorKind::FieldKeyMissing,
+            (_, true) => ErrorKind::TagEqualsMissing,
+            (_, false) => ErrorKind::TagKeyMissing,
+        };
+        self.bad(kind, end)
     }
 
     /// The byte that ends the name in which `next` is the first structural byte; and whether there is
@@ -118,7 +150,7 @@ impl<'a> Walker<'_, 'a> {
 
     /// Refuses a name with a tab, a measurement with a NUL, and what is not UTF-8.
     #[inline(always)]
-    pub(super) fn check(&mut self, start: usize, end: usize, name: Name) -> Result<(), Bad> {
+    fn check(&mut self, start: usize, end: usize, name: Name) -> Result<(), Bad> {
         if self.cursor.is_suspect(start)
             && let Some((kind, at)) = find_bad(self.cursor.slice(start, end), name)
         {
@@ -137,11 +169,6 @@ fn find_bad(bytes: &[u8], name: Name) -> Option<(ErrorKind, usize)> {
     if control.min(utf8) == bytes.len() {
         return None;
     }
-    let kind = match name {
-        _ if utf8 < control => ErrorKind::NotUtf8,
-        Name::Measurement => ErrorKind::MeasurementControl,
-        Name::Tag => ErrorKind::TagControl,
-        Name::Field => ErrorKind::FieldControl,
-    };
+    let kind = if utf8 < control { ErrorKind::NotUtf8 } else { name.control() };
     Some((kind, control.min(utf8)))
 }

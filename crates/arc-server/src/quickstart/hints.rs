@@ -41,7 +41,7 @@ fn write(out: &mut String, url: &str, database: &str, files: &[File], data_dir: 
     }
     writeln!(out, "\n5. Try it")?;
     if once {
-        writeln!(out, "   arc-server serve --data-dir {}", quote(&data_dir.display().to_string()))?;
+        writeln!(out, "   {} serve --data-dir {}", quote(&program()), quote(&data_dir.display().to_string()))?;
     }
     let sql = "SELECT core, avg(usage) FROM cpu GROUP BY core";
     writeln!(out, "   curl -s '{url}/api/v1/query?database={database}' -d '{{\"sql\": \"{sql}\"}}'")?;
@@ -61,8 +61,18 @@ fn glob(path: &str) -> Option<String> {
     Some(format!("{table}/*/*.parquet"))
 }
 
-/// Quotes a word for a POSIX shell.
+/// Returns how to call this very program: from where it was built, it is not on the search path.
+fn program() -> String {
+    let path = std::env::current_exe().unwrap_or_else(|_| "arc-server".into());
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(&path).display().to_string()
+}
+
+/// Quotes a word for a POSIX shell, if it needs it.
 fn quote(word: &str) -> String {
+    if word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) && !word.is_empty() {
+        return word.to_owned();
+    }
     if word.contains(['$', '`', '\\', '"', '!']) {
         return format!("'{}'", word.replace('\'', r"'\''"));
     }
@@ -101,7 +111,7 @@ mod tests {
         for expected in [
             "./d/data/m/cpu/day=2026-01-31/9.parquet (3 rows, 2 KiB)",
             "and 2 more",
-            "serve --data-dir \"./d\"",
+            "serve --data-dir ./d",
             "curl -s 'http://127.0.0.1:1/api/v1/query?database=m'",
             "duckdb -c \"SELECT core, avg(usage) FROM read_parquet('./d/data/m/cpu/*/*.parquet') GROUP BY core\"",
         ] {

@@ -35,17 +35,32 @@ const LATER_PAUSE: Duration = Duration::from_secs(1);
 
 const QUERIES: [(&str, &str); 3] = [
     (
-        "How busy was each core, the busiest first?",
-        "SELECT core, count(*) AS samples, round(avg(usage), 1) AS avg_percent, round(max(usage), 1) AS max_percent \
-         FROM cpu WHERE time > now() - INTERVAL '1 minute' GROUP BY core ORDER BY avg_percent DESC, core LIMIT 5",
+        "How busy was each core?",
+        "SELECT core, count(*) AS samples, round(avg(usage), 1) AS avg_percent, round(max(usage), 1) AS max_percent
+FROM cpu
+WHERE time > now() - INTERVAL '1 minute'
+GROUP BY core
+ORDER BY avg_percent DESC, core
+LIMIT 5",
     ),
     (
         "How did memory change, second by second?",
-        "SELECT date_bin(INTERVAL '1 second', time) AS second, max(used) / 1048576 AS used_mib, \
-         max(total) / 1048576 AS total_mib FROM mem WHERE time > now() - INTERVAL '1 minute' \
-         GROUP BY second ORDER BY second DESC LIMIT 5",
+        "SELECT date_bin(INTERVAL '1 second', time) AS second, max(used) / 1048576 AS used_mib, max(total) / 1048576 AS total_mib
+FROM mem
+WHERE time > now() - INTERVAL '1 minute'
+GROUP BY second
+ORDER BY second DESC
+LIMIT 5",
     ),
-    ("What is stored now?", "SHOW TABLES"),
+    (
+        "How much did each network interface carry?",
+        "SELECT interface, max(received) - min(received) AS received_bytes, max(sent) - min(sent) AS sent_bytes
+FROM net
+WHERE time > now() - INTERVAL '1 minute'
+GROUP BY interface
+ORDER BY received_bytes DESC, interface
+LIMIT 5",
+    ),
 ];
 
 /// Why a command did not do what it should.
@@ -109,6 +124,7 @@ async fn tour(
     once: bool,
 ) -> Result<(), Error> {
     take_samples(client, sampler, config).await?;
+    say(&format!("3. Asking SQL, with POST {}/api/v1/query/arrow\n", client.url()))?;
     for (question, sql) in QUERIES {
         ask(client, question, sql).await?;
     }
@@ -118,7 +134,7 @@ async fn tour(
 
 async fn take_samples(client: &Client, sampler: &mut Sampler, config: &Config) -> Result<(), Error> {
     say(&format!(
-        "2. Sampling CPU, memory, disks and network for {} s, as line protocol:",
+        "2. Sampling CPU, memory, disks and network for {} s, as line protocol",
         (SAMPLES * SAMPLE_PAUSE).as_secs()
     ))?;
     let mut points = 0;
@@ -146,7 +162,7 @@ async fn ask(client: &Client, question: &str, sql: &str) -> Result<(), Error> {
     let batches = client.query(DATABASE, sql).await?;
     let table = pretty_format_batches(&batches)
         .map_err(|e| Error::Request { url: client.url().to_owned(), reason: e.to_string() })?;
-    say(&format!("3. {question}\n   {sql}\n{}\n", indent(&table.to_string())))
+    say(&format!("   {question}\n{}\n{}\n", indent(sql, "     "), indent(&table.to_string(), "   ")))
 }
 
 /// Flushes; returns the tour's data files, relative to the data directory, with their sizes and rows.
@@ -194,8 +210,8 @@ fn base_url(address: SocketAddr) -> String {
     format!("http://{}", SocketAddr::new(ip, address.port()))
 }
 
-fn indent(text: &str) -> String {
-    text.lines().map(|line| format!("   {line}")).collect::<Vec<_>>().join("\n")
+fn indent(text: &str, by: &str) -> String {
+    text.lines().map(|line| format!("{by}{line}")).collect::<Vec<_>>().join("\n")
 }
 
 fn say(text: &str) -> Result<(), Error> {

@@ -46,7 +46,7 @@ impl Sampler {
     fn write(&self, out: &mut String, now: u128) -> std::fmt::Result {
         let host = &self.host;
         for (core, cpu) in self.system.cpus().iter().enumerate() {
-            writeln!(out, "cpu,host={host},core=cpu{core} usage={:.2},mhz={}i {now}", cpu.usage(), cpu.frequency())?;
+            writeln!(out, "cpu,host={host},core=cpu{core} usage={:.2} {now}", cpu.usage())?;
         }
         let (total, used) = (self.system.total_memory(), self.system.used_memory());
         let available = self.system.available_memory();

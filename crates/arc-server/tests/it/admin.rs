@@ -168,4 +168,7 @@ async fn a_closed_engine_gets_503() {
     reply.is(503, "closed");
     assert!(reply.headers.contains_key("retry-after"));
     server.ask("SELECT 1").await.is(503, "closed");
+    let reply = server.get("/ready").await;
+    assert_eq!((reply.status.as_u16(), &reply.json()["status"]), (503, &json!("not_ready")));
+    assert!(reply.json()["reason"].as_str().unwrap().contains("closed to writes"));
 }

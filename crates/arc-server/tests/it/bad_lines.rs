@@ -128,5 +128,9 @@ async fn timestamps_reach_both_ends_and_no_further() {
 async fn values_at_the_ends_come_back_unaltered() {
     let server = Server::new();
     server.lines(format!("m i={}i,j={}i,u={}u,f=1.7976931348623157e308 1", i64::MIN, i64::MAX, u64::MAX)).await;
-    assert_eq!(server.rows("SELECT i, j, u, f FROM m").await, json!([[i64::MIN, i64::MAX, u64::MAX, f64::MAX]]));
+    assert_eq!(server.rows("SELECT i, j, u FROM m").await, json!([[i64::MIN, i64::MAX, u64::MAX]]));
+    // 309 digits, which the JSON reader of these tests cannot take.
+    let text = String::from_utf8(server.ask("SELECT f FROM m").await.body.to_vec()).unwrap();
+    let digits = text.split("\"data\":[[").nth(1).unwrap().split(']').next().unwrap();
+    assert_eq!(digits.parse(), Ok(f64::MAX));
 }

@@ -86,6 +86,15 @@ async fn good_items_of_an_array_are_stored() {
 }
 
 #[tokio::test]
+async fn columns_without_a_time_get_that_of_arrival() {
+    let server = Server::new();
+    let reply = server.pack(&json!({ "m": "m", "columns": { "v": [1, 2] } })).await;
+    assert_eq!(reply.status, 204, "{reply:?}");
+    let sql = "SELECT count(*), max(time) <= now(), min(time) > now() - INTERVAL '1 minute' FROM m";
+    assert_eq!(server.rows(sql).await, json!([[2, true, true]]));
+}
+
+#[tokio::test]
 async fn integers_above_i64_keep_their_value() {
     let server = Server::new();
     let reply = server.pack(&json!({ "m": "m", "columns": { "time": [1_700_000_000], "v": [u64::MAX] } })).await;

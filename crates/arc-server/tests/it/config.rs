@@ -118,11 +118,23 @@ fn the_binary_ends_with_2_when_told_what_cannot_be() {
 }
 
 #[test]
+fn an_option_that_the_engine_refuses_ends_with_2() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let arguments = ["--wal-segment-bytes", "1", "--http", "127.0.0.1:0", "--data-dir", data.to_str().unwrap()];
+    let (code, _, errors) = run(&arguments, &[]);
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("option wal_segment_bytes is not valid"), "{errors}");
+}
+
+#[test]
 fn help_and_version_are_no_errors() {
     let (code, out, _) = run(&["--version"], &[]);
     assert_eq!((code, out.trim()), (Some(0), concat!("arc-server ", env!("CARGO_PKG_VERSION"))));
     let (code, out, _) = run(&["--help"], &[]);
     assert_eq!(code, Some(0));
+    // However the lines are wrapped.
+    let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in ["--data-dir", "[default: 127.0.0.1:8000]", "[env: ARC_DURABILITY]", "quickstart", "--no-auth"] {
         assert!(out.contains(expected), "{expected}: {out}");
     }

@@ -1,0 +1,243 @@
+//! Any points, in any parts: SQL answers what a map of points answers.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Display,
+};
+
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
+
+use super::fake::{
+    Cell::{Float, Integer, Tag, Text},
+    Place, Row, Store, TableBuilder,
+};
+
+/// A point that arrives, with the fields it carries.
+#[derive(Debug, Clone)]
+struct Point {
+    time: i64,
+    host: Option<&'static str>,
+    rack: Option<&'static str>,
+    fields: Fields,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Fields {
+    x: Option<i64>,
+    y: Option<f64>,
+    s: Option<&'static str>,
+}
+
+type Identity = (Option<&'static str>, Option<&'static str>, i64);
+
+/// A condition, and how it stands in SQL.
+#[derive(Debug, Clone)]
+enum Condition {
+    HostIs(&'static str),
+    HostIsNot(&'static str),
+    HostIsNull,
+    RackIn(&'static str),
+    TimeFrom(i64),
+    TimeBefore(i64),
+    XAbove(i64),
+    XIsNull,
+    YBelow(f64),
+    TextIs(&'static str),
+    And(Box<Condition>, Box<Condition>),
+    Or(Box<Condition>, Box<Condition>),
+    Not(Box<Condition>),
+}
+
+impl Condition {
+    fn sql(&self) -> String {
+        let at = |time: &i64| format!("'1970-01-01T00:00:00.{time:09}Z'");
+        match self {
+            Self::HostIs(host) => format!("host = '{host}'"),
+            Self::HostIsNot(host) => format!("host <> '{host}'"),
+            Self::HostIsNull => "host IS NULL".to_owned(),
+            Self::RackIn(rack) => format!("rack IN ('{rack}', 'nowhere')"),
+            Self::TimeFrom(time) => format!("time >= {}", at(time)),
+            Self::TimeBefore(time) => format!("time < {}", at(time)),
+            Self::XAbove(x) => format!("x > {x}"),
+            Self::XIsNull => "x IS NULL".to_owned(),
+            Self::YBelow(y) => format!("y < {y}"),
+            Self::TextIs(text) => format!("s = '{text}'"),
+            Self::And(a, b) => format!("({} AND {})", a.sql(), b.sql()),
+            Self::Or(a, b) => format!("({} OR {})", a.sql(), b.sql()),
+            Self::Not(a) => format!("NOT ({})", a.sql()),
+        }
+    }
+
+    /// Returns whether a row meets the condition; `None` is SQL's unknown.
+    fn holds(&self, (host, rack, time): &Identity, row: &Fields) -> Option<bool> {
+        match self {
+            Self::HostIs(wanted) => host.map(|host| host == *wanted),
+            Self::HostIsNot(wanted) => host.map(|host| host != *wanted),
+            Self::HostIsNull => Some(host.is_none()),
+            Self::RackIn(wanted) => rack.map(|rack| rack == *wanted),
+            Self::TimeFrom(start) => Some(time >= start),
+            Self::TimeBefore(end) => Some(time < end),
+            Self::XAbove(limit) => row.x.map(|x| x > *limit),
+            Self::XIsNull => Some(row.x.is_none()),
+            Self::YBelow(limit) => row.y.map(|y| y < *limit),
+            Self::TextIs(wanted) => row.s.map(|s| s == *wanted),
+            Self::And(a, b) => match (a.holds(&(*host, *rack, *time), row), b.holds(&(*host, *rack, *time), row)) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (a, b) => Some(a? && b?),
+            },
+            Self::Or(a, b) => match (a.holds(&(*host, *rack, *time), row), b.holds(&(*host, *rack, *time), row)) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (a, b) => Some(a? || b?),
+            },
+            Self::Not(a) => a.holds(&(*host, *rack, *time), row).map(|holds| !holds),
+        }
+    }
+}
+
+fn condition() -> impl Strategy<Value = Condition> {
+    let leaf = prop_oneof![
+        prop::sample::select(vec!["a", "b"]).prop_map(Condition::HostIs),
+        prop::sample::select(vec!["a", "b"]).prop_map(Condition::HostIsNot),
+        Just(Condition::HostIsNull),
+        Just(Condition::RackIn("r")),
+        (0..12_i64).prop_map(Condition::TimeFrom),
+        (0..12_i64).prop_map(Condition::TimeBefore),
+        (-3..6_i64).prop_map(Condition::XAbove),
+        Just(Condition::XIsNull),
+        (-3..3_i32).prop_map(|y| Condition::YBelow(f64::from(y) / 2.0)),
+        prop::sample::select(vec!["t", "u"]).prop_map(Condition::TextIs),
+    ];
+    leaf.prop_recursive(2, 5, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| Condition::And(Box::new(a), Box::new(b))),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| Condition::Or(Box::new(a), Box::new(b))),
+            inner.prop_map(|a| Condition::Not(Box::new(a))),
+        ]
+    })
+}
+
+fn point() -> impl Strategy<Value = Point> {
+    let fields = (prop::option::of(-2..6_i64), prop::option::of(-3..4_i32), prop::option::of(0..2_usize));
+    let fields = fields.prop_map(|(x, y, s)| Fields {
+        // A point has at least one field.
+        x: x.or(if y.is_none() && s.is_none() { Some(0) } else { None }),
+        y: y.map(|y| f64::from(y) / 2.0),
+        s: s.map(|s| ["t", "u"][s]),
+    });
+    let host = prop::sample::select(vec![None, Some("a"), Some("b")]);
+    let rack = prop::sample::select(vec![None, None, None, Some("r")]);
+    (0..12_i64, host, rack, fields).prop_map(|(time, host, rack, fields)| Point { time, host, rack, fields })
+}
+
+/// Points in order of arrival, in chunks; how many chunks are flushed; conditions to ask for.
+fn history() -> impl Strategy<Value = (Vec<Vec<Point>>, usize, Vec<Condition>)> {
+    let chunks = prop::collection::vec(prop::collection::vec(point(), 1..12), 1..6);
+    (chunks, 0..6_usize, prop::collection::vec(condition(), 4))
+}
+
+/// Stores points as the engine does: a point that is not newer than all of its series is late.
+fn table(chunks: &[Vec<Point>], flushed: usize) -> TableBuilder {
+    let mut newest: HashMap<(Option<&str>, Option<&str>), i64> = HashMap::new();
+    let mut table = TableBuilder::new("m");
+    for (index, chunk) in chunks.iter().enumerate() {
+        let (mut rows, mut late) = (Vec::new(), Vec::new());
+        for point in chunk {
+            let newest = newest.entry((point.host, point.rack)).or_insert(i64::MIN);
+            let side = if point.time > *newest { &mut rows } else { &mut late };
+            *newest = point.time.max(*newest);
+            side.push(row(point));
+        }
+        let places = if index < flushed { (Place::File, Place::LateFile) } else { (Place::Buffer, Place::LateBuffer) };
+        for (place, rows) in [(places.0, rows), (places.1, late)] {
+            if !rows.is_empty() {
+                table = table.part(place, rows);
+            }
+        }
+    }
+    table
+}
+
+fn row(point: &Point) -> Row {
+    let mut cells = Vec::new();
+    cells.extend(point.host.map(|host| ("host", Tag(host))));
+    cells.extend(point.rack.map(|rack| ("rack", Tag(rack))));
+    cells.extend(point.fields.x.map(|x| ("x", Integer(x))));
+    cells.extend(point.fields.y.map(|y| ("y", Float(y))));
+    cells.extend(point.fields.s.map(|s| ("s", Text(s))));
+    (point.time, cells)
+}
+
+fn model(chunks: &[Vec<Point>]) -> BTreeMap<Identity, Fields> {
+    let mut rows: BTreeMap<Identity, Fields> = BTreeMap::new();
+    for point in chunks.iter().flatten() {
+        let row = rows.entry((point.host, point.rack, point.time)).or_default();
+        let Fields { x, y, s } = &point.fields;
+        *row = Fields { x: x.or(row.x), y: y.or(row.y), s: s.or(row.s) };
+    }
+    rows
+}
+
+fn text(value: Option<impl Display>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn float(value: Option<f64>) -> String {
+    text(value.map(|value| format!("{value:?}")))
+}
+
+/// Every column that some point has, so that no statement names one that does not exist.
+fn all_columns() -> Vec<Point> {
+    let fields = Fields { x: Some(0), y: Some(0.0), s: Some("t") };
+    vec![Point { time: 0, host: Some("z"), rack: Some("z"), fields }]
+}
+
+async fn check(chunks: &[Vec<Point>], flushed: usize, conditions: &[Condition]) {
+    let store = Store::new();
+    store.put("db", table(chunks, flushed));
+    let rows = model(chunks);
+    check_rows(&store, "true", rows.iter().collect()).await;
+    for condition in conditions {
+        let met = rows.iter().filter(|(identity, row)| condition.holds(identity, row) == Some(true));
+        check_rows(&store, &condition.sql(), met.collect()).await;
+    }
+}
+
+async fn check_rows(store: &Store, condition: &str, expected: Vec<(&Identity, &Fields)>) {
+    let sql = format!(
+        "SELECT host, rack, CAST(time AS BIGINT) AS at, x, y, s FROM m WHERE {condition} \
+         ORDER BY host NULLS FIRST, rack NULLS FIRST, time"
+    );
+    let lines = expected.iter().map(|((host, rack, time), Fields { x, y, s })| {
+        format!("{}|{}|{time}|{}|{}|{}", text(*host), text(*rack), text(*x), float(*y), text(*s))
+    });
+    assert_eq!(store.rows(&sql).await, lines.collect::<Vec<_>>(), "{sql}\n{}", store.plan(&sql).await);
+    let sql = format!("SELECT count(*), sum(x), count(y), max(s), min(time) IS NULL FROM m WHERE {condition}");
+    let xs: Vec<i64> = expected.iter().filter_map(|(_, row)| row.x).collect();
+    let sum = (!xs.is_empty()).then(|| xs.iter().sum::<i64>());
+    let ys = expected.iter().filter(|(_, row)| row.y.is_some()).count();
+    let last = expected.iter().filter_map(|(_, row)| row.s).max();
+    let line = format!("{}|{}|{ys}|{}|{}", expected.len(), text(sum), text(last), expected.is_empty());
+    assert_eq!(store.rows(&sql).await, [line], "{sql}\n{}", store.plan(&sql).await);
+    let sql = format!("SELECT count(*) FROM m WHERE {condition}");
+    assert_eq!(store.rows(&sql).await, [expected.len().to_string()], "{sql}");
+    let sql = format!("SELECT count(*) FROM (SELECT x FROM m WHERE {condition} LIMIT 2)");
+    assert_eq!(store.rows(&sql).await, [expected.len().min(2).to_string()], "{sql}");
+}
+
+#[test]
+fn any_history_in_any_parts_answers_like_a_map() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    // One case asks twenty statements; set the variable for a longer run.
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(12);
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&history(), |(mut chunks, flushed, conditions)| {
+            chunks.insert(0, all_columns());
+            runtime.block_on(check(&chunks, flushed, &conditions));
+            Ok(())
+        })
+        .unwrap();
+}

@@ -1,0 +1,112 @@
+//! Size, depth, memory, time: what a statement may take.
+
+use std::{sync::Arc, time::Duration};
+
+use arrow::array::RecordBatch;
+use futures::StreamExt;
+
+use super::fake::{
+    Cell::{Integer, Tag},
+    Place::Buffer,
+    Row, Store, TableBuilder,
+};
+use crate::{ErrorKind, Options, query::Tables};
+
+fn rows(count: i64) -> Vec<Row> {
+    (0..count).map(|i| (i, vec![("host", Tag("a")), ("x", Integer(i))])).collect()
+}
+
+fn store() -> Store {
+    let store = Store::new();
+    store.put("db", TableBuilder::new("m").part(Buffer, rows(10)));
+    store
+}
+
+/// Statements that nest, or go on, `depth` times.
+fn deep(depth: usize) -> Vec<String> {
+    let repeat = |text: &str| text.repeat(depth);
+    vec![
+        format!("SELECT {}1{}", repeat("("), repeat(")")),
+        format!("SELECT x{} FROM m", repeat(" + x")),
+        format!("SELECT x FROM m WHERE x = 1{}", repeat(" OR x = 2")),
+        format!("SELECT x FROM m WHERE x > 1{}", repeat(" OR x + 1 > 20")),
+        format!("SELECT x FROM m WHERE x > 1{}", repeat(" AND x < 20")),
+        format!("SELECT {} x FROM m", repeat("- ")),
+        format!("SELECT {} true", repeat("NOT ")),
+        format!("SELECT 1{}", repeat("::int")),
+        format!("SELECT {}1{}", repeat("abs("), repeat(")")),
+        format!("SELECT {}1{}", repeat("(SELECT "), repeat(")")),
+        format!("SELECT {}1{}", repeat("CASE WHEN true THEN "), repeat(" END")),
+        format!("SELECT {}1{}", repeat("["), repeat("]")),
+        format!("SELECT {}1", repeat("INTERVAL ")),
+        format!("SELECT {}1", repeat("POSITION(")),
+        format!("SELECT count(*) FROM m {}", repeat(", m ")),
+        format!("SELECT 1 IN ({}1)", repeat("1, ")),
+        format!("{}SELECT 1", repeat("EXPLAIN ")),
+        format!("SELECT x{} FROM m", repeat("[1]")),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deep_statements_run_or_fail_and_never_overflow_the_stack() {
+    let store = store();
+    for sql in [100, 490, 1_000, 50_000].into_iter().flat_map(deep) {
+        let start: String = sql.chars().take(60).collect();
+        if let Err(error) = store.run(&sql).await {
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{start}: {error}");
+        }
+    }
+    let all = "SELECT x FROM m WHERE x > 1".to_owned() + &" AND x < 20".repeat(240);
+    assert_eq!(store.run(&all).await.unwrap().iter().map(RecordBatch::num_rows).sum::<usize>(), 8);
+}
+
+#[tokio::test]
+async fn a_statement_over_a_mebibyte_is_refused() {
+    let sql = format!("SELECT 1 -- {}", "x".repeat(1 << 20));
+    assert_eq!(store().error(&sql).await.kind(), ErrorKind::InvalidInput);
+}
+
+#[tokio::test]
+async fn a_query_that_needs_more_memory_than_there_is_is_told_to_come_back() {
+    let mut options = Options::default();
+    options.query_memory_bytes = 64 << 10;
+    let store = Store::with_options(&options);
+    let sql = "SELECT array_length(array_agg(value)) FROM generate_series(1, 1000000)";
+    assert_eq!(store.error(sql).await.kind(), ErrorKind::Busy);
+    assert_eq!(store.rows("SELECT 1").await, ["1"]);
+}
+
+#[tokio::test]
+async fn a_sort_larger_than_memory_spills_below_the_data_directory() {
+    let mut options = Options::default();
+    options.query_memory_bytes = 24 << 20;
+    let store = Store::with_options(&options);
+    let sql = "SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY value % 1000003 DESC) AS n \
+               FROM generate_series(1, 1000000))";
+    assert_eq!(store.rows(sql).await, ["1000000"]);
+    let analyzed = store.rows(&format!("EXPLAIN ANALYZE {sql}")).await.join("\n");
+    assert!(analyzed.contains("spilled_rows=1.00 M"), "{analyzed}");
+    assert_eq!(std::fs::read_dir(store.folder.path().join("tmp/query")).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn a_query_with_no_time_left_says_so() {
+    let mut options = Options::default();
+    options.query_timeout = Duration::ZERO;
+    let error = Store::with_options(&options).error("SELECT 1").await;
+    assert_eq!(error.to_string(), "query timed out after 0 s");
+}
+
+#[tokio::test]
+async fn a_dropped_answer_lets_go_of_its_table() {
+    let store = store();
+    let schema = store.fake.schema("db", "m").unwrap();
+    let held = Arc::strong_count(&schema);
+    let sql = "SELECT a.x, count(*) FROM m a, generate_series(1, 1000000000) GROUP BY a.x";
+    let mut answer = store.engine.sql("db", sql).await.unwrap();
+    assert!(futures::poll!(answer.next()).is_pending());
+    drop(answer);
+    while Arc::strong_count(&schema) > held {
+        tokio::task::yield_now().await;
+    }
+}

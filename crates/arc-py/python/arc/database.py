@@ -1,0 +1,64 @@
+"""A handle to one database of an engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, List, Optional, Sequence, Union
+
+if TYPE_CHECKING:
+    from arc._arc import Answer, Engine
+    from arc.receipts import Written
+    from arc.types import ArrowTable, Durability, Precision
+
+
+class Database:
+    """One database of an engine: the same methods, without its name in each call.
+
+    Made by ``engine.database(name)``. Holds nothing but the engine and the name; the database itself is created by its
+    first write.
+    """
+
+    __slots__ = ("engine", "name")
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self.engine = engine
+        self.name = name
+
+    def write_lp(
+        self,
+        data: Union[str, bytes, bytearray],
+        *,
+        precision: Precision = "ns",
+        durability: Optional[Durability] = None,
+    ) -> Written:
+        """Writes line protocol; see :meth:`arc.Engine.write_lp`."""
+        return self.engine.write_lp(self.name, data, precision=precision, durability=durability)
+
+    def write(
+        self,
+        table: str,
+        data: ArrowTable,
+        *,
+        tags: Optional[Sequence[str]] = None,
+        time: str = "time",
+        precision: Precision = "ns",
+        durability: Optional[Durability] = None,
+    ) -> Written:
+        """Writes a table of columns; see :meth:`arc.Engine.write`."""
+        return self.engine.write(
+            table, data, tags=tags, time=time, precision=precision, durability=durability, database=self.name
+        )
+
+    def sql(self, query: str) -> Answer:
+        """Runs one SQL statement; see :meth:`arc.Engine.sql`."""
+        return self.engine.sql(self.name, query)
+
+    def tables(self) -> List[str]:
+        """Returns the names of the tables, sorted."""
+        return self.engine.tables(self.name)
+
+    def data_files(self, table: str) -> List[str]:
+        """Returns the paths of the Parquet files of ``table``, oldest first."""
+        return self.engine.data_files(self.name, table)
+
+    def __repr__(self) -> str:
+        return f"<arc.Database {self.name!r} of {self.engine!r}>"

@@ -1,0 +1,56 @@
+"""What writing and flushing answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import List
+
+from arc.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """One line that a write refused."""
+
+    line: int
+    """Number of the line; the first is 1."""
+    column: int
+    """Byte in the line where the error is, the first is 1; 0 where a position means nothing."""
+    reason: str
+    """What was found and what was expected."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Receipt of a write: everything in it was either stored or is named here."""
+
+    points: int
+    """Points stored."""
+    rejected_points: int
+    """Points refused, all of them counted."""
+    rejected: List[Rejected]
+    """The first 100 refusals, in the order of the lines."""
+    durability: str
+    """What the stored points survive: ``"disk"``, ``"process"`` or ``"memory"``."""
+
+    def raise_for_rejected(self) -> Written:
+        """Raises :class:`arc.InvalidInputError` if anything was refused; returns the receipt otherwise.
+
+        The good lines are stored in either case.
+        """
+        if self.rejected_points == 0:
+            return self
+        text = f"{self.rejected_points} points were rejected, {self.points} stored"
+        for first in self.rejected[:1]:
+            text += f"; line {first.line}, column {first.column}: {first.reason}"
+        raise InvalidInputError(text)
+
+
+@dataclass(frozen=True)
+class FlushReport:
+    """What a flush did."""
+
+    rows: int
+    """Rows written to Parquet files."""
+    files: List[str]
+    """Paths of the new files."""

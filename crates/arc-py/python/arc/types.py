@@ -1,0 +1,31 @@
+"""Names for type annotations."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal, Optional, Protocol, Tuple, Union
+
+
+class ArrowStream(Protocol):
+    """A table: anything that exports an Arrow stream."""
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object: ...
+
+
+class ArrowArray(Protocol):
+    """A record batch: anything that exports an Arrow struct array."""
+
+    def __arrow_c_array__(self, requested_schema: Optional[object] = None) -> Tuple[object, object]: ...
+
+
+ArrowTable = Union[ArrowStream, ArrowArray]
+"""What ``Engine.write`` takes."""
+
+Durability = Literal["disk", "process", "memory"]
+"""What a point survives once its write has returned: loss of power, ``kill -9``, nothing."""
+
+Precision = Literal["ns", "us", "ms", "s", "m", "h"]
+"""Unit of timestamps."""
+
+Seconds = Union[float, timedelta]
+"""A time span."""

@@ -1,0 +1,269 @@
+//! The engine, with Python's names for its settings.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use arc_core::{Error, Options, WriteOptions};
+use arrow::array::RecordBatch;
+use bytes::Bytes;
+use pyo3::{
+    prelude::*,
+    pybacked::PyBackedStr,
+    types::{PyList, PyTuple},
+};
+
+use crate::{
+    answer::{Answer, Rows},
+    arguments::{WriteArguments, batches, body, duration, parse},
+    errors::{Raise as _, invalid},
+    owned::Owned,
+    runtime,
+};
+
+/// Database of a table that is written without naming one.
+const DEFAULT_DATABASE: &str = "default";
+
+/// Opens the data directory at ``path``; creates it if there is none.
+///
+/// What was acknowledged before a crash comes back. Times are seconds (a number or a ``datetime.timedelta``), sizes are
+/// bytes; ``None`` leaves a setting as the engine has it.
+///
+/// durability: what a point survives once its write returns, unless the write says otherwise: ``"disk"`` (loss of
+///     power), ``"process"`` (``kill -9``) or ``"memory"`` (nothing).
+/// flush_after: the oldest age of points in memory before they go to Parquet files; 60 s. Longer makes fewer and larger
+///     files, and a longer replay after a crash.
+/// flush_bytes: the size of all points in memory that starts a flush; 64 MiB. More makes larger files and costs memory.
+/// flush_wal_bytes: the size of the log since the last flush that starts one; 512 MiB.
+/// max_buffer_bytes: the size of all points in memory and in the queue above which writes wait; 256 MiB.
+/// write_timeout: how long a write waits for room before it raises ``BusyError``; 5 s.
+/// wal_segment_bytes: the size of one file of the log; 64 MiB.
+/// query_memory_bytes: the memory that running queries share before they spill to disk; 1 GiB.
+/// query_timeout: the longest time a query may run; 300 s.
+#[pyfunction]
+#[pyo3(signature = (
+    path, *, durability=None, flush_after=None, flush_bytes=None, flush_wal_bytes=None, max_buffer_bytes=None,
+    write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None,
+), text_signature = "(path, *, durability='disk', flush_after=None, flush_bytes=None, flush_wal_bytes=None, \
+    max_buffer_bytes=None, write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)")]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
+pub(crate) fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    durability: Option<PyBackedStr>,
+    flush_after: Option<Bound<'_, PyAny>>,
+    flush_bytes: Option<usize>,
+    flush_wal_bytes: Option<u64>,
+    max_buffer_bytes: Option<usize>,
+    write_timeout: Option<Bound<'_, PyAny>>,
+    wal_segment_bytes: Option<u64>,
+    query_memory_bytes: Option<usize>,
+    query_timeout: Option<Bound<'_, PyAny>>,
+) -> PyResult<Engine> {
+    let time = |option, given: Option<Bound<'_, PyAny>>, default: Duration| {
+        given.map_or(Ok(default), |value| duration(option, &value))
+    };
+    let mut options = Options::default();
+    if let Some(name) = durability {
+        options.durability = parse("durability", &name).raise(py)?;
+    }
+    options.flush_after = time("flush_after", flush_after, options.flush_after)?;
+    options.flush_bytes = flush_bytes.unwrap_or(options.flush_bytes);
+    options.flush_wal_bytes = flush_wal_bytes.unwrap_or(options.flush_wal_bytes);
+    options.max_buffer_bytes = max_buffer_bytes.unwrap_or(options.max_buffer_bytes);
+    options.write_timeout = time("write_timeout", write_timeout, options.write_timeout)?;
+    options.wal_segment_bytes = wal_segment_bytes.unwrap_or(options.wal_segment_bytes);
+    options.query_memory_bytes = query_memory_bytes.unwrap_or(options.query_memory_bytes);
+    options.query_timeout = time("query_timeout", query_timeout, options.query_timeout)?;
+    // The process may change its folder while the engine runs.
+    let path = std::path::absolute(&path).map_err(|e| invalid("path", e.to_string())).raise(py)?;
+    let engine = py.detach(|| arc_core::Engine::builder(&path).options(options).open()).raise(py)?;
+    Ok(Engine(Owned::new(engine)))
+}
+
+/// A time-series store in one folder, opened by ``arc.open``.
+///
+/// Use it as a context manager, or call ``close``. All methods may be called from any number of threads at once; they
+/// give the interpreter's lock free while the engine works. Use it in the process that opened it: in a forked child
+/// every call raises ``ClosedError`` (``multiprocessing`` with ``"spawn"`` is safe, and so is opening another folder).
+#[pyclass(frozen, module = "arc")]
+#[derive(Debug)]
+pub(crate) struct Engine(Owned<arc_core::Engine>);
+
+impl Engine {
+    fn send_lp(&self, py: Python<'_>, database: &str, body: Bytes, options: &WriteOptions) -> PyResult<Py<PyAny>> {
+        let engine = self.0.get(py)?;
+        let written = py.detach(|| engine.submit_lp(database, body, options)?.wait()).raise(py)?;
+        receipt(py, &written)
+    }
+
+    fn send_batches(
+        &self,
+        py: Python<'_>,
+        (database, table): (&str, &str),
+        batches: &[RecordBatch],
+        options: &WriteOptions,
+    ) -> PyResult<Py<PyAny>> {
+        let engine = self.0.get(py)?;
+        let written = py.detach(|| engine.submit_batches(database, table, batches, options)?.wait()).raise(py)?;
+        receipt(py, &written)
+    }
+}
+
+#[pymethods]
+impl Engine {
+    /// Writes line protocol and returns once it is as durable as asked for.
+    ///
+    /// Good lines are stored; bad lines are named in the returned ``Written``, and raise nothing:
+    /// ``write_lp(...).raise_for_rejected()`` turns them into an ``InvalidInputError``. A point without a timestamp
+    /// gets the time of arrival. A point whose measurement, tags and time are there already overwrites its fields. The
+    /// database is created by its first write.
+    ///
+    /// precision: the unit of the timestamps: ``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"m"`` or ``"h"``.
+    /// durability: ``"disk"``, ``"process"`` or ``"memory"``; ``None`` is that of the engine.
+    #[pyo3(
+        signature = (database, data, *, precision=None, durability=None),
+        text_signature = "($self, database, data, *, precision='ns', durability=None)"
+    )]
+    fn write_lp(
+        &self,
+        py: Python<'_>,
+        database: PyBackedStr,
+        data: &Bound<'_, PyAny>,
+        precision: Option<PyBackedStr>,
+        durability: Option<PyBackedStr>,
+    ) -> PyResult<Py<PyAny>> {
+        let arguments = WriteArguments { precision, durability, ..WriteArguments::default() };
+        self.send_lp(py, &database, body(data)?, &arguments.options(py)?)
+    }
+
+    /// Writes a table of columns and returns once it is as durable as asked for: all of its rows or none.
+    ///
+    /// ``data`` is anything with the Arrow PyCapsule interface: tables and batches of pyarrow, data frames of polars
+    /// and of pandas from 2.2, results of DuckDB, an ``Answer``. All of it is held in memory: write what is very large
+    /// in pieces. An index of pandas that is not the default one is a column like the others.
+    ///
+    /// tags: the columns that are tags. Together with the time they identify a row: a second row of the same identity
+    ///     overwrites its fields. ``None`` takes those that the table has; rows of a table without tags append.
+    /// time: the column that holds the time, a timestamp or integers of ``precision``. It is stored as ``time``.
+    /// precision: the unit of integers in the time column: ``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"m"`` or ``"h"``.
+    /// durability: ``"disk"``, ``"process"`` or ``"memory"``; ``None`` is that of the engine.
+    /// database: the database of the table; created by its first write.
+    #[pyo3(
+        signature = (table, data, *, tags=None, time=None, precision=None, durability=None, database=None),
+        text_signature = "($self, table, data, *, tags=None, time='time', precision='ns', durability=None, \
+            database='default')"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
+    fn write(
+        &self,
+        py: Python<'_>,
+        table: PyBackedStr,
+        data: &Bound<'_, PyAny>,
+        tags: Option<Vec<String>>,
+        time: Option<String>,
+        precision: Option<PyBackedStr>,
+        durability: Option<PyBackedStr>,
+        database: Option<PyBackedStr>,
+    ) -> PyResult<Py<PyAny>> {
+        let arguments = WriteArguments { precision, durability, tags: tags.unwrap_or_default(), time };
+        let options = arguments.options(py)?;
+        let database = database.as_deref().unwrap_or(DEFAULT_DATABASE);
+        self.send_batches(py, (database, &table), &batches(data)?, &options)
+    }
+
+    /// Runs one SQL statement and returns its ``Answer``, an Arrow stream.
+    ///
+    /// Tables without a database in front of their name are those of ``database``. The statement sees every point whose
+    /// write has returned. It is planned here, so most errors are raised here; rows are computed while they are read.
+    fn sql(&self, py: Python<'_>, database: PyBackedStr, query: PyBackedStr) -> PyResult<Answer> {
+        let engine = self.0.get(py)?.clone();
+        let runtime = runtime::get()
+            .map_err(|source| Error::Io { action: "start threads for queries on", path: engine.path().into(), source })
+            .raise(py)?;
+        let answer = runtime::wait(py, &runtime, engine.sql(&database, &query))?.raise(py)?;
+        Ok(Answer::new(Rows { answer, runtime, _engine: engine }))
+    }
+
+    /// Returns a handle to one database, whose methods need not name it. Creates nothing.
+    fn database<'py>(slf: &Bound<'py, Self>, name: PyBackedStr) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("arc.database")?.getattr("Database")?.call1((slf, name))
+    }
+
+    /// Writes all points in memory to Parquet files and returns how many rows and which files that made.
+    fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let engine = self.0.get(py)?;
+        let report = py.detach(|| engine.flush()).raise(py)?;
+        let files = report.files.iter().map(|file| under(engine, file));
+        let files = PyList::new(py, files.collect::<Vec<_>>())?;
+        py.import("arc.receipts")?.getattr("FlushReport")?.call1((report.rows, files))
+    }
+
+    /// Flushes, stops and gives the data directory free. A second call does nothing; any other call then raises
+    /// ``ClosedError``.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let engine = self.0.get(py)?;
+        py.detach(|| engine.close()).raise(py)
+    }
+
+    /// Returns the names of all databases, sorted.
+    fn databases(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let engine = self.0.get(py)?;
+        Ok(py.detach(|| engine.databases()).into_iter().map(|database| database.name).collect())
+    }
+
+    /// Returns the names of the tables of ``database``, sorted.
+    fn tables(&self, py: Python<'_>, database: PyBackedStr) -> PyResult<Vec<String>> {
+        let engine = self.0.get(py)?;
+        let tables = py.detach(|| engine.tables(&database)).raise(py)?;
+        Ok(tables.into_iter().map(|table| table.schema.table.to_string()).collect())
+    }
+
+    /// Returns the paths of the Parquet files of ``table``, oldest first. Points that are not flushed are not in them.
+    fn data_files(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr) -> PyResult<Vec<OsString>> {
+        let engine = self.0.get(py)?;
+        let files = py.detach(|| engine.data_files(&database, &table)).raise(py)?;
+        Ok(files.iter().map(|file| under(engine, &file.path)).collect())
+    }
+
+    /// The path of the data directory, absolute.
+    #[getter]
+    fn path(&self, py: Python<'_>) -> PyResult<OsString> {
+        Ok(self.0.get(py)?.path().as_os_str().to_owned())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<arc.Engine {}>", self.0.get(py)?.path().display()))
+    }
+}
+
+/// Returns the absolute path of a file that the engine names relative to its folder.
+fn under(engine: &arc_core::Engine, file: &str) -> OsString {
+    // `components` puts the platform's separator between the parts.
+    engine.path().join(Path::new(file).components().collect::<PathBuf>()).into_os_string()
+}
+
+/// Returns the Python form of a write's receipt.
+fn receipt(py: Python<'_>, written: &arc_core::Written) -> PyResult<Py<PyAny>> {
+    let receipts = py.import("arc.receipts")?;
+    let rejected = PyList::empty(py);
+    if !written.rejected.is_empty() {
+        let class = receipts.getattr("Rejected")?;
+        for line in &written.rejected {
+            rejected.append(class.call1((line.line, line.column, line.reason.as_str()))?)?;
+        }
+    }
+    let numbers = (written.points, written.rejected_points, rejected, written.durability.to_string());
+    Ok(receipts.getattr("Written")?.call1(numbers)?.unbind())
+}

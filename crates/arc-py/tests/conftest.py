@@ -1,0 +1,21 @@
+"""What the tests share: an open engine in a folder of its own."""
+
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+
+import arc
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where an engine can be opened."""
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def engine(folder: Path) -> Iterator[arc.Engine]:
+    """An open engine without a point in it."""
+    with arc.open(folder) as engine:
+        yield engine

@@ -1,0 +1,30 @@
+"""Checked by mypy, never run: uses of the package that must type-check, and some that must not."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import List
+
+import polars
+
+import arc
+from arc.types import ArrowTable
+
+
+def use(path: Path, frame: polars.DataFrame) -> List[str]:
+    with arc.open(path, durability="process", flush_after=timedelta(seconds=1)) as engine:
+        written: arc.Written = engine.write_lp("plant", b"pump rpm=1i", precision="s")
+        line: int = written.rejected[0].line
+        engine.write("pump", frame, tags=["id"], time="ts", database="plant").raise_for_rejected()
+        answer: arc.Answer = engine.database("plant").sql("SELECT 1")
+        data: ArrowTable = answer
+        engine.write("copy", data)
+        engine.write_lp("plant", "pump rpm=1i", precision="days")  # type: ignore[arg-type]
+        engine.write("pump", {"rpm": line})  # type: ignore[arg-type]
+        engine.write("pump", frame, ["id"])  # type: ignore[call-arg]
+        arc.open(path, durability="paper")  # type: ignore[arg-type]
+        report: arc.FlushReport = engine.flush()
+        return report.files
+
+
+def retry_after(error: arc.BusyError) -> float:
+    return error.retry_after or 1.0
