@@ -110,9 +110,15 @@ impl Rows {
         Ok(())
     }
 
-    /// Returns the bytes of the values held.
+    /// Returns the number of cells, rows by columns, also of those that are empty.
+    pub(crate) fn cells(&self) -> usize {
+        self.len() * self.columns.len()
+    }
+
+    /// Returns the bytes of the values held, as they will be once short columns are filled with nulls.
     pub(crate) fn bytes(&self) -> usize {
-        let columns: usize = self.columns.iter().flatten().map(ColumnValues::bytes).sum();
+        let column = |c: &ColumnValues| c.bytes() + (self.len().saturating_sub(c.len())) * 8;
+        let columns: usize = self.columns.iter().flatten().map(column).sum();
         self.time.len() * 8 + self.series.len() * 4 + columns
     }
 

@@ -15,6 +15,8 @@ const CHUNK_ROWS: usize = 64 * 1024;
 const WHOLE_ROWS: usize = 16 * 1024;
 /// Text is addressed by 31 bits within one chunk, so a tail of so many bytes is sealed whatever its rows.
 const CHUNK_BYTES: usize = 256 << 20;
+/// Rows by columns at which a tail is sealed: sparse rows would cost their empty cells for all columns of its rows.
+const CHUNK_CELLS: usize = 8 << 20;
 
 /// Rows in order of arrival.
 #[derive(Debug, Default)]
@@ -30,7 +32,10 @@ impl Pile {
             self.sealed.push(Arc::new(rows.into_chunk()?));
             return Ok(());
         }
-        if self.tail.len() + rows.len() > CHUNK_ROWS || self.tail.bytes() + rows.bytes() > CHUNK_BYTES {
+        let full = self.tail.len() + rows.len() > CHUNK_ROWS
+            || self.tail.cells() + rows.cells() > CHUNK_CELLS
+            || self.tail.bytes() + rows.bytes() > CHUNK_BYTES;
+        if full {
             self.seal()?;
         }
         self.tail.append(&rows, select)

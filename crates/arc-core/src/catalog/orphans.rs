@@ -22,9 +22,11 @@ use crate::{
 ///
 /// [`Error::Io`] if a folder cannot be listed.
 pub(crate) fn remove_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Vec<String>> {
-    let live: HashSet<&str> = state.files().map(|file| file.path.as_str()).collect();
+    // By file name, which is unique: on a file system that ignores case the folders of `cpu` and `CPU` are one, and are
+    // listed by the name of the first.
+    let live: HashSet<&str> = state.files().map(|file| file_name(&file.path)).collect();
     let mut removed = Vec::new();
-    let orphans = data_files(vfs, root)?.into_iter().filter(|path| !live.contains(path.as_str()));
+    let orphans = data_files(vfs, root)?.into_iter().filter(|path| !live.contains(file_name(path)));
     for path in orphans {
         match vfs.remove_file(&root.join(&path)) {
             Ok(()) => removed.push(path),
@@ -54,6 +56,10 @@ pub(super) fn data_files(vfs: &dyn Vfs, root: &Path) -> Result<Vec<String>> {
         }
     }
     Ok(files)
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn is_data_file(name: &str) -> bool {

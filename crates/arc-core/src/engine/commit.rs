@@ -187,7 +187,8 @@ impl Committer<'_> {
                     self.shared.queue.done(1, write.cost());
                     let _ = write.answer.send(Err(refusal()));
                 }
-                Entry::Freeze(answer) => drop(answer.send(Err(refusal()))),
+                // What was applied before is in the log and can be flushed, which is what makes room on a full disk.
+                freeze @ Entry::Freeze(_) => self.apply(freeze),
                 Entry::Change(frame, waiting) => {
                     if let Some(answer) = waiting {
                         let _ = answer.send(Err(refusal()));

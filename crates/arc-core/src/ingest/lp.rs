@@ -10,7 +10,7 @@ use arc_lp::{FieldValue, Series, Sink, Text};
 use arrow::datatypes::DataType;
 use parking_lot::RwLockReadGuard;
 
-use super::staged::{Context, Staged, TableIndex, check_column_name, short, type_conflict, type_name};
+use super::staged::{Context, MAX_COLUMNS, Staged, TableIndex, check_column_name, short, type_conflict, type_name};
 use crate::{
     Precision,
     buffer::{Scalar, SeriesId},
@@ -117,7 +117,11 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
     }
 
     fn tag(&mut self, key: Text<'a>, value: Text<'a>) {
-        self.line.tags.push((key.to_cow(), value.to_cow()));
+        if self.line.tags.len() >= MAX_COLUMNS {
+            self.line.fault = Some(format!("the line has more than {MAX_COLUMNS} tags"));
+        } else {
+            self.line.tags.push((key.to_cow(), value.to_cow()));
+        }
     }
 
     fn field(&mut self, key: Text<'a>, value: FieldValue<'a>) {
@@ -152,6 +156,9 @@ impl<'a> Decoder<'a, '_> {
     /// Finds the column of a field and checks that the value fits it.
     fn target(&mut self, key: Text<'a>, value: &FieldValue<'a>) -> Result<Target<'a>, String> {
         let Some(table) = self.staged.tables.get(self.line.table) else { return Err("no table".into()) };
+        if self.line.fields.len() >= MAX_COLUMNS {
+            return Err(format!("the line has more than {MAX_COLUMNS} fields"));
+        }
         if self.predicted.len() <= self.line.table {
             self.predicted.resize_with(self.line.table + 1, Vec::new);
         }
@@ -208,16 +215,15 @@ impl<'a> Decoder<'a, '_> {
     fn store(&mut self, timestamp: Option<i64>) -> Result<(), String> {
         let time = match timestamp {
             Some(written) => scale(written, self.context.precision.unwrap_or_default())?,
-            None => {
-                let time = self.context.receive_ns.saturating_add(self.untimed);
-                self.untimed += 1;
-                time
-            }
+            None => self.context.receive_ns.saturating_add(self.untimed),
         };
+        self.check_size()?;
         let series = match self.line.series {
             Some(series) => Some(series),
             None => self.resolve_tags()?,
         };
+        // Only now, for the line is good: replay, which passes over bad lines, must count the same ones.
+        self.untimed += i64::from(timestamp.is_none());
         let Some(table) = self.staged.tables.get_mut(self.line.table) else { return Err("no table".into()) };
         for (target, value) in &self.line.fields {
             let text = match value {
@@ -237,6 +243,14 @@ impl<'a> Decoder<'a, '_> {
         }
         table.rows.end_row(time, series);
         Ok(())
+    }
+
+    /// Checks that the columns which the line brings have room.
+    fn check_size(&self) -> Result<(), String> {
+        let Some(table) = self.staged.tables.get(self.line.table) else { return Err("no table".into()) };
+        let fields = self.line.fields.iter().filter(|(target, _)| matches!(target, Target::New(_))).count();
+        let tags = self.line.tags.iter().filter(|(key, _)| table.position(key).is_none()).count();
+        table.check_size(fields + tags)
     }
 
     /// Checks the tags of a line whose series is not in the cache. In a keyed table they make its series; in one that

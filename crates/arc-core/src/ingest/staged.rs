@@ -10,12 +10,18 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::{
-    Precision, Rejected,
-    buffer::Rows,
+    Error, Precision, Rejected, Result,
+    buffer::{Rows, Scalar},
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
     registry::{Database, Layout, Table, check_name},
     write::MAX_REJECTED,
 };
+
+/// Most columns of a table. Each costs memory for every row of a buffer, also where the row does not have it.
+pub(crate) const MAX_COLUMNS: usize = 4096;
+
+/// Most cells (rows by columns, also empty ones) that one request may have in one table: half a gigabyte of numbers.
+const MAX_CELLS: usize = 64 << 20;
 
 /// What decoding a request needs to know besides its bytes. Live writes and replay make the same one.
 #[derive(Debug)]
@@ -155,10 +161,34 @@ impl StagedTable {
         self.base.schema.columns.get(index).or_else(|| self.added.get(index.checked_sub(known)?))
     }
 
+    /// Checks that the rows so far, and `more` new columns, stay within what a table and a request may have.
+    pub(crate) fn check_size(&self, more: usize) -> Result<(), String> {
+        let columns = self.base.schema.columns.len() + self.added.len();
+        if columns + more > MAX_COLUMNS && more > 0 {
+            let name = short(self.name());
+            return Err(format!("measurement {name:?} would have more than {MAX_COLUMNS} columns"));
+        }
+        if self.rows.cells() > MAX_CELLS {
+            let name = short(self.name());
+            return Err(format!(
+                "the rows of measurement {name:?} in this request leave too many columns empty; send fewer at a time"
+            ));
+        }
+        Ok(())
+    }
+
     /// Proposes a column whose name is good and not taken; returns its index.
     pub(crate) fn add(&mut self, name: &str, kind: ColumnKind, data_type: DataType) -> usize {
         self.added.push(Column { name: name.into(), kind, data_type });
         self.base.schema.columns.len() + self.added.len() - 1
+    }
+
+    /// Puts a value that fits into column `index` of the row that is being built.
+    pub(crate) fn set(&mut self, index: usize, value: Scalar<'_>) -> Result<()> {
+        let known = &self.base.schema.columns;
+        let column = known.get(index).or_else(|| self.added.get(index.checked_sub(known.len())?));
+        let column = column.ok_or_else(|| Error::internal("a column is gone"))?;
+        self.rows.set(index, &column.data_type, value)
     }
 }
 

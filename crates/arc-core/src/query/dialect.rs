@@ -48,7 +48,7 @@ macro_rules! as_generic {
 impl Dialect for Limited {
     fn parse_prefix(&self, _: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
         self.attempts.set(self.attempts.get().saturating_sub(1));
-        self.is_exhausted().then(|| Err(ParserError::RecursionLimitExceeded))
+        self.is_exhausted().then_some(Err(ParserError::RecursionLimitExceeded))
     }
 
     fn dialect(&self) -> TypeId {

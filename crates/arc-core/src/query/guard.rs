@@ -11,7 +11,7 @@ use datafusion::{
     },
     datasource::{cte_worktable::CteWorkTable, source_as_provider},
     functions_table::generate_series::GenerateSeriesTable,
-    logical_expr::{Expr, LogicalPlan, TableScan},
+    logical_expr::{Expr, LogicalPlan, Operator, TableScan},
 };
 
 use super::{error, table::Table};
@@ -20,8 +20,13 @@ use crate::{Error, Result};
 /// Nodes that a plan may have, counting shared ones each time they are used.
 const MAX_NODES: usize = 20_000;
 
-/// Levels that an expression may have: evaluating one takes stack for each level, on a thread that we don't own.
-pub(super) const MAX_EXPRESSION_DEPTH: usize = 500;
+/// Levels that an expression may have, not counting `AND` and `OR`: evaluating one takes stack for each level, on a
+/// thread that we don't own. Debug builds overflow 2 MiB of stack between 500 and 550 levels.
+const MAX_LEVELS: usize = 250;
+
+/// Levels of `AND` and `OR` that an expression may have, which is the number of conditions in a row. They take little
+/// stack, but planning takes time with the square of their number.
+const MAX_CONDITIONS: usize = 1_000;
 
 /// Returns an error if `plan` does anything but read our tables, or is too large.
 pub(super) fn check(plan: &LogicalPlan) -> Result<()> {
@@ -81,27 +86,42 @@ fn check_table(scan: &TableScan) -> PlanResult<()> {
 }
 
 fn check_depth(expression: &Expr) -> PlanResult<TreeNodeRecursion> {
-    let mut depth = Depth(0);
-    expression.visit(&mut depth)?;
+    expression.visit(&mut Depth::default())?;
     Ok(TreeNodeRecursion::Continue)
 }
 
-/// Levels of an expression above the one that is visited.
-struct Depth(usize);
+/// Levels of an expression down to the one that is visited.
+#[derive(Default)]
+struct Depth {
+    levels: usize,
+    conditions: usize,
+}
+
+impl Depth {
+    fn count_of(&mut self, expression: &Expr) -> &mut usize {
+        match expression {
+            Expr::BinaryExpr(binary) if matches!(binary.op, Operator::And | Operator::Or) => &mut self.conditions,
+            _ => &mut self.levels,
+        }
+    }
+}
 
 impl TreeNodeVisitor<'_> for Depth {
     type Node = Expr;
 
-    fn f_down(&mut self, _: &Expr) -> PlanResult<TreeNodeRecursion> {
-        self.0 += 1;
-        if self.0 > MAX_EXPRESSION_DEPTH {
-            return refuse(format!("an expression has more than {MAX_EXPRESSION_DEPTH} levels"));
+    fn f_down(&mut self, expression: &Expr) -> PlanResult<TreeNodeRecursion> {
+        *self.count_of(expression) += 1;
+        if self.levels > MAX_LEVELS {
+            return refuse(format!("an expression has more than {MAX_LEVELS} levels"));
+        }
+        if self.conditions > MAX_CONDITIONS {
+            return refuse(format!("an expression has more than {MAX_CONDITIONS} conditions"));
         }
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn f_up(&mut self, _: &Expr) -> PlanResult<TreeNodeRecursion> {
-        self.0 = self.0.saturating_sub(1);
+    fn f_up(&mut self, expression: &Expr) -> PlanResult<TreeNodeRecursion> {
+        *self.count_of(expression) -= 1;
         Ok(TreeNodeRecursion::Continue)
     }
 }

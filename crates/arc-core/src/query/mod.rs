@@ -10,6 +10,7 @@ mod catalog;
 mod dialect;
 mod error;
 mod files;
+mod functions;
 mod guard;
 mod merge;
 mod part;

@@ -21,7 +21,7 @@ use datafusion::{
 };
 use object_store::local::LocalFileSystem;
 
-use super::{Tables, catalog, error};
+use super::{Tables, catalog, error, functions};
 use crate::{Error, Options, Result};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
@@ -38,12 +38,14 @@ pub(super) fn data_url() -> Result<ObjectStoreUrl, DataFusionError> {
 /// Returns the state that every query starts from.
 pub(super) fn base_state(data_dir: &Path, options: &Options) -> Result<SessionState> {
     let runtime = runtime(data_dir, options)?;
+    let mut scalar_functions = SessionStateDefaults::default_scalar_functions();
+    scalar_functions.extend(functions::all());
     // Functions of every kind, but neither file formats nor table factories: nothing to reach the host with.
     Ok(SessionStateBuilder::new()
         .with_config(config())
         .with_runtime_env(runtime)
         .with_expr_planners(SessionStateDefaults::default_expr_planners())
-        .with_scalar_functions(SessionStateDefaults::default_scalar_functions())
+        .with_scalar_functions(scalar_functions)
         .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
         .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
         .with_window_functions(SessionStateDefaults::default_window_functions())

@@ -181,6 +181,32 @@ fn replay_passes_over_the_lines_that_were_rejected() {
 }
 
 #[test]
+fn lines_that_tags_refuse_do_not_move_the_times_of_the_others() {
+    let body = "t,a=1 v=0\nt,b=1,b=2 v=1\nt,a=1 v=2\n";
+    let db = database();
+    let first = write(&db, body, None, &[]);
+    assert_eq!(first.tables[0].rows.time, [1_000, 1_001]);
+    let again = write(&db, body, None, &first.rejections.numbers);
+    assert_eq!(again.tables[0].rows.time, first.tables[0].rows.time);
+}
+
+#[test]
+fn a_table_has_a_limit_of_columns_and_a_request_of_empty_cells() {
+    let wide: Vec<String> = (0..MAX_COLUMNS).map(|i| format!("f{i}=1")).collect();
+    let db = database();
+    let staged = write(&db, &format!("m {} 1\nm one_more=1 2\nm f1=1 3\n", wide.join(",")), None, &[]);
+    assert_eq!(staged.rejections.numbers, [2]);
+    assert!(staged.rejections.first[0].reason.contains("more than 4096 columns"));
+    let staged = write(&database(), &format!("m {},f=1 1", wide.join(",")), None, &[]);
+    assert!(staged.rejections.first[0].reason.contains("more than 4096 fields"));
+    // Each line has one of all columns: their cells are counted, not their values.
+    let sparse: String = (0..20_000).map(|i| format!("m f{}=1 {i}\n", i % MAX_COLUMNS)).collect();
+    let staged = write(&db, &sparse, None, &[]);
+    assert!(!staged.rejections.numbers.is_empty());
+    assert!(staged.rejections.first[0].reason.contains("too many columns empty"), "{:?}", staged.rejections.first[0]);
+}
+
+#[test]
 fn tags_of_a_table_that_appends_are_text_fields() {
     let db = database();
     let schema = crate::catalog::TableSchema {

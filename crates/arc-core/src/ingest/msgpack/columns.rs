@@ -3,7 +3,7 @@
 //! All columns are read and checked before the table is touched. In a table that appends every column is a field; in a
 //! keyed one those named like its tags, or declared as tags with the write, make the series of each row.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use arrow::datatypes::DataType;
 use foldhash::fast::FixedState;
@@ -46,32 +46,40 @@ enum Role {
 }
 
 impl<'a> Decoder<'a, '_> {
-    /// Stores the columns at `reader` in the table `name`.
-    pub(super) fn store_columns(&mut self, name: &str, reader: Reader<'a>) -> Result<(), Fault> {
-        let at = self.index.find(&mut self.staged, name);
+    /// Stores the columns at `reader` in the table `name`; returns where they end.
+    pub(super) fn store_columns(&mut self, name: &str, mut reader: Reader<'a>) -> Result<Reader<'a>, Fault> {
+        let at = self.find(name);
         let table = at.and_then(|at| self.staged.tables.get(at));
-        let columns = self.read_columns(name, table, reader)?;
+        let columns = self.read_columns(name, table, &mut reader)?;
         let keyed = !self.context.tags.is_empty();
-        let at = self.index.by_name(&mut self.staged, name, keyed).map_err(Fault::Item)?;
-        let untimed = if columns.time.is_none() { self.receive_times(columns.rows) } else { Vec::new() };
+        let at = self.index.by_name(&mut self.staged, name, keyed).map_err(Fault::item)?;
+        if let Some(table) = self.staged.tables.get(at) {
+            let names = columns.tags.iter().map(|(name, _)| *name).chain(columns.fields.iter().map(|(name, _)| *name));
+            let new = names.filter(|name| table.position(name).is_none()).count();
+            table.check_size(new).map_err(Fault::item)?;
+        }
+        let untimed = if columns.time.is_none() { columns.rows } else { 0 };
+        let untimed = (0..untimed).map(|_| self.receive_time()).collect();
         let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };
-        Ok(append(table, columns, untimed)?)
+        append(table, columns, untimed)?;
+        Ok(reader)
     }
 
     fn read_columns(
         &self,
         name: &str,
         table: Option<&StagedTable>,
-        mut reader: Reader<'a>,
+        reader: &mut Reader<'a>,
     ) -> Result<Columns<'a>, Fault> {
         let count = match reader.next()? {
-            Value::Map(count) if count > 0 => count,
-            _ => return refuse("\"columns\" is empty, expected at least one column"),
+            Value::Map(0) => return refuse("\"columns\" is empty, expected at least one column"),
+            Value::Map(count) => count,
+            other => return refuse(format!("\"columns\" is {}, expected a map", other.kind())),
         };
         check_count("columns", count)?;
         let mut columns = Columns::default();
         for _ in 0..count {
-            self.read_column(name, table, &mut columns, &mut reader)?;
+            self.read_column(name, table, &mut columns, reader)?;
         }
         if let Some(name) = repeated(columns.names.iter().copied()) {
             return refuse(format!("column {:?} comes twice", short(name)));
@@ -138,7 +146,7 @@ impl<'a> Decoder<'a, '_> {
             }
             Some(column) => Ok(Role::Field(Some(column.data_type.clone()))),
             None => {
-                check_column_name("column", name).map_err(Fault::Item)?;
+                check_column_name("column", name).map_err(Fault::item)?;
                 Ok(if declared { Role::Tag } else { Role::Field(None) })
             }
         }
@@ -155,7 +163,7 @@ fn tag_values<'a>(table: &str, name: &str, reader: &mut Reader<'a>, count: usize
                 Err(format!("{}, expected a string or nil, for it is a tag of table {:?}", other.kind(), short(table)))
             }
         };
-        let refused = |found| Fault::Item(format!("column {:?}, row {row}: the value is {found}", short(name)));
+        let refused = |found| Fault::item(format!("column {:?}, row {row}: the value is {found}", short(name)));
         values.push(value.map_err(refused)?);
     }
     Ok(values)
@@ -198,7 +206,11 @@ fn append(table: &mut StagedTable, columns: Columns<'_>, untimed: Vec<i64>) -> R
 fn series(table: &StagedTable, tags: &[(&str, Vec<&str>)], rows: usize) -> Result<Vec<SeriesId>> {
     let hasher = FixedState::default();
     let of_row = |row: usize| tags.iter().map(move |(_, values)| values.get(row).copied().unwrap_or(""));
-    let hash = |row: usize| hasher.hash_one(of_row(row).collect::<Vec<_>>());
+    let hash = |row: usize| {
+        let mut state = hasher.build_hasher();
+        of_row(row).for_each(|value| value.hash(&mut state));
+        state.finish()
+    };
     let mut index = table.table.series.write();
     let mut seen: HashTable<(usize, SeriesId)> = HashTable::new();
     let mut all: Vec<SeriesId> = Vec::with_capacity(rows);

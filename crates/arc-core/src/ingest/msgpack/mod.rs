@@ -23,11 +23,11 @@ use reader::{Malformed, Reader, Value};
 use rows::RowScratch;
 use time::Time;
 
-use super::staged::{Context, Staged, TableIndex};
+use super::staged::{Context, MAX_COLUMNS, Staged, TableIndex};
 use crate::{Error, Precision, Result};
 
 /// Most columns, fields or tags that one map may have: checks among them must stay cheap.
-const MAX_NAMES: usize = 16_384;
+const MAX_NAMES: usize = MAX_COLUMNS;
 
 /// Decodes a MessagePack payload. Every bad item is recorded in [`Staged::rejections`]; the others become rows.
 ///
@@ -44,6 +44,7 @@ pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Result<Staged> {
         context,
         staged: Staged::new(context.database),
         index: TableIndex::default(),
+        last: 0,
         item: Item::default(),
         rows: RowScratch::default(),
         row_unit: context.precision,
@@ -60,13 +61,22 @@ pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Result<Staged> {
     Ok(decoder.staged)
 }
 
-/// Why something is not stored.
+/// Why something is not stored. In a box, so that results of what goes well stay small.
 #[derive(Debug)]
-enum Fault {
+struct Fault(Box<FaultKind>);
+
+#[derive(Debug)]
+enum FaultKind {
     /// Nothing of the payload can be stored.
     Payload(Error),
     /// This item cannot.
     Item(String),
+}
+
+impl Fault {
+    fn item(reason: String) -> Self {
+        Self(Box::new(FaultKind::Item(reason)))
+    }
 }
 
 impl From<Malformed> for Error {
@@ -77,13 +87,13 @@ impl From<Malformed> for Error {
 
 impl From<Malformed> for Fault {
     fn from(malformed: Malformed) -> Self {
-        Self::Payload(malformed.into())
+        Error::from(malformed).into()
     }
 }
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Self::Payload(error)
+        Self(Box::new(FaultKind::Payload(error)))
     }
 }
 
@@ -117,6 +127,8 @@ struct Decoder<'a, 'c> {
     context: &'c Context<'c>,
     staged: Staged,
     index: TableIndex,
+    /// Place of the table of the item before.
+    last: usize,
     /// The item being read.
     item: Item<'a>,
     rows: RowScratch<'a>,
@@ -136,10 +148,10 @@ impl Decoder<'_, '_> {
         if self.context.skip.binary_search(&number).is_ok() {
             return Ok(self.reader.skip()?);
         }
-        match self.store() {
-            Ok(()) => Ok(()),
-            Err(Fault::Payload(error)) => Err(error),
-            Err(Fault::Item(reason)) => {
+        let Err(Fault(fault)) = self.store() else { return Ok(()) };
+        match *fault {
+            FaultKind::Payload(error) => Err(error),
+            FaultKind::Item(reason) => {
                 self.reader = start;
                 self.reader.skip()?;
                 self.staged.rejections.add(number, 0, reason);
@@ -152,19 +164,32 @@ impl Decoder<'_, '_> {
     fn store(&mut self) -> Result<(), Fault> {
         self.item.read(&mut self.reader)?;
         let name =
-            self.item.name.take().ok_or_else(|| Fault::Item("\"m\" is missing, expected a measurement".into()))?;
+            self.item.name.take().ok_or_else(|| Fault::item("\"m\" is missing, expected a measurement".into()))?;
         match self.item.columns.take() {
-            Some(columns) => self.store_columns(&name, columns),
+            Some(columns) => {
+                let end = self.store_columns(&name, columns)?;
+                if self.item.columns_are_next {
+                    self.reader = end;
+                }
+                Ok(())
+            }
             None => self.store_row(&name),
         }
     }
 
-    /// Returns the times of the next `count` points without one, and counts them.
-    fn receive_times(&mut self, count: usize) -> Vec<i64> {
-        let first = self.context.receive_ns.saturating_add(self.untimed);
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.untimed = self.untimed.saturating_add(count);
-        (0..count).map(|k| first.saturating_add(k)).collect()
+    /// Returns the place of the table `name`, if there is one: most likely the one before.
+    fn find(&mut self, name: &str) -> Option<usize> {
+        if self.staged.tables.get(self.last).is_none_or(|table| table.name() != name) {
+            self.last = self.index.find(&mut self.staged, name)?;
+        }
+        Some(self.last)
+    }
+
+    /// Returns the time of the next point without one, and counts it.
+    fn receive_time(&mut self) -> i64 {
+        let time = self.context.receive_ns.saturating_add(self.untimed);
+        self.untimed = self.untimed.saturating_add(1);
+        time
     }
 }
 
@@ -183,7 +208,7 @@ fn row_unit(mut reader: Reader<'_>) -> Option<Precision> {
 
 /// Refuses an item.
 fn refuse<T>(reason: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault::Item(reason.into()))
+    Err(Fault::item(reason.into()))
 }
 
 /// Returns a name that comes twice.

@@ -104,86 +104,101 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
 
+    /// Reads text of less than 32 bytes, as names are. Anything else is left unread.
+    #[inline]
+    pub(super) fn short_text(&mut self) -> Option<&'a [u8]> {
+        let (marker, rest) = self.rest().split_first()?;
+        let length = usize::from(marker.checked_sub(0xa0).filter(|length| *length < 0x20)?);
+        let text = rest.get(..length)?;
+        self.at += 1 + length;
+        Some(text)
+    }
+
     /// Reads a scalar, or the head of an array or map.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Value<'a>, Malformed> {
-        let start = self.at;
-        if let Some(integer) = self.integer() {
-            return Ok(Value::Integer(integer));
+        match self.common() {
+            Some(value) => Ok(value),
+            None => self.uncommon(),
         }
-        let value = self.other().ok_or_else(|| Malformed { at: start, reason: self.broken(start) })?;
-        let elements = match value {
-            Value::Array(elements) => elements,
-            Value::Map(pairs) => pairs.saturating_mul(2),
-            Value::Text(_) => return Ok(value),
-            _ if self.body.get(start) == Some(&0xc1) => {
-                return Err(Malformed { at: start, reason: "the byte 0xc1 begins no value" });
-            }
-            _ => return Ok(value),
-        };
-        // An element has at least one byte.
-        if elements > self.body.len() - self.at {
-            let reason = "an array or map has more elements than the rest of the body could hold";
-            return Err(Malformed { at: start, reason });
-        }
-        Ok(value)
     }
 
-    fn broken(&self, start: usize) -> &'static str {
-        if start >= self.body.len() { "the body ends, expected a value" } else { "the body ends within a value" }
-    }
-
-    /// Reads an integer that fits into 64 bits with a sign. Anything else is left unread.
+    /// Reads a value of a kind that data is made of. Anything else is left unread.
     #[inline]
-    fn integer(&mut self) -> Option<i64> {
+    fn common(&mut self) -> Option<Value<'a>> {
         let (marker, rest) = self.rest().split_first()?;
+        let integer = |value: i64, size: usize| (Value::Integer(value), size);
         let (value, size) = match *marker {
-            0x00..=0x7f => (i64::from(*marker), 0),
-            0xe0..=0xff => (i64::from(marker.cast_signed()), 0),
-            0xcc => (i64::from(*rest.first()?), 1),
-            0xcd => (i64::from(u16::from_be_bytes(*rest.first_chunk()?)), 2),
-            0xce => (i64::from(u32::from_be_bytes(*rest.first_chunk()?)), 4),
-            0xcf => (i64::try_from(u64::from_be_bytes(*rest.first_chunk()?)).ok()?, 8),
-            0xd0 => (i64::from(i8::from_be_bytes(*rest.first_chunk()?)), 1),
-            0xd1 => (i64::from(i16::from_be_bytes(*rest.first_chunk()?)), 2),
-            0xd2 => (i64::from(i32::from_be_bytes(*rest.first_chunk()?)), 4),
-            0xd3 => (i64::from_be_bytes(*rest.first_chunk()?), 8),
+            0x00..=0x7f => integer(i64::from(*marker), 0),
+            0xa0..=0xbf => {
+                let length = usize::from(*marker & 0x1f);
+                (Value::Text(rest.get(..length)?), length)
+            }
+            0xc0 => (Value::Nil, 0),
+            0xc2 => (Value::Boolean(false), 0),
+            0xc3 => (Value::Boolean(true), 0),
+            0xca => (Value::Float(f64::from(f32::from_be_bytes(*rest.first_chunk()?))), 4),
+            0xcb => (Value::Float(f64::from_be_bytes(*rest.first_chunk()?)), 8),
+            0xcc => integer(i64::from(*rest.first()?), 1),
+            0xcd => integer(i64::from(u16::from_be_bytes(*rest.first_chunk()?)), 2),
+            0xce => integer(i64::from(u32::from_be_bytes(*rest.first_chunk()?)), 4),
+            0xcf => {
+                let value = u64::from_be_bytes(*rest.first_chunk()?);
+                (i64::try_from(value).map_or(Value::Unsigned(value), Value::Integer), 8)
+            }
+            0xd0 => integer(i64::from(i8::from_be_bytes(*rest.first_chunk()?)), 1),
+            0xd1 => integer(i64::from(i16::from_be_bytes(*rest.first_chunk()?)), 2),
+            0xd2 => integer(i64::from(i32::from_be_bytes(*rest.first_chunk()?)), 4),
+            0xd3 => integer(i64::from_be_bytes(*rest.first_chunk()?), 8),
+            0xe0..=0xff => integer(i64::from(marker.cast_signed()), 0),
             _ => return None,
         };
         self.at += 1 + size;
         Some(value)
     }
 
-    /// Reads what is no integer; `None` where the body ends.
-    fn other(&mut self) -> Option<Value<'a>> {
-        let [marker] = self.fixed()?;
-        Some(match marker {
-            0x80..=0x8f => Value::Map(usize::from(marker & 0x0f)),
-            0x90..=0x9f => Value::Array(usize::from(marker & 0x0f)),
-            0xa0..=0xbf => Value::Text(self.take(usize::from(marker & 0x1f))?),
-            0xc2 => Value::Boolean(false),
-            0xc3 => Value::Boolean(true),
-            0xc4 => self.length::<1>().and_then(|length| self.take(length)).map(|_| Value::Binary)?,
-            0xc5 => self.length::<2>().and_then(|length| self.take(length)).map(|_| Value::Binary)?,
-            0xc6 => self.length::<4>().and_then(|length| self.take(length)).map(|_| Value::Binary)?,
-            0xc7 => self.length::<1>().and_then(|length| self.extension(length))?,
-            0xc8 => self.length::<2>().and_then(|length| self.extension(length))?,
-            0xc9 => self.length::<4>().and_then(|length| self.extension(length))?,
-            0xca => Value::Float(f64::from(f32::from_be_bytes(self.fixed()?))),
-            0xcb => Value::Float(f64::from_be_bytes(self.fixed()?)),
-            0xcf => Value::Unsigned(u64::from_be_bytes(self.fixed()?)),
-            0xd4..=0xd8 => self.extension(1 << (marker - 0xd4))?,
-            0xd9 => self.length::<1>().and_then(|length| self.take(length)).map(Value::Text)?,
-            0xda => self.length::<2>().and_then(|length| self.take(length)).map(Value::Text)?,
-            0xdb => self.length::<4>().and_then(|length| self.take(length)).map(Value::Text)?,
-            0xdc => Value::Array(self.length::<2>()?),
-            0xdd => Value::Array(self.length::<4>()?),
-            0xde => Value::Map(self.length::<2>()?),
-            0xdf => Value::Map(self.length::<4>()?),
-            // 0xc1 is refused by the caller, and an integer is here only because the body ends in it.
-            0xc0 | 0xc1 => Value::Nil,
-            0x00..=0x7f | 0xcc..=0xce | 0xd0..=0xd3 | 0xe0..=0xff => return None,
-        })
+    /// Reads the other values, and says what is wrong with what is none.
+    fn uncommon(&mut self) -> Result<Value<'a>, Malformed> {
+        let start = self.at;
+        let malformed = |reason| Err(Malformed { at: start, reason });
+        let Some([marker]) = self.fixed() else { return malformed("the body ends, expected a value") };
+        if marker == 0xc1 {
+            return malformed("the byte 0xc1 begins no value");
+        }
+        let Some(value) = self.long(marker) else { return malformed("the body ends within a value") };
+        let elements = match value {
+            Value::Array(elements) => elements,
+            Value::Map(pairs) => pairs.saturating_mul(2),
+            _ => return Ok(value),
+        };
+        // An element has at least one byte.
+        if elements > self.rest().len() {
+            return malformed("an array or map has more elements than the rest of the body could hold");
+        }
+        Ok(value)
+    }
+
+    /// Reads the rest of a value; `None` where the body ends, as it does in every value that is not here.
+    fn long(&mut self, marker: u8) -> Option<Value<'a>> {
+        match marker {
+            0x80..=0x8f => Some(Value::Map(usize::from(marker & 0x0f))),
+            0x90..=0x9f => Some(Value::Array(usize::from(marker & 0x0f))),
+            0xc4 => self.length::<1>().and_then(|length| self.take(length)).map(|_| Value::Binary),
+            0xc5 => self.length::<2>().and_then(|length| self.take(length)).map(|_| Value::Binary),
+            0xc6 => self.length::<4>().and_then(|length| self.take(length)).map(|_| Value::Binary),
+            0xc7 => self.length::<1>().and_then(|length| self.extension(length)),
+            0xc8 => self.length::<2>().and_then(|length| self.extension(length)),
+            0xc9 => self.length::<4>().and_then(|length| self.extension(length)),
+            0xd4..=0xd8 => self.extension(1 << (marker - 0xd4)),
+            0xd9 => self.length::<1>().and_then(|length| self.take(length)).map(Value::Text),
+            0xda => self.length::<2>().and_then(|length| self.take(length)).map(Value::Text),
+            0xdb => self.length::<4>().and_then(|length| self.take(length)).map(Value::Text),
+            0xdc => self.length::<2>().map(Value::Array),
+            0xdd => self.length::<4>().map(Value::Array),
+            0xde => self.length::<2>().map(Value::Map),
+            0xdf => self.length::<4>().map(Value::Map),
+            _ => None,
+        }
     }
 
     fn extension(&mut self, length: usize) -> Option<Value<'a>> {
@@ -219,7 +234,10 @@ impl<'a> Reader<'a> {
         let mut ahead = *self;
         let mut values = Vec::with_capacity(count);
         for _ in 0..count {
-            values.push(ahead.integer()?);
+            match ahead.common()? {
+                Value::Integer(value) => values.push(value),
+                _ => return None,
+            }
         }
         *self = ahead;
         Some(values)
@@ -242,9 +260,11 @@ impl<'a> Reader<'a> {
     pub(super) fn texts(&mut self, count: usize) -> Option<(Vec<i32>, String)> {
         let mut ahead = *self;
         let mut ends = Vec::with_capacity(count);
-        let mut bytes = Vec::new();
+        // As if all were as long as a first short one; the body is longer than that.
+        let short = self.peek().map_or(0, |marker| usize::from(marker.saturating_sub(0xa0) & 0x1f));
+        let mut bytes = Vec::with_capacity((count * short).min(self.rest().len()));
         for _ in 0..count {
-            let text = ahead.text()?;
+            let Ok(Value::Text(text)) = ahead.next() else { return None };
             bytes.extend_from_slice(text);
             ends.push(i32::try_from(bytes.len()).ok()?);
         }
@@ -256,18 +276,5 @@ impl<'a> Reader<'a> {
         }
         *self = ahead;
         Some((ends, text))
-    }
-
-    #[inline]
-    fn text(&mut self) -> Option<&'a [u8]> {
-        let marker = self.peek()?;
-        if let 0xa0..=0xbf = marker {
-            self.at += 1;
-            return self.take(usize::from(marker & 0x1f));
-        }
-        match self.next() {
-            Ok(Value::Text(text)) => Some(text),
-            _ => None,
-        }
     }
 }

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use super::{Decoder, Fault, refuse};
 use crate::{
     buffer::{Scalar, SeriesId},
-    catalog::{ColumnKind, TIME_COLUMN, tag_type},
+    catalog::{Column, ColumnKind, TIME_COLUMN, tag_type},
     ingest::staged::{StagedTable, check_column_name, short, type_conflict},
 };
 
@@ -23,6 +23,8 @@ pub(super) struct RowScratch<'a> {
     /// Fields that the table has, by the index of their column.
     known: Vec<(usize, Scalar<'a>)>,
     new: Vec<(Cow<'a, str>, Scalar<'a>)>,
+    /// By table: the column of each field of its last row, for the next row has most likely the same fields.
+    predicted: Vec<Vec<usize>>,
     /// Series of the tags that came before in this payload, so that the same bytes are not read again.
     series: HashMap<TagsKey<'a>, SeriesId, FixedState>,
 }
@@ -32,21 +34,28 @@ impl<'a> Decoder<'a, '_> {
     pub(super) fn store_row(&mut self, name: &str) -> Result<(), Fault> {
         self.item.check_fields()?;
         let unit = self.row_unit.unwrap_or_default();
-        let time = self.item.time.map(|time| time.nanoseconds(unit)).transpose().map_err(Fault::Item)?;
-        let found = self.index.find(&mut self.staged, name);
-        let table = found.and_then(|at| self.staged.tables.get(at));
+        let time = self.item.time.map(|time| time.nanoseconds(unit)).transpose().map_err(Fault::item)?;
+        let found = self.find(name);
+        let table = found.and_then(|at| Some((at, self.staged.tables.get(at)?)));
         let tag_bytes = self.item.tag_bytes;
         let series = found.and_then(|at| self.rows.series.get(&(at, tag_bytes)).copied());
         if series.is_none() {
             self.item.read_tags(&mut self.rows.tags)?;
-            self.rows.check_tags(name, table)?;
+            self.rows.check_tags(name, table.map(|(_, table)| table))?;
         } else {
             self.rows.tags.clear();
         }
-        self.rows.check_fields(name, table, &mut self.item.fields)?;
+        self.rows.check_fields(name, table, &self.item.fields)?;
 
-        let at = self.index.by_name(&mut self.staged, name, true).map_err(Fault::Item)?;
-        let time = time.or_else(|| self.receive_times(1).pop()).unwrap_or_default();
+        let at = match found {
+            Some(at) => at,
+            None => self.index.by_name(&mut self.staged, name, true).map_err(Fault::item)?,
+        };
+        if let Some(table) = self.staged.tables.get(at) {
+            let tags = self.rows.tags.iter().filter(|(name, _)| table.position(name).is_none()).count();
+            table.check_size(tags + self.rows.new.len()).map_err(Fault::item)?;
+        }
+        let time = time.unwrap_or_else(|| self.receive_time());
         let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };
         let series = match series {
             Some(series) => Some(series),
@@ -67,7 +76,7 @@ impl RowScratch<'_> {
             let column = table.and_then(|table| table.position(tag).and_then(|index| table.column(index)));
             let keyed = table.is_none_or(StagedTable::keyed);
             match column {
-                None => check_column_name("tag", tag).map_err(Fault::Item)?,
+                None => check_column_name("tag", tag).map_err(Fault::item)?,
                 Some(column) if keyed && column.kind == ColumnKind::Field => {
                     return refuse(format!("tag {:?} on measurement {:?} is a field already", short(tag), short(name)));
                 }
@@ -86,35 +95,59 @@ impl<'a> RowScratch<'a> {
     fn check_fields(
         &mut self,
         table_name: &str,
-        table: Option<&StagedTable>,
-        fields: &mut Vec<(Cow<'a, str>, Scalar<'a>)>,
+        table: Option<(usize, &StagedTable)>,
+        fields: &[(Cow<'a, str>, Scalar<'a>)],
     ) -> Result<(), Fault> {
         self.known.clear();
         self.new.clear();
-        for (name, value) in fields.drain(..) {
+        for (place, (name, value)) in fields.iter().enumerate() {
             // The tags of a series that came before are columns of the table, which is checked below.
-            if self.tags.iter().any(|(tag, _)| *tag == name) {
-                return refuse(format!("field {:?} has the name of a tag of the same row", short(&name)));
+            if self.tags.iter().any(|(tag, _)| tag == name) {
+                return refuse(format!("field {:?} has the name of a tag of the same row", short(name)));
             }
-            let column = table.and_then(|table| Some((table, table.position(&name)?)));
-            match column.and_then(|(table, index)| Some((index, table.column(index)?))) {
+            match table.and_then(|(at, table)| self.column(at, table, place, name)) {
                 Some((_, column)) if column.kind == ColumnKind::Tag => {
-                    let (field, table) = (short(&name), short(table_name));
+                    let (field, table) = (short(name), short(table_name));
                     return refuse(format!("field {field:?} on measurement {table:?} is a tag already"));
                 }
-                Some((index, column)) => match fit(value, &column.data_type) {
+                Some((index, column)) => match fit(*value, &column.data_type) {
                     Some(value) => self.known.push((index, value)),
                     None => {
-                        return refuse(type_conflict(table_name, &name, &value.data_type(), &column.data_type));
+                        return refuse(type_conflict(table_name, name, &value.data_type(), &column.data_type));
                     }
                 },
                 None => {
-                    check_column_name("field", &name).map_err(Fault::Item)?;
-                    self.add_new(name, value);
+                    check_column_name("field", name).map_err(Fault::item)?;
+                    self.add_new(name.clone(), *value);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Finds the column of the field at `place` in its row.
+    fn column<'t>(
+        &mut self,
+        at: usize,
+        table: &'t StagedTable,
+        place: usize,
+        name: &str,
+    ) -> Option<(usize, &'t Column)> {
+        if self.predicted.len() <= at {
+            self.predicted.resize_with(at + 1, Vec::new);
+        }
+        let predicted = self.predicted.get_mut(at)?;
+        let column = |index: usize| table.column(index).map(|column| (index, column));
+        let guess = predicted.get(place).and_then(|index| column(*index));
+        if let Some(right) = guess.filter(|(_, column)| column.name.as_ref() == name) {
+            return Some(right);
+        }
+        let found = column(table.position(name)?)?;
+        predicted.resize(predicted.len().max(place + 1), usize::MAX);
+        if let Some(slot) = predicted.get_mut(place) {
+            *slot = found.0;
+        }
+        Some(found)
     }
 
     /// The last one of a name counts.
@@ -135,7 +168,7 @@ impl<'a> RowScratch<'a> {
                 None => table.add(name, ColumnKind::Field, DataType::Utf8),
             };
             if !keyed {
-                table.rows.set(index, &DataType::Utf8, Scalar::Text(value))?;
+                table.set(index, Scalar::Text(value))?;
             }
         }
         if !keyed {
@@ -150,21 +183,21 @@ impl<'a> RowScratch<'a> {
     fn store_fields(&mut self, table: &mut StagedTable) -> Result<(), Fault> {
         for (name, value) in self.new.drain(..) {
             let index = table.add(&name, ColumnKind::Field, value.data_type());
-            table.rows.set(index, &value.data_type(), value)?;
+            table.set(index, value)?;
         }
-        for (index, value) in self.known.drain(..) {
-            let data_type = table.column(index).map_or(DataType::Null, |column| column.data_type.clone());
-            table.rows.set(index, &data_type, value)?;
-        }
-        Ok(())
+        self.known.drain(..).try_for_each(|(index, value)| Ok(table.set(index, value)?))
     }
 }
 
 /// Returns the value as a column of `data_type` takes it, if it does.
 fn fit<'a>(value: Scalar<'a>, data_type: &DataType) -> Option<Scalar<'a>> {
     match (value, data_type) {
-        (Scalar::Integer(_) | Scalar::Unsigned(_), DataType::Float64) => Some(value),
+        (Scalar::Float(_) | Scalar::Integer(_) | Scalar::Unsigned(_), DataType::Float64)
+        | (Scalar::Integer(_), DataType::Int64)
+        | (Scalar::Unsigned(_), DataType::UInt64)
+        | (Scalar::Boolean(_), DataType::Boolean)
+        | (Scalar::Text(_), DataType::Utf8) => Some(value),
         (Scalar::Integer(integer), DataType::UInt64) => u64::try_from(integer).ok().map(Scalar::Unsigned),
-        (value, data_type) => (value.data_type() == *data_type).then_some(value),
+        _ => None,
     }
 }

@@ -103,7 +103,7 @@ fn timestamp(bytes: &[u8]) -> Result<i64, String> {
 
 /// Reads the time column.
 pub(super) fn times(reader: &mut Reader<'_>, count: usize, precision: Option<Precision>) -> Result<Vec<i64>, Fault> {
-    let refused = |row: usize, reason: String| Fault::Item(format!("column \"time\", row {}: {reason}", row + 1));
+    let refused = |row: usize, reason: String| Fault::item(format!("column \"time\", row {}: {reason}", row + 1));
     if let Some(mut times) = reader.integers(count) {
         let first = times.first().and_then(|first| Time::Integer(*first).unit());
         let unit = precision.or(first).unwrap_or_default();

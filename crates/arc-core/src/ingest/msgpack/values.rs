@@ -1,7 +1,11 @@
 //! The array of one column as typed values.
 //!
-//! The type follows from all of the values, then from what the table has already. Arrays of one kind without nil take a
-//! loop of their own; any other array is looked over once for its kinds and read once more by the type they decide.
+//! The type follows from all of the values: integers beside floats widen, anything beside text becomes text. It must be
+//! the type that the table has, but for integers in a column of floats. Booleans beside numbers, and arrays, maps, binary
+//! and extensions as values are refused.
+//!
+//! Arrays of one kind without nil take a loop of their own; any other array is looked over once for its kinds and read
+//! once more as the type they decide.
 
 use arrow::datatypes::DataType;
 
@@ -80,7 +84,10 @@ impl FieldColumn<'_> {
             _ => {}
         }
         match self.own_type(*reader, count)? {
-            None => reader_past(reader, count).map(|()| None),
+            None => {
+                (0..count).try_for_each(|_| reader.skip())?;
+                Ok(None)
+            }
             Some(data_type) => self.mixed(reader, count, &data_type).map(Some),
         }
     }
@@ -148,20 +155,24 @@ impl FieldColumn<'_> {
     /// Reads values of several kinds, or with nil among them, as `data_type`.
     fn mixed(&self, reader: &mut Reader<'_>, count: usize, data_type: &DataType) -> Result<ColumnValues, Fault> {
         let mut values = ColumnValues::new(data_type);
+        let mut nulls = 0;
         for row in 0..count {
             let value = reader.next()?;
-            match (self.value(value, row)?, data_type) {
-                (None, _) => values.push_nulls(1),
-                (Some(Scalar::Integer(value)), DataType::UInt64) => {
-                    values.push(Scalar::Unsigned(value.cast_unsigned()))?;
-                }
-                (Some(_), DataType::Utf8) => {
+            let Some(scalar) = self.value(value, row)? else {
+                nulls += 1;
+                continue;
+            };
+            values.push_nulls(std::mem::take(&mut nulls));
+            match (scalar, data_type) {
+                (Scalar::Integer(value), DataType::UInt64) => values.push(Scalar::Unsigned(value.cast_unsigned()))?,
+                (_, DataType::Utf8) => {
                     let text = text(&value).map_err(|found| self.found(row, &found))?;
                     values.push(Scalar::Text(&text))?;
                 }
-                (Some(value), _) => values.push(value)?,
+                (scalar, _) => values.push(scalar)?,
             }
         }
+        values.push_nulls(nulls);
         Ok(values)
     }
 
@@ -170,14 +181,10 @@ impl FieldColumn<'_> {
     }
 
     fn found(&self, row: usize, found: &str) -> Fault {
-        Fault::Item(format!("column {:?}, row {}: the value is {found}", short(self.name), row + 1))
+        Fault::item(format!("column {:?}, row {}: the value is {found}", short(self.name), row + 1))
     }
 
     fn refuse<T>(&self, row: usize, reason: &str) -> Result<T, Fault> {
         refuse(format!("column {:?}, row {}: the column {reason}", short(self.name), row + 1))
     }
-}
-
-fn reader_past(reader: &mut Reader<'_>, count: usize) -> Result<(), Fault> {
-    Ok((0..count).try_for_each(|_| reader.skip())?)
 }

@@ -210,7 +210,7 @@ impl TableBuilder {
                 Place::Buffer | Place::LateBuffer => buffers.push(BufferPart { batch, min_time, max_time, late }),
                 Place::File | Place::LateFile => {
                     let path = format!("data/{database}/{}/day=x%2Fy/{index}.parquet", self.name);
-                    let bytes = write_file(&folder.join(&path), &sorted(&columns, &batch, late));
+                    let bytes = write_file(&folder.join(&path), &sorted(&columns, &batch));
                     files.push(Arc::new(data_file(path, bytes, &columns, &batch, rows, index as u64 + 1, late)));
                 }
             }
@@ -270,8 +270,8 @@ fn array(column: &Column, cells: &[Option<&Cell>]) -> ArrayRef {
     }
 }
 
-/// Sorts by (tags, time), keeping the order of equal rows: what a flush does. Late rows keep their order of arrival.
-fn sorted(columns: &[Column], batch: &RecordBatch, _late: bool) -> RecordBatch {
+/// Sorts by (tags, time), keeping the order of equal rows: what a flush does.
+fn sorted(columns: &[Column], batch: &RecordBatch) -> RecordBatch {
     let options = Some(SortOptions { descending: false, nulls_first: true });
     let tags = columns.iter().filter(|column| column.kind == ColumnKind::Tag);
     let mut keys: Vec<SortColumn> = tags
@@ -338,7 +338,8 @@ fn column_statistics(name: &str, array: &ArrayRef) -> ColumnStatistics {
                 .flatten()
                 .map(|(a, b)| (StatisticsValue::Float(a), StatisticsValue::Float(b)))
         }
-        DataType::Boolean => None,
+        DataType::Boolean => bounds(array.as_boolean().iter().flatten())
+            .map(|(a, b)| (StatisticsValue::Boolean(a), StatisticsValue::Boolean(b))),
         _ => {
             let text = cast(array, &DataType::Utf8).unwrap();
             let values: Vec<String> = text.as_string::<i32>().iter().flatten().map(str::to_owned).collect();

@@ -2,7 +2,10 @@
 
 mod differential;
 mod fake;
+mod functions;
 mod limits;
 mod merge;
+mod mutated;
+mod pruning;
 mod scan;
 mod statements;

@@ -1,0 +1,57 @@
+//! Functions of time that DataFusion lacks, and those of its own that clients rely on.
+
+use super::fake::Store;
+
+#[tokio::test]
+async fn functions_of_time_answer_as_expected() {
+    let at = |time: &str| format!("TIMESTAMP '{time}'");
+    let bucket = |interval: &str, time: &str| format!("time_bucket(INTERVAL '{interval}', {})", at(time));
+    let cases = [
+        (bucket("1 hour", "2025-01-01 10:59:59.6"), "2025-01-01T10:00:00"),
+        // From 1970-01-01 it would be 09:58.
+        (bucket("7 minutes", "2024-03-05 09:59:00"), "2024-03-05T09:57:00"),
+        // Thursday and Sunday belong to the week of their Monday.
+        (bucket("1 week", "2025-01-02 12:00:00"), "2024-12-30T00:00:00"),
+        (bucket("1 week", "2025-01-05 23:59:59"), "2024-12-30T00:00:00"),
+        (bucket("1 month", "2025-02-28 01:00:00"), "2025-02-01T00:00:00"),
+        (bucket("3 months", "2025-02-28 01:00:00"), "2025-01-01T00:00:00"),
+        (bucket("1 year", "1969-07-20 20:17:00"), "1969-01-01T00:00:00"),
+        (bucket("1 hour", "1969-12-31 23:30:00"), "1969-12-31T23:00:00"),
+        (bucket("1 day", "1960-01-01 00:00:01"), "1960-01-01T00:00:00"),
+        (bucket("10 nanoseconds", "2025-01-01 00:00:00.000000019"), "2025-01-01T00:00:00.000000010"),
+        (
+            format!("time_bucket(INTERVAL '1 hour', {}, {})", at("2025-01-01 10:20:00"), at("2025-01-01 00:30:00")),
+            "2025-01-01T09:30:00",
+        ),
+        (format!("epoch_ns({})", at("1970-01-01 00:00:01.000000002")), "1000000002"),
+        (format!("epoch_us({})", at("1969-12-31 23:59:59.9999995")), "-1"),
+        (format!("epoch_ms({})", at("1970-01-01 00:00:01.5")), "1500"),
+        ("epoch_ns('1970-01-01T00:00:01Z')".to_owned(), "1000000000"),
+        ("epoch_ns(NULL)".to_owned(), ""),
+        (format!("date_trunc('hour', {})", at("2025-01-01 10:59:59.6")), "2025-01-01T10:00:00"),
+        (format!("date_bin(INTERVAL '1 hour', {})", at("1969-12-31 23:30:00")), "1969-12-31T23:00:00"),
+        ("to_timestamp(1.5)".to_owned(), "1970-01-01T00:00:01.500"),
+        (format!("extract(dow FROM {})", at("2025-01-05 00:00:00")), "0"),
+    ];
+    let store = Store::new();
+    for (expression, expected) in cases {
+        let rows = store.rows(&format!("SELECT {expression}")).await;
+        let trimmed = rows[0].trim_end_matches('Z');
+        assert_eq!(trimmed, expected, "{expression}");
+    }
+}
+
+#[tokio::test]
+async fn buckets_group_rows_and_keep_their_zone() {
+    use super::fake::{Cell::Integer, Place::Buffer, TableBuilder};
+    let rows = (0..10).map(|i| (i * 400_000_000, vec![("x", Integer(i))])).collect();
+    let store = Store::new();
+    store.put("db", TableBuilder::new("m").part(Buffer, rows));
+    let sql = "SELECT time_bucket(INTERVAL '1 second', time) AS t, count(*) FROM m GROUP BY t ORDER BY t";
+    let expected = ["00Z|3", "01Z|2", "02Z|3", "03Z|2"].map(|end| format!("1970-01-01T00:00:{end}"));
+    assert_eq!(store.rows(sql).await, expected);
+    assert_eq!(store.rows("SELECT sum(epoch_ms(time)) FROM m").await, ["18000"]);
+    for sql in ["SELECT time_bucket('x', time) FROM m", "SELECT epoch_ns(x) FROM m", "SELECT epoch_ns() FROM m"] {
+        assert_eq!(store.error(sql).await.kind(), crate::ErrorKind::InvalidInput, "{sql}");
+    }
+}
