@@ -1,4 +1,4 @@
-"""Opening, closing, reopening; threads, forks and Ctrl-C."""
+"""Opening, closing, reopening; threads and forks."""
 
 import os
 import signal
