@@ -10,7 +10,6 @@ import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
-from typing import Optional, Tuple
 
 import pytest
 from conftest import Server
@@ -44,7 +43,7 @@ CONFIG = """
 """
 
 
-def telegraf() -> Optional[str]:
+def telegraf() -> str | None:
     """Returns the path of the program, if it is on this machine."""
     return os.environ.get("TELEGRAF") or shutil.which("telegraf") or (str(BUILT) if BUILT.exists() else None)
 
@@ -69,10 +68,12 @@ def test_both_outputs_store_every_point(server: Server, tmp_path: Path) -> None:
     rows = Counter(series.partition(",")[0] for series, _ in identities)
     assert {"cpu", "mem", "system", "disk"} <= set(rows)
     for database in ("v1", "v2"):
-        assert {table: server.sql(f'SELECT count(*) FROM "{table}"', database)[0][0] for table in rows} == rows, database
+        assert {table: server.sql(f'SELECT count(*) FROM "{table}"', database)[0][0] for table in rows} == rows, (
+            database
+        )
 
 
-def identity(line: str) -> Tuple[str, str]:
+def identity(line: str) -> tuple[str, str]:
     """Returns what makes a line one point: measurement with tags, and time."""
     # Spaces in tags are escaped.
     series = line.replace("\\ ", "\0").partition(" ")[0]

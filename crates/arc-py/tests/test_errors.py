@@ -3,16 +3,15 @@
 import errno
 import os
 from pathlib import Path
-from typing import Any, Callable, Type
+from typing import Any, Callable
 
+import arc
 import pyarrow
 import pytest
 
-import arc
-
 TABLE = pyarrow.table({"time": [1], "id": ["a"], "rpm": [1]})
 
-CALLS: dict[str, tuple[Callable[[Any], object], Type[Exception], str]] = {
+CALLS: dict[str, tuple[Callable[[Any], object], type[Exception], str]] = {
     "no database name": (lambda e: e.write_lp("", "a b=1"), arc.InvalidInputError, "database"),
     "no such precision": (lambda e: e.write_lp("d", "a b=1", precision="d"), arc.InvalidInputError, "precision"),
     "no such durability": (lambda e: e.write_lp("d", "a b=1", durability="x"), arc.InvalidInputError, "durability"),
