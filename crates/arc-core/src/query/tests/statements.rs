@@ -184,7 +184,6 @@ async fn everything_but_reading_is_refused() {
         for noise in ["DataFusion error", "backtrace", "bug report", "caused by"] {
             assert!(!error.to_string().contains(noise), "{sql}: {error}");
         }
-        println!("{sql}: {error}");
     }
     assert!(!target.exists());
     assert_eq!(store.rows("SELECT count(*) FROM cpu").await, ["1"]);
@@ -221,8 +220,6 @@ async fn errors_of_rows_are_the_statements_own() {
         "SELECT INTERVAL '1 banana'",
         "SELECT regexp_like(host, '(') FROM cpu",
     ] {
-        let text = store.text(sql).await;
-        println!("{sql}: {text}");
         if let Err(error) = store.run(sql).await {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{sql}: {error}");
         }
