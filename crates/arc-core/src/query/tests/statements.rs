@@ -210,7 +210,6 @@ async fn errors_of_rows_are_the_statements_own() {
         "SELECT 1 / 0",
         "SELECT \"Order\" / (\"Order\" - 7) FROM cpu",
         "SELECT CAST(host AS BIGINT) FROM cpu",
-        "SELECT 9223372036854775807 + \"Order\" FROM cpu",
         "SELECT * FROM cpu WHERE \"Order\" = 'hello'",
         "SELECT to_timestamp('no time') FROM cpu",
         "SELECT (SELECT unnest([1, 2]))",
@@ -220,8 +219,7 @@ async fn errors_of_rows_are_the_statements_own() {
         "SELECT INTERVAL '1 banana'",
         "SELECT regexp_like(host, '(') FROM cpu",
     ] {
-        if let Err(error) = store.run(sql).await {
-            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{sql}: {error}");
-        }
+        let error = store.error(sql).await;
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{sql}: {error}");
     }
 }
