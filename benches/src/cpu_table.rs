@@ -65,7 +65,7 @@ impl CpuTable {
         for index in 0..TAG_KEYS.len() {
             let values: Vec<&str> =
                 self.hosts.iter().filter_map(|(host, _)| host.tags.get(index)).map(String::as_str).collect();
-            columns.push(Arc::new(StringArray::from_iter_values((0..ticks).flat_map(|_| values.iter()))));
+            columns.push(Arc::new(StringArray::from(values.repeat(ticks))));
         }
         for (index, values) in fields.into_iter().enumerate() {
             columns.push(if index < FLOATS {
