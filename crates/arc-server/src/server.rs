@@ -83,7 +83,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServeError::Bind`] or [`ServeError::Open`].
+    /// [`ServeError::Bind`], [`ServeError::Open`], or [`ServeError::Io`] if there is no room for threads.
     pub async fn start(config: &Config) -> Result<Self, ServeError> {
         let bind = |source| ServeError::Bind { address: config.http, source };
         let listener = TcpListener::bind(config.http).await.map_err(bind)?;
@@ -92,8 +92,9 @@ impl Server {
         let opened = tokio::task::spawn_blocking(move || Engine::builder(path).options(options).open());
         let engine = opened.await.map_err(|_| ServeError::Died)?;
         let engine = engine.map_err(|source| ServeError::Open { path: config.data_dir.clone(), source })?;
+        let app = App::new(engine, config);
         Ok(Self {
-            app: App::new(engine, config),
+            app: app.map_err(|source| ServeError::Io { action: "start the threads for queries", source })?,
             listener,
             address,
             connections: config.limits.connections,
@@ -145,6 +146,7 @@ impl Server {
             tracing::warn!(timeout = ?self.shutdown_timeout, "requests under way took too long and were dropped");
         }
         connections.shutdown().await;
+        self.app.runner.stop();
         let engine = self.app.engine.clone();
         let closed = tokio::task::spawn_blocking(move || engine.close()).await;
         closed.map_err(|_| ServeError::Died)?.map_err(ServeError::Close)?;
