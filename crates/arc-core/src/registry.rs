@@ -73,10 +73,6 @@ impl Registry {
         self.databases.write().insert(Arc::clone(&database.name), database);
     }
 
-    pub(crate) fn table(&self, database: &str, table: &str) -> Option<Arc<Table>> {
-        self.database(database)?.table(table)
-    }
-
     pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
         self.databases().iter().flat_map(|database| database.tables()).collect()
     }

@@ -339,3 +339,19 @@ fn one_flush_writes_the_files_of_many_tables() {
     let total: i64 = (0..50).map(|i| number(&engine, "d", &format!("SELECT count(*) FROM m{i}"))).sum();
     assert_eq!(total, 50);
 }
+
+#[test]
+fn a_view_keeps_its_rows_through_a_flush() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    write(&engine, "d", "m,h=a x=1 1\nm,h=a x=2 2\nm,h=a x=3 1");
+    let before = engine.view("d", "m").unwrap();
+    engine.flush().unwrap();
+    let after = engine.view("d", "m").unwrap();
+    let rows = |view: &arc_core::TableView, late| {
+        view.buffers.iter().filter(|part| part.late == late).map(|part| part.batch.num_rows()).sum::<usize>()
+    };
+    assert_eq!((before.files.len(), rows(&before, false), rows(&before, true)), (0, 2, 1));
+    assert_eq!((after.files.len(), after.buffers.len(), after.files[0].rows), (1, 0, 2));
+    assert_eq!(engine.view("d", "none").unwrap_err().kind(), ErrorKind::NotFound);
+}
