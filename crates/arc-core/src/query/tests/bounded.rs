@@ -131,3 +131,33 @@ async fn aggregates_that_keep_their_values_are_charged_for_them() {
         assert_eq!(error.kind(), ErrorKind::Busy, "{sql}: {error}");
     }
 }
+
+#[tokio::test]
+async fn a_large_constant_is_not_made_for_every_row() {
+    let store = store(64 << 20);
+    let large = format!("'{}'", "x".repeat(100_000));
+    let refused = [
+        format!("SELECT {large} FROM big"),
+        format!("SELECT host || {large} FROM big"),
+        format!("SELECT max(host || upper({large})) FROM big"),
+        format!("SELECT host FROM big ORDER BY text || {large}"),
+        format!("EXPLAIN SELECT host || {large} FROM big"),
+        format!("SELECT * FROM big WHERE length(host || {large}) > x"),
+        format!("SELECT {large} FROM generate_series(1, 1000000)"),
+    ];
+    for sql in refused {
+        let error = store.error(&sql).await;
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        assert!(error.to_string().contains("made for each row"), "{error}");
+    }
+    let cases = [
+        (format!("SELECT length({large}) AS n"), "100000"),
+        (format!("SELECT length({large} || {large}) AS n"), "200000"),
+        (format!("SELECT count(*) FROM big WHERE text < {large}"), "1000"),
+        (format!("SELECT count(*) FROM big WHERE text IN ({large}, 'abc')"), "1000"),
+        (format!("SELECT count(*) FROM big WHERE text <> {large} AND x < 10"), "10"),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(store.rows(&sql).await, [expected]);
+    }
+}
