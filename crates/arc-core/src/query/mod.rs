@@ -12,6 +12,7 @@ mod dialect;
 mod error;
 mod files;
 mod functions;
+mod give_way;
 mod guard;
 mod merge;
 mod part;

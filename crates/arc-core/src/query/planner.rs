@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    Tables, constants, error, guard, session, show,
+    Tables, constants, error, give_way, guard, session, show,
     statement::{self, Request},
 };
 use crate::{Error, Result};
@@ -105,7 +105,7 @@ impl Planning {
         let optimized = self.state.optimize(&plan).map_err(error::from_datafusion)?;
         constants::check(&optimized, self.limit_bytes)?;
         let physical = self.state.query_planner().create_physical_plan(&optimized, &self.state).await;
-        let physical = physical.map_err(error::from_datafusion)?;
+        let physical = physical.and_then(give_way::wrap).map_err(error::from_datafusion)?;
         execute_stream(physical, self.state.task_ctx()).map_err(error::from_datafusion)
     }
 
