@@ -21,6 +21,8 @@ ARROW = pyarrow.table(
         "note": ["ü", "", None, "x" * 100],
     }
 )
+# A result is of use as long as its connection.
+DUCKDB = duckdb.connect()
 
 SOURCES: dict[str, Callable[[], Any]] = {
     "pyarrow.Table": lambda: ARROW,
@@ -34,7 +36,7 @@ SOURCES: dict[str, Callable[[], Any]] = {
         if hasattr(pandas.DataFrame, "from_arrow")
         else ARROW.to_pandas(types_mapper=pandas.ArrowDtype)
     ),
-    "duckdb": lambda: duckdb.connect().from_arrow(ARROW),
+    "duckdb": lambda: DUCKDB.from_arrow(ARROW),
 }
 
 

@@ -18,7 +18,7 @@ def use(path: Path, frame: polars.DataFrame) -> list[str]:
         engine.write("copy", data)
         engine.write_lp("plant", "pump rpm=1i", precision="days")  # type: ignore[arg-type]
         engine.write("pump", {"rpm": line})  # type: ignore[arg-type]
-        engine.write("pump", frame, ["id"])  # type: ignore[call-arg]
+        engine.write("pump", frame, tags=[7])  # type: ignore[list-item]
         arc.open(path, durability="paper")  # type: ignore[arg-type]
         report: arc.FlushReport = engine.flush()
         return report.files
