@@ -3,10 +3,9 @@
 import tempfile
 from datetime import datetime, timezone
 
+import arc
 import duckdb
 import pyarrow
-
-import arc
 
 with tempfile.TemporaryDirectory() as folder, arc.open(f"{folder}/data") as engine:
     plant = engine.database("plant")

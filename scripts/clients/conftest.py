@@ -8,8 +8,9 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, List, Tuple
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,10 @@ class Server:
 
     def __init__(self, data_dir: Path, *arguments: str) -> None:
         self.data_dir = data_dir
-        command = [os.environ["ARC_SERVER"], "serve", "--data-dir", str(data_dir), "--http", "127.0.0.1:0"]
+        command = [os.environ["TESTED_SERVER"], "serve", "--data-dir", str(data_dir), "--http", "127.0.0.1:0"]
         command += ["--log-format", "json", "--log-level", "info", *arguments]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        self.log: List[str] = []
+        self.log: list[str] = []
         self.address = self._read_address()
         self.url = f"http://{self.address}"
         # A server whose pipe is full would wait for us.
@@ -45,7 +46,7 @@ class Server:
     def port(self) -> int:
         return int(self.address.rpartition(":")[2])
 
-    def post(self, path: str, body: bytes, **headers: str) -> Tuple[int, bytes]:
+    def post(self, path: str, body: bytes, **headers: str) -> tuple[int, bytes]:
         """Sends a request; returns the status and the body of the answer, whatever they are."""
         names = {name.replace("_", "-"): value for name, value in headers.items()}
         request = urllib.request.Request(self.url + path, data=body, headers=names)
@@ -55,12 +56,12 @@ class Server:
         except urllib.error.HTTPError as error:
             return error.code, error.read()
 
-    def sql(self, query: str, database: str = "default") -> List[List[Any]]:
+    def sql(self, query: str, database: str = "default") -> list[list[Any]]:
         """Runs a statement; returns its rows."""
         body = json.dumps({"sql": query}).encode()
         status, answer = self.post("/api/v1/query", body, content_type="application/json", x_arc_database=database)
         assert status == 200, answer
-        rows: List[List[Any]] = json.loads(answer)["data"]
+        rows: list[list[Any]] = json.loads(answer)["data"]
         return rows
 
     def stop(self) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from conftest import Server
-
 import arc
 import duckdb
 import pyarrow
+from conftest import Server
 
 DAY_NS = 86_400 * 10**9
 QUERIES = [
@@ -56,5 +55,7 @@ def test_a_pattern_finds_all_files_of_a_table(server: Server) -> None:
     assert server.post("/write?db=fleet", lines().encode())[0] == 204
     server.stop()
     pattern = str(server.data_dir / "data" / "fleet" / "cpu" / "*" / "*.parquet").replace("'", "''")
-    counted = duckdb.connect().execute(f"SELECT count(*), count(DISTINCT day) FROM read_parquet('{pattern}')").fetchall()
+    counted = (
+        duckdb.connect().execute(f"SELECT count(*), count(DISTINCT day) FROM read_parquet('{pattern}')").fetchall()
+    )
     assert counted == [(10_000, 3)]

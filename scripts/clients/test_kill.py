@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import threading
 from pathlib import Path
-from typing import List
 
 import pytest
 from conftest import Server
@@ -25,7 +24,7 @@ class Writer(threading.Thread):
         self.acknowledged = self.sent = first
         self.enough = first + ENOUGH
         self.had_enough = threading.Event()
-        self.failures: List[str] = []
+        self.failures: list[str] = []
 
     def run(self) -> None:
         try:
@@ -53,7 +52,7 @@ class Writer(threading.Thread):
             return
 
 
-def load(server: Server, starts: List[int]) -> List[Writer]:
+def load(server: Server, starts: list[int]) -> list[Writer]:
     """Runs all writers; kills the server while they write, once each has had enough points acknowledged."""
     writers = [Writer(server, number, first) for number, first in enumerate(starts)]
     for writer in writers:

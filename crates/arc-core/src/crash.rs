@@ -13,14 +13,15 @@ pub(crate) fn crash_point(name: &str) {
     static PASSED: Mutex<Option<HashMap<String, u64>>> = Mutex::new(None);
 
     let Ok(wanted) = std::env::var("ARC_CRASH_POINT") else { return };
-    let (wanted, nth) = wanted.split_once(':').unwrap_or((&wanted, "1"));
+    let numbered = wanted.rsplit_once(':').and_then(|(point, nth)| Some((point, nth.parse::<u64>().ok()?)));
+    let (wanted, nth) = numbered.unwrap_or((&wanted, 1));
     if wanted != name {
         return;
     }
     let mut passed = PASSED.lock().unwrap_or_else(PoisonError::into_inner);
     let count = passed.get_or_insert_default().entry(name.to_owned()).or_insert(0);
     *count += 1;
-    if nth.parse() == Ok(*count) {
+    if nth == *count {
         std::process::abort();
     }
 }

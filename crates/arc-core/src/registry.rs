@@ -41,6 +41,14 @@ pub(crate) fn check_name(name: &str) -> Result<(), &'static str> {
     }
 }
 
+/// Checks the name of a database.
+pub(crate) fn check_database_name(name: &str) -> Result<(), &'static str> {
+    if name.eq_ignore_ascii_case("information_schema") {
+        return Err("it is the name of SQL's own tables");
+    }
+    check_name(name)
+}
+
 /// Names a bad name in an error without repeating all of it.
 pub(crate) fn invalid_name(what: &'static str, name: &str, reason: &'static str) -> Error {
     Error::InvalidName { what, name: name.chars().take(64).collect(), reason }
@@ -63,10 +71,6 @@ impl Registry {
 
     pub(crate) fn add(&self, database: Arc<Database>) {
         self.databases.write().insert(Arc::clone(&database.name), database);
-    }
-
-    pub(crate) fn table(&self, database: &str, table: &str) -> Option<Arc<Table>> {
-        self.database(database)?.table(table)
     }
 
     pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {

@@ -183,7 +183,7 @@ impl Engine {
         let runtime = runtime::get()
             .map_err(|source| Error::Io { action: "start threads for queries on", path: engine.path().into(), source })
             .raise(py)?;
-        let answer = runtime::wait(py, &runtime, engine.sql(&database, &query))?.raise(py)?;
+        let answer = py.detach(|| runtime.block_on(engine.sql(&database, &query))).raise(py)?;
         Ok(Answer::new(Rows { answer, runtime, _engine: engine }))
     }
 

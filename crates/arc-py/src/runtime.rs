@@ -3,21 +3,14 @@
 //! Never used for writes, which wait on the engine's own threads.
 
 use std::{
-    future::Future,
     io,
-    pin::pin,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
-use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 
 /// The runtime and the process whose threads it has.
 static RUNTIME: Mutex<Option<(u32, Arc<Runtime>)>> = Mutex::new(None);
-
-/// How long Ctrl-C may have to wait.
-const SIGNAL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Returns the runtime; makes one if there is none in this process.
 ///
@@ -37,24 +30,4 @@ pub(crate) fn get() -> io::Result<Arc<Runtime>> {
     // That of the process this one was forked from: its threads are not here, so it could never end.
     std::mem::forget(before);
     Ok(runtime)
-}
-
-/// Waits for `future` with the interpreter's lock free; a signal handler that raises (Ctrl-C) ends the wait.
-///
-/// # Errors
-///
-/// What the signal handler raised; `future` is dropped then.
-pub(crate) fn wait<F>(py: Python<'_>, runtime: &Runtime, future: F) -> PyResult<F::Output>
-where
-    F: Future + Send,
-    F::Output: Send,
-{
-    let mut future = pin!(future);
-    loop {
-        let turn = async { tokio::time::timeout(SIGNAL_PAUSE, future.as_mut()).await };
-        match py.detach(|| runtime.block_on(turn)) {
-            Ok(output) => return Ok(output),
-            Err(_) => py.check_signals()?,
-        }
-    }
 }

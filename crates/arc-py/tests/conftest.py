@@ -1,11 +1,10 @@
 """What the tests share: an open engine in a folder of its own."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
-
-import pytest
 
 import arc
+import pytest
 
 
 @pytest.fixture

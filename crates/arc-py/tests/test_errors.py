@@ -3,16 +3,15 @@
 import errno
 import os
 from pathlib import Path
-from typing import Any, Callable, Type
+from typing import Any, Callable
 
+import arc
 import pyarrow
 import pytest
 
-import arc
-
 TABLE = pyarrow.table({"time": [1], "id": ["a"], "rpm": [1]})
 
-CALLS: dict[str, tuple[Callable[[Any], object], Type[Exception], str]] = {
+CALLS: dict[str, tuple[Callable[[Any], object], type[Exception], str]] = {
     "no database name": (lambda e: e.write_lp("", "a b=1"), arc.InvalidInputError, "database"),
     "no such precision": (lambda e: e.write_lp("d", "a b=1", precision="d"), arc.InvalidInputError, "precision"),
     "no such durability": (lambda e: e.write_lp("d", "a b=1", durability="x"), arc.InvalidInputError, "durability"),
@@ -24,6 +23,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], Type[Exception], str]] = {
     "two statements": (lambda e: e.sql("d", "SELECT 1; SELECT 2"), arc.InvalidInputError, "more than one"),
     "a statement that writes": (lambda e: e.sql("d", "DROP TABLE pump"), arc.InvalidInputError, "(?i)drop"),
     "an unknown column": (lambda e: e.sql("d", "SELECT nope FROM pump"), arc.InvalidInputError, "nope"),
+    "an unknown table in SQL": (lambda e: e.sql("d", "SELECT 1 FROM nope"), arc.NotFoundError, '"nope"'),
     "an unknown database": (lambda e: e.tables("nope"), arc.NotFoundError, '"nope"'),
     "an unknown table": (lambda e: e.data_files("d", "nope"), arc.NotFoundError, '"nope"'),
     "another type": (

@@ -1,4 +1,4 @@
-"""Opening, closing, reopening; threads, forks and Ctrl-C."""
+"""Opening, closing, reopening; threads and forks."""
 
 import os
 import signal
@@ -9,12 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
+import arc
 import duckdb
 import pyarrow
 import pyarrow.parquet
 import pytest
-
-import arc
 
 COUNT = "SELECT count(*) AS n FROM pump"
 
@@ -140,7 +139,9 @@ def test_other_threads_run_while_one_waits_for_an_answer(engine: arc.Engine) -> 
     ticker.start()
     try:
         before = ticks
-        slow = "SELECT count(*) AS n FROM generate_series(1, 3000) a, generate_series(1, 3000) b WHERE a.value > b.value"
+        slow = (
+            "SELECT count(*) AS n FROM generate_series(1, 3000) a, generate_series(1, 3000) b WHERE a.value > b.value"
+        )
         assert pyarrow.table(engine.sql("plant", slow))["n"][0].as_py() == 3000 * 2999 // 2
         assert ticks > before
     finally:

@@ -3,13 +3,12 @@
 import gc
 from typing import Callable
 
+import arc
 import duckdb
 import pandas
 import polars
 import pyarrow
 import pytest
-
-import arc
 
 QUERY = "SELECT time, id, rpm FROM pump ORDER BY time"
 EXPECTED = [("a", 1), ("b", 2), (None, 3)]
@@ -46,7 +45,9 @@ def from_duckdb(answer: arc.Answer) -> list:
 
 @pytest.mark.parametrize("read", [from_pyarrow, from_reader, from_polars, from_pandas, from_duckdb])
 @pytest.mark.parametrize("flushed", [False, True])
-def test_every_reader_sees_the_same_rows(plant: arc.Database, read: Callable[[arc.Answer], list], flushed: bool) -> None:
+def test_every_reader_sees_the_same_rows(
+    plant: arc.Database, read: Callable[[arc.Answer], list], flushed: bool
+) -> None:
     if flushed:
         assert plant.engine.flush().rows == 3
     assert read(plant.sql(QUERY)) == EXPECTED

@@ -2,10 +2,9 @@
 
 from typing import Union
 
+import arc
 import pyarrow
 import pytest
-
-import arc
 from arc.types import Durability, Precision
 
 
@@ -13,7 +12,9 @@ def rows(engine: arc.Engine, query: str, database: str = "plant") -> list:
     return pyarrow.table(engine.sql(database, query)).to_pylist()
 
 
-@pytest.mark.parametrize("data", ["pump,id=ü rpm=1i 5", "pump,id=ü rpm=1i 5".encode(), bytearray("pump,id=ü rpm=1i 5".encode())])
+@pytest.mark.parametrize(
+    "data", ["pump,id=ü rpm=1i 5", "pump,id=ü rpm=1i 5".encode(), bytearray("pump,id=ü rpm=1i 5".encode())]
+)
 def test_text_and_bytes_are_the_same_points(engine: arc.Engine, data: Union[str, bytes, bytearray]) -> None:
     assert engine.write_lp("plant", data) == arc.Written(1, 0, [], "disk")
     assert rows(engine, "SELECT id, rpm, CAST(time AS BIGINT) AS ns FROM pump") == [{"id": "ü", "rpm": 1, "ns": 5}]

@@ -3,13 +3,12 @@
 from datetime import datetime, timedelta, timezone
 from typing import Any, Callable
 
+import arc
 import duckdb
 import pandas
 import polars
 import pyarrow
 import pytest
-
-import arc
 
 TIME = [datetime(2026, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=n) for n in range(4)]
 ARROW = pyarrow.table(
@@ -30,9 +29,11 @@ SOURCES: dict[str, Callable[[], Any]] = {
         ARROW.schema, ARROW.to_batches(max_chunksize=1)
     ),
     "polars.DataFrame": lambda: polars.DataFrame(ARROW),
-    "pandas.DataFrame": lambda: pandas.DataFrame.from_arrow(ARROW)
-    if hasattr(pandas.DataFrame, "from_arrow")
-    else ARROW.to_pandas(types_mapper=pandas.ArrowDtype),
+    "pandas.DataFrame": lambda: (
+        pandas.DataFrame.from_arrow(ARROW)
+        if hasattr(pandas.DataFrame, "from_arrow")
+        else ARROW.to_pandas(types_mapper=pandas.ArrowDtype)
+    ),
     "duckdb": lambda: duckdb.connect().from_arrow(ARROW),
 }
 
@@ -46,7 +47,7 @@ def test_every_source_stores_the_same_rows(engine: arc.Engine, source: str) -> N
     data = SOURCES[source]()
     written = engine.write("pump", data, tags=["id"], time="ts", database="plant")
     assert written == arc.Written(4, 0, [], "disk")
-    stored = pyarrow.table(engine.sql("plant", "SELECT time, id, rpm, temp, \"on\", note FROM pump ORDER BY time"))
+    stored = pyarrow.table(engine.sql("plant", 'SELECT time, id, rpm, temp, "on", note FROM pump ORDER BY time'))
     assert stored["time"].to_pylist() == TIME
     assert stored["id"].to_pylist() == ARROW["id"].to_pylist()
     for name in ("temp", "on", "note"):
@@ -66,7 +67,9 @@ def test_every_source_stores_the_same_rows(engine: arc.Engine, source: str) -> N
         (pyarrow.int64(), 5, 5),
     ],
 )
-def test_the_time_column_has_any_unit(engine: arc.Engine, type_: pyarrow.DataType, value: int, nanoseconds: int) -> None:
+def test_the_time_column_has_any_unit(
+    engine: arc.Engine, type_: pyarrow.DataType, value: int, nanoseconds: int
+) -> None:
     time = pyarrow.array([value], pyarrow.int32() if type_ == pyarrow.date32() else pyarrow.int64()).cast(type_)
     engine.write("pump", pyarrow.table({"time": time, "rpm": [1]}), database="plant")
     assert rows(engine, "SELECT CAST(time AS BIGINT) AS ns FROM pump") == [{"ns": nanoseconds}]

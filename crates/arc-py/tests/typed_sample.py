@@ -2,15 +2,13 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import List
-
-import polars
 
 import arc
+import polars
 from arc.types import ArrowTable
 
 
-def use(path: Path, frame: polars.DataFrame) -> List[str]:
+def use(path: Path, frame: polars.DataFrame) -> list[str]:
     with arc.open(path, durability="process", flush_after=timedelta(seconds=1)) as engine:
         written: arc.Written = engine.write_lp("plant", b"pump rpm=1i", precision="s")
         line: int = written.rejected[0].line

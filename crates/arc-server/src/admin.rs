@@ -94,6 +94,7 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Response {
     let uptime = app.started.elapsed();
     ok(&json!({
         "status": "ok",
+        "name": "arc",
         "time": timestamp::now(),
         "uptime": format!("{}s", uptime.as_secs()),
         "uptime_sec": uptime.as_secs(),

@@ -1,6 +1,7 @@
 //! What all handlers share: the engine, the limits, the counters.
 
 use std::{
+    io,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -16,6 +17,7 @@ use crate::{
     config::{Config, Limits},
     errors::Failure,
     metrics::Metrics,
+    query::Runner,
 };
 
 /// How long a query waits for others to end.
@@ -28,6 +30,7 @@ pub struct App {
     pub(crate) limits: Limits,
     pub(crate) cors_origin: Option<HeaderValue>,
     pub(crate) metrics: Metrics,
+    pub(crate) runner: Runner,
     pub(crate) started: Instant,
     write_timeout: Duration,
     write_slots: Arc<Semaphore>,
@@ -38,31 +41,34 @@ pub struct App {
 
 impl App {
     /// Returns what handlers need to serve `engine`, within the limits that `config` sets.
-    #[must_use]
-    pub fn new(engine: Engine, config: &Config) -> Arc<Self> {
-        Arc::new(Self {
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says if it has no room for the threads that queries run on.
+    pub fn new(engine: Engine, config: &Config) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
             engine,
             limits: config.limits.clone(),
             cors_origin: config.cors_origin.as_ref().and_then(|origin| HeaderValue::try_from(origin).ok()),
             metrics: Metrics::default(),
+            runner: Runner::start(config.engine.query_timeout)?,
             started: Instant::now(),
             write_timeout: config.engine.write_timeout,
             write_slots: Arc::new(Semaphore::new(write_slots())),
             query_slots: Arc::new(Semaphore::new(config.limits.queries)),
             closing: AtomicBool::new(false),
             closed_to_writes: AtomicBool::new(false),
-        })
+        }))
     }
 
     /// Waits for leave to decode a write.
     ///
-    /// Few are decoded at a time, so that many connections cannot take many times `max_decompressed_bytes` of memory,
-    /// nor all blocking threads, which queries read their files on.
+    /// Few are decoded at a time, so that many connections cannot take many times `max_decompressed_bytes` of memory.
     pub(crate) async fn write_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
         slot(&self.write_slots, self.write_timeout, "too many writes wait to be decoded").await
     }
 
-    /// Waits for leave to run a query; it is held until the answer is sent.
+    /// Waits for leave to run a query; it is held until the query has ended.
     pub(crate) async fn query_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
         slot(&self.query_slots, QUERY_PATIENCE, "too many queries are running (max_concurrent_queries)").await
     }
@@ -110,7 +116,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.engine.write_timeout = Duration::from_millis(1);
-        let app = App::new(Engine::open(dir.path().join("data")).unwrap(), &config);
+        let app = App::new(Engine::open(dir.path().join("data")).unwrap(), &config).unwrap();
         let mut held = Vec::new();
         for _ in 0..write_slots() {
             held.push(app.write_slot().await.unwrap());

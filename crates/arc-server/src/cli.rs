@@ -80,7 +80,7 @@ async fn start(config: &Config, command: &str, once: bool) -> Result<(), quickst
 fn exit_code(error: &quickstart::Error) -> u8 {
     match error {
         // An option that the engine refuses is as wrong as one that does not parse.
-        quickstart::Error::Serve(ServeError::Open { source: arc_core::Error::InvalidOption { .. }, .. }) => USAGE_ERROR,
+        quickstart::Error::Serve(ServeError::Option(_)) => USAGE_ERROR,
         _ => 1,
     }
 }

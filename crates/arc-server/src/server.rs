@@ -35,6 +35,9 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
+    /// The engine refuses an option; the data directory is not at fault.
+    #[error(transparent)]
+    Option(arc_core::Error),
     /// The data directory cannot be opened.
     #[error("cannot open the data directory {}", path.display())]
     Open {
@@ -83,7 +86,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServeError::Bind`] or [`ServeError::Open`].
+    /// [`ServeError::Bind`], [`ServeError::Option`], [`ServeError::Open`], or [`ServeError::Io`] if there is no room for threads.
     pub async fn start(config: &Config) -> Result<Self, ServeError> {
         let bind = |source| ServeError::Bind { address: config.http, source };
         let listener = TcpListener::bind(config.http).await.map_err(bind)?;
@@ -91,9 +94,13 @@ impl Server {
         let (path, options) = (config.data_dir.clone(), config.engine.clone());
         let opened = tokio::task::spawn_blocking(move || Engine::builder(path).options(options).open());
         let engine = opened.await.map_err(|_| ServeError::Died)?;
-        let engine = engine.map_err(|source| ServeError::Open { path: config.data_dir.clone(), source })?;
+        let engine = engine.map_err(|source| match source {
+            arc_core::Error::InvalidOption { .. } => ServeError::Option(source),
+            _ => ServeError::Open { path: config.data_dir.clone(), source },
+        })?;
+        let app = App::new(engine, config);
         Ok(Self {
-            app: App::new(engine, config),
+            app: app.map_err(|source| ServeError::Io { action: "start the threads for queries", source })?,
             listener,
             address,
             connections: config.limits.connections,
@@ -145,6 +152,7 @@ impl Server {
             tracing::warn!(timeout = ?self.shutdown_timeout, "requests under way took too long and were dropped");
         }
         connections.shutdown().await;
+        self.app.runner.stop();
         let engine = self.app.engine.clone();
         let closed = tokio::task::spawn_blocking(move || engine.close()).await;
         closed.map_err(|_| ServeError::Died)?.map_err(ServeError::Close)?;

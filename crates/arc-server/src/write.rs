@@ -46,15 +46,16 @@ pub(crate) async fn message_pack(State(app): State<Arc<App>>, request: Request) 
 async fn answer(app: &Arc<App>, request: Request, format: Format) -> Response {
     app.metrics.write_started(format);
     match write(app, request, format).await {
-        Ok(written) => {
+        Ok((written, suspicion)) => {
             app.metrics.write_ended(format, written.points);
-            receipt(&written)
+            receipt(&written, format, suspicion.as_deref())
         }
         Err(failure) => failure.into_response(),
     }
 }
 
-async fn write(app: &Arc<App>, request: Request, format: Format) -> Result<Written, Failure> {
+/// Stores the body; also returns what would explain points that are refused, if anything looks odd.
+async fn write(app: &Arc<App>, request: Request, format: Format) -> Result<(Written, Option<String>), Failure> {
     let (parts, body) = request.into_parts();
     let params = Params::of(&parts.uri)?;
     let database = params::database(&parts.headers, &params, &DATABASE)?.into_owned();
@@ -62,13 +63,20 @@ async fn write(app: &Arc<App>, request: Request, format: Format) -> Result<Writt
     let limits = &app.limits;
     let body = body::read(body, &parts.headers, limits.body_bytes, limits.read_timeout).await?;
     let broken_promise = body::broken_promise(&parts.headers, &body);
-    let written = store(app, Job { database, options, body, format }).await;
-    written.map_err(|mut failure| {
-        if let Some(promise) = broken_promise {
-            failure.message = format!("{} ({promise})", failure.message);
+    match store(app, Job { database, options, body, format }).await {
+        Ok(written) => Ok((written, broken_promise)),
+        Err(mut failure) => {
+            failure.message = explained(failure.message, broken_promise.as_deref());
+            Err(failure)
         }
-        failure
-    })
+    }
+}
+
+fn explained(message: String, suspicion: Option<&str>) -> String {
+    match suspicion {
+        Some(suspicion) => format!("{message} ({suspicion})"),
+        None => message,
+    }
 }
 
 /// One write, ready for the engine.
@@ -136,17 +144,18 @@ fn options(headers: &HeaderMap, params: &Params) -> Result<WriteOptions, Failure
 }
 
 /// Says what was stored: 204 if everything was, else 400 with what was not.
-fn receipt(written: &Written) -> Response {
-    let mut response =
-        if written.rejected_points == 0 { StatusCode::NO_CONTENT.into_response() } else { partial(written) };
+fn receipt(written: &Written, format: Format, suspicion: Option<&str>) -> Response {
+    let mut response = match written.rejected_points {
+        0 => StatusCode::NO_CONTENT.into_response(),
+        _ => partial(written, &explained(summary(written, format), suspicion)),
+    };
     if let Ok(durability) = HeaderValue::try_from(written.durability.to_string()) {
         response.headers_mut().insert(DURABILITY, durability);
     }
     response
 }
 
-fn partial(written: &Written) -> Response {
-    let message = summary(written);
+fn partial(written: &Written, message: &str) -> Response {
     let line = |r: &Rejected| json!({ "line": r.line, "column": r.column, "reason": r.reason });
     let body = json!({
         "error": message,
@@ -159,14 +168,19 @@ fn partial(written: &Written) -> Response {
     json_response(StatusCode::BAD_REQUEST, body.to_string())
 }
 
-fn summary(written: &Written) -> String {
+fn summary(written: &Written, format: Format) -> String {
     let total = written.points + written.rejected_points;
+    // Bytes of MessagePack have no lines; an item that is refused may be a block of many rows.
+    let unit = match format {
+        Format::LineProtocol => "line",
+        Format::MessagePack => "item",
+    };
     let first = written.rejected.first().map(|r| match r.column {
-        0 => format!("; line {}: {}", r.line, r.reason),
-        column => format!("; line {}, column {column}: {}", r.line, r.reason),
+        0 => format!("; {unit} {}: {}", r.line, r.reason),
+        column => format!("; {unit} {}, column {column}: {}", r.line, r.reason),
     });
     format!(
-        "partial write: {} of {total} lines rejected, {} stored{}",
+        "partial write: {} of {total} {unit}s rejected, {} stored{}",
         written.rejected_points,
         written.points,
         first.unwrap_or_default()

@@ -23,6 +23,17 @@ pub(crate) enum Scalar<'a> {
 }
 
 impl Scalar<'_> {
+    /// Returns the number as a float, if a float can hold it exactly.
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "checked by converting back")]
+    pub(crate) fn exact_float(&self) -> Option<f64> {
+        match *self {
+            Self::Float(x) => Some(x),
+            Self::Integer(x) => Some(x as f64).filter(|float| *float as i128 == i128::from(x)),
+            Self::Unsigned(x) => Some(x as f64).filter(|float| *float as i128 == i128::from(x)),
+            Self::Boolean(_) | Self::Text(_) => None,
+        }
+    }
+
     /// Returns the type that a column decided by this value has.
     pub(crate) fn data_type(&self) -> DataType {
         match self {
@@ -95,6 +106,21 @@ impl ColumnValues {
         self.len
     }
 
+    /// Returns the values of a column of integers as floats, if floats can hold all of them exactly.
+    pub(crate) fn widened(&self) -> Option<Self> {
+        let floats: Option<Vec<f64>> = match &self.values {
+            Values::Integer(v) => v.iter().map(|x| Scalar::Integer(*x).exact_float()).collect(),
+            Values::Unsigned(v) => v.iter().map(|x| Scalar::Unsigned(*x).exact_float()).collect(),
+            _ => None,
+        };
+        let mut valid = BooleanBufferBuilder::new(self.len);
+        if let Some(bits) = &self.valid {
+            valid.append_packed_range(0..self.len, bits.as_slice());
+        }
+        let valid = self.valid.as_ref().map(|_| valid);
+        floats.map(|floats| Self { values: Values::Float(floats), valid, len: self.len })
+    }
+
     pub(crate) fn data_type(&self) -> DataType {
         match &self.values {
             Values::Float(_) => DataType::Float64,
@@ -110,11 +136,10 @@ impl ColumnValues {
     /// becomes an error, never a wrong value.
     pub(crate) fn push(&mut self, value: Scalar<'_>) -> Result<()> {
         match (&mut self.values, value) {
-            (Values::Float(v), Scalar::Float(x)) => v.push(x),
-            #[expect(clippy::cast_precision_loss, reason = "an integer for a float column is converted, as documented")]
-            (Values::Float(v), Scalar::Integer(x)) => v.push(x as f64),
-            #[expect(clippy::cast_precision_loss, reason = "an integer for a float column is converted, as documented")]
-            (Values::Float(v), Scalar::Unsigned(x)) => v.push(x as f64),
+            (Values::Float(v), number @ (Scalar::Float(_) | Scalar::Integer(_) | Scalar::Unsigned(_))) => {
+                let inexact = || Error::internal(format!("{number:?} was not checked to fit a float"));
+                v.push(number.exact_float().ok_or_else(inexact)?);
+            }
             (Values::Integer(v), Scalar::Integer(x)) => v.push(x),
             (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
             (Values::Boolean(v), Scalar::Boolean(x)) => v.append(x),

@@ -62,6 +62,11 @@ impl Rows {
         column.push(value)
     }
 
+    /// Returns column `index` as it is.
+    pub(crate) fn values(&self, index: usize) -> Option<&ColumnValues> {
+        self.columns.get(index).and_then(Option::as_ref)
+    }
+
     /// Ends the row that is being built.
     pub(crate) fn end_row(&mut self, time: i64, series: Option<SeriesId>) {
         self.time.push(time);

@@ -22,7 +22,9 @@ pub use names::encode_name;
 pub use options::ParquetOptions;
 pub use partition::PartitionDay;
 
-pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
+#[cfg(feature = "query")]
+pub(crate) use names::table_folder;
+pub(crate) use names::{DATA_DIR, data_file_path};
 #[cfg(test)]
 pub(crate) use reader::read_data_file;
 pub(crate) use storable::is_storable;

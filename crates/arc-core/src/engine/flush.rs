@@ -9,17 +9,21 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use ulid::Ulid;
 
 use super::{shared::Shared, stats::Counters};
 use crate::{
-    Result, SequenceNumber,
+    Error, ErrorKind, Result, SequenceNumber,
     buffer::{FrozenBuffer, split},
     catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
     crash::crash_point,
     datafile::{DataFile, DataFileSpec, ParquetOptions, data_file_path, write_data_file},
     registry::{Database, Table},
 };
+
+/// Tables whose files are written at the same time.
+const MAX_WORKERS: usize = 4;
 
 /// How long the flusher leaves a failed flush alone.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -65,7 +69,7 @@ impl Shared {
 
     fn flush_round(&self, manifest: &mut Manifest) -> Result<FlushReport> {
         let seq = futures::executor::block_on(self.queue.freeze()?)
-            .unwrap_or_else(|_| Err(crate::Error::Closed { reason: "the commit thread has ended".into() }))?;
+            .unwrap_or_else(|_| Err(Error::Closed { reason: "the commit thread has ended".into() }))?;
         crash_point("flush::frozen");
         let databases: Vec<Arc<Database>> =
             self.registry.databases().into_iter().filter(|db| !db.in_manifest.load(Ordering::Acquire)).collect();
@@ -73,7 +77,7 @@ impl Shared {
         if seq == manifest.state().flushed && databases.is_empty() && tables.is_empty() {
             return Ok(FlushReport::default());
         }
-        if let Err(error) = tables.iter_mut().try_for_each(|round| self.write_files(round)) {
+        if let Err(error) = self.write_all_files(&mut tables) {
             self.discard(&tables);
             return Err(error);
         }
@@ -100,6 +104,31 @@ impl Shared {
             needed.then(|| TableRound { schema: table.schema(), schema_changed, table, frozen, files: Vec::new() })
         };
         self.registry.all_tables().into_iter().filter_map(round).collect()
+    }
+
+    /// Writes the files of all tables, several at a time: each waits for the disk more than once.
+    fn write_all_files(&self, tables: &mut [TableRound]) -> Result<()> {
+        let workers = tables.len().min(MAX_WORKERS);
+        let work = Mutex::new(tables.iter_mut());
+        let write = || {
+            loop {
+                let next = work.lock().next();
+                match next {
+                    Some(round) => self.write_files(round)?,
+                    None => return Ok(()),
+                }
+            }
+        };
+        if workers <= 1 {
+            return write();
+        }
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(write)).collect();
+            let panicked = |_| Err(Error::internal("a thread that writes data files has panicked"));
+            // All are joined, also when one has failed.
+            let results: Vec<Result<()>> = workers.into_iter().map(|w| w.join().unwrap_or_else(panicked)).collect();
+            results.into_iter().collect()
+        })
     }
 
     fn write_files(&self, round: &mut TableRound) -> Result<()> {
@@ -177,13 +206,31 @@ fn edit(seq: SequenceNumber, databases: &[Arc<Database>], tables: &[TableRound])
 pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
     std::thread::Builder::new().name("arc-flush".into()).spawn(move || {
+        // If this thread dies, nothing makes room any more: better refuse writes at once than when memory is full.
+        let _close = CloseOnPanic(&shared);
         while shared.flush_signal.wait(shared.options.flush_after) {
-            if let Err(error) = shared.flush() {
-                tracing::error!(%error, source = std::error::Error::source(&error), "flush failed, its points stay in memory and in the log");
-                shared.flush_signal.pause(RETRY_AFTER);
-                // The points are still there: look again, unless a later write has asked already.
-                shared.note_buffered();
+            match shared.flush() {
+                Ok(_) => {}
+                // Another thread closes the engine, which flushes as well.
+                Err(error) if error.kind() == ErrorKind::Closed => tracing::debug!(%error, "a flush met the close"),
+                Err(error) => {
+                    let source = std::error::Error::source(&error);
+                    tracing::error!(%error, source, "flush failed, its points stay in memory and in the log");
+                    shared.flush_signal.pause(RETRY_AFTER);
+                    // The points are still there: look again, unless a later write has asked already.
+                    shared.note_buffered();
+                }
             }
         }
     })
+}
+
+struct CloseOnPanic<'a>(&'a Shared);
+
+impl Drop for CloseOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.queue.close("the flush thread has panicked");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Engine, EngineStats};
-use crate::{Error, Result, catalog::TableSchema, datafile::DataFile, registry::Database};
+use crate::{Error, Result, TableView, catalog::TableSchema, datafile::DataFile, registry::Database};
 
 /// A database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +80,18 @@ impl Engine {
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table.
     pub fn data_files(&self, database: &str, table: &str) -> Result<Vec<Arc<DataFile>>> {
         Ok(self.table(database, table)?.rows.lock().files.clone())
+    }
+
+    /// Returns a table at this moment: its data files and its unflushed rows, which no flush takes from the caller.
+    ///
+    /// Costs a copy of at most 64 Ki rows, those that came last. Rows are as they arrived: versions of one point are
+    /// not merged (see [`BufferPart::late`](crate::BufferPart::late)).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table.
+    pub fn view(&self, database: &str, table: &str) -> Result<TableView> {
+        self.table(database, table)?.view()
     }
 
     /// Returns the counters since the engine was opened, and the gauges of now.

@@ -29,7 +29,7 @@ use self::{
     shared::Shared,
     write::Request,
 };
-use crate::{Error, PendingWrite, Result, WriteOptions, Written};
+use crate::{PendingWrite, Result, WriteOptions, Written};
 
 /// A time-series store in one folder.
 ///
@@ -199,7 +199,7 @@ impl Engine {
     #[cfg(feature = "query")]
     fn check_open(&self) -> Result<()> {
         if self.inner.lock.lock().is_none() {
-            return Err(Error::Closed { reason: "the engine is closed".into() });
+            return Err(crate::Error::Closed { reason: "the engine is closed".into() });
         }
         Ok(())
     }

@@ -2,7 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::{catalog::TableSchema, datafile::table_folder, query::Tables, registry::Registry, view::TableView};
+use crate::{
+    catalog::TableSchema,
+    datafile::table_folder,
+    query::Tables,
+    registry::{Registry, Table},
+    view::TableView,
+};
+
+fn find(registry: &Registry, database: &str, table: &str) -> Option<Arc<Table>> {
+    registry.database(database)?.table(table)
+}
 
 impl Tables for Registry {
     fn databases(&self) -> Vec<String> {
@@ -15,15 +25,15 @@ impl Tables for Registry {
     }
 
     fn schema(&self, database: &str, table: &str) -> Option<Arc<TableSchema>> {
-        Some(self.table(database, table)?.schema())
+        Some(find(self, database, table)?.schema())
     }
 
     fn view(&self, database: &str, table: &str) -> crate::Result<Option<TableView>> {
-        self.table(database, table).map(|table| table.view()).transpose()
+        find(self, database, table).map(|table| table.view()).transpose()
     }
 
     fn file_totals(&self, database: &str, table: &str) -> Option<(usize, u64)> {
-        let table = self.table(database, table)?;
+        let table = find(self, database, table)?;
         let rows = table.rows.lock();
         Some((rows.files.len(), rows.files.iter().map(|file| file.bytes).sum()))
     }

@@ -17,9 +17,9 @@ use super::{
 };
 use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
-    catalog::{TableSchema, encode_schema},
+    catalog::{TIME_COLUMN, TableSchema, encode_schema},
     ingest::{self, Context, Staged, StagedTable},
-    registry::{Database, Table, check_name, invalid_name},
+    registry::{Database, Table, check_database_name, check_name, invalid_name},
     wal::body_checksum,
 };
 
@@ -58,7 +58,8 @@ impl Shared {
     /// Decodes and queues a request.
     pub(super) fn submit(&self, mut request: Request, options: &WriteOptions) -> Result<PendingWrite> {
         let name = request.meta.database.clone();
-        check_name(&name).map_err(|reason| invalid_name("database", &name, reason))?;
+        check_database_name(&name).map_err(|reason| invalid_name("database", &name, reason))?;
+        check_tags(&request.meta)?;
         let durability = options.durability.unwrap_or(self.options.durability);
         let body_crc = if durability == Durability::Memory { 0 } else { body_checksum(&request.body) };
         loop {
@@ -156,7 +157,7 @@ impl Shared {
 
     /// Creates a database; its creation is logged like a write.
     pub(super) fn create_database(&self, name: &str) -> Result<()> {
-        check_name(name).map_err(|reason| invalid_name("database", name, reason))?;
+        check_database_name(name).map_err(|reason| invalid_name("database", name, reason))?;
         let _schema_lock = self.schema_lock.lock();
         if self.registry.database(name).is_some() {
             return Err(Error::DatabaseExists { database: name.to_owned() });
@@ -167,6 +168,16 @@ impl Shared {
         let stopped = |_| Err(Error::Closed { reason: "the engine stopped before it answered".into() });
         futures::executor::block_on(answer).unwrap_or_else(stopped)
     }
+}
+
+/// Checks the tags that a columnar write declares.
+fn check_tags(meta: &WriteMeta) -> Result<()> {
+    let time = meta.time_column.as_deref().unwrap_or(TIME_COLUMN);
+    meta.tags.iter().try_for_each(|tag| {
+        let is_time = [TIME_COLUMN, time].contains(&tag.as_str());
+        let checked = if is_time { Err("it is the time column") } else { check_name(tag) };
+        checked.map_err(|reason| invalid_name("tag", tag, reason))
+    })
 }
 
 fn database_change(database: &Database) -> Result<QueuedFrame> {

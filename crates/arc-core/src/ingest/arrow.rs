@@ -11,7 +11,9 @@ use arrow::{
     ipc::reader::StreamReader,
 };
 
-use super::staged::{Context, Staged, StagedTable, TableIndex, check_column_name, type_name};
+use super::staged::{
+    Context, Staged, StagedTable, TableIndex, check_column_name, check_distinct, no_tags_later, type_name,
+};
 use crate::{
     Error, Precision, Result,
     buffer::SeriesId,
@@ -53,6 +55,9 @@ fn append(table: &mut StagedTable, batch: &RecordBatch, time_column: &str, conte
             return Err(invalid(format!("column {:?} comes twice", field.name())));
         }
     }
+    if !context.tags.is_empty() && !table.keyed() {
+        return Err(invalid(no_tags_later(table.name())));
+    }
     for tag in context.tags {
         named(tag).ok_or_else(|| invalid(format!("there is no column {tag:?}, which was declared a tag")))?;
     }
@@ -71,6 +76,9 @@ fn append(table: &mut StagedTable, batch: &RecordBatch, time_column: &str, conte
         }
     }
     let series = if table.keyed() { resolve(table, &tags, batch.num_rows())? } else { Vec::new() };
+    if context.tags.is_empty() {
+        check_distinct(table.name(), &series, &time).map_err(invalid)?;
+    }
     table.rows.time.extend_from_slice(&time);
     table.rows.series.extend(series);
     Ok(())
@@ -147,7 +155,13 @@ fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef) -> Result
     let data_type = column.data_type.clone();
     let widened = data_type == DataType::Float64 && array.data_type().is_integer();
     if widened || *array.data_type() == DataType::Null {
-        array = cast(&array, &data_type).map_err(|e| invalid(e.to_string()))?;
+        let given = array;
+        array = cast(&given, &data_type).map_err(|e| invalid(e.to_string()))?;
+        if widened && cast(&array, given.data_type()).ok().as_ref() != Some(&given) {
+            return Err(invalid(format!(
+                "column {name:?} is of floats, which cannot hold all of its integers exactly"
+            )));
+        }
     }
     if *array.data_type() != data_type {
         return Err(conflict(table, name, &data_type, array.data_type()));

@@ -10,7 +10,9 @@ use arc_lp::{FieldValue, Series, Sink, Text};
 use arrow::datatypes::DataType;
 use parking_lot::RwLockReadGuard;
 
-use super::staged::{Context, MAX_COLUMNS, Staged, TableIndex, check_column_name, short, type_conflict, type_name};
+use super::staged::{
+    Context, MAX_COLUMNS, Staged, TableIndex, check_column_name, inexact, short, type_conflict, type_name,
+};
 use crate::{
     Precision,
     buffer::{Scalar, SeriesId},
@@ -193,6 +195,9 @@ impl<'a> Decoder<'a, '_> {
             return Err(format!("field {:?} on measurement {:?} is a tag already", short(&name), table.name()));
         }
         if !fits(value, &column.data_type) {
+            if let (FieldValue::Integer(_) | FieldValue::Unsigned(_), DataType::Float64) = (value, &column.data_type) {
+                return Err(inexact(&name));
+            }
             return Err(type_conflict(table.name(), &name, &scalar(value, "").data_type(), &column.data_type));
         }
         Ok(Target::Known(index))
@@ -298,7 +303,9 @@ impl<'a> Decoder<'a, '_> {
 
 fn fits(value: &FieldValue<'_>, data_type: &DataType) -> bool {
     match value {
-        FieldValue::Integer(_) | FieldValue::Unsigned(_) if *data_type == DataType::Float64 => true,
+        FieldValue::Integer(_) | FieldValue::Unsigned(_) if *data_type == DataType::Float64 => {
+            scalar(value, "").exact_float().is_some()
+        }
         value => scalar(value, "").data_type() == *data_type,
     }
 }

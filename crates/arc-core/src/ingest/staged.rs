@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 
 use crate::{
     Error, Precision, Rejected, Result,
-    buffer::{Rows, Scalar},
+    buffer::{ColumnValues, Rows, Scalar, SeriesId},
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
     registry::{Database, Layout, Table, check_name},
     write::MAX_REJECTED,
@@ -177,6 +177,20 @@ impl StagedTable {
         Ok(())
     }
 
+    /// Returns whether a column was proposed by this request, of integers, and floats can hold all of them exactly.
+    pub(crate) fn can_widen(&self, index: usize) -> bool {
+        index >= self.base.schema.columns.len() && self.rows.values(index).is_some_and(|c| c.widened().is_some())
+    }
+
+    /// Makes such a column one of floats.
+    pub(crate) fn widen(&mut self, index: usize) {
+        let added = index.checked_sub(self.base.schema.columns.len()).and_then(|at| self.added.get_mut(at));
+        if let (Some(column), Some(floats)) = (added, self.rows.values(index).and_then(ColumnValues::widened)) {
+            column.data_type = DataType::Float64;
+            self.rows.put_column(index, floats);
+        }
+    }
+
     /// Proposes a column whose name is good and not taken; returns its index.
     pub(crate) fn add(&mut self, name: &str, kind: ColumnKind, data_type: DataType) -> usize {
         self.added.push(Column { name: name.into(), kind, data_type });
@@ -224,4 +238,33 @@ pub(crate) fn type_name(data_type: &DataType) -> String {
 /// Cuts a name for an error text.
 pub(crate) fn short(name: &str) -> String {
     name.chars().take(64).collect()
+}
+
+/// Says that an integer is not exact as a float.
+pub(crate) fn inexact(field: &str) -> String {
+    format!("field {:?} is of floats, which cannot hold this integer exactly", short(field))
+}
+
+/// Checks that no two rows of a columnar write have one identity.
+///
+/// Only asked where the write did not declare the tags that the table has: it expects its rows to append, and one would
+/// overwrite the other. The error names two rows, counted from 1.
+pub(crate) fn check_distinct(table: &str, series: &[SeriesId], times: &[i64]) -> Result<(), String> {
+    let mut seen: HashMap<(SeriesId, i64), usize, FixedState> = HashMap::default();
+    for (row, identity) in series.iter().copied().zip(times.iter().copied()).enumerate() {
+        if let Some(first) = seen.insert(identity, row) {
+            let (first, row, table) = (first + 1, row + 1, short(table));
+            return Err(format!(
+                "rows {first} and {row} have the same tags and time, and measurement {table:?} would keep one of them: \
+                 declare the tags that tell them apart, or write to another measurement"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Says that a table which appends cannot get tags any more.
+pub(crate) fn no_tags_later(table: &str) -> String {
+    let table = short(table);
+    format!("measurement {table:?} was first written without tags, so its rows append; tags cannot be declared later")
 }

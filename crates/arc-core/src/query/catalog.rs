@@ -73,8 +73,10 @@ impl CatalogProvider for Catalog {
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        if self.tables.tables(name).is_none() {
-            let information = self.information.as_ref().filter(|_| name.eq_ignore_ascii_case(INFORMATION_SCHEMA))?;
+        // Any other name may be a database; that it is none shows when a table is looked up in it.
+        if name.eq_ignore_ascii_case(INFORMATION_SCHEMA)
+            && let Some(information) = &self.information
+        {
             return Some(Arc::clone(information) as _);
         }
         let (tables, snapshot) = (Arc::clone(&self.tables), self.snapshot.clone());

@@ -18,7 +18,7 @@ use super::{error, table::Table};
 use crate::{Error, Result};
 
 /// Nodes that a plan may have, counting shared ones each time they are used.
-const MAX_NODES: usize = 20_000;
+const MAX_NODES: usize = 4_000;
 
 /// Levels that an expression may have, not counting `AND` and `OR`: evaluating one takes stack for each level, on a
 /// thread that we don't own. Debug builds overflow 2 MiB of stack between 500 and 550 levels.

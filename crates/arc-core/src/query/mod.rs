@@ -7,10 +7,12 @@
 mod answer;
 mod buffers;
 mod catalog;
+mod constants;
 mod dialect;
 mod error;
 mod files;
 mod functions;
+mod give_way;
 mod guard;
 mod merge;
 mod part;
@@ -59,7 +61,10 @@ impl QueryEngine {
     /// another one spilled there is removed.
     pub(crate) fn new(tables: Arc<dyn Tables>, data_dir: &Path, options: &Options) -> Result<Self> {
         let base = session::base_state(data_dir, options)?;
-        Ok(Self { planner: Planner::new(tables, base), timeout: options.query_timeout })
+        Ok(Self {
+            planner: Planner::new(tables, base, functions::limit(options.query_memory_bytes)),
+            timeout: options.query_timeout,
+        })
     }
 
     /// Runs one statement; names without a database mean tables of `database`, which need not exist.

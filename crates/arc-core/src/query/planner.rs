@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    Tables, error, guard, session, show,
+    Tables, constants, error, give_way, guard, session, show,
     statement::{self, Request},
 };
 use crate::{Error, Result};
@@ -33,14 +33,16 @@ const STACK_BYTES: usize = 64 << 20;
 pub(super) struct Planner {
     tables: Arc<dyn Tables>,
     base: SessionState,
+    /// Most bytes that one function may make for one batch.
+    limit_bytes: usize,
     /// One permit for each thread that may plan at a time.
     permits: Arc<Semaphore>,
 }
 
 impl Planner {
-    pub(super) fn new(tables: Arc<dyn Tables>, base: SessionState) -> Self {
+    pub(super) fn new(tables: Arc<dyn Tables>, base: SessionState, limit_bytes: usize) -> Self {
         let threads = 2 * thread::available_parallelism().map_or(1, usize::from);
-        Self { tables, base, permits: Arc::new(Semaphore::new(threads)) }
+        Self { tables, base, limit_bytes, permits: Arc::new(Semaphore::new(threads)) }
     }
 
     /// Returns the stream of a statement's answer. Waits while too many others are planned.
@@ -54,6 +56,7 @@ impl Planner {
             state: session::query_state(&self.base, Arc::clone(&self.tables), database),
             database: database.to_owned(),
             sql: sql.to_owned(),
+            limit_bytes: self.limit_bytes,
         };
         let (sender, receiver) = oneshot::channel();
         let work = move || {
@@ -76,6 +79,7 @@ struct Planning {
     state: SessionState,
     database: String,
     sql: String,
+    limit_bytes: usize,
 }
 
 impl Planning {
@@ -98,7 +102,10 @@ impl Planning {
             Err(error) => return Err(not_found(&error, &missing).unwrap_or_else(|| error::from_datafusion(error))),
         };
         guard::check(&plan)?;
-        let physical = self.state.create_physical_plan(&plan).await.map_err(error::from_datafusion)?;
+        let optimized = self.state.optimize(&plan).map_err(error::from_datafusion)?;
+        constants::check(&optimized, self.limit_bytes)?;
+        let physical = self.state.query_planner().create_physical_plan(&optimized, &self.state).await;
+        let physical = physical.and_then(give_way::wrap).map_err(error::from_datafusion)?;
         execute_stream(physical, self.state.task_ctx()).map_err(error::from_datafusion)
     }
 

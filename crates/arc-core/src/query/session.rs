@@ -38,8 +38,8 @@ pub(super) fn data_url() -> Result<ObjectStoreUrl, DataFusionError> {
 /// Returns the state that every query starts from.
 pub(super) fn base_state(data_dir: &Path, options: &Options) -> Result<SessionState> {
     let runtime = runtime(data_dir, options)?;
-    let mut scalar_functions = SessionStateDefaults::default_scalar_functions();
-    scalar_functions.extend(functions::all());
+    let limit_bytes = functions::limit(options.query_memory_bytes);
+    let scalar_functions = functions::all(SessionStateDefaults::default_scalar_functions(), limit_bytes);
     // Functions of every kind, but neither file formats nor table factories: nothing to reach the host with.
     Ok(SessionStateBuilder::new()
         .with_config(config())

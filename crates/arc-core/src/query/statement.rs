@@ -65,11 +65,22 @@ pub(super) fn parse(sql: &str) -> Result<Request> {
     let mut statements = statements.map_err(error::from_datafusion)?;
     match (statements.pop_front(), statements.is_empty()) {
         (Some(Statement::Statement(statement)), true) => show(*statement),
-        (Some(statement @ Statement::Explain(_)), true) => planned(statement),
-        (Some(other), true) => not_a_query(&other.to_string()),
+        (Some(statement), true) => match explained(&statement) {
+            Statement::Statement(_) => planned(statement),
+            other => not_a_query(&other.to_string()),
+        },
         (Some(_), false) => refuse("more than one statement"),
         (None, _) => refuse("the statement is empty"),
     }
+}
+
+/// Returns what is to be explained, or the statement itself.
+fn explained(statement: &Statement) -> &Statement {
+    let mut statement = statement;
+    while let Statement::Explain(explain) = statement {
+        statement = &explain.statement;
+    }
+    statement
 }
 
 fn refuse<T>(reason: impl Into<String>) -> Result<T> {

@@ -1,7 +1,9 @@
-//! The spare: a zeroed and synced file that becomes the next segment by a rename.
+//! Spares: synced files of a segment's size that become the next segments by a rename.
 //!
-//! A file whose blocks exist and are synced makes `fdatasync` about ten times cheaper than one that grows. Zeroing takes
-//! long, so it happens ahead of need, on a thread of the engine's choice. Never keeps more than one file ready.
+//! A file whose blocks exist and are synced makes `fdatasync` about ten times cheaper than one that grows. Zeroing one
+//! takes long, so it happens ahead of need, on a thread of the engine's choice; and segments that are released become
+//! spares, so that in the steady state none is zeroed at all: that would write every byte of the log twice, and its sync
+//! would hold up those of the log. Never keeps more than [`MAX_SPARES`] files.
 
 use std::{
     io::{self, ErrorKind},
@@ -17,8 +19,10 @@ use crate::{
     vfs::{Vfs, VfsFile},
 };
 
-/// The spare, a whole segment.
+/// A spare, a whole segment; followed by `.1`, `.2` and so on for further ones.
 const READY: &str = "spare";
+/// Most spares kept: as many segments as the log fills between two flushes at the default settings.
+const MAX_SPARES: usize = 8;
 /// A segment for one frame that is larger than a segment.
 const LARGE: &str = "spare.large";
 /// Either of them before it is whole.
@@ -26,7 +30,7 @@ const UNFINISHED: &str = "spare.tmp";
 
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
-/// Makes the spare; a handle for another thread. Clones share one spare with the log.
+/// Makes spares; a handle for another thread. Clones share the spares with the log.
 #[derive(Debug, Clone)]
 pub(crate) struct SpareMaker {
     spare: Arc<Spare>,
@@ -37,18 +41,24 @@ struct Spare {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     size: u64,
-    /// Whether the spare is there. Held while it is made.
-    ready: Mutex<bool>,
+    /// Names of the spares that are there. Held while one is made.
+    ready: Mutex<Vec<String>>,
+}
+
+/// Returns the names that spares may have.
+fn names() -> impl Iterator<Item = String> {
+    (0..MAX_SPARES).map(|n| if n == 0 { READY.to_owned() } else { format!("{READY}.{n}") })
 }
 
 impl SpareMaker {
-    /// Takes over the spare in `dir` if it is whole, and removes what a crash left half made.
+    /// Takes over the spares in `dir` that are whole, and removes what a crash left half made.
     pub(super) fn open(vfs: Arc<dyn Vfs>, dir: &Path, size: u64) -> Result<Self> {
-        let mut ready = false;
+        let mut ready = Vec::new();
         for entry in vfs.list(dir).map_err(|e| Error::io("list", dir, e))? {
-            if entry.name == READY && entry.len == size {
-                ready = true;
-            } else if [READY, LARGE, UNFINISHED].contains(&entry.name.as_str()) {
+            let is_spare = names().any(|name| name == entry.name);
+            if is_spare && entry.len == size {
+                ready.push(entry.name);
+            } else if is_spare || [LARGE, UNFINISHED].contains(&entry.name.as_str()) {
                 let path = dir.join(&entry.name);
                 vfs.remove_file(&path).map_err(|e| Error::io("remove", path, e))?;
             }
@@ -59,18 +69,18 @@ impl SpareMaker {
 
     /// Returns whether there is no spare and nobody is making one. Never waits.
     pub(crate) fn needed(&self) -> bool {
-        self.spare.ready.try_lock().is_some_and(|ready| !*ready)
+        self.spare.ready.try_lock().is_some_and(|ready| ready.is_empty())
     }
 
-    /// Makes the spare if there is none: writes and syncs a whole segment of zeros.
+    /// Makes a spare if there is none: writes and syncs a whole segment of zeros.
     ///
     /// An append that needs a new segment meanwhile waits for it. After an error there is no spare and nothing else
     /// has changed; it can be tried again.
     pub(crate) fn make(&self) -> Result<()> {
         let mut ready = self.spare.ready.lock();
-        if !*ready {
+        if ready.is_empty() {
             self.spare.fill(self.spare.size, READY)?;
-            *ready = true;
+            ready.push(READY.to_owned());
         }
         Ok(())
     }
@@ -93,25 +103,28 @@ impl SpareMaker {
     pub(super) fn place(&self, size: u64, path: &Path) -> Result<Box<dyn VfsFile>> {
         let Spare { vfs, dir, ready, .. } = &*self.spare;
         let mut ready = ready.lock();
-        let from = if size == self.spare.size { READY } else { LARGE };
+        let spare = ready.last().filter(|_| size == self.spare.size);
+        let from = spare.map_or(LARGE, String::as_str);
         vfs.rename(&dir.join(from), path).map_err(|e| Error::io("rename", path, e))?;
-        if from == READY {
-            *ready = false;
+        if spare.is_some() {
+            ready.pop();
         }
         // Before the first frame is written, so that no frame is ever in a file whose name (with its salt) can be lost.
         vfs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
         vfs.open(path).map_err(|e| Error::io("open", path, e))
     }
 
-    /// Keeps a segment's file as the spare, or removes it if there is a spare or the file has another size. Never waits.
+    /// Keeps a segment's file as a spare, or removes it if there are enough or the file has another size. Never waits.
     ///
     /// The folder is not synced: if the power fails, the old name may be back, with frames that nobody needs.
     pub(super) fn recycle(&self, size: u64, path: &Path) -> Result<()> {
         let Spare { vfs, dir, ready, .. } = &*self.spare;
-        match ready.try_lock().filter(|ready| !**ready && size == self.spare.size) {
-            Some(mut ready) => {
-                vfs.rename(path, &dir.join(READY)).map_err(|e| Error::io("rename", path, e))?;
-                *ready = true;
+        let ready = ready.try_lock().filter(|_| size == self.spare.size);
+        let free = |ready: &Vec<String>| names().find(|name| !ready.contains(name));
+        match ready.and_then(|ready| free(&ready).map(|name| (ready, name))) {
+            Some((mut ready, name)) => {
+                vfs.rename(path, &dir.join(&name)).map_err(|e| Error::io("rename", path, e))?;
+                ready.push(name);
                 Ok(())
             }
             None => vfs.remove_file(path).map_err(|e| Error::io("remove", path, e)),

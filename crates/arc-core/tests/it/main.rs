@@ -5,5 +5,7 @@
 mod crash;
 mod directory;
 mod model;
+#[cfg(feature = "crash-points")]
+mod points;
 mod support;
 mod writes;

@@ -270,3 +270,88 @@ fn a_closed_engine_says_so_and_leaves_the_folder_free() {
     assert_eq!(again.stats().replayed_points, 0, "close flushes");
     assert_eq!(number(&again, "d", "SELECT count(*) FROM m"), 1);
 }
+
+#[test]
+fn integers_that_a_float_cannot_hold_are_refused_not_rounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let written = engine
+        .write_lp("d", b"g v=1.5 1\ng v=9007199254740993i 2\ng v=9007199254740992i 3\ng v=18446744073709551615u 4")
+        .unwrap();
+    assert_eq!((written.points, written.rejected_points), (2, 2));
+    assert!(written.rejected[0].reason.contains("cannot hold this integer exactly"), "{:?}", written.rejected);
+    let time: ArrayRef = Arc::new(Int64Array::from(vec![5]));
+    let v: ArrayRef = Arc::new(Int64Array::from(vec![9_007_199_254_740_993]));
+    let error = engine.write_batch("d", "g", &RecordBatch::try_from_iter([("time", time), ("v", v)]).unwrap());
+    assert!(error.unwrap_err().to_string().contains("exactly"));
+}
+
+#[test]
+fn columns_without_tags_do_not_overwrite_each_other_in_a_table_that_merges() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    write(&engine, "d", "m,h=a v=1i 1");
+    let batch = |times: Vec<i64>, hosts: Vec<&str>| {
+        let time: ArrayRef = Arc::new(Int64Array::from(times));
+        let host: ArrayRef = Arc::new(StringArray::from(hosts));
+        RecordBatch::try_from_iter([("time", time), ("h", host)]).unwrap()
+    };
+    let error = engine.write_batch("d", "m", &batch(vec![7, 8, 7], vec!["b", "b", "b"])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("rows 1 and 3"), "{error}");
+    assert_eq!(engine.write_batch("d", "m", &batch(vec![7, 8, 7], vec!["b", "b", "c"])).unwrap().points, 3);
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 4);
+}
+
+#[test]
+fn tags_that_cannot_be_are_refused_not_ignored() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let time: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let host: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+    let batch = RecordBatch::try_from_iter([("time", time), ("h", host)]).unwrap();
+    assert_eq!(engine.write_batch("d", "appends", &batch).unwrap().points, 1);
+    for (table, tag, says) in [("new", "time", "time column"), ("new", "", "empty"), ("appends", "h", "declared later")]
+    {
+        let options = WriteOptions::new().tags([tag]);
+        let error = engine.submit_batches("d", table, std::slice::from_ref(&batch), &options).unwrap_err();
+        assert!(error.to_string().contains(says), "{tag:?}: {error}");
+    }
+}
+
+#[test]
+fn the_name_of_sqls_own_tables_is_no_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    assert_eq!(engine.write_lp("Information_Schema", b"m v=1").unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(engine.create_database("information_schema").unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn one_flush_writes_the_files_of_many_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let lines: String = (0..50).map(|i| format!("m{i},h=a v={i} 1\n")).collect();
+    write(&engine, "d", &lines);
+    assert_eq!(engine.flush().unwrap().files.len(), 50);
+    drop(engine);
+    let engine = open(dir.path());
+    let total: i64 = (0..50).map(|i| number(&engine, "d", &format!("SELECT count(*) FROM m{i}"))).sum();
+    assert_eq!(total, 50);
+}
+
+#[test]
+fn a_view_keeps_its_rows_through_a_flush() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    write(&engine, "d", "m,h=a x=1 1\nm,h=a x=2 2\nm,h=a x=3 1");
+    let before = engine.view("d", "m").unwrap();
+    engine.flush().unwrap();
+    let after = engine.view("d", "m").unwrap();
+    let rows = |view: &arc_core::TableView, late| {
+        view.buffers.iter().filter(|part| part.late == late).map(|part| part.batch.num_rows()).sum::<usize>()
+    };
+    assert_eq!((before.files.len(), rows(&before, false), rows(&before, true)), (0, 2, 1));
+    assert_eq!((after.files.len(), after.buffers.len(), after.files[0].rows), (1, 0, 2));
+    assert_eq!(engine.view("d", "none").unwrap_err().kind(), ErrorKind::NotFound);
+}

@@ -9,6 +9,8 @@ mod chunked;
 #[cfg(test)]
 mod collect;
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 #[path = "../../examples/lp2json/format.rs"]
 mod format;
 #[cfg(test)]

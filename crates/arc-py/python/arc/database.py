@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, List, Optional, Sequence, Union
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from arc._arc import Answer, Engine
@@ -25,10 +26,10 @@ class Database:
 
     def write_lp(
         self,
-        data: Union[str, bytes, bytearray],
+        data: str | bytes | bytearray,
         *,
         precision: Precision = "ns",
-        durability: Optional[Durability] = None,
+        durability: Durability | None = None,
     ) -> Written:
         """Writes line protocol; see :meth:`arc.Engine.write_lp`."""
         return self.engine.write_lp(self.name, data, precision=precision, durability=durability)
@@ -38,10 +39,10 @@ class Database:
         table: str,
         data: ArrowTable,
         *,
-        tags: Optional[Sequence[str]] = None,
+        tags: Sequence[str] | None = None,
         time: str = "time",
         precision: Precision = "ns",
-        durability: Optional[Durability] = None,
+        durability: Durability | None = None,
     ) -> Written:
         """Writes a table of columns; see :meth:`arc.Engine.write`."""
         return self.engine.write(
@@ -52,11 +53,11 @@ class Database:
         """Runs one SQL statement; see :meth:`arc.Engine.sql`."""
         return self.engine.sql(self.name, query)
 
-    def tables(self) -> List[str]:
+    def tables(self) -> list[str]:
         """Returns the names of the tables, sorted."""
         return self.engine.tables(self.name)
 
-    def data_files(self, table: str) -> List[str]:
+    def data_files(self, table: str) -> list[str]:
         """Returns the paths of the Parquet files of ``table``, oldest first."""
         return self.engine.data_files(self.name, table)
 

@@ -5,8 +5,6 @@ All are subclasses of :class:`Error`. Data that is no table at all raises ``Type
 
 from __future__ import annotations
 
-from typing import Optional
-
 
 class Error(Exception):
     """Base of all exceptions of the engine."""
@@ -27,7 +25,7 @@ class SchemaConflictError(Error):
 class BusyError(Error):
     """The engine is overloaded, or another process has the data directory open; the same request may succeed later."""
 
-    retry_after: Optional[float] = None
+    retry_after: float | None = None
     """Seconds after which a retry is worth while, where that is known."""
 
 
@@ -48,7 +46,7 @@ class CorruptError(Error):
 
 
 class ClosedError(Error):
-    """The engine is closed, or closed to writes after a failed sync, or this is a fork of the process that opened it."""
+    """The engine is closed, or closed to writes after a failed sync, or another process opened it (see fork)."""
 
 
 class InternalError(Error):

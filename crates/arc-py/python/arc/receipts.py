@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List
 
 from arc.errors import InvalidInputError
 
@@ -28,7 +27,7 @@ class Written:
     """Points stored."""
     rejected_points: int
     """Points refused, all of them counted."""
-    rejected: List[Rejected]
+    rejected: list[Rejected]
     """The first 100 refusals, in the order of the lines."""
     durability: str
     """What the stored points survive: ``"disk"``, ``"process"`` or ``"memory"``."""
@@ -52,5 +51,5 @@ class FlushReport:
 
     rows: int
     """Rows written to Parquet files."""
-    files: List[str]
+    files: list[str]
     """Paths of the new files."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal, Optional, Protocol, Tuple, Union
+from typing import Literal, Protocol, Union
 
 
 class ArrowStream(Protocol):
     """A table: anything that exports an Arrow stream."""
 
-    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class ArrowArray(Protocol):
     """A record batch: anything that exports an Arrow struct array."""
 
-    def __arrow_c_array__(self, requested_schema: Optional[object] = None) -> Tuple[object, object]: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 
 ArrowTable = Union[ArrowStream, ArrowArray]

@@ -94,7 +94,7 @@ mod tests {
     async fn a_panic_is_a_500_and_is_counted() {
         let dir = tempfile::tempdir().unwrap();
         let engine = arc_core::Engine::open(dir.path().join("data")).unwrap();
-        let app = App::new(engine, &crate::config::Config::default());
+        let app = App::new(engine, &crate::config::Config::default()).unwrap();
         async fn handler() -> StatusCode {
             panic!("a bug")
         }

@@ -17,7 +17,7 @@ use arrow::{
 };
 use hyper::HeaderMap;
 
-use super::reply::Encode;
+use super::encode::Encode;
 use crate::{app::App, errors::Failure, http::params::header, metrics::Counter};
 
 /// Encodes an answer as an Arrow IPC stream.

@@ -13,7 +13,7 @@ use hyper::HeaderMap;
 
 use super::{
     cells::{self, Cell},
-    reply::Encode,
+    encode::Encode,
 };
 use crate::{admin, app::App, errors::Failure, metrics::Counter, timestamp};
 

@@ -1,12 +1,14 @@
 //! Queries over HTTP: SQL in; JSON or Arrow out, batch by batch.
 //!
 //! Decodes the request, runs it in the engine, and encodes the answer while it comes, so that its size does not matter.
-//! Never looks into the SQL.
+//! All but the decoding happens on threads of its own (`runner`). Never looks into the SQL.
 
 mod arrow;
 mod cells;
+mod encode;
 mod json;
 mod reply;
+mod runner;
 
 use std::{sync::Arc, time::Instant};
 
@@ -26,7 +28,11 @@ use crate::{
     http::params::{self, Params},
     timestamp,
 };
-use reply::{Encode, Reply, Ticket};
+use encode::{Encode, Encoding};
+use reply::{Reply, Ticket};
+use runner::Running;
+
+pub(crate) use runner::Runner;
 
 /// Where the query string may name the default database.
 const DATABASE: [&str; 2] = ["database", "db"];
@@ -48,9 +54,8 @@ pub(crate) async fn arrow(State(app): State<Arc<App>>, request: Request) -> Resp
 async fn answer<E: Encode>(app: &Arc<App>, request: Request, started: Instant) -> Result<Response, Failure> {
     let mut ticket = Ticket::new::<E>(app);
     let (parts, body) = request.into_parts();
-    let result = start::<E>(app, &parts, body, started).await;
-    match result {
-        Ok((stream, encoder, slot)) => Reply::new(stream, encoder, ticket, slot).respond().await,
+    match start::<E>(app, parts, body, started).await {
+        Ok(query) => Reply::new(query, ticket).respond(E::CONTENT_TYPE).await,
         Err(failure) => {
             ticket.failed();
             Err(failure)
@@ -58,16 +63,17 @@ async fn answer<E: Encode>(app: &Arc<App>, request: Request, started: Instant) -
     }
 }
 
-type Started<E> = (arc_core::Answer, E, tokio::sync::OwnedSemaphorePermit);
-
-async fn start<E: Encode>(app: &App, parts: &Parts, body: Body, started: Instant) -> Result<Started<E>, Failure> {
+async fn start<E: Encode>(app: &Arc<App>, parts: Parts, body: Body, started: Instant) -> Result<Running, Failure> {
     let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
     let body = body::decompress(body, MAX_REQUEST_BYTES)?;
-    let request = Query::read(parts, &body)?;
+    let request = Query::read(&parts, &body)?;
     let slot = app.query_slot().await?;
-    let stream = app.engine.sql(&request.database, &request.sql).await?;
-    let encoder = E::open(&parts.headers, &stream.schema(), started)?;
-    Ok((stream, encoder, slot))
+    let owned = Arc::clone(app);
+    Ok(app.runner.run(slot, |chunks| async move {
+        let answer = owned.engine.sql(&request.database, &request.sql).await?;
+        let encoder = E::open(&parts.headers, &answer.schema(), started)?;
+        Encoding::new(&owned, answer, encoder).send(chunks).await
+    }))
 }
 
 /// What a query request asks for.

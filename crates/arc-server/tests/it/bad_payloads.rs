@@ -35,6 +35,14 @@ async fn deep_nesting_is_refused() {
 }
 
 #[tokio::test]
+async fn what_is_refused_of_a_batch_is_counted_in_items() {
+    let good = json!({ "m": "m", "columns": { "time": [1, 2], "v": [1, 2] } });
+    let reply = Server::new().pack(&json!({ "batch": [good, { "m": "c" }] })).await;
+    reply.is(400, "items rejected, 2 stored; item 2: ");
+    assert_eq!(reply.json()["lines"][0]["line"], 2);
+}
+
+#[tokio::test]
 async fn shapes_that_cannot_be_are_refused() {
     let server = Server::new();
     let cases: Vec<(&str, Value)> = vec![

@@ -124,7 +124,7 @@ fn an_option_that_the_engine_refuses_ends_with_2() {
     let arguments = ["--wal-segment-bytes", "1", "--http", "127.0.0.1:0", "--data-dir", data.to_str().unwrap()];
     let (code, _, errors) = run(&arguments, &[]);
     assert_eq!(code, Some(2), "{errors}");
-    assert!(errors.contains("option wal_segment_bytes is not valid"), "{errors}");
+    assert!(errors.starts_with("arc-server: option wal_segment_bytes is not valid"), "{errors}");
 }
 
 #[test]

@@ -22,6 +22,8 @@ mod process;
 #[cfg(test)]
 mod query;
 #[cfg(test)]
+mod query_limits;
+#[cfg(test)]
 mod socket;
 #[cfg(test)]
 mod support;

@@ -38,7 +38,7 @@ impl Server {
         change(&mut config);
         let dir = tempfile::tempdir().unwrap();
         let engine = Engine::builder(dir.path().join("data")).options(config.engine.clone()).open().unwrap();
-        Self { router: router(App::new(engine.clone(), &config)), engine, dir }
+        Self { router: router(App::new(engine.clone(), &config).unwrap()), engine, dir }
     }
 
     /// Closes the engine and opens the directory again.
@@ -102,7 +102,7 @@ impl Server {
 }
 
 fn router_of(engine: &Engine) -> Router {
-    router(App::new(engine.clone(), &Config::default()))
+    router(App::new(engine.clone(), &Config::default()).unwrap())
 }
 
 impl Reply {

@@ -22,7 +22,7 @@ use crate::{
     Result,
     buffer::{ColumnValues, SeriesId},
     catalog::{ColumnKind, TIME_COLUMN, tag_type},
-    ingest::staged::{StagedTable, check_column_name, short, type_conflict},
+    ingest::staged::{StagedTable, check_column_name, check_distinct, no_tags_later, short, type_conflict},
 };
 
 /// The columns of one map, checked.
@@ -52,6 +52,9 @@ impl<'a> Decoder<'a, '_> {
         let table = at.and_then(|at| self.staged.tables.get(at));
         let columns = self.read_columns(name, table, &mut reader)?;
         let keyed = !self.context.tags.is_empty();
+        if keyed && table.is_some_and(|table| !table.keyed()) {
+            return refuse(no_tags_later(name));
+        }
         let at = self.index.by_name(&mut self.staged, name, keyed).map_err(Fault::item)?;
         if let Some(table) = self.staged.tables.get(at) {
             let names = columns.tags.iter().map(|(name, _)| *name).chain(columns.fields.iter().map(|(name, _)| *name));
@@ -61,7 +64,7 @@ impl<'a> Decoder<'a, '_> {
         let untimed = if columns.time.is_none() { columns.rows } else { 0 };
         let untimed = (0..untimed).map(|_| self.receive_time()).collect();
         let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };
-        append(table, columns, untimed)?;
+        append(table, columns, untimed, keyed)?;
         Ok(reader)
     }
 
@@ -170,15 +173,17 @@ fn tag_values<'a>(table: &str, name: &str, reader: &mut Reader<'a>, count: usize
 }
 
 /// Puts checked columns behind the rows that the table has.
-fn append(table: &mut StagedTable, columns: Columns<'_>, untimed: Vec<i64>) -> Result<()> {
+fn append(table: &mut StagedTable, columns: Columns<'_>, untimed: Vec<i64>, tags_declared: bool) -> Result<(), Fault> {
+    let series = if table.keyed() { series(table, &columns.tags, columns.rows)? } else { Vec::new() };
+    if !tags_declared {
+        let times = columns.time.as_deref().unwrap_or(&untimed);
+        check_distinct(table.name(), &series, times).map_err(Fault::item)?;
+    }
+    table.rows.series.extend(series);
     for (name, _) in &columns.tags {
         if table.position(name).is_none() {
             table.add(name, ColumnKind::Tag, tag_type());
         }
-    }
-    if table.keyed() {
-        let series = series(table, &columns.tags, columns.rows)?;
-        table.rows.series.extend(series);
     }
     let rows = table.rows.len();
     for (name, values) in columns.fields {

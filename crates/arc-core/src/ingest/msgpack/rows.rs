@@ -10,7 +10,7 @@ use super::{Decoder, Fault, refuse};
 use crate::{
     buffer::{Scalar, SeriesId},
     catalog::{Column, ColumnKind, TIME_COLUMN, tag_type},
-    ingest::staged::{StagedTable, check_column_name, short, type_conflict},
+    ingest::staged::{StagedTable, check_column_name, short, type_conflict, type_name},
 };
 
 /// What decides the series of a row: the table's place, and the bytes of `tags` and `h` as they came.
@@ -23,6 +23,8 @@ pub(super) struct RowScratch<'a> {
     /// Fields that the table has, by the index of their column.
     known: Vec<(usize, Scalar<'a>)>,
     new: Vec<(Cow<'a, str>, Scalar<'a>)>,
+    /// Columns of integers that this row makes columns of floats.
+    widened: Vec<usize>,
     /// By table: the column of each field of its last row, for the next row has most likely the same fields.
     predicted: Vec<Vec<usize>>,
     /// Series of the tags that came before in this payload, so that the same bytes are not read again.
@@ -100,6 +102,7 @@ impl<'a> RowScratch<'a> {
     ) -> Result<(), Fault> {
         self.known.clear();
         self.new.clear();
+        self.widened.clear();
         for (place, (name, value)) in fields.iter().enumerate() {
             // The tags of a series that came before are columns of the table, which is checked below.
             if self.tags.iter().any(|(tag, _)| tag == name) {
@@ -112,13 +115,18 @@ impl<'a> RowScratch<'a> {
                 }
                 Some((index, column)) => match fit(*value, &column.data_type) {
                     Some(value) => self.known.push((index, value)),
+                    // The column came with this request, as integers, and may still become one of floats.
+                    None if is_float(*value) && table.is_some_and(|(_, table)| table.can_widen(index)) => {
+                        self.known.push((index, *value));
+                        self.widened.push(index);
+                    }
                     None => {
                         return refuse(type_conflict(table_name, name, &value.data_type(), &column.data_type));
                     }
                 },
                 None => {
                     check_column_name("field", name).map_err(Fault::item)?;
-                    self.add_new(name.clone(), *value);
+                    self.add_new(name.clone(), *value)?;
                 }
             }
         }
@@ -150,12 +158,18 @@ impl<'a> RowScratch<'a> {
         Some(found)
     }
 
-    /// The last one of a name counts.
-    fn add_new(&mut self, name: Cow<'a, str>, value: Scalar<'a>) {
+    /// The last one of a name counts, as for a column that the table has; both must have one type, or it would depend on
+    /// whether the table has the column, and replay could not decide as the first time.
+    fn add_new(&mut self, name: Cow<'a, str>, value: Scalar<'a>) -> Result<(), Fault> {
         match self.new.iter_mut().find(|(other, _)| *other == name) {
-            Some((_, other)) => *other = value,
+            Some((_, other)) if other.data_type() == value.data_type() => *other = value,
+            Some((_, other)) => {
+                let (first, second) = (type_name(&other.data_type()), type_name(&value.data_type()));
+                return refuse(format!("field {:?} comes twice, as {first} and as {second}", short(&name)));
+            }
             None => self.new.push((name, value)),
         }
+        Ok(())
     }
 
     /// Resolves the checked tags. In a table that appends they become text fields.
@@ -181,6 +195,7 @@ impl<'a> RowScratch<'a> {
     }
 
     fn store_fields(&mut self, table: &mut StagedTable) -> Result<(), Fault> {
+        self.widened.drain(..).for_each(|index| table.widen(index));
         for (name, value) in self.new.drain(..) {
             let index = table.add(&name, ColumnKind::Field, value.data_type());
             table.set(index, value)?;
@@ -190,10 +205,16 @@ impl<'a> RowScratch<'a> {
 }
 
 /// Returns the value as a column of `data_type` takes it, if it does.
+fn is_float(value: Scalar<'_>) -> bool {
+    matches!(value, Scalar::Float(_))
+}
+
 fn fit<'a>(value: Scalar<'a>, data_type: &DataType) -> Option<Scalar<'a>> {
     match (value, data_type) {
-        (Scalar::Float(_) | Scalar::Integer(_) | Scalar::Unsigned(_), DataType::Float64)
-        | (Scalar::Integer(_), DataType::Int64)
+        (Scalar::Float(_) | Scalar::Integer(_) | Scalar::Unsigned(_), DataType::Float64) => {
+            value.exact_float().map(Scalar::Float)
+        }
+        (Scalar::Integer(_), DataType::Int64)
         | (Scalar::Unsigned(_), DataType::UInt64)
         | (Scalar::Boolean(_), DataType::Boolean)
         | (Scalar::Text(_), DataType::Utf8) => Some(value),

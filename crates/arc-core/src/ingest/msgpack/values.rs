@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     buffer::{ColumnValues, Scalar},
-    ingest::staged::{short, type_conflict},
+    ingest::staged::{inexact, short, type_conflict},
 };
 
 /// A field column to be read.
@@ -98,8 +98,10 @@ impl FieldColumn<'_> {
             _ => None,
         };
         Ok(match self.fit(DataType::Int64, negative)? {
-            #[expect(clippy::cast_precision_loss, reason = "an integer for a float column is converted, as documented")]
-            DataType::Float64 => ColumnValues::from_floats(integers.into_iter().map(|value| value as f64).collect()),
+            DataType::Float64 => {
+                let widened = ColumnValues::from_integers(integers).widened();
+                widened.ok_or_else(|| Fault::item(inexact(self.name)))?
+            }
             DataType::UInt64 => {
                 ColumnValues::from_unsigned(integers.into_iter().map(|value| value.cast_unsigned()).collect())
             }
@@ -168,6 +170,9 @@ impl FieldColumn<'_> {
                 (_, DataType::Utf8) => {
                     let text = text(&value).map_err(|found| self.found(row, &found))?;
                     values.push(Scalar::Text(&text))?;
+                }
+                (scalar, DataType::Float64) if scalar.exact_float().is_none() => {
+                    return self.refuse(row, "is an integer that a float cannot hold exactly");
                 }
                 (scalar, _) => values.push(scalar)?,
             }

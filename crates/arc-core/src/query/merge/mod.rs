@@ -7,5 +7,7 @@
 mod exec;
 mod fold;
 mod plan;
+#[cfg(test)]
+mod tests;
 
 pub(super) use self::plan::{scan, split};

@@ -108,3 +108,11 @@ async fn a_dropped_answer_lets_go_of_its_table() {
         tokio::task::yield_now().await;
     }
 }
+
+/// Runs on one thread: a join that never gave way would go through all of its 10^10 rows first.
+#[tokio::test]
+async fn a_join_gives_way_to_the_end_of_its_time() {
+    let options = Options { query_timeout: Duration::from_millis(300), ..Options::default() };
+    let sql = "SELECT max(a.value * b.value) FROM generate_series(1, 100000) a, generate_series(1, 100000) b";
+    assert_eq!(Store::with_options(&options).error(sql).await.kind(), ErrorKind::Timeout);
+}

@@ -132,5 +132,27 @@ async fn sorted_files_are_merged_without_a_sort_and_only_identity_filters_go_bel
     assert!(!plan.contains("SortExec"), "{plan}");
     let (above, below) = plan.split_once("MergeExec").unwrap();
     assert!(above.contains("x@1 > 1") && !below.contains("> 1"), "{plan}");
+    assert!(below.contains("projection=[time, host, x, \u{1}rank, \u{1}row]"), "{plan}");
     assert!(below.contains("FilterExec: host@1 = a") && below.contains("predicate=host@1 = a"), "{plan}");
+}
+
+#[tokio::test]
+async fn names_that_need_quotes_merge_and_filter_like_any_other() {
+    let names = ["a.b", "x y", "q\"uote", "Käse", "time2", "select", "'"];
+    for (tag, field) in names.into_iter().zip(names.into_iter().rev().skip(1).chain(["z"])) {
+        if tag == field {
+            continue;
+        }
+        let row = |x| vec![point(x % 2, &[(tag, Tag("v")), (field, Integer(x)), ("n", Integer(1))])];
+        let store = Store::new();
+        store.put("db", TableBuilder::new("m").part(File, row(1)).part(File, row(2)).part(LateBuffer, row(3)));
+        let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let (tag, field) = (quote(tag), quote(field));
+        let sql = format!(
+            "SELECT {tag}, max({field}) AS m FROM m WHERE {tag} = 'v' AND {field} > 1 GROUP BY {tag} ORDER BY {tag}"
+        );
+        assert_eq!(store.rows(&sql).await, ["v|3"], "{sql}");
+        let sql = format!("SELECT t.{field} FROM m t WHERE t.n = 1 ORDER BY t.{tag}, t.{field}");
+        assert_eq!(store.rows(&sql).await, ["2", "3"], "{sql}");
+    }
 }

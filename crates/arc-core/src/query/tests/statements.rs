@@ -184,7 +184,6 @@ async fn everything_but_reading_is_refused() {
         for noise in ["DataFusion error", "backtrace", "bug report", "caused by"] {
             assert!(!error.to_string().contains(noise), "{sql}: {error}");
         }
-        println!("{sql}: {error}");
     }
     assert!(!target.exists());
     assert_eq!(store.rows("SELECT count(*) FROM cpu").await, ["1"]);
@@ -211,7 +210,6 @@ async fn errors_of_rows_are_the_statements_own() {
         "SELECT 1 / 0",
         "SELECT \"Order\" / (\"Order\" - 7) FROM cpu",
         "SELECT CAST(host AS BIGINT) FROM cpu",
-        "SELECT 9223372036854775807 + \"Order\" FROM cpu",
         "SELECT * FROM cpu WHERE \"Order\" = 'hello'",
         "SELECT to_timestamp('no time') FROM cpu",
         "SELECT (SELECT unnest([1, 2]))",
@@ -221,10 +219,7 @@ async fn errors_of_rows_are_the_statements_own() {
         "SELECT INTERVAL '1 banana'",
         "SELECT regexp_like(host, '(') FROM cpu",
     ] {
-        let text = store.text(sql).await;
-        println!("{sql}: {text}");
-        if let Err(error) = store.run(sql).await {
-            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{sql}: {error}");
-        }
+        let error = store.error(sql).await;
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{sql}: {error}");
     }
 }

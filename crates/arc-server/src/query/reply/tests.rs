@@ -1,15 +1,24 @@
 use arc_core::Error;
-use arrow::array::{ArrayRef, Int64Array};
+use std::time::Instant;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use http_body_util::BodyExt;
+use hyper::HeaderMap;
 
 use super::*;
-use crate::{config::Config, query::json::Json};
+use crate::{
+    config::Config,
+    query::{
+        encode::{CHUNK_BYTES, Encoding, STEP_ROWS},
+        json::Json,
+    },
+};
 
 /// An app over a data directory that lives as long as it.
 fn app() -> (Arc<App>, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let engine = arc_core::Engine::open(dir.path().join("data")).unwrap();
-    (App::new(engine, &Config::default()), dir)
+    (App::new(engine, &Config::default()).unwrap(), dir)
 }
 
 fn rows(count: i64) -> RecordBatch {
@@ -24,7 +33,9 @@ fn failure() -> arc_core::Result<RecordBatch> {
 async fn reply(app: &Arc<App>, batches: Vec<arc_core::Result<RecordBatch>>) -> Result<Response, Failure> {
     let encoder = Json::open(&HeaderMap::new(), &rows(0).schema(), Instant::now())?;
     let slot = app.query_slot().await?;
-    Reply::new(stream::iter(batches), encoder, Ticket::new::<Json>(app), slot).respond().await
+    let encoding = Encoding::new(app, stream::iter(batches), encoder);
+    let query = app.runner.run(slot, |chunks| encoding.send(chunks));
+    Reply::new(query, Ticket::new::<Json>(app)).respond(Json::CONTENT_TYPE).await
 }
 
 /// Returns how many queries succeeded, failed, were left, and how many rows were sent.

@@ -210,9 +210,16 @@ fn the_tags_of_a_keyed_table_make_its_series() {
 }
 
 #[test]
-fn declared_tags_are_fields_of_a_table_that_appends() {
-    let given = Given::table("c", false).tags(&["s"]);
-    let staged = given.decode(&columnar("c", vec![("s", A(vec![T("x")]))]));
-    assert!(staged.tables[0].rows.series.is_empty());
-    assert_eq!(rows(staged), ["c 1000 s=\"x\""]);
+fn tags_cannot_be_declared_for_a_table_that_appends() {
+    let got = Given::table("c", false).tags(&["s"]).reason(&columnar("c", vec![("s", A(vec![T("x")]))]));
+    assert!(got.contains("tags cannot be declared later"), "{got}");
+}
+
+#[test]
+fn undeclared_rows_of_one_identity_are_refused_in_a_table_that_merges() {
+    let time = |times: &[i64]| ("time", A(times.iter().map(|t| I(1_700_000_000 + t)).collect()));
+    let values = ("v", A(vec![I(1), I(2)]));
+    let got = Given::table("c", true).reason(&columnar("c", vec![time(&[5, 5]), values.clone()]));
+    assert!(got.contains("rows 1 and 2 have the same tags and time"), "{got}");
+    assert_eq!(Given::table("c", true).rows(&columnar("c", vec![time(&[5, 6]), values])).len(), 2);
 }

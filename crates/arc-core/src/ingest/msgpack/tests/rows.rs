@@ -34,7 +34,7 @@ fn a_row_is_a_point_with_tags_and_fields() {
         (row(vec![one(), tags(vec![("n", N), ("e", T(""))])]), "c 1000 v=1"),
         (row(vec![("f", A(vec![I(1), N, T("x")]))]), "c 1000 field_0=1 field_2=\"x\""),
         (row(vec![fields(vec![("v", I(1)), ("n", N)])]), "c 1000 v=1"),
-        (row(vec![fields(vec![("v", I(1)), ("v", T("last"))])]), "c 1000 v=\"last\""),
+        (row(vec![fields(vec![("v", I(1)), ("v", I(2))])]), "c 1000 v=2"),
         (row(vec![fields(vec![("_v", F(f64::NAN))])]), "c 1000 _v=NaN"),
         (row(vec![fields(vec![("v", V::Uint(u64::MAX))])]), "c 1000 v=18446744073709551615u"),
         (row(vec![("t", I(1_700_000_000)), one()]), "c 1700000000000000000 v=1"),
@@ -58,6 +58,7 @@ fn a_bad_row_is_refused_with_its_reason() {
         (M(vec![("m", F(1.0)), one()]), "\"m\" is a float, expected a string or an integer"),
         (M(vec![("m", T("c\0")), one()]), "control character"),
         (row(vec![]), "expected one of them"),
+        (row(vec![fields(vec![("v", F(1.5)), ("v", I(1))])]), "field \"v\" comes twice, as float and as integer"),
         (row(vec![fields(vec![])]), "no field has a value"),
         (row(vec![fields(vec![("v", N)])]), "no field has a value"),
         (row(vec![("fields", A(vec![]))]), "\"fields\" is an array, expected a map"),
@@ -202,4 +203,11 @@ fn rows_are_what_columns_are() {
         ],
     );
     assert_eq!(Given::table("c", true).rows(&by_row), Given::table("c", true).rows(&by_column));
+}
+
+#[test]
+fn integers_and_floats_of_one_request_become_floats() {
+    let at = |t: i64, v: V| row(vec![("t", I(1_700_000_000 + t)), fields(vec![("v", v)])]);
+    let rows = Given::nothing().rows(&A(vec![at(0, I(1)), at(1, F(2.5)), at(2, I(3))]));
+    assert_eq!(rows, ["c 1700000000000000000 v=1.0", "c 1700000001000000000 v=2.5", "c 1700000002000000000 v=3.0"]);
 }

@@ -1,0 +1,212 @@
+//! The threads that queries run on, and the way of an answer from there to its connection.
+//!
+//! Planning a query, running it and encoding its rows all take the processor, some operators for seconds without a
+//! pause. So they have threads of their own: those that serve connections, and so writes, `/health` and everybody's
+//! timers, never run a query. An answer crosses over in chunks, few of them ahead of the client.
+//!
+//! Owns the time limit as clients see it. Never looks into a query or a chunk.
+
+use std::{future::Future, io, num::NonZero, sync::Mutex, thread::available_parallelism, time::Duration};
+
+use bytes::Bytes;
+use tokio::{
+    runtime::{Builder, Handle, Runtime},
+    sync::{OwnedSemaphorePermit, mpsc},
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
+
+use crate::errors::Failure;
+
+/// Chunks that may wait for the client; more would only take memory.
+const CHUNKS_AHEAD: usize = 1;
+
+/// Encoded bytes of an answer.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) bytes: Bytes,
+    pub(super) is_last: bool,
+}
+
+/// Where a query puts its chunks; a failure is the last thing that is sent.
+pub(super) type ChunkSender = mpsc::Sender<Result<Chunk, Failure>>;
+
+/// The threads that queries run on.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    threads: Handle,
+    runtime: Mutex<Option<Runtime>>,
+    timeout: Duration,
+}
+
+impl Runner {
+    /// Starts the threads; from now on a query may take as long as `timeout`.
+    ///
+    /// There are as many as cores, but two at least, so that one operator that does not pause cannot hold up all
+    /// other queries.
+    pub(crate) fn start(timeout: Duration) -> io::Result<Self> {
+        let threads = available_parallelism().map_or(2, NonZero::get).max(2);
+        let runtime =
+            Builder::new_multi_thread().worker_threads(threads).thread_name("arc-query").enable_all().build()?;
+        Ok(Self { threads: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)), timeout })
+    }
+
+    /// Ends all queries without waiting for them: an operator that does not pause must not hold up the stop.
+    pub(crate) fn stop(&self) {
+        let runtime = self.runtime.lock().ok().and_then(|mut runtime| runtime.take());
+        if let Some(runtime) = runtime {
+            runtime.shutdown_background();
+        }
+    }
+
+    /// Runs `query` until it ends, its time is over, or the answer is dropped.
+    ///
+    /// `slot` is given back when the query has really ended. That is later than its answer if an operator does not
+    /// pause; else the queries that run could be more than `max_concurrent_queries`.
+    pub(super) fn run<F>(&self, slot: OwnedSemaphorePermit, query: impl FnOnce(ChunkSender) -> F) -> Running
+    where
+        F: Future<Output = Result<(), Failure>> + Send + 'static,
+    {
+        let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
+        let (timeout, deadline) = (self.timeout, Instant::now() + self.timeout);
+        let query = query(sender.clone());
+        let query = async move {
+            if let Err(failure) = query.await {
+                // Nobody may be there to hear it.
+                let _ = sender.send(Err(failure)).await;
+            }
+        };
+        let task = self.threads.spawn(async move {
+            // Also over while it waits for a client that does not read.
+            if timeout_at(deadline, query).await.is_err() {
+                tracing::info!(?timeout, "a query was ended at its time limit");
+            }
+            drop(slot);
+        });
+        Running { chunks, task, deadline, timeout }
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        // Dropped as it is, a runtime waits for its threads, which it may not do on threads of another.
+        self.stop();
+    }
+}
+
+/// A query under way, as its connection sees it; dropping it ends the query.
+#[derive(Debug)]
+pub(super) struct Running {
+    chunks: mpsc::Receiver<Result<Chunk, Failure>>,
+    task: JoinHandle<()>,
+    deadline: Instant,
+    timeout: Duration,
+}
+
+impl Running {
+    /// Returns the next chunk, or why there is none; nothing comes after a failure or the last chunk.
+    pub(super) async fn next(&mut self) -> Result<Chunk, Failure> {
+        // The query ends itself when its time is over, unless an operator does not pause. Then the client is told here.
+        match timeout_at(self.deadline, self.chunks.recv()).await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) if Instant::now() < self.deadline => Err(Failure::bug()),
+            _ => Err(arc_core::Error::Timeout { after: self.timeout }.into()),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn slots() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(1))
+    }
+
+    async fn slot(slots: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+        Arc::clone(slots).acquire_owned().await.unwrap()
+    }
+
+    /// A query in an operator that does not pause until the returned channel is used or dropped.
+    async fn stuck(runner: &Runner, slot: OwnedSemaphorePermit) -> (Running, std::sync::mpsc::Sender<()>) {
+        let (go_on, paused) = std::sync::mpsc::channel();
+        let (started, is_started) = tokio::sync::oneshot::channel();
+        let running = runner.run(slot, |_sender| async move {
+            started.send(()).unwrap();
+            let _ = paused.recv();
+            Ok(())
+        });
+        is_started.await.unwrap();
+        (running, go_on)
+    }
+
+    fn chunk() -> Result<Chunk, Failure> {
+        Ok(Chunk { bytes: Bytes::from_static(b"x"), is_last: false })
+    }
+
+    #[tokio::test]
+    async fn a_query_whose_answer_is_not_read_ends_at_its_time_limit() {
+        let (runner, slots) = (Runner::start(Duration::from_millis(1)).unwrap(), slots());
+        let mut running = runner.run(slot(&slots).await, |sender| async move {
+            while sender.send(chunk()).await.is_ok() {}
+            Ok(())
+        });
+        let _next = slot(&slots).await;
+        // What was on its way arrives; then it is said that there is no more.
+        let failure = loop {
+            if let Err(failure) = running.next().await {
+                break failure;
+            }
+        };
+        assert_eq!(failure.status.as_u16(), 504);
+    }
+
+    #[tokio::test]
+    async fn an_operator_that_does_not_pause_keeps_its_slot_but_not_its_client() {
+        let (runner, slots) = (Runner::start(Duration::from_millis(1)).unwrap(), slots());
+        let (mut running, go_on) = stuck(&runner, slot(&slots).await).await;
+        assert_eq!(running.next().await.unwrap_err().status.as_u16(), 504);
+        drop(running);
+        assert_eq!(slots.available_permits(), 0);
+        go_on.send(()).unwrap();
+        let _next = slot(&slots).await;
+    }
+
+    #[tokio::test]
+    async fn a_dropped_answer_ends_its_query() {
+        let (runner, slots) = (Runner::start(HOUR).unwrap(), slots());
+        drop(runner.run(slot(&slots).await, |_sender| std::future::pending()));
+        let _next = slot(&slots).await;
+    }
+
+    #[tokio::test]
+    async fn a_query_that_panics_is_a_bug_and_frees_its_slot() {
+        let (runner, slots) = (Runner::start(HOUR).unwrap(), slots());
+        let mut running = runner.run(slot(&slots).await, |_sender| async { panic!("a bug") });
+        assert_eq!(running.next().await.unwrap_err().status.as_u16(), 500);
+        let _next = slot(&slots).await;
+    }
+
+    #[tokio::test]
+    async fn a_stop_does_not_wait_for_queries() {
+        let (runner, slots) = (Runner::start(HOUR).unwrap(), slots());
+        let (running, go_on) = stuck(&runner, slot(&slots).await).await;
+        runner.stop();
+        drop(runner);
+        assert_eq!(slots.available_permits(), 0);
+        drop((running, go_on));
+        let _next = slot(&slots).await;
+    }
+}
