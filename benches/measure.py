@@ -137,8 +137,10 @@ def encodings(a):
 
 
 def durability(a):
-    """Levels in turn on one server, each run into a database of its own; throughput against memory of the same round."""
-    table("path", "shape", "connections", "memory", "process", "disk", "process/memory", "disk/memory", "least, most")
+    """Levels in turn on one server, each run into a database of its own. Shares of `memory`: medians of the rounds' ratios
+    (least and most), and best run against best run, which a busy machine disturbs least."""
+    table("path", "shape", "connections", "memory, median", "process", "disk", "process/memory", "disk/memory",
+          "best disk/best memory")
     for kind, shape in [("lp", "short"), ("lp", "tsbs"), ("msgpack-columnar", "iot")]:
         for workers in [8, 12]:
             with Server(a.folder) as server:
@@ -147,14 +149,15 @@ def durability(a):
                 for number in range(a.rounds):
                     # The other way round in every other round, so that no level always comes first.
                     for level in list(rates)[::1 if number % 2 == 0 else -1]:
-                        report = load(server, kind=kind, shape=shape, workers=workers, seconds=a.seconds / 2,
+                        report = load(server, kind=kind, shape=shape, workers=workers, seconds=a.seconds / 4,
                                       durability=level, database=f"{level}{number}")
                         rates[level].append(report["points_per_second"])
                 ratios = {level: [one / base for one, base in zip(rates[level], rates["memory"])] for level in rates}
-                mean = {level: f"{statistics.median(rates[level]) / 1e6:.2f} M" for level in rates}
-                row(kind, shape, str(workers), mean["memory"], mean["process"], mean["disk"],
-                    f"{statistics.median(ratios['process']):.0%}", f"{statistics.median(ratios['disk']):.0%}",
-                    f"{min(ratios['disk']):.0%}, {max(ratios['disk']):.0%}")
+                median = {level: f"{statistics.median(rates[level]) / 1e6:.2f} M" for level in rates}
+                shares = [f"{statistics.median(ratios[level]):.0%} ({min(ratios[level]):.0%}, {max(ratios[level]):.0%})"
+                          for level in ["process", "disk"]]
+                row(kind, shape, str(workers), *median.values(), *shares,
+                    f"{max(rates['disk']) / max(rates['memory']):.0%}")
 
 
 def single(a):

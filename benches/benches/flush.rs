@@ -13,11 +13,22 @@ use arc_benches::{cpu_table::CpuTable, hosts::TAG_KEYS};
 use arc_core::{Durability, Engine, WriteOptions};
 use arrow::array::RecordBatch;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use tempfile::TempDir;
 
 const HOSTS: usize = 1000;
 const TICKS: usize = 200;
 /// Rows of one write: 25 ticks, 25,000 rows.
 const TICKS_A_WRITE: usize = 25;
+
+/// Opens an engine that never flushes by itself.
+#[expect(clippy::expect_used, reason = "a bench that cannot start says why")]
+fn open() -> (TempDir, Engine) {
+    let opened = tempfile::tempdir().map_err(|error| error.to_string()).and_then(|folder| {
+        let builder = Engine::builder(folder.path()).flush_bytes(240 << 20).flush_after(Duration::from_secs(86_400));
+        builder.open().map(|engine| (folder, engine)).map_err(|error| error.to_string())
+    });
+    opened.expect("an engine in a folder for temporary files")
+}
 
 /// Writes the table's next rows and returns how long their flush took.
 fn flush(engine: &Engine, table: &mut CpuTable, options: &WriteOptions) -> Duration {
@@ -39,12 +50,7 @@ fn flushes(criterion: &mut Criterion) {
     group.sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(10));
     for (name, tags) in [("keyed", TAG_KEYS.as_slice()), ("appended", &[])] {
         let options = WriteOptions::new().durability(Durability::Memory).tags(tags.iter().copied());
-        let folder = tempfile::tempdir().ok();
-        // No flush but ours.
-        let builder = folder.as_ref().map(|folder| Engine::builder(folder.path()).flush_bytes(usize::MAX));
-        let Some(Ok(engine)) = builder.map(|builder| builder.flush_after(Duration::from_secs(86_400)).open()) else {
-            continue;
-        };
+        let (_folder, engine) = open();
         let mut table = CpuTable::new(42, HOSTS, Duration::from_secs(1));
         group.bench_function(BenchmarkId::from_parameter(name), |b| {
             b.iter_custom(|times| (0..times).map(|_| flush(&engine, &mut table, &options)).sum());

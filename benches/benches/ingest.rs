@@ -51,19 +51,18 @@ fn write(engine: &Engine, bodies: &mut [Bodies], requests: u64, kind: Kind, dura
     start.elapsed()
 }
 
+#[expect(clippy::expect_used, reason = "a bench that cannot start says why")]
 fn ingest(criterion: &mut Criterion) {
     for (kind, shape) in CASES {
         let mut group = criterion.benchmark_group(format!("ingest/{kind}/{shape}"));
         group.throughput(Throughput::Elements(u64::from(BATCH * WRITERS)));
         group.sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(4));
         for durability in [Durability::Memory, Durability::Process, Durability::Disk] {
-            let folder = tempfile::tempdir().ok();
-            let Some(engine) = folder.as_ref().and_then(|folder| Engine::open(folder.path()).ok()) else {
-                continue;
-            };
+            let folder = tempfile::tempdir().expect("a folder for temporary files");
+            let engine = Engine::open(folder.path()).expect("an engine in it");
             let recipe = Recipe { kind, shape, batch: BATCH, pool: 16, seed: 42, start_ns: now_ns() };
             let bodies = (0..WRITERS).map(|writer| Bodies::new(recipe, own_hosts(HOSTS, WRITERS, writer), writer));
-            let Ok(mut bodies) = bodies.collect::<Result<Vec<_>, _>>() else { continue };
+            let mut bodies = bodies.collect::<Result<Vec<_>, _>>().expect("bodies");
             group.bench_function(BenchmarkId::from_parameter(durability), |b| {
                 b.iter_custom(|requests| write(&engine, &mut bodies, requests, kind, durability));
             });

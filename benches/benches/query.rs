@@ -73,10 +73,11 @@ fn ask(runtime: &Runtime, engine: &Engine, sql: &str) -> usize {
     rows.unwrap_or(0)
 }
 
+#[expect(clippy::expect_used, reason = "a bench that cannot start says why")]
 fn query(criterion: &mut Criterion) {
-    let folder = tempfile::tempdir().ok();
-    let engine = folder.as_ref().and_then(|folder| Engine::open(folder.path()).ok());
-    let (Some(engine), Ok(runtime)) = (engine, Runtime::new()) else { return };
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let engine = Engine::open(folder.path()).expect("an engine in it");
+    let runtime = Runtime::new().expect("a runtime");
     load(&engine);
     let mut group = criterion.benchmark_group("query");
     group.sample_size(20).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(3));
