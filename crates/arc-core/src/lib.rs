@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod clock;
 mod crash;
 pub mod datafile;
+mod decoder;
 mod engine;
 mod error;
 mod ingest;
@@ -19,6 +20,7 @@ mod view;
 mod wal;
 mod write;
 
+pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
 pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};

@@ -114,6 +114,16 @@ impl<'a> Text<'a> {
         Cow::Owned(text)
     }
 
+    /// Appends the bytes of the unescaped text to `buffer`.
+    #[cfg(feature = "alloc")]
+    pub fn append_to(&self, buffer: &mut alloc::vec::Vec<u8>) {
+        if self.escapes.is_none() {
+            return buffer.extend_from_slice(self.raw);
+        }
+        buffer.reserve(self.raw.len());
+        self.pieces().for_each(|piece| buffer.extend_from_slice(piece));
+    }
+
     /// The runs of raw bytes that, joined, are the unescaped text. Cut at ASCII bytes only.
     pub(crate) const fn pieces(&self) -> Pieces<'a> {
         Pieces { rest: self.raw, escapes: self.escapes }

@@ -20,6 +20,8 @@ pub(crate) enum Scalar<'a> {
     Unsigned(u64),
     Boolean(bool),
     Text(&'a str),
+    /// Text as bytes that are known to be UTF-8. They are checked once more, all together, when the column is made an array.
+    Bytes(&'a [u8]),
 }
 
 impl Scalar<'_> {
@@ -30,7 +32,7 @@ impl Scalar<'_> {
             Self::Float(x) => Some(x),
             Self::Integer(x) => Some(x as f64).filter(|float| *float as i128 == i128::from(x)),
             Self::Unsigned(x) => Some(x as f64).filter(|float| *float as i128 == i128::from(x)),
-            Self::Boolean(_) | Self::Text(_) => None,
+            Self::Boolean(_) | Self::Text(_) | Self::Bytes(_) => None,
         }
     }
 
@@ -41,7 +43,7 @@ impl Scalar<'_> {
             Self::Integer(_) => DataType::Int64,
             Self::Unsigned(_) => DataType::UInt64,
             Self::Boolean(_) => DataType::Boolean,
-            Self::Text(_) => DataType::Utf8,
+            Self::Text(_) | Self::Bytes(_) => DataType::Utf8,
         }
     }
 }
@@ -74,12 +76,17 @@ pub(crate) struct ColumnValues {
 
 impl ColumnValues {
     pub(crate) fn new(data_type: &DataType) -> Self {
+        Self::with_capacity(data_type, 0)
+    }
+
+    /// Makes an empty column with room for `rows` values.
+    pub(crate) fn with_capacity(data_type: &DataType, rows: usize) -> Self {
         let values = match data_type {
-            DataType::Float64 => Values::Float(Vec::new()),
-            DataType::Int64 => Values::Integer(Vec::new()),
-            DataType::UInt64 => Values::Unsigned(Vec::new()),
-            DataType::Boolean => Values::Boolean(BooleanBufferBuilder::new(0)),
-            DataType::Utf8 => Values::Text { ends: Vec::new(), bytes: Vec::new() },
+            DataType::Float64 => Values::Float(Vec::with_capacity(rows)),
+            DataType::Int64 => Values::Integer(Vec::with_capacity(rows)),
+            DataType::UInt64 => Values::Unsigned(Vec::with_capacity(rows)),
+            DataType::Boolean => Values::Boolean(BooleanBufferBuilder::new(rows)),
+            DataType::Utf8 => Values::Text { ends: Vec::with_capacity(rows), bytes: Vec::new() },
             other => Values::Arrow { data_type: other.clone(), pieces: Vec::new() },
         };
         Self { values, valid: None, len: 0 }
@@ -143,10 +150,8 @@ impl ColumnValues {
             (Values::Integer(v), Scalar::Integer(x)) => v.push(x),
             (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
             (Values::Boolean(v), Scalar::Boolean(x)) => v.append(x),
-            (Values::Text { ends, bytes }, Scalar::Text(x)) => {
-                bytes.extend_from_slice(x.as_bytes());
-                ends.push(text_end(bytes.len())?);
-            }
+            (values @ Values::Text { .. }, Scalar::Text(x)) => push_text(values, x.as_bytes())?,
+            (values @ Values::Text { .. }, Scalar::Bytes(x)) => push_text(values, x)?,
             (_, value) => {
                 return Err(Error::internal(format!("a {} column was given {value:?}", self.data_type())));
             }
@@ -158,6 +163,38 @@ impl ColumnValues {
         Ok(())
     }
 
+    /// Makes a value of the column's own type the one of row `row`, with nulls in front of it. `false`, and no more than
+    /// those nulls, where the type is another or the row has a value already.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, row: usize, value: Scalar<'_>) -> bool {
+        if self.len < row {
+            self.push_nulls(row - self.len);
+        }
+        if self.len != row {
+            return false;
+        }
+        match (&mut self.values, value) {
+            (Values::Float(v), Scalar::Float(x)) => v.push(x),
+            (Values::Integer(v), Scalar::Integer(x)) => v.push(x),
+            (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
+            (Values::Boolean(v), Scalar::Boolean(x)) => v.append(x),
+            (Values::Text { ends, bytes }, Scalar::Bytes(x)) => match i32::try_from(bytes.len() + x.len()) {
+                Ok(end) => {
+                    bytes.extend_from_slice(x);
+                    ends.push(end);
+                }
+                Err(_) => return false,
+            },
+            _ => return false,
+        }
+        if let Some(valid) = &mut self.valid {
+            valid.append(true);
+        }
+        self.len = row + 1;
+        true
+    }
+
+    #[inline(never)]
     pub(crate) fn push_nulls(&mut self, count: usize) {
         if count == 0 {
             return;
@@ -308,6 +345,14 @@ fn all_valid(len: usize) -> BooleanBufferBuilder {
     let mut valid = BooleanBufferBuilder::new(len + 64);
     valid.append_n(len, true);
     valid
+}
+
+fn push_text(values: &mut Values, text: &[u8]) -> Result<()> {
+    if let Values::Text { ends, bytes } = values {
+        ends.push(text_end(bytes.len() + text.len())?);
+        bytes.extend_from_slice(text);
+    }
+    Ok(())
 }
 
 fn text_end(len: usize) -> Result<i32> {
