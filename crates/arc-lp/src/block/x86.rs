@@ -8,7 +8,7 @@ use core::arch::x86_64::{
     _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
 };
 
-use super::{Masks, each_block};
+use super::{BLOCK, Masks, each_block};
 
 const LINE_FEED: i8 = b'\n'.cast_signed();
 
@@ -20,6 +20,13 @@ pub(super) fn classify(bytes: &[u8], masks: &mut [Masks]) {
         // SAFETY: SSE2 is part of every 64-bit x86 processor.
         unsafe { classify_sse2(bytes, masks) }
     }
+}
+
+/// The structural bytes of one block.
+#[inline(always)]
+pub(super) fn structural(block: &[u8; BLOCK]) -> u64 {
+    // SAFETY: SSE2 is part of every 64-bit x86 processor.
+    unsafe { classify_block_sse2(block).structural }
 }
 
 #[cfg(all(feature = "std", not(target_feature = "avx2")))]
@@ -35,16 +42,20 @@ const fn has_avx2() -> bool {
 
 #[target_feature(enable = "sse2")]
 fn classify_sse2(bytes: &[u8], masks: &mut [Masks]) {
-    each_block(bytes, masks, |block| {
-        let mut masks = Masks::default();
-        for (at, part) in block.as_chunks::<16>().0.iter().enumerate() {
-            let part = classify_16(part);
-            masks.structural |= part.structural << (16 * at);
-            masks.ends |= part.ends << (16 * at);
-            masks.odd |= part.odd << (16 * at);
-        }
-        masks
-    });
+    each_block(bytes, masks, |block| classify_block_sse2(block));
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn classify_block_sse2(block: &[u8; BLOCK]) -> Masks {
+    let mut masks = Masks::default();
+    for (at, part) in block.as_chunks::<16>().0.iter().enumerate() {
+        let part = classify_16(part);
+        masks.structural |= part.structural << (16 * at);
+        masks.ends |= part.ends << (16 * at);
+        masks.odd |= part.odd << (16 * at);
+    }
+    masks
 }
 
 #[inline]
