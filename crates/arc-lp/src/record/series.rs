@@ -152,6 +152,7 @@ impl<'a> Walker<'_, 'a> {
     #[inline(always)]
     fn check(&mut self, start: usize, end: usize, name: Name) -> Result<(), Bad> {
         if self.cursor.is_suspect(start)
+            && self.cursor.may_be_bad(start..end)
             && let Some((kind, at)) = find_bad(self.cursor.slice(start, end), name)
         {
             return Err(self.bad(kind, start + at));
