@@ -1,5 +1,7 @@
 //! The other parts of a record: `field=value[,field=value]* [SP+ timestamp] SP*`.
 
+use core::hint::cold_path;
+
 use super::series::Name;
 use super::{Bad, Visitor, Walker, valid_utf8_len};
 use crate::error::ErrorKind;
@@ -117,11 +119,15 @@ impl<'a> Walker<'_, 'a> {
             self.end_line(fields.next);
             return Ok((None, fields.end));
         }
-        let start = self.skip_spaces(fields.next + 1);
-        if self.is_line_end(start) {
-            let next = self.cursor.next();
-            self.end_line(next);
-            return Ok((None, fields.end));
+        let mut start = fields.next + 1;
+        if !self.is_plain(start) {
+            cold_path();
+            start = self.skip_spaces(start);
+            if self.is_line_end(start) {
+                let next = self.cursor.next();
+                self.end_line(next);
+                return Ok((None, fields.end));
+            }
         }
         let mut next = self.cursor.next();
         let end = match self.cursor.byte(next) {

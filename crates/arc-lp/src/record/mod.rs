@@ -12,6 +12,8 @@
 mod fields;
 mod series;
 
+use core::hint::cold_path;
+
 use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind};
 use crate::push::Series;
@@ -155,9 +157,13 @@ impl<'w, 'a> Walker<'w, 'a> {
     fn body<V: Visitor<'a>>(&mut self, start: usize, visitor: &mut V) -> Result<Body, Bad> {
         let line = self.line;
         let key_end = self.series(start, visitor)?;
-        let fields_start = self.skip_spaces(key_end + 1);
-        if self.is_line_end(fields_start) {
-            return Err(self.bad(ErrorKind::FieldMissing, fields_start));
+        let mut fields_start = key_end + 1;
+        if !self.is_plain(fields_start) {
+            cold_path();
+            fields_start = self.skip_spaces(fields_start);
+            if self.is_line_end(fields_start) {
+                return Err(self.bad(ErrorKind::FieldMissing, fields_start));
+            }
         }
         let fields = self.fields(fields_start, visitor)?;
         let (timestamp, end) = self.timestamp(fields)?;
@@ -185,6 +191,12 @@ impl<'w, 'a> Walker<'w, 'a> {
             at += 1;
         }
         at
+    }
+
+    /// Whether a part begins at `at`, as nearly always: there is no space and no line end.
+    #[inline(always)]
+    fn is_plain(&self, at: usize) -> bool {
+        self.cursor.byte(at) > b' '
     }
 
     /// Whether the record ends at `at`: at a line feed, the end, or a carriage return before one.
