@@ -14,6 +14,7 @@ mod query;
 pub mod random;
 mod registry;
 mod sequence;
+mod verify;
 pub mod vfs;
 mod view;
 mod wal;
@@ -25,5 +26,6 @@ pub use options::{Durability, Options, Precision, WriteOptions};
 #[cfg(feature = "query")]
 pub use query::Answer;
 pub use sequence::SequenceNumber;
+pub use verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};

@@ -21,7 +21,8 @@ pub(crate) const WAL_DIR: &str = "wal";
 /// File that a process locks while it has the data directory open.
 pub(crate) const LOCK_FILE: &str = "LOCK";
 
-const MARKER: &str = "ARC";
+/// File that says that a folder is a data directory, and in which format.
+pub(crate) const MARKER: &str = "ARC";
 
 /// Newest version of the data directory that is read, and the one that is written.
 const FORMAT_VERSION: u32 = 1;
@@ -98,7 +99,12 @@ fn create_folders(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn check_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+/// Checks the marker of a folder that has one. Changes nothing.
+///
+/// # Errors
+///
+/// [`Error::Corrupt`], [`Error::NewerFormat`], [`Error::Io`].
+pub(crate) fn check_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     let path = root.join(MARKER);
     let bytes = vfs.read(&path).map_err(|e| Error::io("read", &path, e))?;
     match serde_json::from_slice(&bytes) {
