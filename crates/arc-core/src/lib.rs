@@ -1,5 +1,6 @@
 //! Arc: an embeddable time-series store.
 
+mod backup;
 mod buffer;
 pub mod catalog;
 pub mod clock;
@@ -20,6 +21,8 @@ mod view;
 mod wal;
 mod write;
 
+pub use backup::{BackupReport, RestoreReport, restore};
+pub use catalog::is_data_directory;
 pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};

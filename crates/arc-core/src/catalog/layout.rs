@@ -33,6 +33,12 @@ struct Marker {
     arc_format: u32,
 }
 
+/// Returns whether the folder at `path` is marked as a data directory, of whatever version.
+#[must_use]
+pub fn is_data_directory(path: impl AsRef<Path>) -> bool {
+    path.as_ref().join(MARKER).is_file()
+}
+
 /// Checks that `root` is a data directory that this build reads, or may become one: absent or empty. Changes nothing.
 ///
 /// # Errors
@@ -79,7 +85,7 @@ fn is_marked(vfs: &dyn Vfs, root: &Path) -> Result<bool> {
 }
 
 /// Makes durable the folder's own name and those of all folders above it: any of them may be new.
-fn sync_parents(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+pub(crate) fn sync_parents(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     for folder in root.ancestors().skip(1) {
         let folder = if folder == Path::new("") { Path::new(".") } else { folder };
         match vfs.sync_dir(folder) {
@@ -91,7 +97,8 @@ fn sync_parents(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn create_folders(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+/// Creates the folders of a data directory.
+pub(crate) fn create_folders(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     for folder in [DATA_DIR, META_DIR, WAL_DIR] {
         let folder = root.join(folder);
         vfs.create_dir_all(&folder).map_err(|e| Error::io("create folder", folder, e))?;
@@ -153,7 +160,8 @@ fn check_nothing_else(vfs: &dyn Vfs, root: &Path, entries: &[DirEntry]) -> Resul
     Ok(())
 }
 
-fn write_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+/// Makes a folder a data directory, durably.
+pub(crate) fn write_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     let (path, temporary) = (root.join(MARKER), root.join(format!("{MARKER}{TEMPORARY_SUFFIX}")));
     match vfs.remove_file(&temporary) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", temporary, e)),

@@ -8,6 +8,8 @@
 //! one in the middle is a gap in the numbers and a break in the chain of checksums, which is an error; and a newest one
 //! that a crash took was never acknowledged, for a commit returns after its name is durable.
 
+mod rewrite;
+
 use std::{
     io::ErrorKind,
     path::{Path, PathBuf},

@@ -18,7 +18,11 @@ pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_ty
 
 pub(crate) use definition::{decode_schema, encode_schema};
 pub(crate) use edit::{ManifestEdit, TableEdit};
-pub(crate) use layout::{LOCK_FILE, MARKER, META_DIR, WAL_DIR, check_layout, check_marker, open_layout};
+pub use layout::is_data_directory;
+pub(crate) use layout::{
+    LOCK_FILE, MARKER, META_DIR, WAL_DIR, check_layout, check_marker, create_folders, open_layout, sync_parents,
+    write_marker,
+};
 pub(crate) use manifest::Manifest;
 pub(crate) use orphans::{find_orphans, remove_orphans};
 pub(crate) use state::ManifestState;

@@ -1,10 +1,11 @@
-//! Looking after a data directory while it is open: verification.
+//! Looking after a data directory while it is open: verification, backup.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use super::{Engine, shared::Shared};
 use crate::{
-    Result, VerifyReport,
+    BackupReport, Result, VerifyReport,
+    backup::{self, Source},
     catalog::ManifestState,
     datafile::DataFile,
     verify::{verify_held, verify_pinned},
@@ -48,5 +49,42 @@ impl Engine {
         };
         verify_pinned(shared.vfs.as_ref(), &shared.root, &pinned.state, &mut report)?;
         Ok(report)
+    }
+
+    /// Writes a backup to the folder `target`, while points are written and read: a data directory of its own, with every
+    /// point that was acknowledged before the call.
+    ///
+    /// Flushes, pins that version of the manifest, and brings its data files to `target`: by hard link where both are on
+    /// one file system, by copying otherwise. Such links share the bytes with the files they were made from: they outlive
+    /// the data directory, but not its disk. If `target` holds an earlier backup of this directory, only the data files
+    /// that it lacks are brought, and what it no longer needs is removed at the end; it is the earlier backup or the new
+    /// one at every moment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadTarget`](crate::Error::BadTarget) if `target` holds anything else; [`Error::InUse`](crate::Error::InUse)
+    /// while another backup is written to it; [`Error::Corrupt`](crate::Error::Corrupt) naming a data file that is damaged;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io); [`Closed`](crate::ErrorKind::Closed) once closed.
+    pub fn backup(&self, target: impl AsRef<Path>) -> Result<BackupReport> {
+        self.backup_with(target, |_| {})
+    }
+
+    /// As [`backup`](Self::backup), and tells `progress` what is done after each file; the totals are known from the first
+    /// call on.
+    ///
+    /// # Errors
+    ///
+    /// As [`backup`](Self::backup).
+    pub fn backup_with(
+        &self,
+        target: impl AsRef<Path>,
+        mut progress: impl FnMut(&BackupReport),
+    ) -> Result<BackupReport> {
+        self.check_open()?;
+        let shared = &self.inner.shared;
+        shared.flush()?;
+        let pinned = Pinned::new(shared, shared.manifest.lock().state());
+        let source = Source { vfs: &shared.vfs, root: &shared.root, state: &pinned.state };
+        backup::backup(&source, target.as_ref(), &mut progress)
     }
 }

@@ -19,10 +19,12 @@ use std::{
 
 pub use report::{Finding, Severity, VerifyReport, VerifyTotals};
 
+pub(crate) use file::compare_bytes;
 pub(crate) use report::describe;
 
 use crate::{
     Error, Result, SequenceNumber,
+    backup::BACKUP_MARKER,
     catalog::{
         LOCK_FILE, MARKER, META_DIR, ManifestState, ManifestSurvey, WAL_DIR, check_marker, find_orphans,
         survey as survey_manifest,
@@ -137,6 +139,10 @@ fn check_root(vfs: &dyn Vfs, root: &Path, report: &mut VerifyReport) -> Result<(
         let ours = entries.iter().any(|entry| entry.is_dir && entry.name == META_DIR);
         if !ours || !has_files(vfs, &root.join(META_DIR))? {
             let reason = format!("it has no file {MARKER}");
+            return Err(Error::NotADataDirectory { path: root.into(), reason });
+        }
+        if entries.iter().any(|entry| entry.name == BACKUP_MARKER) {
+            let reason = "it is a backup that was never finished".to_owned();
             return Err(Error::NotADataDirectory { path: root.into(), reason });
         }
         report.error(marker, None, "it is missing", "a repair writes it again; nothing is lost");
