@@ -3,6 +3,7 @@
 mod buffer;
 pub mod catalog;
 pub mod clock;
+mod compaction;
 mod crash;
 pub mod datafile;
 mod engine;
@@ -19,7 +20,7 @@ mod view;
 mod wal;
 mod write;
 
-pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
+pub use engine::{CompactionReport, DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 #[cfg(feature = "query")]

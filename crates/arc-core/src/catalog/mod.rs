@@ -16,7 +16,7 @@ mod state;
 pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
 
 pub(crate) use definition::{decode_schema, encode_schema};
-pub(crate) use edit::{ManifestEdit, TableEdit};
+pub(crate) use edit::{ManifestEdit, RetentionEdit, TableEdit};
 pub(crate) use layout::{LOCK_FILE, META_DIR, WAL_DIR, check_layout, open_layout};
 pub(crate) use manifest::Manifest;
 pub(crate) use orphans::remove_orphans;

@@ -65,13 +65,20 @@ impl EngineBuilder {
         self
     }
 
+    /// Sets [`Options::compaction`].
+    pub fn compaction(mut self, compaction: bool) -> Self {
+        self.options.compaction = compaction;
+        self
+    }
+
     /// Sets the file system under WAL, manifest and data files. Queries read data files from the real one.
     pub fn vfs(mut self, vfs: Arc<dyn Vfs>) -> Self {
         self.vfs = vfs;
         self
     }
 
-    /// Sets the clock that points without a timestamp get their time from.
+    /// Sets the clock that points without a timestamp get their time from, and that tells when data is past its
+    /// retention and a day is over.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self

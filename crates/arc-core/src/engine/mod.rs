@@ -2,11 +2,14 @@
 
 mod builder;
 mod commit;
+mod compaction;
 mod flush;
 mod frame;
 mod info;
 mod open;
 mod queue;
+mod retention;
+mod retired;
 mod shared;
 mod stats;
 #[cfg(feature = "query")]
@@ -20,6 +23,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 pub use builder::EngineBuilder;
+pub use compaction::CompactionReport;
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;
@@ -63,6 +67,7 @@ struct Inner {
 
 impl Inner {
     fn stop(&self) {
+        self.shared.stop_compaction();
         self.shared.flush_signal.stop();
         self.shared.queue.stop();
         for thread in self.threads.lock().drain(..) {
@@ -211,6 +216,20 @@ impl Engine {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the files cannot be written; the points stay in memory and in the log.
     pub fn flush(&self) -> Result<FlushReport> {
         self.inner.shared.flush()
+    }
+
+    /// Merges data files as far as there is anything to merge, drops those past their retention, and removes from disk
+    /// what nobody needs any more. Waits for a merge that runs already.
+    ///
+    /// A thread does the same by itself, unless [`Options::compaction`](crate::Options::compaction) says no.
+    ///
+    /// # Errors
+    ///
+    /// The first of [`ErrorKind::Io`](crate::ErrorKind::Io), [`Corrupt`](crate::ErrorKind::Corrupt) with the path of a
+    /// data file that is damaged, and [`Closed`](crate::ErrorKind::Closed); whatever could be merged is, all the same,
+    /// and no point is lost.
+    pub fn compact(&self) -> Result<CompactionReport> {
+        self.inner.shared.compact()
     }
 
     /// Creates a database. Writes create theirs by themselves.
