@@ -8,5 +8,6 @@ mod directory;
 mod model;
 #[cfg(feature = "crash-points")]
 mod points;
+mod repair;
 mod support;
 mod writes;
