@@ -6,6 +6,7 @@ pub mod catalog;
 pub mod clock;
 mod crash;
 pub mod datafile;
+mod decoder;
 mod engine;
 mod error;
 mod ingest;
@@ -24,6 +25,7 @@ mod write;
 
 pub use backup::{BackupReport, RestoreReport, restore};
 pub use catalog::is_data_directory;
+pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
 pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
