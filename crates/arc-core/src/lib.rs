@@ -16,6 +16,7 @@ mod options;
 mod query;
 pub mod random;
 mod registry;
+mod repair;
 mod sequence;
 mod verify;
 pub mod vfs;
@@ -31,6 +32,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 #[cfg(feature = "query")]
 pub use query::Answer;
+pub use repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
 pub use sequence::SequenceNumber;
 pub use verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use view::{BufferPart, TableView};

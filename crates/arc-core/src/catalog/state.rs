@@ -83,7 +83,7 @@ impl ManifestState {
     }
 
     /// Says why an edit must not be committed. Costs nothing that grows with the files that are there.
-    pub(super) fn check(&self, edit: &ManifestEdit) -> Result<(), String> {
+    pub(crate) fn check(&self, edit: &ManifestEdit) -> Result<(), String> {
         if let Some(flushed) = edit.flushed.filter(|flushed| *flushed < self.flushed) {
             return Err(format!("flushed would go back from {} to {flushed}", self.flushed));
         }
@@ -124,7 +124,7 @@ impl ManifestState {
     }
 
     /// Makes the changes of an edit that [`ManifestState::check`] let pass.
-    pub(super) fn apply(&mut self, edit: ManifestEdit) {
+    pub(crate) fn apply(&mut self, edit: ManifestEdit) {
         self.flushed = edit.flushed.unwrap_or(self.flushed);
         for (database, created_ns) in edit.databases_added {
             self.databases.insert(database, DatabaseState { created_ns, ..DatabaseState::default() });

@@ -96,7 +96,8 @@ impl EngineBuilder {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for an option out of range, a folder that holds
     /// other things or a newer format; [`Busy`](crate::ErrorKind::Busy) for one in use by another process;
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where an acknowledged point is damaged, naming file and byte;
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) where an acknowledged point is damaged, naming file and byte:
+    /// [`verify`](crate::verify) then names all damage, [`plan_repair`](crate::plan_repair) what can be done about it;
     /// [`Io`](crate::ErrorKind::Io) with the path that failed.
     pub fn open(self) -> Result<Engine> {
         let Self { root, options, vfs, clock, random } = self;

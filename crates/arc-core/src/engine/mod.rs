@@ -30,7 +30,7 @@ pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;
 
-pub(crate) use check::FrameChecker;
+pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
 pub(crate) use open::{Lock, WRITER, lock};
 
 use self::{

@@ -163,6 +163,7 @@ pub(super) fn decode_frame(registry: &Registry, frame: &ReplayedFrame<'_>) -> Re
             Ok(None)
         }
         FrameKind::Schema => replay_schema(registry, &frame.body).map(|()| None),
+        FrameKind::GivenUp => Ok(None),
         FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow => {
             let meta: WriteMeta = frame::decode(frame.meta)?;
             let database = registry.database(&meta.database).ok_or("its database was never created")?;

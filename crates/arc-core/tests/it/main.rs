@@ -9,6 +9,7 @@ mod directory;
 mod model;
 #[cfg(feature = "crash-points")]
 mod points;
+mod repair;
 mod retention;
 mod support;
 mod writes;
