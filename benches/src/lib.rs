@@ -7,6 +7,7 @@ pub mod allocations;
 pub mod corpus;
 #[cfg(feature = "engine")]
 pub mod cpu_table;
+pub mod figures;
 pub mod hosts;
 #[cfg(feature = "engine")]
 pub mod load;
