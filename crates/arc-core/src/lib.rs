@@ -1,5 +1,6 @@
 //! Arc: an embeddable time-series store.
 
+mod backup;
 mod buffer;
 pub mod catalog;
 pub mod clock;
@@ -15,11 +16,14 @@ mod query;
 pub mod random;
 mod registry;
 mod sequence;
+mod verify;
 pub mod vfs;
 mod view;
 mod wal;
 mod write;
 
+pub use backup::{BackupReport, RestoreReport, restore};
+pub use catalog::is_data_directory;
 pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
 pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
@@ -27,5 +31,6 @@ pub use options::{Durability, Options, Precision, WriteOptions};
 #[cfg(feature = "query")]
 pub use query::Answer;
 pub use sequence::SequenceNumber;
+pub use verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};

@@ -4,7 +4,7 @@
 //! is the caller's part.
 
 use crate::error::{Error, ErrorKind};
-use crate::push::{Series, Sink, Summary, parse_from};
+use crate::push::{Deliver, Series, Sink, Summary, parse_from};
 use crate::record::{Position, Walker};
 use crate::text::Text;
 use crate::value::{FieldValue, RawValue};
@@ -78,9 +78,10 @@ impl Chunks {
         let mut window = Window::new(chunk);
         let start = Position { at: 0, line: self.summary.lines + 1 };
         let mut walker = Walker::at(&mut window, start);
-        let mut sink = Prefix { sink };
+        let mut prefix = Prefix { sink };
+        let mut deliver = Deliver(&mut prefix);
         let mut done = start;
-        while let Some(record) = walker.record(&mut sink) {
+        while let Some(record) = walker.record(&mut deliver) {
             match record {
                 Ok(_) => self.summary.points += 1,
                 Err(error) if is_cut_off(&error) => return self.advance(done),

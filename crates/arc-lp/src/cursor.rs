@@ -4,6 +4,7 @@
 //! needed, is in the [`Window`] it refers to. Never knows what a byte means.
 
 use core::hint::cold_path;
+use core::ops::Range;
 
 use crate::block::BLOCK;
 use crate::window::Window;
@@ -113,11 +114,23 @@ impl<'w, 'a> Cursor<'w, 'a> {
         }
     }
 
-    /// Whether a name or string from `start` to a structural byte already taken may hold a tab, a
-    /// NUL or bad UTF-8.
+    /// Whether a name from `start` to a structural byte already taken may hold a tab, a NUL or bad
+    /// UTF-8.
     #[inline(always)]
     pub(crate) const fn is_suspect(&self, start: usize) -> bool {
         self.window.is_suspect(start)
+    }
+
+    /// Whether a string from `start` to a structural byte already taken may hold bad UTF-8.
+    #[inline(always)]
+    pub(crate) const fn is_utf8_suspect(&self, start: usize) -> bool {
+        self.window.is_utf8_suspect(start)
+    }
+
+    /// The same as [`is_suspect`](Self::is_suspect), and nearly certain.
+    #[inline(always)]
+    pub(crate) fn may_be_bad(&self, place: Range<usize>) -> bool {
+        self.window.may_be_bad(place)
     }
 }
 

@@ -1,12 +1,16 @@
 //! InfluxDB line protocol: bytes in, borrowed points out.
 //!
-//! `no_std`, no dependency, and never an allocation. Two faces on one parser:
+//! `no_std`, no dependency, and never an allocation. Three faces on one parser:
 //!
 //! - [`points`] is the comfortable one: an iterator of [`Point`]s, whose tags and fields are
 //!   iterators again.
+//! - [`split_points`] gives the same in a buffer of the caller's, so that the parts of a point are
+//!   found once, counted and indexed: nearly as fast as the next.
 //! - [`parse`] is the fast one: it calls the methods of a [`Sink`] for each part of a record, and a
 //!   sink that knows a series already spares the parser its tags. [`Chunks`] does the same for a
 //!   body that arrives in pieces.
+//!
+//! What one face accepts they all accept.
 //!
 //! And back: [`LineWriter`] writes lines into a buffer of the caller's.
 //!
@@ -30,7 +34,7 @@
 //!
 //! None is on by default, and none is needed for anything but what it says.
 //!
-//! - `alloc`: [`Text::to_cow`](Text#method.to_cow).
+//! - `alloc`: [`Text::to_cow`](Text#method.to_cow), and a `Vec` as the buffer of [`split_points`].
 //! - `std`: finds out at run time whether the processor has AVX2. Without it, x86-64 uses SSE2 (nine
 //!   tenths as fast) or AVX2 if compiled for it, 64-bit ARM uses NEON, others use plain arithmetic.
 //!
@@ -107,11 +111,12 @@ mod block;
 mod chunks;
 mod cursor;
 mod error;
+mod marks;
 mod number;
 mod point;
 mod push;
 mod record;
-mod scan;
+mod split;
 mod text;
 mod utf8;
 mod value;
@@ -122,6 +127,7 @@ pub use chunks::{Chunks, ResumableSink};
 pub use error::{Error, ErrorKind};
 pub use point::{Fields, Point, Points, Tags, points};
 pub use push::{Series, Sink, Summary, parse};
+pub use split::{Scratch, SplitFields, SplitPoint, SplitPoints, SplitTags, Token, split_points};
 pub use text::Text;
 pub use value::{FieldValue, RawValue, ValueKind};
 pub use writer::{Line, LineWriter, WriteError};

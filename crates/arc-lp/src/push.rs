@@ -4,8 +4,8 @@
 //! call is known to the compiler.
 
 use crate::error::{Error, ErrorKind};
-use crate::record::{Position, Walker};
-use crate::text::Text;
+use crate::record::{Position, Visitor, Walker};
+use crate::text::{Span, Text};
 use crate::value::{FieldValue, RawValue};
 use crate::window::Window;
 
@@ -21,8 +21,9 @@ pub fn parse<'a, S: Sink<'a>>(input: &'a [u8], sink: &mut S) -> Summary {
 pub(crate) fn parse_from<'a, S: Sink<'a>>(input: &'a [u8], line: u64, sink: &mut S) -> Summary {
     let mut window = Window::new(input);
     let mut walker = Walker::at(&mut window, Position { at: 0, line });
+    let mut deliver = Deliver(sink);
     let mut summary = Summary::default();
-    while let Some(record) = walker.record(sink) {
+    while let Some(record) = walker.record(&mut deliver) {
         match record {
             Ok(_) => summary.points += 1,
             Err(_) => summary.errors += 1,
@@ -30,6 +31,41 @@ pub(crate) fn parse_from<'a, S: Sink<'a>>(input: &'a [u8], line: u64, sink: &mut
     }
     summary.lines = walker.lines();
     summary
+}
+
+/// Hands to a sink, as texts, what the walk finds.
+pub(crate) struct Deliver<'s, S>(pub(crate) &'s mut S);
+
+impl<'a, S: Sink<'a>> Visitor<'a> for Deliver<'_, S> {
+    #[inline(always)]
+    fn series(&mut self, line: u64, key: &'a [u8]) -> Series {
+        self.0.series(line, key)
+    }
+
+    #[inline(always)]
+    fn measurement(&mut self, input: &'a [u8], name: Span) {
+        self.0.measurement(name.text(input));
+    }
+
+    #[inline(always)]
+    fn tag(&mut self, input: &'a [u8], key: Span, value: Span) {
+        self.0.tag(key.text(input), value.text(input));
+    }
+
+    #[inline(always)]
+    fn field(&mut self, key: Span, value: RawValue<'a>) -> Result<(), ErrorKind> {
+        self.0.raw_field(key.text(value.input()), value)
+    }
+
+    #[inline(always)]
+    fn point(&mut self, timestamp: Option<i64>) {
+        self.0.point(timestamp);
+    }
+
+    #[inline(always)]
+    fn error(&mut self, error: Error) {
+        self.0.error(error);
+    }
 }
 
 /// How much [`parse`] found.

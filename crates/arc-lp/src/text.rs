@@ -5,6 +5,7 @@
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
+use core::hint::cold_path;
 use core::str;
 
 /// Which bytes a backslash makes plain.
@@ -33,11 +34,36 @@ impl Escapes {
     }
 }
 
+/// Where a name or a string stands in the input, and what its backslashes mean.
+///
+/// What the walk hands on: who needs no bytes pays for no slice.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// As in [`Text`].
+    pub(crate) escapes: Option<Escapes>,
+}
+
+impl Span {
+    #[inline(always)]
+    pub(crate) fn text(self, input: &[u8]) -> Text<'_> {
+        match input.get(self.start..self.end) {
+            Some(raw) => Text { raw, escapes: self.escapes },
+            // Cannot be; saying that it is rare keeps it out of the way.
+            None => {
+                cold_path();
+                Text::default()
+            }
+        }
+    }
+}
+
 /// A name or a string: a slice of the input and what its backslashes mean.
 ///
 /// Always valid UTF-8. Comparing and hashing work on the unescaped text, so two spellings of one
 /// name are equal; the raw bytes are there for those who want the spelling.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Default)]
 pub struct Text<'a> {
     raw: &'a [u8],
     /// `None` where there is nothing to unescape, which is nearly always.

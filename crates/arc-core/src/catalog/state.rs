@@ -66,6 +66,16 @@ impl ManifestState {
         self.databases.values().flat_map(|database| database.tables.values()).flat_map(|table| &table.files)
     }
 
+    /// Takes out the data files that `drop` says and returns them.
+    pub(crate) fn drop_files(&mut self, drop: impl Fn(&DataFile) -> bool) -> Vec<Arc<DataFile>> {
+        let mut dropped = Vec::new();
+        for table in self.databases.values_mut().flat_map(|database| database.tables.values_mut()) {
+            dropped.extend(table.files.extract_if(.., |file| drop(file)));
+            table.by_path = table.files.iter().cloned().map(ByPath).collect();
+        }
+        dropped
+    }
+
     /// Says why an edit must not be committed. Costs nothing that grows with the files that are there.
     pub(super) fn check(&self, edit: &ManifestEdit) -> Result<(), String> {
         if let Some(flushed) = edit.flushed.filter(|flushed| *flushed < self.flushed) {

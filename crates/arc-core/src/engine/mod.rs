@@ -1,10 +1,12 @@
 //! The public handle; wires the parts together, holds no algorithm.
 
 mod builder;
+mod check;
 mod commit;
 mod flush;
 mod frame;
 mod info;
+mod maintenance;
 mod open;
 mod queue;
 mod shared;
@@ -23,6 +25,9 @@ pub use builder::EngineBuilder;
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;
+
+pub(crate) use check::FrameChecker;
+pub(crate) use open::{Lock, WRITER, lock};
 
 use self::{
     frame::{FrameKind, WriteMeta},
@@ -196,7 +201,6 @@ impl Engine {
         self.inner.query.sql(database, sql).await
     }
 
-    #[cfg(feature = "query")]
     fn check_open(&self) -> Result<()> {
         if self.inner.lock.lock().is_none() {
             return Err(crate::Error::Closed { reason: "the engine is closed".into() });

@@ -15,6 +15,7 @@ mod reader;
 mod repair;
 mod segment;
 mod spare;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -26,6 +27,9 @@ use bytes::Bytes;
 use crate::{SequenceNumber, random::RandomSource};
 
 pub(crate) use spare::SpareMaker;
+pub(crate) use survey::{Survey, survey};
+#[cfg(test)]
+pub(crate) use survey::{forge_body, frame_places};
 pub(crate) use writer::Wal;
 
 /// Settings of a [`Wal`].

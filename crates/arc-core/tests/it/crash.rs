@@ -12,7 +12,7 @@ use arc_core::{
 };
 use arrow::{array::AsArray, datatypes::Int64Type};
 
-use crate::support::{query, quiet};
+use crate::support::{check_crashed, query, quiet};
 
 /// Folder of the engine in the file system that crashes. It exists for real, empty, because queries look there.
 fn root() -> PathBuf {
@@ -83,16 +83,18 @@ fn survivors(image: &Image) -> BTreeSet<i64> {
     image.write_to(dir.path()).unwrap();
     let inside = root().join("arc-crash");
     let path = dir.path().join(inside.strip_prefix("/").unwrap_or(&inside));
-    let engine = engine(Arc::new(arc_core::vfs::RealVfs), &path).unwrap();
     let mut found = BTreeSet::new();
-    if engine.databases().is_empty() || engine.tables("d").unwrap().is_empty() {
-        return found;
-    }
-    for batch in query(&engine, "d", "SELECT n FROM m").unwrap() {
-        for n in batch.column(0).as_primitive::<Int64Type>().values() {
-            assert!(found.insert(*n), "point {n} came twice");
+    let open = || engine(Arc::new(arc_core::vfs::RealVfs), &path).unwrap();
+    check_crashed(&path, open, |engine| {
+        if engine.databases().is_empty() || engine.tables("d").unwrap().is_empty() {
+            return;
         }
-    }
+        for batch in query(engine, "d", "SELECT n FROM m").unwrap() {
+            for n in batch.column(0).as_primitive::<Int64Type>().values() {
+                assert!(found.insert(*n), "point {n} came twice");
+            }
+        }
+    });
     found
 }
 

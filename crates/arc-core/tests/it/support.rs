@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use arc_core::{Answer, Engine, EngineBuilder, Result};
+use arc_core::{Answer, Engine, EngineBuilder, Error, Result};
 use arrow::{array::RecordBatch, util::pretty::pretty_format_batches};
 
 /// An engine that flushes only when told to.
@@ -12,6 +12,22 @@ pub(crate) fn quiet(path: &Path) -> EngineBuilder {
 
 pub(crate) fn open(path: &Path) -> Engine {
     quiet(path).open().unwrap()
+}
+
+/// Opens what a crash left behind: clean before, clean while open, and clean after it is closed like by another crash.
+pub(crate) fn check_crashed(path: &Path, open: impl FnOnce() -> Engine, read: impl FnOnce(&Engine)) {
+    match arc_core::verify(path) {
+        Ok(report) => assert!(report.is_clean(), "before opening: {report}"),
+        // The crash came before anything was there.
+        Err(error) => assert!(matches!(error, Error::NotADataDirectory { .. }), "{error}"),
+    }
+    let engine = open();
+    let report = engine.verify().unwrap();
+    assert!(report.is_clean(), "open: {report}");
+    read(&engine);
+    drop(engine);
+    let report = arc_core::verify(path).unwrap();
+    assert!(report.findings.is_empty(), "after opening: {report}");
 }
 
 /// Writes line protocol of which every line is good.

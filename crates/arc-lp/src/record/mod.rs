@@ -12,10 +12,25 @@
 mod fields;
 mod series;
 
+use core::hint::cold_path;
+
 use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind};
-use crate::push::Sink;
+use crate::push::Series;
+use crate::text::Span;
+use crate::value::RawValue;
 use crate::window::Window;
+
+/// Takes the parts of records as they are walked over: [`Sink`](crate::Sink) by places, with the
+/// same order of calls.
+pub(crate) trait Visitor<'a> {
+    fn series(&mut self, line: u64, key: &'a [u8]) -> Series;
+    fn measurement(&mut self, input: &'a [u8], name: Span);
+    fn tag(&mut self, input: &'a [u8], key: Span, value: Span);
+    fn field(&mut self, key: Span, value: RawValue<'a>) -> Result<(), ErrorKind>;
+    fn point(&mut self, timestamp: Option<i64>);
+    fn error(&mut self, error: Error);
+}
 
 /// Where a good record and its parts are.
 #[derive(Copy, Clone, Debug)]
@@ -88,18 +103,18 @@ impl<'w, 'a> Walker<'w, 'a> {
 
     /// Parses the next record, good or bad, and delivers it; `None` at the end of the input.
     #[inline(always)]
-    pub(crate) fn record<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<Result<Body, Error>> {
+    pub(crate) fn record<V: Visitor<'a>>(&mut self, visitor: &mut V) -> Option<Result<Body, Error>> {
         let start = self.skip_blank()?;
         let line = self.line;
-        if let Ok(body) = self.body(start, sink) {
-            sink.point(body.timestamp);
+        if let Ok(body) = self.body(start, visitor) {
+            visitor.point(body.timestamp);
             return Some(Ok(body));
         }
         let fault = self.fault;
         self.line = line + line_feeds(self.cursor.slice(start, fault.resume));
         self.skip_line(fault.resume);
         let error = Error::new(fault.kind, fault.offset, line);
-        sink.error(error);
+        visitor.error(error);
         Some(Err(error))
     }
 
@@ -139,14 +154,18 @@ impl<'w, 'a> Walker<'w, 'a> {
 
     /// `measurement[,tag=value]* SP+ field=value[,field=value]* [SP+ timestamp] SP*`
     #[inline(always)]
-    fn body<S: Sink<'a>>(&mut self, start: usize, sink: &mut S) -> Result<Body, Bad> {
+    fn body<V: Visitor<'a>>(&mut self, start: usize, visitor: &mut V) -> Result<Body, Bad> {
         let line = self.line;
-        let key_end = self.series(start, sink)?;
-        let fields_start = self.skip_spaces(key_end + 1);
-        if self.is_line_end(fields_start) {
-            return Err(self.bad(ErrorKind::FieldMissing, fields_start));
+        let key_end = self.series(start, visitor)?;
+        let mut fields_start = key_end + 1;
+        if !self.is_plain(fields_start) {
+            cold_path();
+            fields_start = self.skip_spaces(fields_start);
+            if self.is_line_end(fields_start) {
+                return Err(self.bad(ErrorKind::FieldMissing, fields_start));
+            }
         }
-        let fields = self.fields(fields_start, sink)?;
+        let fields = self.fields(fields_start, visitor)?;
         let (timestamp, end) = self.timestamp(fields)?;
         Ok(Body { start, key_end, fields_start, fields_end: fields.end, end, timestamp, line })
     }
@@ -172,6 +191,12 @@ impl<'w, 'a> Walker<'w, 'a> {
             at += 1;
         }
         at
+    }
+
+    /// Whether a part begins at `at`, as nearly always: there is no space and no line end.
+    #[inline(always)]
+    fn is_plain(&self, at: usize) -> bool {
+        self.cursor.byte(at) > b' '
     }
 
     /// Whether the record ends at `at`: at a line feed, the end, or a carriage return before one.

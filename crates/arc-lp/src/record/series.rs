@@ -2,10 +2,10 @@
 
 use core::hint::cold_path;
 
-use super::{Bad, Walker, valid_utf8_len};
+use super::{Bad, Visitor, Walker, valid_utf8_len};
 use crate::error::ErrorKind;
-use crate::push::{Series, Sink};
-use crate::text::{Escapes, Text};
+use crate::push::Series;
+use crate::text::{Escapes, Span};
 
 /// Which name is wrong if it holds more than plain characters.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -26,8 +26,8 @@ impl Name {
 }
 
 /// A name, and the byte that ended it.
-pub(super) struct Token<'a> {
-    pub(super) text: Text<'a>,
+pub(super) struct Token {
+    pub(super) span: Span,
     pub(super) next: usize,
     next_byte: u8,
 }
@@ -37,7 +37,7 @@ impl<'a> Walker<'_, 'a> {
     ///
     /// Looks for the end alone first, since of a known series nothing else matters.
     #[inline(always)]
-    pub(super) fn series<S: Sink<'a>>(&mut self, start: usize, sink: &mut S) -> Result<usize, Bad> {
+    pub(super) fn series<V: Visitor<'a>>(&mut self, start: usize, visitor: &mut V) -> Result<usize, Bad> {
         let mut stop = self.cursor.seek_and_find_end(start);
         while self.cursor.byte(stop) == b'\\' {
             let is_escape = Escapes::Name.covers(self.cursor.byte(stop + 1));
@@ -45,23 +45,23 @@ impl<'a> Walker<'_, 'a> {
         }
         let is_last = self.cursor.byte(stop) == b'\n';
         let end = if is_last { self.trim(start, stop) } else { stop };
-        match sink.series(self.line, self.cursor.slice(start, end)) {
+        match visitor.series(self.line, self.cursor.slice(start, end)) {
             Series::Known => self.cursor.skip_to(end + 1),
-            Series::Unknown => self.split(start, sink)?,
+            Series::Unknown => self.split(start, visitor)?,
         }
         if is_last { Err(self.bad(ErrorKind::FieldMissing, end)) } else { Ok(end) }
     }
 
     /// Delivers measurement and tags.
     #[inline(always)]
-    fn split<S: Sink<'a>>(&mut self, start: usize, sink: &mut S) -> Result<(), Bad> {
+    fn split<V: Visitor<'a>>(&mut self, start: usize, visitor: &mut V) -> Result<(), Bad> {
         let name = self.value(start, Name::Measurement)?;
-        sink.measurement(name.text);
+        visitor.measurement(self.cursor.input(), name.span);
         let (mut next, mut next_byte) = (name.next, name.next_byte);
         while next_byte == b',' {
             let key = self.key(next + 1, Name::Tag)?;
             let value = self.value(key.next + 1, Name::Tag)?;
-            sink.tag(key.text, value.text);
+            visitor.tag(self.cursor.input(), key.span, value.span);
             (next, next_byte) = (value.next, value.next_byte);
         }
         Ok(())
@@ -69,7 +69,7 @@ impl<'a> Walker<'_, 'a> {
 
     /// A measurement or tag value: not empty, ended by a comma, a space or the end of the record.
     #[inline(always)]
-    fn value(&mut self, start: usize, name: Name) -> Result<Token<'a>, Bad> {
+    fn value(&mut self, start: usize, name: Name) -> Result<Token, Bad> {
         let escapes = if name == Name::Measurement { Escapes::Measurement } else { Escapes::Name };
         let mut next = self.cursor.next();
         let mut next_byte = self.cursor.byte(next);
@@ -86,13 +86,13 @@ impl<'a> Walker<'_, 'a> {
             return Err(self.bad(missing, start));
         }
         self.check(start, end, name)?;
-        let text = Text::new(self.cursor.slice(start, end), escapes, is_escaped);
-        Ok(Token { text, next, next_byte })
+        let escapes = if is_escaped { Some(escapes) } else { None };
+        Ok(Token { span: Span { start, end, escapes }, next, next_byte })
     }
 
     /// A tag key or field key: not empty, ended by `=`.
     #[inline(always)]
-    pub(super) fn key(&mut self, start: usize, name: Name) -> Result<Token<'a>, Bad> {
+    pub(super) fn key(&mut self, start: usize, name: Name) -> Result<Token, Bad> {
         let mut next = self.cursor.next();
         let mut is_escaped = false;
         if self.cursor.byte(next) != b'=' {
@@ -106,8 +106,8 @@ impl<'a> Walker<'_, 'a> {
             return Err(self.bad_key(start, next, name));
         }
         self.check(start, next, name)?;
-        let text = Text::new(self.cursor.slice(start, next), Escapes::Name, is_escaped);
-        Ok(Token { text, next, next_byte: b'=' })
+        let escapes = if is_escaped { Some(Escapes::Name) } else { None };
+        Ok(Token { span: Span { start, end: next, escapes }, next, next_byte: b'=' })
     }
 
     /// What is wrong with a key from `start` to `next` that is empty or not ended by `=`.
@@ -152,6 +152,7 @@ impl<'a> Walker<'_, 'a> {
     #[inline(always)]
     fn check(&mut self, start: usize, end: usize, name: Name) -> Result<(), Bad> {
         if self.cursor.is_suspect(start)
+            && self.cursor.may_be_bad(start..end)
             && let Some((kind, at)) = find_bad(self.cursor.slice(start, end), name)
         {
             return Err(self.bad(kind, start + at));

@@ -1,6 +1,6 @@
 //! Records with nothing borrowed, so that the faces and the naive parser can be compared.
 
-use arc_lp::{Error, FieldValue, Point, Series, Sink, Text};
+use arc_lp::{Error, ErrorKind, FieldValue, Point, Series, Sink, SplitPoint, Text, Token};
 use std::collections::HashSet;
 
 /// A field value that compares floats by their bits.
@@ -52,6 +52,51 @@ fn owned(point: &Point<'_>) -> Record {
         tags: point.tags().map(|(key, value)| (text(key), text(value))).collect(),
         fields: point.fields().map(|(key, value)| (text(key), value.into())).collect(),
         timestamp: point.timestamp(),
+    }
+}
+
+/// All records through the pull face with a scratch that has room for `tokens`.
+pub(crate) fn split(input: &[u8], tokens: usize) -> Vec<Outcome> {
+    let mut scratch = vec![Token::default(); tokens];
+    let mut points = arc_lp::split_points(input, scratch.as_mut_slice());
+    let mut outcomes = Vec::new();
+    while let Some(point) = points.next_point() {
+        outcomes.push(point.map(|point| owned_split(&point)));
+    }
+    outcomes
+}
+
+fn owned_split(point: &SplitPoint<'_, '_>) -> Record {
+    let text = |text: Text<'_>| text.to_string();
+    let tags = point.tags().map(|(key, value)| (text(key), text(value)));
+    let fields = point.fields().rev().map(|(key, value)| (text(key), value.into()));
+    let mut fields: Vec<_> = fields.collect();
+    fields.reverse();
+    assert_eq!(point.fields().len(), fields.len());
+    Record {
+        line: point.line(),
+        series_key: point.series_key().to_vec(),
+        measurement: text(point.measurement()),
+        tags: tags.collect(),
+        fields,
+        timestamp: point.timestamp(),
+    }
+}
+
+/// The same with a scratch too small for most, which must make no other difference than to refuse
+/// those.
+pub(crate) fn assert_small_scratch(input: &[u8], expected: &[Outcome]) {
+    let found = split(input, 2);
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        match (found, expected) {
+            (Err(error), Ok(record)) => {
+                assert_eq!((error.kind(), error.line()), (ErrorKind::TooManyTokens, record.line));
+                assert!(error.offset() < input.len());
+                assert!(record.tags.len() + record.fields.len() > 2);
+            }
+            _ => assert_eq!(found, expected),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Shares no code with the crate. Each step cites the point of the dialect it follows, as numbered
 //! in the crate's documentation.
 
-use crate::collect::{Outcome, Record, Value, pulled, pushed, pushed_with_cache};
+use crate::collect::{Outcome, Record, Value, assert_small_scratch, pulled, pushed, pushed_with_cache, split};
 
 /// The part of the record that is wrong, and the place behind which the next line feed is sought.
 type Bad = (&'static str, usize);
@@ -236,6 +236,9 @@ pub(crate) fn assert_agrees(input: &[u8]) {
     let pushed = pushed(input);
     assert_eq!(coarse(&pushed), expected, "{:?}", String::from_utf8_lossy(input));
     assert_eq!(pulled(input), pushed);
+    // A tag takes four bytes, a field as many.
+    assert_eq!(split(input, input.len() / 4 + 1), pushed);
+    assert_small_scratch(input, &pushed);
     let without_series = |outcomes: Vec<Outcome>| -> Vec<Outcome> {
         let strip = |record: Record| Record { measurement: String::new(), tags: vec![], ..record };
         outcomes.into_iter().map(|outcome| outcome.map(strip)).collect()
@@ -251,6 +254,15 @@ fn agrees_on_records_that_meet_the_borders_of_blocks_and_windows() {
             let comment = format!("#{}\n", "-".repeat(shift + far));
             assert_agrees(format!("{comment}{}", record.repeat(3)).as_bytes());
         }
+    }
+}
+
+#[test]
+fn agrees_on_records_of_many_fields_of_every_type() {
+    let values = ["1.5", "-2i", "3u", "t", "\"x,\\\" y\"", "F", "1e3"];
+    for fields in 1..40 {
+        let pairs: Vec<_> = (0..fields).map(|at| format!("f\\ {at}={}", values[at * 5 % 7])).collect();
+        assert_agrees(format!("m,t={} {} 1\r\nm f=1", "x".repeat(fields), pairs.join(",")).as_bytes());
     }
 }
 

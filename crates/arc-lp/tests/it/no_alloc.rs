@@ -90,6 +90,16 @@ fn good_and_bad_records_are_parsed_without_an_allocation() {
     assert_eq!(allocations(pull), 0);
     assert_eq!(parts, 7);
 
+    let mut scratch = [arc_lp::Token::default(); 8];
+    let split = || {
+        let mut points = arc_lp::split_points(input.as_bytes(), &mut scratch);
+        while let Some(point) = points.next_point() {
+            parts += point.map_or(0, |point| point.tags().len() + point.fields().len());
+        }
+    };
+    assert_eq!(allocations(split), 0);
+    assert_eq!(parts, 14);
+
     // The counter does count.
     assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
 }
