@@ -150,6 +150,16 @@ impl<'a> Text<'a> {
         Cow::Owned(text)
     }
 
+    /// Appends the bytes of the unescaped text to `buffer`; those that are not UTF-8 as they are.
+    #[cfg(feature = "alloc")]
+    pub fn append_to(&self, buffer: &mut alloc::vec::Vec<u8>) {
+        if self.escapes.is_none() {
+            return buffer.extend_from_slice(self.raw);
+        }
+        buffer.reserve(self.raw.len());
+        self.pieces().for_each(|piece| buffer.extend_from_slice(piece));
+    }
+
     /// The unescaped text in parts, with U+FFFD for what is not UTF-8.
     pub(crate) fn strs(&self) -> Strs<'a> {
         Strs { pieces: self.pieces(), chunks: [].utf8_chunks(), is_bad: false }

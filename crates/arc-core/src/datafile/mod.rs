@@ -2,7 +2,7 @@
 //!
 //! Owns the files under `data/`, their names and their encodings (docs/format.md, "Data directory", "Names", "Data
 //! files"). Never decides which rows go into which file, never sorts, never deletes a file that was published, never
-//! touches the manifest. Called by `engine` on flush, and by whoever checks or rewrites files.
+//! touches the manifest. Called by `engine` on flush, and by `compaction`, which rewrites files.
 
 mod encodings;
 mod file;
@@ -15,6 +15,7 @@ mod row_groups;
 mod sink;
 mod statistics;
 mod storable;
+mod stream;
 mod writer;
 
 pub use file::{ColumnStatistics, DataFile, StatisticsValue};
@@ -22,12 +23,12 @@ pub use names::encode_name;
 pub use options::ParquetOptions;
 pub use partition::PartitionDay;
 
-#[cfg(feature = "query")]
-pub(crate) use names::table_folder;
-pub(crate) use names::{DATA_DIR, data_file_path};
+pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
 #[cfg(test)]
 pub(crate) use reader::read_data_file;
+pub(crate) use statistics::StatisticsBuilder;
 pub(crate) use storable::is_storable;
+pub(crate) use stream::{DataFileStream, read_pieces, read_rows};
 pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file};
 
 #[cfg(test)]

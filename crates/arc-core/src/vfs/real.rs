@@ -33,6 +33,10 @@ impl Vfs for RealVfs {
         Ok(Box::new(OpenOptions::new().read(true).write(true).open(path)?))
     }
 
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        Ok(Box::new(File::open(path)?))
+    }
+
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         std::fs::read(path)
     }
@@ -46,6 +50,10 @@ impl Vfs for RealVfs {
         // calls leaves both names on the same complete file: `to` is published, `from` is swept with the temporary files.
         std::fs::hard_link(from, to)?;
         std::fs::remove_file(from)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::hard_link(from, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

@@ -92,6 +92,8 @@ proptest! {
                 Step::Flush => drop(engine.flush().unwrap()),
                 Step::Restart => {
                     drop(engine);
+                    let report = arc_core::verify(dir.path()).unwrap();
+                    prop_assert!(report.findings.is_empty(), "{}", report);
                     engine = open(dir.path());
                 }
             }
@@ -100,5 +102,7 @@ proptest! {
         let with_x = model.values().filter(|(x, _)| x.is_some_and(|x| x >= 25.0)).count();
         prop_assert_eq!(number(&engine, "d", "SELECT count(*) FROM m WHERE x >= 25"), i64::try_from(with_x).unwrap());
         prop_assert_eq!(stored(&engine), model);
+        let report = engine.verify().unwrap();
+        prop_assert!(report.findings.is_empty(), "{}", report);
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use arrow::{array::AsArray, datatypes::Int64Type};
 
-use crate::support::{open, query};
+use crate::support::{check_crashed, open, query};
 
 const POINTS: [&str; 9] = [
     "commit::appended",
@@ -62,16 +62,21 @@ fn run(directory: &Path, point: &str) -> (BTreeSet<i64>, bool) {
 }
 
 fn stored(directory: &Path) -> BTreeSet<i64> {
-    let engine = open(directory);
     let mut stored = BTreeSet::new();
-    if engine.tables("d").map_or(true, |tables| tables.is_empty()) {
-        return stored;
-    }
-    for batch in query(&engine, "d", "SELECT n FROM m").unwrap() {
-        for n in batch.column(0).as_primitive::<Int64Type>().values() {
-            assert!(stored.insert(*n), "point {n} came twice");
-        }
-    }
+    check_crashed(
+        directory,
+        || open(directory),
+        |engine| {
+            if engine.tables("d").map_or(true, |tables| tables.is_empty()) {
+                return;
+            }
+            for batch in query(engine, "d", "SELECT n FROM m").unwrap() {
+                for n in batch.column(0).as_primitive::<Int64Type>().values() {
+                    assert!(stored.insert(*n), "point {n} came twice");
+                }
+            }
+        },
+    );
     stored
 }
 
