@@ -4,6 +4,7 @@ mod backup;
 mod buffer;
 pub mod catalog;
 pub mod clock;
+mod compaction;
 mod crash;
 pub mod datafile;
 mod decoder;
@@ -26,7 +27,7 @@ mod write;
 pub use backup::{BackupReport, RestoreReport, restore};
 pub use catalog::is_data_directory;
 pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
-pub use engine::{DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
+pub use engine::{CompactionReport, DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 #[cfg(feature = "query")]

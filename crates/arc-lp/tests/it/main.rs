@@ -11,6 +11,8 @@ mod collect;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
+mod dialects;
+#[cfg(test)]
 #[path = "../../examples/lp2json/format.rs"]
 mod format;
 #[cfg(test)]
