@@ -59,6 +59,9 @@ impl Shared {
             Ok(report) => {
                 Counters::add(&counters.flushes, 1);
                 Counters::add(&counters.flushed_rows, report.rows);
+                if !report.files.is_empty() {
+                    self.compactor.wake();
+                }
                 tracing::debug!(rows = report.rows, files = report.files.len(), "flushed");
             }
             Err(_) => Counters::add(&counters.flush_failures, 1),
@@ -173,6 +176,7 @@ impl Shared {
             let mut rows = round.table.rows.lock();
             for file in round.files {
                 report.rows += file.rows;
+                Counters::add(&self.counters.flushed_bytes, file.bytes);
                 report.files.push(file.path.clone());
                 rows.files.push(Arc::new(file));
             }
@@ -182,7 +186,7 @@ impl Shared {
         report
     }
 
-    fn random(&self) -> u128 {
+    pub(super) fn random(&self) -> u128 {
         (u128::from(self.random.next()) << 64) | u128::from(self.random.next())
     }
 }
@@ -199,6 +203,7 @@ fn edit(seq: SequenceNumber, databases: &[Arc<Database>], tables: &[TableRound])
         flushed: Some(seq),
         databases_added: databases.iter().map(|db| (db.name.to_string(), db.created_ns)).collect(),
         tables: tables.iter().map(table).collect(),
+        ..ManifestEdit::default()
     }
 }
 
