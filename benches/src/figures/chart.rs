@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::table::number;
 
 /// Colours that people with any colour vision tell apart, one for each series.
-const COLOURS: [&str; 6] = ["#0072b2", "#56b4e9", "#009e73", "#e69f00", "#999999", "#cc79a7"];
+const COLOURS: [&str; 6] = ["#0072b2", "#56b4e9", "#cc79a7", "#009e73", "#666666", "#e69f00"];
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 440.0;
@@ -79,7 +79,7 @@ impl Chart<'_> {
 
     fn legend(&self, svg: &mut String) {
         let mut x = LEFT;
-        let width = |name: &str| 30.0 + 8.0 * name.chars().count() as f64;
+        let width = |name: &str| 30.0 + 7.0 * name.chars().count() as f64;
         for (series, colour) in self.series.iter().zip(COLOURS) {
             rectangle(svg, x, 44.0, 14.0, 14.0, colour, "");
             text(svg, x + 20.0, 56.0, "start", series.name);
