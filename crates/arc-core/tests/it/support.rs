@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use arc_core::{Answer, Engine, EngineBuilder, Result, clock::Clock};
+use arc_core::{Answer, Engine, EngineBuilder, Error, Result, clock::Clock};
 use arrow::{array::RecordBatch, util::pretty::pretty_format_batches};
 
 /// An engine that flushes and compacts only when told to.
@@ -34,7 +34,18 @@ impl Clock for HandClock {
 }
 
 pub(crate) fn open(path: &Path) -> Engine {
-    quiet(path).open().unwrap()
+    open_with(|| quiet(path))
+}
+
+pub(crate) fn open_with(builder: impl Fn() -> EngineBuilder) -> Engine {
+    // A test that starts a process may hold every lock of this one until that process runs its program.
+    for _ in 0..10_000 {
+        match builder().open() {
+            Err(Error::InUse { .. }) => std::thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("the directory stays in use");
 }
 
 /// Writes line protocol of which every line is good.
