@@ -7,6 +7,7 @@ mod admin;
 mod app;
 mod body;
 mod cli;
+mod compaction;
 mod config;
 mod errors;
 mod http;
