@@ -242,6 +242,32 @@ mod tests {
     }
 
     #[test]
+    fn a_day_of_flushes_keeps_few_files_and_rewrites_each_row_a_few_times() {
+        const FLUSHES: i64 = 1_440;
+        let settings = Settings { files: 8, target_bytes: 1 << 40, quiet_ns: 0 };
+        let mut files: Vec<Arc<DataFile>> = Vec::new();
+        let (mut rewritten, mut most) = (0, 0);
+        for at in 0..=FLUSHES {
+            let is_over = at == FLUSHES;
+            if !is_over {
+                files.push(sized(&file(&at.to_string(), at..=at, 1..=1), 100, 100));
+            }
+            while let Some(task) = plan(&table(), &files, if is_over { OVER } else { 0 }, &settings).tasks.pop() {
+                let rows = task.files.iter().map(|file| file.rows).sum();
+                let (first, last) =
+                    (task.files[0].min_time, task.files.iter().map(|file| file.max_time).max().unwrap());
+                files.retain(|file| !task.files.contains(file));
+                files.push(sized(&file(&format!("{first}-{last}"), first..=last, 1..=1), rows, rows));
+                rewritten += rows;
+            }
+            most = most.max(files.len());
+        }
+        assert_eq!((files.len(), files[0].rows), (1, 100 * FLUSHES as u64));
+        assert!(most <= 30, "{most} files");
+        assert!(rewritten <= 4 * files[0].rows, "{rewritten} rows rewritten");
+    }
+
+    #[test]
     fn late_files_come_along_where_they_overlap_nothing_else() {
         let mut files = vec![file("a", 0..=9, 1..=1), file("b", 10..=19, 2..=2), file("c", 20..=29, 3..=3)];
         files.push(sized(&file("big", 30..=39, 4..=4), 40, 40));
