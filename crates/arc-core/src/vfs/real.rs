@@ -80,10 +80,21 @@ impl Vfs for RealVfs {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
+            Ok(()) => Ok(Box::new(Locked(file))),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(e)) => Err(e),
         }
+    }
+}
+
+/// A locked file. Unlocked by name, not by closing it alone: a process that is being started at that moment has a copy of
+/// the descriptor until it runs its program, and the lock with it.
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // If it fails, closing the file does it.
+        let _ = self.0.unlock();
     }
 }
 
