@@ -5,7 +5,7 @@
 
 use std::{
     borrow::Borrow,
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     hash::{Hash, Hasher},
     sync::Arc,
 };
@@ -13,7 +13,7 @@ use std::{
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{ManifestEdit, TableEdit, TableSchema, definition};
+use super::{KeptReceipt, ManifestEdit, TableEdit, TableSchema, definition};
 use crate::{SequenceNumber, datafile::DataFile};
 
 /// Everything that the manifest says.
@@ -32,6 +32,9 @@ pub(crate) struct DatabaseState {
     pub(crate) created_ns: i64,
     /// Tables by name.
     pub(crate) tables: BTreeMap<String, TableState>,
+    /// Receipts kept for idempotency keys, in order of their sequence numbers.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(crate) receipts: VecDeque<KeptReceipt>,
 }
 
 /// One table.
@@ -98,15 +101,16 @@ impl ManifestState {
             }
             check_table(self.table(&table.database, &table.table), table).map_err(|e| format!("{place}: {e}"))?;
         }
-        Ok(())
+        self.check_receipts(edit)
     }
 
     /// Makes the changes of an edit that [`ManifestState::check`] let pass.
     pub(super) fn apply(&mut self, edit: ManifestEdit) {
         self.flushed = edit.flushed.unwrap_or(self.flushed);
         for (database, created_ns) in edit.databases_added {
-            self.databases.insert(database, DatabaseState { created_ns, tables: BTreeMap::new() });
+            self.databases.insert(database, DatabaseState { created_ns, ..DatabaseState::default() });
         }
+        self.apply_receipts(edit.receipts_added, edit.receipts_dropped);
         for edit in edit.tables {
             let Some(database) = self.databases.get_mut(&edit.database) else { continue };
             match (database.tables.get_mut(&edit.table), &edit.schema) {

@@ -100,6 +100,7 @@ impl Engine {
         let shared = &self.inner.shared;
         let mut stats = shared.counters.read();
         stats.queued_writes = shared.queue.writes() as u64;
+        stats.replayed_writes = shared.keys.replayed();
         stats.wal_bytes = shared.wal.lock().live_bytes();
         for table in shared.registry.all_tables() {
             let rows = table.rows.lock();

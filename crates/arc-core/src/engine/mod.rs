@@ -5,6 +5,7 @@ mod check;
 mod commit;
 mod flush;
 mod frame;
+mod idempotency;
 mod info;
 mod maintenance;
 mod open;

@@ -15,7 +15,7 @@ use arrow::{array::AsArray, datatypes::Int64Type};
 use crate::support::{check_crashed, query, quiet};
 
 /// Folder of the engine in the file system that crashes. It exists for real, empty, because queries look there.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     std::env::temp_dir()
 }
 
@@ -26,7 +26,7 @@ fn engine(vfs: Arc<dyn Vfs>, root: &Path) -> Result<Engine, Error> {
 }
 
 /// A disk on which that folder is safe.
-fn disk() -> CrashFs {
+pub(crate) fn disk() -> CrashFs {
     let fs = CrashFs::new();
     fs.create_dir_all(&root()).unwrap();
     for folder in root().ancestors() {

@@ -5,8 +5,12 @@
 mod backup;
 mod crash;
 mod directory;
+mod idempotency;
 mod model;
 #[cfg(feature = "crash-points")]
 mod points;
+mod retries;
+#[cfg(feature = "crash-points")]
+mod retry_points;
 mod support;
 mod writes;

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    SequenceNumber,
-    catalog::{Column, ColumnKind, TableEdit, TableSchema},
+    Durability, SequenceNumber,
+    catalog::{Column, ColumnKind, Fingerprint, KeptReceipt, ReceiptsEdit, TableEdit, TableSchema},
     datafile::{ColumnStatistics, DataFile, StatisticsValue},
     vfs::{CrashFs, Fault, FaultFs, Operation},
 };
@@ -56,16 +56,34 @@ fn file(id: u64) -> DataFile {
     }
 }
 
-/// The edit that creates the table, then ones that add a file each.
+fn receipt(number: u64) -> KeptReceipt {
+    KeptReceipt {
+        key: format!("k{number}").into(),
+        seq: SequenceNumber(number),
+        time_ns: -9,
+        request: Fingerprint { bytes: u64::MAX, crc: u32::MAX },
+        points: number,
+        rejected_points: 2,
+        durability: Durability::Process,
+    }
+}
+
+/// The edit that creates the table, then ones that add a file and a receipt each; receipts go after a while.
 fn edit(number: u64) -> ManifestEdit {
     let table = TableEdit { database: "db".into(), table: "t".into(), ..TableEdit::default() };
     let flushed = Some(SequenceNumber(number));
     if number == 0 {
         let tables = vec![TableEdit { schema: Some(schema(1)), ..table }];
-        return ManifestEdit { flushed, databases_added: vec![("db".into(), -5)], tables };
+        return ManifestEdit { flushed, databases_added: vec![("db".into(), -5)], tables, ..ManifestEdit::default() };
     }
     let tables = vec![TableEdit { files_added: vec![file(number)], ..table }];
-    ManifestEdit { flushed, databases_added: vec![], tables }
+    ManifestEdit {
+        flushed,
+        tables,
+        receipts_added: vec![ReceiptsEdit { database: "db".into(), receipts: vec![receipt(number)] }],
+        receipts_dropped: number.is_multiple_of(5).then(|| SequenceNumber(number - 2)),
+        ..ManifestEdit::default()
+    }
 }
 
 /// A stream with the genesis commit and `edits` more; returns the state after each number.
@@ -138,6 +156,8 @@ fn the_payloads_are_as_documented() {
     let column = serde_json::json!({"name": "c0", "type": "float64"});
     let schema = serde_json::json!({"database": "db", "table": "t", "keyed": true, "columns": [column]});
     let mut added = edit(3);
+    added.receipts_dropped = Some(SequenceNumber(1));
+    let receipt = serde_json::json!(["k3", 3, -9, u64::MAX, u32::MAX, 3, 2, "process"]);
     // JSON has no infinity.
     added.tables[0].files_added[0].columns[1].max = None;
     let vfs = vfs();
@@ -156,13 +176,21 @@ fn the_payloads_are_as_documented() {
         ),
         (
             ObjectId::commit(3),
-            serde_json::json!({"flushed": 3, "tables": [{"database": "db", "table": "t", "files_added": [file]}]}),
+            serde_json::json!({
+                "flushed": 3, "tables": [{"database": "db", "table": "t", "files_added": [file]}],
+                "receipts_added": [{"database": "db", "receipts": [receipt]}], "receipts_dropped": 1,
+            }),
         ),
         (
             ObjectId::snapshot(3),
             serde_json::json!({
                 "flushed": 3,
-                "databases": {"db": {"created_ns": -5, "tables": {"t": {"schema": schema, "files": [file]}}}},
+                "databases": {
+                    "db": {
+                        "created_ns": -5, "tables": {"t": {"schema": schema, "files": [file]}},
+                        "receipts": [receipt],
+                    },
+                },
             }),
         ),
     ];
@@ -346,6 +374,14 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing() {
     let at = |path: &str| DataFile { path: path.into(), ..file(9) };
     let removed =
         |paths: &[&str]| TableEdit { files_removed: paths.iter().map(|p| (*p).to_owned()).collect(), ..table() };
+    let receipts = |database: &str, numbers: &[u64]| ManifestEdit {
+        flushed: Some(SequenceNumber(9)),
+        receipts_added: vec![ReceiptsEdit {
+            database: database.into(),
+            receipts: numbers.iter().copied().map(receipt).collect(),
+        }],
+        ..ManifestEdit::default()
+    };
     let path = file(1).path;
     let cases = [
         ("flushed", ManifestEdit { flushed: Some(SequenceNumber(0)), ..ManifestEdit::default() }),
@@ -365,6 +401,10 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing() {
         ("no path", of(vec![TableEdit { files_added: vec![at("data/../../x")], ..table() }])),
         ("no path", of(vec![TableEdit { files_added: vec![at("/etc/passwd")], ..table() }])),
         ("no path", of(vec![TableEdit { files_added: vec![at("")], ..table() }])),
+        ("which is not there", receipts("nowhere", &[1])),
+        ("out of order", receipts("db", &[9, 8])),
+        ("out of order", receipts("db", &[0])),
+        ("not yet flushed", receipts("db", &[10])),
     ];
     for (reason, edit) in cases {
         let error = manifest.commit(edit).unwrap_err();

@@ -66,8 +66,12 @@ fn directory(fs: &CrashFs, keyed: bool, files: Vec<DataFile>) -> VerifyReport {
         files_added: files,
         ..TableEdit::default()
     };
-    let edit =
-        ManifestEdit { flushed: Some(SequenceNumber(1)), databases_added: vec![("d".into(), 0)], tables: vec![table] };
+    let edit = ManifestEdit {
+        flushed: Some(SequenceNumber(1)),
+        databases_added: vec![("d".into(), 0)],
+        tables: vec![table],
+        ..ManifestEdit::default()
+    };
     manifest.commit(edit).unwrap();
     verified(&fs.current())
 }
