@@ -18,7 +18,7 @@ use crate::support::{HandClock, check_crashed, number, query, quiet};
 const YEAR_NS: i64 = 365 * 86_400_000_000_000;
 
 /// Folder of the engine in the file system that crashes. It exists for real, empty, because queries look there.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     std::env::temp_dir()
 }
 
@@ -33,7 +33,7 @@ fn engine(vfs: Arc<dyn Vfs>, root: &Path, clock: &HandClock) -> Result<Engine, E
 }
 
 /// A disk on which that folder is safe.
-fn disk() -> CrashFs {
+pub(crate) fn disk() -> CrashFs {
     let fs = CrashFs::new();
     fs.create_dir_all(&root()).unwrap();
     for folder in root().ancestors() {
