@@ -138,6 +138,14 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
+    /// A folder that a backup or a restored copy cannot be written to.
+    #[error("cannot write to {}: {reason}", path.display())]
+    BadTarget {
+        /// The folder.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+    },
     /// A data directory of a newer version.
     #[error("data directory {} has format version {found}; this build reads up to {supported}", path.display())]
     NewerFormat {
@@ -195,6 +203,7 @@ impl Error {
             | Self::Sql { .. }
             | Self::DatabaseExists { .. }
             | Self::NotADataDirectory { .. }
+            | Self::BadTarget { .. }
             | Self::NewerFormat { .. } => ErrorKind::InvalidInput,
             Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } => ErrorKind::NotFound,
             Self::SchemaConflict { .. } => ErrorKind::SchemaConflict,

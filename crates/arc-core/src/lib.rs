@@ -1,11 +1,13 @@
 //! Arc: an embeddable time-series store.
 
+mod backup;
 mod buffer;
 pub mod catalog;
 pub mod clock;
 mod compaction;
 mod crash;
 pub mod datafile;
+mod decoder;
 mod engine;
 mod error;
 mod ingest;
@@ -14,17 +16,24 @@ mod options;
 mod query;
 pub mod random;
 mod registry;
+mod repair;
 mod sequence;
+mod verify;
 pub mod vfs;
 mod view;
 mod wal;
 mod write;
 
+pub use backup::{BackupReport, RestoreReport, restore};
+pub use catalog::is_data_directory;
+pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
 pub use engine::{CompactionReport, DatabaseInfo, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 #[cfg(feature = "query")]
 pub use query::Answer;
+pub use repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
 pub use sequence::SequenceNumber;
+pub use verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};

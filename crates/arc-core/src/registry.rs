@@ -3,9 +3,11 @@
 //! Owns the objects and who finds them by name. Never decides when something is registered: `engine` does, under its
 //! schema lock and with the log, so that replay sees schema changes in the same order.
 
+mod column_index;
+mod series_cache;
+
 use std::{
     collections::BTreeMap,
-    hash::BuildHasher,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -14,17 +16,19 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use foldhash::fast::FixedState;
-use hashbrown::{HashMap, HashSet, HashTable};
+use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
     Error, Result,
-    buffer::{SeriesId, SeriesIndex, TableBuffer},
+    buffer::{SeriesIndex, TableBuffer},
     catalog::TableSchema,
     datafile::DataFile,
     view::{BufferPart, TableView},
 };
+
+pub(crate) use column_index::ColumnIndex;
+pub(crate) use series_cache::SeriesCache;
 
 /// Longest name in bytes.
 const MAX_NAME_BYTES: usize = 256;
@@ -126,17 +130,13 @@ impl Database {
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) schema: Arc<TableSchema>,
-    by_name: HashMap<Arc<str>, usize, FixedState>,
+    pub(crate) columns: Arc<ColumnIndex>,
 }
 
 impl Layout {
     pub(crate) fn new(schema: Arc<TableSchema>) -> Self {
-        let by_name = schema.columns.iter().enumerate().map(|(i, c)| (Arc::clone(&c.name), i)).collect();
-        Self { schema, by_name }
-    }
-
-    pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name).copied()
+        let columns = schema.columns.iter().map(|column| Arc::clone(&column.name)).collect();
+        Self { schema, columns: Arc::new(columns) }
     }
 }
 
@@ -253,62 +253,6 @@ impl Retention {
     }
 }
 
-/// Number of entries at which the cache starts anew; a series costs about its key and 40 bytes.
-const MAX_CACHED_SERIES: usize = 1 << 20;
-
-/// Finds (table, series) by the raw bytes that name them in line protocol, so that known tags are not parsed again.
-///
-/// Only keyed tables are in it, for only they have series.
-#[derive(Debug, Default)]
-pub(crate) struct SeriesCache {
-    by_key: HashTable<u32>,
-    entries: Vec<CachedSeries>,
-    keys: Vec<u8>,
-    tables: Vec<Arc<Table>>,
-    hasher: FixedState,
-}
-
-#[derive(Debug)]
-struct CachedSeries {
-    hash: u64,
-    start: usize,
-    len: usize,
-    table: u32,
-    series: SeriesId,
-}
-
-impl SeriesCache {
-    fn key(&self, entry: &CachedSeries) -> &[u8] {
-        self.keys.get(entry.start..entry.start + entry.len).unwrap_or(&[])
-    }
-
-    pub(crate) fn get(&self, key: &[u8]) -> Option<(&Arc<Table>, SeriesId)> {
-        let same = |i: &u32| self.entries.get(*i as usize).is_some_and(|entry| self.key(entry) == key);
-        let entry = self.entries.get(*self.by_key.find(self.hasher.hash_one(key), same)? as usize)?;
-        Some((self.tables.get(entry.table as usize)?, entry.series))
-    }
-
-    pub(crate) fn insert(&mut self, key: &[u8], table: &Arc<Table>, series: SeriesId) {
-        if self.get(key).is_some() {
-            return;
-        }
-        if self.entries.len() >= MAX_CACHED_SERIES {
-            *self = Self::default();
-        }
-        let known = self.tables.iter().rposition(|known| Arc::ptr_eq(known, table));
-        let at = known.unwrap_or_else(|| {
-            self.tables.push(Arc::clone(table));
-            self.tables.len() - 1
-        });
-        let (Ok(id), Ok(table)) = (u32::try_from(self.entries.len()), u32::try_from(at)) else { return };
-        let hash = self.hasher.hash_one(key);
-        self.entries.push(CachedSeries { hash, start: self.keys.len(), len: key.len(), table, series });
-        self.keys.extend_from_slice(key);
-        let entries = &self.entries;
-        self.by_key.insert_unique(hash, id, |i| entries.get(*i as usize).map_or(0, |entry| entry.hash));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,19 +265,5 @@ mod tests {
         for (name, good) in cases {
             assert_eq!(check_name(name).is_ok(), good, "{name:?}");
         }
-    }
-
-    #[test]
-    fn cached_series_are_found_by_their_exact_bytes() {
-        let schema = TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() };
-        let table = Arc::new(Table::new(schema));
-        let mut cache = SeriesCache::default();
-        for i in 0..1000u32 {
-            cache.insert(format!("t,host={i}").as_bytes(), &table, i);
-        }
-        cache.insert(b"t,host=5", &table, 9999);
-        assert_eq!(cache.get(b"t,host=5").map(|(_, series)| series), Some(5));
-        assert!(cache.get(b"t,host=1000").is_none());
-        assert!(cache.get(b"").is_none());
     }
 }

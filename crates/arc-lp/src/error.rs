@@ -103,11 +103,14 @@ pub enum ErrorKind {
     TimestampTrailing,
     /// A name or a string is not UTF-8.
     NotUtf8,
+    /// The record is good, but has more tags and fields than the caller gave room for; of
+    /// [`split_points`](crate::split_points()) alone.
+    TooManyTokens,
 }
 
 impl ErrorKind {
     /// Returns the part of the record that is wrong: `measurement`, `tag`, `field`, `value`,
-    /// `string`, `timestamp` or `utf8`.
+    /// `string`, `timestamp`, `utf8` or, where it is its length, `record`.
     #[must_use]
     pub const fn part(&self) -> &'static str {
         match self {
@@ -118,6 +121,7 @@ impl ErrorKind {
             Self::StringUnclosed => "string",
             Self::TimestampInvalid | Self::TimestampOutOfRange | Self::TimestampTrailing => "timestamp",
             Self::NotUtf8 => "utf8",
+            Self::TooManyTokens => "record",
         }
     }
 
@@ -142,6 +146,7 @@ impl ErrorKind {
             Self::TimestampOutOfRange => "the timestamp is out of the range of 64 bits",
             Self::TimestampTrailing => "something follows the timestamp",
             Self::NotUtf8 => "a name or string is not UTF-8",
+            Self::TooManyTokens => "the record has more tags and fields than there is room for",
         }
     }
 }

@@ -1,21 +1,26 @@
 //! The pull face: an iterator of points whose tags and fields are iterators again.
 //!
-//! Everything borrows the input. A point was checked to its last byte when it is yielded, so its
-//! parts cannot fail; they are found again when asked for, which costs a second pass over them.
+//! Everything borrows the input and nothing else. A point was checked to its last byte when it is
+//! yielded, so its parts cannot fail; they are found again when asked for. What is costly to find,
+//! the first numbers, a point keeps.
 
 use core::fmt;
 use core::iter::FusedIterator;
 use core::ops::Range;
 
+use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind};
-use crate::push::{Series, Sink};
-use crate::record::{Body, Position, Walker};
-use crate::scan;
-use crate::text::{Escapes, Text};
-use crate::value::{FieldValue, RawValue};
+use crate::marks::Marks;
+use crate::push::Series;
+use crate::record::{Body, Position, Visitor, Walker};
+use crate::text::{Escapes, Span, Text};
+use crate::value::{FieldValue, RawValue, ValueKind};
 use crate::window::Window;
 
 /// Iterates over the points of `input`; goes on after an error.
+///
+/// Each record is gone over twice, which costs about half of the speed of [`parse`](crate::parse());
+/// [`split_points`](crate::split_points()) spares most of that.
 ///
 /// ```
 /// # fn main() -> Result<(), arc_lp::Error> {
@@ -39,7 +44,13 @@ use crate::window::Window;
 /// ```
 #[must_use]
 pub fn points(input: &[u8]) -> Points<'_> {
-    Points { window: Window::new(input), position: Position { at: 0, line: 1 } }
+    points_with(input, Dialect::new())
+}
+
+/// As [`points`], in a dialect.
+#[must_use]
+pub fn points_with(input: &[u8], dialect: Dialect) -> Points<'_> {
+    Points { window: Window::new(input, dialect), position: Position { at: 0, line: 1 } }
 }
 
 /// Iterator of the points in an input; see [`points`].
@@ -54,10 +65,13 @@ impl<'a> Iterator for Points<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        let mut check = Check { measurement: Span::default(), bare: 0, bits: [0; CACHED] };
         let mut walker = Walker::at(&mut self.window, self.position);
-        let record = walker.record(&mut Check);
+        let record = walker.record(&mut check);
         self.position = walker.position();
-        Some(record?.map(|body| Point::new(self.window.input(), body)))
+        let Check { measurement, bits, .. } = check;
+        let (input, names) = (self.window.input(), self.window.dialect().escapes(Escapes::Name));
+        Some(record?.map(|body| Point { input, names, body, measurement, bits }))
     }
 }
 
@@ -69,26 +83,51 @@ impl fmt::Debug for Points<'_> {
     }
 }
 
-/// Reads everything, keeps nothing.
-struct Check;
+/// How many values of a record are kept by the check, so that they need not be read twice. Sixteen
+/// gain nothing more on records of ten: points get larger, and they are copied.
+const CACHED: usize = 8;
 
-impl<'a> Sink<'a> for Check {
+/// Reads everything, keeps the numbers.
+struct Check {
+    measurement: Span,
+    /// How many values there were that are no strings.
+    bare: usize,
+    bits: [u64; CACHED],
+}
+
+impl<'a> Visitor<'a> for Check {
     #[inline(always)]
     fn series(&mut self, _: u64, _: &'a [u8]) -> Series {
         Series::Unknown
     }
+
     #[inline(always)]
-    fn measurement(&mut self, _: Text<'a>) {}
-    #[inline(always)]
-    fn tag(&mut self, _: Text<'a>, _: Text<'a>) {}
-    #[inline(always)]
-    fn field(&mut self, _: Text<'a>, _: FieldValue<'a>) {}
-    #[inline(always)]
-    fn raw_field(&mut self, _: Text<'a>, value: RawValue<'a>) -> Result<(), ErrorKind> {
-        value.parse().map(|_| ())
+    fn measurement(&mut self, _: &'a [u8], name: Span) {
+        self.measurement = name;
     }
+
+    #[inline(always)]
+    fn tag(&mut self, _: &'a [u8], _: Span, _: Span) {}
+
+    #[inline(always)]
+    fn field(&mut self, _: Span, value: RawValue<'a>) -> Result<(), ErrorKind> {
+        let bits = match value.parse()? {
+            FieldValue::Float(value) => value.to_bits(),
+            FieldValue::Integer(value) => value.cast_unsigned(),
+            FieldValue::Unsigned(value) => value,
+            FieldValue::Boolean(value) => u64::from(value),
+            FieldValue::String(_) => return Ok(()),
+        };
+        if let Some(room) = self.bits.get_mut(self.bare) {
+            *room = bits;
+            self.bare += 1;
+        }
+        Ok(())
+    }
+
     #[inline(always)]
     fn point(&mut self, _: Option<i64>) {}
+
     #[inline(always)]
     fn error(&mut self, _: Error) {}
 }
@@ -96,68 +135,60 @@ impl<'a> Sink<'a> for Check {
 /// A good record.
 #[derive(Copy, Clone)]
 pub struct Point<'a> {
-    series_key: &'a [u8],
-    fields: &'a [u8],
-    timestamp: Option<i64>,
-    line: u64,
-    start: usize,
-    end: usize,
+    input: &'a [u8],
+    names: Escapes,
+    body: Body,
+    measurement: Span,
+    /// Those of the first values that are no strings.
+    bits: [u64; CACHED],
 }
 
 impl<'a> Point<'a> {
-    fn new(input: &'a [u8], body: Body) -> Self {
-        let record = input.get(body.start..).unwrap_or_default();
-        Self {
-            series_key: record.get(..body.key_end - body.start).unwrap_or_default(),
-            fields: input.get(body.fields_start..body.fields_end).unwrap_or_default(),
-            timestamp: body.timestamp,
-            line: body.line,
-            start: body.start,
-            end: body.end,
-        }
-    }
-
     /// Returns the measurement.
     #[must_use]
     pub fn measurement(&self) -> Text<'a> {
-        take_text(self.series_key, Escapes::Measurement, b',').0
+        self.measurement.text(self.input)
     }
 
     /// Returns the bytes from the start of the record to the first unescaped space: measurement and
     /// tags as sent. Equal bytes are the same series; the same series may be spelled in many ways.
     #[must_use]
-    pub const fn series_key(&self) -> &'a [u8] {
-        self.series_key
+    pub fn series_key(&self) -> &'a [u8] {
+        Span { start: self.body.start, end: self.body.key_end, escapes: None }.text(self.input).raw()
     }
 
     /// Returns the tags in input order; repeated keys are all yielded.
+    #[inline]
     #[must_use]
     pub fn tags(&self) -> Tags<'a> {
-        Tags { rest: take_text(self.series_key, Escapes::Measurement, b',').1 }
+        let at = self.measurement.end;
+        Tags { marks: Marks::new(self.input, at + 1, self.names), at, end: self.body.key_end }
     }
 
     /// Returns the fields in input order; repeated keys are all yielded. There is at least one.
+    #[inline]
     #[must_use]
-    pub const fn fields(&self) -> Fields<'a> {
-        Fields { all: self.fields, at: 0 }
+    pub fn fields(&self) -> Fields<'a> {
+        let Body { fields_start: at, fields_end: end, .. } = self.body;
+        Fields { marks: Marks::new(self.input, at, self.names), at, end, bare: 0, bits: self.bits }
     }
 
     /// Returns the timestamp as written: its unit is the caller's to know.
     #[must_use]
     pub const fn timestamp(&self) -> Option<i64> {
-        self.timestamp
+        self.body.timestamp
     }
 
     /// Returns the physical line, counted from 1, on which the record starts.
     #[must_use]
     pub const fn line(&self) -> u64 {
-        self.line
+        self.body.line
     }
 
     /// Returns where in the input the record is, without the blanks around it and its line end.
     #[must_use]
     pub const fn byte_range(&self) -> Range<usize> {
-        self.start..self.end
+        self.body.start..self.body.end
     }
 }
 
@@ -167,8 +198,8 @@ impl fmt::Debug for Point<'_> {
             .field("measurement", &self.measurement())
             .field("tags", &self.tags())
             .field("fields", &self.fields())
-            .field("timestamp", &self.timestamp)
-            .field("line", &self.line)
+            .field("timestamp", &self.body.timestamp)
+            .field("line", &self.body.line)
             .finish_non_exhaustive()
     }
 }
@@ -176,19 +207,25 @@ impl fmt::Debug for Point<'_> {
 /// Iterator of the tags of a [`Point`]: key and value.
 #[derive(Clone)]
 pub struct Tags<'a> {
-    /// Empty, or a comma and what follows.
-    rest: &'a [u8],
+    marks: Marks<'a>,
+    /// The comma in front of the next tag, or `end`.
+    at: usize,
+    end: usize,
 }
 
 impl<'a> Iterator for Tags<'a> {
     type Item = (Text<'a>, Text<'a>);
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, rest) = take_text(self.rest.strip_prefix(b",")?, Escapes::Name, b'=');
-        let (value, rest) = take_text(rest.strip_prefix(b"=")?, Escapes::Name, b',');
-        self.rest = rest;
-        Some((key, value))
+        if self.at >= self.end {
+            return None;
+        }
+        let key = self.marks.name(self.at + 1, b'=');
+        let value = self.marks.name(key.end + 1, b',');
+        self.at = value.end;
+        let input = self.marks.input();
+        Some((key.text(input), value.text(input)))
     }
 }
 
@@ -203,21 +240,60 @@ impl fmt::Debug for Tags<'_> {
 /// Iterator of the fields of a [`Point`]: key and value.
 #[derive(Clone)]
 pub struct Fields<'a> {
-    all: &'a [u8],
-    /// Where the next field begins; behind the end after the last one.
+    marks: Marks<'a>,
+    /// Where the next field begins; behind `end` after the last one.
     at: usize,
+    end: usize,
+    /// How many values there were that are no strings.
+    bare: usize,
+    bits: [u64; CACHED],
+}
+
+impl<'a> Fields<'a> {
+    /// Takes the value from `start` on, with the comma behind it.
+    #[inline(always)]
+    fn value(&mut self, start: usize) -> Option<FieldValue<'a>> {
+        let input = self.marks.input();
+        if self.marks.byte(start) == b'"' {
+            let string = self.marks.string(start + 1);
+            self.at = self.marks.next().saturating_add(1);
+            return Some(FieldValue::String(string.text(input)));
+        }
+        // Behind the last value there may be a carriage return, which is not structural.
+        let end = self.marks.next().min(self.end);
+        self.at = end + 1;
+        let value = RawValue::bare(input, start, end);
+        let Some(&bits) = self.bits.get(self.bare) else {
+            return parse_again(value);
+        };
+        self.bare += 1;
+        Some(match value.kind() {
+            ValueKind::Float => FieldValue::Float(f64::from_bits(bits)),
+            ValueKind::Integer => FieldValue::Integer(bits.cast_signed()),
+            ValueKind::Unsigned => FieldValue::Unsigned(bits),
+            ValueKind::Boolean | ValueKind::String => FieldValue::Boolean(bits != 0),
+        })
+    }
+}
+
+/// Reads a value for which there was no room.
+#[cold]
+#[inline(never)]
+fn parse_again(value: RawValue<'_>) -> Option<FieldValue<'_>> {
+    value.parse().ok()
 }
 
 impl<'a> Iterator for Fields<'a> {
     type Item = (Text<'a>, FieldValue<'a>);
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, rest) = take_text(self.all.get(self.at..)?, Escapes::Name, b'=');
-        let start = self.all.len() - rest.strip_prefix(b"=")?.len();
-        let (value, end) = take_value(self.all, start);
-        self.at = end + 1;
-        Some((key, value.parse().ok()?))
+        if self.at >= self.end {
+            return None;
+        }
+        let key = self.marks.name(self.at, b'=');
+        let value = self.value(key.end + 1)?;
+        Some((key.text(self.marks.input()), value))
     }
 }
 
@@ -227,34 +303,4 @@ impl fmt::Debug for Fields<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.clone()).finish()
     }
-}
-
-/// Takes the value at `start` of a checked field list, and the place of the comma behind it.
-#[inline]
-fn take_value(all: &[u8], start: usize) -> (RawValue<'_>, usize) {
-    let value = all.get(start..).unwrap_or_default();
-    if let [b'"', string @ ..] = value {
-        let (text, rest) = take_text(string, Escapes::String, b'"');
-        return (RawValue::string(text), all.len() - rest.len() + 1);
-    }
-    let length = scan::find(value, 0, [b',']);
-    let end = start + length;
-    (RawValue::bare(all.get(..end).unwrap_or(all), length), end)
-}
-
-/// Splits at the first `end` that has no escape in front.
-#[inline]
-fn take_text(bytes: &[u8], escapes: Escapes, end: u8) -> (Text<'_>, &[u8]) {
-    let (mut at, mut is_escaped) = (0, false);
-    loop {
-        at = scan::find(bytes, at, [end, b'\\']);
-        if bytes.get(at) != Some(&b'\\') {
-            break;
-        }
-        let is_escape = bytes.get(at + 1).is_some_and(|&next| escapes.covers(next));
-        is_escaped |= is_escape;
-        at += 1 + usize::from(is_escape);
-    }
-    let (raw, rest) = bytes.split_at_checked(at).unwrap_or((bytes, &[]));
-    (Text::new(raw, escapes, is_escaped), rest)
 }

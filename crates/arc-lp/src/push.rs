@@ -3,9 +3,10 @@
 //! The fastest way through this crate: nothing is stored between the parser and the sink, and every
 //! call is known to the compiler.
 
+use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind};
-use crate::record::{Position, Walker};
-use crate::text::Text;
+use crate::record::{Position, Visitor, Walker};
+use crate::text::{Span, Text};
 use crate::value::{FieldValue, RawValue};
 use crate::window::Window;
 
@@ -13,16 +14,21 @@ use crate::window::Window;
 ///
 /// After a bad record parsing goes on behind the next line feed at or after the place of the error.
 pub fn parse<'a, S: Sink<'a>>(input: &'a [u8], sink: &mut S) -> Summary {
-    parse_from(input, 1, sink)
+    parse_with(input, Dialect::new(), sink)
+}
+
+/// As [`parse`], in a dialect.
+pub fn parse_with<'a, S: Sink<'a>>(input: &'a [u8], dialect: Dialect, sink: &mut S) -> Summary {
+    parse_from(Window::new(input, dialect), 1, sink)
 }
 
 /// The same for an input whose first line has the number `line`.
 #[inline]
-pub(crate) fn parse_from<'a, S: Sink<'a>>(input: &'a [u8], line: u64, sink: &mut S) -> Summary {
-    let mut window = Window::new(input);
+pub(crate) fn parse_from<'a, S: Sink<'a>>(mut window: Window<'a>, line: u64, sink: &mut S) -> Summary {
     let mut walker = Walker::at(&mut window, Position { at: 0, line });
+    let mut deliver = Deliver(sink);
     let mut summary = Summary::default();
-    while let Some(record) = walker.record(sink) {
+    while let Some(record) = walker.record(&mut deliver) {
         match record {
             Ok(_) => summary.points += 1,
             Err(_) => summary.errors += 1,
@@ -30,6 +36,41 @@ pub(crate) fn parse_from<'a, S: Sink<'a>>(input: &'a [u8], line: u64, sink: &mut
     }
     summary.lines = walker.lines();
     summary
+}
+
+/// Hands to a sink, as texts, what the walk finds.
+pub(crate) struct Deliver<'s, S>(pub(crate) &'s mut S);
+
+impl<'a, S: Sink<'a>> Visitor<'a> for Deliver<'_, S> {
+    #[inline(always)]
+    fn series(&mut self, line: u64, key: &'a [u8]) -> Series {
+        self.0.series(line, key)
+    }
+
+    #[inline(always)]
+    fn measurement(&mut self, input: &'a [u8], name: Span) {
+        self.0.measurement(name.text(input));
+    }
+
+    #[inline(always)]
+    fn tag(&mut self, input: &'a [u8], key: Span, value: Span) {
+        self.0.tag(key.text(input), value.text(input));
+    }
+
+    #[inline(always)]
+    fn field(&mut self, key: Span, value: RawValue<'a>) -> Result<(), ErrorKind> {
+        self.0.raw_field(key.text(value.input()), value)
+    }
+
+    #[inline(always)]
+    fn point(&mut self, timestamp: Option<i64>) {
+        self.0.point(timestamp);
+    }
+
+    #[inline(always)]
+    fn error(&mut self, error: Error) {
+        self.0.error(error);
+    }
 }
 
 /// How much [`parse`] found.

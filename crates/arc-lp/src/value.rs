@@ -4,11 +4,12 @@ use core::fmt;
 
 use crate::error::ErrorKind;
 use crate::number;
-use crate::text::{Escapes, Text};
+use crate::text::{Escapes, Span, Text};
 
 /// A field value of its type.
 #[derive(Copy, Clone, Debug, PartialEq)]
 #[non_exhaustive]
+#[repr(u8)]
 pub enum FieldValue<'a> {
     /// A number without suffix: finite, correctly rounded.
     Float(f64),
@@ -68,50 +69,59 @@ pub enum ValueKind {
     String,
 }
 
-/// Whether the quotes are there, and a backslash that means something.
-#[derive(Copy, Clone)]
-enum Form {
-    Bare,
-    String,
-    EscapedString,
-}
-
 /// A field value as written, not yet read.
 ///
 /// A string is complete and checked already; of the others only the place is known, so whoever
 /// takes the bytes as they are must call [`parse`](Self::parse) to learn whether they are a value.
 #[derive(Copy, Clone)]
 pub struct RawValue<'a> {
-    form: Form,
-    /// The input up to the end of the value: numbers are read from there in whole words.
-    to_end: &'a [u8],
-    length: usize,
+    /// All of it: numbers are read backwards from their end in whole words.
+    input: &'a [u8],
+    is_string: bool,
+    /// Without the quotes of a string.
+    place: Span,
 }
 
 impl<'a> RawValue<'a> {
-    /// The last `length` bytes of `to_end`.
     #[inline(always)]
-    pub(crate) const fn bare(to_end: &'a [u8], length: usize) -> Self {
-        Self { form: Form::Bare, to_end, length }
+    pub(crate) const fn bare(input: &'a [u8], start: usize, end: usize) -> Self {
+        Self { input, is_string: false, place: Span { start, end, escapes: None } }
     }
 
     #[inline(always)]
-    pub(crate) const fn string(text: Text<'a>) -> Self {
-        let form = if text.is_escaped() { Form::EscapedString } else { Form::String };
-        Self { form, to_end: text.raw(), length: text.raw().len() }
+    pub(crate) const fn string(input: &'a [u8], place: Span) -> Self {
+        Self { input, is_string: true, place }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn input(&self) -> &'a [u8] {
+        self.input
+    }
+
+    /// Where the value stands, without the quotes of a string.
+    #[inline(always)]
+    pub(crate) const fn place(&self) -> Span {
+        self.place
     }
 
     /// Returns the type that the value has if it is one.
     #[inline(always)]
     #[must_use]
-    pub const fn kind(&self) -> ValueKind {
-        match (self.form, self.to_end.last()) {
-            (Form::String | Form::EscapedString, _) => ValueKind::String,
-            (Form::Bare, Some(b'0'..=b'9' | b'.')) => ValueKind::Float,
-            (Form::Bare, Some(b'i')) => ValueKind::Integer,
-            (Form::Bare, Some(b'u')) => ValueKind::Unsigned,
-            (Form::Bare, _) => ValueKind::Boolean,
+    pub fn kind(&self) -> ValueKind {
+        if self.is_string {
+            return ValueKind::String;
         }
+        match self.last_byte() {
+            b'0'..=b'9' | b'.' => ValueKind::Float,
+            b'i' => ValueKind::Integer,
+            b'u' => ValueKind::Unsigned,
+            _ => ValueKind::Boolean,
+        }
+    }
+
+    #[inline(always)]
+    fn last_byte(&self) -> u8 {
+        self.input.get(self.place.end.wrapping_sub(1)).copied().unwrap_or_default()
     }
 
     /// Returns the bytes as they stand in the input: a string without its quotes but with its
@@ -119,8 +129,7 @@ impl<'a> RawValue<'a> {
     #[inline(always)]
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
-        let start = self.to_end.len().wrapping_sub(self.length);
-        self.to_end.get(start..).unwrap_or_default()
+        self.place.text(self.input).raw()
     }
 
     /// Reads the value.
@@ -131,30 +140,20 @@ impl<'a> RawValue<'a> {
     /// where they are a number that does not fit.
     #[inline(always)]
     pub fn parse(&self) -> Result<FieldValue<'a>, ErrorKind> {
+        let Span { start, end, .. } = self.place;
+        let length = end.wrapping_sub(start);
         match self.kind() {
-            ValueKind::Float => Ok(FieldValue::Float(number::float(self.to_end, self.length)?)),
-            ValueKind::Integer => {
-                let (digits, length) = self.without_suffix();
-                Ok(FieldValue::Integer(number::signed(digits, length)?))
-            }
-            ValueKind::Unsigned => {
-                let (digits, length) = self.without_suffix();
-                Ok(FieldValue::Unsigned(number::unsigned(digits, length)?))
-            }
-            ValueKind::String => {
-                let is_escaped = matches!(self.form, Form::EscapedString);
-                let text = Text::new(self.to_end, Escapes::String, is_escaped);
-                Ok(FieldValue::String(text))
-            }
+            ValueKind::Float => Ok(FieldValue::Float(number::float(self.up_to(end), length)?)),
+            ValueKind::Integer => Ok(FieldValue::Integer(number::signed(self.up_to(end - 1), length - 1)?)),
+            ValueKind::Unsigned => Ok(FieldValue::Unsigned(number::unsigned(self.up_to(end - 1), length - 1)?)),
+            ValueKind::String => Ok(FieldValue::String(self.place.text(self.input))),
             ValueKind::Boolean => Ok(FieldValue::Boolean(boolean(self.bytes())?)),
         }
     }
 
-    /// The bytes up to the suffix, and how many of them are the number.
     #[inline(always)]
-    fn without_suffix(&self) -> (&'a [u8], usize) {
-        let digits = self.to_end.split_last().map_or(self.to_end, |(_, digits)| digits);
-        (digits, self.length.saturating_sub(1))
+    fn up_to(&self, end: usize) -> &'a [u8] {
+        self.input.get(..end).unwrap_or_default()
     }
 }
 
@@ -195,7 +194,7 @@ mod tests {
             ("9223372036854775808i", Err(ErrorKind::ValueOutOfRange)),
         ];
         for (written, expected) in cases {
-            assert_eq!(RawValue::bare(written.as_bytes(), written.len()).parse(), expected, "{written}");
+            assert_eq!(RawValue::bare(written.as_bytes(), 0, written.len()).parse(), expected, "{written}");
         }
     }
 }

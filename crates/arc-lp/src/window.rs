@@ -3,7 +3,10 @@
 //! Owns the window (4 KiB) and moves it; reads each byte about once. Never knows what a byte means,
 //! nor where the parser is: that is the cursor's part.
 
+use core::ops::Range;
+
 use crate::block::{self, BLOCK, Masks};
+use crate::dialect::Dialect;
 use crate::utf8;
 
 /// Blocks in a window. Larger ones save nothing: the masks already cost less than the walk.
@@ -13,7 +16,10 @@ const BLOCKS: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Window<'a> {
     input: &'a [u8],
-    /// Masks of the blocks from `start` on, and of the one behind the last.
+    /// Here because it is rarely needed: the cursor stays small.
+    dialect: Dialect,
+    /// Masks of the blocks from `start` on, and of the one behind the last. Of the odd bytes only
+    /// those are left that are bad somewhere.
     masks: [Masks; BLOCKS + 1],
     /// A multiple of [`BLOCK`].
     start: usize,
@@ -21,22 +27,43 @@ pub(crate) struct Window<'a> {
     blocks: usize,
     /// The end of the last block, among all seen so far, with a tab, a NUL or bad UTF-8 in it.
     suspect_end: usize,
-    /// Sequences that begin before this place were checked for UTF-8.
-    utf8_end: usize,
+    /// The end of the last block, among all seen so far, with bad UTF-8 in it.
+    bad_utf8_end: usize,
+    /// Where the last UTF-8 sequence that begins in the window ends.
+    border: usize,
+    /// How often the window was moved: the work done, without a clock.
+    #[cfg(test)]
+    pub(crate) loads: usize,
 }
 
 impl<'a> Window<'a> {
     /// A window on no block yet.
     #[inline]
-    pub(crate) const fn new(input: &'a [u8]) -> Self {
+    pub(crate) const fn new(input: &'a [u8], dialect: Dialect) -> Self {
         let none = Masks { structural: 0, ends: 0, odd: 0 };
         let masks = [none; BLOCKS + 1];
-        Self { input, masks, start: 0, blocks: 0, suspect_end: 0, utf8_end: 0 }
+        Self {
+            input,
+            dialect,
+            masks,
+            start: 0,
+            blocks: 0,
+            suspect_end: 0,
+            bad_utf8_end: 0,
+            border: 0,
+            #[cfg(test)]
+            loads: 0,
+        }
     }
 
     #[inline(always)]
     pub(crate) const fn input(&self) -> &'a [u8] {
         self.input
+    }
+
+    #[inline(always)]
+    pub(crate) const fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// Which of the 64 bytes from `at` on, which is inside the input, are structural.
@@ -74,10 +101,43 @@ impl<'a> Window<'a> {
         start < self.suspect_end
     }
 
+    /// The same for bad UTF-8 alone.
+    #[inline(always)]
+    pub(crate) const fn is_utf8_suspect(&self, start: usize) -> bool {
+        start < self.bad_utf8_end
+    }
+
+    /// Whether a tab, a NUL or bad UTF-8 may stand in these bytes: what to ask next where there is
+    /// suspicion, and nearly exact.
+    #[cold]
+    pub(crate) fn may_be_bad(&self, place: Range<usize>) -> bool {
+        let Some(first) = place.start.checked_sub(self.start) else {
+            return true;
+        };
+        let (first, last) = (first / BLOCK, (place.end - self.start) / BLOCK);
+        let mut bits = u64::MAX << (place.start % BLOCK);
+        for block in first..last {
+            let Some(masks) = self.masks.get(block) else {
+                return true;
+            };
+            if masks.odd & bits != 0 {
+                return true;
+            }
+            bits = u64::MAX;
+        }
+        let bits = bits & !(u64::MAX << (place.end % BLOCK));
+        self.masks.get(last).is_none_or(|masks| masks.odd & bits != 0)
+    }
+
     /// Moves the window so that its first block is that of `at`.
     #[cold]
     #[inline(never)]
     fn load(&mut self, at: usize) {
+        #[cfg(test)]
+        {
+            self.loads += 1;
+        }
+        let is_next = at / BLOCK == self.start / BLOCK + self.blocks;
         self.start = at - at % BLOCK;
         let end = self.input.len().min(self.start + self.masks.len() * BLOCK);
         let bytes = self.input.get(self.start..end).unwrap_or_default();
@@ -87,31 +147,63 @@ impl<'a> Window<'a> {
             *behind = Masks::default();
         }
         self.blocks = classified.min(BLOCKS);
-        for block in 0..classified {
-            let odd = self.masks.get(block).map_or(0, |masks| masks.odd);
-            if odd != 0 {
-                self.check_block(self.start + block * BLOCK, odd);
+        // Elsewhere a sequence may lie across the start: what is left of it raises false suspicion.
+        let mut sequence_end = if is_next { self.border } else { 0 };
+        for (block, masks) in self.masks.iter_mut().enumerate().take(classified) {
+            if block == BLOCKS {
+                // Will be the first of the next window.
+                self.border = sequence_end;
+            }
+            if masks.odd != 0 {
+                let start = self.start + block * BLOCK;
+                let found = check_block(self.input, start, masks.odd, sequence_end);
+                masks.odd = found.bad;
+                sequence_end = found.sequence_end;
+                if found.bad != 0 {
+                    self.suspect_end = self.suspect_end.max(start + BLOCK);
+                }
+                if found.is_bad_utf8 {
+                    self.bad_utf8_end = self.bad_utf8_end.max(start + BLOCK);
+                }
             }
         }
     }
+}
 
-    /// Goes over the UTF-8 sequences that begin in a block, and raises suspicion where an odd byte
-    /// begins none.
-    #[inline(always)]
-    fn check_block(&mut self, start: usize, odd: u64) {
-        let bytes = self.input.get(start..).unwrap_or_default();
-        // Where the last sequence of the block in front ended.
-        let mut done = self.utf8_end.saturating_sub(start);
-        while let Some(rest) = bits_from(odd, done) {
-            let at = rest.trailing_zeros() as usize;
-            let length = utf8::sequence_len(bytes.get(at..).unwrap_or_default());
-            if length.is_none() {
-                self.suspect_end = self.suspect_end.max(start + BLOCK);
+/// What is wrong in a block.
+struct Checked {
+    /// Tabs, NULs, and the bytes above ASCII that are in no sequence.
+    bad: u64,
+    is_bad_utf8: bool,
+    /// Where the last sequence that begins in the block ends.
+    sequence_end: usize,
+}
+
+/// Goes over the odd bytes of the block at `start`, of which those in front of `sequence_end` belong
+/// to a sequence that was checked before.
+#[inline(always)]
+fn check_block(input: &[u8], start: usize, odd: u64, sequence_end: usize) -> Checked {
+    let bytes = input.get(start..).unwrap_or_default();
+    let mut done = sequence_end.saturating_sub(start);
+    let (mut bad, mut bad_utf8) = (0, 0);
+    while let Some(rest) = bits_from(odd, done) {
+        let at = rest.trailing_zeros() as usize;
+        let bytes = bytes.get(at..).unwrap_or_default();
+        let length = match utf8::sequence_len(bytes) {
+            Some(length) => length,
+            None => {
+                let bit = 1 << at;
+                match bytes.first() {
+                    Some(b'\t' | 0) => bad |= bit,
+                    Some(0x80..) => bad_utf8 |= bit,
+                    _ => {}
+                }
+                1
             }
-            done = at + length.unwrap_or(1);
-        }
-        self.utf8_end = self.utf8_end.max(start + done);
+        };
+        done = at + length;
     }
+    Checked { bad: bad | bad_utf8, is_bad_utf8: bad_utf8 != 0, sequence_end: start + done }
 }
 
 /// The 64 bits from that of `at` in its block on: those of `low`, then those of `high`.
@@ -135,23 +227,49 @@ mod tests {
 
     use super::*;
 
-    fn is_suspect(input: &[u8]) -> bool {
-        let mut window = Window::new(input);
-        (0..input.len()).for_each(|at| _ = window.structural(at));
-        window.is_suspect(0)
+    /// Whether the bytes raise suspicion, and whether as bad UTF-8; asked of every byte, too.
+    fn is_suspect(input: &[u8]) -> (bool, bool) {
+        let mut window = Window::new(input, Dialect::new());
+        let bad = (0..input.len()).filter(|&at| {
+            _ = window.structural(at);
+            window.may_be_bad(at..at + 1)
+        });
+        assert_eq!(bad.count() > 0, window.is_suspect(0));
+        (window.is_suspect(0), window.is_utf8_suspect(0))
     }
 
     #[test]
     fn only_tabs_nuls_and_bad_utf8_raise_suspicion() {
-        for (bytes, suspect) in [
-            ("plain, ASCII".as_bytes(), false),
-            ("größer €, 🦀".as_bytes(), false),
-            (b"a\tb", true),
-            (b"a\0b", true),
-            (b"a\xffb", true),
-            (b"a\xe2\x82", true),
+        for (bytes, is_bad, is_bad_utf8) in [
+            ("plain, ASCII".as_bytes(), false, false),
+            ("größer €, 🦀".as_bytes(), false, false),
+            (b"a\x01\x09b", true, false),
+            (b"a\0b", true, false),
+            (b"a\x01b\x7f", false, false),
+            (b"a\xffb", true, true),
+            (b"a\xe2\x82", true, true),
         ] {
-            assert_eq!(is_suspect(bytes), suspect, "{bytes:?}");
+            assert_eq!(is_suspect(bytes), (is_bad, is_bad_utf8), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_bad_is_known_to_the_byte() {
+        for length in [10, 64, 65, 200, 4096, 4100, 4200] {
+            for bad in [0, length / 2, length - 1] {
+                let mut input = std::vec![b'x'; length];
+                input[bad] = b'\t';
+                let mut window = Window::new(&input, Dialect::new());
+                for at in 0..length {
+                    _ = window.structural(at);
+                }
+                let last = window.start;
+                assert!(window.may_be_bad(bad..length));
+                assert!(window.may_be_bad(0..bad + 1));
+                // What the window has passed is not known any more.
+                assert_eq!(window.may_be_bad(0..bad), last > 0 || bad == length);
+                assert!(!window.may_be_bad((bad + 1).max(last)..length) || bad + 1 < last);
+            }
         }
     }
 
@@ -161,9 +279,9 @@ mod tests {
             for in_front in 1..4 {
                 let mut input = std::vec![b'x'; border - in_front];
                 input.extend("🦀".as_bytes());
-                assert!(!is_suspect(&input));
+                assert_eq!(is_suspect(&input), (false, false));
                 input.pop();
-                assert!(is_suspect(&input));
+                assert_eq!(is_suspect(&input), (true, true));
             }
         }
     }

@@ -14,6 +14,7 @@ use hyper::header::HeaderValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
+    backup::Backups,
     config::{Config, Limits},
     errors::Failure,
     metrics::Metrics,
@@ -32,6 +33,8 @@ pub struct App {
     pub(crate) metrics: Metrics,
     pub(crate) runner: Runner,
     pub(crate) started: Instant,
+    /// There if backups may be asked for.
+    pub(crate) backups: Option<Backups>,
     write_timeout: Duration,
     write_slots: Arc<Semaphore>,
     query_slots: Arc<Semaphore>,
@@ -62,6 +65,7 @@ impl App {
             metrics: Metrics::default(),
             runner: Runner::start(config.engine.query_timeout)?,
             started: Instant::now(),
+            backups: config.backup_dir.as_deref().map(Backups::new),
             write_timeout: config.engine.write_timeout,
             write_slots: Arc::new(Semaphore::new(write_slots())),
             query_slots: Arc::new(Semaphore::new(config.limits.queries)),

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, Command};
 use crate::{
     config::{self, Config},
     errors::chain,
-    logging, quickstart,
+    logging, maintenance, quickstart,
     server::{ServeError, Server, signals},
 };
 
@@ -37,6 +37,9 @@ pub fn run(
         Ok(config) => config,
         Err(error) => return fail(USAGE_ERROR, &chain(&error)),
     };
+    if let Some(code) = maintenance::run(name, chosen, &config) {
+        return code;
+    }
     let once = name == "quickstart" && chosen.get_flag("once");
     match start(&config, name, once) {
         Ok(()) => ExitCode::SUCCESS,
@@ -57,6 +60,7 @@ fn command() -> Command {
                 .about("Take a tour: store this machine's own measurements and query them")
                 .arg(once),
         )
+        .subcommands(maintenance::commands())
 }
 
 #[tokio::main]

@@ -5,6 +5,7 @@
 
 mod admin;
 mod app;
+mod backup;
 mod body;
 mod cli;
 mod compaction;
@@ -13,6 +14,7 @@ mod errors;
 mod http;
 mod influx;
 mod logging;
+mod maintenance;
 mod metrics;
 mod query;
 mod quickstart;

@@ -2,9 +2,16 @@
 //!
 //! Owns connections and their limits. Never looks into a request.
 
-use std::{future::Future, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-use arc_core::Engine;
+use arc_core::{Engine, ErrorKind};
 use axum::{Router, body::Body};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -39,7 +46,7 @@ pub enum ServeError {
     #[error(transparent)]
     Option(arc_core::Error),
     /// The data directory cannot be opened.
-    #[error("cannot open the data directory {}", path.display())]
+    #[error("cannot open the data directory {}{}", path.display(), if_damaged(path, source))]
     Open {
         /// The data directory.
         path: PathBuf,
@@ -68,6 +75,17 @@ fn in_use(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::AddrInUse => " (another program does; choose another port, for example --http 127.0.0.1:8001)",
         _ => "",
+    }
+}
+
+fn if_damaged(path: &Path, source: &arc_core::Error) -> String {
+    let path = path.display();
+    match source.kind() {
+        ErrorKind::Corrupt => format!(
+            " (`arc-server verify --data-dir {path}` lists all that is damaged, `arc-server repair --data-dir {path}` what \
+             can be done)"
+        ),
+        _ => String::new(),
     }
 }
 

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{
-        Array, ArrayRef, BooleanArray, BooleanBufferBuilder, PrimitiveArray, StringArray, UInt32Array, new_null_array,
-    },
+    array::{Array, ArrayRef, BooleanArray, PrimitiveArray, StringArray, UInt32Array, new_null_array},
     buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer},
     datatypes::{ArrowPrimitiveType, DataType, Float64Type, Int64Type, UInt64Type},
 };
 
+use super::bits::Bits;
 use crate::{Error, Result};
 
 /// One value on its way into a column. The column's type has been checked to fit.
@@ -20,6 +19,8 @@ pub(crate) enum Scalar<'a> {
     Unsigned(u64),
     Boolean(bool),
     Text(&'a str),
+    /// Text as bytes that are known to be UTF-8. They are checked once more, all together, when the column is made an array.
+    Bytes(&'a [u8]),
 }
 
 impl Scalar<'_> {
@@ -30,7 +31,7 @@ impl Scalar<'_> {
             Self::Float(x) => Some(x),
             Self::Integer(x) => Some(x as f64).filter(|float| *float as i128 == i128::from(x)),
             Self::Unsigned(x) => Some(x as f64).filter(|float| *float as i128 == i128::from(x)),
-            Self::Boolean(_) | Self::Text(_) => None,
+            Self::Boolean(_) | Self::Text(_) | Self::Bytes(_) => None,
         }
     }
 
@@ -41,7 +42,7 @@ impl Scalar<'_> {
             Self::Integer(_) => DataType::Int64,
             Self::Unsigned(_) => DataType::UInt64,
             Self::Boolean(_) => DataType::Boolean,
-            Self::Text(_) => DataType::Utf8,
+            Self::Text(_) | Self::Bytes(_) => DataType::Utf8,
         }
     }
 }
@@ -51,7 +52,7 @@ enum Values {
     Float(Vec<f64>),
     Integer(Vec<i64>),
     Unsigned(Vec<u64>),
-    Boolean(BooleanBufferBuilder),
+    Boolean(Bits),
     /// `ends` has one entry a value; a value starts where the one before ends.
     Text {
         ends: Vec<i32>,
@@ -68,18 +69,23 @@ enum Values {
 #[derive(Debug)]
 pub(crate) struct ColumnValues {
     values: Values,
-    valid: Option<BooleanBufferBuilder>,
+    valid: Option<Bits>,
     len: usize,
 }
 
 impl ColumnValues {
     pub(crate) fn new(data_type: &DataType) -> Self {
+        Self::with_capacity(data_type, 0)
+    }
+
+    /// Makes an empty column with room for `rows` values.
+    pub(crate) fn with_capacity(data_type: &DataType, rows: usize) -> Self {
         let values = match data_type {
-            DataType::Float64 => Values::Float(Vec::new()),
-            DataType::Int64 => Values::Integer(Vec::new()),
-            DataType::UInt64 => Values::Unsigned(Vec::new()),
-            DataType::Boolean => Values::Boolean(BooleanBufferBuilder::new(0)),
-            DataType::Utf8 => Values::Text { ends: Vec::new(), bytes: Vec::new() },
+            DataType::Float64 => Values::Float(Vec::with_capacity(rows)),
+            DataType::Int64 => Values::Integer(Vec::with_capacity(rows)),
+            DataType::UInt64 => Values::Unsigned(Vec::with_capacity(rows)),
+            DataType::Boolean => Values::Boolean(Bits::with_capacity(rows)),
+            DataType::Utf8 => Values::Text { ends: Vec::with_capacity(rows), bytes: Vec::new() },
             other => Values::Arrow { data_type: other.clone(), pieces: Vec::new() },
         };
         Self { values, valid: None, len: 0 }
@@ -113,12 +119,7 @@ impl ColumnValues {
             Values::Unsigned(v) => v.iter().map(|x| Scalar::Unsigned(*x).exact_float()).collect(),
             _ => None,
         };
-        let mut valid = BooleanBufferBuilder::new(self.len);
-        if let Some(bits) = &self.valid {
-            valid.append_packed_range(0..self.len, bits.as_slice());
-        }
-        let valid = self.valid.as_ref().map(|_| valid);
-        floats.map(|floats| Self { values: Values::Float(floats), valid, len: self.len })
+        floats.map(|floats| Self { values: Values::Float(floats), valid: self.valid.clone(), len: self.len })
     }
 
     pub(crate) fn data_type(&self) -> DataType {
@@ -142,34 +143,63 @@ impl ColumnValues {
             }
             (Values::Integer(v), Scalar::Integer(x)) => v.push(x),
             (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
-            (Values::Boolean(v), Scalar::Boolean(x)) => v.append(x),
-            (Values::Text { ends, bytes }, Scalar::Text(x)) => {
-                bytes.extend_from_slice(x.as_bytes());
-                ends.push(text_end(bytes.len())?);
-            }
+            (Values::Boolean(v), Scalar::Boolean(x)) => v.push(x),
+            (values @ Values::Text { .. }, Scalar::Text(x)) => push_text(values, x.as_bytes())?,
+            (values @ Values::Text { .. }, Scalar::Bytes(x)) => push_text(values, x)?,
             (_, value) => {
                 return Err(Error::internal(format!("a {} column was given {value:?}", self.data_type())));
             }
         }
         if let Some(valid) = &mut self.valid {
-            valid.append(true);
+            valid.push(true);
         }
         self.len += 1;
         Ok(())
     }
 
+    /// Makes a value of the column's own type the one of row `row`, with nulls in front of it. `false`, and no more than
+    /// those nulls, where the type is another or the row has a value already.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, row: usize, value: Scalar<'_>) -> bool {
+        if self.len < row {
+            self.push_nulls(row - self.len);
+        }
+        if self.len != row {
+            return false;
+        }
+        match (&mut self.values, value) {
+            (Values::Float(v), Scalar::Float(x)) => v.push(x),
+            (Values::Integer(v), Scalar::Integer(x)) => v.push(x),
+            (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
+            (Values::Boolean(v), Scalar::Boolean(x)) => v.push(x),
+            (Values::Text { ends, bytes }, Scalar::Bytes(x)) => match i32::try_from(bytes.len() + x.len()) {
+                Ok(end) => {
+                    bytes.extend_from_slice(x);
+                    ends.push(end);
+                }
+                Err(_) => return false,
+            },
+            _ => return false,
+        }
+        if let Some(valid) = &mut self.valid {
+            valid.push(true);
+        }
+        self.len = row + 1;
+        true
+    }
+
+    #[inline(never)]
     pub(crate) fn push_nulls(&mut self, count: usize) {
         if count == 0 {
             return;
         }
-        let valid = self.valid.get_or_insert_with(|| all_valid(self.len));
-        valid.append_n(count, false);
+        self.valid.get_or_insert_with(|| Bits::ones(self.len)).append_n(false, count);
         self.len += count;
         match &mut self.values {
             Values::Float(v) => v.resize(self.len, 0.0),
             Values::Integer(v) => v.resize(self.len, 0),
             Values::Unsigned(v) => v.resize(self.len, 0),
-            Values::Boolean(v) => v.append_n(count, false),
+            Values::Boolean(v) => v.append_n(false, count),
             Values::Text { ends, .. } => ends.resize(self.len, ends.last().copied().unwrap_or(0)),
             Values::Arrow { data_type, pieces } => pieces.push(new_null_array(data_type, count)),
         }
@@ -224,9 +254,9 @@ impl ColumnValues {
     fn append_validity(&mut self, nulls: Option<&NullBuffer>, count: usize) {
         match (nulls, &mut self.valid) {
             (None, None) => {}
-            (None, Some(valid)) => valid.append_n(count, true),
+            (None, Some(valid)) => valid.append_n(true, count),
             (Some(nulls), valid) => {
-                valid.get_or_insert_with(|| all_valid(self.len)).append_buffer(nulls.inner());
+                valid.get_or_insert_with(|| Bits::ones(self.len)).append_buffer(nulls.inner());
             }
         }
         self.len += count;
@@ -238,7 +268,7 @@ impl ColumnValues {
             (Values::Float(to), Values::Float(from)) => to.extend_from_slice(from),
             (Values::Integer(to), Values::Integer(from)) => to.extend_from_slice(from),
             (Values::Unsigned(to), Values::Unsigned(from)) => to.extend_from_slice(from),
-            (Values::Boolean(to), Values::Boolean(from)) => to.append_packed_range(0..other.len, from.as_slice()),
+            (Values::Boolean(to), Values::Boolean(from)) => to.append(from),
             (Values::Text { ends, bytes }, Values::Text { ends: more, bytes: text }) => {
                 let base = text_end(bytes.len())?;
                 text_end(bytes.len() + text.len())?;
@@ -250,10 +280,9 @@ impl ColumnValues {
         }
         match (&other.valid, &mut self.valid) {
             (None, None) => {}
-            (None, Some(valid)) => valid.append_n(other.len, true),
+            (None, Some(valid)) => valid.append_n(true, other.len),
             (Some(from), valid) => {
-                let valid = valid.get_or_insert_with(|| all_valid(self.len));
-                valid.append_packed_range(0..other.len, from.as_slice());
+                valid.get_or_insert_with(|| Bits::ones(self.len)).append(from);
             }
         }
         self.len += other.len;
@@ -268,25 +297,25 @@ impl ColumnValues {
 
     /// Returns the values so far as an array; costs a copy.
     pub(crate) fn to_array(&self) -> Result<ArrayRef> {
-        let nulls = self.valid.as_ref().map(|valid| NullBuffer::new(valid.finish_cloned()));
+        let nulls = self.valid.as_ref().map(|valid| NullBuffer::new(valid.clone().into_buffer()));
         Ok(match &self.values {
             Values::Float(v) => Arc::new(PrimitiveArray::<Float64Type>::new(v.clone().into(), nulls)),
             Values::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.clone().into(), nulls)),
             Values::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.clone().into(), nulls)),
-            Values::Boolean(v) => Arc::new(BooleanArray::new(v.finish_cloned(), nulls)),
+            Values::Boolean(v) => Arc::new(BooleanArray::new(v.clone().into_buffer(), nulls)),
             Values::Text { ends, bytes } => text_array(ends, Buffer::from_slice_ref(bytes), nulls)?,
             Values::Arrow { data_type, pieces } => concat(data_type, pieces)?,
         })
     }
 
     /// Turns the values into an array without copying them (but for the offsets of text).
-    pub(crate) fn into_array(mut self) -> Result<ArrayRef> {
-        let nulls = self.valid.as_mut().map(|valid| NullBuffer::new(valid.finish()));
+    pub(crate) fn into_array(self) -> Result<ArrayRef> {
+        let nulls = self.valid.map(|valid| NullBuffer::new(valid.into_buffer()));
         Ok(match self.values {
             Values::Float(v) => Arc::new(PrimitiveArray::<Float64Type>::new(v.into(), nulls)),
             Values::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.into(), nulls)),
             Values::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.into(), nulls)),
-            Values::Boolean(mut v) => Arc::new(BooleanArray::new(v.finish(), nulls)),
+            Values::Boolean(v) => Arc::new(BooleanArray::new(v.into_buffer(), nulls)),
             Values::Text { ends, bytes } => text_array(&ends, Buffer::from_vec(bytes), nulls)?,
             Values::Arrow { data_type, pieces } => concat(&data_type, &pieces)?,
         })
@@ -304,10 +333,12 @@ impl ColumnValues {
     }
 }
 
-fn all_valid(len: usize) -> BooleanBufferBuilder {
-    let mut valid = BooleanBufferBuilder::new(len + 64);
-    valid.append_n(len, true);
-    valid
+fn push_text(values: &mut Values, text: &[u8]) -> Result<()> {
+    if let Values::Text { ends, bytes } = values {
+        ends.push(text_end(bytes.len() + text.len())?);
+        bytes.extend_from_slice(text);
+    }
+    Ok(())
 }
 
 fn text_end(len: usize) -> Result<i32> {

@@ -4,6 +4,7 @@
 //! Never touches the disk, never reads the clock. Filled by `engine` from what `ingest` decodes; read by queries
 //! through snapshots and by flush.
 
+mod bits;
 mod column;
 mod rows;
 mod series;

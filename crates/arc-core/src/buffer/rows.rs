@@ -18,6 +18,9 @@ use crate::{
     catalog::{ColumnKind, TIME_COLUMN, TableSchema, time_type},
 };
 
+/// Most rows to make room for before they come: what is said of a request may be wrong.
+const MAX_EXPECTED: usize = 16 * 1024;
+
 /// Growing rows of one table.
 ///
 /// Columns are addressed by their index in the table's schema and may be shorter than the rows: what is missing at their
@@ -29,9 +32,17 @@ pub(crate) struct Rows {
     /// Series of each row; empty in a table that appends.
     pub(crate) series: Vec<SeriesId>,
     columns: Vec<Option<ColumnValues>>,
+    /// How many rows new columns make room for.
+    expected: usize,
 }
 
 impl Rows {
+    /// Makes room for `rows` rows, at once or when a column comes.
+    pub(crate) fn expect(&mut self, rows: usize) {
+        self.expected = rows.min(MAX_EXPECTED);
+        self.time.reserve(self.expected);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.time.len()
     }
@@ -46,7 +57,7 @@ impl Rows {
             self.columns.resize_with(index + 1, || None);
         }
         #[expect(clippy::indexing_slicing, reason = "resized above to hold it")]
-        let column = self.columns[index].get_or_insert_with(|| ColumnValues::new(data_type));
+        let column = self.columns[index].get_or_insert_with(|| ColumnValues::with_capacity(data_type, self.expected));
         column.push_nulls(rows.saturating_sub(column.len()));
         column
     }
@@ -62,12 +73,39 @@ impl Rows {
         column.push(value)
     }
 
+    /// Puts a value of the column's own type into the row that is being built. `false`, and no value, where the column is
+    /// not there yet, has another type, or has a value of that row already.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, index: usize, value: Scalar<'_>) -> bool {
+        let row = self.time.len();
+        match self.columns.get_mut(index) {
+            Some(Some(column)) => column.put(row, value),
+            _ => false,
+        }
+    }
+
+    /// Takes the value back that column `index` has in the row that is being built, if any.
+    pub(crate) fn take_back(&mut self, index: usize) {
+        let row = self.len();
+        if let Some(Some(column)) = self.columns.get_mut(index)
+            && column.len() > row
+        {
+            column.pop();
+        }
+    }
+
+    /// Drops all columns from `index` on.
+    pub(crate) fn forget_columns(&mut self, index: usize) {
+        self.columns.truncate(index);
+    }
+
     /// Returns column `index` as it is.
     pub(crate) fn values(&self, index: usize) -> Option<&ColumnValues> {
         self.columns.get(index).and_then(Option::as_ref)
     }
 
     /// Ends the row that is being built.
+    #[inline]
     pub(crate) fn end_row(&mut self, time: i64, series: Option<SeriesId>) {
         self.time.push(time);
         self.series.extend(series);

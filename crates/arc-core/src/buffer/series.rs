@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{ArrayRef, DictionaryArray, Int32Array, StringArray},
+    array::{ArrayRef, DictionaryArray, Int32Array, StringArray, StringBuilder},
     buffer::ScalarBuffer,
     datatypes::Int32Type,
 };
@@ -61,9 +61,29 @@ impl TagValues {
         self.by_series.get(series as usize).copied().unwrap_or(NULL)
     }
 
-    fn values_array(&self) -> ArrayRef {
+    /// Returns the values that `codes` stand for, and makes the codes places among them.
+    ///
+    /// These are all values of the tag, as one array for all callers, unless that had to be made for a few rows.
+    fn values_array(&self, codes: &mut [i32]) -> ArrayRef {
         let mut array = self.array.lock();
+        if array.is_none() && self.values.len() / 4 > codes.len() {
+            return self.values_of(codes);
+        }
         Arc::clone(array.get_or_insert_with(|| Arc::new(StringArray::from_iter_values(&self.values))))
+    }
+
+    fn values_of(&self, codes: &mut [i32]) -> ArrayRef {
+        let mut places: HashMap<i32, i32, FixedState> = HashMap::default();
+        let mut values = StringBuilder::new();
+        for code in codes.iter_mut().filter(|code| **code != NULL) {
+            let next = i32::try_from(places.len()).unwrap_or(NULL);
+            *code = *places.entry(*code).or_insert_with_key(|code| {
+                let value = usize::try_from(*code).ok().and_then(|code| self.values.get(code));
+                values.append_value(value.map_or("", AsRef::as_ref));
+                next
+            });
+        }
+        Arc::new(values.finish())
     }
 
     /// Returns, by code, the place of each value in text order; 0 is left for null, which sorts first.
@@ -150,11 +170,12 @@ impl SeriesIndex {
             let values: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
             return Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?));
         };
-        let codes: Vec<i32> = series.iter().map(|id| tag.of(*id)).collect();
+        let mut codes: Vec<i32> = series.iter().map(|id| tag.of(*id)).collect();
+        let values = tag.values_array(&mut codes);
         let nulls = codes.contains(&NULL).then(|| codes.iter().map(|code| *code != NULL).collect());
         let codes: Vec<i32> = if nulls.is_some() { codes.into_iter().map(|c| c.max(0)).collect() } else { codes };
         let keys = Int32Array::try_new(ScalarBuffer::from(codes), nulls)?;
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, tag.values_array())?))
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
     }
 
     /// Returns, by series, its place in the order of the tags `names` (nulls first); equal only for equal tags.
@@ -210,6 +231,25 @@ mod tests {
         let zone = index.tag_column("zone", &[0, 1]).unwrap();
         assert_eq!(text(&zone), [None, Some("x".into())]);
         assert_eq!(index.tag_column("none", &[0, 1]).unwrap().null_count(), 2);
+    }
+
+    #[test]
+    fn a_few_rows_of_many_series_get_the_values_that_they_have() {
+        let mut index = SeriesIndex::default();
+        for host in 0..100 {
+            index.resolve([("host", host.to_string().as_str())].into_iter()).unwrap();
+        }
+        index.resolve(std::iter::empty()).unwrap();
+        let rows = [7, 100, 3, 7];
+        let expected = [Some("7".into()), None, Some("3".into()), Some("7".into())];
+        let few = index.tag_column("host", &rows).unwrap();
+        assert_eq!(few.as_dictionary::<Int32Type>().values().len(), 2);
+        assert_eq!(text(&few), expected);
+        // Once there is an array of all values, it serves everybody.
+        index.tag_column("host", &(0..100).collect::<Vec<_>>()).unwrap();
+        let again = index.tag_column("host", &rows).unwrap();
+        assert_eq!(again.as_dictionary::<Int32Type>().values().len(), 100);
+        assert_eq!(text(&again), expected);
     }
 
     #[test]

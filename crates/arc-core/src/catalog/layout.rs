@@ -21,7 +21,8 @@ pub(crate) const WAL_DIR: &str = "wal";
 /// File that a process locks while it has the data directory open.
 pub(crate) const LOCK_FILE: &str = "LOCK";
 
-const MARKER: &str = "ARC";
+/// File that says that a folder is a data directory, and in which format.
+pub(crate) const MARKER: &str = "ARC";
 
 /// Newest version of the data directory that is read, and the one that is written.
 const FORMAT_VERSION: u32 = 1;
@@ -30,6 +31,12 @@ const FORMAT_VERSION: u32 = 1;
 #[derive(Serialize, Deserialize)]
 struct Marker {
     arc_format: u32,
+}
+
+/// Returns whether the folder at `path` is marked as a data directory, of whatever version.
+#[must_use]
+pub fn is_data_directory(path: impl AsRef<Path>) -> bool {
+    path.as_ref().join(MARKER).is_file()
 }
 
 /// Checks that `root` is a data directory that this build reads, or may become one: absent or empty. Changes nothing.
@@ -78,7 +85,7 @@ fn is_marked(vfs: &dyn Vfs, root: &Path) -> Result<bool> {
 }
 
 /// Makes durable the folder's own name and those of all folders above it: any of them may be new.
-fn sync_parents(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+pub(crate) fn sync_parents(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     for folder in root.ancestors().skip(1) {
         let folder = if folder == Path::new("") { Path::new(".") } else { folder };
         match vfs.sync_dir(folder) {
@@ -90,7 +97,8 @@ fn sync_parents(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn create_folders(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+/// Creates the folders of a data directory.
+pub(crate) fn create_folders(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     for folder in [DATA_DIR, META_DIR, WAL_DIR] {
         let folder = root.join(folder);
         vfs.create_dir_all(&folder).map_err(|e| Error::io("create folder", folder, e))?;
@@ -98,7 +106,12 @@ fn create_folders(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn check_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+/// Checks the marker of a folder that has one. Changes nothing.
+///
+/// # Errors
+///
+/// [`Error::Corrupt`], [`Error::NewerFormat`], [`Error::Io`].
+pub(crate) fn check_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     let path = root.join(MARKER);
     let bytes = vfs.read(&path).map_err(|e| Error::io("read", &path, e))?;
     match serde_json::from_slice(&bytes) {
@@ -147,7 +160,8 @@ fn check_nothing_else(vfs: &dyn Vfs, root: &Path, entries: &[DirEntry]) -> Resul
     Ok(())
 }
 
-fn write_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+/// Makes a folder a data directory, durably.
+pub(crate) fn write_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     let (path, temporary) = (root.join(MARKER), root.join(format!("{MARKER}{TEMPORARY_SUFFIX}")));
     match vfs.remove_file(&temporary) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", temporary, e)),

@@ -8,6 +8,8 @@
 //! one in the middle is a gap in the numbers and a break in the chain of checksums, which is an error; and a newest one
 //! that a crash took was never acknowledged, for a commit returns after its name is durable.
 
+mod rewrite;
+
 use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
@@ -45,10 +47,10 @@ pub(crate) struct Manifest {
 
 /// What is in the folder, ascending.
 #[derive(Debug, Default)]
-struct Listing {
-    commits: Vec<u64>,
-    snapshots: Vec<u64>,
-    temporary: Vec<String>,
+pub(super) struct Listing {
+    pub(super) commits: Vec<u64>,
+    pub(super) snapshots: Vec<u64>,
+    pub(super) temporary: Vec<String>,
 }
 
 /// Why an object was not put, and whether it may be there all the same.
@@ -270,7 +272,7 @@ impl Manifest {
 }
 
 impl Listing {
-    fn read(vfs: &dyn Vfs, dir: &Path) -> Result<Self> {
+    pub(super) fn read(vfs: &dyn Vfs, dir: &Path) -> Result<Self> {
         let entries = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
         let mut listing = Self::default();
         for entry in entries {
@@ -306,7 +308,7 @@ fn is_temporary(name: &str) -> bool {
     stem.is_some_and(|(object, attempt)| ObjectId::parse(object).is_some() && attempt.parse::<u64>().is_ok())
 }
 
-fn decode_payload<T: serde::de::DeserializeOwned>(payload: &[u8], path: &Path) -> Result<T> {
+pub(super) fn decode_payload<T: serde::de::DeserializeOwned>(payload: &[u8], path: &Path) -> Result<T> {
     rmp_serde::from_slice(payload)
         .map_err(|e| Error::corrupt(path, PAYLOAD_OFFSET, format!("its payload cannot be read: {e}")))
 }

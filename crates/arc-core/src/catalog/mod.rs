@@ -12,12 +12,18 @@ mod object;
 mod orphans;
 mod schema;
 mod state;
+mod survey;
 
 pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
 
 pub(crate) use definition::{decode_schema, encode_schema};
 pub(crate) use edit::{ManifestEdit, RetentionEdit, TableEdit};
-pub(crate) use layout::{LOCK_FILE, META_DIR, WAL_DIR, check_layout, open_layout};
+pub use layout::is_data_directory;
+pub(crate) use layout::{
+    LOCK_FILE, MARKER, META_DIR, WAL_DIR, check_layout, check_marker, create_folders, open_layout, sync_parents,
+    write_marker,
+};
 pub(crate) use manifest::Manifest;
-pub(crate) use orphans::remove_orphans;
+pub(crate) use orphans::{find_orphans, remove_orphans};
 pub(crate) use state::ManifestState;
+pub(crate) use survey::{ManifestSurvey, survey};

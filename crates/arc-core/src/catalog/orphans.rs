@@ -22,18 +22,28 @@ use crate::{
 ///
 /// [`Error::Io`] if a folder cannot be listed.
 pub(crate) fn remove_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Vec<String>> {
-    // By file name, which is unique: on a file system that ignores case the folders of `cpu` and `CPU` are one, and are
-    // listed by the name of the first.
-    let live: HashSet<&str> = state.files().map(|file| file_name(&file.path)).collect();
     let mut removed = Vec::new();
-    let orphans = data_files(vfs, root)?.into_iter().filter(|path| !live.contains(file_name(path)));
-    for path in orphans {
+    for path in find_orphans(vfs, root, state)? {
         match vfs.remove_file(&root.join(&path)) {
             Ok(()) => removed.push(path),
             Err(error) => tracing::warn!(path, %error, "cannot remove a data file that no manifest names"),
         }
     }
     Ok(removed)
+}
+
+/// Returns the paths of the data files below `<root>/data` that `state` does not name, finished or not.
+///
+/// # Errors
+///
+/// [`Error::Io`] if a folder cannot be listed.
+pub(crate) fn find_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Vec<String>> {
+    // By file name, which is unique: on a file system that ignores case the folders of `cpu` and `CPU` are one, and are
+    // listed by the name of the first.
+    let live: HashSet<&str> = state.files().map(|file| file_name(&file.path)).collect();
+    let mut orphans = data_files(vfs, root)?;
+    orphans.retain(|path| !live.contains(file_name(path)));
+    Ok(orphans)
 }
 
 /// Returns the paths of all files below `<root>/data` that are named as data files are, relative to `root`.

@@ -72,8 +72,18 @@ impl ManifestState {
         self.databases.values().flat_map(|database| database.tables.values()).flat_map(|table| &table.files)
     }
 
+    /// Takes out the data files that `drop` says and returns them.
+    pub(crate) fn drop_files(&mut self, drop: impl Fn(&DataFile) -> bool) -> Vec<Arc<DataFile>> {
+        let mut dropped = Vec::new();
+        for table in self.databases.values_mut().flat_map(|database| database.tables.values_mut()) {
+            dropped.extend(table.files.extract_if(.., |file| drop(file)));
+            table.by_path = table.files.iter().cloned().map(ByPath).collect();
+        }
+        dropped
+    }
+
     /// Says why an edit must not be committed. Costs nothing that grows with the files that are there.
-    pub(super) fn check(&self, edit: &ManifestEdit) -> Result<(), String> {
+    pub(crate) fn check(&self, edit: &ManifestEdit) -> Result<(), String> {
         if let Some(flushed) = edit.flushed.filter(|flushed| *flushed < self.flushed) {
             return Err(format!("flushed would go back from {} to {flushed}", self.flushed));
         }
@@ -114,7 +124,7 @@ impl ManifestState {
     }
 
     /// Makes the changes of an edit that [`ManifestState::check`] let pass.
-    pub(super) fn apply(&mut self, edit: ManifestEdit) {
+    pub(crate) fn apply(&mut self, edit: ManifestEdit) {
         self.flushed = edit.flushed.unwrap_or(self.flushed);
         for (database, created_ns) in edit.databases_added {
             self.databases.insert(database, DatabaseState { created_ns, ..DatabaseState::default() });

@@ -23,13 +23,12 @@ pub use names::encode_name;
 pub use options::ParquetOptions;
 pub use partition::PartitionDay;
 
-#[cfg(feature = "query")]
-pub(crate) use names::table_folder;
-pub(crate) use names::{DATA_DIR, data_file_path};
+pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
 #[cfg(test)]
 pub(crate) use reader::read_data_file;
+pub(crate) use statistics::StatisticsBuilder;
 pub(crate) use storable::is_storable;
-pub(crate) use stream::DataFileStream;
+pub(crate) use stream::{DataFileStream, read_pieces, read_rows};
 pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file};
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const MAX_TEXT_BYTES: usize = 64;
 
 /// Collects the statistics of one column of one file.
 #[derive(Debug)]
-pub(super) struct StatisticsBuilder {
+pub(crate) struct StatisticsBuilder {
     name: String,
     null_count: u64,
     bounds: Bounds,
@@ -41,7 +41,7 @@ enum Bounds {
 }
 
 impl StatisticsBuilder {
-    pub(super) fn new(name: &str, data_type: &DataType) -> Self {
+    pub(crate) fn new(name: &str, data_type: &DataType) -> Self {
         let bounds = match data_type {
             DataType::Int64 => Bounds::Integer(None),
             DataType::Timestamp(TimeUnit::Nanosecond, _) => Bounds::Timestamp(None),
@@ -59,7 +59,7 @@ impl StatisticsBuilder {
     }
 
     /// Takes in more values; `array` has the type given to `new`.
-    pub(super) fn update(&mut self, array: &ArrayRef) {
+    pub(crate) fn update(&mut self, array: &ArrayRef) {
         self.null_count += array.logical_null_count() as u64;
         match &mut self.bounds {
             Bounds::Integer(bounds) => widen(bounds, primitive_bounds::<Int64Type>(array)),
@@ -97,14 +97,14 @@ impl StatisticsBuilder {
     }
 
     /// Returns the bounds if the column is the time.
-    pub(super) fn time_bounds(&self) -> Option<(i64, i64)> {
+    pub(crate) fn time_bounds(&self) -> Option<(i64, i64)> {
         match self.bounds {
             Bounds::Timestamp(bounds) if self.null_count == 0 => bounds,
             _ => None,
         }
     }
 
-    pub(super) fn finish(self) -> ColumnStatistics {
+    pub(crate) fn finish(self) -> ColumnStatistics {
         let (min, max) = match self.bounds {
             Bounds::Integer(bounds) | Bounds::Timestamp(bounds) => both(bounds, StatisticsValue::Integer),
             Bounds::Unsigned(bounds) => both(bounds, StatisticsValue::Unsigned),

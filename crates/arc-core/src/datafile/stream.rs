@@ -1,7 +1,7 @@
-//! Reads a data file from its start to its end, batch by batch, checked and in bounded memory: what compaction does.
+//! Reads a data file piece by piece: its bytes for their checksum, its rows batch by batch, in bounded memory.
 //!
-//! The whole file is read once for its checksum before the first row is decoded: a rewrite must not turn damaged bytes
-//! into a sound file. Memory is one page of each column and one batch.
+//! For those who check or rewrite files; queries read through DataFusion instead. Never holds a whole file, never
+//! allocates more than the file has bytes.
 
 use std::{
     io::{self, BufReader, Read},
@@ -30,8 +30,46 @@ use crate::{
     vfs::{Vfs, VfsFile},
 };
 
-/// Bytes read at once for the checksum.
-const CHECK_BYTES: usize = 1 << 20;
+/// Bytes read at a time for the checksum.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// A reader of the rows of a data file.
+pub(crate) type RowReaderBuilder = ParquetRecordBatchReaderBuilder<FileChunks>;
+
+/// Opens a data file as Parquet: reads the footer.
+///
+/// # Errors
+///
+/// [`Error::Io`] if it cannot be opened, [`Error::Parquet`] if it is no Parquet file.
+pub(crate) fn read_rows(vfs: &dyn Vfs, path: &Path) -> Result<RowReaderBuilder> {
+    let chunks = FileChunks::open(vfs, path)?;
+    RowReaderBuilder::try_new(chunks).map_err(|source| Error::Parquet { path: path.to_owned(), source })
+}
+
+/// Hands all bytes of a file to `take`, in order and in pieces; returns their number and crc32c.
+///
+/// # Errors
+///
+/// [`Error::Io`] if the file cannot be read; what `take` returns.
+pub(crate) fn read_pieces(
+    vfs: &dyn Vfs,
+    path: &Path,
+    mut take: impl FnMut(&[u8], u64) -> Result<()>,
+) -> Result<(u64, u32)> {
+    let file = vfs.open_read(path).map_err(|e| Error::io("open", path, e))?;
+    let (mut offset, mut crc) = (0, 0);
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let read = file.read_at(&mut piece, offset).map_err(|e| Error::io("read", path, e))?;
+        let found = piece.get(..read).unwrap_or_default();
+        if found.is_empty() {
+            return Ok((offset, crc));
+        }
+        take(found, offset)?;
+        crc = crc32c::crc32c_append(crc, found);
+        offset += read as u64;
+    }
+}
 
 /// The rows of one data file, in its order.
 pub(crate) struct DataFileStream {
@@ -55,10 +93,9 @@ impl DataFileStream {
     /// says; [`Error::Parquet`] if it matches and yet is no Parquet file.
     pub(crate) fn open(vfs: &dyn Vfs, root: &Path, data_file: &DataFile, batch_rows: usize) -> Result<Self> {
         let path = root.join(&data_file.path);
-        let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;
-        check_bytes(file.as_ref(), &path, data_file)?;
-        let refused = Refused::default();
-        let chunks = FileChunks { file: file.into(), len: data_file.bytes, refused: Arc::clone(&refused) };
+        check_bytes(vfs, &path, data_file)?;
+        let chunks = FileChunks::open(vfs, &path)?;
+        let refused = Refused::clone(&chunks.refused);
         let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, reader_options());
         let reader = builder.and_then(|builder| builder.with_batch_size(batch_rows).build());
         let reader = reader.map_err(|source| read_error(&path, &refused, source))?;
@@ -106,19 +143,12 @@ fn reader_options() -> ArrowReaderOptions {
         .with_column_index_policy(PageIndexPolicy::Skip)
 }
 
-fn check_bytes(file: &dyn VfsFile, path: &Path, data_file: &DataFile) -> Result<()> {
-    let bytes = file.len().map_err(|e| Error::io("read", path, e))?;
+/// A rewrite must not turn damaged bytes into a sound file: all of them are read before the first row is decoded.
+fn check_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> Result<()> {
+    let (bytes, crc32c) = read_pieces(vfs, path, |_, _| Ok(()))?;
     if bytes != data_file.bytes {
         let reason = format!("it has {bytes} bytes, the manifest says {}", data_file.bytes);
         return Err(Error::corrupt(path, bytes.min(data_file.bytes), reason));
-    }
-    let (mut crc32c, mut offset) = (0, 0);
-    let mut buffer = vec![0; CHECK_BYTES];
-    loop {
-        let read = file.read_at(&mut buffer, offset).map_err(|e| Error::io("read", path, e))?;
-        let Some(part) = buffer.get(..read).filter(|part| !part.is_empty()) else { break };
-        crc32c = crc32c::crc32c_append(crc32c, part);
-        offset += read as u64;
     }
     if crc32c != data_file.crc32c {
         let reason = format!("its crc32c is {crc32c:08x}, the manifest says {:08x}", data_file.crc32c);
@@ -134,11 +164,20 @@ fn read_error(path: &Path, refused: &Refused, source: ParquetError) -> Error {
     }
 }
 
-/// A file as the Parquet reader asks for it.
-struct FileChunks {
+/// A file as the Parquet library reads it.
+#[derive(Debug)]
+pub(crate) struct FileChunks {
     file: Arc<dyn VfsFile>,
     len: u64,
     refused: Refused,
+}
+
+impl FileChunks {
+    fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
+        let file = vfs.open_read(path).map_err(|e| Error::io("open", path, e))?;
+        let len = file.len().map_err(|e| Error::io("read", path, e))?;
+        Ok(Self { file: file.into(), len, refused: Refused::default() })
+    }
 }
 
 impl Length for FileChunks {
@@ -170,7 +209,8 @@ impl ChunkReader for FileChunks {
 }
 
 /// A file from some offset on.
-struct FileRest {
+#[derive(Debug)]
+pub(crate) struct FileRest {
     file: Arc<dyn VfsFile>,
     offset: u64,
     refused: Refused,

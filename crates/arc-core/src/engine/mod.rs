@@ -1,11 +1,13 @@
 //! The public handle; wires the parts together, holds no algorithm.
 
 mod builder;
+mod check;
 mod commit;
 mod compaction;
 mod flush;
 mod frame;
 mod info;
+mod maintenance;
 mod open;
 mod queue;
 mod retention;
@@ -27,6 +29,9 @@ pub use compaction::CompactionReport;
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;
+
+pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
+pub(crate) use open::{Lock, WRITER, lock};
 
 use self::{
     frame::{FrameKind, WriteMeta},
@@ -59,13 +64,25 @@ pub struct Engine {
 #[derive(Debug)]
 struct Inner {
     shared: Arc<Shared>,
+    /// Made by the first statement: who only writes does not pay for it.
     #[cfg(feature = "query")]
-    query: crate::query::QueryEngine,
+    query: Mutex<Option<Arc<crate::query::QueryEngine>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     lock: Mutex<Option<open::Lock>>,
 }
 
 impl Inner {
+    #[cfg(feature = "query")]
+    fn query(&self) -> Result<Arc<crate::query::QueryEngine>> {
+        let mut query = self.query.lock();
+        if let Some(query) = query.as_ref() {
+            return Ok(Arc::clone(query));
+        }
+        let Shared { registry, root, options, .. } = self.shared.as_ref();
+        let engine = crate::query::QueryEngine::new(Arc::<crate::registry::Registry>::clone(registry), root, options)?;
+        Ok(Arc::clone(query.insert(Arc::new(engine))))
+    }
+
     fn stop(&self) {
         self.shared.stop_compaction();
         self.shared.flush_signal.stop();
@@ -198,10 +215,10 @@ impl Engine {
     #[cfg(feature = "query")]
     pub async fn sql(&self, database: &str, sql: &str) -> Result<crate::Answer> {
         self.check_open()?;
-        self.inner.query.sql(database, sql).await
+        let query = self.inner.query()?;
+        query.sql(database, sql).await
     }
 
-    #[cfg(feature = "query")]
     fn check_open(&self) -> Result<()> {
         if self.inner.lock.lock().is_none() {
             return Err(crate::Error::Closed { reason: "the engine is closed".into() });

@@ -17,10 +17,13 @@ use super::{
     write::{Request, decode},
 };
 use crate::{
-    Error, Options, Result, SequenceNumber,
-    catalog::{LOCK_FILE, META_DIR, Manifest, WAL_DIR, check_layout, decode_schema, open_layout, remove_orphans},
+    Error, Options, Result,
+    catalog::{
+        LOCK_FILE, META_DIR, Manifest, ManifestState, WAL_DIR, check_layout, decode_schema, open_layout, remove_orphans,
+    },
     clock::Clock,
     crash::crash_point,
+    ingest::Staged,
     random::RandomSource,
     registry::{Database, Registry, Table},
     vfs::Vfs,
@@ -28,7 +31,7 @@ use crate::{
 };
 
 /// The stream of manifest objects that this engine writes.
-const WRITER: &str = "0";
+pub(crate) const WRITER: &str = "0";
 
 /// What came through the builder.
 #[derive(Debug)]
@@ -41,7 +44,7 @@ pub(super) struct Parts {
 }
 
 /// Exclusive use of a data directory, until dropped.
-pub(super) type Lock = Box<dyn std::any::Any + Send + Sync>;
+pub(crate) type Lock = Box<dyn std::any::Any + Send + Sync>;
 
 /// An engine that is ready but for its threads.
 pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
@@ -57,7 +60,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }
     crash_point("open::orphans_removed");
-    let registry = Arc::new(registry_of(&manifest));
+    let registry = Arc::new(registry_of(manifest.state()));
     let counters = Counters::default();
     let flushed = manifest.state().flushed;
     let wal_dir = root.join(WAL_DIR);
@@ -113,7 +116,8 @@ fn check_options(options: &Options) -> Result<()> {
     least("query_memory_bytes", options.query_memory_bytes as u64, 1 << 20)
 }
 
-fn lock(vfs: &dyn Vfs, root: &Path) -> Result<Lock> {
+/// Takes exclusive use of a data directory.
+pub(crate) fn lock(vfs: &dyn Vfs, root: &Path) -> Result<Lock> {
     let path = root.join(LOCK_FILE);
     vfs.lock(&path).map_err(|e| match e.kind() {
         io::ErrorKind::WouldBlock => Error::InUse { path: root.to_owned() },
@@ -121,9 +125,10 @@ fn lock(vfs: &dyn Vfs, root: &Path) -> Result<Lock> {
     })
 }
 
-fn registry_of(manifest: &Manifest) -> Registry {
+/// Returns the tables that the manifest names, with no rows but those in files.
+pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
     let registry = Registry::default();
-    for (name, state) in &manifest.state().databases {
+    for (name, state) in &manifest.databases {
         let database = Database::new(name, state.created_ns, true);
         database.retention.set_ns(state.retention_ns);
         for state in state.tables.values() {
@@ -139,23 +144,30 @@ fn registry_of(manifest: &Manifest) -> Registry {
 /// Applies one frame of the log, as the live path did.
 fn replay(registry: &Registry, counters: &Counters, wal_dir: &Path, frame: ReplayedFrame<'_>) -> Result<()> {
     let damaged = |reason: String| Error::corrupt(wal_dir, 0, format!("frame {}: {reason}", frame.seq));
-    let kind = FrameKind::from_byte(frame.kind).ok_or_else(|| damaged(format!("unknown kind {}", frame.kind)))?;
     Counters::add(&counters.replayed_frames, 1);
+    let Some(staged) = decode_frame(registry, &frame).map_err(damaged)? else { return Ok(()) };
+    Counters::add(&counters.replayed_points, staged.points() as u64);
+    counters.buffered_bytes.fetch_add(staged.bytes(), std::sync::atomic::Ordering::Relaxed);
+    commit::apply_rows(frame.seq, staged).map_err(|e| damaged(e.to_string()))
+}
+
+/// Makes the change of schema that a frame says, or decodes its rows. The error is the reason why it is damaged.
+pub(super) fn decode_frame(registry: &Registry, frame: &ReplayedFrame<'_>) -> Result<Option<Staged>, String> {
+    let kind = FrameKind::from_byte(frame.kind).ok_or_else(|| format!("unknown kind {}", frame.kind))?;
     match kind {
         FrameKind::Database => {
-            let meta: DatabaseMeta = frame::decode(frame.meta).map_err(damaged)?;
+            let meta: DatabaseMeta = frame::decode(frame.meta)?;
             if registry.database(&meta.name).is_none() {
                 registry.add(Arc::new(Database::new(&meta.name, meta.created_ns, false)));
             }
-            Ok(())
+            Ok(None)
         }
-        FrameKind::Schema => replay_schema(registry, &frame.body).map_err(damaged),
+        FrameKind::Schema => replay_schema(registry, &frame.body).map(|()| None),
+        FrameKind::GivenUp => Ok(None),
         FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow => {
-            let meta: WriteMeta = frame::decode(frame.meta).map_err(damaged)?;
-            let database = registry.database(&meta.database);
-            let database = database.ok_or_else(|| damaged("its database was never created".into()))?;
-            let request = Request { kind, body: frame.body.clone(), meta };
-            replay_write(frame.seq, counters, &request, &database).map_err(damaged)
+            let meta: WriteMeta = frame::decode(frame.meta)?;
+            let database = registry.database(&meta.database).ok_or("its database was never created")?;
+            decode_write(&Request { kind, body: frame.body.clone(), meta }, &database).map(Some)
         }
     }
 }
@@ -172,12 +184,7 @@ fn replay_schema(registry: &Registry, body: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn replay_write(
-    seq: SequenceNumber,
-    counters: &Counters,
-    request: &Request,
-    database: &Arc<Database>,
-) -> Result<(), String> {
+fn decode_write(request: &Request, database: &Arc<Database>) -> Result<Staged, String> {
     let staged = decode(request, database).map_err(|e| e.to_string())?;
     if let Some(rejected) = staged.rejections.first.first() {
         return Err(format!("line {} was accepted and is rejected now: {}", rejected.line, rejected.reason));
@@ -190,7 +197,5 @@ fn replay_write(
     if let Some(table) = staged.tables.iter().find(unknown) {
         return Err(format!("table {:?} has columns whose schema change is missing", table.name()));
     }
-    Counters::add(&counters.replayed_points, staged.points() as u64);
-    counters.buffered_bytes.fetch_add(staged.bytes(), std::sync::atomic::Ordering::Relaxed);
-    commit::apply_rows(seq, staged).map_err(|e| e.to_string())
+    Ok(staged)
 }

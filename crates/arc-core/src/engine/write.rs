@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
-    catalog::{TIME_COLUMN, TableSchema, encode_schema},
+    catalog::{TIME_COLUMN, encode_schema},
     ingest::{self, Context, Staged, StagedTable},
     registry::{Database, Table, check_database_name, check_name, invalid_name},
     wal::body_checksum,
@@ -47,7 +47,9 @@ pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Stag
             let table = request.meta.table.as_deref().unwrap_or_default();
             ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), &context)
         }
-        FrameKind::Database | FrameKind::Schema => Err(Error::internal("a schema change is not a write")),
+        FrameKind::Database | FrameKind::Schema | FrameKind::GivenUp => {
+            Err(Error::internal("a schema change is not a write"))
+        }
     }
 }
 
@@ -121,12 +123,11 @@ impl Shared {
         let mut grown = Vec::new();
         for table in &write.staged.tables {
             if !table.added.is_empty() || !has_table(&database, table) {
-                let mut schema = TableSchema::clone(&table.base.schema);
-                schema.columns.extend_from_slice(&table.added);
+                let schema = table.grown_schema();
                 let body = Bytes::from(encode_schema(&schema));
                 let body_crc = body_checksum(&body);
                 changes.push(QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body, body_crc });
-                grown.push((Arc::clone(&table.table), Arc::new(schema)));
+                grown.push((Arc::clone(&table.table), schema));
             }
         }
         let publish = || {

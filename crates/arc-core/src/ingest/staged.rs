@@ -13,7 +13,7 @@ use crate::{
     Error, Precision, Rejected, Result,
     buffer::{ColumnValues, Rows, Scalar, SeriesId},
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
-    registry::{Database, Layout, Table, check_name},
+    registry::{ColumnIndex, Database, Layout, Table, check_name},
     write::MAX_REJECTED,
 };
 
@@ -83,6 +83,8 @@ impl Staged {
 pub(crate) struct TableIndex {
     by_name: HashMap<Arc<str>, usize, FixedState>,
     by_address: HashMap<usize, usize, FixedState>,
+    /// The registered table that was asked for last, by address, and its place.
+    last: (usize, usize),
 }
 
 impl TableIndex {
@@ -107,11 +109,14 @@ impl TableIndex {
     }
 
     /// Returns the place in `staged` of a registered table.
+    #[inline]
     pub(crate) fn by_table(&mut self, staged: &mut Staged, table: &Arc<Table>) -> usize {
-        match self.by_address.get(&(Arc::as_ptr(table) as usize)) {
-            Some(at) => *at,
-            None => self.add(staged, table),
+        let address = Arc::as_ptr(table) as usize;
+        if self.last.0 != address {
+            let known = self.by_address.get(&address).copied();
+            self.last = (address, known.unwrap_or_else(|| self.add(staged, table)));
         }
+        self.last.1
     }
 
     fn add(&mut self, staged: &mut Staged, table: &Arc<Table>) -> usize {
@@ -132,12 +137,15 @@ pub(crate) struct StagedTable {
     pub(crate) base: Arc<Layout>,
     /// Columns that the rows need beyond it.
     pub(crate) added: Vec<Column>,
+    /// All columns, also the added ones, by name.
+    pub(crate) columns: Arc<ColumnIndex>,
     pub(crate) rows: Rows,
 }
 
 impl StagedTable {
     fn new(table: Arc<Table>) -> Self {
-        Self { base: table.layout(), table, added: Vec::new(), rows: Rows::default() }
+        let base = table.layout();
+        Self { columns: Arc::clone(&base.columns), base, table, added: Vec::new(), rows: Rows::default() }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -148,12 +156,19 @@ impl StagedTable {
         self.base.schema.keyed
     }
 
+    /// Returns the schema that the table has once the rows are in it.
+    pub(crate) fn grown_schema(&self) -> Arc<TableSchema> {
+        if self.added.is_empty() {
+            return Arc::clone(&self.base.schema);
+        }
+        let mut schema = TableSchema::clone(&self.base.schema);
+        schema.columns.extend_from_slice(&self.added);
+        Arc::new(schema)
+    }
+
     /// Returns the index of the column called `name`.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        self.base.position(name).or_else(|| {
-            let at = self.added.iter().position(|column| column.name.as_ref() == name)?;
-            Some(self.base.schema.columns.len() + at)
-        })
+        self.columns.find(name.as_bytes())
     }
 
     pub(crate) fn column(&self, index: usize) -> Option<&Column> {
@@ -163,11 +178,22 @@ impl StagedTable {
 
     /// Checks that the rows so far, and `more` new columns, stay within what a table and a request may have.
     pub(crate) fn check_size(&self, more: usize) -> Result<(), String> {
-        let columns = self.base.schema.columns.len() + self.added.len();
-        if columns + more > MAX_COLUMNS && more > 0 {
+        self.check_room(more)?;
+        self.check_cells()
+    }
+
+    /// Checks that the table may have `more` columns.
+    pub(crate) fn check_room(&self, more: usize) -> Result<(), String> {
+        if self.columns.len() + more > MAX_COLUMNS && more > 0 {
             let name = short(self.name());
             return Err(format!("measurement {name:?} would have more than {MAX_COLUMNS} columns"));
         }
+        Ok(())
+    }
+
+    /// Checks that the request's rows do not leave too much empty.
+    #[inline]
+    pub(crate) fn check_cells(&self) -> Result<(), String> {
         if self.rows.cells() > MAX_CELLS {
             let name = short(self.name());
             return Err(format!(
@@ -193,8 +219,23 @@ impl StagedTable {
 
     /// Proposes a column whose name is good and not taken; returns its index.
     pub(crate) fn add(&mut self, name: &str, kind: ColumnKind, data_type: DataType) -> usize {
-        self.added.push(Column { name: name.into(), kind, data_type });
-        self.base.schema.columns.len() + self.added.len() - 1
+        let name: Arc<str> = name.into();
+        let columns = Arc::make_mut(&mut self.columns);
+        columns.push(Arc::clone(&name));
+        self.added.push(Column { name, kind, data_type });
+        columns.len() - 1
+    }
+
+    /// Takes back all proposed columns but the first `count`, and what is in them; returns whether there were any.
+    pub(crate) fn forget_columns(&mut self, count: usize) -> bool {
+        if count >= self.added.len() {
+            return false;
+        }
+        self.added.truncate(count);
+        let left = self.base.schema.columns.len() + count;
+        Arc::make_mut(&mut self.columns).truncate(left);
+        self.rows.forget_columns(left);
+        true
     }
 
     /// Puts a value that fits into column `index` of the row that is being built.

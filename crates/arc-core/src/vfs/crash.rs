@@ -161,6 +161,10 @@ impl Vfs for CrashFs {
         Ok(self.file(inode))
     }
 
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        self.open(path)
+    }
+
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let state = self.state.lock();
         let inode = state.inode(&normal(path))?;
@@ -190,6 +194,18 @@ impl Vfs for CrashFs {
         // Two events, as the link and unlink of `RealVfs` are two calls.
         state.record(Event::Names(vec![(to, Some(Entry::File(inode)))]));
         state.record(Event::Names(vec![(from, None)]));
+        Ok(())
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from, to) = (normal(from), normal(to));
+        let mut state = self.state.lock();
+        let inode = state.inode(&from)?;
+        state.parent_exists(&to)?;
+        if state.now.entries.contains_key(&to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        state.record(Event::Names(vec![(to, Some(Entry::File(inode)))]));
         Ok(())
     }
 

@@ -23,9 +23,11 @@ pub enum Operation {
     CreateDirAll,
     CreateNew,
     Open,
+    OpenRead,
     Read,
     Rename,
     RenameNew,
+    HardLink,
     RemoveFile,
     SyncDir,
     List,
@@ -204,6 +206,11 @@ impl Vfs for FaultFs {
         Ok(self.file(path, self.inner.open(path)?))
     }
 
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        self.enter(Operation::OpenRead, path)?;
+        Ok(self.file(path, self.inner.open_read(path)?))
+    }
+
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.enter(Operation::Read, path)?;
         self.inner.read(path)
@@ -217,6 +224,11 @@ impl Vfs for FaultFs {
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.enter(Operation::RenameNew, to)?;
         self.inner.rename_new(from, to)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.enter(Operation::HardLink, to)?;
+        self.inner.hard_link(from, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

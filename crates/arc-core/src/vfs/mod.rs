@@ -38,12 +38,17 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn VfsFile>>;
     /// Opens a file that exists for reading and writing.
     fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>>;
+    /// Opens a file that exists for reading: writes to it fail.
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn VfsFile>>;
     /// Returns a file's whole contents.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
     /// Renames a file; a file at `to` is replaced.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Renames a file unless `to` exists (`AlreadyExists` then): the local form of put-if-absent.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file a second name (`AlreadyExists` if `to` exists). Fails where the file system has no such thing, or `to`
+    /// is on another one.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.

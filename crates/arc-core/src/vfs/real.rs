@@ -33,6 +33,10 @@ impl Vfs for RealVfs {
         Ok(Box::new(OpenOptions::new().read(true).write(true).open(path)?))
     }
 
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        Ok(Box::new(File::open(path)?))
+    }
+
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         std::fs::read(path)
     }
@@ -46,6 +50,10 @@ impl Vfs for RealVfs {
         // calls leaves both names on the same complete file: `to` is published, `from` is swept with the temporary files.
         std::fs::hard_link(from, to)?;
         std::fs::remove_file(from)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::hard_link(from, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -72,10 +80,21 @@ impl Vfs for RealVfs {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
+            Ok(()) => Ok(Box::new(Locked(file))),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(e)) => Err(e),
         }
+    }
+}
+
+/// A file that is locked until dropped.
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing is not enough: a child process that is just being started shares the open file, and so the lock, until
+        // it runs its program.
+        let _ = self.0.unlock();
     }
 }
 

@@ -50,6 +50,14 @@ fn all_file_systems_agree_on_every_call() {
         assert_eq!(vfs.rename_new(&at("a/x"), &at("a/z")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         vfs.rename_new(&at("a/x"), &at("a/w")).unwrap();
         vfs.rename(&at("a/w"), &at("a/z")).unwrap();
+        vfs.hard_link(&at("a/z"), &at("a/link")).unwrap();
+        assert_eq!(vfs.hard_link(&at("a/z"), &at("a/link")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(vfs.hard_link(&at("a/y"), &at("a/v")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        file.write_all_at(&[b"Z"], 0).unwrap();
+        assert_eq!(vfs.read(&at("a/link")).unwrap()[0], b'Z');
+        assert_eq!(vfs.open_read(&at("a/link")).unwrap().read_at(&mut buf, 5).unwrap(), 4);
+        assert_eq!(vfs.open_read(&at("a/y")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        vfs.remove_file(&at("a/link")).unwrap();
         vfs.sync_dir(&at("a")).unwrap();
         let entry = |name: &str, is_dir, len| DirEntry { name: name.into(), is_dir, len };
         assert_eq!(vfs.list(&at("a")).unwrap(), [entry("b", true, 0), entry("z", false, 9)]);

@@ -12,9 +12,11 @@
 mod frame;
 mod live;
 mod reader;
+mod rebuild;
 mod repair;
 mod segment;
 mod spare;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -25,7 +27,11 @@ use bytes::Bytes;
 
 use crate::{SequenceNumber, random::RandomSource};
 
+pub(crate) use rebuild::{Rebuild, segments};
 pub(crate) use spare::SpareMaker;
+pub(crate) use survey::{Place, Survey, survey};
+#[cfg(test)]
+pub(crate) use survey::{forge_body, frame_places};
 pub(crate) use writer::Wal;
 
 /// Settings of a [`Wal`].

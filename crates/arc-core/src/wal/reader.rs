@@ -81,7 +81,7 @@ pub(super) fn read(vfs: &dyn Vfs, dir: &Path, replay_after: SequenceNumber, visi
 /// Returns the index of the first segment that may hold frame `next`; all before hold only frames before it.
 ///
 /// Two segments begin with the same frame if the first of them took none, for want of room.
-fn first_needed(segments: &[Found], next: SequenceNumber) -> usize {
+pub(super) fn first_needed(segments: &[Found], next: SequenceNumber) -> usize {
     let behind = segments.partition_point(|found| found.name.first_seq <= next);
     let last = behind.checked_sub(1).and_then(|last| segments.get(last));
     last.map_or(0, |last| segments.partition_point(|found| found.name.first_seq < last.name.first_seq))

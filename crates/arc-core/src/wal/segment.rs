@@ -37,6 +37,12 @@ impl SegmentName {
     }
 }
 
+/// Returns the salt that a segment's name says.
+#[cfg(test)]
+pub(super) fn salt(path: &Path) -> u64 {
+    SegmentName::parse(path.file_name().unwrap().to_str().unwrap()).unwrap().salt
+}
+
 /// A segment found in the log's folder.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {

@@ -13,7 +13,7 @@ use arc_core::{
 };
 use arrow::{array::AsArray, datatypes::Int64Type};
 
-use crate::support::{HandClock, number, query, quiet};
+use crate::support::{HandClock, check_crashed, number, query, quiet};
 
 const YEAR_NS: i64 = 365 * 86_400_000_000_000;
 
@@ -105,26 +105,28 @@ fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
     image.write_to(dir.path()).unwrap();
     let inside = root().join("arc-crash");
     let path = dir.path().join(inside.strip_prefix("/").unwrap_or(&inside));
-    let engine = engine(Arc::new(arc_core::vfs::RealVfs), &path, &HandClock::default()).unwrap();
     let mut found = BTreeSet::new();
-    if engine.databases().is_empty() || engine.tables("d").unwrap().is_empty() {
-        return found;
-    }
-    for batch in query(&engine, "d", "SELECT n FROM m").unwrap() {
-        for n in batch.column(0).as_primitive::<Int64Type>().values() {
-            assert!(found.insert(*n), "point {n} came twice");
+    let open = || engine(Arc::new(arc_core::vfs::RealVfs), &path, &HandClock::default()).unwrap();
+    check_crashed(&path, open, |engine| {
+        if engine.databases().is_empty() || engine.tables("d").unwrap().is_empty() {
+            return;
         }
-    }
-    // No file may be live and missing.
-    for table in engine.tables("d").unwrap() {
-        let files = engine.data_files("d", &table.schema.table).unwrap();
-        assert!(files.iter().all(|file| path.join(&file.path).is_file()), "{files:?}");
-    }
-    if compact {
-        // What the crash left can be merged like anything else.
-        engine.compact().unwrap();
-        assert_eq!(number(&engine, "d", "SELECT count(n) FROM m"), i64::try_from(found.len()).unwrap());
-    }
+        for batch in query(engine, "d", "SELECT n FROM m").unwrap() {
+            for n in batch.column(0).as_primitive::<Int64Type>().values() {
+                assert!(found.insert(*n), "point {n} came twice");
+            }
+        }
+        // No file may be live and missing.
+        for table in engine.tables("d").unwrap() {
+            let files = engine.data_files("d", &table.schema.table).unwrap();
+            assert!(files.iter().all(|file| path.join(&file.path).is_file()), "{files:?}");
+        }
+        if compact {
+            // What the crash left can be merged like anything else.
+            engine.compact().unwrap();
+            assert_eq!(number(engine, "d", "SELECT count(n) FROM m"), i64::try_from(found.len()).unwrap());
+        }
+    });
     found
 }
 
@@ -152,7 +154,7 @@ fn after_a_loss_of_power_at_any_moment_acknowledged_points_are_there_once() {
     for cut in fs.power_cuts() {
         let operations = cut.operations();
         // A different seed at each operation, so that the few images differ from one to the next.
-        for image in cut.images(operations as u64, 3) {
+        for image in cut.images(operations as u64, 2) {
             images += 1;
             let found = survivors(&image, images % 16 == 0);
             check(&writes, operations, &found, &format!("after {operations} operations"));

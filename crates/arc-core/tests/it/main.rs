@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod backup;
 mod compaction;
 mod crash;
 mod directory;
 mod model;
 #[cfg(feature = "crash-points")]
 mod points;
+mod repair;
 mod retention;
 mod support;
 mod writes;

@@ -9,7 +9,7 @@ use arrow::{
 };
 use proptest::prelude::*;
 
-use crate::support::{HandClock, number, open_with, query, quiet, write};
+use crate::support::{HandClock, number, query, quiet, write};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -87,8 +87,8 @@ proptest! {
             let mut options = Options::default();
             options.compaction_files = 2;
             options.compaction_grace = Duration::ZERO;
-            let quiet = || quiet(dir.path()).options(options.clone()).compaction(false);
-            open_with(|| quiet().flush_after(Duration::from_secs(1 << 30)).clock(Arc::new(clock.clone())))
+            let builder = quiet(dir.path()).options(options).compaction(false).clock(Arc::new(clock.clone()));
+            builder.flush_after(Duration::from_secs(1 << 30)).open().unwrap()
         };
         let mut engine = open();
         // All columns exist from the start, so that every query plans.
@@ -108,6 +108,8 @@ proptest! {
                 }
                 Step::Restart => {
                     drop(engine);
+                    let report = arc_core::verify(dir.path()).unwrap();
+                    prop_assert!(report.findings.is_empty(), "{}", report);
                     engine = open();
                 }
             }
@@ -116,5 +118,7 @@ proptest! {
         let with_x = model.values().filter(|(x, _)| x.is_some_and(|x| x >= 25.0)).count();
         prop_assert_eq!(number(&engine, "d", "SELECT count(*) FROM m WHERE x >= 25"), i64::try_from(with_x).unwrap());
         prop_assert_eq!(stored(&engine), model);
+        let report = engine.verify().unwrap();
+        prop_assert!(report.findings.is_empty(), "{}", report);
     }
 }

@@ -13,7 +13,7 @@ use std::{
 use arc_core::Options;
 use arrow::{array::AsArray, datatypes::Int64Type};
 
-use crate::support::{open, query, quiet};
+use crate::support::{check_crashed, open, query, quiet};
 
 const POINTS: [&str; 15] = [
     "commit::appended",
@@ -78,16 +78,21 @@ fn run(directory: &Path, point: &str) -> (BTreeSet<i64>, bool) {
 }
 
 fn stored(directory: &Path) -> BTreeSet<i64> {
-    let engine = open(directory);
     let mut stored = BTreeSet::new();
-    if engine.tables("d").map_or(true, |tables| tables.is_empty()) {
-        return stored;
-    }
-    for batch in query(&engine, "d", "SELECT n FROM m").unwrap() {
-        for n in batch.column(0).as_primitive::<Int64Type>().values() {
-            assert!(stored.insert(*n), "point {n} came twice");
-        }
-    }
+    check_crashed(
+        directory,
+        || open(directory),
+        |engine| {
+            if engine.tables("d").map_or(true, |tables| tables.is_empty()) {
+                return;
+            }
+            for batch in query(engine, "d", "SELECT n FROM m").unwrap() {
+                for n in batch.column(0).as_primitive::<Int64Type>().values() {
+                    assert!(stored.insert(*n), "point {n} came twice");
+                }
+            }
+        },
+    );
     stored
 }
 

@@ -6,10 +6,10 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use arc_core::{Answer, Engine, EngineBuilder, Error, Result, clock::Clock};
+use arc_core::{Answer, Engine, EngineBuilder, Error, Result, VerifyReport, clock::Clock};
 use arrow::{array::RecordBatch, util::pretty::pretty_format_batches};
 
 /// An engine that flushes and compacts only when told to.
@@ -34,19 +34,35 @@ impl Clock for HandClock {
 }
 
 pub(crate) fn open(path: &Path) -> Engine {
-    open_with(|| quiet(path))
+    quiet(path).open().unwrap()
 }
 
-pub(crate) fn open_with(builder: impl Fn() -> EngineBuilder) -> Engine {
-    // A test that starts a process may hold every lock of this one until that process runs its program.
-    let mut opened = builder().open();
-    for _ in 0..10_000 {
-        if matches!(opened, Err(Error::InUse { .. })) {
-            std::thread::yield_now();
-            opened = builder().open();
+/// Opens what a crash left behind: clean before, clean while open, and clean after it is closed like by another crash.
+pub(crate) fn check_crashed(path: &Path, open: impl FnOnce() -> Engine, read: impl FnOnce(&Engine)) {
+    match arc_core::verify(path) {
+        Ok(report) => assert!(report.is_clean(), "before opening: {report}"),
+        // The crash came before anything was there.
+        Err(error) => assert!(matches!(error, Error::NotADataDirectory { .. }), "{error}"),
+    }
+    let engine = open();
+    let report = engine.verify().unwrap();
+    assert!(report.is_clean(), "open: {report}");
+    read(&engine);
+    drop(engine);
+    let report = verify_closed(path);
+    assert!(report.findings.is_empty(), "after opening: {report}");
+}
+
+/// Verifies a data directory that was just closed. A process that another test starts at this moment has a copy of its
+/// lock until it runs its own program.
+fn verify_closed(path: &Path) -> VerifyReport {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        match arc_core::verify(path) {
+            Err(Error::InUse { .. }) if Instant::now() < deadline => std::thread::yield_now(),
+            report => return report.unwrap(),
         }
     }
-    opened.unwrap()
 }
 
 /// Writes line protocol of which every line is good.

@@ -44,6 +44,41 @@ pub(crate) fn classify(bytes: &[u8], masks: &mut [Masks]) {
     }
 }
 
+/// The structural bytes among the 64 of `bytes` from `at` on.
+///
+/// For one block at a time, with what every processor of the kind has: calling anything else costs
+/// more than it brings.
+#[inline(always)]
+pub(crate) fn structural(bytes: &[u8], at: usize) -> u64 {
+    let tail = bytes.get(at..).unwrap_or_default();
+    match tail.first_chunk() {
+        Some(block) => structural_in_block(block),
+        None => structural_in_tail(tail),
+    }
+}
+
+#[inline(always)]
+fn structural_in_block(block: &[u8; BLOCK]) -> u64 {
+    cfg_select! {
+        arc_lp_portable => portable::classify(block).structural,
+        target_arch = "x86_64" => x86::structural(block),
+        target_arch = "aarch64" => neon::structural(block),
+        _ => portable::classify(block).structural,
+    }
+}
+
+#[cold]
+fn structural_in_tail(tail: &[u8]) -> u64 {
+    structural_in_block(&padded(tail))
+}
+
+/// The bytes of `tail`, fewer than a block, with bytes behind them that are in no set.
+fn padded(tail: &[u8]) -> [u8; BLOCK] {
+    let mut block = [b'.'; BLOCK];
+    block.iter_mut().zip(tail).for_each(|(to, &byte)| *to = byte);
+    block
+}
+
 /// Sets the masks by `classify_block`; the last block may be short.
 #[inline(always)]
 fn each_block(bytes: &[u8], masks: &mut [Masks], classify_block: impl Fn(&[u8; BLOCK]) -> Masks) {
@@ -56,10 +91,7 @@ fn each_block(bytes: &[u8], masks: &mut [Masks], classify_block: impl Fn(&[u8; B
     if let Some(mask) = masks.next()
         && !tail.is_empty()
     {
-        // Padding that is in no set.
-        let mut padded = [b'.'; BLOCK];
-        padded.iter_mut().zip(tail).for_each(|(to, &byte)| *to = byte);
-        *mask = classify_block(&padded);
+        *mask = classify_block(&padded(tail));
     }
 }
 
@@ -109,6 +141,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn one_block_alone_is_classified_like_many() {
+        let bytes: Vec<u8> = (0..3 * BLOCK).map(|at| b"\n \",=\\x1."[at * at % 11 % 9]).collect();
+        for at in (0..bytes.len()).step_by(if cfg!(miri) { 31 } else { 1 }) {
+            assert_eq!(structural(&bytes, at), masks_of(classify, &bytes[at..])[0].structural, "at {at}");
+        }
+        assert_eq!(structural(&bytes, bytes.len()), 0);
     }
 
     #[test]

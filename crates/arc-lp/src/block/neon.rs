@@ -15,6 +15,13 @@ pub(super) fn classify(bytes: &[u8], masks: &mut [Masks]) {
     unsafe { classify_neon(bytes, masks) }
 }
 
+/// The structural bytes of one block.
+#[inline(always)]
+pub(super) fn structural(block: &[u8; BLOCK]) -> u64 {
+    // SAFETY: NEON is part of every 64-bit ARM processor.
+    unsafe { classify_block(block).structural }
+}
+
 #[target_feature(enable = "neon")]
 fn classify_neon(bytes: &[u8], masks: &mut [Masks]) {
     each_block(bytes, masks, |block| classify_block(block));

@@ -1,11 +1,13 @@
 //! The other parts of a record: `field=value[,field=value]* [SP+ timestamp] SP*`.
 
+use core::hint::cold_path;
+
 use super::series::Name;
-use super::{Bad, Walker, valid_utf8_len};
+use super::{Bad, Visitor, Walker, valid_utf8_len};
 use crate::error::ErrorKind;
 use crate::number;
-use crate::push::Sink;
-use crate::text::{Escapes, Text};
+
+use crate::text::{Escapes, Span};
 use crate::value::RawValue;
 
 /// The end of a field value, and the comma, space or line feed behind it.
@@ -19,14 +21,14 @@ pub(super) struct Stop {
 impl<'a> Walker<'_, 'a> {
     /// Delivers the fields, of which there is at least one.
     #[inline(always)]
-    pub(super) fn fields<S: Sink<'a>>(&mut self, mut start: usize, sink: &mut S) -> Result<Stop, Bad> {
+    pub(super) fn fields<V: Visitor<'a>>(&mut self, mut start: usize, visitor: &mut V) -> Result<Stop, Bad> {
         loop {
             let key = self.key(start, Name::Field)?;
             let value_start = key.next + 1;
             let stop = if self.cursor.byte(value_start) == b'"' {
-                self.string(key.text, value_start, sink)?
+                self.string(key.span, value_start, visitor)?
             } else {
-                self.bare(key.text, value_start, sink)?
+                self.bare(key.span, value_start, visitor)?
             };
             if stop.next_byte != b',' {
                 return Ok(stop);
@@ -37,7 +39,7 @@ impl<'a> Walker<'_, 'a> {
 
     /// Delivers a value without quotes: it runs to a comma, a space or the end of the record.
     #[inline(always)]
-    fn bare<S: Sink<'a>>(&mut self, key: Text<'a>, start: usize, sink: &mut S) -> Result<Stop, Bad> {
+    fn bare<V: Visitor<'a>>(&mut self, key: Span, start: usize, visitor: &mut V) -> Result<Stop, Bad> {
         let next = self.cursor.next();
         let next_byte = self.cursor.byte(next);
         let end = if matches!(next_byte, b',' | b' ') {
@@ -51,8 +53,8 @@ impl<'a> Walker<'_, 'a> {
         if end <= start {
             return Err(self.bad(ErrorKind::ValueMissing, start));
         }
-        let value = RawValue::bare(self.cursor.slice(0, end), end - start);
-        match sink.raw_field(key, value) {
+        let value = RawValue::bare(self.cursor.input(), start, end);
+        match visitor.field(key, value) {
             Ok(()) => Ok(Stop { end, next, next_byte }),
             Err(kind) => Err(self.bad(kind, start)),
         }
@@ -60,7 +62,7 @@ impl<'a> Walker<'_, 'a> {
 
     /// Delivers a string whose opening quote is at `quote`.
     #[inline(always)]
-    fn string<S: Sink<'a>>(&mut self, key: Text<'a>, quote: usize, sink: &mut S) -> Result<Stop, Bad> {
+    fn string<V: Visitor<'a>>(&mut self, key: Span, quote: usize, visitor: &mut V) -> Result<Stop, Bad> {
         let start = self.cursor.next() + 1;
         let (mut at, mut is_escaped) = (self.cursor.next(), false);
         loop {
@@ -78,8 +80,8 @@ impl<'a> Walker<'_, 'a> {
             }
             at = self.cursor.next();
         }
-        let raw = self.cursor.slice(start, at);
-        if self.cursor.is_suspect(start) {
+        if self.cursor.is_utf8_suspect(start) && !self.cursor.dialect().is_lossy() {
+            let raw = self.cursor.slice(start, at);
             let good = valid_utf8_len(raw);
             if good < raw.len() {
                 // Goes on behind the string: what is inside it is no line.
@@ -87,8 +89,9 @@ impl<'a> Walker<'_, 'a> {
             }
         }
         let stop = self.after_string(at + 1)?;
-        let value = RawValue::string(Text::new(raw, Escapes::String, is_escaped));
-        match sink.raw_field(key, value) {
+        let escapes = if is_escaped { Some(Escapes::String) } else { None };
+        let value = RawValue::string(self.cursor.input(), Span { start, end: at, escapes });
+        match visitor.field(key, value) {
             Ok(()) => Ok(stop),
             Err(kind) => Err(self.bad(kind, quote)),
         }
@@ -116,11 +119,15 @@ impl<'a> Walker<'_, 'a> {
             self.end_line(fields.next);
             return Ok((None, fields.end));
         }
-        let start = self.skip_spaces(fields.next + 1);
-        if self.is_line_end(start) {
-            let next = self.cursor.next();
-            self.end_line(next);
-            return Ok((None, fields.end));
+        let mut start = fields.next + 1;
+        if !self.is_plain(start) {
+            cold_path();
+            start = self.skip_spaces(start);
+            if self.is_line_end(start) {
+                let next = self.cursor.next();
+                self.end_line(next);
+                return Ok((None, fields.end));
+            }
         }
         let mut next = self.cursor.next();
         let end = match self.cursor.byte(next) {

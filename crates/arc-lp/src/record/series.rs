@@ -2,10 +2,11 @@
 
 use core::hint::cold_path;
 
-use super::{Bad, Walker, valid_utf8_len};
+use super::{Bad, Visitor, Walker, valid_utf8_len};
+use crate::dialect::Dialect;
 use crate::error::ErrorKind;
-use crate::push::{Series, Sink};
-use crate::text::{Escapes, Text};
+use crate::push::Series;
+use crate::text::{Escapes, Span};
 
 /// Which name is wrong if it holds more than plain characters.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -26,8 +27,8 @@ impl Name {
 }
 
 /// A name, and the byte that ended it.
-pub(super) struct Token<'a> {
-    pub(super) text: Text<'a>,
+pub(super) struct Token {
+    pub(super) span: Span,
     pub(super) next: usize,
     next_byte: u8,
 }
@@ -37,31 +38,31 @@ impl<'a> Walker<'_, 'a> {
     ///
     /// Looks for the end alone first, since of a known series nothing else matters.
     #[inline(always)]
-    pub(super) fn series<S: Sink<'a>>(&mut self, start: usize, sink: &mut S) -> Result<usize, Bad> {
+    pub(super) fn series<V: Visitor<'a>>(&mut self, start: usize, visitor: &mut V) -> Result<usize, Bad> {
         let mut stop = self.cursor.seek_and_find_end(start);
         while self.cursor.byte(stop) == b'\\' {
-            let is_escape = Escapes::Name.covers(self.cursor.byte(stop + 1));
+            let is_escape = self.covers(Escapes::Name, stop + 1);
             stop = self.cursor.find_end(stop + 1 + usize::from(is_escape));
         }
         let is_last = self.cursor.byte(stop) == b'\n';
         let end = if is_last { self.trim(start, stop) } else { stop };
-        match sink.series(self.line, self.cursor.slice(start, end)) {
+        match visitor.series(self.line, self.cursor.slice(start, end)) {
             Series::Known => self.cursor.skip_to(end + 1),
-            Series::Unknown => self.split(start, sink)?,
+            Series::Unknown => self.split(start, visitor)?,
         }
         if is_last { Err(self.bad(ErrorKind::FieldMissing, end)) } else { Ok(end) }
     }
 
     /// Delivers measurement and tags.
     #[inline(always)]
-    fn split<S: Sink<'a>>(&mut self, start: usize, sink: &mut S) -> Result<(), Bad> {
+    fn split<V: Visitor<'a>>(&mut self, start: usize, visitor: &mut V) -> Result<(), Bad> {
         let name = self.value(start, Name::Measurement)?;
-        sink.measurement(name.text);
+        visitor.measurement(self.cursor.input(), name.span);
         let (mut next, mut next_byte) = (name.next, name.next_byte);
         while next_byte == b',' {
             let key = self.key(next + 1, Name::Tag)?;
             let value = self.value(key.next + 1, Name::Tag)?;
-            sink.tag(key.text, value.text);
+            visitor.tag(self.cursor.input(), key.span, value.span);
             (next, next_byte) = (value.next, value.next_byte);
         }
         Ok(())
@@ -69,14 +70,14 @@ impl<'a> Walker<'_, 'a> {
 
     /// A measurement or tag value: not empty, ended by a comma, a space or the end of the record.
     #[inline(always)]
-    fn value(&mut self, start: usize, name: Name) -> Result<Token<'a>, Bad> {
-        let escapes = if name == Name::Measurement { Escapes::Measurement } else { Escapes::Name };
+    fn value(&mut self, start: usize, name: Name) -> Result<Token, Bad> {
         let mut next = self.cursor.next();
         let mut next_byte = self.cursor.byte(next);
-        let (mut end, mut is_escaped) = (next, false);
+        let (mut end, mut escapes) = (next, None);
         if !matches!(next_byte, b',' | b' ') {
             cold_path();
-            (next, is_escaped) = self.end_of_name(next, escapes, false);
+            let plain = if name == Name::Measurement { Escapes::Measurement } else { Escapes::Name };
+            (next, escapes) = self.end_of_name(next, plain, false);
             next_byte = self.cursor.byte(next);
             end = if next_byte == b'\n' { self.trim(start, next) } else { next };
         }
@@ -86,18 +87,17 @@ impl<'a> Walker<'_, 'a> {
             return Err(self.bad(missing, start));
         }
         self.check(start, end, name)?;
-        let text = Text::new(self.cursor.slice(start, end), escapes, is_escaped);
-        Ok(Token { text, next, next_byte })
+        Ok(Token { span: Span { start, end, escapes }, next, next_byte })
     }
 
     /// A tag key or field key: not empty, ended by `=`.
     #[inline(always)]
-    pub(super) fn key(&mut self, start: usize, name: Name) -> Result<Token<'a>, Bad> {
+    pub(super) fn key(&mut self, start: usize, name: Name) -> Result<Token, Bad> {
         let mut next = self.cursor.next();
-        let mut is_escaped = false;
+        let mut escapes = None;
         if self.cursor.byte(next) != b'=' {
             cold_path();
-            (next, is_escaped) = self.end_of_name(next, Escapes::Name, true);
+            (next, escapes) = self.end_of_name(next, Escapes::Name, true);
             if self.cursor.byte(next) != b'=' {
                 return Err(self.bad_key(start, next, name));
             }
@@ -106,8 +106,7 @@ impl<'a> Walker<'_, 'a> {
             return Err(self.bad_key(start, next, name));
         }
         self.check(start, next, name)?;
-        let text = Text::new(self.cursor.slice(start, next), Escapes::Name, is_escaped);
-        Ok(Token { text, next, next_byte: b'=' })
+        Ok(Token { span: Span { start, end: next, escapes }, next, next_byte: b'=' })
     }
 
     /// What is wrong with a key from `start` to `next` that is empty or not ended by `=`.
@@ -127,32 +126,40 @@ impl<'a> Walker<'_, 'a> {
         self.bad(kind, end)
     }
 
-    /// The byte that ends the name in which `next` is the first structural byte; and whether there is
-    /// an escape in front of it.
+    /// The byte that ends the name in which `next` is the first structural byte; and `escapes` if there
+    /// is one in front of it.
     #[inline(always)]
-    fn end_of_name(&mut self, mut next: usize, escapes: Escapes, equals_ends: bool) -> (usize, bool) {
-        let mut is_escaped = false;
+    fn end_of_name(&mut self, mut next: usize, escapes: Escapes, equals_ends: bool) -> (usize, Option<Escapes>) {
+        let mut found = None;
         loop {
             match self.cursor.byte(next) {
                 b'\\' => {
-                    if escapes.covers(self.cursor.byte(next + 1)) {
-                        is_escaped = true;
+                    if self.covers(escapes, next + 1) {
+                        found = Some(self.cursor.dialect().escapes(escapes));
                         self.cursor.next();
                     }
                 }
                 b'"' => {}
                 b'=' if !equals_ends => {}
-                _ => return (next, is_escaped),
+                _ => return (next, found),
             }
             next = self.cursor.next();
         }
     }
 
-    /// Refuses a name with a tab, a measurement with a NUL, and what is not UTF-8.
+    /// Whether a backslash in front of `at` is an escape in the dialect.
+    #[inline(always)]
+    fn covers(&self, escapes: Escapes, at: usize) -> bool {
+        let byte = self.cursor.byte(at);
+        escapes.covers(byte) && (byte != b'\\' || !self.cursor.dialect().keeps_backslashes())
+    }
+
+    /// Refuses a name with a tab, a measurement with a NUL, and what is not UTF-8 if it must be.
     #[inline(always)]
     fn check(&mut self, start: usize, end: usize, name: Name) -> Result<(), Bad> {
         if self.cursor.is_suspect(start)
-            && let Some((kind, at)) = find_bad(self.cursor.slice(start, end), name)
+            && self.cursor.may_be_bad(start..end)
+            && let Some((kind, at)) = find_bad(self.cursor.slice(start, end), name, self.cursor.dialect())
         {
             return Err(self.bad(kind, start + at));
         }
@@ -162,10 +169,10 @@ impl<'a> Walker<'_, 'a> {
 
 /// The first byte that a name must not hold.
 #[cold]
-fn find_bad(bytes: &[u8], name: Name) -> Option<(ErrorKind, usize)> {
+fn find_bad(bytes: &[u8], name: Name, dialect: Dialect) -> Option<(ErrorKind, usize)> {
     let is_control = |byte: &u8| *byte == b'\t' || (*byte == 0 && name == Name::Measurement);
     let control = bytes.iter().position(is_control).unwrap_or(bytes.len());
-    let utf8 = valid_utf8_len(bytes);
+    let utf8 = if dialect.is_lossy() { bytes.len() } else { valid_utf8_len(bytes) };
     if control.min(utf8) == bytes.len() {
         return None;
     }

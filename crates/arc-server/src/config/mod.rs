@@ -34,6 +34,8 @@ pub struct Config {
     /// Web origin whose pages may call this server. Default none: until there is authentication, any page open in a
     /// browser on this machine could otherwise read all data.
     pub cors_origin: Option<String>,
+    /// Folder of the backups that clients may ask for. Default none: then they may ask for none.
+    pub backup_dir: Option<PathBuf>,
     /// Settings of the engine.
     pub engine: Options,
     /// Limits on what clients may send and ask for.
@@ -105,6 +107,7 @@ impl Default for Config {
             allow_unauthenticated: false,
             no_auth: false,
             cors_origin: None,
+            backup_dir: None,
             engine: Options::default(),
             limits: Limits::default(),
             log: Log { format: LogFormat::Text, level: LogLevel::Info },

@@ -78,6 +78,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Web origin whose pages may call this server, * for all, none for none"
     ),
     setting!(
+        "backup_dir",
+        "backup-dir",
+        "PATH",
+        backup_dir,
+        |text: &str| non_empty(text).map(|text| (text != "none").then(|| text.into())),
+        |path: Option<std::path::PathBuf>| path.map_or_else(|| "none".to_owned(), |path| path.display().to_string()),
+        "Folder of the backups that clients may ask for with POST /api/v1/backup, none for none"
+    ),
+    setting!(
         "durability",
         "durability",
         "LEVEL",
@@ -315,7 +324,7 @@ mod tests {
 
     #[test]
     fn every_setting_refuses_nonsense() {
-        for setting in SETTINGS.iter().filter(|s| s.key != "data_dir") {
+        for setting in SETTINGS.iter().filter(|s| !s.key.ends_with("_dir")) {
             let result = (setting.set)(&mut Config::default(), "\u{1}nonsense/");
             assert!(result.is_err(), "{}", setting.key);
         }

@@ -10,7 +10,7 @@ use axum::{
 };
 use hyper::StatusCode;
 
-use crate::{admin, app::App, compaction, errors::Failure, http::around, influx, query, write};
+use crate::{admin, app::App, backup, compaction, errors::Failure, http::around, influx, query, write};
 
 /// Returns the whole HTTP service.
 ///
@@ -38,7 +38,9 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/ping", get(influx::ping))
         .route("/health", get(admin::health))
         .route("/ready", get(admin::ready))
-        .route("/metrics", get(admin::metrics))
+        .route("/metrics", get(admin::metrics));
+    let routes = if app.backups.is_some() { routes.merge(backup_routes()) } else { routes };
+    let routes = routes
         .method_not_allowed_fallback(method_not_allowed)
         .fallback(not_found)
         // Bodies are read by our own code, under our own limits.
@@ -46,6 +48,13 @@ pub fn router(app: Arc<App>) -> Router {
         .with_state(Arc::clone(&app));
     // A layer on a router runs after its routing, too late to change the path; one on a router around it does not.
     Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(app, around::around))
+}
+
+fn backup_routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v1/backup", get(backup::list).post(backup::start))
+        .route("/api/v1/backup/status", get(backup::status))
+        .route("/api/v1/backup/{id}", get(backup::get))
 }
 
 async fn not_found(request: Request) -> Failure {

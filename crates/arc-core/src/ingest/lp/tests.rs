@@ -1,12 +1,21 @@
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow::{
-    array::{ArrayRef, RecordBatch},
-    util::pretty::pretty_format_batches,
+    array::{Array, ArrayRef, AsArray, RecordBatch},
+    datatypes::{DataType, TimestampNanosecondType},
+    util::{
+        display::{ArrayFormatter, FormatOptions},
+        pretty::pretty_format_batches,
+    },
 };
+use proptest::prelude::*;
 
 use super::*;
-use crate::registry::{Database, Layout};
+use crate::{
+    LineDecoder,
+    catalog::ColumnKind,
+    registry::{Database, Layout},
+};
 
 /// Decodes `body` into database `db` and registers what it adds, as the engine does.
 fn write(db: &Arc<Database>, body: &str, precision: Option<Precision>, skip: &[u64]) -> Staged {
@@ -14,9 +23,7 @@ fn write(db: &Arc<Database>, body: &str, precision: Option<Precision>, skip: &[u
     let mut staged = decode(body.as_bytes(), &context);
     staged.tables.retain(|table| !table.rows.is_empty());
     for table in &staged.tables {
-        let mut schema = table.base.schema.as_ref().clone();
-        schema.columns.extend_from_slice(&table.added);
-        table.table.set_schema(Arc::new(schema));
+        table.table.set_schema(table.grown_schema());
         db.add(Arc::clone(&table.table));
     }
     staged
@@ -73,19 +80,19 @@ fn every_kind_of_bad_line_is_named_and_the_good_lines_around_it_stay() {
         ("m,h=a x=1 99999999999999999999", 11, "timestamp"),
         (
             "m,h=a x=\"s\" 1",
-            0,
+            7,
             "field type conflict: input field \"x\" on measurement \"m\" is type string, already exists as type float",
         ),
-        ("m,h=a h=1 1", 0, "field \"h\" has the name of a tag of the same line"),
-        ("m h=1 1", 0, "field \"h\" on measurement \"m\" is a tag already"),
-        ("m,h=a,q=1 q=1 1", 0, "field \"q\" has the name of a tag"),
+        ("m,h=a h=1 1", 7, "field \"h\" on measurement \"m\" is a tag already"),
+        ("m h=1 1", 3, "field \"h\" on measurement \"m\" is a tag already"),
+        ("m,h=a,q=1 q=1 1", 11, "field \"q\" has the name of a tag"),
         ("m,x=a y=1 1", 0, "tag \"x\" on measurement \"m\" is a field already"),
         ("m,h=a,h=b x=1 1", 0, "tag \"h\" comes twice"),
-        ("m,h=a n=1i,n=\"t\" 1", 0, "comes twice"),
-        ("m,h=a time=1 1", 0, "time column"),
+        ("m,h=a n=1i,n=\"t\" 1", 12, "comes twice"),
+        ("m,h=a time=1 1", 7, "time column"),
         ("m,time=a x=1 1", 0, "time column"),
         ("m\u{1},h=a x=1 1", 0, "control character"),
-        ("m,h=a \u{1}=1 1", 0, "control character"),
+        ("m,h=a \u{1}=1 1", 7, "control character"),
     ];
     for (bad, column, reason) in cases {
         let db = database();
@@ -148,7 +155,28 @@ fn the_cache_and_the_slow_path_find_the_same_series() {
         let staged = write(&db, "m,h=a,z=1 x=1 1\nm,z=1,h=a x=1 2\nm,h=b x=1 3\n", None, &[]);
         assert_eq!(staged.tables[0].rows.series, [0, 0, 1]);
     }
-    assert!(db.series_cache.read().get(b"m,z=1,h=a").is_some());
+    assert!(db.series_cache.read().get(b"m,z=1,h=a", 0).is_some());
+}
+
+#[test]
+fn a_known_series_has_no_tags_of_the_line_before() {
+    let db = database();
+    for _ in 0..2 {
+        write(&db, "n,h=1 x=1 1", None, &[]);
+    }
+    let staged = write(&db, "m,y=1 x=1 1\nn,h=1 y=2 2", None, &[]);
+    assert_eq!(reasons(&staged), []);
+}
+
+#[test]
+fn tags_of_a_request_that_was_decoded_and_never_stored_come_again() {
+    let db = database();
+    write(&db, "m,h=1 x=1 1", None, &[]);
+    let context = Context { database: &db, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+    for _ in 0..3 {
+        let refused = decode(b"m,h=1,z=2 x=1 2", &context);
+        assert_eq!(refused.tables[0].added.iter().map(|column| column.name.as_ref()).collect::<Vec<_>>(), ["z"]);
+    }
 }
 
 #[test]
@@ -226,12 +254,89 @@ fn tags_of_a_table_that_appends_are_text_fields() {
     assert_eq!(
         shown(staged, "m"),
         "\
-+------+------+------+-----+
-| time | host | zone | x   |
-+------+------+------+-----+
-| 1    | a    | z    | 1.0 |
-+------+------+------+-----+"
++------+------+-----+------+
+| time | host | x   | zone |
++------+------+-----+------+
+| 1    | a    | 1.0 | z    |
++------+------+-----+------+"
     );
     let layout: Arc<Layout> = db.table("m").unwrap().layout();
     assert!(layout.schema.tags().next().is_none());
+}
+
+#[test]
+fn a_name_with_escapes_finds_its_column_also_after_a_bad_line_took_one_back() {
+    let db = database();
+    // The second line proposes `b c` and is bad; the third proposes another column in its place.
+    let body = "m a\\ b=1 1\nm b\\ c=1,a\\ b=\"bad\" 2\nm d\\ e=2,a\\ b=3 3\nm b\\ c=4,d\\ e=5 4\n";
+    let staged = write(&db, body, None, &[]);
+    assert_eq!(reasons(&staged).iter().map(|(line, column, _)| (*line, *column)).collect::<Vec<_>>(), [(2, 10)]);
+    assert_eq!(
+        shown(staged, "m"),
+        "\
++------+-----+-----+-----+
+| time | a b | d e | b c |
++------+-----+-----+-----+
+| 1    | 1.0 |     |     |
+| 3    | 3.0 | 2.0 |     |
+| 4    |     | 5.0 | 4.0 |
++------+-----+-----+-----+"
+    );
+}
+
+/// What a request gave: rows as (table, time, values by name), and refusals as (line, column, reason).
+type Outcome = (Vec<(String, i64, BTreeMap<String, String>)>, Vec<(u64, u64, String)>);
+
+/// Adds the outcome of one request to `all`, its lines counted from `first_line`.
+fn collect(decoder: &mut LineDecoder, body: &[u8], first_line: u64, all: &mut Outcome) {
+    let decoded = decoder.decode(body, 0).unwrap();
+    for table in decoded.tables {
+        let batch = table.batch;
+        let times = batch.column(0).as_primitive::<TimestampNanosecondType>().clone();
+        let columns: Vec<(String, ArrayFormatter<'_>, &ArrayRef)> = (batch.schema().fields().iter())
+            .zip(batch.columns())
+            .skip(1)
+            .map(|(f, c)| (f.name().clone(), ArrayFormatter::try_new(c, &FormatOptions::default()).unwrap(), c))
+            .collect();
+        for row in 0..batch.num_rows() {
+            let present = columns.iter().filter(|(.., column)| !column.is_null(row));
+            let values = present.map(|(name, shown, _)| (name.clone(), shown.value(row).to_string())).collect();
+            all.0.push((table.name.to_string(), times.value(row), values));
+        }
+    }
+    all.1.extend(decoded.rejected.into_iter().map(|r| (r.line + first_line - 1, r.column, r.reason)));
+}
+
+/// One line, often good, of few names: they meet again with other types, in other orders, as tags, with escapes.
+fn any_line() -> impl Strategy<Value = String> {
+    let name =
+        || prop::sample::select(vec!["a", "b", "c", "x\\ y", "long_name_of_a_field_1", "long_name_of_a_field_2"]);
+    let values = vec!["1", "2.5", "3i", "9007199254740993i", "4u", "t", "\"s\"", "\"a\\\"b\"", "\"ü\"", "?", "", "1i"];
+    let field = (name(), prop::sample::select(values)).prop_map(|(name, value)| format!("{name}={value}"));
+    let tags = prop::collection::vec((name(), "[pq]"), 0..3);
+    let measurement = prop::sample::select(vec!["m", "n", "o\\ p"]);
+    (measurement, tags, prop::collection::vec(field, 1..5)).prop_map(|(measurement, tags, fields)| {
+        let tags: String = tags.iter().map(|(name, value)| format!(",{name}={value}")).collect();
+        format!("{measurement}{tags} {}", fields.join(","))
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_request_equals_its_lines_one_by_one(lines in prop::collection::vec(any_line(), 1..40), cut in 0usize..40) {
+        let lines: Vec<String> = lines.iter().zip(1..).map(|(line, time)| format!("{line} {time}\n")).collect();
+        let (mut fast, mut slow) = (Outcome::default(), Outcome::default());
+        let (mut together, mut alone) = (LineDecoder::new(), LineDecoder::new());
+        // Two requests, so that the second one meets tables and series that are known.
+        let (first, second) = lines.split_at(cut.min(lines.len()));
+        collect(&mut together, first.concat().as_bytes(), 1, &mut fast);
+        collect(&mut together, second.concat().as_bytes(), 1 + first.len() as u64, &mut fast);
+        for (line, number) in lines.iter().zip(1..) {
+            collect(&mut alone, line.as_bytes(), number, &mut slow);
+        }
+        fast.0.sort();
+        slow.0.sort();
+        prop_assert_eq!(fast.1, slow.1);
+        prop_assert_eq!(fast.0, slow.0);
+    }
 }

@@ -54,7 +54,7 @@ impl Kinds {
             Scalar::Unsigned(_) => &mut self.above,
             Scalar::Float(_) => &mut self.float,
             Scalar::Boolean(_) => &mut self.boolean,
-            Scalar::Text(_) => &mut self.text,
+            Scalar::Text(_) | Scalar::Bytes(_) => &mut self.text,
         };
         kind.get_or_insert(row);
     }

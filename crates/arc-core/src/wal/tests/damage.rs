@@ -63,13 +63,31 @@ impl Log {
         image
     }
 
+    /// A survey finds the first gap where opening does, and all frames behind it that are whole.
+    fn check_gaps(&self, damaged: &Image, found: (Vec<Entry>, Survey), proven: u64, place: (&PathBuf, u64)) {
+        let (entries, survey) = found;
+        assert_eq!((&survey.gaps[0].place.path, survey.gaps[0].place.offset), place);
+        let missing = survey.gaps.iter().flat_map(|gap| gap.first.0..=gap.last.0);
+        let mut seqs: Vec<u64> = entries.iter().map(|entry| entry.seq).chain(missing).collect();
+        seqs.sort_unstable();
+        assert_eq!(seqs, (1..=survey.last_seq.0).collect::<Vec<_>>());
+        assert!(survey.last_seq.0 >= proven);
+        for place in self.frames.iter().filter(|place| place.header.seq.0 <= proven) {
+            let whole = place.bytes(damaged, place.padded_len()) == place.bytes(&self.image, place.padded_len());
+            let kept = entries.iter().any(|entry| *entry == entry_of(0, place.header.seq.0));
+            assert!(kept || !whole, "frame {} is whole and was passed over", place.header.seq);
+        }
+    }
+
     /// Opens the log as it is in `damaged` and checks what comes of it.
     fn check(&self, damaged: &Image) {
         let same = |place: &Place, len| place.bytes(damaged, len) == place.bytes(&self.image, len);
         let fs = CrashFs::from_image(damaged);
+        let surveyed = surveyed(&fs);
         let opened = open(&fs, 0);
         let Some(broken) = self.frames.iter().find(|place| !same(place, place.padded_len())) else {
             assert_eq!(opened.unwrap().1, entries(1..=self.last_seq));
+            assert_eq!((surveyed.0, surveyed.1.gaps, surveyed.1.torn), (entries(1..=self.last_seq), vec![], None));
             return;
         };
         let seq = broken.header.seq.0;
@@ -79,17 +97,33 @@ impl Log {
             Ok((wal, replayed)) => {
                 assert!(seq > proven, "frame {seq} had been synced and was dropped");
                 assert_eq!(replayed, entries(1..=seq - 1));
+                assert_eq!((surveyed.0, surveyed.1.gaps), (replayed, vec![]));
                 goes_on_cleanly(wal, &fs, seq);
             }
             Err(Error::Corrupt { path, offset, reason }) => {
                 assert!(seq <= proven, "frame {seq} was refused: {reason}");
                 assert_eq!((&path, offset), (&broken.path, broken.offset as u64), "{reason}");
                 assert!(reason.starts_with(&format!("frame {seq} ")), "{reason}");
+                self.check_gaps(damaged, surveyed, proven, (&path, offset));
                 assert_eq!(&fs.current(), damaged, "a refusal changes nothing");
             }
             Err(other) => panic!("{other}"),
         }
     }
+}
+
+/// What a survey finds.
+fn surveyed(fs: &CrashFs) -> (Vec<Entry>, Survey) {
+    let mut entries = Vec::new();
+    let zero = SequenceNumber::default();
+    let before = fs.current();
+    let survey = survey(fs, Path::new(DIR), zero, zero, &mut |_, frame| {
+        let ReplayedFrame { seq, kind, meta, body } = frame;
+        entries.push(Entry { seq: seq.0, kind, meta: meta.to_vec(), body: body.to_vec() });
+        Ok(())
+    });
+    assert_eq!(fs.current(), before);
+    (entries, survey.unwrap())
 }
 
 /// What was dropped stays dropped while the log goes on in its place with frames of the same lengths.

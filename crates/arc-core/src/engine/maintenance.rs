@@ -1,0 +1,90 @@
+//! Looking after a data directory while it is open: verification, backup.
+
+use std::{path::Path, sync::Arc};
+
+use super::{Engine, shared::Shared};
+use crate::{
+    BackupReport, Result, VerifyReport,
+    backup::{self, Source},
+    catalog::ManifestState,
+    datafile::DataFile,
+    verify::{verify_held, verify_pinned},
+};
+
+/// One version of the manifest. Its data files stay as long as this is held.
+#[derive(Debug)]
+struct Pinned {
+    state: ManifestState,
+    /// The same files as queries see them: who removes files looks at whether anybody holds these.
+    _files: Vec<Arc<DataFile>>,
+}
+
+impl Pinned {
+    /// Takes the version that `manifest` says now, which the caller keeps from changing meanwhile.
+    fn new(shared: &Shared, state: &ManifestState) -> Self {
+        let files = |table: &Arc<crate::registry::Table>| table.rows.lock().files.clone();
+        Self { state: state.clone(), _files: shared.registry.all_tables().iter().flat_map(files).collect() }
+    }
+}
+
+impl Engine {
+    /// Verifies the data directory while it is in use, as [`verify`](crate::verify) does while it is not.
+    ///
+    /// Looks at one version of the manifest: what is flushed meanwhile is not looked at, and files that no manifest names
+    /// are not either, for some of them are about to be named. Of the log it checks the bytes of all frames, but does not
+    /// decode them. Writes and queries go on; a flush waits until manifest and log are checked.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a folder, the manifest or the log cannot be read at all;
+    /// [`Closed`](crate::ErrorKind::Closed) once closed.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.check_open()?;
+        let shared = &self.inner.shared;
+        let (mut report, pinned) = {
+            let manifest = shared.manifest.lock();
+            let pinned = Pinned::new(shared, manifest.state());
+            let logged = shared.wal.lock().last_seq();
+            (verify_held(shared.vfs.as_ref(), &shared.root, &pinned.state, logged)?, pinned)
+        };
+        verify_pinned(shared.vfs.as_ref(), &shared.root, &pinned.state, &mut report)?;
+        Ok(report)
+    }
+
+    /// Writes a backup to the folder `target`, while points are written and read: a data directory of its own, with every
+    /// point that was acknowledged before the call.
+    ///
+    /// Flushes, pins that version of the manifest, and brings its data files to `target`: by hard link where both are on
+    /// one file system, by copying otherwise. Such links share the bytes with the files they were made from: they outlive
+    /// the data directory, but not its disk. If `target` holds an earlier backup of this directory, only the data files
+    /// that it lacks are brought, and what it no longer needs is removed at the end; it is the earlier backup or the new
+    /// one at every moment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadTarget`](crate::Error::BadTarget) if `target` holds anything else; [`Error::InUse`](crate::Error::InUse)
+    /// while another backup is written to it; [`Error::Corrupt`](crate::Error::Corrupt) naming a data file that is damaged;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io); [`Closed`](crate::ErrorKind::Closed) once closed.
+    pub fn backup(&self, target: impl AsRef<Path>) -> Result<BackupReport> {
+        self.backup_with(target, |_| {})
+    }
+
+    /// As [`backup`](Self::backup), and tells `progress` what is done after each file; the totals are known from the first
+    /// call on.
+    ///
+    /// # Errors
+    ///
+    /// As [`backup`](Self::backup).
+    pub fn backup_with(
+        &self,
+        target: impl AsRef<Path>,
+        mut progress: impl FnMut(&BackupReport),
+    ) -> Result<BackupReport> {
+        self.check_open()?;
+        let shared = &self.inner.shared;
+        shared.flush()?;
+        let pinned = Pinned::new(shared, shared.manifest.lock().state());
+        let source = Source { vfs: &shared.vfs, root: &shared.root, state: &pinned.state };
+        backup::backup(&source, target.as_ref(), &mut progress)
+    }
+}

@@ -1,0 +1,98 @@
+//! The slow path of a field: new columns, values that need converting, and everything that is refused.
+
+use arc_lp::{FieldValue, Text};
+use arrow::datatypes::DataType;
+
+use super::{Decoder, Fault};
+use crate::{
+    Precision,
+    buffer::Scalar,
+    catalog::ColumnKind,
+    ingest::staged::{MAX_COLUMNS, StagedTable, check_column_name, inexact, short, type_conflict, type_name},
+};
+
+impl<'a> Decoder<'a, '_> {
+    /// Stores a value wherever it belongs, or says why it belongs nowhere.
+    #[inline(never)]
+    pub(super) fn store_or_refuse(&mut self, key: Text<'a>, value: FieldValue<'a>) {
+        if let Err(reason) = self.store(key, value) {
+            let before = self.body.get(..self.offset(key.raw())).unwrap_or_default();
+            let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            self.refuse(Fault { column: (before.len() - line_start + 1) as u64, reason });
+        }
+    }
+
+    fn store(&mut self, key: Text<'a>, value: FieldValue<'a>) -> Result<(), String> {
+        let name = key.to_cow();
+        let Some(table) = self.staged.tables.get_mut(self.line.table) else { return Err("no table".into()) };
+        let text = match value {
+            FieldValue::String(text) => text.to_cow(),
+            _ => "".into(),
+        };
+        let value = scalar(&value, &text);
+        let known = table.position(&name);
+        if known.and_then(|column| table.column(column)).is_some_and(|column| column.kind == ColumnKind::Tag) {
+            return Err(format!("field {:?} on measurement {:?} is a tag already", short(&name), table.name()));
+        }
+        // A tag with the name of a field that a keyed table has is found when the tags are looked at.
+        if (known.is_none() || !table.keyed()) && self.line.tags.iter().any(|(tag, _)| *tag == name) {
+            return Err(format!("field {:?} has the name of a tag of the same line", short(&name)));
+        }
+        let column = match known {
+            Some(column) => column,
+            None if self.line.touched.len() >= MAX_COLUMNS => {
+                return Err(format!("the line has more than {MAX_COLUMNS} fields"));
+            }
+            None => {
+                check_column_name("field", &name)?;
+                table.check_room(1)?;
+                table.add(&name, ColumnKind::Field, value.data_type())
+            }
+        };
+        let is_new = column >= table.base.columns.len() + self.line.added;
+        check_fit(table, column, &name, value, is_new)?;
+        table.set(column, value).map_err(|e| e.to_string())?;
+        if key.is_escaped() {
+            self.spelled.insert((self.line.table, key.raw()), column);
+        }
+        self.line.touched.push(column);
+        self.went_to(column);
+        Ok(())
+    }
+}
+
+/// Checks that `column` takes a value; `is_new` says that the line itself has brought the column.
+fn check_fit(table: &StagedTable, column: usize, name: &str, value: Scalar<'_>, is_new: bool) -> Result<(), String> {
+    let Some(column) = table.column(column) else { return Err("no column".into()) };
+    let (got, existing) = (value.data_type(), &column.data_type);
+    let is_integer = matches!(value, Scalar::Integer(_) | Scalar::Unsigned(_));
+    if got == *existing || (*existing == DataType::Float64 && value.exact_float().is_some()) {
+        Ok(())
+    } else if is_integer && *existing == DataType::Float64 {
+        Err(inexact(name))
+    } else if is_new {
+        let (first, got) = (type_name(existing), type_name(&got));
+        Err(format!("field {name:?} comes twice, as {first} and as {got}"))
+    } else {
+        Err(type_conflict(table.name(), name, &got, existing))
+    }
+}
+
+fn scalar<'t>(value: &FieldValue<'_>, text: &'t str) -> Scalar<'t> {
+    match value {
+        FieldValue::Float(v) => Scalar::Float(*v),
+        FieldValue::Integer(v) => Scalar::Integer(*v),
+        FieldValue::Unsigned(v) => Scalar::Unsigned(*v),
+        FieldValue::Boolean(v) => Scalar::Boolean(*v),
+        _ => Scalar::Text(text),
+    }
+}
+
+/// Converts a timestamp to nanoseconds, exactly or not at all.
+#[inline]
+pub(in crate::ingest) fn scale(written: i64, precision: Precision) -> Result<i64, String> {
+    let unit = precision.nanoseconds();
+    written
+        .checked_mul(unit)
+        .ok_or_else(|| format!("timestamp {written} in units of {unit} ns is outside the range of 64-bit nanoseconds"))
+}

@@ -1,0 +1,85 @@
+//! The tags of a line whose series is not in the cache: checked, and made a series.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+
+use super::{Decoder, Fault};
+use crate::{
+    buffer::{Scalar, SeriesId},
+    catalog::{ColumnKind, TIME_COLUMN, tag_type},
+    ingest::staged::{Staged, check_column_name, short, type_conflict},
+};
+
+/// Puts the series that were new into the cache, if their tables and all tags are registered by now.
+///
+/// If not, the next request does: this one may still be refused, and a line whose series is known proposes no tags.
+pub(super) fn remember(staged: &Staged, new_series: &[(&[u8], usize, SeriesId)]) {
+    let registered = |at: &usize| {
+        let table = staged.tables.get(*at).filter(|table| table.keyed())?;
+        if table.added.iter().any(|column| column.kind == ColumnKind::Tag) {
+            return None;
+        }
+        let known = staged.database.table(table.name())?;
+        Arc::ptr_eq(&known, &table.table).then_some(known)
+    };
+    let mut cache = None;
+    for (key, at, series) in new_series {
+        if let Some(table) = registered(at) {
+            cache.get_or_insert_with(|| staged.database.series_cache.write()).insert(key, &table, *series);
+        }
+    }
+}
+
+impl Decoder<'_, '_> {
+    /// In a keyed table the tags make a series; in one that appends they are text fields like any other.
+    #[inline(never)]
+    pub(super) fn resolve_tags(&mut self) -> Result<Option<SeriesId>, Fault> {
+        self.check_tags()?;
+        let Some(table) = self.staged.tables.get_mut(self.line.table) else { return Err("no table".to_owned().into()) };
+        let keyed = table.keyed();
+        let new = self.line.tags.iter().filter(|(key, _)| table.position(key).is_none()).count();
+        table.check_room(new)?;
+        for (key, value) in &self.line.tags {
+            let column = match table.position(key) {
+                Some(column) => column,
+                None if keyed => table.add(key, ColumnKind::Tag, tag_type()),
+                None => table.add(key, ColumnKind::Field, DataType::Utf8),
+            };
+            if !keyed {
+                self.line.touched.push(column);
+                table.set(column, Scalar::Text(value)).map_err(|e| e.to_string())?;
+            }
+        }
+        if !keyed {
+            return Ok(None);
+        }
+        let tags = self.line.tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
+        let series = table.table.series.write().resolve(tags).map_err(|e| e.to_string())?;
+        self.new_series.push((self.line.key, self.line.table, series));
+        Ok(Some(series))
+    }
+
+    fn check_tags(&self) -> Result<(), String> {
+        let Some(table) = self.staged.tables.get(self.line.table) else { return Err("no table".into()) };
+        for (at, (key, _)) in self.line.tags.iter().enumerate() {
+            if key == TIME_COLUMN {
+                return Err("invalid tag name \"time\": it is the name of the time column".into());
+            }
+            if self.line.tags.iter().take(at).any(|(other, _)| other == key) {
+                return Err(format!("tag {:?} comes twice", short(key)));
+            }
+            match table.position(key).and_then(|index| table.column(index)) {
+                None => check_column_name("tag", key)?,
+                Some(column) if table.keyed() && column.kind == ColumnKind::Field => {
+                    return Err(format!("tag {:?} on measurement {:?} is a field already", short(key), table.name()));
+                }
+                Some(column) if !table.keyed() && column.data_type != DataType::Utf8 => {
+                    return Err(type_conflict(table.name(), key, &DataType::Utf8, &column.data_type));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+}

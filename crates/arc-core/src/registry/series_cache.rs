@@ -1,0 +1,105 @@
+//! Series by the bytes that name them in line protocol.
+//!
+//! Owns the keys and how they are found. Never parses one, never decides what a key means: a series that was resolved from
+//! its tags is put here, so that the next line of the same bytes need not be split.
+
+use std::{hash::BuildHasher, sync::Arc};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use super::Table;
+use crate::buffer::SeriesId;
+
+/// Number of entries at which the cache starts anew; a series costs about its key and 40 bytes.
+const MAX_CACHED_SERIES: usize = 1 << 20;
+
+/// Finds (table, series) by the raw bytes that name them in line protocol, so that known tags are not parsed again.
+///
+/// Only keyed tables are in it, for only they have series.
+#[derive(Debug, Default)]
+pub(crate) struct SeriesCache {
+    by_key: HashTable<u32>,
+    entries: Vec<CachedSeries>,
+    keys: Vec<u8>,
+    tables: Vec<Arc<Table>>,
+    hasher: FixedState,
+}
+
+#[derive(Debug)]
+struct CachedSeries {
+    hash: u64,
+    start: usize,
+    len: usize,
+    table: u32,
+    series: SeriesId,
+}
+
+impl SeriesCache {
+    #[inline(always)]
+    fn key(&self, entry: &CachedSeries) -> &[u8] {
+        self.keys.get(entry.start..entry.start + entry.len).unwrap_or(&[])
+    }
+
+    /// Returns the series of `key`, and a guess at the entry of the next key: agents send their series in the same order
+    /// again and again, which is the order in which they came here first.
+    #[inline(always)]
+    pub(crate) fn get(&self, key: &[u8], guess: usize) -> Option<(&Arc<Table>, SeriesId, usize)> {
+        let at = match self.entries.get(guess) {
+            Some(entry) if self.key(entry) == key => guess,
+            _ => self.find(key)?,
+        };
+        let entry = self.entries.get(at)?;
+        Some((self.tables.get(entry.table as usize)?, entry.series, at + 1))
+    }
+
+    #[inline(never)]
+    fn find(&self, key: &[u8]) -> Option<usize> {
+        let same = |i: &u32| self.entries.get(*i as usize).is_some_and(|entry| self.key(entry) == key);
+        self.by_key.find(self.hasher.hash_one(key), same).map(|at| *at as usize)
+    }
+
+    pub(crate) fn insert(&mut self, key: &[u8], table: &Arc<Table>, series: SeriesId) {
+        if self.find(key).is_some() {
+            return;
+        }
+        if self.entries.len() >= MAX_CACHED_SERIES {
+            *self = Self::default();
+        }
+        let known = self.tables.iter().rposition(|known| Arc::ptr_eq(known, table));
+        let at = known.unwrap_or_else(|| {
+            self.tables.push(Arc::clone(table));
+            self.tables.len() - 1
+        });
+        let (Ok(id), Ok(table)) = (u32::try_from(self.entries.len()), u32::try_from(at)) else { return };
+        let hash = self.hasher.hash_one(key);
+        self.entries.push(CachedSeries { hash, start: self.keys.len(), len: key.len(), table, series });
+        self.keys.extend_from_slice(key);
+        let entries = &self.entries;
+        self.by_key.insert_unique(hash, id, |i| entries.get(*i as usize).map_or(0, |entry| entry.hash));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::TableSchema;
+
+    #[test]
+    fn cached_series_are_found_by_their_exact_bytes() {
+        let schema = TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() };
+        let table = Arc::new(Table::new(schema));
+        let mut cache = SeriesCache::default();
+        for i in 0..1000u32 {
+            cache.insert(format!("t,host={i}").as_bytes(), &table, i);
+        }
+        cache.insert(b"t,host=5", &table, 9999);
+        for guess in [0, 5, 6, 1000, usize::MAX] {
+            let found = |key: &[u8]| cache.get(key, guess).map(|(_, series, next)| (series, next));
+            assert_eq!(found(b"t,host=5"), Some((5, 6)));
+            assert_eq!(found(b"t,host=999"), Some((999, 1000)));
+            assert_eq!(found(b"t,host=1000"), None);
+            assert_eq!(found(b""), None);
+        }
+    }
+}

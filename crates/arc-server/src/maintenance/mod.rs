@@ -1,0 +1,173 @@
+//! Commands for a data directory that no server has open: `verify`, `repair`, `backup`, `restore`.
+//!
+//! Each calls one function of the engine and prints what it says, as text or as JSON. Ends with 0 if all is well, 1 if
+//! something is damaged or went wrong, 2 if the command cannot be run as it was given.
+
+mod json;
+
+use std::{fmt::Display, io::Write, path::Path, path::PathBuf, process::ExitCode};
+
+use arc_core::{BackupReport, Engine, Error, RestoreReport};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use serde_json::Value;
+
+use crate::{config::Config, errors::chain};
+
+const FAILED: u8 = 1;
+const CANNOT_RUN: u8 = 2;
+
+/// Returns the commands, for the command line's definition.
+pub(crate) fn commands() -> [Command; 4] {
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text");
+    let folder = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("PATH").value_parser(value_parser!(PathBuf)).required(true).help(help)
+    };
+    [
+        Command::new("verify")
+            .about("Check a data directory that no server has open, and change nothing")
+            .after_help("Ends with 0 if it is clean, 1 if anything is damaged, 2 if it cannot be checked.")
+            .arg(json.clone()),
+        Command::new("repair")
+            .about("Say what it takes to mend a data directory that no server has open, and what is given up by it")
+            .after_help(
+                "Changes nothing without --apply. Ends with 0 if all is well, 1 if something is or stays damaged, \
+                 2 if it cannot be checked.",
+            )
+            .arg(Arg::new("apply").long("apply").action(ArgAction::SetTrue).help("Do it, and verify what came of it"))
+            .arg(json.clone()),
+        Command::new("backup")
+            .about("Copy a data directory that no server has open; see --backup-dir for one that is")
+            .arg(folder("to", "Folder of the backup: absent, empty, or an earlier backup to bring up to date"))
+            .arg(json.clone()),
+        Command::new("restore")
+            .about("Copy a backup to a data directory that is absent or empty, checking every byte")
+            .arg(folder("from", "Folder of the backup"))
+            .arg(json),
+    ]
+}
+
+/// Runs the command `name` if it is one of these.
+pub(crate) fn run(name: &str, arguments: &ArgMatches, config: &Config) -> Option<ExitCode> {
+    let as_json = || arguments.get_flag("json");
+    let folder = |name: &str| arguments.get_one::<PathBuf>(name).cloned().unwrap_or_default();
+    let path = config.data_dir.as_path();
+    Some(match name {
+        "verify" => verify(path, as_json()),
+        "repair" => repair(path, arguments.get_flag("apply"), as_json()),
+        "backup" => {
+            let done = backup(path, &folder("to"), config);
+            finish(done, as_json(), json::backup, |report| backup_text(report, &folder("to")))
+        }
+        "restore" => {
+            let done = arc_core::restore(folder("from"), path);
+            finish(done, as_json(), json::restore, |report| restore_text(report, path))
+        }
+        _ => return None,
+    })
+}
+
+fn verify(path: &Path, as_json: bool) -> ExitCode {
+    match arc_core::verify(path) {
+        Ok(report) => {
+            if as_json {
+                print(&json::verify(&report));
+            } else {
+                print(&report);
+                if !report.is_clean() {
+                    print(&format!("What can be done about it: arc-server repair --data-dir {}", path.display()));
+                }
+            }
+            ExitCode::from(if report.is_clean() { 0 } else { FAILED })
+        }
+        Err(error) => fail(CANNOT_RUN, &error),
+    }
+}
+
+fn repair(path: &Path, apply: bool, as_json: bool) -> ExitCode {
+    let plan = match arc_core::plan_repair(path) {
+        Ok(plan) => plan,
+        Err(error) => return fail(CANNOT_RUN, &error),
+    };
+    let report = if apply && !plan.is_empty() { Some(arc_core::repair(path, &plan)) } else { None };
+    let report = match report.transpose() {
+        Ok(report) => report,
+        Err(error) => return fail(exit_code(&error), &error),
+    };
+    if as_json {
+        print(&json::repair(&plan, report.as_ref()));
+    } else {
+        print(&plan);
+        match &report {
+            Some(report) => print(&format!("Done.\n{report}")),
+            None if plan.is_empty() => {}
+            None => print(&format!(
+                "Nothing was changed. To do it: arc-server repair --apply --data-dir {}",
+                path.display()
+            )),
+        }
+    }
+    let is_well = report.map_or(plan.is_empty(), |report| report.is_clean()) && plan.hopeless.is_empty();
+    ExitCode::from(if is_well { 0 } else { FAILED })
+}
+
+/// Opens the directory as a server would, which replays its log, and copies it.
+fn backup(path: &Path, to: &Path, config: &Config) -> Result<BackupReport, Error> {
+    if !arc_core::is_data_directory(path) {
+        let reason = "it has no marker".to_owned();
+        return Err(Error::NotADataDirectory { path: path.into(), reason });
+    }
+    let engine = Engine::builder(path).options(config.engine.clone()).open()?;
+    let report = engine.backup(to)?;
+    engine.close()?;
+    Ok(report)
+}
+
+fn finish<R>(
+    done: Result<R, Error>,
+    as_json: bool,
+    json: impl FnOnce(&R) -> Value,
+    text: impl FnOnce(&R) -> String,
+) -> ExitCode {
+    match done {
+        Ok(report) if as_json => print(&json(&report)),
+        Ok(report) => print(&text(&report)),
+        Err(error) => return fail(exit_code(&error), &error),
+    }
+    ExitCode::SUCCESS
+}
+
+/// Whether the command was given something it cannot work on, or something is wrong with what it works on.
+fn exit_code(error: &Error) -> u8 {
+    match error {
+        Error::InUse { .. }
+        | Error::NotADataDirectory { .. }
+        | Error::NewerFormat { .. }
+        | Error::BadTarget { .. }
+        | Error::InvalidOption { .. } => CANNOT_RUN,
+        _ => FAILED,
+    }
+}
+
+fn backup_text(report: &BackupReport, to: &Path) -> String {
+    let BackupReport { files, rows, bytes, kept_files, linked_files, copied_files, removed_files, .. } = report;
+    format!(
+        "{}: {files} data files with {rows} rows in {bytes} bytes: {kept_files} were there, {linked_files} linked, \
+         {copied_files} copied, {removed_files} old ones removed",
+        to.display()
+    )
+}
+
+fn restore_text(report: &RestoreReport, to: &Path) -> String {
+    let RestoreReport { files, rows, bytes, frames, .. } = report;
+    format!("{}: {files} data files with {rows} rows in {bytes} bytes, {frames} frames of the log", to.display())
+}
+
+fn print(text: &dyn Display) {
+    // Whoever reads may have gone; there is nobody to tell then.
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+fn fail(code: u8, error: &Error) -> ExitCode {
+    eprintln!("arc-server: {}", chain(error));
+    ExitCode::from(code)
+}
