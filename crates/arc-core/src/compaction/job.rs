@@ -95,7 +95,7 @@ impl Job<'_> {
         let batch_rows = self.batch_rows();
         let cursor = |(rank, file): (usize, &Arc<DataFile>)| {
             let rows = live_rows(self.source, file, self.keep, batch_rows)?;
-            Cursor::open(rows, rank, &columns.tags)
+            Cursor::open(rows, rank, &columns.tags, self.schema.keyed)
         };
         let cursors = self.task.files.iter().enumerate().map(cursor);
         let cursors = cursors.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
