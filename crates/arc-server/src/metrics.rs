@@ -217,6 +217,7 @@ fn of_engine(stats: &EngineStats) -> Vec<Series> {
     vec![
         counter("arc_ingest_batches_total", "Writes accepted by the engine", stats.writes),
         counter("arc_ingest_records_total", "Points stored", stats.points),
+        counter("arc_ingest_replayed_total", "Writes sent again and stored before", stats.replayed_writes),
         counter("arc_ingest_errors_total", "Points refused", stats.rejected_points),
         counter("arc_ingest_bytes_total", "Body bytes of accepted writes", stats.bytes),
         counter("arc_buffer_flushes_total", "Flushes that ended well", stats.flushes),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{TableSchema, definition};
+use super::{ReceiptsEdit, TableSchema, definition};
 use crate::{SequenceNumber, datafile::DataFile};
 
 /// What one commit changes, in all tables at once.
@@ -22,6 +22,12 @@ pub(crate) struct ManifestEdit {
     /// Tables that change, each named once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tables: Vec<TableEdit>,
+    /// Receipts kept for the idempotency keys of writes up to `flushed`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) receipts_added: Vec<ReceiptsEdit>,
+    /// Receipts that are there, of writes up to this one, are kept no longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) receipts_dropped: Option<SequenceNumber>,
 }
 
 /// How long the rows of a database or table are kept.

@@ -10,6 +10,7 @@ mod layout;
 mod manifest;
 mod object;
 mod orphans;
+mod receipts;
 mod schema;
 mod state;
 mod survey;
@@ -25,5 +26,6 @@ pub(crate) use layout::{
 };
 pub(crate) use manifest::Manifest;
 pub(crate) use orphans::{find_orphans, remove_orphans};
+pub(crate) use receipts::{Fingerprint, KeptReceipt, ReceiptsEdit};
 pub(crate) use state::ManifestState;
 pub(crate) use survey::{ManifestSurvey, survey};

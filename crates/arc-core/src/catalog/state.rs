@@ -5,7 +5,7 @@
 
 use std::{
     borrow::Borrow,
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     hash::{Hash, Hasher},
     sync::Arc,
 };
@@ -13,7 +13,7 @@ use std::{
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
+use super::{KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
 use crate::{SequenceNumber, datafile::DataFile};
 
 /// Everything that the manifest says.
@@ -35,6 +35,9 @@ pub(crate) struct DatabaseState {
     pub(crate) retention_ns: Option<u64>,
     /// Tables by name.
     pub(crate) tables: BTreeMap<String, TableState>,
+    /// Receipts kept for idempotency keys, in order of their sequence numbers.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(crate) receipts: VecDeque<KeptReceipt>,
 }
 
 /// One table.
@@ -105,7 +108,7 @@ impl ManifestState {
             }
             check_table(self.table(&table.database, &table.table), table).map_err(|e| format!("{place}: {e}"))?;
         }
-        Ok(())
+        self.check_receipts(edit)
     }
 
     fn check_retention(&self, edit: &RetentionEdit) -> Result<(), String> {
@@ -139,6 +142,7 @@ impl ManifestState {
                 *setting = retention_ns;
             }
         }
+        self.apply_receipts(edit.receipts_added, edit.receipts_dropped);
         for edit in edit.tables {
             let Some(database) = self.databases.get_mut(&edit.database) else { continue };
             match (database.tables.get_mut(&edit.table), &edit.schema) {

@@ -142,7 +142,7 @@ impl Committer<'_> {
 
     fn apply_write(&self, write: QueuedWrite) {
         let cost = write.cost();
-        let QueuedWrite { staged, written, body_bytes, row_bytes, answer, .. } = write;
+        let QueuedWrite { staged, written, body_bytes, row_bytes, answer, claim, .. } = write;
         let (queue, counters) = (&self.shared.queue, &self.shared.counters);
         let result = apply_rows(self.applied, staged);
         counters.buffered_bytes.fetch_add(row_bytes, Ordering::Relaxed);
@@ -156,6 +156,12 @@ impl Committer<'_> {
         if let Err(error) = &answered {
             tracing::error!(%error, "rows in the log could not be applied, writes are refused from now on");
             queue.close("rows in the log could not be applied");
+        }
+        // Before the answer, so that whoever got it finds the receipt.
+        match (claim, &answered) {
+            (Some(claim), Ok(written)) => claim.stored(self.applied, written),
+            (Some(claim), Err(_)) => claim.unknown("rows in the log could not be applied"),
+            (None, _) => {}
         }
         queue.done(1, cost);
         self.shared.note_buffered();
@@ -183,9 +189,14 @@ impl Committer<'_> {
         };
         for entry in entries {
             match entry {
-                Entry::Write(_, write) | Entry::Unlogged(write) => {
+                Entry::Write(_, mut write) | Entry::Unlogged(mut write) => {
                     self.shared.queue.done(1, write.cost());
-                    let _ = write.answer.send(Err(refusal()));
+                    let refusal = refusal();
+                    // Where it is known that nothing was stored the key is free again, before the answer says so.
+                    if let Some(claim) = write.claim.take().filter(|_| failed) {
+                        claim.unknown(&refusal.to_string());
+                    }
+                    let _ = write.answer.send(Err(refusal));
                 }
                 // What was applied before is in the log and can be flushed, which is what makes room on a full disk.
                 freeze @ Entry::Freeze(_) => self.apply(freeze),
@@ -238,5 +249,7 @@ pub(super) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
 }
 
 fn freeze(shared: &Shared) -> Result<()> {
+    // With the rows: both are frozen between the same two writes.
+    shared.keys.freeze();
     shared.registry.all_tables().iter().try_for_each(|table| table.rows.lock().buffer.freeze())
 }

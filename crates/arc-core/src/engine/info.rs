@@ -107,6 +107,7 @@ impl Engine {
         let shared = &self.inner.shared;
         let mut stats = shared.counters.read();
         stats.queued_writes = shared.queue.writes() as u64;
+        stats.replayed_writes = shared.keys.replayed();
         stats.wal_bytes = shared.wal.lock().live_bytes();
         stats.retired_files = shared.compactor.retired() as u64;
         for table in shared.registry.all_tables() {

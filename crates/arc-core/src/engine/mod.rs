@@ -6,6 +6,7 @@ mod commit;
 mod compaction;
 mod flush;
 mod frame;
+mod idempotency;
 mod info;
 mod maintenance;
 mod open;

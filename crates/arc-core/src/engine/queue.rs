@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::channel::oneshot;
 use parking_lot::{Condvar, Mutex};
 
-use super::frame::FrameKind;
+use super::{frame::FrameKind, idempotency::Claim};
 use crate::{Durability, Error, Result, SequenceNumber, Written, ingest::Staged};
 
 /// A frame on its way to the log.
@@ -29,6 +29,8 @@ pub(super) struct QueuedWrite {
     pub(super) written: Written,
     pub(super) body_bytes: usize,
     pub(super) row_bytes: usize,
+    /// Of a write with an idempotency key.
+    pub(super) claim: Option<Claim>,
     pub(super) answer: oneshot::Sender<Result<Written>>,
 }
 

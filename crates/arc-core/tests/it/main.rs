@@ -6,10 +6,14 @@ mod backup;
 mod compaction;
 mod crash;
 mod directory;
+mod idempotency;
 mod model;
 #[cfg(feature = "crash-points")]
 mod points;
 mod repair;
 mod retention;
+mod retries;
+#[cfg(feature = "crash-points")]
+mod retry_points;
 mod support;
 mod writes;

@@ -240,6 +240,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Longest time a query may run"
     ),
     setting!(
+        "idempotency_keys",
+        "idempotency-keys",
+        "N",
+        engine.idempotency_keys,
+        count,
+        show,
+        "Receipts kept for writes with an Idempotency-Key; beyond that the oldest are forgotten"
+    ),
+    setting!(
+        "idempotency_window",
+        "idempotency-window",
+        "TIME",
+        engine.idempotency_window,
+        duration,
+        show_duration,
+        "How long a receipt is kept for a write with an Idempotency-Key"
+    ),
+    setting!(
         "log_format",
         "log-format",
         "FORMAT",

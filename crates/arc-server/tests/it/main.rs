@@ -18,6 +18,7 @@ mod config;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod idempotency;
 mod influx;
 #[cfg(test)]
 mod process;

@@ -42,7 +42,7 @@ fn written(vfs: &CrashFs, name: &str, rows: &[(&str, i64)]) -> Arc<DataFile> {
 }
 
 fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, keyed: bool) -> Result<Vec<DataFile>, Error> {
-    let task = Task { day: PartitionDay::from_time_ns(0), files, output: Output::OnTime, has_all_late: true };
+    let task = Task { day: PartitionDay::from_time_ns(0), files, output: Output::OnTime, may_drop_old: true };
     let job = Job {
         source: Source { vfs, root: Path::new(ROOT) },
         schema: &schema(keyed),
@@ -57,8 +57,8 @@ fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, keyed: bool) -> Result<Vec<D
 
 #[test]
 fn rows_out_of_order_or_twice_in_one_file_are_refused() {
-    let cases: [(&[(&str, i64)], bool, bool); 6] = [
-        (&[("a", 1), ("a", 2), ("b", 1)], true, true),
+    let cases = [
+        (&[("a", 1), ("a", 2), ("b", 1)][..], true, true),
         (&[("a", 2), ("a", 1)], true, false),
         (&[("b", 1), ("a", 2)], true, false),
         (&[("a", 1), ("a", 1)], true, false),
