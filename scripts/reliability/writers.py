@@ -10,7 +10,7 @@ from typing import Optional
 
 import bodies
 from bodies import Points
-from oracle import Fate, Request
+from oracle import Fate, Request, promise
 from server import Server
 
 # The level, and how often it is asked for. Nothing is promised for `memory`, but no half and no double either.
@@ -84,10 +84,10 @@ class Writer:
             if (level or "disk") != "memory":
                 request.fate = Fate.STORED
             self.acknowledged += request.points.count
-        elif status in (400, 413, 429, 503, 507):
+        else:
             request.what += f" {answer!r}"[:200]
-            request.fate = Fate.ABSENT
-            self.refused += 1
+            request.fate = promise(status, answer)
+            self.refused += request.fate is Fate.ABSENT
 
     def _delete(self, connection: http.client.HTTPConnection, request: Request) -> None:
         """Deletes a request that is stored, where the server can."""
