@@ -99,6 +99,13 @@ class Server:
     def is_alive(self) -> bool:
         return self.process.poll() is None
 
+    def ends_within(self, seconds: float) -> bool:
+        try:
+            self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def logged(self, text: str) -> int:
         """Returns how many lines of the log have this text; all of them once the process has ended."""
         if self.reader is not None and not self.is_alive():

@@ -23,7 +23,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// The clock stands at the epoch, in the day that the points are of; only `clock` can make that day be over.
-fn engine(vfs: Arc<dyn Vfs>, root: &Path, clock: &HandClock) -> Result<Engine, Error> {
+pub(crate) fn engine(vfs: Arc<dyn Vfs>, root: &Path, clock: &HandClock) -> Result<Engine, Error> {
     let mut options = Options::default();
     options.wal_segment_bytes = 64 << 10;
     options.compaction_files = 2;
@@ -44,17 +44,17 @@ pub(crate) fn disk() -> CrashFs {
 
 /// One write of the scenario: its points, and between which operations of the file system it was under way.
 #[derive(Debug)]
-struct Write {
-    points: Vec<i64>,
-    begun: usize,
-    acknowledged: Option<usize>,
+pub(crate) struct Write {
+    pub(crate) points: Vec<i64>,
+    pub(crate) begun: usize,
+    pub(crate) acknowledged: Option<usize>,
 }
 
 /// Writes, flushes, late points, a new column, merges of files, a retention and a restart; goes on after errors, as
 /// clients do.
 ///
 /// Returns the writes, and how many merges were done and files expired.
-fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, u64) {
+pub(crate) fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, u64) {
     let (mut writes, mut gone) = (Vec::new(), 0);
     let mut next = 0;
     for restart in 0..2 {
@@ -100,7 +100,7 @@ fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, 
 }
 
 /// Opens what the crash left and returns the points in it.
-fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
+pub(crate) fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
     let dir = tempfile::tempdir().unwrap();
     image.write_to(dir.path()).unwrap();
     let inside = root().join("arc-crash");
@@ -130,7 +130,7 @@ fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
     found
 }
 
-fn check(writes: &[Write], operations: usize, found: &BTreeSet<i64>, case: &str) {
+pub(crate) fn check(writes: &[Write], operations: usize, found: &BTreeSet<i64>, case: &str) {
     for write in writes {
         let present = write.points.iter().filter(|n| found.contains(n)).count();
         if write.acknowledged.is_some_and(|at| at <= operations) {

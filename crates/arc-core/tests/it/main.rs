@@ -7,6 +7,7 @@ mod compaction;
 mod crash;
 mod directory;
 mod idempotency;
+mod images;
 mod model;
 #[cfg(feature = "crash-points")]
 mod points;
@@ -15,5 +16,6 @@ mod retention;
 mod retries;
 #[cfg(feature = "crash-points")]
 mod retry_points;
+mod sites;
 mod support;
 mod writes;
