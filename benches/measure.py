@@ -2,7 +2,7 @@
 """Measure a built arc-server with the load generator and print the tables of docs/performance.md.
 
     cargo build --release -p arc-server -p arc-benches
-    python3 benches/measure.py [--seconds 10] [--rounds 5] [--folder DIR] [section ...]
+    python3 benches/measure.py [--seconds 10] [--rounds 5] [--folder DIR] [--tables DIR] [section ...]
 
 Sections: paths, encodings, durability, single, size, kill, start (default: all). Needs Python 3.9+ and Linux, nothing else.
 Every section starts servers of its own, on a free port and with a fresh data directory below --folder (default: the
@@ -10,6 +10,7 @@ folder for temporary files; it must be on the disk that is to be measured, not i
 """
 import argparse
 import json
+import os
 import shutil
 import signal
 import socket
@@ -22,7 +23,8 @@ import time
 import urllib.request
 from pathlib import Path
 
-TARGET = Path(__file__).resolve().parent.parent / "target" / "release"
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve() / "release"
 
 PATHS = [("msgpack-columnar", "iot"), ("msgpack-columnar", "tsbs"), ("msgpack-row", "iot"), ("msgpack-row", "tsbs"),
          ("lp", "iot"), ("lp", "short"), ("lp", "tsbs")]
@@ -97,12 +99,23 @@ def load(server, **options):
     return report
 
 
+# The lines of the table that is being printed.
+lines = []
+
+
+def line(text):
+    lines.append(text)
+    print(text, flush=True)
+
+
 def table(*columns):
-    print("| " + " | ".join(columns) + " |\n|" + " --- |" * len(columns))
+    lines.clear()
+    row(*columns)
+    line("|" + " --- |" * len(columns))
 
 
 def row(*cells):
-    print("| " + " | ".join(cells) + " |", flush=True)
+    line("| " + " | ".join(cells) + " |")
 
 
 def ingest_row(report, *first):
@@ -227,6 +240,7 @@ def main():
     parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(part.__name__ for part in sections))
     parser.add_argument("--seconds", type=float, default=10, help="length of a run")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of the comparison of durability levels")
+    parser.add_argument("--tables", type=Path, default=None, help="where to write the tables as well, SECTION.md each")
     parser.add_argument("--folder", default=None, help="where the data directories go")
     a = parser.parse_args()
     known = {part.__name__: part for part in sections}
@@ -235,6 +249,9 @@ def main():
             sys.exit(f"no section {name!r}; there are {', '.join(known)}")
         print(f"\n{known[name].__doc__}\n")
         known[name](a)
+        if a.tables:
+            a.tables.mkdir(parents=True, exist_ok=True)
+            (a.tables / f"{name}.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

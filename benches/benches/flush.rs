@@ -13,7 +13,11 @@ use arc_benches::{cpu_table::CpuTable, hosts::TAG_KEYS};
 use arc_core::{Durability, Engine, WriteOptions};
 use arrow::array::RecordBatch;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mimalloc::MiMalloc;
 use tempfile::TempDir;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const HOSTS: usize = 1000;
 const TICKS: usize = 200;

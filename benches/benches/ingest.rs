@@ -15,6 +15,10 @@ use std::{
 use arc_benches::load::{Bodies, Kind, Recipe, Shape, now_ns, own_hosts};
 use arc_core::{Durability, Engine, WriteOptions};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const BATCH: u32 = 1000;
 const WRITERS: u32 = 8;

@@ -13,7 +13,11 @@ use arc_benches::{cpu_table::CpuTable, hosts::TAG_KEYS};
 use arc_core::{Durability, Engine, WriteOptions};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use futures::TryStreamExt as _;
+use mimalloc::MiMalloc;
 use tokio::runtime::Runtime;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const HOSTS: usize = 100;
 const TICKS_AN_HOUR: usize = 360;

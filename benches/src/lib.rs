@@ -3,9 +3,14 @@
 //! Owns the shapes of the data that Arc is measured with. Nothing in a library depends on this package, so that other
 //! engines compared here never reach one.
 
+pub mod allocations;
 pub mod corpus;
+#[cfg(feature = "engine")]
 pub mod cpu_table;
+pub mod figures;
 pub mod hosts;
+#[cfg(feature = "engine")]
 pub mod load;
 pub mod random;
+pub mod records;
 pub mod walk;

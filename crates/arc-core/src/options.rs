@@ -123,6 +123,22 @@ pub struct Options {
     pub write_timeout: Duration,
     /// Size of one log segment in bytes. Default 64 MiB; at least 64 KiB. Smaller segments are released sooner.
     pub wal_segment_bytes: u64,
+    /// Whether data files are merged, and those past their retention dropped, by a thread of the engine. Default yes.
+    /// Without it both happen in [`Engine::compact`](crate::Engine::compact) only.
+    pub compaction: bool,
+    /// Data files of one table and day, of about the same number of rows, that are merged into one. Default 8; at least
+    /// 2. More rewrites each row less often, and leaves queries more files to read.
+    pub compaction_files: usize,
+    /// Size in bytes of the data files that a day which is over ends up in. Default 512 MiB. Larger files are fewer to
+    /// plan with, and a late point has more to be merged into.
+    pub compaction_file_bytes: u64,
+    /// How long a day must be over, and have got no points, before its files are rewritten for the last time. Default
+    /// 1 h. Longer waits for more late points before it merges them.
+    pub compaction_quiet: Duration,
+    /// How long a data file that was replaced or expired stays on disk. Default 600 s, which is longer than a query may
+    /// run. It stays in any case while a query or view of this process needs it: this is for readers that were given its
+    /// path.
+    pub compaction_grace: Duration,
     /// Memory that all running queries share, in bytes, before they spill to disk. Default 1 GiB.
     pub query_memory_bytes: usize,
     /// Longest time a query may run. Default 300 s.
@@ -146,6 +162,11 @@ impl Default for Options {
             max_buffer_bytes: 256 << 20,
             write_timeout: Duration::from_secs(5),
             wal_segment_bytes: 64 << 20,
+            compaction: true,
+            compaction_files: 8,
+            compaction_file_bytes: 512 << 20,
+            compaction_quiet: Duration::from_secs(3_600),
+            compaction_grace: Duration::from_secs(600),
             query_memory_bytes: 1 << 30,
             query_timeout: Duration::from_secs(300),
             idempotency_keys: 1 << 18,

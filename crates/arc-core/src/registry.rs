@@ -10,11 +10,13 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
+use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
@@ -88,6 +90,8 @@ pub(crate) struct Database {
     pub(crate) created_ns: i64,
     /// Whether the manifest has it.
     pub(crate) in_manifest: AtomicBool,
+    /// Of the tables that have none of their own.
+    pub(crate) retention: Retention,
     tables: RwLock<BTreeMap<Arc<str>, Arc<Table>>>,
     pub(crate) series_cache: RwLock<SeriesCache>,
 }
@@ -98,6 +102,7 @@ impl Database {
             name: name.into(),
             created_ns,
             in_manifest: AtomicBool::new(in_manifest),
+            retention: Retention::default(),
             tables: RwLock::default(),
             series_cache: RwLock::default(),
         }
@@ -143,6 +148,7 @@ pub(crate) struct Table {
     pub(crate) rows: Mutex<TableRows>,
     /// Whether the schema has changed since the manifest was last told.
     pub(crate) schema_changed: AtomicBool,
+    pub(crate) retention: Retention,
 }
 
 /// Where the rows of a table are.
@@ -166,6 +172,7 @@ impl Table {
             series: RwLock::default(),
             rows: Mutex::new(TableRows { buffer: TableBuffer::new(newest), files }),
             schema_changed: AtomicBool::new(schema_changed),
+            retention: Retention::default(),
         }
     }
 
@@ -181,6 +188,14 @@ impl Table {
     pub(crate) fn set_schema(&self, schema: Arc<TableSchema>) {
         self.layout.store(Arc::new(Layout::new(schema)));
         self.schema_changed.store(true, Ordering::Release);
+    }
+
+    /// Lets queries read other files from now on: `made` instead of `gone`, in one step.
+    pub(crate) fn replace_files(&self, gone: &[Arc<DataFile>], made: &[Arc<DataFile>]) {
+        let gone: HashSet<&str> = gone.iter().map(|file| file.path.as_str()).collect();
+        let mut rows = self.rows.lock();
+        rows.files.retain(|file| !gone.contains(file.path.as_str()));
+        rows.files.extend(made.iter().cloned());
     }
 
     /// Returns the table as a query reads it.
@@ -204,6 +219,37 @@ impl Table {
             }
         }
         Ok(TableView { schema, files, buffers })
+    }
+}
+
+/// How long rows are kept; nothing set by default. The manifest has it as well.
+#[derive(Debug, Default)]
+pub(crate) struct Retention {
+    /// Nanoseconds, 0 where nothing is set.
+    ns: AtomicU64,
+}
+
+impl Retention {
+    pub(crate) fn set_ns(&self, ns: Option<u64>) {
+        self.ns.store(ns.unwrap_or(0), Ordering::Release);
+    }
+
+    pub(crate) fn ns(&self) -> Option<u64> {
+        Some(self.ns.load(Ordering::Acquire)).filter(|ns| *ns > 0)
+    }
+
+    pub(crate) fn duration(&self) -> Option<Duration> {
+        self.ns().map(Duration::from_nanos)
+    }
+
+    /// Returns this one if it is set, and else the other.
+    pub(crate) fn or<'a>(&'a self, other: &'a Self) -> &'a Self {
+        if self.ns().is_some() { self } else { other }
+    }
+
+    /// Returns the oldest time that is kept now, or `None` where all are.
+    pub(crate) fn oldest_ns(&self, now_ns: i64) -> Option<i64> {
+        self.ns().map(|ns| now_ns.saturating_sub_unsigned(ns))
     }
 }
 

@@ -11,7 +11,8 @@ use crate::{catalog::TableSchema, datafile::DataFile};
 pub struct TableView {
     /// Columns at that moment.
     pub schema: Arc<TableSchema>,
-    /// Live data files, in order of their sequence ranges.
+    /// Live data files, in the order in which they were added. Late ones overwrite each other in order of their last,
+    /// then of their first sequence number.
     pub files: Vec<Arc<DataFile>>,
     /// Unflushed rows, in order of arrival: later parts overwrite earlier ones where a table is keyed.
     pub buffers: Vec<BufferPart>,

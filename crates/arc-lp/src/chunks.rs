@@ -3,6 +3,7 @@
 //! Owns the line count across chunks. Never copies: keeping the unfinished rest, and how much of it,
 //! is the caller's part.
 
+use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind};
 use crate::push::{Deliver, Series, Sink, Summary, parse_from};
 use crate::record::{Position, Walker};
@@ -47,6 +48,7 @@ pub trait ResumableSink<'a>: Sink<'a> {
 #[derive(Clone, Debug)]
 #[must_use = "the last record is only parsed by `finish`"]
 pub struct Chunks {
+    dialect: Dialect,
     summary: Summary,
     offset: usize,
 }
@@ -54,8 +56,13 @@ pub struct Chunks {
 impl Chunks {
     /// A body of which nothing was parsed yet.
     pub const fn new() -> Self {
+        Self::with_dialect(Dialect::new())
+    }
+
+    /// The same, in a dialect.
+    pub const fn with_dialect(dialect: Dialect) -> Self {
         let summary = Summary { points: 0, errors: 0, lines: 0 };
-        Self { summary, offset: 0 }
+        Self { dialect, summary, offset: 0 }
     }
 
     /// Returns how many bytes of the body are done: what the offset of an error in the next chunk
@@ -75,7 +82,7 @@ impl Chunks {
     pub fn parse<'a, S: ResumableSink<'a>>(&mut self, chunk: &'a [u8], sink: &mut S) -> usize {
         let end = chunk.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let chunk = chunk.get(..end).unwrap_or_default();
-        let mut window = Window::new(chunk);
+        let mut window = Window::new(chunk, self.dialect);
         let start = Position { at: 0, line: self.summary.lines + 1 };
         let mut walker = Walker::at(&mut window, start);
         let mut prefix = Prefix { sink };
@@ -94,7 +101,7 @@ impl Chunks {
 
     /// Parses what is left, the last record included, and returns what the whole body held.
     pub fn finish<'a, S: Sink<'a>>(self, rest: &'a [u8], sink: &mut S) -> Summary {
-        let last = parse_from(rest, self.summary.lines + 1, sink);
+        let last = parse_from(Window::new(rest, self.dialect), self.summary.lines + 1, sink);
         Summary {
             points: self.summary.points + last.points,
             errors: self.summary.errors + last.errors,

@@ -7,6 +7,7 @@ use core::hint::cold_path;
 use core::ops::Range;
 
 use crate::block::BLOCK;
+use crate::dialect::Dialect;
 use crate::window::Window;
 
 /// A place in an input.
@@ -31,6 +32,11 @@ impl<'w, 'a> Cursor<'w, 'a> {
     #[inline(always)]
     pub(crate) const fn input(&self) -> &'a [u8] {
         self.input
+    }
+
+    #[inline(always)]
+    pub(crate) const fn dialect(&self) -> Dialect {
+        self.window.dialect()
     }
 
     /// The byte at `at`; behind the end there is a line feed, since the end of the input ends a
@@ -153,7 +159,7 @@ mod tests {
     fn next_finds_every_structural_byte_from_any_place() {
         let input = input();
         for from in [0, 1, 63, 64, 65, 4095, 4096, 5000, input.len() - 1, input.len()] {
-            let mut window = Window::new(&input);
+            let mut window = Window::new(&input, Dialect::new());
             let mut cursor = Cursor::new(&mut window);
             cursor.seek(from);
             let found: Vec<usize> =
@@ -167,7 +173,7 @@ mod tests {
     #[test]
     fn the_window_goes_back_too() {
         let input = input();
-        let mut window = Window::new(&input);
+        let mut window = Window::new(&input, Dialect::new());
         let mut cursor = Cursor::new(&mut window);
         for at in [12_000, 3, 4097, 4095, 0] {
             cursor.seek(at);
@@ -182,7 +188,7 @@ mod tests {
         for (at, byte) in [(5, b' '), (64, b'\n'), (4095, b'\\'), (9000, b' ')] {
             input[at] = byte;
         }
-        let mut window = Window::new(&input);
+        let mut window = Window::new(&input, Dialect::new());
         let mut cursor = Cursor::new(&mut window);
         let mut at = 0;
         for expected in [5, 64, 4095, 9000, 10_000] {

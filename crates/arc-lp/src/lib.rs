@@ -74,12 +74,25 @@
 //!     string that is never closed takes the rest of the input with it: nothing else is safe. A
 //!     string that is not UTF-8 is passed whole, so that its lines are not taken for records.
 //!
+//! # Switches
+//!
+//! A [`Dialect`] changes two of these rules, for every face alike ([`points_with`],
+//! [`split_points_with`], [`parse_with`], [`Chunks::with_dialect`]):
+//!
+//! - [`Backslash::Keep`] takes `\\` out of the escapes of rule 4, as *I2* has it: in a name it is two
+//!   bytes of data, `\\,` is a backslash and a comma that is data, and a name that ends in `\\` goes
+//!   on behind the comma, space or (but in a measurement) `=` after it. Strings are as ever.
+//! - [`Utf8::Lossy`] lets names and strings be any bytes, but for the controls of rule 6. `Display`,
+//!   [`Text::chars`], [`Text::unescape_into`] and `to_cow` then give U+FFFD for what is not UTF-8, as
+//!   `String::from_utf8_lossy` does, [`Text::as_str`] gives nothing, and [`Text::raw`], comparing
+//!   and hashing go by the bytes.
+//!
 //! # Where servers disagree
 //!
 //! | point | who does what | here |
 //! | --- | --- | --- |
-//! | `\\` in a name | one backslash: InfluxDB 3, VictoriaMetrics, QuestDB; two: InfluxDB 2, Telegraf, Go decoder | one: so every name can be written |
-//! | name ending in `\\` | error: InfluxDB 3; the second escapes the space: InfluxDB 2; a backslash: VictoriaMetrics, QuestDB | a backslash |
+//! | `\\` in a name | one backslash: InfluxDB 3, VictoriaMetrics, QuestDB; two: InfluxDB 2, Telegraf, Go decoder | one, so every name can be written; two with [`Backslash::Keep`] |
+//! | name ending in `\\` | error: InfluxDB 3; the second escapes the space: InfluxDB 2; a backslash: VictoriaMetrics, QuestDB | a backslash; as InfluxDB 2 with [`Backslash::Keep`] |
 //! | `\=` in a measurement | both bytes: InfluxDB 3, Telegraf, Go decoder; `=`: InfluxDB 2, VictoriaMetrics | both bytes: `=` needs no escape there |
 //! | `\n` in a string | a line feed: Go decoder; error: Telegraf; both bytes: InfluxDB 2 and 3 | both bytes: what the servers store |
 //! | LF in a string | ends the line: VictoriaMetrics, QuestDB; data: the others | data: stack traces are written so |
@@ -94,7 +107,7 @@
 //! | junk behind a string | stored: InfluxDB 2; error: the others | error |
 //! | backslash before LF | joins the lines: InfluxDB 2 and 3; ends the line: the others | ends the line: lines can be cut without state |
 //! | tab between parts | a separator: Telegraf; part of a name: InfluxDB 2; error: InfluxDB 3, Go decoder | error |
-//! | not UTF-8 | the body refused: InfluxDB 3; the line: Go decoder; stored: InfluxDB 2 | the line: one bad device must not lose a batch |
+//! | not UTF-8 | the body refused: InfluxDB 3; the line: Go decoder; stored: InfluxDB 2 | the line: one bad device must not lose a batch; none with [`Utf8::Lossy`] |
 //! | bad timestamp | the server's clock: some | error |
 //! | line of an error | number of the record: InfluxDB 3; physical line: Go decoder | physical line on which the record starts |
 //! | after an error | stops: VictoriaMetrics, Telegraf; goes on: the others | goes on |
@@ -110,6 +123,7 @@ extern crate std;
 mod block;
 mod chunks;
 mod cursor;
+mod dialect;
 mod error;
 mod marks;
 mod number;
@@ -124,10 +138,11 @@ mod window;
 mod writer;
 
 pub use chunks::{Chunks, ResumableSink};
+pub use dialect::{Backslash, Dialect, Utf8};
 pub use error::{Error, ErrorKind};
-pub use point::{Fields, Point, Points, Tags, points};
-pub use push::{Series, Sink, Summary, parse};
-pub use split::{Scratch, SplitFields, SplitPoint, SplitPoints, SplitTags, Token, split_points};
+pub use point::{Fields, Point, Points, Tags, points, points_with};
+pub use push::{Series, Sink, Summary, parse, parse_with};
+pub use split::{Scratch, SplitFields, SplitPoint, SplitPoints, SplitTags, Token, split_points, split_points_with};
 pub use text::Text;
 pub use value::{FieldValue, RawValue, ValueKind};
 pub use writer::{Line, LineWriter, WriteError};

@@ -17,13 +17,14 @@ pub(crate) struct Marks<'a> {
     base: usize,
     /// The structural bytes among those 64 that were not taken yet.
     rest: u64,
+    names: Escapes,
 }
 
 impl<'a> Marks<'a> {
-    /// The structural bytes of `input` from `at` on.
+    /// The structural bytes of `input` from `at` on; `names` are the escapes of all but strings.
     #[inline(always)]
-    pub(crate) fn new(input: &'a [u8], at: usize) -> Self {
-        Self { input, base: at, rest: block::structural(input, at) }
+    pub(crate) fn new(input: &'a [u8], at: usize, names: Escapes) -> Self {
+        Self { input, base: at, rest: block::structural(input, at), names }
     }
 
     #[inline(always)]
@@ -60,7 +61,7 @@ impl<'a> Marks<'a> {
             return Span { start, end: at, escapes: None };
         }
         cold_path();
-        self.text(start, at, Escapes::Name, end)
+        self.text(start, at, self.names, end)
     }
 
     /// Takes the string whose quote stands in front of `start`, and the quote behind it.
@@ -80,7 +81,7 @@ impl<'a> Marks<'a> {
         let mut escapes = None;
         while at < self.input.len() {
             let byte = self.byte(at);
-            if byte == end || (byte == b' ' && kind == Escapes::Name) {
+            if byte == end || (byte == b' ' && kind != Escapes::String) {
                 break;
             }
             if byte == b'\\' && kind.covers(self.byte(at + 1)) {

@@ -8,11 +8,12 @@ use core::fmt;
 use core::iter::FusedIterator;
 use core::ops::Range;
 
+use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind};
 use crate::marks::Marks;
 use crate::push::Series;
 use crate::record::{Body, Position, Visitor, Walker};
-use crate::text::{Span, Text};
+use crate::text::{Escapes, Span, Text};
 use crate::value::{FieldValue, RawValue, ValueKind};
 use crate::window::Window;
 
@@ -43,7 +44,13 @@ use crate::window::Window;
 /// ```
 #[must_use]
 pub fn points(input: &[u8]) -> Points<'_> {
-    Points { window: Window::new(input), position: Position { at: 0, line: 1 } }
+    points_with(input, Dialect::new())
+}
+
+/// As [`points`], in a dialect.
+#[must_use]
+pub fn points_with(input: &[u8], dialect: Dialect) -> Points<'_> {
+    Points { window: Window::new(input, dialect), position: Position { at: 0, line: 1 } }
 }
 
 /// Iterator of the points in an input; see [`points`].
@@ -63,7 +70,8 @@ impl<'a> Iterator for Points<'a> {
         let record = walker.record(&mut check);
         self.position = walker.position();
         let Check { measurement, bits, .. } = check;
-        Some(record?.map(|body| Point { input: self.window.input(), body, measurement, bits }))
+        let (input, names) = (self.window.input(), self.window.dialect().escapes(Escapes::Name));
+        Some(record?.map(|body| Point { input, names, body, measurement, bits }))
     }
 }
 
@@ -128,6 +136,7 @@ impl<'a> Visitor<'a> for Check {
 #[derive(Copy, Clone)]
 pub struct Point<'a> {
     input: &'a [u8],
+    names: Escapes,
     body: Body,
     measurement: Span,
     /// Those of the first values that are no strings.
@@ -153,7 +162,7 @@ impl<'a> Point<'a> {
     #[must_use]
     pub fn tags(&self) -> Tags<'a> {
         let at = self.measurement.end;
-        Tags { marks: Marks::new(self.input, at + 1), at, end: self.body.key_end }
+        Tags { marks: Marks::new(self.input, at + 1, self.names), at, end: self.body.key_end }
     }
 
     /// Returns the fields in input order; repeated keys are all yielded. There is at least one.
@@ -161,7 +170,7 @@ impl<'a> Point<'a> {
     #[must_use]
     pub fn fields(&self) -> Fields<'a> {
         let Body { fields_start: at, fields_end: end, .. } = self.body;
-        Fields { marks: Marks::new(self.input, at), at, end, bare: 0, bits: self.bits }
+        Fields { marks: Marks::new(self.input, at, self.names), at, end, bare: 0, bits: self.bits }
     }
 
     /// Returns the timestamp as written: its unit is the caller's to know.

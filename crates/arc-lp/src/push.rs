@@ -3,6 +3,7 @@
 //! The fastest way through this crate: nothing is stored between the parser and the sink, and every
 //! call is known to the compiler.
 
+use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind};
 use crate::record::{Position, Visitor, Walker};
 use crate::text::{Span, Text};
@@ -13,13 +14,17 @@ use crate::window::Window;
 ///
 /// After a bad record parsing goes on behind the next line feed at or after the place of the error.
 pub fn parse<'a, S: Sink<'a>>(input: &'a [u8], sink: &mut S) -> Summary {
-    parse_from(input, 1, sink)
+    parse_with(input, Dialect::new(), sink)
+}
+
+/// As [`parse`], in a dialect.
+pub fn parse_with<'a, S: Sink<'a>>(input: &'a [u8], dialect: Dialect, sink: &mut S) -> Summary {
+    parse_from(Window::new(input, dialect), 1, sink)
 }
 
 /// The same for an input whose first line has the number `line`.
 #[inline]
-pub(crate) fn parse_from<'a, S: Sink<'a>>(input: &'a [u8], line: u64, sink: &mut S) -> Summary {
-    let mut window = Window::new(input);
+pub(crate) fn parse_from<'a, S: Sink<'a>>(mut window: Window<'a>, line: u64, sink: &mut S) -> Summary {
     let mut walker = Walker::at(&mut window, Position { at: 0, line });
     let mut deliver = Deliver(sink);
     let mut summary = Summary::default();

@@ -6,7 +6,7 @@
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::hint::cold_path;
-use core::str;
+use core::str::{self, Utf8Chunks};
 
 /// Which bytes a backslash makes plain.
 ///
@@ -20,6 +20,10 @@ pub(crate) enum Escapes {
     Name,
     /// `"` and `\`: field strings.
     String,
+    /// As the first, but without `\`; see [`Backslash::Keep`](crate::Backslash::Keep).
+    KeepingMeasurement,
+    /// As the second, but without `\`.
+    KeepingName,
 }
 
 impl Escapes {
@@ -30,6 +34,8 @@ impl Escapes {
             Self::Measurement => matches!(byte, b',' | b' ' | b'\\'),
             Self::Name => matches!(byte, b',' | b'=' | b' ' | b'\\'),
             Self::String => matches!(byte, b'"' | b'\\'),
+            Self::KeepingMeasurement => matches!(byte, b',' | b' '),
+            Self::KeepingName => matches!(byte, b',' | b'=' | b' '),
         }
     }
 }
@@ -61,8 +67,11 @@ impl Span {
 
 /// A name or a string: a slice of the input and what its backslashes mean.
 ///
-/// Always valid UTF-8. Comparing and hashing work on the unescaped text, so two spellings of one
-/// name are equal; the raw bytes are there for those who want the spelling.
+/// Valid UTF-8, but for [`Utf8::Lossy`](crate::Utf8::Lossy): then whatever gives characters gives
+/// U+FFFD for each part that is not, as `String::from_utf8_lossy` does.
+///
+/// Comparing and hashing work on the unescaped bytes, so two spellings of one name are equal; the
+/// raw bytes are there for those who want the spelling.
 #[derive(Copy, Clone, Default)]
 pub struct Text<'a> {
     raw: &'a [u8],
@@ -91,7 +100,7 @@ impl<'a> Text<'a> {
         self.escapes.is_some()
     }
 
-    /// Returns the text where there is nothing to unescape.
+    /// Returns the text where there is nothing to unescape, and nothing that is not UTF-8.
     ///
     /// Checks the bytes for UTF-8 once more, which keeps this crate's text free of `unsafe`; who
     /// only needs bytes takes [`raw`](Self::raw).
@@ -103,24 +112,25 @@ impl<'a> Text<'a> {
 
     /// Returns the characters of the unescaped text.
     pub fn chars(&self) -> impl Iterator<Item = char> + use<'a> {
-        self.pieces().flat_map(|piece| str::from_utf8(piece).unwrap_or_default().chars())
+        self.strs().flat_map(str::chars)
     }
 
     /// Returns the length of the unescaped text in bytes.
     #[must_use]
     pub fn unescaped_len(&self) -> usize {
-        self.pieces().map(<[u8]>::len).sum()
+        self.strs().map(str::len).sum()
     }
 
     /// Writes the unescaped text to the front of `buffer` and returns it.
     ///
     /// Returns `None` where `buffer` is too small; [`unescaped_len`](Self::unescaped_len) bytes are
-    /// enough, and so is the length of [`raw`](Self::raw).
+    /// enough. So is the length of [`raw`](Self::raw) where the text is UTF-8, three times that where
+    /// it need not be.
     pub fn unescape_into<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b str> {
         let mut length = 0;
-        for piece in self.pieces() {
-            let end = length + piece.len();
-            buffer.get_mut(length..end)?.copy_from_slice(piece);
+        for part in self.strs() {
+            let end = length + part.len();
+            buffer.get_mut(length..end)?.copy_from_slice(part.as_bytes());
             length = end;
         }
         str::from_utf8(buffer.get(..length)?).ok()
@@ -136,11 +146,11 @@ impl<'a> Text<'a> {
             return Cow::Borrowed(text);
         }
         let mut text = String::with_capacity(self.raw.len());
-        text.extend(self.pieces().map(|piece| str::from_utf8(piece).unwrap_or_default()));
+        text.extend(self.strs());
         Cow::Owned(text)
     }
 
-    /// Appends the bytes of the unescaped text to `buffer`.
+    /// Appends the bytes of the unescaped text to `buffer`; those that are not UTF-8 as they are.
     #[cfg(feature = "alloc")]
     pub fn append_to(&self, buffer: &mut alloc::vec::Vec<u8>) {
         if self.escapes.is_none() {
@@ -150,9 +160,43 @@ impl<'a> Text<'a> {
         self.pieces().for_each(|piece| buffer.extend_from_slice(piece));
     }
 
+    /// The unescaped text in parts, with U+FFFD for what is not UTF-8.
+    pub(crate) fn strs(&self) -> Strs<'a> {
+        Strs { pieces: self.pieces(), chunks: [].utf8_chunks(), is_bad: false }
+    }
+
     /// The runs of raw bytes that, joined, are the unescaped text. Cut at ASCII bytes only.
     pub(crate) const fn pieces(&self) -> Pieces<'a> {
         Pieces { rest: self.raw, escapes: self.escapes }
+    }
+}
+
+/// Iterator of [`Text::strs`].
+pub(crate) struct Strs<'a> {
+    pieces: Pieces<'a>,
+    /// What is left of a piece that is not UTF-8.
+    chunks: Utf8Chunks<'a>,
+    /// Whether the chunk before the rest ended in what is not UTF-8.
+    is_bad: bool,
+}
+
+impl<'a> Iterator for Strs<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        if core::mem::take(&mut self.is_bad) {
+            return Some("\u{fffd}");
+        }
+        if let Some(chunk) = self.chunks.next() {
+            self.is_bad = !chunk.invalid().is_empty();
+            return Some(chunk.valid());
+        }
+        let piece = self.pieces.next()?;
+        if let Ok(text) = str::from_utf8(piece) {
+            return Some(text);
+        }
+        self.chunks = piece.utf8_chunks();
+        self.next()
     }
 }
 
@@ -200,7 +244,7 @@ impl<'a> From<&'a str> for Text<'a> {
 
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.pieces().try_for_each(|piece| f.write_str(str::from_utf8(piece).unwrap_or_default()))
+        self.strs().try_for_each(|part| f.write_str(part))
     }
 }
 

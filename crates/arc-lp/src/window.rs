@@ -6,6 +6,7 @@
 use core::ops::Range;
 
 use crate::block::{self, BLOCK, Masks};
+use crate::dialect::Dialect;
 use crate::utf8;
 
 /// Blocks in a window. Larger ones save nothing: the masks already cost less than the walk.
@@ -15,6 +16,8 @@ const BLOCKS: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Window<'a> {
     input: &'a [u8],
+    /// Here because it is rarely needed: the cursor stays small.
+    dialect: Dialect,
     /// Masks of the blocks from `start` on, and of the one behind the last. Of the odd bytes only
     /// those are left that are bad somewhere.
     masks: [Masks; BLOCKS + 1],
@@ -28,20 +31,39 @@ pub(crate) struct Window<'a> {
     bad_utf8_end: usize,
     /// Where the last UTF-8 sequence that begins in the window ends.
     border: usize,
+    /// How often the window was moved: the work done, without a clock.
+    #[cfg(test)]
+    pub(crate) loads: usize,
 }
 
 impl<'a> Window<'a> {
     /// A window on no block yet.
     #[inline]
-    pub(crate) const fn new(input: &'a [u8]) -> Self {
+    pub(crate) const fn new(input: &'a [u8], dialect: Dialect) -> Self {
         let none = Masks { structural: 0, ends: 0, odd: 0 };
         let masks = [none; BLOCKS + 1];
-        Self { input, masks, start: 0, blocks: 0, suspect_end: 0, bad_utf8_end: 0, border: 0 }
+        Self {
+            input,
+            dialect,
+            masks,
+            start: 0,
+            blocks: 0,
+            suspect_end: 0,
+            bad_utf8_end: 0,
+            border: 0,
+            #[cfg(test)]
+            loads: 0,
+        }
     }
 
     #[inline(always)]
     pub(crate) const fn input(&self) -> &'a [u8] {
         self.input
+    }
+
+    #[inline(always)]
+    pub(crate) const fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// Which of the 64 bytes from `at` on, which is inside the input, are structural.
@@ -111,6 +133,10 @@ impl<'a> Window<'a> {
     #[cold]
     #[inline(never)]
     fn load(&mut self, at: usize) {
+        #[cfg(test)]
+        {
+            self.loads += 1;
+        }
         let is_next = at / BLOCK == self.start / BLOCK + self.blocks;
         self.start = at - at % BLOCK;
         let end = self.input.len().min(self.start + self.masks.len() * BLOCK);
@@ -203,7 +229,7 @@ mod tests {
 
     /// Whether the bytes raise suspicion, and whether as bad UTF-8; asked of every byte, too.
     fn is_suspect(input: &[u8]) -> (bool, bool) {
-        let mut window = Window::new(input);
+        let mut window = Window::new(input, Dialect::new());
         let bad = (0..input.len()).filter(|&at| {
             _ = window.structural(at);
             window.may_be_bad(at..at + 1)
@@ -233,7 +259,7 @@ mod tests {
             for bad in [0, length / 2, length - 1] {
                 let mut input = std::vec![b'x'; length];
                 input[bad] = b'\t';
-                let mut window = Window::new(&input);
+                let mut window = Window::new(&input, Dialect::new());
                 for at in 0..length {
                     _ = window.structural(at);
                 }

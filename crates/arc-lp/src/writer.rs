@@ -1,7 +1,7 @@
 //! Points to line protocol: escaped, checked, into a buffer of the caller's.
 //!
 //! Writes nothing that [`parse`](crate::parse) would not read back as it was given; what the
-//! protocol cannot say is an error. The buffer holds whole lines only: one that does not fit, or is
+//! protocol cannot say is an error. Writes for the default [`Dialect`](crate::Dialect). The buffer holds whole lines only: one that does not fit, or is
 //! not ended, leaves no trace.
 
 use core::fmt::{self, Write};
@@ -169,7 +169,7 @@ impl Line<'_, '_> {
 
     /// Puts a backslash in front of whatever needs one there.
     fn escape(&mut self, text: Text<'_>, escapes: Escapes) -> Result<(), WriteError> {
-        for &byte in text.pieces().flatten() {
+        for byte in text.strs().flat_map(str::bytes) {
             if escapes.covers(byte) {
                 self.push(b'\\')?;
             }

@@ -19,6 +19,7 @@ use crate::{
     answer::{Answer, Rows},
     arguments::{WriteArguments, batches, body, duration, parse},
     errors::{Raise as _, invalid},
+    maintenance,
     owned::Owned,
     runtime,
 };
@@ -208,6 +209,20 @@ impl Engine {
         let files = report.files.iter().map(|file| under(engine, file));
         let files = PyList::new(py, files.collect::<Vec<_>>())?;
         py.import("arc.receipts")?.getattr("FlushReport")?.call1((report.rows, files))
+    }
+
+    /// Writes a backup to the folder ``target``, which is absent, empty, or an earlier backup of the same directory.
+    ///
+    /// Every point whose write has returned is in it; points may be written meanwhile. See ``arc.restore``.
+    fn backup<'py>(&self, py: Python<'py>, target: PathBuf) -> PyResult<Bound<'py, PyAny>> {
+        let engine = self.0.get(py)?;
+        maintenance::backup_report(py, &py.detach(|| engine.backup(target)).raise(py)?)
+    }
+
+    /// Compares the data directory with what was written there, while it is in use. See ``arc.verify``.
+    fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let engine = self.0.get(py)?;
+        maintenance::verify_report(py, &py.detach(|| engine.verify()).raise(py)?)
     }
 
     /// Flushes, stops and gives the data directory free. A second call does nothing; any other call then raises

@@ -7,6 +7,7 @@ mod answer;
 mod arguments;
 mod engine;
 mod errors;
+mod maintenance;
 mod owned;
 mod runtime;
 mod schema;
@@ -18,6 +19,8 @@ mod module {
     use crate::answer::Answer;
     #[pymodule_export]
     use crate::engine::{Engine, open};
+    #[pymodule_export]
+    use crate::maintenance::{restore, verify};
     #[pymodule_export]
     use crate::schema::Schema;
 }

@@ -20,6 +20,8 @@ def use(path: Path, frame: polars.DataFrame) -> list[str]:
         engine.write("pump", {"rpm": line})  # type: ignore[arg-type]
         engine.write("pump", frame, tags=[7])  # type: ignore[list-item]
         arc.open(path, durability="paper")  # type: ignore[arg-type]
+        copy: arc.BackupReport = engine.backup(path.with_name("copy"))
+        assert copy.rows >= 0 and engine.verify().clean
         report: arc.FlushReport = engine.flush()
         return report.files
 

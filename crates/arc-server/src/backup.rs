@@ -125,7 +125,9 @@ struct EndOnDrop<'a>(&'a Backups);
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         let ended = || (timestamp::now(), Some("internal error; the server's log has the details".to_owned()));
-        self.0.note(|status| drop(status.ended.get_or_insert_with(ended)));
+        self.0.note(|status| {
+            status.ended.get_or_insert_with(ended);
+        });
     }
 }
 

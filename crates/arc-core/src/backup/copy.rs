@@ -94,7 +94,7 @@ impl<'a> Copier<'a> {
 }
 
 /// Copies a file under a temporary name, syncs it and gives it its name if `check` lets its size and crc32c pass.
-pub(super) fn copy_file(
+pub(crate) fn copy_file(
     vfs: &dyn Vfs,
     from: &Path,
     to: &Path,

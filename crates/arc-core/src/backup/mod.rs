@@ -21,6 +21,7 @@ pub use restore::{RestoreReport, restore};
 #[cfg(test)]
 pub(crate) use restore::restore_on;
 
+pub(crate) use copy::copy_file;
 pub(crate) use target::BACKUP_MARKER;
 
 use self::copy::Copier;

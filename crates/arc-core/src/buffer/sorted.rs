@@ -182,6 +182,13 @@ impl Source<'_> {
         runs.collect()
     }
 
+    /// Gathers one column for rows that have one version each, as (chunk, row); `None` where a chunk lacks the column.
+    fn gather_single(&self, index: usize, rows: &[(usize, usize)]) -> Result<Option<ArrayRef>> {
+        let arrays: Option<Vec<&dyn Array>> =
+            self.chunks.iter().map(|chunk| chunk.column(index).map(AsRef::as_ref)).collect();
+        Ok(arrays.map(|arrays| interleave(&arrays, rows)).transpose()?)
+    }
+
     /// Gathers one column for the given rows, each a list of versions of which the last with a value counts.
     fn gather<'r>(
         &self,
@@ -241,14 +248,25 @@ impl FlushPart<'_> {
 
     fn batch(&self, rows: std::ops::Range<usize>) -> Result<RecordBatch> {
         let source = &self.source;
-        let firsts: Vec<Position> = rows.clone().filter_map(|row| self.versions(row).first().copied()).collect();
+        let firsts: Vec<Position> = match (&self.runs, self.rows.get(rows.clone())) {
+            (None, Some(rows)) => rows.to_vec(),
+            _ => rows.clone().filter_map(|row| self.versions(row).first().copied()).collect(),
+        };
+        let single: Vec<(usize, usize)> = match self.runs {
+            None => firsts.iter().map(|(chunk, row)| (*chunk as usize, *row as usize)).collect(),
+            Some(_) => Vec::new(),
+        };
         let time = TimestampNanosecondArray::from_iter_values(firsts.iter().map(|row| source.time(*row)));
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(time.with_timezone("UTC"))];
         let series: Vec<SeriesId> = firsts.iter().map(|row| source.series(*row)).collect();
         for (index, column) in &source.columns {
             arrays.push(match column.kind {
                 ColumnKind::Tag => source.series.tag_column(&column.name, &series)?,
-                ColumnKind::Field => source.gather(*index, column, rows.clone().map(|row| self.versions(row)))?,
+                ColumnKind::Field => {
+                    let single = if self.runs.is_none() { source.gather_single(*index, &single)? } else { None };
+                    let merged = || source.gather(*index, column, rows.clone().map(|row| self.versions(row)));
+                    single.map_or_else(merged, Ok)?
+                }
             });
         }
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)

@@ -16,6 +16,9 @@ pub(crate) struct ManifestEdit {
     /// New databases: name, and time of creation in nanoseconds since the epoch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) databases_added: Vec<(String, i64)>,
+    /// Retentions that change, of databases and tables that are there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) retentions: Vec<RetentionEdit>,
     /// Tables that change, each named once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tables: Vec<TableEdit>,
@@ -25,6 +28,17 @@ pub(crate) struct ManifestEdit {
     /// Receipts that are there, of writes up to this one, are kept no longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) receipts_dropped: Option<SequenceNumber>,
+}
+
+/// How long the rows of a database or table are kept.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RetentionEdit {
+    pub(crate) database: String,
+    /// The table, or all tables of the database that have no retention of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) table: Option<String>,
+    /// Nanoseconds, at least 1; `None` takes the setting away.
+    pub(crate) retention_ns: Option<u64>,
 }
 
 /// What changes in one table.

@@ -98,6 +98,11 @@ impl Manifest {
         &self.state
     }
 
+    /// Returns whether no commit can succeed any more. After a commit that failed: whether its change may be durable.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
     /// Makes a change durable, all of it or nothing. Costs what the edit holds, but for every 128th, which writes a
     /// snapshot of everything.
     ///

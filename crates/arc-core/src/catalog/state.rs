@@ -13,7 +13,7 @@ use std::{
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{KeptReceipt, ManifestEdit, TableEdit, TableSchema, definition};
+use super::{KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
 use crate::{SequenceNumber, datafile::DataFile};
 
 /// Everything that the manifest says.
@@ -30,6 +30,9 @@ pub(crate) struct ManifestState {
 pub(crate) struct DatabaseState {
     /// When it was created, in nanoseconds since the epoch.
     pub(crate) created_ns: i64,
+    /// How long rows of its tables are kept, in nanoseconds, where a table does not say it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) retention_ns: Option<u64>,
     /// Tables by name.
     pub(crate) tables: BTreeMap<String, TableState>,
     /// Receipts kept for idempotency keys, in order of their sequence numbers.
@@ -44,6 +47,9 @@ pub(crate) struct TableState {
     /// Its columns.
     #[serde(with = "definition::required")]
     pub(crate) schema: Arc<TableSchema>,
+    /// How long its rows are kept, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) retention_ns: Option<u64>,
     /// Its live data files, in the order in which they were added.
     #[serde(serialize_with = "serialize_files")]
     pub(crate) files: Vec<Arc<DataFile>>,
@@ -54,7 +60,7 @@ pub(crate) struct TableState {
 
 impl PartialEq for TableState {
     fn eq(&self, other: &Self) -> bool {
-        self.schema == other.schema && self.files == other.files
+        self.schema == other.schema && self.retention_ns == other.retention_ns && self.files == other.files
     }
 }
 
@@ -80,7 +86,7 @@ impl ManifestState {
     }
 
     /// Says why an edit must not be committed. Costs nothing that grows with the files that are there.
-    pub(super) fn check(&self, edit: &ManifestEdit) -> Result<(), String> {
+    pub(crate) fn check(&self, edit: &ManifestEdit) -> Result<(), String> {
         if let Some(flushed) = edit.flushed.filter(|flushed| *flushed < self.flushed) {
             return Err(format!("flushed would go back from {} to {flushed}", self.flushed));
         }
@@ -90,6 +96,7 @@ impl ManifestState {
                 return Err(format!("database {database:?} is added twice"));
             }
         }
+        edit.retentions.iter().try_for_each(|retention| self.check_retention(retention))?;
         let mut tables = HashSet::new();
         for table in &edit.tables {
             let place = format!("table {:?} of database {:?}", table.table, table.database);
@@ -104,11 +111,36 @@ impl ManifestState {
         self.check_receipts(edit)
     }
 
+    fn check_retention(&self, edit: &RetentionEdit) -> Result<(), String> {
+        let database = self.databases.get(&edit.database);
+        let is_there = match &edit.table {
+            None => database.is_some(),
+            Some(table) => database.is_some_and(|database| database.tables.contains_key(table)),
+        };
+        if !is_there {
+            return Err(format!("a retention of what is not there: {:?} {:?}", edit.database, edit.table));
+        }
+        if edit.retention_ns == Some(0) {
+            return Err(format!("a retention of nothing at all, of {:?} {:?}", edit.database, edit.table));
+        }
+        Ok(())
+    }
+
     /// Makes the changes of an edit that [`ManifestState::check`] let pass.
-    pub(super) fn apply(&mut self, edit: ManifestEdit) {
+    pub(crate) fn apply(&mut self, edit: ManifestEdit) {
         self.flushed = edit.flushed.unwrap_or(self.flushed);
         for (database, created_ns) in edit.databases_added {
             self.databases.insert(database, DatabaseState { created_ns, ..DatabaseState::default() });
+        }
+        for RetentionEdit { database, table, retention_ns } in edit.retentions {
+            let Some(database) = self.databases.get_mut(&database) else { continue };
+            let setting = match table {
+                None => Some(&mut database.retention_ns),
+                Some(table) => database.tables.get_mut(&table).map(|table| &mut table.retention_ns),
+            };
+            if let Some(setting) = setting {
+                *setting = retention_ns;
+            }
         }
         self.apply_receipts(edit.receipts_added, edit.receipts_dropped);
         for edit in edit.tables {
@@ -144,7 +176,7 @@ impl ManifestState {
 impl TableState {
     fn new(schema: Arc<TableSchema>, files: Vec<Arc<DataFile>>) -> Self {
         let by_path = files.iter().cloned().map(ByPath).collect();
-        Self { schema, files, by_path }
+        Self { schema, retention_ns: None, files, by_path }
     }
 
     fn apply(&mut self, edit: TableEdit) {
@@ -234,12 +266,15 @@ impl Eq for ByPath {}
 struct TableRecord {
     #[serde(with = "definition::required")]
     schema: Arc<TableSchema>,
+    #[serde(default)]
+    retention_ns: Option<u64>,
     files: Vec<DataFile>,
 }
 
 impl From<TableRecord> for TableState {
     fn from(record: TableRecord) -> Self {
-        Self::new(record.schema, record.files.into_iter().map(Arc::new).collect())
+        let table = Self::new(record.schema, record.files.into_iter().map(Arc::new).collect());
+        Self { retention_ns: record.retention_ns, ..table }
     }
 }
 

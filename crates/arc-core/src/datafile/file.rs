@@ -1,5 +1,9 @@
 //! What is known of a data file without opening it: the values that the manifest records and queries prune by.
 
+use ulid::Ulid;
+
+use super::PartitionDay;
+
 /// One immutable Parquet file, as the manifest records it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct DataFile {
@@ -61,4 +65,29 @@ pub enum StatisticsValue {
         /// Whether a row has exactly this value.
         exact: bool,
     },
+}
+
+impl DataFile {
+    /// Returns the place of a late file in the order in which late files overwrite each other, lowest first.
+    pub(crate) fn version(&self) -> (u64, u64) {
+        (self.max_seq, self.min_seq)
+    }
+
+    /// Returns whether some time may be in both files.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.min_time <= other.max_time && other.min_time <= self.max_time
+    }
+
+    /// Returns the day that all rows are of.
+    pub(crate) fn day(&self) -> PartitionDay {
+        PartitionDay::from_time_ns(self.min_time)
+    }
+
+    /// Returns when the newest of the rows was first written to a data file, in nanoseconds since the epoch; `None` for
+    /// a file that is not named as ours are.
+    pub(crate) fn written_ns(&self) -> Option<i64> {
+        let name = self.path.rsplit('/').next()?.strip_suffix(".parquet")?;
+        let written_ms = i64::try_from(Ulid::from_string(name).ok()?.timestamp_ms()).ok()?;
+        Some(written_ms.saturating_mul(1_000_000))
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns the files under `data/`, their names and their encodings (docs/format.md, "Data directory", "Names", "Data
 //! files"). Never decides which rows go into which file, never sorts, never deletes a file that was published, never
-//! touches the manifest. Called by `engine` on flush, and by whoever checks or rewrites files.
+//! touches the manifest. Called by `engine` on flush, and by `compaction`, which rewrites files.
 
 mod encodings;
 mod file;
@@ -28,7 +28,7 @@ pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
 pub(crate) use reader::read_data_file;
 pub(crate) use statistics::StatisticsBuilder;
 pub(crate) use storable::is_storable;
-pub(crate) use stream::{read_pieces, read_rows};
+pub(crate) use stream::{DataFileStream, read_pieces, read_rows};
 pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file};
 
 #[cfg(test)]

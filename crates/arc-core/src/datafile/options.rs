@@ -27,6 +27,11 @@ impl Default for ParquetOptions {
 }
 
 impl ParquetOptions {
+    /// Returns how compaction lays rows out: larger row groups, for its files are larger.
+    pub(crate) fn compaction() -> Self {
+        Self { row_group_rows: 1 << 20, ..Self::default() }
+    }
+
     /// Checks the values against each other's and Parquet's limits.
     pub(super) fn validate(&self) -> Result<()> {
         let at_least_one = [

@@ -20,6 +20,11 @@ impl PartitionDay {
     pub const fn days(self) -> i64 {
         self.0
     }
+
+    /// Returns the first nanosecond after the day, or the last that there is.
+    pub(crate) const fn end_ns(self) -> i64 {
+        self.0.saturating_add(1).saturating_mul(DAY_NS)
+    }
 }
 
 /// Writes `YYYY-MM-DD` in the proleptic Gregorian calendar.

@@ -1,27 +1,36 @@
-//! Reads a data file piece by piece: its bytes for their checksum, its rows batch by batch.
+//! Reads a data file piece by piece: its bytes for their checksum, its rows batch by batch, in bounded memory.
 //!
-//! Never holds a whole file, never allocates more than the file has bytes. For those who check or rewrite files; queries
-//! read through DataFusion instead.
+//! For those who check or rewrite files; queries read through DataFusion instead. Never holds a whole file, never
+//! allocates more than the file has bytes.
 
 use std::{
     io::{self, BufReader, Read},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
+use arrow::{
+    array::{RecordBatch, RecordBatchReader},
+    datatypes::SchemaRef,
+};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use parquet::{
-    arrow::arrow_reader::ParquetRecordBatchReaderBuilder,
-    errors::{ParquetError, Result as ParquetResult},
-    file::reader::{ChunkReader, Length},
+    arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+    errors::ParquetError,
+    file::{
+        metadata::PageIndexPolicy,
+        reader::{ChunkReader, Length},
+    },
 };
 
+use super::DataFile;
 use crate::{
     Error, Result,
     vfs::{Vfs, VfsFile},
 };
 
-/// Bytes read at a time.
+/// Bytes read at a time for the checksum.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// A reader of the rows of a data file.
@@ -33,9 +42,7 @@ pub(crate) type RowReaderBuilder = ParquetRecordBatchReaderBuilder<FileChunks>;
 ///
 /// [`Error::Io`] if it cannot be opened, [`Error::Parquet`] if it is no Parquet file.
 pub(crate) fn read_rows(vfs: &dyn Vfs, path: &Path) -> Result<RowReaderBuilder> {
-    let file = vfs.open_read(path).map_err(|e| Error::io("open", path, e))?;
-    let bytes = file.len().map_err(|e| Error::io("read", path, e))?;
-    let chunks = FileChunks { file: file.into(), bytes };
+    let chunks = FileChunks::open(vfs, path)?;
     RowReaderBuilder::try_new(chunks).map_err(|source| Error::Parquet { path: path.to_owned(), source })
 }
 
@@ -64,51 +71,162 @@ pub(crate) fn read_pieces(
     }
 }
 
+/// The rows of one data file, in its order.
+pub(crate) struct DataFileStream {
+    path: PathBuf,
+    expected_rows: u64,
+    seen_rows: u64,
+    schema: SchemaRef,
+    reader: ParquetRecordBatchReader,
+    refused: Refused,
+}
+
+/// What the file system refused, on its way past the Parquet reader, which keeps only the text of an error.
+type Refused = Arc<Mutex<Option<io::Error>>>;
+
+impl DataFileStream {
+    /// Opens a data file whose batches are to have `batch_rows` rows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the file cannot be read; [`Error::Corrupt`] if its size or checksum is not what `data_file`
+    /// says; [`Error::Parquet`] if it matches and yet is no Parquet file.
+    pub(crate) fn open(vfs: &dyn Vfs, root: &Path, data_file: &DataFile, batch_rows: usize) -> Result<Self> {
+        let path = root.join(&data_file.path);
+        check_bytes(vfs, &path, data_file)?;
+        let chunks = FileChunks::open(vfs, &path)?;
+        let refused = Refused::clone(&chunks.refused);
+        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, reader_options());
+        let reader = builder.and_then(|builder| builder.with_batch_size(batch_rows).build());
+        let reader = reader.map_err(|source| read_error(&path, &refused, source))?;
+        let schema = reader.schema();
+        Ok(Self { path, expected_rows: data_file.rows, seen_rows: 0, schema, reader, refused })
+    }
+
+    /// Returns the schema of all batches.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn check_rows(&self) -> Result<()> {
+        if self.seen_rows == self.expected_rows {
+            return Ok(());
+        }
+        let reason = format!("it has {} rows, the manifest says {}", self.seen_rows, self.expected_rows);
+        Err(Error::corrupt(&self.path, 0, reason))
+    }
+}
+
+impl Iterator for DataFileStream {
+    type Item = Result<RecordBatch>;
+
+    /// Fails at the end if there were not as many rows as the manifest says.
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.reader.next() {
+            Some(Ok(batch)) => {
+                self.seen_rows += batch.num_rows() as u64;
+                Some(Ok(batch))
+            }
+            Some(Err(error)) => {
+                let error = ParquetError::ArrowError(error.to_string());
+                Some(Err(read_error(&self.path, &self.refused, error)))
+            }
+            None => self.check_rows().err().map(Err),
+        }
+    }
+}
+
+/// Rows are read from the first to the last, so of the page index only the places of pages are of use.
+fn reader_options() -> ArrowReaderOptions {
+    ArrowReaderOptions::new()
+        .with_offset_index_policy(PageIndexPolicy::Optional)
+        .with_column_index_policy(PageIndexPolicy::Skip)
+}
+
+/// A rewrite must not turn damaged bytes into a sound file: all of them are read before the first row is decoded.
+fn check_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> Result<()> {
+    let (bytes, crc32c) = read_pieces(vfs, path, |_, _| Ok(()))?;
+    if bytes != data_file.bytes {
+        let reason = format!("it has {bytes} bytes, the manifest says {}", data_file.bytes);
+        return Err(Error::corrupt(path, bytes.min(data_file.bytes), reason));
+    }
+    if crc32c != data_file.crc32c {
+        let reason = format!("its crc32c is {crc32c:08x}, the manifest says {:08x}", data_file.crc32c);
+        return Err(Error::corrupt(path, 0, reason));
+    }
+    Ok(())
+}
+
+fn read_error(path: &Path, refused: &Refused, source: ParquetError) -> Error {
+    match refused.lock().take() {
+        Some(source) => Error::io("read", path, source),
+        None => Error::Parquet { path: path.to_owned(), source },
+    }
+}
+
 /// A file as the Parquet library reads it.
 #[derive(Debug)]
 pub(crate) struct FileChunks {
     file: Arc<dyn VfsFile>,
-    bytes: u64,
+    len: u64,
+    refused: Refused,
+}
+
+impl FileChunks {
+    fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
+        let file = vfs.open_read(path).map_err(|e| Error::io("open", path, e))?;
+        let len = file.len().map_err(|e| Error::io("read", path, e))?;
+        Ok(Self { file: file.into(), len, refused: Refused::default() })
+    }
 }
 
 impl Length for FileChunks {
     fn len(&self) -> u64 {
-        self.bytes
+        self.len
     }
 }
 
 impl ChunkReader for FileChunks {
-    type T = BufReader<FilePart>;
+    type T = BufReader<FileRest>;
 
-    fn get_read(&self, start: u64) -> ParquetResult<BufReader<FilePart>> {
-        Ok(BufReader::new(FilePart { file: Arc::clone(&self.file), offset: start }))
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let rest = FileRest { file: Arc::clone(&self.file), offset: start, refused: Arc::clone(&self.refused) };
+        Ok(BufReader::new(rest))
     }
 
-    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        let end = start.checked_add(length as u64);
-        if end.is_none_or(|end| end > self.bytes) {
-            return Err(ParquetError::EOF(format!("{length} bytes at byte {start} of a file of {}", self.bytes)));
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        // Lengths come from the file's own footer.
+        if start.checked_add(length as u64).is_none_or(|end| end > self.len) {
+            return Err(ParquetError::EOF(format!("{length} bytes from {start} on, in a file of {}", self.len)));
         }
         let mut bytes = vec![0; length];
-        let read = self.file.read_at(&mut bytes, start)?;
+        let read = self.file.read_at(&mut bytes, start).map_err(|e| note(&self.refused, e))?;
         if read < length {
-            return Err(ParquetError::EOF(format!("only {read} of {length} bytes at byte {start}")));
+            return Err(ParquetError::EOF(format!("{length} bytes from {start} on, got {read}")));
         }
         Ok(bytes.into())
     }
 }
 
-/// The bytes of a file from some place on.
+/// A file from some offset on.
 #[derive(Debug)]
-pub(crate) struct FilePart {
+pub(crate) struct FileRest {
     file: Arc<dyn VfsFile>,
     offset: u64,
+    refused: Refused,
 }
 
-impl Read for FilePart {
+impl Read for FileRest {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(buf, self.offset)?;
+        let read = self.file.read_at(buf, self.offset).map_err(|e| note(&self.refused, e))?;
         self.offset += read as u64;
         Ok(read)
     }
+}
+
+/// Keeps an error for the caller and returns one of its kind for the reader in between.
+fn note(refused: &Refused, error: io::Error) -> io::Error {
+    let kind = error.kind();
+    *refused.lock() = Some(error);
+    kind.into()
 }

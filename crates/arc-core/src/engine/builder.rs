@@ -65,13 +65,20 @@ impl EngineBuilder {
         self
     }
 
+    /// Sets [`Options::compaction`].
+    pub fn compaction(mut self, compaction: bool) -> Self {
+        self.options.compaction = compaction;
+        self
+    }
+
     /// Sets the file system under WAL, manifest and data files. Queries read data files from the real one.
     pub fn vfs(mut self, vfs: Arc<dyn Vfs>) -> Self {
         self.vfs = vfs;
         self
     }
 
-    /// Sets the clock that points without a timestamp get their time from.
+    /// Sets the clock that points without a timestamp get their time from, and that tells when data is past its
+    /// retention and a day is over.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -89,22 +96,21 @@ impl EngineBuilder {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for an option out of range, a folder that holds
     /// other things or a newer format; [`Busy`](crate::ErrorKind::Busy) for one in use by another process;
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where an acknowledged point is damaged, naming file and byte;
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) where an acknowledged point is damaged, naming file and byte:
+    /// [`verify`](crate::verify) then names all damage, [`plan_repair`](crate::plan_repair) what can be done about it;
     /// [`Io`](crate::ErrorKind::Io) with the path that failed.
     pub fn open(self) -> Result<Engine> {
         let Self { root, options, vfs, clock, random } = self;
         let (shared, lock) = open::open(Parts { root, options, vfs, clock, random })?;
-        #[cfg(feature = "query")]
-        let query = {
-            let tables = Arc::clone(&shared.registry);
-            crate::query::QueryEngine::new(tables, &shared.root, &shared.options)?
-        };
         let threads = Mutex::new(open::start(&shared)?);
         let lock = Mutex::new(Some(lock));
-        #[cfg(feature = "query")]
-        let inner = Inner { shared, query, threads, lock };
-        #[cfg(not(feature = "query"))]
-        let inner = Inner { shared, threads, lock };
+        let inner = Inner {
+            shared,
+            #[cfg(feature = "query")]
+            query: Mutex::default(),
+            threads,
+            lock,
+        };
         Ok(Engine { inner: Arc::new(inner) })
     }
 }

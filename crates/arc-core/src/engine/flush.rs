@@ -59,6 +59,9 @@ impl Shared {
             Ok(report) => {
                 Counters::add(&counters.flushes, 1);
                 Counters::add(&counters.flushed_rows, report.rows);
+                if !report.files.is_empty() {
+                    self.compactor.wake();
+                }
                 tracing::debug!(rows = report.rows, files = report.files.len(), "flushed");
             }
             Err(_) => Counters::add(&counters.flush_failures, 1),
@@ -177,6 +180,7 @@ impl Shared {
             let mut rows = round.table.rows.lock();
             for file in round.files {
                 report.rows += file.rows;
+                Counters::add(&self.counters.flushed_bytes, file.bytes);
                 report.files.push(file.path.clone());
                 rows.files.push(Arc::new(file));
             }
@@ -186,7 +190,7 @@ impl Shared {
         report
     }
 
-    fn random(&self) -> u128 {
+    pub(super) fn random(&self) -> u128 {
         (u128::from(self.random.next()) << 64) | u128::from(self.random.next())
     }
 }
@@ -210,6 +214,7 @@ fn edit(
         tables: tables.iter().map(table).collect(),
         receipts_added: receipts.added.clone(),
         receipts_dropped: receipts.dropped,
+        ..ManifestEdit::default()
     }
 }
 

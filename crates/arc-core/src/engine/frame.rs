@@ -14,6 +14,8 @@ pub(super) enum FrameKind {
     Database = 1,
     /// A table was created or has grown; no metadata, the body is its whole schema.
     Schema = 2,
+    /// Stands where a repair has given up a frame; no metadata, no body, no effect.
+    GivenUp = 15,
     /// A write of line protocol; metadata [`WriteMeta`], body as received.
     LineProtocol = 16,
     /// A write of MessagePack; likewise.
@@ -24,7 +26,7 @@ pub(super) enum FrameKind {
 
 impl FrameKind {
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Database, Self::Schema, Self::LineProtocol, Self::MessagePack, Self::Arrow]
+        [Self::Database, Self::Schema, Self::GivenUp, Self::LineProtocol, Self::MessagePack, Self::Arrow]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }

@@ -1,6 +1,6 @@
 //! What the engine has: databases, tables, files, counters.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{Engine, EngineStats};
 use crate::{Error, Result, TableView, catalog::TableSchema, datafile::DataFile, registry::Database};
@@ -15,6 +15,8 @@ pub struct DatabaseInfo {
     pub tables: usize,
     /// When it was created, in nanoseconds since the epoch.
     pub created_ns: i64,
+    /// How long rows of its tables are kept, unless a table has its own; `None` for ever.
+    pub retention: Option<Duration>,
 }
 
 /// A table.
@@ -31,6 +33,8 @@ pub struct TableInfo {
     pub file_rows: u64,
     /// Rows not yet flushed.
     pub buffered_rows: u64,
+    /// How long its rows are kept, by its own setting or its database's; `None` for ever.
+    pub retention: Option<Duration>,
 }
 
 impl Engine {
@@ -41,6 +45,7 @@ impl Engine {
             name: db.name.to_string(),
             tables: db.table_count(),
             created_ns: db.created_ns,
+            retention: db.retention.duration(),
         };
         self.inner.shared.registry.databases().into_iter().map(info).collect()
     }
@@ -51,6 +56,7 @@ impl Engine {
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database.
     pub fn tables(&self, database: &str) -> Result<Vec<TableInfo>> {
+        let database = self.database(database)?;
         let info = |table: Arc<crate::registry::Table>| {
             let rows = table.rows.lock();
             TableInfo {
@@ -59,9 +65,10 @@ impl Engine {
                 file_bytes: rows.files.iter().map(|file| file.bytes).sum(),
                 file_rows: rows.files.iter().map(|file| file.rows).sum(),
                 buffered_rows: rows.buffer.rows() as u64,
+                retention: table.retention.or(&database.retention).duration(),
             }
         };
-        Ok(self.database(database)?.tables().into_iter().map(info).collect())
+        Ok(database.tables().into_iter().map(info).collect())
     }
 
     /// Returns the columns of a table.
@@ -73,7 +80,7 @@ impl Engine {
         Ok(self.table(database, table)?.schema())
     }
 
-    /// Returns the live data files of a table, oldest first.
+    /// Returns the live data files of a table, in the order in which they were added. Holding them keeps them on disk.
     ///
     /// # Errors
     ///
@@ -102,6 +109,7 @@ impl Engine {
         stats.queued_writes = shared.queue.writes() as u64;
         stats.replayed_writes = shared.keys.replayed();
         stats.wal_bytes = shared.wal.lock().live_bytes();
+        stats.retired_files = shared.compactor.retired() as u64;
         for table in shared.registry.all_tables() {
             let rows = table.rows.lock();
             stats.buffered_rows += rows.buffer.rows() as u64;
@@ -111,12 +119,12 @@ impl Engine {
         stats
     }
 
-    fn database(&self, database: &str) -> Result<Arc<Database>> {
+    pub(super) fn database(&self, database: &str) -> Result<Arc<Database>> {
         let found = self.inner.shared.registry.database(database);
         found.ok_or_else(|| Error::DatabaseNotFound { database: database.to_owned() })
     }
 
-    fn table(&self, database: &str, table: &str) -> Result<Arc<crate::registry::Table>> {
+    pub(super) fn table(&self, database: &str, table: &str) -> Result<Arc<crate::registry::Table>> {
         let not_found = || Error::TableNotFound { database: database.to_owned(), table: table.to_owned() };
         self.database(database)?.table(table).ok_or_else(not_found)
     }

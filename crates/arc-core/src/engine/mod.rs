@@ -3,6 +3,7 @@
 mod builder;
 mod check;
 mod commit;
+mod compaction;
 mod flush;
 mod frame;
 mod idempotency;
@@ -10,6 +11,8 @@ mod info;
 mod maintenance;
 mod open;
 mod queue;
+mod retention;
+mod retired;
 mod shared;
 mod stats;
 #[cfg(feature = "query")]
@@ -23,11 +26,12 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 pub use builder::EngineBuilder;
+pub use compaction::CompactionReport;
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;
 
-pub(crate) use check::FrameChecker;
+pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
 pub(crate) use open::{Lock, WRITER, lock};
 
 use self::{
@@ -61,14 +65,27 @@ pub struct Engine {
 #[derive(Debug)]
 struct Inner {
     shared: Arc<Shared>,
+    /// Made by the first statement: who only writes does not pay for it.
     #[cfg(feature = "query")]
-    query: crate::query::QueryEngine,
+    query: Mutex<Option<Arc<crate::query::QueryEngine>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     lock: Mutex<Option<open::Lock>>,
 }
 
 impl Inner {
+    #[cfg(feature = "query")]
+    fn query(&self) -> Result<Arc<crate::query::QueryEngine>> {
+        let mut query = self.query.lock();
+        if let Some(query) = query.as_ref() {
+            return Ok(Arc::clone(query));
+        }
+        let Shared { registry, root, options, .. } = self.shared.as_ref();
+        let engine = crate::query::QueryEngine::new(Arc::<crate::registry::Registry>::clone(registry), root, options)?;
+        Ok(Arc::clone(query.insert(Arc::new(engine))))
+    }
+
     fn stop(&self) {
+        self.shared.stop_compaction();
         self.shared.flush_signal.stop();
         self.shared.queue.stop();
         for thread in self.threads.lock().drain(..) {
@@ -199,7 +216,8 @@ impl Engine {
     #[cfg(feature = "query")]
     pub async fn sql(&self, database: &str, sql: &str) -> Result<crate::Answer> {
         self.check_open()?;
-        self.inner.query.sql(database, sql).await
+        let query = self.inner.query()?;
+        query.sql(database, sql).await
     }
 
     fn check_open(&self) -> Result<()> {
@@ -216,6 +234,20 @@ impl Engine {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the files cannot be written; the points stay in memory and in the log.
     pub fn flush(&self) -> Result<FlushReport> {
         self.inner.shared.flush()
+    }
+
+    /// Merges data files as far as there is anything to merge, drops those past their retention, and removes from disk
+    /// what nobody needs any more. Waits for a merge that runs already.
+    ///
+    /// A thread does the same by itself, unless [`Options::compaction`](crate::Options::compaction) says no.
+    ///
+    /// # Errors
+    ///
+    /// The first of [`ErrorKind::Io`](crate::ErrorKind::Io), [`Corrupt`](crate::ErrorKind::Corrupt) with the path of a
+    /// data file that is damaged, and [`Closed`](crate::ErrorKind::Closed); whatever could be merged is, all the same,
+    /// and no point is lost.
+    pub fn compact(&self) -> Result<CompactionReport> {
+        self.inner.shared.compact()
     }
 
     /// Creates a database. Writes create theirs by themselves.

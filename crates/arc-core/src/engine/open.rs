@@ -9,7 +9,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    commit, flush,
+    commit, compaction, flush,
     frame::{self, DatabaseMeta, FrameKind, KeyMeta, WriteMeta},
     idempotency::{IdempotencyKeys, fingerprint},
     queue::Queue,
@@ -80,6 +80,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         manifest: Mutex::new(manifest),
         schema_lock: Mutex::new(()),
         flush_signal: Default::default(),
+        compactor: Default::default(),
         next_receive_ns: clock.now_ns().into(),
         root,
         options,
@@ -102,6 +103,9 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<Vec<std::thread::JoinHandle<
     let failed = |e| Error::io("start a thread for", &shared.root, e);
     let mut threads = commit::spawn(shared).map_err(failed)?;
     threads.push(flush::spawn(shared).map_err(failed)?);
+    if shared.options.compaction {
+        threads.push(compaction::spawn(shared).map_err(failed)?);
+    }
     Ok(threads)
 }
 
@@ -114,6 +118,8 @@ fn check_options(options: &Options) -> Result<()> {
     least("flush_bytes", options.flush_bytes as u64, 1)?;
     least("flush_wal_bytes", options.flush_wal_bytes, 1)?;
     least("idempotency_keys", options.idempotency_keys as u64, 1)?;
+    least("compaction_files", options.compaction_files as u64, 2)?;
+    least("compaction_file_bytes", options.compaction_file_bytes, 1)?;
     least("max_buffer_bytes", options.max_buffer_bytes as u64, options.flush_bytes as u64)?;
     least("query_memory_bytes", options.query_memory_bytes as u64, 1 << 20)
 }
@@ -132,8 +138,11 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
     let registry = Registry::default();
     for (name, state) in &manifest.databases {
         let database = Database::new(name, state.created_ns, true);
-        for table in state.tables.values() {
-            database.add(Arc::new(Table::with_files(Arc::clone(&table.schema), table.files.clone(), false)));
+        database.retention.set_ns(state.retention_ns);
+        for state in state.tables.values() {
+            let table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
+            table.retention.set_ns(state.retention_ns);
+            database.add(Arc::new(table));
         }
         registry.add(Arc::new(database));
     }
@@ -181,6 +190,7 @@ pub(super) fn decode_frame(
             Ok(None)
         }
         FrameKind::Schema => replay_schema(registry, &frame.body).map(|()| None),
+        FrameKind::GivenUp => Ok(None),
         FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow => {
             let meta: WriteMeta = frame::decode(frame.meta)?;
             let database = registry.database(&meta.database).ok_or("its database was never created")?;

@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{idempotency::IdempotencyKeys, queue::Queue, stats::Counters};
+use super::{compaction::Compactor, idempotency::IdempotencyKeys, queue::Queue, stats::Counters};
 use crate::{Options, catalog::Manifest, clock::Clock, random::RandomSource, registry::Registry, vfs::Vfs, wal::Wal};
 
 /// Everything of one open engine but its threads and its lock.
@@ -27,12 +27,13 @@ pub(super) struct Shared {
     pub(super) keys: Arc<IdempotencyKeys>,
     /// Locked for each group by the committer, and for the release of segments by flush.
     pub(super) wal: Mutex<Wal>,
-    /// Locked for the whole of a flush, so that there is one at a time.
+    /// Locked for the whole of a flush, so that there is one at a time. Compaction takes it to commit, not to work.
     pub(super) manifest: Mutex<Manifest>,
     /// Held while tables and columns are registered.
     pub(super) schema_lock: Mutex<()>,
     pub(super) counters: Counters,
     pub(super) flush_signal: FlushSignal,
+    pub(super) compactor: Compactor,
     /// First nanosecond not yet given to a point without a timestamp.
     pub(super) next_receive_ns: AtomicI64,
 }

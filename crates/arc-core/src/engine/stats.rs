@@ -22,6 +22,22 @@ pub struct EngineStats {
     pub flush_failures: u64,
     /// Rows written to data files.
     pub flushed_rows: u64,
+    /// Bytes of the data files that flushes wrote.
+    pub flushed_bytes: u64,
+    /// Merges of data files that ended well.
+    pub compactions: u64,
+    /// Merges of data files, and rounds of retention, that failed.
+    pub compaction_failures: u64,
+    /// Rows read by merges.
+    pub compaction_rows_in: u64,
+    /// Rows written by merges.
+    pub compaction_rows_out: u64,
+    /// Bytes of the data files that merges replaced.
+    pub compaction_bytes_in: u64,
+    /// Bytes of the data files that merges wrote. With `flushed_bytes`, and divided by it, how often a byte is written.
+    pub compaction_bytes_out: u64,
+    /// Data files dropped because of their age.
+    pub expired_files: u64,
     /// Syncs of the log.
     pub wal_syncs: u64,
     /// Rows in buffers now.
@@ -40,6 +56,8 @@ pub struct EngineStats {
     pub files: u64,
     /// Their bytes.
     pub file_bytes: u64,
+    /// Data files that are live no longer and still on disk.
+    pub retired_files: u64,
 }
 
 /// The counters that the engine's threads share.
@@ -52,6 +70,14 @@ pub(super) struct Counters {
     pub(super) flushes: AtomicU64,
     pub(super) flush_failures: AtomicU64,
     pub(super) flushed_rows: AtomicU64,
+    pub(super) flushed_bytes: AtomicU64,
+    pub(super) compactions: AtomicU64,
+    pub(super) compaction_failures: AtomicU64,
+    pub(super) compaction_rows_in: AtomicU64,
+    pub(super) compaction_rows_out: AtomicU64,
+    pub(super) compaction_bytes_in: AtomicU64,
+    pub(super) compaction_bytes_out: AtomicU64,
+    pub(super) expired_files: AtomicU64,
     pub(super) wal_syncs: AtomicU64,
     pub(super) replayed_frames: AtomicU64,
     pub(super) replayed_points: AtomicU64,
@@ -75,6 +101,14 @@ impl Counters {
             flushes: get(&self.flushes),
             flush_failures: get(&self.flush_failures),
             flushed_rows: get(&self.flushed_rows),
+            flushed_bytes: get(&self.flushed_bytes),
+            compactions: get(&self.compactions),
+            compaction_failures: get(&self.compaction_failures),
+            compaction_rows_in: get(&self.compaction_rows_in),
+            compaction_rows_out: get(&self.compaction_rows_out),
+            compaction_bytes_in: get(&self.compaction_bytes_in),
+            compaction_bytes_out: get(&self.compaction_bytes_out),
+            expired_files: get(&self.expired_files),
             wal_syncs: get(&self.wal_syncs),
             replayed_frames: get(&self.replayed_frames),
             replayed_points: get(&self.replayed_points),

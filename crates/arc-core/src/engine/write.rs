@@ -48,7 +48,9 @@ pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Stag
             let table = request.meta.table.as_deref().unwrap_or_default();
             ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), &context)
         }
-        FrameKind::Database | FrameKind::Schema => Err(Error::internal("a schema change is not a write")),
+        FrameKind::Database | FrameKind::Schema | FrameKind::GivenUp => {
+            Err(Error::internal("a schema change is not a write"))
+        }
     }
 }
 

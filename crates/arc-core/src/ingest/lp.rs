@@ -124,6 +124,7 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
         line.number = number;
         line.key = key;
         line.mode = Mode::Store;
+        line.tags.clear();
         line.touched.clear();
         line.place = 0;
         line.fault = None;
@@ -132,7 +133,6 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
         }
         let Some((table, series, guess)) = self.cache.get(key, self.guess) else {
             self.line.series = None;
-            self.line.tags.clear();
             // Until the measurement is known.
             self.line.table = usize::MAX;
             return Series::Unknown;
@@ -316,14 +316,15 @@ impl<'a> Decoder<'a, '_> {
             Some(written) => scale(written, self.precision)?,
             None => self.context.receive_ns.saturating_add(self.untimed),
         };
+        self.staged.tables.get(self.line.table).map_or(Ok(()), StagedTable::check_cells)?;
         let series = match self.line.series {
             Some(series) => Some(series),
+            // Last, for it remembers the series: a line that is refused behind this would leave it behind.
             None => self.resolve_tags()?,
         };
         let Some(table) = self.staged.tables.get_mut(self.line.table) else {
             return Err(Fault::from("no table".to_owned()));
         };
-        table.check_cells()?;
         // Only now, for the line is good: replay, which passes over bad lines, must count the same ones.
         self.untimed += i64::from(timestamp.is_none());
         table.rows.end_row(time, series);

@@ -13,7 +13,7 @@ use datafusion::{
     physical_plan::{execute_stream, stream::RecordBatchStreamAdapter},
     sql::parser::Statement,
 };
-use futures::{executor, stream};
+use futures::{StreamExt, executor, stream};
 use tokio::{
     runtime::Handle,
     sync::{Semaphore, oneshot},
@@ -106,7 +106,16 @@ impl Planning {
         constants::check(&optimized, self.limit_bytes)?;
         let physical = self.state.query_planner().create_physical_plan(&optimized, &self.state).await;
         let physical = physical.and_then(give_way::wrap).map_err(error::from_datafusion)?;
-        execute_stream(physical, self.state.task_ctx()).map_err(error::from_datafusion)
+        let stream = execute_stream(physical, self.state.task_ctx()).map_err(error::from_datafusion)?;
+        Ok(self.pin(stream))
+    }
+
+    /// Makes the rows hold what they are read from: the plan knows data files by their paths only, and a file that no
+    /// view holds may be removed.
+    fn pin(&self, stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let views = Arc::clone(self.state.catalog_list());
+        let pinned = stream.schema();
+        Box::pin(RecordBatchStreamAdapter::new(pinned, stream.inspect(move |_| _ = &views)))
     }
 
     /// Returns the tables that the statement names and that do not exist. A name of its own, such as that of a common

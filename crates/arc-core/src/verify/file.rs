@@ -27,35 +27,47 @@ pub(super) fn check(
     report: &mut VerifyReport,
 ) {
     let path = root.join(&data_file.path);
-    match check_bytes(vfs, &path, data_file) {
-        Ok(()) => {}
-        Err(Error::Corrupt { offset, reason, .. }) => return report.error(path, Some(offset), reason, REPAIR),
-        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            return report.error(path, None, "it is missing", REPAIR);
-        }
-        Err(error) => return report.error(path, None, describe(&error), REPAIR),
+    if let Err((offset, what)) = check_bytes(vfs, &path, data_file) {
+        return report.error(path, offset, what, REPAIR);
     }
-    let mut contradictions = contradictions(table, flushed, data_file);
-    match check_rows(vfs, &path, table, data_file) {
-        Ok((rows, more)) => {
-            report.totals.rows += rows;
-            contradictions.extend(more);
-        }
-        Err(error) => contradictions.push(describe(&error)),
-    }
+    let (rows, contradictions) = check_contents(vfs, root, table, flushed, data_file);
+    report.totals.rows += rows;
     for what in contradictions {
         report.error(&path, None, what, BUG);
     }
 }
 
-/// Checks size and checksum.
-///
-/// # Errors
-///
-/// [`Error::Corrupt`] if they are not what the manifest says; [`Error::Io`].
-pub(crate) fn check_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> Result<()> {
-    let (bytes, crc32c) = read_pieces(vfs, path, |_, _| Ok(()))?;
-    compare_bytes(path, data_file, bytes, crc32c)
+/// Compares what a file holds with what manifest and table say of it, given that its bytes are those that were written.
+/// Returns its rows, and what does not agree.
+pub(crate) fn check_contents(
+    vfs: &dyn Vfs,
+    root: &Path,
+    table: &TableSchema,
+    flushed: SequenceNumber,
+    data_file: &DataFile,
+) -> (u64, Vec<String>) {
+    let mut contradictions = contradictions(table, flushed, data_file);
+    match check_rows(vfs, &root.join(&data_file.path), table, data_file) {
+        Ok((rows, more)) => {
+            contradictions.extend(more);
+            (rows, contradictions)
+        }
+        Err(error) => {
+            contradictions.push(describe(&error));
+            (0, contradictions)
+        }
+    }
+}
+
+/// Checks size and checksum. The error is where and what is wrong.
+pub(crate) fn check_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> Result<(), (Option<u64>, String)> {
+    let read = read_pieces(vfs, path, |_, _| Ok(()));
+    let compared = read.and_then(|(bytes, crc32c)| compare_bytes(path, data_file, bytes, crc32c));
+    compared.map_err(|error| match error {
+        Error::Corrupt { offset, reason, .. } => (Some(offset), reason),
+        Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => (None, "it is missing".to_owned()),
+        error => (None, describe(&error)),
+    })
 }
 
 /// Compares size and checksum of a file with what the manifest says.

@@ -6,7 +6,7 @@ use super::{REPAIR, Severity, VerifyReport};
 use crate::{
     Result, SequenceNumber,
     catalog::ManifestState,
-    engine::FrameChecker,
+    engine::{FrameChecker, GIVEN_UP},
     wal::{Survey, survey},
 };
 
@@ -23,7 +23,9 @@ pub(super) fn check(
     let mut checker = FrameChecker::new(manifest);
     let mut points = 0;
     let mut bad = Vec::new();
+    let mut given_up = 0;
     let found = survey(vfs, dir, manifest.flushed, SequenceNumber::default(), &mut |place, frame| {
+        given_up += u64::from(frame.kind == GIVEN_UP);
         match checker.check(&frame) {
             Ok(count) => points += count,
             Err(reason) => bad.push((place.clone(), format!("frame {}: {reason}", frame.seq))),
@@ -32,6 +34,10 @@ pub(super) fn check(
     })?;
     report.totals.points += points;
     report_survey(&found, report);
+    if given_up > 0 {
+        let what = format!("a repair has given up {given_up} frames of the log");
+        report.add(Severity::Info, dir, None, what, "the next flush makes an end of their places");
+    }
     for (place, what) in bad {
         report.error(place.path, Some(place.offset), what, REPAIR);
     }

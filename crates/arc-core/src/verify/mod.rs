@@ -19,7 +19,7 @@ use std::{
 
 pub use report::{Finding, Severity, VerifyReport, VerifyTotals};
 
-pub(crate) use file::compare_bytes;
+pub(crate) use file::{check_bytes, check_contents, compare_bytes};
 pub(crate) use report::describe;
 
 use crate::{
@@ -72,6 +72,11 @@ pub fn verify(path: impl AsRef<Path>) -> Result<VerifyReport> {
 /// As [`verify`], on any file system.
 pub(crate) fn verify_on(vfs: &dyn Vfs, root: &Path) -> Result<VerifyReport> {
     let _lock = lock_if_used(vfs, root)?;
+    verify_locked(vfs, root)
+}
+
+/// As [`verify_on`], for one that holds the lock.
+pub(crate) fn verify_locked(vfs: &dyn Vfs, root: &Path) -> Result<VerifyReport> {
     let mut report = VerifyReport::new(root);
     check_root(vfs, root, &mut report)?;
     let manifest = survey_manifest(vfs, &root.join(META_DIR).join(WRITER))?;

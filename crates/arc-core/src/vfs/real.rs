@@ -87,13 +87,13 @@ impl Vfs for RealVfs {
     }
 }
 
-/// A locked file. Unlocked by name, not by closing it alone: a process that is being started at that moment has a copy of
-/// the descriptor until it runs its program, and the lock with it.
+/// A file that is locked until dropped.
 struct Locked(File);
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // If it fails, closing the file does it.
+        // Closing is not enough: a child process that is just being started shares the open file, and so the lock, until
+        // it runs its program.
         let _ = self.0.unlock();
     }
 }

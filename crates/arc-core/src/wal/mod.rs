@@ -12,6 +12,7 @@
 mod frame;
 mod live;
 mod reader;
+mod rebuild;
 mod repair;
 mod segment;
 mod spare;
@@ -26,8 +27,9 @@ use bytes::Bytes;
 
 use crate::{SequenceNumber, random::RandomSource};
 
+pub(crate) use rebuild::{Rebuild, segments};
 pub(crate) use spare::SpareMaker;
-pub(crate) use survey::{Survey, survey};
+pub(crate) use survey::{Place, Survey, survey};
 #[cfg(test)]
 pub(crate) use survey::{forge_body, frame_places};
 pub(crate) use writer::Wal;

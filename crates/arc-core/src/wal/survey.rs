@@ -45,6 +45,8 @@ pub(crate) struct Survey {
     pub(crate) frames: u64,
     pub(crate) bytes: u64,
     pub(crate) gaps: Vec<Gap>,
+    /// Whether the segments that held the first frames are gone.
+    pub(crate) begins_late: bool,
     /// Where the log ends though there are further frames, none of which is known to have been synced.
     pub(crate) torn: Option<Place>,
     /// The last frame that is whole or gone.
@@ -124,6 +126,7 @@ impl Surveyor<'_, '_> {
     fn check_start(&mut self, segments: &[Found]) {
         let Some(first) = segments.first().filter(|first| first.name.first_seq > self.next) else { return };
         self.place = Place { path: first.name.path(self.dir), offset: 0 };
+        self.survey.begins_late = true;
         self.gap(
             first.name.first_seq,
             format!("the log begins at frame {}, but frame {} is needed", first.name.first_seq, self.next),

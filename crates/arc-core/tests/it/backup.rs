@@ -50,7 +50,7 @@ fn points_acknowledged_before_a_backup_are_in_it_once_while_others_are_written()
         })
         .collect();
     let mut kept = 0;
-    for round in 0..6 {
+    for round in 0..3 {
         while acknowledged.iter().any(|count| count.load(Ordering::SeqCst) < (round + 1) * 2_000) {
             thread::yield_now();
         }

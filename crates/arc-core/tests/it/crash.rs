@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use arc_core::{
@@ -12,17 +13,23 @@ use arc_core::{
 };
 use arrow::{array::AsArray, datatypes::Int64Type};
 
-use crate::support::{check_crashed, query, quiet};
+use crate::support::{HandClock, check_crashed, number, query, quiet};
+
+const YEAR_NS: i64 = 365 * 86_400_000_000_000;
 
 /// Folder of the engine in the file system that crashes. It exists for real, empty, because queries look there.
 pub(crate) fn root() -> PathBuf {
     std::env::temp_dir()
 }
 
-fn engine(vfs: Arc<dyn Vfs>, root: &Path) -> Result<Engine, Error> {
+/// The clock stands at the epoch, in the day that the points are of; only `clock` can make that day be over.
+fn engine(vfs: Arc<dyn Vfs>, root: &Path, clock: &HandClock) -> Result<Engine, Error> {
     let mut options = Options::default();
     options.wal_segment_bytes = 64 << 10;
-    quiet(root).options(options).flush_after(std::time::Duration::from_secs(1 << 30)).vfs(vfs).open()
+    options.compaction_files = 2;
+    options.compaction_grace = Duration::ZERO;
+    let builder = quiet(root).options(options).compaction(false).flush_after(Duration::from_secs(1 << 30));
+    builder.clock(Arc::new(clock.clone())).vfs(vfs).open()
 }
 
 /// A disk on which that folder is safe.
@@ -43,12 +50,16 @@ struct Write {
     acknowledged: Option<usize>,
 }
 
-/// Writes, flushes, late points, a new column and a restart; goes on after errors, as clients do.
-fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> Vec<Write> {
-    let mut writes = Vec::new();
+/// Writes, flushes, late points, a new column, merges of files, a retention and a restart; goes on after errors, as
+/// clients do.
+///
+/// Returns the writes, and how many merges were done and files expired.
+fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, u64) {
+    let (mut writes, mut gone) = (Vec::new(), 0);
     let mut next = 0;
     for restart in 0..2 {
-        let Ok(engine) = engine(Arc::clone(vfs), &root().join("arc-crash")) else { continue };
+        let clock = HandClock::default();
+        let Ok(engine) = engine(Arc::clone(vfs), &root().join("arc-crash"), &clock) else { continue };
         for step in 0..6 {
             let points: Vec<i64> = (next..next + 3).collect();
             next += 3;
@@ -68,23 +79,34 @@ fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> Vec<Write> {
             if step % 3 == 1 + restart % 2 {
                 // A failed flush keeps its points in memory and in the log.
                 let _ = engine.flush();
+                // Files of one size, late ones among them.
+                let _ = engine.compact();
             }
         }
+        if restart == 1 {
+            let _ = engine.write_lp("d", format!("gone x=1 {YEAR_NS}").as_bytes());
+            let _ = engine.set_retention("d", Some("gone"), Some(Duration::from_secs(1)));
+            let _ = engine.flush();
+            // The days of all points are over, and the one point is past its retention.
+            clock.set(2 * YEAR_NS);
+            let _ = engine.compact();
+        }
+        gone += engine.stats().compactions + engine.stats().expired_files;
         if restart == 0 {
             let _ = engine.close();
         }
     }
-    writes
+    (writes, gone)
 }
 
 /// Opens what the crash left and returns the points in it.
-fn survivors(image: &Image) -> BTreeSet<i64> {
+fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
     let dir = tempfile::tempdir().unwrap();
     image.write_to(dir.path()).unwrap();
     let inside = root().join("arc-crash");
     let path = dir.path().join(inside.strip_prefix("/").unwrap_or(&inside));
     let mut found = BTreeSet::new();
-    let open = || engine(Arc::new(arc_core::vfs::RealVfs), &path).unwrap();
+    let open = || engine(Arc::new(arc_core::vfs::RealVfs), &path, &HandClock::default()).unwrap();
     check_crashed(&path, open, |engine| {
         if engine.databases().is_empty() || engine.tables("d").unwrap().is_empty() {
             return;
@@ -93,6 +115,16 @@ fn survivors(image: &Image) -> BTreeSet<i64> {
             for n in batch.column(0).as_primitive::<Int64Type>().values() {
                 assert!(found.insert(*n), "point {n} came twice");
             }
+        }
+        // No file may be live and missing.
+        for table in engine.tables("d").unwrap() {
+            let files = engine.data_files("d", &table.schema.table).unwrap();
+            assert!(files.iter().all(|file| path.join(&file.path).is_file()), "{files:?}");
+        }
+        if compact {
+            // What the crash left can be merged like anything else.
+            engine.compact().unwrap();
+            assert_eq!(number(engine, "d", "SELECT count(n) FROM m"), i64::try_from(found.len()).unwrap());
         }
     });
     found
@@ -115,15 +147,17 @@ fn check(writes: &[Write], operations: usize, found: &BTreeSet<i64>, case: &str)
 fn after_a_loss_of_power_at_any_moment_acknowledged_points_are_there_once() {
     let fs = disk();
     let vfs: Arc<dyn Vfs> = Arc::new(fs.clone());
-    let writes = scenario(&vfs, &|| fs.operations());
+    let (writes, gone) = scenario(&vfs, &|| fs.operations());
+    assert!(gone > 3, "only {gone} merges");
     assert!(writes.iter().all(|write| write.acknowledged.is_some()));
     let mut images = 0;
     for cut in fs.power_cuts() {
         let operations = cut.operations();
         // A different seed at each operation, so that the few images differ from one to the next.
-        for image in cut.images(operations as u64, 4) {
+        for image in cut.images(operations as u64, 3) {
             images += 1;
-            check(&writes, operations, &survivors(&image), &format!("after {operations} operations"));
+            let found = survivors(&image, images % 16 == 0);
+            check(&writes, operations, &found, &format!("after {operations} operations"));
         }
     }
     assert!(images > 200, "only {images} images");
@@ -145,12 +179,12 @@ fn after_any_failed_call_acknowledged_points_are_there_once() {
         let kind = [std::io::ErrorKind::Other, std::io::ErrorKind::StorageFull][(nth % 2) as usize];
         faulty.set(Fault::nth(nth, kind));
         let vfs: Arc<dyn Vfs> = faulty.clone();
-        let writes = scenario(&vfs, &|| fs.operations());
+        let (writes, _) = scenario(&vfs, &|| fs.operations());
         failed += faulty.failed().values().sum::<u64>();
         let now = fs.operations();
-        check(&writes, now, &survivors(&fs.current()), &format!("kill after failed call {nth}"));
+        check(&writes, now, &survivors(&fs.current(), nth % 16 == 0), &format!("kill after failed call {nth}"));
         for image in fs.power_cut().images(nth, 2) {
-            check(&writes, now, &survivors(&image), &format!("power cut after failed call {nth}"));
+            check(&writes, now, &survivors(&image, false), &format!("power cut after failed call {nth}"));
         }
     }
     assert!(failed > calls / 2, "only {failed} of {calls} calls failed");

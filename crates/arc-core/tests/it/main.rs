@@ -3,12 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod backup;
+mod compaction;
 mod crash;
 mod directory;
 mod idempotency;
 mod model;
 #[cfg(feature = "crash-points")]
 mod points;
+mod repair;
+mod retention;
 mod retries;
 #[cfg(feature = "crash-points")]
 mod retry_points;

@@ -1,20 +1,23 @@
-//! The engine equals a map of points under random writes, flushes and restarts.
+//! The engine equals a map of points under random writes, flushes, merges of files and restarts.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use arc_core::Options;
 use arrow::{
     array::{Array, AsArray},
     datatypes::{Float64Type, Int64Type},
 };
 use proptest::prelude::*;
 
-use crate::support::{number, open, query, write};
+use crate::support::{HandClock, number, query, quiet, write};
 
 #[derive(Debug, Clone)]
 enum Step {
     /// Points: host, time, and the fields x and y as (which, value).
     Write(Vec<(usize, i64, usize, i32)>),
     Flush,
+    /// Whether all days count as over.
+    Compact(bool),
     Restart,
 }
 
@@ -23,6 +26,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => prop::collection::vec(point, 1..12).prop_map(Step::Write),
         2 => Just(Step::Flush),
+        2 => prop::bool::weighted(0.3).prop_map(Step::Compact),
         1 => Just(Step::Restart),
     ];
     prop::collection::vec(step, 1..14)
@@ -78,7 +82,16 @@ proptest! {
     #[test]
     fn the_engine_equals_a_map_of_points(steps in steps()) {
         let dir = tempfile::tempdir().unwrap();
-        let mut engine = open(dir.path());
+        let clock = HandClock::default();
+        let open = || {
+            let mut options = Options::default();
+            options.compaction_files = 2;
+            options.compaction_grace = Duration::ZERO;
+            options.compaction = false;
+            options.flush_after = Duration::from_secs(1 << 30);
+            quiet(dir.path()).options(options).clock(Arc::new(clock.clone())).open().unwrap()
+        };
+        let mut engine = open();
         // All columns exist from the start, so that every query plans.
         write(&engine, "d", "m,host=h0 x=0,y=0 -1");
         let mut model = Model::new();
@@ -90,11 +103,15 @@ proptest! {
                     prop_assert_eq!(engine.write_lp("d", body.as_bytes()).unwrap().points, points.len() as u64);
                 }
                 Step::Flush => drop(engine.flush().unwrap()),
+                Step::Compact(is_over) => {
+                    clock.set(if is_over { i64::MAX } else { 0 });
+                    engine.compact().unwrap();
+                }
                 Step::Restart => {
                     drop(engine);
                     let report = arc_core::verify(dir.path()).unwrap();
                     prop_assert!(report.findings.is_empty(), "{}", report);
-                    engine = open(dir.path());
+                    engine = open();
                 }
             }
         }

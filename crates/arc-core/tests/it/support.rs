@@ -1,13 +1,36 @@
-//! What the tests share: engines that flush only when told to, and answers as text.
+//! What the tests share: engines that flush and compact only when told to, and answers as text.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
-use arc_core::{Answer, Engine, EngineBuilder, Error, Result};
+use arc_core::{Answer, Engine, EngineBuilder, Error, Result, clock::Clock};
 use arrow::{array::RecordBatch, util::pretty::pretty_format_batches};
 
-/// An engine that flushes only when told to.
+/// An engine that flushes and compacts only when told to.
 pub(crate) fn quiet(path: &Path) -> EngineBuilder {
-    Engine::builder(path).flush_after(Duration::from_secs(1 << 30))
+    Engine::builder(path).flush_after(Duration::from_secs(1 << 30)).compaction(false)
+}
+
+/// A clock that stands still until it is set.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct HandClock(Arc<AtomicI64>);
+
+impl HandClock {
+    pub(crate) fn set(&self, now_ns: i64) {
+        self.0.store(now_ns, Ordering::Relaxed);
+    }
+}
+
+impl Clock for HandClock {
+    fn now_ns(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 pub(crate) fn open(path: &Path) -> Engine {

@@ -80,7 +80,7 @@ impl<'a> Walker<'_, 'a> {
             }
             at = self.cursor.next();
         }
-        if self.cursor.is_utf8_suspect(start) {
+        if self.cursor.is_utf8_suspect(start) && !self.cursor.dialect().is_lossy() {
             let raw = self.cursor.slice(start, at);
             let good = valid_utf8_len(raw);
             if good < raw.len() {

@@ -3,6 +3,7 @@
 use core::hint::cold_path;
 
 use super::{Bad, Visitor, Walker, valid_utf8_len};
+use crate::dialect::Dialect;
 use crate::error::ErrorKind;
 use crate::push::Series;
 use crate::text::{Escapes, Span};
@@ -40,7 +41,7 @@ impl<'a> Walker<'_, 'a> {
     pub(super) fn series<V: Visitor<'a>>(&mut self, start: usize, visitor: &mut V) -> Result<usize, Bad> {
         let mut stop = self.cursor.seek_and_find_end(start);
         while self.cursor.byte(stop) == b'\\' {
-            let is_escape = Escapes::Name.covers(self.cursor.byte(stop + 1));
+            let is_escape = self.covers(Escapes::Name, stop + 1);
             stop = self.cursor.find_end(stop + 1 + usize::from(is_escape));
         }
         let is_last = self.cursor.byte(stop) == b'\n';
@@ -70,13 +71,13 @@ impl<'a> Walker<'_, 'a> {
     /// A measurement or tag value: not empty, ended by a comma, a space or the end of the record.
     #[inline(always)]
     fn value(&mut self, start: usize, name: Name) -> Result<Token, Bad> {
-        let escapes = if name == Name::Measurement { Escapes::Measurement } else { Escapes::Name };
         let mut next = self.cursor.next();
         let mut next_byte = self.cursor.byte(next);
-        let (mut end, mut is_escaped) = (next, false);
+        let (mut end, mut escapes) = (next, None);
         if !matches!(next_byte, b',' | b' ') {
             cold_path();
-            (next, is_escaped) = self.end_of_name(next, escapes, false);
+            let plain = if name == Name::Measurement { Escapes::Measurement } else { Escapes::Name };
+            (next, escapes) = self.end_of_name(next, plain, false);
             next_byte = self.cursor.byte(next);
             end = if next_byte == b'\n' { self.trim(start, next) } else { next };
         }
@@ -86,7 +87,6 @@ impl<'a> Walker<'_, 'a> {
             return Err(self.bad(missing, start));
         }
         self.check(start, end, name)?;
-        let escapes = if is_escaped { Some(escapes) } else { None };
         Ok(Token { span: Span { start, end, escapes }, next, next_byte })
     }
 
@@ -94,10 +94,10 @@ impl<'a> Walker<'_, 'a> {
     #[inline(always)]
     pub(super) fn key(&mut self, start: usize, name: Name) -> Result<Token, Bad> {
         let mut next = self.cursor.next();
-        let mut is_escaped = false;
+        let mut escapes = None;
         if self.cursor.byte(next) != b'=' {
             cold_path();
-            (next, is_escaped) = self.end_of_name(next, Escapes::Name, true);
+            (next, escapes) = self.end_of_name(next, Escapes::Name, true);
             if self.cursor.byte(next) != b'=' {
                 return Err(self.bad_key(start, next, name));
             }
@@ -106,7 +106,6 @@ impl<'a> Walker<'_, 'a> {
             return Err(self.bad_key(start, next, name));
         }
         self.check(start, next, name)?;
-        let escapes = if is_escaped { Some(Escapes::Name) } else { None };
         Ok(Token { span: Span { start, end: next, escapes }, next, next_byte: b'=' })
     }
 
@@ -127,33 +126,40 @@ impl<'a> Walker<'_, 'a> {
         self.bad(kind, end)
     }
 
-    /// The byte that ends the name in which `next` is the first structural byte; and whether there is
-    /// an escape in front of it.
+    /// The byte that ends the name in which `next` is the first structural byte; and `escapes` if there
+    /// is one in front of it.
     #[inline(always)]
-    fn end_of_name(&mut self, mut next: usize, escapes: Escapes, equals_ends: bool) -> (usize, bool) {
-        let mut is_escaped = false;
+    fn end_of_name(&mut self, mut next: usize, escapes: Escapes, equals_ends: bool) -> (usize, Option<Escapes>) {
+        let mut found = None;
         loop {
             match self.cursor.byte(next) {
                 b'\\' => {
-                    if escapes.covers(self.cursor.byte(next + 1)) {
-                        is_escaped = true;
+                    if self.covers(escapes, next + 1) {
+                        found = Some(self.cursor.dialect().escapes(escapes));
                         self.cursor.next();
                     }
                 }
                 b'"' => {}
                 b'=' if !equals_ends => {}
-                _ => return (next, is_escaped),
+                _ => return (next, found),
             }
             next = self.cursor.next();
         }
     }
 
-    /// Refuses a name with a tab, a measurement with a NUL, and what is not UTF-8.
+    /// Whether a backslash in front of `at` is an escape in the dialect.
+    #[inline(always)]
+    fn covers(&self, escapes: Escapes, at: usize) -> bool {
+        let byte = self.cursor.byte(at);
+        escapes.covers(byte) && (byte != b'\\' || !self.cursor.dialect().keeps_backslashes())
+    }
+
+    /// Refuses a name with a tab, a measurement with a NUL, and what is not UTF-8 if it must be.
     #[inline(always)]
     fn check(&mut self, start: usize, end: usize, name: Name) -> Result<(), Bad> {
         if self.cursor.is_suspect(start)
             && self.cursor.may_be_bad(start..end)
-            && let Some((kind, at)) = find_bad(self.cursor.slice(start, end), name)
+            && let Some((kind, at)) = find_bad(self.cursor.slice(start, end), name, self.cursor.dialect())
         {
             return Err(self.bad(kind, start + at));
         }
@@ -163,10 +169,10 @@ impl<'a> Walker<'_, 'a> {
 
 /// The first byte that a name must not hold.
 #[cold]
-fn find_bad(bytes: &[u8], name: Name) -> Option<(ErrorKind, usize)> {
+fn find_bad(bytes: &[u8], name: Name, dialect: Dialect) -> Option<(ErrorKind, usize)> {
     let is_control = |byte: &u8| *byte == b'\t' || (*byte == 0 && name == Name::Measurement);
     let control = bytes.iter().position(is_control).unwrap_or(bytes.len());
-    let utf8 = valid_utf8_len(bytes);
+    let utf8 = if dialect.is_lossy() { bytes.len() } else { valid_utf8_len(bytes) };
     if control.min(utf8) == bytes.len() {
         return None;
     }

@@ -12,6 +12,7 @@ use core::iter::FusedIterator;
 use core::ops::Range;
 use core::slice;
 
+use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind};
 use crate::push::Series;
 use crate::record::{Body, Position, Visitor, Walker};
@@ -41,7 +42,17 @@ pub use token::{Scratch, Token};
 /// ```
 #[must_use]
 pub fn split_points<'s, 'a, S: Scratch + ?Sized>(input: &'a [u8], scratch: &'s mut S) -> SplitPoints<'s, 'a, S> {
-    SplitPoints { window: Window::new(input), position: Position { at: 0, line: 1 }, scratch }
+    split_points_with(input, scratch, Dialect::new())
+}
+
+/// As [`split_points`], in a dialect.
+#[must_use]
+pub fn split_points_with<'s, 'a, S: Scratch + ?Sized>(
+    input: &'a [u8],
+    scratch: &'s mut S,
+    dialect: Dialect,
+) -> SplitPoints<'s, 'a, S> {
+    SplitPoints { window: Window::new(input, dialect), position: Position { at: 0, line: 1 }, scratch }
 }
 
 /// The points of an input, one at a time; see [`split_points`].

@@ -1,6 +1,6 @@
 //! Records with nothing borrowed, so that the faces and the naive parser can be compared.
 
-use arc_lp::{Error, ErrorKind, FieldValue, Point, Series, Sink, SplitPoint, Text, Token};
+use arc_lp::{Dialect, Error, ErrorKind, FieldValue, Point, Series, Sink, SplitPoint, Text, Token};
 use std::collections::HashSet;
 
 /// A field value that compares floats by their bits.
@@ -40,7 +40,11 @@ pub(crate) type Outcome = Result<Record, Error>;
 
 /// All records through the pull face.
 pub(crate) fn pulled(input: &[u8]) -> Vec<Outcome> {
-    arc_lp::points(input).map(|point| Ok(owned(&point?))).collect()
+    pulled_with(input, Dialect::new())
+}
+
+pub(crate) fn pulled_with(input: &[u8], dialect: Dialect) -> Vec<Outcome> {
+    arc_lp::points_with(input, dialect).map(|point| Ok(owned(&point?))).collect()
 }
 
 fn owned(point: &Point<'_>) -> Record {
@@ -56,9 +60,9 @@ fn owned(point: &Point<'_>) -> Record {
 }
 
 /// All records through the pull face with a scratch that has room for `tokens`.
-pub(crate) fn split(input: &[u8], tokens: usize) -> Vec<Outcome> {
+pub(crate) fn split_with(input: &[u8], dialect: Dialect, tokens: usize) -> Vec<Outcome> {
     let mut scratch = vec![Token::default(); tokens];
-    let mut points = arc_lp::split_points(input, scratch.as_mut_slice());
+    let mut points = arc_lp::split_points_with(input, scratch.as_mut_slice(), dialect);
     let mut outcomes = Vec::new();
     while let Some(point) = points.next_point() {
         outcomes.push(point.map(|point| owned_split(&point)));
@@ -85,8 +89,8 @@ fn owned_split(point: &SplitPoint<'_, '_>) -> Record {
 
 /// The same with a scratch too small for most, which must make no other difference than to refuse
 /// those.
-pub(crate) fn assert_small_scratch(input: &[u8], expected: &[Outcome]) {
-    let found = split(input, 2);
+pub(crate) fn assert_small_scratch(input: &[u8], dialect: Dialect, expected: &[Outcome]) {
+    let found = split_with(input, dialect, 2);
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(expected) {
         match (found, expected) {
@@ -108,8 +112,12 @@ pub(crate) fn meanings(input: &[u8]) -> Vec<Record> {
 
 /// All records through the push face.
 pub(crate) fn pushed(input: &[u8]) -> Vec<Outcome> {
+    pushed_with(input, Dialect::new())
+}
+
+pub(crate) fn pushed_with(input: &[u8], dialect: Dialect) -> Vec<Outcome> {
     let mut all = All::default();
-    let summary = arc_lp::parse(input, &mut all);
+    let summary = arc_lp::parse_with(input, dialect, &mut all);
     let points = all.done.iter().filter(|outcome| outcome.is_ok()).count();
     assert_eq!(summary.points, points as u64);
     assert_eq!(summary.errors, (all.done.len() - points) as u64);
@@ -161,9 +169,9 @@ impl<'a> Sink<'a> for All {
 }
 
 /// The fields, timestamps and errors through a push face that knows each series it saw before.
-pub(crate) fn pushed_with_cache(input: &[u8]) -> Vec<Outcome> {
+pub(crate) fn pushed_with_cache(input: &[u8], dialect: Dialect) -> Vec<Outcome> {
     let mut cached = Cached::default();
-    arc_lp::parse(input, &mut cached);
+    arc_lp::parse_with(input, dialect, &mut cached);
     cached.all.done
 }
 

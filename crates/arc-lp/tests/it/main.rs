@@ -11,6 +11,8 @@ mod collect;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
+mod dialects;
+#[cfg(test)]
 #[path = "../../examples/lp2json/format.rs"]
 mod format;
 #[cfg(test)]
@@ -21,5 +23,7 @@ mod no_alloc;
 mod pathological;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod rewritten;
 #[cfg(test)]
 mod written;

@@ -3,7 +3,10 @@
 //! Shares no code with the crate. Each step cites the point of the dialect it follows, as numbered
 //! in the crate's documentation.
 
-use crate::collect::{Outcome, Record, Value, assert_small_scratch, pulled, pushed, pushed_with_cache, split};
+use crate::collect::{
+    Outcome, Record, Value, assert_small_scratch, pulled_with, pushed_with, pushed_with_cache, split_with,
+};
+use arc_lp::{Backslash, Dialect, Utf8};
 
 /// The part of the record that is wrong, and the place behind which the next line feed is sought.
 type Bad = (&'static str, usize);
@@ -11,7 +14,14 @@ type Bad = (&'static str, usize);
 /// A good record, or the line and the part that is wrong.
 pub(crate) type Naive = Result<Record, (u64, &'static str)>;
 
-pub(crate) fn parse(input: &[u8]) -> Vec<Naive> {
+/// The two switches: names keep two backslashes, text need not be UTF-8.
+#[derive(Copy, Clone, Default)]
+pub(crate) struct Rules {
+    keeps_backslashes: bool,
+    is_lossy: bool,
+}
+
+pub(crate) fn parse(input: &[u8], rules: Rules) -> Vec<Naive> {
     let mut outcomes = Vec::new();
     let mut at = 0;
     while at < input.len() {
@@ -22,7 +32,7 @@ pub(crate) fn parse(input: &[u8]) -> Vec<Naive> {
             b'#' => at = behind_line_feed(input, at),
             _ => {
                 let line = 1 + count_line_feeds(&input[..at]);
-                match record(input, at, line) {
+                match record(input, at, line, rules) {
                     Ok((record, end)) => {
                         outcomes.push(Ok(record));
                         at = end;
@@ -68,16 +78,16 @@ fn skip_spaces(input: &[u8], mut at: usize) -> usize {
 }
 
 /// 1: `measurement[,tag=value]* SP+ field=value[,field=value]* [SP+ timestamp] SP*`.
-fn record(input: &[u8], start: usize, line: u64) -> Result<(Record, usize), Bad> {
+fn record(input: &[u8], start: usize, line: u64, rules: Rules) -> Result<(Record, usize), Bad> {
     let mut record = Record { line, ..Record::default() };
-    let (measurement, mut at) = name(input, start, "measurement", b", ", b", \\")?;
+    let (measurement, mut at) = name(input, start, "measurement", b", ", rules)?;
     record.measurement = measurement;
     while is(input, at, b',') {
-        let (key, equals) = name(input, at + 1, "tag", b"=, ", b",= \\")?;
+        let (key, equals) = name(input, at + 1, "tag", b"=, ", rules)?;
         if !is(input, equals, b'=') {
             return Err(("tag", equals));
         }
-        let (value, end) = name(input, equals + 1, "tag", b", ", b",= \\")?;
+        let (value, end) = name(input, equals + 1, "tag", b", ", rules)?;
         record.tags.push((key, value));
         at = end;
     }
@@ -87,11 +97,11 @@ fn record(input: &[u8], start: usize, line: u64) -> Result<(Record, usize), Bad>
     }
     at = skip_spaces(input, at);
     loop {
-        let (key, equals) = name(input, at, "field", b"=, ", b",= \\")?;
+        let (key, equals) = name(input, at, "field", b"=, ", rules)?;
         if !is(input, equals, b'=') {
             return Err(("field", equals));
         }
-        let (value, end) = value(input, equals + 1)?;
+        let (value, end) = value(input, equals + 1, rules)?;
         record.fields.push((key, value));
         at = end;
         // 10: after a comma another field must follow.
@@ -113,11 +123,16 @@ fn record(input: &[u8], start: usize, line: u64) -> Result<(Record, usize), Bad>
 }
 
 /// 4, 5, 6: a name that is not empty, up to a byte of `ends` that has no backslash in front.
-fn name(input: &[u8], start: usize, part: &'static str, ends: &[u8], escapes: &[u8]) -> Result<(String, usize), Bad> {
+fn name(input: &[u8], start: usize, part: &'static str, ends: &[u8], rules: Rules) -> Result<(String, usize), Bad> {
+    let plain = |byte: &u8| match byte {
+        b'\\' => !rules.keeps_backslashes,
+        b'=' => part != "measurement",
+        _ => matches!(byte, b',' | b' '),
+    };
     let mut text = Vec::new();
     let mut at = start;
     while !line_ends(input, at) && !ends.contains(&input[at]) {
-        if input[at] == b'\\' && input.get(at + 1).is_some_and(|next| escapes.contains(next)) {
+        if input[at] == b'\\' && input.get(at + 1).is_some_and(plain) {
             at += 1;
         }
         text.push(input[at]);
@@ -129,18 +144,18 @@ fn name(input: &[u8], start: usize, part: &'static str, ends: &[u8], escapes: &[
     // The first byte that is wrong decides.
     let is_control = |byte: &u8| *byte == b'\t' || (*byte == 0 && part == "measurement");
     let control = text.iter().position(is_control);
-    if std::str::from_utf8(&text[..control.unwrap_or(text.len())]).is_err() {
+    if !rules.is_lossy && std::str::from_utf8(&text[..control.unwrap_or(text.len())]).is_err() {
         return Err(("utf8", start));
     }
     if control.is_some() {
         return Err((part, start));
     }
-    Ok((String::from_utf8(text).unwrap(), at))
+    Ok((String::from_utf8_lossy(&text).into_owned(), at))
 }
 
-fn value(input: &[u8], start: usize) -> Result<(Value, usize), Bad> {
+fn value(input: &[u8], start: usize, rules: Rules) -> Result<(Value, usize), Bad> {
     if is(input, start, b'"') {
-        return string(input, start);
+        return string(input, start, rules);
     }
     // 8: up to a comma, a space or the end of the record.
     let end = (start..).find(|&at| line_ends(input, at) || matches!(input[at], b',' | b' ')).unwrap();
@@ -148,7 +163,7 @@ fn value(input: &[u8], start: usize) -> Result<(Value, usize), Bad> {
 }
 
 /// 7: up to a quote that has no backslash escape; two escapes.
-fn string(input: &[u8], start: usize) -> Result<(Value, usize), Bad> {
+fn string(input: &[u8], start: usize, rules: Rules) -> Result<(Value, usize), Bad> {
     let mut text = Vec::new();
     let mut at = start + 1;
     loop {
@@ -165,7 +180,10 @@ fn string(input: &[u8], start: usize) -> Result<(Value, usize), Bad> {
             }
         }
     }
-    let text = String::from_utf8(text).map_err(|_| ("utf8", at))?;
+    if !rules.is_lossy && std::str::from_utf8(&text).is_err() {
+        return Err(("utf8", at));
+    }
+    let text = String::from_utf8_lossy(&text).into_owned();
     at += 1;
     if !line_ends(input, at) && !matches!(input[at], b',' | b' ') {
         return Err(("value", at));
@@ -217,9 +235,26 @@ fn wide_integer(bytes: &[u8]) -> Option<i128> {
     Some(if bytes.len() > digits.len() { -value } else { value })
 }
 
-/// Asserts that every face says what the naive parser says.
+/// Asserts that every face says what the naive parser says, in every dialect in which the input may
+/// mean something else.
 pub(crate) fn assert_agrees(input: &[u8]) {
-    let expected = parse(input);
+    assert_agrees_with(input, Dialect::new(), Rules::default());
+    let keeps_backslashes = input.windows(2).any(|pair| pair == b"\\\\");
+    let is_lossy = std::str::from_utf8(input).is_err();
+    let (keep, lossy) = (Dialect::new().backslash(Backslash::Keep), Dialect::new().utf8(Utf8::Lossy));
+    if keeps_backslashes {
+        assert_agrees_with(input, keep, Rules { keeps_backslashes, is_lossy: false });
+    }
+    if is_lossy {
+        assert_agrees_with(input, lossy, Rules { is_lossy, keeps_backslashes: false });
+    }
+    if keeps_backslashes && is_lossy {
+        assert_agrees_with(input, keep.utf8(Utf8::Lossy), Rules { keeps_backslashes, is_lossy });
+    }
+}
+
+fn assert_agrees_with(input: &[u8], dialect: Dialect, rules: Rules) {
+    let expected = parse(input, rules);
     let coarse = |outcomes: &[Outcome]| -> Vec<Naive> {
         outcomes
             .iter()
@@ -233,17 +268,17 @@ pub(crate) fn assert_agrees(input: &[u8]) {
             })
             .collect()
     };
-    let pushed = pushed(input);
-    assert_eq!(coarse(&pushed), expected, "{:?}", String::from_utf8_lossy(input));
-    assert_eq!(pulled(input), pushed);
+    let pushed = pushed_with(input, dialect);
+    assert_eq!(coarse(&pushed), expected, "{dialect:?} {:?}", String::from_utf8_lossy(input));
+    assert_eq!(pulled_with(input, dialect), pushed);
     // A tag takes four bytes, a field as many.
-    assert_eq!(split(input, input.len() / 4 + 1), pushed);
-    assert_small_scratch(input, &pushed);
+    assert_eq!(split_with(input, dialect, input.len() / 4 + 1), pushed);
+    assert_small_scratch(input, dialect, &pushed);
     let without_series = |outcomes: Vec<Outcome>| -> Vec<Outcome> {
         let strip = |record: Record| Record { measurement: String::new(), tags: vec![], ..record };
         outcomes.into_iter().map(|outcome| outcome.map(strip)).collect()
     };
-    assert_eq!(without_series(pushed_with_cache(input)), without_series(pushed));
+    assert_eq!(without_series(pushed_with_cache(input, dialect)), without_series(pushed));
 }
 
 #[test]

@@ -12,7 +12,7 @@ A write returns once its points survive what ``durability`` says, ``"disk"`` by 
 sees them. Nothing is dropped in silence: what a write refused is in its receipt.
 """
 
-from arc._arc import Answer, Engine, Schema, open
+from arc._arc import Answer, Engine, Schema, open, restore, verify
 from arc.database import Database
 from arc.errors import (
     BusyError,
@@ -27,16 +27,18 @@ from arc.errors import (
     SchemaConflictError,
     StorageFullError,
 )
-from arc.receipts import FlushReport, Rejected, Written
+from arc.receipts import BackupReport, Finding, FlushReport, Rejected, VerifyReport, Written
 
 __all__ = [
     "Answer",
+    "BackupReport",
     "BusyError",
     "ClosedError",
     "CorruptError",
     "Database",
     "Engine",
     "Error",
+    "Finding",
     "FlushReport",
     "InternalError",
     "InvalidInputError",
@@ -47,6 +49,9 @@ __all__ = [
     "Schema",
     "SchemaConflictError",
     "StorageFullError",
+    "VerifyReport",
     "Written",
     "open",
+    "restore",
+    "verify",
 ]

@@ -1,4 +1,4 @@
-"""What writing and flushing answer."""
+"""What writing, flushing, verifying and backing up answer."""
 
 from __future__ import annotations
 
@@ -55,3 +55,56 @@ class FlushReport:
     """Rows written to Parquet files."""
     files: list[str]
     """Paths of the new files."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a verification noticed."""
+
+    severity: str
+    """``"error"``, ``"warning"`` or ``"info"``."""
+    path: str
+    """The file or folder."""
+    offset: int | None
+    """Where in the file, if that can be told."""
+    what: str
+    """What was found and what was expected."""
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What a verification says. Prints as text for people."""
+
+    clean: bool
+    """Whether there is no finding with the severity ``"error"``."""
+    findings: list[Finding]
+    """What was noticed."""
+    files: int
+    """Parquet files looked at."""
+    rows: int
+    """Rows in them."""
+    text: str
+    """The whole report as text."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class BackupReport:
+    """What a backup did."""
+
+    files: int
+    """Parquet files that the backup has."""
+    rows: int
+    """Rows in them."""
+    bytes: int
+    """Their bytes."""
+    kept_files: int
+    """Files that were there already, from an earlier backup."""
+    linked_files: int
+    """Files that share their bytes with the data directory."""
+    copied_files: int
+    """Files that were copied."""
+    removed_files: int
+    """Files of an earlier backup that were removed."""

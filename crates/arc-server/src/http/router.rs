@@ -10,7 +10,7 @@ use axum::{
 };
 use hyper::StatusCode;
 
-use crate::{admin, app::App, backup, errors::Failure, http::around, influx, query, write};
+use crate::{admin, app::App, backup, compaction, errors::Failure, http::around, influx, query, write};
 
 /// Returns the whole HTTP service.
 ///
@@ -31,6 +31,9 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/databases/{name}", get(admin::database))
         .route("/api/v1/databases/{name}/measurements", get(admin::database_measurements))
         .route("/api/v1/measurements", get(admin::measurements))
+        .route("/api/v1/compaction/status", get(compaction::status))
+        .route("/api/v1/compaction/stats", get(compaction::stats))
+        .route("/api/v1/compaction/trigger", post(compaction::trigger))
         .route("/query", any(influx::query))
         .route("/ping", get(influx::ping))
         .route("/health", get(admin::health))

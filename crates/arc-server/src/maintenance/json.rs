@@ -1,6 +1,6 @@
 //! Reports of the engine as JSON, for programs that run the commands.
 
-use arc_core::{BackupReport, Finding, RestoreReport, VerifyReport, VerifyTotals};
+use arc_core::{BackupReport, Finding, RepairPlan, RestoreReport, VerifyReport, VerifyTotals};
 use serde_json::{Value, json};
 
 pub(super) fn verify(report: &VerifyReport) -> Value {
@@ -33,7 +33,18 @@ fn finding(finding: &Finding) -> Value {
     })
 }
 
-pub(crate) fn backup(report: &BackupReport) -> Value {
+/// A plan, and what verification says after it was carried out, if it was.
+pub(super) fn repair(plan: &RepairPlan, report: Option<&VerifyReport>) -> Value {
+    json!({
+        "path": plan.path.display().to_string(),
+        "steps": plan.steps.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "hopeless": plan.hopeless,
+        "applied": report.is_some(),
+        "verified": report.map(verify),
+    })
+}
+
+pub(super) fn backup(report: &BackupReport) -> Value {
     json!({
         "files": report.files,
         "bytes": report.bytes,

@@ -1,4 +1,4 @@
-//! Commands for a data directory that no server has open: `verify`, `backup`, `restore`.
+//! Commands for a data directory that no server has open: `verify`, `repair`, `backup`, `restore`.
 //!
 //! Each calls one function of the engine and prints what it says, as text or as JSON. Ends with 0 if all is well, 1 if
 //! something is damaged or went wrong, 2 if the command cannot be run as it was given.
@@ -17,7 +17,7 @@ const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
 
 /// Returns the commands, for the command line's definition.
-pub(crate) fn commands() -> [Command; 3] {
+pub(crate) fn commands() -> [Command; 4] {
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text");
     let folder = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name("PATH").value_parser(value_parser!(PathBuf)).required(true).help(help)
@@ -26,6 +26,14 @@ pub(crate) fn commands() -> [Command; 3] {
         Command::new("verify")
             .about("Check a data directory that no server has open, and change nothing")
             .after_help("Ends with 0 if it is clean, 1 if anything is damaged, 2 if it cannot be checked.")
+            .arg(json.clone()),
+        Command::new("repair")
+            .about("Say what it takes to mend a data directory that no server has open, and what is given up by it")
+            .after_help(
+                "Changes nothing without --apply. Ends with 0 if all is well, 1 if something is or stays damaged, \
+                 2 if it cannot be checked.",
+            )
+            .arg(Arg::new("apply").long("apply").action(ArgAction::SetTrue).help("Do it, and verify what came of it"))
             .arg(json.clone()),
         Command::new("backup")
             .about("Copy a data directory that no server has open; see --backup-dir for one that is")
@@ -45,6 +53,7 @@ pub(crate) fn run(name: &str, arguments: &ArgMatches, config: &Config) -> Option
     let path = config.data_dir.as_path();
     Some(match name {
         "verify" => verify(path, as_json()),
+        "repair" => repair(path, arguments.get_flag("apply"), as_json()),
         "backup" => {
             let done = backup(path, &folder("to"), config);
             finish(done, as_json(), json::backup, |report| backup_text(report, &folder("to")))
@@ -72,6 +81,33 @@ fn verify(path: &Path, as_json: bool) -> ExitCode {
         }
         Err(error) => fail(CANNOT_RUN, &error),
     }
+}
+
+fn repair(path: &Path, apply: bool, as_json: bool) -> ExitCode {
+    let plan = match arc_core::plan_repair(path) {
+        Ok(plan) => plan,
+        Err(error) => return fail(CANNOT_RUN, &error),
+    };
+    let report = if apply && !plan.is_empty() { Some(arc_core::repair(path, &plan)) } else { None };
+    let report = match report.transpose() {
+        Ok(report) => report,
+        Err(error) => return fail(exit_code(&error), &error),
+    };
+    if as_json {
+        print(&json::repair(&plan, report.as_ref()));
+    } else {
+        print(&plan);
+        match &report {
+            Some(report) => print(&format!("Done.\n{report}")),
+            None if plan.is_empty() => {}
+            None => print(&format!(
+                "Nothing was changed. To do it: arc-server repair --apply --data-dir {}",
+                path.display()
+            )),
+        }
+    }
+    let is_well = report.map_or(plan.is_empty(), |report| report.is_clean()) && plan.hopeless.is_empty();
+    ExitCode::from(if is_well { 0 } else { FAILED })
 }
 
 /// Opens the directory as a server would, which replays its log, and copies it.

@@ -141,6 +141,27 @@ fn verify_says_what_is_damaged_and_ends_with_1() {
 }
 
 #[test]
+fn repair_says_what_it_gives_up_and_does_it_only_when_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let file = store(&data);
+    let (code, text) = on(&data, &["repair"]);
+    assert!(code == Some(0) && text.contains("nothing to repair"), "{text}");
+    std::fs::write(&file, "x").unwrap();
+    let (code, text) = on(&data, &["repair"]);
+    assert!(code == Some(1) && text.contains("GIVES UP its 2 rows") && text.contains("Nothing was changed"), "{text}");
+    assert_eq!(on(&data, &["verify"]).0, Some(1));
+    let (code, text) = on(&data, &["repair", "--json"]);
+    let plan: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &plan["applied"], &plan["steps"].as_array().unwrap().len()), (Some(1), &json!(false), &1));
+    let (code, text) = on(&data, &["repair", "--apply"]);
+    assert!(code == Some(0) && text.contains("clean (0 errors"), "{text}");
+    assert_eq!(on(&data, &["verify"]).0, Some(0));
+    assert_eq!(std::fs::read(data.join("lost").join(file.strip_prefix(&data).unwrap())).unwrap(), b"x");
+    assert_eq!(on(&dir.path().join("nothing"), &["repair"]).0, Some(2));
+}
+
+#[test]
 fn a_stopped_directory_is_backed_up_and_restored() {
     let dir = tempfile::tempdir().unwrap();
     let (data, copy, new) = (dir.path().join("data"), dir.path().join("copy"), dir.path().join("new"));

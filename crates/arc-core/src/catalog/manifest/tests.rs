@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     Durability, SequenceNumber,
-    catalog::{Column, ColumnKind, Fingerprint, KeptReceipt, ReceiptsEdit, TableEdit, TableSchema},
+    catalog::{Column, ColumnKind, Fingerprint, KeptReceipt, ReceiptsEdit, RetentionEdit, TableEdit, TableSchema},
     datafile::{ColumnStatistics, DataFile, StatisticsValue},
     vfs::{CrashFs, Fault, FaultFs, Operation},
 };
@@ -79,11 +79,20 @@ fn edit(number: u64) -> ManifestEdit {
     let tables = vec![TableEdit { files_added: vec![file(number)], ..table }];
     ManifestEdit {
         flushed,
+        retentions: retentions(number),
         tables,
         receipts_added: vec![ReceiptsEdit { database: "db".into(), receipts: vec![receipt(number)] }],
         receipts_dropped: number.is_multiple_of(5).then(|| SequenceNumber(number - 2)),
         ..ManifestEdit::default()
     }
+}
+
+/// Sets, for some numbers, the retention of the table or its database, and takes it away again.
+fn retentions(number: u64) -> Vec<RetentionEdit> {
+    let table = number.is_multiple_of(2).then(|| "t".to_owned());
+    let retention_ns = Some(number).filter(|number| !number.is_multiple_of(5));
+    let edit = RetentionEdit { database: "db".into(), table, retention_ns };
+    if number.is_multiple_of(3) { Vec::new() } else { vec![edit] }
 }
 
 /// A stream with the genesis commit and `edits` more; returns the state after each number.
@@ -160,6 +169,13 @@ fn the_payloads_are_as_documented() {
     let receipt = serde_json::json!(["k3", 3, -9, u64::MAX, u32::MAX, 3, 2, "process"]);
     // JSON has no infinity.
     added.tables[0].files_added[0].columns[1].max = None;
+    added.retentions = [None, Some("t")]
+        .map(|table| RetentionEdit {
+            database: "db".into(),
+            table: table.map(Into::into),
+            retention_ns: table.map_or(Some(9), |_| Some(7)),
+        })
+        .to_vec();
     let vfs = vfs();
     let mut manifest = open(&vfs).unwrap();
     manifest.commit(edit(0)).unwrap();
@@ -177,7 +193,11 @@ fn the_payloads_are_as_documented() {
         (
             ObjectId::commit(3),
             serde_json::json!({
-                "flushed": 3, "tables": [{"database": "db", "table": "t", "files_added": [file]}],
+                "flushed": 3,
+                "retentions": [
+                    {"database": "db", "retention_ns": 9}, {"database": "db", "table": "t", "retention_ns": 7},
+                ],
+                "tables": [{"database": "db", "table": "t", "files_added": [file]}],
                 "receipts_added": [{"database": "db", "receipts": [receipt]}], "receipts_dropped": 1,
             }),
         ),
@@ -185,12 +205,11 @@ fn the_payloads_are_as_documented() {
             ObjectId::snapshot(3),
             serde_json::json!({
                 "flushed": 3,
-                "databases": {
-                    "db": {
-                        "created_ns": -5, "tables": {"t": {"schema": schema, "files": [file]}},
-                        "receipts": [receipt],
-                    },
-                },
+                "databases": {"db": {
+                    "created_ns": -5, "retention_ns": 9,
+                    "tables": {"t": {"schema": schema, "retention_ns": 7, "files": [file]}},
+                    "receipts": [receipt],
+                }},
             }),
         ),
     ];
@@ -374,6 +393,10 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing() {
     let at = |path: &str| DataFile { path: path.into(), ..file(9) };
     let removed =
         |paths: &[&str]| TableEdit { files_removed: paths.iter().map(|p| (*p).to_owned()).collect(), ..table() };
+    let retention = |database: &str, table: Option<&str>, retention_ns| ManifestEdit {
+        retentions: vec![RetentionEdit { database: database.into(), table: table.map(Into::into), retention_ns }],
+        ..ManifestEdit::default()
+    };
     let receipts = |database: &str, numbers: &[u64]| ManifestEdit {
         flushed: Some(SequenceNumber(9)),
         receipts_added: vec![ReceiptsEdit {
@@ -401,6 +424,9 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing() {
         ("no path", of(vec![TableEdit { files_added: vec![at("data/../../x")], ..table() }])),
         ("no path", of(vec![TableEdit { files_added: vec![at("/etc/passwd")], ..table() }])),
         ("no path", of(vec![TableEdit { files_added: vec![at("")], ..table() }])),
+        ("not there", retention("nowhere", None, Some(1))),
+        ("not there", retention("db", Some("none"), None)),
+        ("nothing at all", retention("db", Some("t"), Some(0))),
         ("which is not there", receipts("nowhere", &[1])),
         ("out of order", receipts("db", &[9, 8])),
         ("out of order", receipts("db", &[0])),

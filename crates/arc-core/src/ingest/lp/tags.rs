@@ -11,10 +11,15 @@ use crate::{
     ingest::staged::{Staged, check_column_name, short, type_conflict},
 };
 
-/// Puts the series that were new into the cache, if their tables are registered by now (the next request does, if not).
+/// Puts the series that were new into the cache, if their tables and all tags are registered by now.
+///
+/// If not, the next request does: this one may still be refused, and a line whose series is known proposes no tags.
 pub(super) fn remember(staged: &Staged, new_series: &[(&[u8], usize, SeriesId)]) {
     let registered = |at: &usize| {
         let table = staged.tables.get(*at).filter(|table| table.keyed())?;
+        if table.added.iter().any(|column| column.kind == ColumnKind::Tag) {
+            return None;
+        }
         let known = staged.database.table(table.name())?;
         Arc::ptr_eq(&known, &table.table).then_some(known)
     };

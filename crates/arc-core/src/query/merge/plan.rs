@@ -46,8 +46,8 @@ pub(in crate::query) fn split(parts: Vec<Part<'_>>) -> (Vec<Part<'_>>, Vec<Part<
         other.into_iter().partition(|part| late.iter().any(|late| late.overlaps(part)));
     // Buffers hold what is newer than any file, in order of arrival; the sort is stable.
     late.sort_by_key(|part| match part {
-        Part::File(file) => (0, file.max_seq, file.min_seq),
-        Part::Buffer(_) => (1, 0, 0),
+        Part::File(file) => (0, file.version()),
+        Part::Buffer(_) => (1, (0, 0)),
     });
     merged.extend(late);
     (plain, merged)

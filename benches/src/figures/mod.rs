@@ -1,0 +1,46 @@
+//! From what was measured to docs/performance.md: tables between marks in the text, and charts.
+//!
+//! `results` reads what criterion left, `parser` and `stages` say which figures go where, `server` takes over the tables
+//! of `benches/measure.py`, `table` and `chart` write Markdown and SVG, `document` finds the places. Never measures.
+
+mod chart;
+mod document;
+mod parser;
+mod results;
+mod server;
+mod stages;
+mod table;
+
+use std::{fs, io, path::Path};
+
+use document::Document;
+use results::Results;
+
+/// What can be redrawn.
+pub const PARTS: [&str; 7] = ["parser", "decode", "log", "ingest", "flush", "query", "server"];
+
+/// Redraws one part of `docs` from the folder `results`, and returns what it wrote.
+///
+/// # Errors
+///
+/// If there are no results of that part, or files cannot be read or written.
+pub fn redraw(part: &str, results: &Path, docs: &Path) -> io::Result<Vec<String>> {
+    let mut document = Document::open(&docs.join("performance.md"))?;
+    let charts = match part {
+        "parser" => parser::redraw(results, &mut document)?,
+        "server" => server::redraw(&results.join("server"), &mut document)?,
+        _ => stages::redraw(part, &Results::read(&results.join("stages"))?, &mut document)?,
+    };
+    fs::create_dir_all(docs.join("charts"))?;
+    for (name, svg) in &charts {
+        fs::write(docs.join("charts").join(name), svg)?;
+    }
+    document.save()?;
+    let charts = charts.into_iter().map(|(name, _)| format!("docs/charts/{name}"));
+    Ok(charts.chain(["docs/performance.md".to_owned()]).collect())
+}
+
+/// Returns an error that says what is wrong with the results.
+fn invalid(reason: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason.into())
+}

@@ -1,0 +1,165 @@
+//! One task from its inputs to its durable outputs.
+
+use std::{
+    iter::from_fn,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+
+use super::{
+    assemble::Assembler,
+    cursor::Cursor,
+    live_rows::{Keep, live_rows},
+    merge::Merge,
+    order::Output,
+    plan::Task,
+};
+use crate::{
+    Error, Result, SequenceNumber,
+    catalog::{TIME_COLUMN, TableSchema},
+    datafile::{DataFile, DataFileSpec, ParquetOptions, write_data_file},
+    vfs::Vfs,
+};
+
+/// Bytes that the batches of all inputs may take together, roughly.
+const BATCH_BYTES: u64 = 64 << 20;
+/// How much larger rows are in memory than in a file, at most, for the above.
+const EXPANSION: u64 = 8;
+const MIN_BATCH_ROWS: u64 = 64;
+const MAX_BATCH_ROWS: u64 = 8192;
+
+/// Where data files are read and written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) vfs: &'a dyn Vfs,
+    pub(crate) root: &'a Path,
+}
+
+/// A task and what is needed to do it.
+pub(crate) struct Job<'a> {
+    pub(crate) source: Source<'a>,
+    /// The table's schema, or a later one.
+    pub(crate) schema: &'a TableSchema,
+    pub(crate) task: &'a Task,
+    pub(crate) keep: Keep,
+    /// Size of a file to aim at.
+    pub(crate) target_bytes: u64,
+    pub(crate) options: &'a ParquetOptions,
+    /// Ends the job once set.
+    pub(crate) cancelled: &'a AtomicBool,
+}
+
+/// Merges the inputs into new files, durable once this returns. `path` gives the path of each of them.
+///
+/// Returns no file where no row stays. When it fails, no new file is left, as far as the file system lets us remove it.
+///
+/// # Errors
+///
+/// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) if an input is not what the manifest says it is, with its path;
+/// [`ErrorKind::Io`](crate::ErrorKind::Io); [`ErrorKind::Closed`](crate::ErrorKind::Closed) if cancelled.
+pub(crate) fn run(job: &Job<'_>, path: impl FnMut() -> String) -> Result<Vec<DataFile>> {
+    let mut written = Vec::new();
+    match job.write(path, &mut written) {
+        Ok(()) => Ok(written),
+        Err(error) => {
+            for file in written {
+                // What stays is in no manifest and is removed as an orphan on the next open.
+                let _ = job.source.vfs.remove_file(&job.source.root.join(&file.path));
+            }
+            Err(error)
+        }
+    }
+}
+
+impl Job<'_> {
+    fn write(&self, mut path: impl FnMut() -> String, written: &mut Vec<DataFile>) -> Result<()> {
+        let columns = Columns::of(self.schema, &self.task.files)?;
+        let rows_per_file = self.rows_per_file();
+        let mut merge = self.open(&columns)?.peekable();
+        while merge.peek().is_some() {
+            let spec = self.spec(path(), &columns);
+            let mut left = rows_per_file;
+            let batches = from_fn(|| {
+                let batch = if left > 0 { merge.next()? } else { return None };
+                left = left.saturating_sub(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
+                Some(batch)
+            });
+            written.push(write_data_file(self.source.vfs, self.source.root, &spec, batches, self.options)?);
+        }
+        Ok(())
+    }
+
+    fn open(&self, columns: &Columns<'_>) -> Result<Merge<'_>> {
+        let batch_rows = self.batch_rows();
+        let cursor = |(rank, file): (usize, &Arc<DataFile>)| {
+            let rows = live_rows(self.source, file, self.keep, batch_rows)?;
+            Cursor::open(rows, rank, &columns.tags, self.schema.keyed)
+        };
+        let cursors = self.task.files.iter().enumerate().map(cursor);
+        let cursors = cursors.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
+        let assembler = Assembler::new(Arc::clone(&columns.schema), columns.tags.len());
+        Ok(Merge::new(cursors, self.schema.keyed, 2 * batch_rows, assembler, self.cancelled))
+    }
+
+    fn spec<'s>(&self, path: String, columns: &'s Columns<'_>) -> DataFileSpec<'s> {
+        let files = &self.task.files;
+        DataFileSpec {
+            path,
+            schema: Arc::clone(&columns.schema),
+            sorted_by: columns.tags.iter().copied().chain([TIME_COLUMN]).map(str::to_owned).collect(),
+            min_seq: SequenceNumber(files.iter().map(|file| file.min_seq).min().unwrap_or(0)),
+            max_seq: SequenceNumber(files.iter().map(|file| file.max_seq).max().unwrap_or(0)),
+            late: self.task.output == Output::Late,
+            tags: &columns.all_tags,
+        }
+    }
+
+    /// Returns how many rows make a file, so that all of them have about the same size. One late file stays one: two
+    /// would have one version.
+    fn rows_per_file(&self) -> u64 {
+        let sum = |of: fn(&DataFile) -> u64| self.task.files.iter().map(|file| of(file)).sum::<u64>();
+        let files = match self.task.output {
+            Output::Late => 1,
+            Output::OnTime => (sum(|file| file.bytes) + self.target_bytes / 2) / self.target_bytes.max(1),
+        };
+        sum(|file| file.rows).div_ceil(files.max(1)).max(1)
+    }
+
+    /// Returns how many rows of each input are in memory at a time.
+    fn batch_rows(&self) -> usize {
+        let files = &self.task.files;
+        let row_bytes =
+            |file: &Arc<DataFile>| EXPANSION * file.bytes / file.rows.max(1) + 16 * file.columns.len() as u64;
+        let row_bytes = files.iter().map(row_bytes).max().unwrap_or(1).max(1);
+        let rows = BATCH_BYTES / files.len().max(1) as u64 / row_bytes;
+        usize::try_from(rows.clamp(MIN_BATCH_ROWS, MAX_BATCH_ROWS)).unwrap_or(1)
+    }
+}
+
+/// The columns of the outputs: those that any input has, in the table's order.
+struct Columns<'a> {
+    schema: SchemaRef,
+    /// Tags among them.
+    tags: Vec<&'a str>,
+    /// Tags of the table.
+    all_tags: Vec<&'a str>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(table: &'a TableSchema, files: &[Arc<DataFile>]) -> Result<Self> {
+        let arrow = table.arrow();
+        for file in files {
+            if let Some(unknown) = file.columns.iter().find(|column| arrow.index_of(&column.name).is_err()) {
+                let reason = format!("it has a column {:?}, which its table has not", unknown.name);
+                return Err(Error::corrupt(&file.path, 0, reason));
+            }
+        }
+        let is_used = |name: &str| files.iter().flat_map(|file| &file.columns).any(|column| column.name == name);
+        let fields: Vec<FieldRef> = arrow.fields().iter().filter(|field| is_used(field.name())).cloned().collect();
+        let all_tags: Vec<&str> = table.tags().map(|tag| tag.name.as_ref()).collect();
+        let tags = all_tags.iter().copied().filter(|tag| is_used(tag)).collect();
+        Ok(Self { schema: Arc::new(Schema::new(fields)), tags, all_tags })
+    }
+}

@@ -1,0 +1,78 @@
+//! The rows of an input that are still wanted: the one place where compaction reads data files, and where rows that are
+//! to be gone are left out.
+//!
+//! Whatever removes rows (today their age) is applied here, before the merge, so that everything behind it only ever
+//! sees rows that stay.
+
+use arrow::{
+    array::{AsArray, BooleanArray, RecordBatch},
+    compute::filter_record_batch,
+    datatypes::{SchemaRef, TimestampNanosecondType},
+};
+
+use super::job::Source;
+use crate::{
+    Error, Result,
+    datafile::{DataFile, DataFileStream},
+};
+
+/// Which rows stay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Keep {
+    /// Rows of this time and later stay; `None` keeps rows of any age.
+    pub(crate) from_ns: Option<i64>,
+}
+
+/// The rows of one data file that stay, in its order.
+pub(super) struct LiveRows {
+    stream: DataFileStream,
+    keep: Keep,
+    path: String,
+}
+
+/// Opens a data file for its live rows, in batches of at most `batch_rows` rows.
+pub(super) fn live_rows(source: Source<'_>, file: &DataFile, keep: Keep, batch_rows: usize) -> Result<LiveRows> {
+    let stream = DataFileStream::open(source.vfs, source.root, file, batch_rows)?;
+    Ok(LiveRows { stream, keep, path: file.path.clone() })
+}
+
+impl LiveRows {
+    /// Returns the schema of all batches; the first column is the time.
+    pub(super) fn schema(&self) -> &SchemaRef {
+        self.stream.schema()
+    }
+
+    /// Returns the path of the file, below the data directory.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn kept(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let Some(from_ns) = self.keep.from_ns else { return Ok(batch) };
+        let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
+        let times = times.ok_or_else(|| Error::internal(format!("{} does not begin with a time", self.path)))?;
+        if times.values().iter().all(|time| *time >= from_ns) {
+            return Ok(batch);
+        }
+        let stays: BooleanArray = times.values().iter().map(|time| Some(*time >= from_ns)).collect();
+        Ok(filter_record_batch(&batch, &stays)?)
+    }
+}
+
+impl Iterator for LiveRows {
+    type Item = Result<RecordBatch>;
+
+    /// Returns the next rows; never an empty batch.
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let batch = match self.stream.next()? {
+                Ok(batch) => batch,
+                Err(error) => return Some(Err(error)),
+            };
+            match self.kept(batch) {
+                Ok(batch) if batch.num_rows() == 0 => {}
+                kept => return Some(kept),
+            }
+        }
+    }
+}

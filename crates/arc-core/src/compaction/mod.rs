@@ -1,0 +1,56 @@
+//! Compaction: which data files are merged, and the merge itself.
+//!
+//! Owns the choice (`plan`, `order`, `retention`: pure functions over what the manifest says) and the rewriting (`job`
+//! and below: sorted files in, sorted files out, in bounded memory). Never touches the manifest and never removes a file
+//! that is live: `engine` commits what comes out of here, one commit for each task, and lets go of what went in.
+//!
+//! # Which row wins
+//!
+//! A point's identity lies in one day, so partitions are independent. Within one, three facts about files decide (see
+//! docs/decisions/008-late-rows.md):
+//!
+//! 1. Files on time hold each identity at most once *among all of them*. No order between them matters.
+//! 2. A late file may hold identities of files on time, which it overwrites, field by field, whichever was added first.
+//! 3. Late files overwrite each other in the order of their [version](crate::datafile::DataFile::version): by last,
+//!    then by first sequence number.
+//!
+//! A rewrite must keep all three for the files that it does not touch, which is what `order` checks:
+//!
+//! - Any files on time may be merged, and the result is on time.
+//! - Late files may be merged into files on time if *every* file on time whose times overlap theirs takes part (or an
+//!   identity would be on time twice), and every *earlier* late file whose times overlap theirs (or it would overwrite
+//!   what overwrote it). Later late files may stay outside: they overwrite the result as they did the parts.
+//! - Late files alone may be merged into one late file if they are neighbours in the order of versions and the result's
+//!   version lies strictly between those of its neighbours.
+//!
+//! Folding versions field by field can be done in any grouping that keeps their order, so several steps give what one
+//! would. Rows that are flushed while a task runs cannot break it: one that is on time is newer than all rows that its
+//! series had before, so it has no identity that is in a file already; one that is late has a later version than all
+//! late files. (Two late files can have one version, where all their rows were written without the log; `engine` checks
+//! the third rule again when it commits.)
+//!
+//! # When
+//!
+//! While a partition takes points, files of about the same number of rows are merged once there are
+//! [`compaction_files`](crate::Options::compaction_files) of them, so that a row is rewritten about once each time its
+//! file grows by that factor. Late files come along for nothing where they overlap no other file on time; else they are
+//! merged among themselves until they are worth the rewriting of what they overlap. Once its day has ended and nothing
+//! was added for a while, a partition is rewritten once more into files of about
+//! [`compaction_file_bytes`](crate::Options::compaction_file_bytes), and then left alone.
+
+mod assemble;
+mod cursor;
+mod job;
+mod live_rows;
+mod merge;
+mod order;
+mod plan;
+mod retention;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use job::{Job, Source, run};
+pub(crate) use live_rows::Keep;
+pub(crate) use order::{Output, output};
+pub(crate) use plan::{Settings, Task, plan};
+pub(crate) use retention::expired;

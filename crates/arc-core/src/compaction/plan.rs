@@ -1,0 +1,357 @@
+//! Which files are merged next: a pure function of what the manifest says and the time.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::order::{Output, by_version, output};
+use crate::{
+    catalog::{TIME_COLUMN, TableSchema},
+    datafile::{DataFile, PartitionDay},
+};
+
+/// Columns, over all inputs of one task, that are open at a time. Each holds a page of up to 1 MiB, of numbers about
+/// 80 KiB.
+const MAX_OPEN_COLUMNS: usize = 4096;
+/// Inputs of one task, whatever their columns.
+const MAX_INPUTS: usize = 128;
+
+/// What decides when files are merged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Files of about the same size that are merged into one.
+    pub(crate) files: usize,
+    /// Size that the last rewrite of a partition aims at.
+    pub(crate) target_bytes: u64,
+    /// How long a partition whose day has ended must have been left alone before its last rewrite.
+    pub(crate) quiet_ns: i64,
+}
+
+/// Files of one partition to be merged.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Task {
+    pub(crate) day: PartitionDay,
+    /// The inputs, each overwriting those before it where a row of the same identity is in both.
+    pub(crate) files: Vec<Arc<DataFile>>,
+    pub(crate) output: Output,
+    /// Whether no late file of the partition stays outside, so that rows may be left out because of their age: a late
+    /// file would show its version of such a row as if it were all of it.
+    pub(crate) has_all_late: bool,
+}
+
+/// What is to be done for one table.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Plan {
+    /// At most one task for each partition; there may be more to do once they are done.
+    pub(crate) tasks: Vec<Task>,
+    /// When a partition is due for its last rewrite that is not due yet.
+    pub(crate) next_due_ns: Option<i64>,
+}
+
+/// Returns what is to be done for a table with these live files, in the manifest's order.
+pub(crate) fn plan(schema: &TableSchema, files: &[Arc<DataFile>], now_ns: i64, settings: &Settings) -> Plan {
+    let mut partitions: BTreeMap<PartitionDay, Vec<Arc<DataFile>>> = BTreeMap::new();
+    for file in files {
+        partitions.entry(file.day()).or_default().push(Arc::clone(file));
+    }
+    let mut plan = Plan::default();
+    for (day, files) in partitions {
+        // The merge relies on the order; a file without it can only stay as it is, and with it what depends on it.
+        if !files.iter().all(|file| is_sorted(schema, file)) {
+            continue;
+        }
+        let partition = Partition { day, files: &files, limit: max_inputs(&files), settings };
+        let due_ns = partition.due_ns();
+        let chosen = if due_ns <= now_ns { partition.last_rewrite() } else { partition.merge_of_equals() };
+        plan.tasks.extend(chosen.and_then(|chosen| partition.task(&chosen)));
+        if now_ns < due_ns && partition.last_rewrite().is_some() {
+            plan.next_due_ns = Some(plan.next_due_ns.map_or(due_ns, |next| next.min(due_ns)));
+        }
+    }
+    plan
+}
+
+/// Returns whether the rows of `file` are in the order of (tags, time), as its table has its tags now. A tag that the
+/// file lacks is null in all its rows and changes no order.
+fn is_sorted(schema: &TableSchema, file: &DataFile) -> bool {
+    let has = |tag: &&str| file.columns.iter().any(|column| column.name == *tag);
+    let expected = schema.tags().map(|tag| tag.name.as_ref()).filter(has).chain([TIME_COLUMN]);
+    expected.eq(file.sorted_by.iter().map(String::as_str))
+}
+
+fn max_inputs(files: &[Arc<DataFile>]) -> usize {
+    let columns = files.iter().map(|file| file.columns.len()).max().unwrap_or(1);
+    (MAX_OPEN_COLUMNS / columns.max(1)).clamp(2, MAX_INPUTS)
+}
+
+/// The live files of one table and day.
+struct Partition<'a> {
+    day: PartitionDay,
+    files: &'a [Arc<DataFile>],
+    /// Most inputs of one task.
+    limit: usize,
+    settings: &'a Settings,
+}
+
+impl<'a> Partition<'a> {
+    /// Returns when the partition may be rewritten for the last time.
+    fn due_ns(&self) -> i64 {
+        let written = self.files.iter().filter_map(|file| file.written_ns()).max().unwrap_or(i64::MIN);
+        self.day.end_ns().max(written).saturating_add(self.settings.quiet_ns)
+    }
+
+    fn task(&self, chosen: &[&DataFile]) -> Option<Task> {
+        let is_chosen = |file: &DataFile| chosen.iter().any(|chosen| chosen.path == file.path);
+        let output = output(self.files, is_chosen)?;
+        let mut files: Vec<Arc<DataFile>> = self.files.iter().filter(|file| is_chosen(file)).cloned().collect();
+        // Stable: files on time stay in the order in which they were added, which is that of rows of one time where
+        // rows append.
+        files.sort_by_key(|file| if file.late { (1, file.version()) } else { (0, (0, 0)) });
+        let has_all_late = self.files.iter().all(|file| !file.late || is_chosen(file));
+        Some(Task { day: self.day, files, output, has_all_late })
+    }
+
+    /// All that is small or late, and what the late ones overlap.
+    fn last_rewrite(&self) -> Option<Vec<&'a DataFile>> {
+        let (small, late) = (self.small(), by_version(self.files));
+        let mut chosen = if small.len() > 1 { small.clone() } else { Vec::new() };
+        let overlapped = self.on_time().filter(|file| late.iter().any(|late| late.overlaps(file)));
+        for file in overlapped {
+            if !chosen.iter().any(|chosen| chosen.path == file.path) {
+                chosen.push(file);
+            }
+        }
+        chosen.extend(&late);
+        // Too many to be open at once: make fewer of them first.
+        if chosen.len() > self.limit {
+            chosen = if small.len() > 1 { small } else { late };
+            chosen.truncate(self.limit);
+        }
+        (chosen.len() > 1 || chosen.iter().any(|file| file.late)).then_some(chosen)
+    }
+
+    /// Files of about the same size, once there are enough of them.
+    fn merge_of_equals(&self) -> Option<Vec<&'a DataFile>> {
+        let enough = self.settings.files.min(self.limit);
+        let mut tiers: BTreeMap<u32, Vec<&DataFile>> = BTreeMap::new();
+        for file in self.small() {
+            tiers.entry(self.tier(file)).or_default().push(file);
+        }
+        match tiers.into_values().find(|files| files.len() >= enough) {
+            Some(mut files) => {
+                files.truncate(self.limit);
+                self.take_late_along(&mut files);
+                Some(files)
+            }
+            None => self.merge_of_late(enough),
+        }
+    }
+
+    /// Adds the late files that overlap no file on time but those in `chosen`.
+    fn take_late_along(&self, chosen: &mut Vec<&'a DataFile>) {
+        let mut left: Vec<&DataFile> = Vec::new();
+        for late in by_version(self.files) {
+            let is_chosen = |file: &DataFile| chosen.iter().any(|chosen| chosen.path == file.path);
+            let fits = self.on_time().all(|file| !file.overlaps(late) || is_chosen(file))
+                && !left.iter().any(|earlier| earlier.overlaps(late));
+            if fits && chosen.len() < self.limit {
+                chosen.push(late);
+            } else {
+                left.push(late);
+            }
+        }
+    }
+
+    /// Late files into what they overlap, if they are enough to be worth it, and else into each other.
+    fn merge_of_late(&self, enough: usize) -> Option<Vec<&'a DataFile>> {
+        let late = by_version(self.files);
+        if late.len() < enough {
+            return None;
+        }
+        let mut all: Vec<&DataFile> =
+            self.on_time().filter(|file| late.iter().any(|late| late.overlaps(file))).collect();
+        let rows = |files: &[&DataFile]| files.iter().map(|file| file.rows).sum::<u64>();
+        let is_worth_it = rows(&all) <= rows(&late).saturating_mul(self.settings.files as u64);
+        if is_worth_it && all.len() + late.len() <= self.limit {
+            all.extend(late);
+            return Some(all);
+        }
+        let largest = late.iter().map(|file| self.tier(file)).max().unwrap_or(0);
+        let run_of = |tier: u32| {
+            let mut runs = late.split(move |file| self.tier(file) > tier);
+            runs.find(|run| run.len() >= enough)
+        };
+        let run = (0..=largest).find_map(run_of)?;
+        Some(run.iter().copied().take(self.limit).collect())
+    }
+
+    fn on_time(&self) -> impl Iterator<Item = &'a DataFile> + use<'a> {
+        self.files.iter().map(Arc::as_ref).filter(|file| !file.late)
+    }
+
+    /// Files on time that are worth merging because of their size, oldest first.
+    fn small(&self) -> Vec<&'a DataFile> {
+        let mut small: Vec<&DataFile> =
+            self.on_time().filter(|file| file.bytes < self.settings.target_bytes.div_ceil(2)).collect();
+        small.sort_by_key(|file| file.min_time);
+        small
+    }
+
+    /// Rows rather than bytes: a file of few rows is mostly footer.
+    fn tier(&self, file: &DataFile) -> u32 {
+        file.rows.max(1).ilog(self.settings.files.max(2) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::tests::fake::{DAY_NS, file, late, sized, table},
+        *,
+    };
+
+    const SETTINGS: Settings = Settings { files: 3, target_bytes: 100, quiet_ns: 10 };
+    const OVER: i64 = DAY_NS + SETTINGS.quiet_ns;
+
+    /// Returns the paths of each task's inputs.
+    fn planned(files: &[Arc<DataFile>], now_ns: i64) -> Vec<(Vec<&str>, Output)> {
+        let tasks = plan(&table(), files, now_ns, &SETTINGS).tasks;
+        let of = |task: Task| {
+            let path = |file: &Arc<DataFile>| files.iter().find(|f| Arc::ptr_eq(f, file)).map(|f| f.path.as_str());
+            (task.files.iter().filter_map(path).collect(), task.output)
+        };
+        tasks.into_iter().map(of).collect()
+    }
+
+    fn on_time(paths: &[&'static str]) -> Vec<(Vec<&'static str>, Output)> {
+        vec![(paths.to_vec(), Output::OnTime)]
+    }
+
+    #[test]
+    fn an_open_day_merges_files_of_one_size_once_there_are_enough() {
+        let rows = |path, at: i64, rows| sized(&file(path, at..=at, 1..=1), rows, rows);
+        let cases = [
+            (vec![rows("a", 1, 1), rows("b", 2, 2)], vec![]),
+            // Whatever the order in the manifest, the oldest first; nine rows are another size.
+            (vec![rows("b", 2, 2), rows("big", 3, 9), rows("a", 1, 1), rows("c", 4, 1)], on_time(&["b", "a", "c"])),
+            (vec![rows("a", 1, 9), rows("b", 2, 20), rows("c", 4, 10), rows("d", 5, 1)], on_time(&["a", "b", "c"])),
+            // Large enough already.
+            (vec![rows("a", 1, 50), rows("b", 2, 50), rows("c", 4, 50)], vec![]),
+        ];
+        for (files, expected) in cases {
+            assert_eq!(planned(&files, 0), expected, "{files:?}");
+        }
+    }
+
+    #[test]
+    fn a_day_of_flushes_keeps_few_files_and_rewrites_each_row_a_few_times() {
+        const FLUSHES: i64 = 1_440;
+        let settings = Settings { files: 8, target_bytes: 1 << 40, quiet_ns: 0 };
+        let mut files: Vec<Arc<DataFile>> = Vec::new();
+        let (mut rewritten, mut most) = (0, 0);
+        for at in 0..=FLUSHES {
+            let is_over = at == FLUSHES;
+            if !is_over {
+                files.push(sized(&file(&at.to_string(), at..=at, 1..=1), 100, 100));
+            }
+            while let Some(task) = plan(&table(), &files, if is_over { OVER } else { 0 }, &settings).tasks.pop() {
+                let rows = task.files.iter().map(|file| file.rows).sum();
+                let (first, last) =
+                    (task.files[0].min_time, task.files.iter().map(|file| file.max_time).max().unwrap());
+                files.retain(|file| !task.files.contains(file));
+                files.push(sized(&file(&format!("{first}-{last}"), first..=last, 1..=1), rows, rows));
+                rewritten += rows;
+            }
+            most = most.max(files.len());
+        }
+        assert_eq!((files.len(), files[0].rows), (1, 100 * FLUSHES as u64));
+        assert!(most <= 30, "{most} files");
+        assert!(rewritten <= 4 * files[0].rows, "{rewritten} rows rewritten");
+    }
+
+    #[test]
+    fn late_files_come_along_where_they_overlap_nothing_else() {
+        let mut files = vec![file("a", 0..=9, 1..=1), file("b", 10..=19, 2..=2), file("c", 20..=29, 3..=3)];
+        files.push(sized(&file("big", 30..=39, 4..=4), 40, 40));
+        files.push(late("inside", 5..=15, 2..=2));
+        files.push(late("outside", 25..=31, 4..=4));
+        // What it overwrites stays outside, and so must it.
+        files.push(late("later", 26..=27, 5..=5));
+        assert_eq!(planned(&files, 0), on_time(&["a", "b", "c", "inside"]));
+    }
+
+    #[test]
+    fn late_files_are_merged_into_what_they_overlap_once_it_is_worth_it() {
+        let lates = |rows| {
+            (1..4).map(move |seq| sized(&late(["x", "y", "z"][seq - 1], 0..=9, seq as u64..=seq as u64), rows, 1))
+        };
+        let with = |rows: u64, base: u64| {
+            let mut files = vec![sized(&file("base", 0..=9, 1..=1), base, 60)];
+            files.extend(lates(rows));
+            files
+        };
+        assert_eq!(planned(&with(10, 90), 0), on_time(&["base", "x", "y", "z"]));
+        assert_eq!(planned(&with(10, 91), 0), [(vec!["x", "y", "z"], Output::Late)]);
+        let two: Vec<_> = with(10, 91).into_iter().take(3).collect();
+        assert_eq!(planned(&two, 0), []);
+        // Neighbours only, and those of one size first.
+        let mut files = with(1, 1_000);
+        files.extend([sized(&late("large", 0..=9, 4..=4), 30, 1), late("w", 0..=9, 5..=5)]);
+        assert_eq!(planned(&files, 0), [(vec!["x", "y", "z"], Output::Late)]);
+    }
+
+    #[test]
+    fn a_day_that_is_over_is_rewritten_once_more_and_then_left_alone() {
+        let small = |path, at: i64| file(path, at..=at, 1..=1);
+        let large = |path, at: i64| sized(&small(path, at), 80, 80);
+        let cases = [
+            (vec![small("a", 1)], vec![]),
+            (vec![large("a", 1), large("b", 2)], vec![]),
+            (vec![large("a", 1), small("b", 2)], vec![]),
+            (vec![small("a", 1), small("b", 2)], on_time(&["a", "b"])),
+            (vec![small("a", 1), large("b", 2), small("c", 3)], on_time(&["a", "c"])),
+            (vec![large("a", 1), large("b", 2), late("l", 2..=3, 2..=2)], on_time(&["b", "l"])),
+            (vec![large("a", 1), late("l", 5..=6, 2..=2)], on_time(&["l"])),
+        ];
+        for (files, expected) in cases {
+            assert_eq!(planned(&files, OVER), expected, "{files:?}");
+            let early = plan(&table(), &files, OVER - 1, &SETTINGS);
+            assert_eq!(early, Plan { tasks: vec![], next_due_ns: (!expected.is_empty()).then_some(OVER) });
+        }
+    }
+
+    #[test]
+    fn a_day_that_still_gets_points_waits() {
+        let written_ms = u64::try_from(DAY_NS / 1_000_000).unwrap() + 7;
+        let path = format!("data/d/t/day=1970-01-01/{}.parquet", ulid::Ulid::from_parts(written_ms, 0));
+        let files = [file("a", 0..=1, 1..=1), file(&path, 0..=1, 2..=2)];
+        let due_ns = DAY_NS + 7_000_000 + SETTINGS.quiet_ns;
+        assert_eq!(plan(&table(), &files, due_ns - 1, &SETTINGS), Plan { tasks: vec![], next_due_ns: Some(due_ns) });
+        assert_eq!(plan(&table(), &files, due_ns, &SETTINGS).tasks.len(), 1);
+    }
+
+    #[test]
+    fn days_are_apart_and_a_file_without_order_keeps_its_day_as_it_is() {
+        let mut files: Vec<_> = (0..3).map(|i| file(["a", "b", "c"][i], 0..=1, 1..=1)).collect();
+        let other_day = DAY_NS..=DAY_NS + 1;
+        files.extend(["d", "e", "f"].map(|path| file(path, other_day.clone(), 1..=1)));
+        let paths: Vec<_> = planned(&files, 0).into_iter().map(|(paths, _)| paths).collect();
+        assert_eq!(paths, [["a", "b", "c"], ["d", "e", "f"]]);
+        let unsorted = DataFile { sorted_by: Vec::new(), ..DataFile::clone(&files[0]) };
+        files.push(Arc::new(unsorted));
+        assert_eq!(planned(&files, OVER), [(vec!["d", "e", "f"], Output::OnTime)]);
+    }
+
+    #[test]
+    fn a_task_opens_no_more_columns_than_it_may() {
+        let column = file("a", 0..=1, 1..=1).columns[0].clone();
+        for (columns, inputs) in [(1, MAX_INPUTS), (100, 40), (MAX_OPEN_COLUMNS, 2)] {
+            let wide = |at: i64| {
+                let columns = vec![column.clone(); columns];
+                Arc::new(DataFile { columns, ..DataFile::clone(&file(&at.to_string(), at..=at, 1..=1)) })
+            };
+            let files: Vec<_> = (0..200).map(wide).collect();
+            for now_ns in [0, OVER] {
+                assert_eq!(plan(&table(), &files, now_ns, &SETTINGS).tasks[0].files.len(), inputs, "{columns} columns");
+            }
+        }
+    }
+}

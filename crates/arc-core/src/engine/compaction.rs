@@ -1,0 +1,331 @@
+//! Compaction as the engine does it: plans for each table, has the files written, and swaps them in by one commit.
+//!
+//! Files are read and written without any lock; the manifest is locked for the commit alone, so that no flush waits for
+//! a merge. Each step is durable before the next: write the outputs, commit the manifest (inputs out, outputs in), swap
+//! the views, retire the inputs. A crash between any two loses and doubles nothing: files that no manifest names are
+//! removed on open, be they outputs that came too early or inputs that are still there.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use hashbrown::HashSet;
+use parking_lot::{Condvar, Mutex};
+use ulid::Ulid;
+
+use super::{retired::Retired, shared::Shared, stats::Counters};
+use crate::{
+    Error, ErrorKind, Result,
+    catalog::{ManifestEdit, TableEdit},
+    compaction::{Job, Keep, Output, Settings, Source, Task, output, plan, run},
+    crash::crash_point,
+    datafile::{DataFile, ParquetOptions, data_file_path},
+    registry::Table,
+};
+
+/// How long the thread leaves a failed round alone.
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// Longest sleep: the wall clock may be set meanwhile.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3_600);
+
+/// What one round of compaction did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompactionReport {
+    /// Merges, each of which replaced some files by fewer or better ones.
+    pub merges: u64,
+    /// Data files that were replaced.
+    pub files_in: u64,
+    /// Data files that were written.
+    pub files_out: u64,
+    /// Rows read.
+    pub rows_in: u64,
+    /// Rows written; fewer where points were merged or were past their retention.
+    pub rows_out: u64,
+    /// Bytes of the files that were replaced.
+    pub bytes_in: u64,
+    /// Bytes of the files that were written.
+    pub bytes_out: u64,
+    /// Data files dropped because of their age.
+    pub expired_files: u64,
+    /// Data files removed from disk.
+    pub removed_files: u64,
+}
+
+/// What compaction keeps between rounds.
+#[derive(Debug, Default)]
+pub(super) struct Compactor {
+    /// Held for a round, so that there is one at a time.
+    running: Mutex<()>,
+    pub(super) retired: Retired,
+    /// Inputs of merges that met damage: it is said once, not in every round.
+    damaged: Mutex<HashSet<String>>,
+    cancelled: AtomicBool,
+    state: Mutex<SignalState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct SignalState {
+    wanted: bool,
+    stop: bool,
+}
+
+impl Compactor {
+    /// Has the thread look at the tables again.
+    pub(super) fn wake(&self) {
+        self.state.lock().wanted = true;
+        self.changed.notify_all();
+    }
+
+    /// Fails once the engine stops: from then on nothing may be changed in the data directory.
+    pub(super) fn check_running(&self) -> Result<()> {
+        if self.cancelled.load(Ordering::Acquire) {
+            return Err(Error::Closed { reason: "the engine is closed".into() });
+        }
+        Ok(())
+    }
+
+    pub(super) fn retired(&self) -> usize {
+        self.retired.len()
+    }
+
+    /// Waits until there may be something to do, at most for `time`; false once stopped.
+    fn wait(&self, time: Option<Duration>) -> bool {
+        let mut state = self.state.lock();
+        if !state.stop && !state.wanted {
+            match time {
+                Some(time) => drop(self.changed.wait_for(&mut state, time)),
+                None => self.changed.wait(&mut state),
+            }
+        }
+        state.wanted = false;
+        !state.stop
+    }
+}
+
+/// One round under way.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    pub(super) report: CompactionReport,
+    /// When there may be something to do although nothing was written.
+    next_due_ns: Option<i64>,
+    /// The first thing that failed.
+    failed: Option<Error>,
+}
+
+impl Round {
+    pub(super) fn note_due(&mut self, due_ns: Option<i64>) {
+        self.next_due_ns = self.next_due_ns.into_iter().chain(due_ns).min();
+    }
+
+    /// Notes a failure, after which the round goes on with the next table.
+    pub(super) fn note_failure(&mut self, result: Result<()>) {
+        if let Err(error) = result {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+impl Shared {
+    /// Does all that there is to do now.
+    pub(super) fn compact(&self) -> Result<CompactionReport> {
+        self.compactor.damaged.lock().clear();
+        let round = self.compaction_round();
+        round.failed.map_or(Ok(round.report), Err)
+    }
+
+    /// Ends the thread, and waits for the end of what runs.
+    pub(super) fn stop_compaction(&self) {
+        self.compactor.cancelled.store(true, Ordering::Release);
+        self.compactor.state.lock().stop = true;
+        self.compactor.changed.notify_all();
+        drop(self.compactor.running.lock());
+        // A retention may be on its way as well.
+        drop(self.manifest.lock());
+    }
+
+    fn compaction_round(&self) -> Round {
+        let _running = self.compactor.running.lock();
+        let mut round = Round::default();
+        if let Err(closed) = self.compactor.check_running() {
+            round.note_failure(Err(closed));
+            return round;
+        }
+        let expired = self.drop_expired(&mut round);
+        round.note_failure(expired);
+        for database in self.registry.databases() {
+            for table in database.tables() {
+                // Asked anew for each table: the merges before it took their time.
+                let from_ns = table.retention.or(&database.retention).oldest_ns(self.clock.now_ns());
+                let compacted = self.compact_table(&table, Keep { from_ns }, &mut round);
+                round.note_failure(compacted);
+            }
+        }
+        let now_ns = self.clock.now_ns();
+        round.report.removed_files += self.remove_retired(now_ns);
+        crash_point("compaction::removed");
+        round.note_due(self.compactor.retired.next_due_ns(now_ns, self.grace_ns()));
+        round
+    }
+
+    fn compact_table(&self, table: &Table, keep: Keep, round: &mut Round) -> Result<()> {
+        let options = &self.options;
+        let settings = Settings {
+            files: options.compaction_files,
+            target_bytes: options.compaction_file_bytes,
+            quiet_ns: i64::try_from(options.compaction_quiet.as_nanos()).unwrap_or(i64::MAX),
+        };
+        loop {
+            let files = table.rows.lock().files.clone();
+            let mut planned = plan(&table.schema(), &files, self.clock.now_ns(), &settings);
+            let damaged = self.compactor.damaged.lock().clone();
+            planned.tasks.retain(|task| !task.files.iter().any(|file| damaged.contains(&file.path)));
+            if planned.tasks.is_empty() {
+                round.note_due(planned.next_due_ns);
+                return Ok(());
+            }
+            drop(files);
+            for task in planned.tasks {
+                let inputs: Vec<String> = task.files.iter().map(|file| file.path.clone()).collect();
+                match self.merge(table, task, keep, &mut round.report) {
+                    Err(error) if error.kind() == ErrorKind::Corrupt => {
+                        self.compactor.damaged.lock().extend(inputs);
+                        Counters::add(&self.counters.compaction_failures, 1);
+                        tracing::error!(%error, "a data file cannot be merged and stays as it is");
+                        round.note_failure(Err(error));
+                    }
+                    merged => merged?,
+                }
+            }
+        }
+    }
+
+    /// Does one task and commits it.
+    fn merge(&self, table: &Table, task: Task, keep: Keep, report: &mut CompactionReport) -> Result<()> {
+        let schema = table.schema();
+        // A new file is as old as the newest of its rows, so that a partition that is merged still counts as quiet.
+        let written_ns = task.files.iter().filter_map(|file| file.written_ns()).max().unwrap_or(0);
+        let written_ms = u64::try_from(written_ns / 1_000_000).unwrap_or(0);
+        let job = Job {
+            source: Source { vfs: self.vfs.as_ref(), root: &self.root },
+            schema: &schema,
+            task: &task,
+            keep: if task.has_all_late { keep } else { Keep::default() },
+            target_bytes: self.options.compaction_file_bytes,
+            options: &ParquetOptions::compaction(),
+            cancelled: &self.compactor.cancelled,
+        };
+        let path = || {
+            let id = Ulid::from_parts(written_ms, self.random());
+            data_file_path(&schema.database, &schema.table, task.day, id)
+        };
+        let made = run(&job, path)?;
+        crash_point("compaction::files_written");
+        let made: Vec<Arc<DataFile>> = made.into_iter().map(Arc::new).collect();
+        if !self.commit_merge(table, &task, &made)? {
+            self.discard_files(&made);
+            return Ok(());
+        }
+        let sum = |files: &[Arc<DataFile>], of: fn(&DataFile) -> u64| files.iter().map(|file| of(file)).sum::<u64>();
+        let (rows_in, rows_out) = (sum(&task.files, |file| file.rows), sum(&made, |file| file.rows));
+        let (bytes_in, bytes_out) = (sum(&task.files, |file| file.bytes), sum(&made, |file| file.bytes));
+        tracing::debug!(
+            database = %schema.database, table = %schema.table, day = %task.day, files_in = task.files.len(),
+            files_out = made.len(), rows_in, rows_out, bytes_in, bytes_out, "merged data files"
+        );
+        report.merges += 1;
+        report.files_in += task.files.len() as u64;
+        report.files_out += made.len() as u64;
+        report.rows_in += rows_in;
+        report.rows_out += rows_out;
+        report.bytes_in += bytes_in;
+        report.bytes_out += bytes_out;
+        let counters = &self.counters;
+        Counters::add(&counters.compactions, 1);
+        Counters::add(&counters.compaction_rows_in, rows_in);
+        Counters::add(&counters.compaction_rows_out, rows_out);
+        Counters::add(&counters.compaction_bytes_in, bytes_in);
+        Counters::add(&counters.compaction_bytes_out, bytes_out);
+        self.compactor.retired.add(task.files, self.clock.now_ns());
+        Ok(())
+    }
+
+    /// Swaps outputs for inputs, in the manifest and then in the table; false if the inputs are not what they were.
+    fn commit_merge(&self, table: &Table, task: &Task, made: &[Arc<DataFile>]) -> Result<bool> {
+        let mut manifest = self.manifest.lock();
+        if !is_still_right(&table.rows.lock().files, task) {
+            return Ok(false);
+        }
+        let schema = table.schema();
+        let edit = TableEdit {
+            database: schema.database.to_string(),
+            table: schema.table.to_string(),
+            files_added: made.iter().map(|file| DataFile::clone(file)).collect(),
+            files_removed: task.files.iter().map(|file| file.path.clone()).collect(),
+            ..TableEdit::default()
+        };
+        let committed = manifest.commit(ManifestEdit { tables: vec![edit], ..ManifestEdit::default() });
+        if let Err(error) = committed {
+            // If the change may be durable, the next open needs the files.
+            if !manifest.is_closed() {
+                self.discard_files(made);
+            }
+            return Err(error);
+        }
+        crash_point("compaction::committed");
+        table.replace_files(&task.files, made);
+        crash_point("compaction::swapped");
+        Ok(true)
+    }
+
+    /// Removes files that are in no manifest and in no view.
+    fn discard_files(&self, files: &[Arc<DataFile>]) {
+        for file in files {
+            // What stays behind is removed on the next open.
+            let _ = self.vfs.remove_file(&self.root.join(&file.path));
+        }
+    }
+}
+
+/// Returns whether all inputs are live, and their merge still leaves the same rows to win.
+///
+/// Files that a flush added meanwhile cannot change what a file on time may hold (see `crate::compaction`); a late output
+/// has to stand between its neighbours as they are now.
+fn is_still_right(live: &[Arc<DataFile>], task: &Task) -> bool {
+    let inputs: HashSet<&str> = task.files.iter().map(|file| file.path.as_str()).collect();
+    let partition: Vec<Arc<DataFile>> = live.iter().filter(|file| file.day() == task.day).cloned().collect();
+    let is_input = |file: &DataFile| inputs.contains(file.path.as_str());
+    partition.iter().filter(|file| is_input(file)).count() == task.files.len()
+        && (task.output == Output::OnTime || output(&partition, is_input) == Some(Output::Late))
+}
+
+/// Starts the thread that compacts by itself: after flushes, and when days and files come of age.
+pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new().name("arc-compact".into()).spawn(move || {
+        let mut sleep = Some(Duration::ZERO);
+        while shared.compactor.wait(sleep) {
+            let round = shared.compaction_round();
+            let due_ns = round.next_due_ns.map(|due| due.saturating_sub(shared.clock.now_ns()).max(0).unsigned_abs());
+            sleep = due_ns.map(|ns| Duration::from_nanos(ns).min(LONGEST_SLEEP));
+            match round.failed {
+                None => {}
+                // The engine stops, or its manifest is closed until it is opened again.
+                Some(error) if error.kind() == ErrorKind::Closed => {
+                    tracing::debug!(%error, "compaction has ended");
+                    return;
+                }
+                Some(error) => {
+                    let source = std::error::Error::source(&error);
+                    tracing::error!(%error, source, "compaction failed, the data files stay as they are");
+                    sleep = Some(RETRY_AFTER);
+                }
+            }
+        }
+    })
+}

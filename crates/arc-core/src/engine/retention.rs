@@ -1,0 +1,118 @@
+//! Retention as the engine does it: the settings, and the rounds that drop what is past them.
+//!
+//! Data files go as a whole, by one commit for all tables, once every row in them is older than their table keeps rows.
+//! A file that has younger rows, too, stays until they have aged as well; where a merge rewrites it before that, it
+//! leaves the old ones out. Unflushed rows are never dropped: points that are older than their table keeps rows when they
+//! arrive are stored like any other, and go with the next round after their flush.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Engine, compaction::Round, shared::Shared, stats::Counters};
+use crate::{
+    Error, Result,
+    catalog::{ManifestEdit, RetentionEdit, TableEdit},
+    compaction::expired,
+    crash::crash_point,
+    datafile::DataFile,
+    registry::Table,
+};
+
+impl Engine {
+    /// Sets how long the rows of a table are kept, or of all tables of a database that have no setting of their own.
+    ///
+    /// `None` takes the setting away: a table then goes by its database's, a database keeps rows for ever. A table in a
+    /// database with a setting keeps rows for ever with [`Duration::MAX`]. Durable once this returns; the next round of
+    /// compaction applies it. Rows go with the whole data file that they are in, so they may be seen for up to a day
+    /// longer. Flushes, if the database or table is not in the manifest yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database or table;
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a retention of no time at all;
+    /// [`Io`](crate::ErrorKind::Io) if the setting cannot be stored.
+    pub fn set_retention(&self, database: &str, table: Option<&str>, retention: Option<Duration>) -> Result<()> {
+        if retention == Some(Duration::ZERO) {
+            let reason = "0 is too short; expected at least 1 ns, or none to keep rows for ever".into();
+            return Err(Error::InvalidOption { option: "retention", reason });
+        }
+        let retention_ns = retention.map(|retention| u64::try_from(retention.as_nanos()).unwrap_or(u64::MAX));
+        let found = self.database(database)?;
+        let found_table = table.map(|table| self.table(database, table)).transpose()?;
+        let shared = &self.inner.shared;
+        let is_known = |state: &crate::catalog::ManifestState| match table {
+            None => state.databases.contains_key(database),
+            Some(table) => state.table(database, table).is_some(),
+        };
+        if !is_known(shared.manifest.lock().state()) {
+            shared.flush()?;
+        }
+        let edit = RetentionEdit { database: database.into(), table: table.map(Into::into), retention_ns };
+        let mut manifest = shared.manifest.lock();
+        shared.compactor.check_running()?;
+        manifest.commit(ManifestEdit { retentions: vec![edit], ..ManifestEdit::default() })?;
+        found_table.as_ref().map_or(&found.retention, |table| &table.retention).set_ns(retention_ns);
+        drop(manifest);
+        shared.compactor.wake();
+        Ok(())
+    }
+}
+
+/// Files of one table that are past its retention.
+struct Expired {
+    table: Arc<Table>,
+    files: Vec<Arc<DataFile>>,
+}
+
+impl Shared {
+    /// Drops the data files that are past their table's retention. Called with the compactor's lock held, so that none of
+    /// them is an input of a merge.
+    pub(super) fn drop_expired(&self, round: &mut Round) -> Result<()> {
+        let now_ns = self.clock.now_ns();
+        let mut all = Vec::new();
+        for database in self.registry.databases() {
+            for table in database.tables() {
+                let retention = table.retention.or(&database.retention);
+                let Some(from_ns) = retention.oldest_ns(now_ns) else { continue };
+                let live = table.rows.lock().files.clone();
+                let files = expired(&live, from_ns);
+                let next = live.iter().map(|file| file.max_time).filter(|time| *time >= from_ns).min();
+                // A file goes once its newest time is behind `from_ns`.
+                let due = next.and_then(|time| time.checked_add_unsigned(retention.ns()?)?.checked_add(1));
+                round.note_due(due);
+                if !files.is_empty() {
+                    all.push(Expired { table, files });
+                }
+            }
+        }
+        if all.is_empty() {
+            return Ok(());
+        }
+        let mut manifest = self.manifest.lock();
+        manifest.commit(edit(&all))?;
+        crash_point("retention::committed");
+        for Expired { table, files } in &all {
+            table.replace_files(files, &[]);
+        }
+        drop(manifest);
+        crash_point("retention::swapped");
+        let files: Vec<Arc<DataFile>> = all.into_iter().flat_map(|expired| expired.files).collect();
+        tracing::debug!(files = files.len(), "dropped data files past their retention");
+        Counters::add(&self.counters.expired_files, files.len() as u64);
+        round.report.expired_files += files.len() as u64;
+        self.compactor.retired.add(files, now_ns);
+        Ok(())
+    }
+}
+
+fn edit(all: &[Expired]) -> ManifestEdit {
+    let table = |Expired { table, files }: &Expired| {
+        let schema = table.schema();
+        TableEdit {
+            database: schema.database.to_string(),
+            table: schema.table.to_string(),
+            files_removed: files.iter().map(|file| file.path.clone()).collect(),
+            ..TableEdit::default()
+        }
+    };
+    ManifestEdit { tables: all.iter().map(table).collect(), ..ManifestEdit::default() }
+}
