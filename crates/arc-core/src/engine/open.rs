@@ -139,6 +139,7 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
     for (name, state) in &manifest.databases {
         let database = Database::new(name, state.created_ns, true);
         database.retention.set_ns(state.retention_ns);
+        *database.durability.write() = state.durability;
         for state in state.tables.values() {
             let table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
             table.retention.set_ns(state.retention_ns);
