@@ -11,6 +11,7 @@ mod decoder;
 mod engine;
 mod error;
 mod ingest;
+mod memory;
 mod options;
 #[cfg(feature = "query")]
 mod query;

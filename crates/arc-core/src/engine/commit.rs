@@ -163,6 +163,8 @@ impl Committer<'_> {
             (Some(claim), Err(_)) => claim.unknown("rows in the log could not be applied"),
             (None, _) => {}
         }
+        // The rows are in the buffers now; the body is needed no longer.
+        self.shared.memory.give(body_bytes);
         queue.done(1, cost);
         self.shared.note_buffered();
         // A writer that no longer waits has its points stored all the same.
@@ -190,6 +192,7 @@ impl Committer<'_> {
         for entry in entries {
             match entry {
                 Entry::Write(_, mut write) | Entry::Unlogged(mut write) => {
+                    self.shared.memory.give(write.cost());
                     self.shared.queue.done(1, write.cost());
                     let refusal = refusal();
                     // Where it is known that nothing was stored the key is free again, before the answer says so.

@@ -139,6 +139,8 @@ impl Shared {
     }
 
     fn write_files(&self, round: &mut TableRound) -> Result<()> {
+        // The rows are sorted into a copy.
+        let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
         for frozen in &round.frozen {
             let series = round.table.series.read();
@@ -186,6 +188,7 @@ impl Shared {
             }
             let bytes = rows.buffer.forget(round.frozen.len());
             self.counters.buffered_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.memory.give(bytes);
         }
         report
     }

@@ -80,8 +80,9 @@ impl Inner {
         if let Some(query) = query.as_ref() {
             return Ok(Arc::clone(query));
         }
-        let Shared { registry, root, options, .. } = self.shared.as_ref();
-        let engine = crate::query::QueryEngine::new(Arc::<crate::registry::Registry>::clone(registry), root, options)?;
+        let Shared { registry, root, options, memory, .. } = self.shared.as_ref();
+        let tables = Arc::<crate::registry::Registry>::clone(registry);
+        let engine = crate::query::QueryEngine::new(tables, root, options, Arc::clone(memory))?;
         Ok(Arc::clone(query.insert(Arc::new(engine))))
     }
 

@@ -78,7 +78,7 @@ impl Queue {
         Self { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new() }
     }
 
-    /// Queues schema changes and the write that needs them, as soon as `has_room(queued bytes)` says so.
+    /// Queues schema changes and the write that needs them, as soon as `take_room(queued bytes)` has taken the room for it.
     ///
     /// `publish` makes the changes visible to other writers. It runs while the queue is locked: whoever sees them can
     /// only be queued behind them, which is what makes replay meet them in the same order.
@@ -88,21 +88,26 @@ impl Queue {
         frame: Option<QueuedFrame>,
         write: QueuedWrite,
         timeout: Duration,
-        has_room: impl Fn(usize) -> bool,
+        take_room: impl Fn(usize) -> bool,
         publish: impl FnOnce(),
     ) -> Result<()> {
         let mut state = self.state.lock();
         let deadline = Instant::now() + timeout;
-        while state.closed.is_none() && !has_room(state.bytes) {
-            if self.room.wait_until(&mut state, deadline).timed_out() && !has_room(state.bytes) {
+        let mut timed_out = false;
+        loop {
+            if let Some(reason) = &state.closed {
+                return Err(Error::Closed { reason: reason.clone() });
+            }
+            if take_room(state.bytes) {
+                break;
+            }
+            if timed_out {
                 return Err(Error::Busy {
-                    reason: "unflushed points and queued writes have filled max_buffer_bytes",
+                    reason: "unflushed points, queued writes and queries have filled max_buffer_bytes or memory_bytes",
                     retry_after: Duration::from_secs(1),
                 });
             }
-        }
-        if let Some(reason) = &state.closed {
-            return Err(Error::Closed { reason: reason.clone() });
+            timed_out = self.room.wait_until(&mut state, deadline).timed_out();
         }
         publish();
         state.bytes += write.cost();

@@ -8,6 +8,7 @@ mod crash;
 mod directory;
 mod durability;
 mod idempotency;
+mod memory;
 mod model;
 #[cfg(feature = "crash-points")]
 mod points;

@@ -14,6 +14,7 @@ def open(
     *,
     durability: Durability = "disk",
     flush_after: Seconds | None = None,
+    memory_bytes: int | None = None,
     flush_bytes: int | None = None,
     flush_wal_bytes: int | None = None,
     max_buffer_bytes: int | None = None,

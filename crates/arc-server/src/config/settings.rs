@@ -150,6 +150,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         "How long a write waits for room before it gets 503"
     ),
     setting!(
+        "memory",
+        "memory",
+        "SIZE",
+        engine.memory_bytes,
+        memory_size,
+        show_memory,
+        "Memory for unflushed points, flushes and queries; half of what there is unless set"
+    ),
+    setting!(
         "flush_after",
         "flush-after",
         "TIME",

@@ -27,6 +27,7 @@ use crate::{
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type},
     compaction::{Job, Keep, Settings, Source, plan, run},
     datafile::{ColumnStatistics, DataFile, ParquetOptions, StatisticsValue},
+    memory::MemoryBudget,
     vfs::RealVfs,
     view::{BufferPart, TableView},
 };
@@ -96,7 +97,9 @@ impl Store {
         let folder = tempfile::tempdir().unwrap();
         let fake = Arc::new(Fake::default());
         let tables: Arc<dyn Tables> = Arc::clone(&fake) as _;
-        let engine = QueryEngine::new(tables, folder.path(), options).unwrap();
+        let engine =
+            QueryEngine::new(tables, folder.path(), options, Arc::new(MemoryBudget::new(options.memory_bytes)))
+                .unwrap();
         Self { folder, fake, engine }
     }
 
