@@ -51,6 +51,23 @@ pub(crate) mod durability_name {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Durability, D::Error> {
         std::borrow::Cow::<'_, str>::deserialize(from)?.parse().map_err(de::Error::custom)
     }
+
+    /// The same for one that may be absent: nil.
+    pub(crate) mod optional {
+        use super::{Deserialize, Deserializer, Durability, Serializer, de};
+
+        pub(crate) fn serialize<S: Serializer>(durability: &Option<Durability>, to: S) -> Result<S::Ok, S::Error> {
+            match durability {
+                Some(durability) => to.collect_str(durability),
+                None => to.serialize_none(),
+            }
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Durability>, D::Error> {
+            let name = Option::<std::borrow::Cow<'_, str>>::deserialize(from)?;
+            name.map(|name| name.parse()).transpose().map_err(de::Error::custom)
+        }
+    }
 }
 
 /// Unit of the timestamps of a write.
@@ -107,7 +124,7 @@ impl FromStr for Precision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// What an acknowledged point survives, unless the write says otherwise. Default [`Durability::Disk`].
+    /// What an acknowledged point survives, unless its write or its database says otherwise. Default [`Durability::Disk`].
     pub durability: Durability,
     /// Oldest age of unflushed points before they are written to data files. Default 60 s. Longer gives fewer and
     /// larger files and a longer replay after a crash.
@@ -182,7 +199,8 @@ pub struct WriteOptions {
     /// Unit of the timestamps. Default: nanoseconds for line protocol, by magnitude for MessagePack, the column's own
     /// type for Arrow (nanoseconds where it is a plain integer).
     pub precision: Option<Precision>,
-    /// What the acknowledged points survive. Default: the engine's.
+    /// What the acknowledged points survive. Default: the database's
+    /// ([`Engine::set_database_durability`](crate::Engine::set_database_durability)), else the engine's.
     pub durability: Option<Durability>,
     /// Columns of a columnar write that are tags: with the time they identify a row, so that a second write of the
     /// same row merges. Default: the tags the table has. Not used by line protocol, which names its tags itself.

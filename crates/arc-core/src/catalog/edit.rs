@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ReceiptsEdit, TableSchema, definition};
-use crate::{SequenceNumber, datafile::DataFile};
+use crate::{Durability, SequenceNumber, datafile::DataFile, options::durability_name};
 
 /// What one commit changes, in all tables at once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub(crate) struct ManifestEdit {
     /// Retentions that change, of databases and tables that are there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) retentions: Vec<RetentionEdit>,
+    /// Durabilities that change, of databases that are there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) durabilities: Vec<DurabilityEdit>,
     /// Tables that change, each named once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tables: Vec<TableEdit>,
@@ -39,6 +42,15 @@ pub(crate) struct RetentionEdit {
     pub(crate) table: Option<String>,
     /// Nanoseconds, at least 1; `None` takes the setting away.
     pub(crate) retention_ns: Option<u64>,
+}
+
+/// What acknowledged points of a database survive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DurabilityEdit {
+    pub(crate) database: String,
+    /// `None` takes the setting away.
+    #[serde(with = "durability_name::optional")]
+    pub(crate) durability: Option<Durability>,
 }
 
 /// What changes in one table.

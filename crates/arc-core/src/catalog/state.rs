@@ -13,8 +13,8 @@ use std::{
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
-use crate::{SequenceNumber, datafile::DataFile};
+use super::{DurabilityEdit, KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
+use crate::{Durability, SequenceNumber, datafile::DataFile, options::durability_name};
 
 /// Everything that the manifest says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,9 @@ pub(crate) struct DatabaseState {
     /// How long rows of its tables are kept, in nanoseconds, where a table does not say it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) retention_ns: Option<u64>,
+    /// What acknowledged points survive, where their write does not say it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "durability_name::optional")]
+    pub(crate) durability: Option<Durability>,
     /// Tables by name.
     pub(crate) tables: BTreeMap<String, TableState>,
     /// Receipts kept for idempotency keys, in order of their sequence numbers.
@@ -97,6 +100,9 @@ impl ManifestState {
             }
         }
         edit.retentions.iter().try_for_each(|retention| self.check_retention(retention))?;
+        if let Some(edit) = edit.durabilities.iter().find(|edit| !self.databases.contains_key(&edit.database)) {
+            return Err(format!("a durability of database {:?}, which is not there", edit.database));
+        }
         let mut tables = HashSet::new();
         for table in &edit.tables {
             let place = format!("table {:?} of database {:?}", table.table, table.database);
@@ -140,6 +146,11 @@ impl ManifestState {
             };
             if let Some(setting) = setting {
                 *setting = retention_ns;
+            }
+        }
+        for DurabilityEdit { database, durability } in edit.durabilities {
+            if let Some(database) = self.databases.get_mut(&database) {
+                database.durability = durability;
             }
         }
         self.apply_receipts(edit.receipts_added, edit.receipts_dropped);

@@ -4,6 +4,7 @@ mod builder;
 mod check;
 mod commit;
 mod compaction;
+mod durability;
 mod flush;
 mod frame;
 mod idempotency;

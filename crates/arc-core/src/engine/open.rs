@@ -117,9 +117,9 @@ fn check_options(options: &Options) -> Result<()> {
     least("wal_segment_bytes", options.wal_segment_bytes, 64 << 10)?;
     least("flush_bytes", options.flush_bytes as u64, 1)?;
     least("flush_wal_bytes", options.flush_wal_bytes, 1)?;
+    least("idempotency_keys", options.idempotency_keys as u64, 1)?;
     least("compaction_files", options.compaction_files as u64, 2)?;
     least("compaction_file_bytes", options.compaction_file_bytes, 1)?;
-    least("idempotency_keys", options.idempotency_keys as u64, 1)?;
     least("max_buffer_bytes", options.max_buffer_bytes as u64, options.flush_bytes as u64)?;
     least("query_memory_bytes", options.query_memory_bytes as u64, 1 << 20)
 }
@@ -139,6 +139,7 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
     for (name, state) in &manifest.databases {
         let database = Database::new(name, state.created_ns, true);
         database.retention.set_ns(state.retention_ns);
+        *database.durability.write() = state.durability;
         for state in state.tables.values() {
             let table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
             table.retention.set_ns(state.retention_ns);

@@ -63,7 +63,8 @@ impl Shared {
         let name = &request.meta.database;
         check_database_name(name).map_err(|reason| invalid_name("database", name, reason))?;
         check_tags(&request.meta)?;
-        let durability = options.durability.unwrap_or(self.options.durability);
+        let of_database = || *self.registry.database(name)?.durability.read();
+        let durability = options.durability.or_else(of_database).unwrap_or(self.options.durability);
         let mut claim = None;
         if let Some(key) = &options.idempotency_key {
             match self.claim(&request, key)? {

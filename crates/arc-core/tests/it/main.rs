@@ -6,6 +6,7 @@ mod backup;
 mod compaction;
 mod crash;
 mod directory;
+mod durability;
 mod idempotency;
 mod model;
 #[cfg(feature = "crash-points")]
