@@ -154,7 +154,7 @@ fn after_a_loss_of_power_at_any_moment_acknowledged_points_are_there_once() {
     for cut in fs.power_cuts() {
         let operations = cut.operations();
         // A different seed at each operation, so that the few images differ from one to the next.
-        for image in cut.images(operations as u64, 3) {
+        for image in cut.images(operations as u64, 2) {
             images += 1;
             let found = survivors(&image, images % 16 == 0);
             check(&writes, operations, &found, &format!("after {operations} operations"));
