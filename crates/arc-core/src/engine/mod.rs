@@ -4,6 +4,7 @@ mod builder;
 mod check;
 mod commit;
 mod compaction;
+mod delete;
 mod flush;
 mod frame;
 mod info;
@@ -26,6 +27,7 @@ use parking_lot::Mutex;
 
 pub use builder::EngineBuilder;
 pub use compaction::CompactionReport;
+pub use delete::Deleted;
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;

@@ -9,7 +9,9 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    commit, compaction, flush,
+    commit, compaction,
+    delete::replay_delete,
+    flush,
     frame::{self, DatabaseMeta, FrameKind, WriteMeta},
     queue::Queue,
     shared::Shared,
@@ -132,8 +134,11 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
         let database = Database::new(name, state.created_ns, true);
         database.retention.set_ns(state.retention_ns);
         for state in state.tables.values() {
-            let table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
+            let mut table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
             table.retention.set_ns(state.retention_ns);
+            let rows = table.rows.get_mut();
+            rows.tombstones.clone_from(&state.tombstones);
+            rows.tombstones_flushed = manifest.flushed;
             database.add(Arc::new(table));
         }
         registry.add(Arc::new(database));
@@ -163,6 +168,7 @@ pub(super) fn decode_frame(registry: &Registry, frame: &ReplayedFrame<'_>) -> Re
             Ok(None)
         }
         FrameKind::Schema => replay_schema(registry, &frame.body).map(|()| None),
+        FrameKind::Delete => replay_delete(registry, frame).map(|()| None),
         FrameKind::GivenUp => Ok(None),
         FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow => {
             let meta: WriteMeta = frame::decode(frame.meta)?;

@@ -8,6 +8,7 @@ mod answer;
 mod buffers;
 mod catalog;
 mod constants;
+mod deletes;
 mod dialect;
 mod error;
 mod files;
