@@ -9,6 +9,7 @@ mod backup;
 mod body;
 mod cli;
 mod config;
+mod delete;
 mod errors;
 mod http;
 mod influx;
@@ -23,6 +24,6 @@ mod write;
 
 pub use app::App;
 pub use cli::run;
-pub use config::{Config, ConfigError, Limits, Log, LogFormat, LogLevel, load};
+pub use config::{Config, ConfigError, Delete, Limits, Log, LogFormat, LogLevel, load};
 pub use http::router::router;
 pub use server::{ServeError, Server};

@@ -1,6 +1,9 @@
 //! Checking a predicate against a table: columns that are there, values of the columns' own types.
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::{
+    compute::kernels::cast_utils::string_to_timestamp_nanos,
+    datatypes::{DataType, TimeUnit},
+};
 
 use super::{Literal, Predicate};
 use crate::{
@@ -119,6 +122,9 @@ fn fit(value: &Literal, data_type: &DataType) -> Option<Literal> {
         (Literal::Integer(value), DataType::Timestamp(TimeUnit::Nanosecond, _)) => Literal::Time(*value),
         (Literal::Unsigned(value), DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
             Literal::Time(i64::try_from(*value).ok()?)
+        }
+        (Literal::Text(text), DataType::Timestamp(TimeUnit::Nanosecond, _)) => {
+            Literal::Time(string_to_timestamp_nanos(text).ok()?)
         }
         (Literal::Integer(value), DataType::Float64) => Literal::Float(exact(i128::from(*value))?),
         (Literal::Unsigned(value), DataType::Float64) => Literal::Float(exact(i128::from(*value))?),

@@ -1,4 +1,4 @@
-//! Predicates as SQL text, which reads back as the same predicate.
+//! Predicates as SQL text, for people and for queries that count what a delete would take.
 
 use std::fmt;
 
@@ -81,7 +81,7 @@ impl fmt::Display for Literal {
             Self::Float(value) if value.is_finite() => write!(f, "{value:?}"),
             Self::Float(value) => write!(f, "CAST('{value}' AS DOUBLE)"),
             Self::Boolean(value) => f.write_str(if *value { "TRUE" } else { "FALSE" }),
-            Self::Time(time_ns) => write!(f, "{time_ns}"),
+            Self::Time(time_ns) => write!(f, "to_timestamp_nanos({time_ns})"),
         }
     }
 }

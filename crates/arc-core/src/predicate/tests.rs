@@ -121,6 +121,11 @@ fn values_take_the_types_of_their_columns_or_are_refused() {
     use Comparison::Less;
     let bound = [
         (is(TIME_COLUMN, Less, Literal::Integer(5)), is(TIME_COLUMN, Less, Literal::Time(5))),
+        (
+            is(TIME_COLUMN, Less, "1970-01-01T00:00:01+01:00".into()),
+            is(TIME_COLUMN, Less, Literal::Time(-3_599_000_000_000)),
+        ),
+        (is(TIME_COLUMN, Less, "1970-01-02".into()), is(TIME_COLUMN, Less, Literal::Time(86_400_000_000_000))),
         (is("x", Less, Literal::Integer(5)), is("x", Less, Literal::Float(5.0))),
         (is("n", Less, Literal::Unsigned(5)), is("n", Less, Literal::Integer(5))),
         (is("u", Less, Literal::Integer(5)), is("u", Less, Literal::Unsigned(5))),
@@ -135,6 +140,7 @@ fn values_take_the_types_of_their_columns_or_are_refused() {
         (equal("nowhere", "x"), "no column \"nowhere\""),
         (Predicate::In { column: "nowhere".into(), values: vec![] }, "no column"),
         (is("host", Less, Literal::Integer(5)), "cannot be compared"),
+        (is(TIME_COLUMN, Less, "yesterday".into()), "cannot be compared"),
         (is("n", Less, Literal::Float(5.0)), "cannot be compared"),
         (is("n", Less, Literal::Unsigned(u64::MAX)), "cannot be compared"),
         (is("u", Less, Literal::Integer(-1)), "cannot be compared"),

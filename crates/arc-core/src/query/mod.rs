@@ -7,6 +7,7 @@
 mod answer;
 mod buffers;
 mod catalog;
+mod change;
 mod constants;
 mod deletes;
 mod dialect;
@@ -31,6 +32,7 @@ use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 pub use self::answer::Answer;
+pub(crate) use self::change::{Change, parse as parse_change};
 use self::planner::Planner;
 use crate::{Options, Result, catalog::TableSchema, view::TableView};
 

@@ -85,14 +85,15 @@ fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, 
                 // In a table of its own: a point that is deleted, and one that comes after that and stays.
                 for (last, n) in [(false, DELETED + next), (true, DELETED + next + 1)] {
                     let begun = operations();
-                    let written = engine.write_lp("d", format!("other,h=a n={n}i 1").as_bytes());
+                    let written = engine.write_lp("d", format!("other,h={next} n={n}i 1").as_bytes());
                     let acknowledged = written.ok().map(|_| operations());
                     writes.push(Write { points: vec![n], begun, acknowledged, deleted: None });
                     if last {
                         continue;
                     }
                     let begun = operations();
-                    let done = engine.delete("d", "other", &Predicate::compare("h", Comparison::Equal, "a"));
+                    let done =
+                        engine.delete("d", "other", &Predicate::compare("h", Comparison::Equal, &*next.to_string()));
                     let done = done.ok().map(|_| operations());
                     if let Some(write) = writes.last_mut() {
                         write.deleted = Some((begun, done));

@@ -151,6 +151,24 @@ fn writes_that_are_not_logged_are_on_their_side_of_a_delete() {
 }
 
 #[test]
+fn sql_deletes_where_it_is_asked_to_and_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    write(&engine, "d", "m,h=a x=1 1\nm,h=b x=1 86400000000000\nm x=1 5");
+    let statement = "DELETE FROM m WHERE time < '1970-01-02' AND h IN ('a', 'b')";
+    assert_eq!(query(&engine, "d", statement).unwrap_err().kind(), ErrorKind::InvalidInput);
+    let predicate = Predicate::from_sql("h IN ('a', 'b') AND time < '1970-01-02'").unwrap();
+    let bound = engine.check_delete("d", "m", &predicate).unwrap();
+    assert_eq!(number(&engine, "d", &format!("SELECT count(*) FROM m WHERE {bound}")), 1);
+    engine.execute("elsewhere", &statement.replace(" m ", " d.m ")).unwrap();
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 2);
+    engine.execute("d", "DELETE FROM m").unwrap();
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 0);
+    assert_eq!(engine.execute("d", "DROP TABLE m").unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(engine.execute("d", "DELETE FROM nothing").unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
 fn what_cannot_be_deleted_by_is_refused_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());

@@ -18,6 +18,8 @@ mod config;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod delete;
+#[cfg(test)]
 mod influx;
 #[cfg(test)]
 mod process;
