@@ -6,14 +6,15 @@
 //! | `tokens-known` | the same where every series is known: tags are not looked at. Finding out is not in the time |
 //! | `values` | callbacks with typed values, what `influxdb-line-protocol` gives as well |
 //! | `values-known` | the same where every series is known |
-//! | `points` | the iterator with typed values |
+//! | `points` | the iterator of `points` with typed values |
+//! | `split-points` | the points of `split_points`, parts in a scratch of the caller's, with typed values |
 //! | `influxdb-line-protocol` | its `parse_lines`, every tag and field looked at |
 //!
 //! A new face of arc-lp is a function on a piece and a line in [`faces`].
 
 use std::hint::black_box;
 
-use arc_lp::{Error, ErrorKind, FieldValue, RawValue, Series, Sink, Text};
+use arc_lp::{Error, ErrorKind, FieldValue, RawValue, Series, Sink, Text, Token};
 
 use super::Face;
 
@@ -22,12 +23,13 @@ type Read = fn(&str) -> usize;
 
 /// Returns the faces on the pieces of a text.
 pub(super) fn faces<'a>(pieces: &'a [&'a str]) -> Vec<Face<'a>> {
-    let ours: [(&str, Read); 5] = [
+    let ours: [(&str, Read); 6] = [
         ("tokens", |piece| push(piece, Series::Unknown, false)),
         ("tokens-known", |piece| push(piece, Series::Known, false)),
         ("values", |piece| push(piece, Series::Unknown, true)),
         ("values-known", |piece| push(piece, Series::Known, true)),
         ("points", points),
+        ("split-points", split_points),
     ];
     let face = move |name, allocates, read: Read| Face {
         name,
@@ -106,6 +108,25 @@ fn push(piece: &str, answer: Series, read_numbers: bool) -> usize {
 fn points(piece: &str) -> usize {
     let mut sum = 0;
     for point in arc_lp::points(piece.as_bytes()).flatten() {
+        sum += point.measurement().raw().len();
+        for (key, value) in point.tags() {
+            sum += key.raw().len() + value.raw().len();
+        }
+        for (key, value) in point.fields() {
+            black_box(value);
+            sum += key.raw().len();
+        }
+        black_box(point.timestamp());
+    }
+    sum
+}
+
+fn split_points(piece: &str) -> usize {
+    let mut sum = 0;
+    let mut scratch = [Token::default(); 64];
+    let mut points = arc_lp::split_points(piece.as_bytes(), &mut scratch);
+    while let Some(point) = points.next_point() {
+        let Ok(point) = point else { continue };
         sum += point.measurement().raw().len();
         for (key, value) in point.tags() {
             sum += key.raw().len() + value.raw().len();

@@ -1,7 +1,7 @@
 //! How fast is line protocol read, and how much faster than by the published crate `influxdb-line-protocol`?
 //!
-//! One core, 16 MB of each corpus of `arc_benches::corpus` in memory, in pieces of 1 MiB cut at record ends, warm, again
-//! and again. `faces` says what is measured of the parser, `columns` what of the engine's decoder (feature `engine`).
+//! Processor time of one thread; 8 MB of each corpus of `arc_benches::corpus` in memory, in pieces of 1 MiB cut at record
+//! ends, warm, again and again. `faces` says what is measured of the parser, `columns` what of the engine's decoder (feature `engine`).
 //!
 //! Also prints, and writes to `$CRITERION_HOME/allocations.json` if that is set, how often each face allocates for a
 //! record, on a pass behind a first one; the parser's own faces must not allocate at all.
@@ -11,6 +11,7 @@
 
 mod columns;
 mod faces;
+mod thread_time;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -22,10 +23,12 @@ use arc_benches::{
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use mimalloc::MiMalloc;
 
+use thread_time::ThreadClock;
+
 #[global_allocator]
 static ALLOCATOR: Counting<MiMalloc> = Counting(MiMalloc);
 
-const BYTES: usize = 16_000_000;
+const BYTES: usize = 8_000_000;
 const PIECE_BYTES: usize = 1 << 20;
 const SEED: u64 = 42;
 
@@ -43,7 +46,7 @@ fn pieces(text: &str) -> Vec<&str> {
     cut(text.as_bytes(), PIECE_BYTES).into_iter().filter_map(|piece| text.get(piece)).collect()
 }
 
-fn lp_parse(criterion: &mut Criterion) {
+fn lp_parse(criterion: &mut Criterion<ThreadClock>) {
     let mut all = BTreeMap::new();
     for corpus in Corpus::ALL {
         let text = String::from_utf8(corpus.generate(SEED, BYTES)).unwrap_or_default();
@@ -76,10 +79,10 @@ fn allocations_a_record(face: &mut Face<'_>, records: u64) -> f64 {
     count as f64 / records as f64
 }
 
-fn measure(criterion: &mut Criterion, corpus: &str, faces: &mut [Face<'_>], records: u64, bytes: u64) {
+fn measure(criterion: &mut Criterion<ThreadClock>, corpus: &str, faces: &mut [Face<'_>], records: u64, bytes: u64) {
     let mut group = criterion.benchmark_group(format!("lp_parse/{corpus}"));
     group.throughput(Throughput::ElementsAndBytes { elements: records, bytes });
-    group.sample_size(20).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(2));
+    group.sample_size(50).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(2));
     group.sampling_mode(SamplingMode::Flat);
     for face in faces {
         group.bench_function(BenchmarkId::from_parameter(face.name), |b| b.iter(&mut face.pass));
@@ -87,5 +90,5 @@ fn measure(criterion: &mut Criterion, corpus: &str, faces: &mut [Face<'_>], reco
     group.finish();
 }
 
-criterion_group!(benches, lp_parse);
+criterion_group!(name = benches; config = Criterion::default().with_measurement(ThreadClock); targets = lp_parse);
 criterion_main!(benches);

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::table::number;
 
 /// Colours that people with any colour vision tell apart, one for each series.
-const COLOURS: [&str; 6] = ["#0072b2", "#56b4e9", "#009e73", "#e69f00", "#999999", "#cc79a7"];
+const COLOURS: [&str; 6] = ["#0072b2", "#56b4e9", "#cc79a7", "#009e73", "#666666", "#e69f00"];
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 440.0;
@@ -79,7 +79,7 @@ impl Chart<'_> {
 
     fn legend(&self, svg: &mut String) {
         let mut x = LEFT;
-        let width = |name: &str| 30.0 + 8.0 * name.chars().count() as f64;
+        let width = |name: &str| 34.0 + 7.0 * name.chars().count() as f64;
         for (series, colour) in self.series.iter().zip(COLOURS) {
             rectangle(svg, x, 44.0, 14.0, 14.0, colour, "");
             text(svg, x + 20.0, 56.0, "start", series.name);
@@ -148,9 +148,15 @@ impl Axis {
             let y = self.y(value);
             // Writing to a String cannot fail.
             let _ = writeln!(svg, "<path d=\"M{LEFT} {y:.1}H{:.1}\" stroke=\"#dddddd\"/>", WIDTH - RIGHT);
-            text(svg, LEFT - 8.0, y + 4.0, "end", &number(value));
+            text(svg, LEFT - 8.0, y + 4.0, "end", &label(value));
         }
     }
+}
+
+/// Writes a number without the zeros at its end.
+fn label(value: f64) -> String {
+    let text = number(value);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 fn rectangle(svg: &mut String, x: f64, y: f64, width: f64, height: f64, colour: &str, title: &str) {
@@ -222,6 +228,11 @@ mod tests {
             let axis = Axis::up_to(highest);
             assert!((axis.step - step).abs() < 1e-9 && axis.steps == steps, "{highest}: {} {}", axis.step, axis.steps);
         }
+    }
+
+    #[test]
+    fn labels_have_no_zeros_at_their_end() {
+        assert_eq!([50.0, 0.5, 1.25, 7_000.0, 0.0].map(label), ["50", "0.5", "1.25", "7,000", "0"]);
     }
 
     #[test]

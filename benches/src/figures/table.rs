@@ -18,12 +18,16 @@ pub(super) fn cells(text: &str) -> impl Iterator<Item = Vec<String>> {
     text.lines().filter_map(inner).map(|line| line.split('|').map(|cell| cell.trim().to_owned()).collect())
 }
 
-/// Writes a number with three digits that count, and commas between thousands.
+/// Writes a number with two to four digits that count, and commas between thousands.
 pub(super) fn number(value: f64) -> String {
     if value >= 100.0 || value == 0.0 {
         return with_commas(&format!("{value:.0}"));
     }
-    let decimals = if value >= 10.0 { 1 } else { 2 };
+    let decimals = match value {
+        10.0.. => 1,
+        0.1.. => 2,
+        _ => 3,
+    };
     format!("{value:.decimals$}")
 }
 
@@ -62,9 +66,16 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_three_digits_that_count() {
-        let cases =
-            [(0.0, "0"), (0.056, "0.06"), (7.128, "7.13"), (14.66, "14.7"), (99.96, "100.0"), (3_585.4, "3,585")];
+    fn numbers_have_as_many_digits_as_count() {
+        let cases = [
+            (0.0, "0"),
+            (0.056, "0.056"),
+            (0.25, "0.25"),
+            (7.128, "7.13"),
+            (14.66, "14.7"),
+            (99.96, "100.0"),
+            (3_585.4, "3,585"),
+        ];
         for (value, want) in cases {
             assert_eq!(number(value), want);
         }

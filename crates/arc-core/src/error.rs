@@ -111,6 +111,16 @@ pub enum Error {
         /// What was sent.
         got: String,
     },
+    /// A write has the idempotency key of an earlier, different one.
+    #[error("idempotency key {key:?} was used in database {database:?} for another write: {reason}")]
+    IdempotencyKeyReused {
+        /// The database written to.
+        database: String,
+        /// The key.
+        key: String,
+        /// What is different.
+        reason: String,
+    },
     /// The engine cannot take the request now.
     #[error("busy: {reason}")]
     Busy {
@@ -209,6 +219,7 @@ impl Error {
             | Self::Sql { .. }
             | Self::Predicate { .. }
             | Self::DatabaseExists { .. }
+            | Self::IdempotencyKeyReused { .. }
             | Self::NotADataDirectory { .. }
             | Self::BadTarget { .. }
             | Self::NewerFormat { .. } => ErrorKind::InvalidInput,

@@ -38,6 +38,38 @@ impl FromStr for Durability {
     }
 }
 
+/// Serialises a durability as its name, for `#[serde(with)]`.
+pub(crate) mod durability_name {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    use super::Durability;
+
+    pub(crate) fn serialize<S: Serializer>(durability: &Durability, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(durability)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Durability, D::Error> {
+        std::borrow::Cow::<'_, str>::deserialize(from)?.parse().map_err(de::Error::custom)
+    }
+
+    /// The same for one that may be absent: nil.
+    pub(crate) mod optional {
+        use super::{Deserialize, Deserializer, Durability, Serializer, de};
+
+        pub(crate) fn serialize<S: Serializer>(durability: &Option<Durability>, to: S) -> Result<S::Ok, S::Error> {
+            match durability {
+                Some(durability) => to.collect_str(durability),
+                None => to.serialize_none(),
+            }
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Durability>, D::Error> {
+            let name = Option::<std::borrow::Cow<'_, str>>::deserialize(from)?;
+            name.map(|name| name.parse()).transpose().map_err(de::Error::custom)
+        }
+    }
+}
+
 /// Unit of the timestamps of a write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -92,7 +124,7 @@ impl FromStr for Precision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// What an acknowledged point survives, unless the write says otherwise. Default [`Durability::Disk`].
+    /// What an acknowledged point survives, unless its write or its database says otherwise. Default [`Durability::Disk`].
     pub durability: Durability,
     /// Oldest age of unflushed points before they are written to data files. Default 60 s. Longer gives fewer and
     /// larger files and a longer replay after a crash.
@@ -128,6 +160,13 @@ pub struct Options {
     pub query_memory_bytes: usize,
     /// Longest time a query may run. Default 300 s.
     pub query_timeout: Duration,
+    /// Receipts kept for idempotency keys, over all databases; beyond that the oldest is forgotten, and a retry of its
+    /// write stores it again. Default 262,144; at least 1. Each costs about 250 bytes of memory, and 100 bytes of the
+    /// manifest.
+    pub idempotency_keys: usize,
+    /// How long a receipt is kept for an idempotency key, if it is not forgotten earlier to make room. Default 24 h. May
+    /// be kept up to one flush longer.
+    pub idempotency_window: Duration,
 }
 
 impl Default for Options {
@@ -147,6 +186,8 @@ impl Default for Options {
             compaction_grace: Duration::from_secs(600),
             query_memory_bytes: 1 << 30,
             query_timeout: Duration::from_secs(300),
+            idempotency_keys: 1 << 18,
+            idempotency_window: Duration::from_secs(24 * 3600),
         }
     }
 }
@@ -158,13 +199,20 @@ pub struct WriteOptions {
     /// Unit of the timestamps. Default: nanoseconds for line protocol, by magnitude for MessagePack, the column's own
     /// type for Arrow (nanoseconds where it is a plain integer).
     pub precision: Option<Precision>,
-    /// What the acknowledged points survive. Default: the engine's.
+    /// What the acknowledged points survive. Default: the database's
+    /// ([`Engine::set_database_durability`](crate::Engine::set_database_durability)), else the engine's.
     pub durability: Option<Durability>,
     /// Columns of a columnar write that are tags: with the time they identify a row, so that a second write of the
     /// same row merges. Default: the tags the table has. Not used by line protocol, which names its tags itself.
     pub tags: Vec<String>,
     /// The column that holds the time, in Arrow writes. Default `time`.
     pub time_column: Option<String>,
+    /// A name for this write, so that sending it again stores nothing and answers the first receipt: 1 to 255 bytes of
+    /// text without control characters, blank neither first nor last. Default: none, every write is a new one.
+    ///
+    /// Names are the database's own, and last as long as [`Options::idempotency_keys`] and
+    /// [`Options::idempotency_window`] say. They survive what the points of the write survive.
+    pub idempotency_key: Option<String>,
 }
 
 impl WriteOptions {
@@ -199,6 +247,26 @@ impl WriteOptions {
     #[must_use]
     pub fn time_column(mut self, name: impl Into<String>) -> Self {
         self.time_column = Some(name.into());
+        self
+    }
+
+    /// Names the write, so that it can be sent again if its answer is lost.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// use arc_core::WriteOptions;
+    ///
+    /// let options = WriteOptions::new().idempotency_key("batch-17");
+    /// for replayed in [false, true] {
+    ///     let written = engine.submit_lp("plant", "pump,id=7 rpm=1450i".into(), &options)?.wait()?;
+    ///     assert_eq!((written.points, written.replayed), (1, replayed));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.idempotency_key = Some(key.into());
         self
     }
 }

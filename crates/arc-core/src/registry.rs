@@ -20,7 +20,7 @@ use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    Error, Result, SequenceNumber, Tombstone,
+    Durability, Error, Result, SequenceNumber, Tombstone,
     buffer::{SeriesIndex, TableBuffer},
     catalog::TableSchema,
     datafile::DataFile,
@@ -93,6 +93,8 @@ pub(crate) struct Database {
     pub(crate) in_manifest: AtomicBool,
     /// Of the tables that have none of their own.
     pub(crate) retention: Retention,
+    /// Of the writes that do not say it themselves.
+    pub(crate) durability: RwLock<Option<Durability>>,
     tables: RwLock<BTreeMap<Arc<str>, Arc<Table>>>,
     pub(crate) series_cache: RwLock<SeriesCache>,
 }
@@ -104,6 +106,7 @@ impl Database {
             created_ns,
             in_manifest: AtomicBool::new(in_manifest),
             retention: Retention::default(),
+            durability: RwLock::default(),
             tables: RwLock::default(),
             series_cache: RwLock::default(),
         }

@@ -26,6 +26,9 @@ pub struct Written {
     pub rejected: Vec<Rejected>,
     /// What the stored points survive.
     pub durability: Durability,
+    /// Whether this is the receipt of an earlier write with the same
+    /// [idempotency key](crate::WriteOptions::idempotency_key), and nothing was stored now.
+    pub replayed: bool,
 }
 
 /// One refused line, row or item of a write.
@@ -50,6 +53,14 @@ pub struct PendingWrite {
 }
 
 impl PendingWrite {
+    /// A write whose answer is known.
+    pub(crate) fn answered(written: Written) -> Self {
+        let (sender, answer) = oneshot::channel();
+        // The receiver is right here.
+        let _ = sender.send(Ok(written));
+        Self { answer }
+    }
+
     /// Blocks until the write is as durable as asked for.
     ///
     /// # Errors

@@ -50,21 +50,18 @@ impl Dialect {
         matches!(self.utf8, Utf8::Lossy)
     }
 
-    /// The escapes of tag keys, tag values and field keys.
     #[inline(always)]
-    pub(crate) const fn names(self) -> Escapes {
-        match self.backslash {
-            Backslash::Escape => Escapes::Name,
-            Backslash::Keep => Escapes::KeepingName,
-        }
+    pub(crate) const fn keeps_backslashes(self) -> bool {
+        matches!(self.backslash, Backslash::Keep)
     }
 
-    /// The escapes of measurements.
+    /// What the escapes of a part are in this dialect, given those in the default one.
     #[inline(always)]
-    pub(crate) const fn measurements(self) -> Escapes {
-        match self.backslash {
-            Backslash::Escape => Escapes::Measurement,
-            Backslash::Keep => Escapes::KeepingMeasurement,
+    pub(crate) const fn escapes(self, default: Escapes) -> Escapes {
+        match (self.backslash, default) {
+            (Backslash::Keep, Escapes::Name) => Escapes::KeepingName,
+            (Backslash::Keep, Escapes::Measurement) => Escapes::KeepingMeasurement,
+            _ => default,
         }
     }
 }

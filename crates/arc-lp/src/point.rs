@@ -70,7 +70,7 @@ impl<'a> Iterator for Points<'a> {
         let record = walker.record(&mut check);
         self.position = walker.position();
         let Check { measurement, bits, .. } = check;
-        let (input, names) = (self.window.input(), self.window.dialect().names());
+        let (input, names) = (self.window.input(), self.window.dialect().escapes(Escapes::Name));
         Some(record?.map(|body| Point { input, names, body, measurement, bits }))
     }
 }

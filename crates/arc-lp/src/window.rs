@@ -31,6 +31,9 @@ pub(crate) struct Window<'a> {
     bad_utf8_end: usize,
     /// Where the last UTF-8 sequence that begins in the window ends.
     border: usize,
+    /// How often the window was moved: the work done, without a clock.
+    #[cfg(test)]
+    pub(crate) loads: usize,
 }
 
 impl<'a> Window<'a> {
@@ -39,7 +42,18 @@ impl<'a> Window<'a> {
     pub(crate) const fn new(input: &'a [u8], dialect: Dialect) -> Self {
         let none = Masks { structural: 0, ends: 0, odd: 0 };
         let masks = [none; BLOCKS + 1];
-        Self { input, dialect, masks, start: 0, blocks: 0, suspect_end: 0, bad_utf8_end: 0, border: 0 }
+        Self {
+            input,
+            dialect,
+            masks,
+            start: 0,
+            blocks: 0,
+            suspect_end: 0,
+            bad_utf8_end: 0,
+            border: 0,
+            #[cfg(test)]
+            loads: 0,
+        }
     }
 
     #[inline(always)]
@@ -119,6 +133,10 @@ impl<'a> Window<'a> {
     #[cold]
     #[inline(never)]
     fn load(&mut self, at: usize) {
+        #[cfg(test)]
+        {
+            self.loads += 1;
+        }
         let is_next = at / BLOCK == self.start / BLOCK + self.blocks;
         self.start = at - at % BLOCK;
         let end = self.input.len().min(self.start + self.masks.len() * BLOCK);

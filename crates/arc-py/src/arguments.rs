@@ -56,6 +56,7 @@ pub(crate) struct WriteArguments {
     pub(crate) durability: Option<PyBackedStr>,
     pub(crate) tags: Vec<String>,
     pub(crate) time: Option<String>,
+    pub(crate) idempotency_key: Option<String>,
 }
 
 impl WriteArguments {
@@ -68,10 +69,9 @@ impl WriteArguments {
         if let Some(name) = self.durability {
             options = options.durability(parse::<Durability>("durability", &name).raise(py)?);
         }
-        Ok(match self.time {
-            Some(name) => options.time_column(name),
-            None => options,
-        })
+        options.time_column = self.time;
+        options.idempotency_key = self.idempotency_key;
+        Ok(options)
     }
 }
 

@@ -124,9 +124,12 @@ impl Engine {
     ///
     /// precision: the unit of the timestamps: ``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"m"`` or ``"h"``.
     /// durability: ``"disk"``, ``"process"`` or ``"memory"``; ``None`` is that of the engine.
+    /// idempotency_key: a name for this write, up to 255 bytes. Sending the same lines again under it stores nothing and
+    ///     returns the first receipt, with ``replayed`` set: what to do when a write's answer was lost. Names last a day, and
+    ///     survive what the points survive.
     #[pyo3(
-        signature = (database, data, *, precision=None, durability=None),
-        text_signature = "($self, database, data, *, precision='ns', durability=None)"
+        signature = (database, data, *, precision=None, durability=None, idempotency_key=None),
+        text_signature = "($self, database, data, *, precision='ns', durability=None, idempotency_key=None)"
     )]
     fn write_lp(
         &self,
@@ -135,8 +138,9 @@ impl Engine {
         data: &Bound<'_, PyAny>,
         precision: Option<PyBackedStr>,
         durability: Option<PyBackedStr>,
+        idempotency_key: Option<String>,
     ) -> PyResult<Py<PyAny>> {
-        let arguments = WriteArguments { precision, durability, ..WriteArguments::default() };
+        let arguments = WriteArguments { precision, durability, idempotency_key, ..WriteArguments::default() };
         self.send_lp(py, &database, body(data)?, &arguments.options(py)?)
     }
 
@@ -152,10 +156,13 @@ impl Engine {
     /// precision: the unit of integers in the time column: ``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"m"`` or ``"h"``.
     /// durability: ``"disk"``, ``"process"`` or ``"memory"``; ``None`` is that of the engine.
     /// database: the database of the table; created by its first write.
+    /// idempotency_key: a name for this write, as in ``write_lp``. The same table and settings are to be sent again.
     #[pyo3(
-        signature = (table, data, *, tags=None, time=None, precision=None, durability=None, database=None),
+        signature = (
+            table, data, *, tags=None, time=None, precision=None, durability=None, database=None, idempotency_key=None,
+        ),
         text_signature = "($self, table, data, *, tags=None, time='time', precision='ns', durability=None, \
-            database='default')"
+            database='default', idempotency_key=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
     fn write(
@@ -168,8 +175,10 @@ impl Engine {
         precision: Option<PyBackedStr>,
         durability: Option<PyBackedStr>,
         database: Option<PyBackedStr>,
+        idempotency_key: Option<String>,
     ) -> PyResult<Py<PyAny>> {
-        let arguments = WriteArguments { precision, durability, tags: tags.unwrap_or_default(), time };
+        let tags = tags.unwrap_or_default();
+        let arguments = WriteArguments { precision, durability, tags, time, idempotency_key };
         let options = arguments.options(py)?;
         let database = database.as_deref().unwrap_or(DEFAULT_DATABASE);
         self.send_batches(py, (database, &table), &batches(data)?, &options)
@@ -293,6 +302,7 @@ fn receipt(py: Python<'_>, written: &arc_core::Written) -> PyResult<Py<PyAny>> {
             rejected.append(class.call1((line.line, line.column, line.reason.as_str()))?)?;
         }
     }
-    let numbers = (written.points, written.rejected_points, rejected, written.durability.to_string());
-    Ok(receipts.getattr("Written")?.call1(numbers)?.unbind())
+    let durability = written.durability.to_string();
+    let fields = (written.points, written.rejected_points, rejected, durability, written.replayed);
+    Ok(receipts.getattr("Written")?.call1(fields)?.unbind())
 }

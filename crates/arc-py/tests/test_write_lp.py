@@ -65,3 +65,18 @@ def test_the_same_point_again_merges(engine: arc.Engine) -> None:
 def test_many_rejected_lines_are_all_counted(engine: arc.Engine) -> None:
     written = engine.write_lp("plant", "no field\n" * 1000 + "pump rpm=1i")
     assert (written.points, written.rejected_points, len(written.rejected)) == (1, 1000, 100)
+
+
+def test_a_write_sent_again_under_its_key_stores_nothing(engine: arc.Engine) -> None:
+    lines = "pump rpm=1i\nno field"
+    first = engine.write_lp("plant", lines, idempotency_key="batch 17")
+    again = engine.database("plant").write_lp(lines, idempotency_key="batch 17")
+    assert (first.replayed, again.replayed) == (False, True)
+    assert (again.points, again.rejected) == (first.points, first.rejected)
+    table = pyarrow.table({"time": pyarrow.array([5]), "rpm": pyarrow.array([2])})
+    written = [engine.write("pump", table, database="plant", idempotency_key="t").replayed for _ in range(2)]
+    written.append(engine.database("plant").write("pump", table, idempotency_key="t").replayed)
+    assert written == [False, True, True]
+    assert rows(engine, "SELECT count(*) AS n FROM pump") == [{"n": 2}]
+    with pytest.raises(arc.InvalidInputError, match="was used in database"):
+        engine.write_lp("plant", "pump rpm=2i", idempotency_key="batch 17")

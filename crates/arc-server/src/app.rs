@@ -4,7 +4,7 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -41,6 +41,15 @@ pub struct App {
     query_slots: Arc<Semaphore>,
     closing: AtomicBool,
     closed_to_writes: AtomicBool,
+    /// Rounds of compaction that were asked for, and whether the last one runs.
+    pub(crate) compaction: Triggered,
+}
+
+/// Work that was asked for, of which one piece runs at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Triggered {
+    pub(crate) cycles: AtomicU64,
+    pub(crate) running: AtomicBool,
 }
 
 impl App {
@@ -64,6 +73,7 @@ impl App {
             query_slots: Arc::new(Semaphore::new(config.limits.queries)),
             closing: AtomicBool::new(false),
             closed_to_writes: AtomicBool::new(false),
+            compaction: Triggered::default(),
         }))
     }
 

@@ -90,7 +90,11 @@ impl IntoResponse for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let status = status_of(error.kind());
+        let status = match &error {
+            // What the draft of the header `Idempotency-Key` asks for; the request as such is a good one.
+            Error::IdempotencyKeyReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            error => status_of(error.kind()),
+        };
         let retry_after = match &error {
             Error::Busy { retry_after, .. } => Some(*retry_after),
             // Closing takes moments; a failed log takes a restart. Either way a retry may find a working server.

@@ -8,6 +8,7 @@ mod app;
 mod backup;
 mod body;
 mod cli;
+mod compaction;
 mod config;
 mod delete;
 mod errors;

@@ -213,10 +213,11 @@ fn gauge(name: &'static str, help: &'static str, value: u64) -> Series {
     Series { name, kind: "gauge", help, value }
 }
 
-fn of_engine(stats: &EngineStats) -> [Series; 13] {
-    [
+fn of_engine(stats: &EngineStats) -> Vec<Series> {
+    vec![
         counter("arc_ingest_batches_total", "Writes accepted by the engine", stats.writes),
         counter("arc_ingest_records_total", "Points stored", stats.points),
+        counter("arc_ingest_replayed_total", "Writes sent again and stored before", stats.replayed_writes),
         counter("arc_ingest_errors_total", "Points refused", stats.rejected_points),
         counter("arc_ingest_bytes_total", "Body bytes of accepted writes", stats.bytes),
         counter("arc_buffer_flushes_total", "Flushes that ended well", stats.flushes),
@@ -228,6 +229,20 @@ fn of_engine(stats: &EngineStats) -> [Series; 13] {
         gauge("arc_wal_dir_bytes", "Bytes of log not yet released", stats.wal_bytes),
         gauge("arc_storage_files", "Live data files", stats.files),
         gauge("arc_storage_file_bytes", "Bytes of the live data files", stats.file_bytes),
+        gauge("arc_storage_files_retired", "Data files replaced or dropped and still on disk", stats.retired_files),
+        counter("arc_buffer_flushed_bytes_total", "Bytes of data files written by flushes", stats.flushed_bytes),
+        counter(
+            "arc_compaction_jobs_total",
+            "Merges of data files",
+            stats.compactions.saturating_add(stats.compaction_failures),
+        ),
+        counter("arc_compaction_jobs_success_total", "Merges of data files that ended well", stats.compactions),
+        counter("arc_compaction_jobs_failed_total", "Merges of data files that failed", stats.compaction_failures),
+        counter("arc_compaction_rows_read_total", "Rows read by merges", stats.compaction_rows_in),
+        counter("arc_compaction_rows_written_total", "Rows written by merges", stats.compaction_rows_out),
+        counter("arc_compaction_bytes_read_total", "Bytes of files that merges replaced", stats.compaction_bytes_in),
+        counter("arc_compaction_bytes_written_total", "Bytes of files that merges wrote", stats.compaction_bytes_out),
+        counter("arc_retention_files_total", "Data files dropped because of their age", stats.expired_files),
     ]
 }
 

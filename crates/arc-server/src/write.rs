@@ -23,6 +23,9 @@ use crate::{
 
 /// Header that asks for a durability, and says which one was reached.
 const DURABILITY: &str = "x-arc-durability";
+/// Header that names a write, so that it can be sent again; and the one that says that it had been.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const IDEMPOTENCY_REPLAYED: &str = "idempotency-replayed";
 /// Where the query string may name the database; InfluxDB 1.x says `db`, 2.x says `bucket`.
 const DATABASE: [&str; 3] = ["db", "bucket", "database"];
 
@@ -47,7 +50,7 @@ async fn answer(app: &Arc<App>, request: Request, format: Format) -> Response {
     app.metrics.write_started(format);
     match write(app, request, format).await {
         Ok((written, suspicion)) => {
-            app.metrics.write_ended(format, written.points);
+            app.metrics.write_ended(format, if written.replayed { 0 } else { written.points });
             receipt(&written, format, suspicion.as_deref())
         }
         Err(failure) => failure.into_response(),
@@ -140,6 +143,10 @@ fn options(headers: &HeaderMap, params: &Params) -> Result<WriteOptions, Failure
     if let Some(tags) = given("x-arc-tags", "tags")? {
         options = options.tags(tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()));
     }
+    if headers.contains_key(IDEMPOTENCY_KEY) {
+        // An empty key is no key: the engine says so, rather than storing what the client believes to be safe to repeat.
+        options = options.idempotency_key(params::header(headers, IDEMPOTENCY_KEY)?.unwrap_or_default());
+    }
     Ok(options)
 }
 
@@ -151,6 +158,9 @@ fn receipt(written: &Written, format: Format, suspicion: Option<&str>) -> Respon
     };
     if let Ok(durability) = HeaderValue::try_from(written.durability.to_string()) {
         response.headers_mut().insert(DURABILITY, durability);
+    }
+    if written.replayed {
+        response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     }
     response
 }

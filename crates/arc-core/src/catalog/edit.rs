@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{TableSchema, definition};
-use crate::{SequenceNumber, Tombstone, datafile::DataFile};
+use super::{ReceiptsEdit, TableSchema, definition};
+use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// What one commit changes, in all tables at once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -19,9 +19,18 @@ pub(crate) struct ManifestEdit {
     /// Retentions that change, of databases and tables that are there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) retentions: Vec<RetentionEdit>,
+    /// Durabilities that change, of databases that are there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) durabilities: Vec<DurabilityEdit>,
     /// Tables that change, each named once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tables: Vec<TableEdit>,
+    /// Receipts kept for the idempotency keys of writes up to `flushed`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) receipts_added: Vec<ReceiptsEdit>,
+    /// Receipts that are there, of writes up to this one, are kept no longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) receipts_dropped: Option<SequenceNumber>,
 }
 
 /// How long the rows of a database or table are kept.
@@ -33,6 +42,15 @@ pub(crate) struct RetentionEdit {
     pub(crate) table: Option<String>,
     /// Nanoseconds, at least 1; `None` takes the setting away.
     pub(crate) retention_ns: Option<u64>,
+}
+
+/// What acknowledged points of a database survive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DurabilityEdit {
+    pub(crate) database: String,
+    /// `None` takes the setting away.
+    #[serde(with = "durability_name::optional")]
+    pub(crate) durability: Option<Durability>,
 }
 
 /// What changes in one table.

@@ -5,7 +5,7 @@
 
 use std::{
     borrow::Borrow,
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     hash::{Hash, Hasher},
     sync::Arc,
 };
@@ -13,8 +13,8 @@ use std::{
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
-use crate::{SequenceNumber, Tombstone, datafile::DataFile};
+use super::{DurabilityEdit, KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
+use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// Everything that the manifest says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -33,8 +33,14 @@ pub(crate) struct DatabaseState {
     /// How long rows of its tables are kept, in nanoseconds, where a table does not say it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) retention_ns: Option<u64>,
+    /// What acknowledged points survive, where their write does not say it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "durability_name::optional")]
+    pub(crate) durability: Option<Durability>,
     /// Tables by name.
     pub(crate) tables: BTreeMap<String, TableState>,
+    /// Receipts kept for idempotency keys, in order of their sequence numbers.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(crate) receipts: VecDeque<KeptReceipt>,
 }
 
 /// One table.
@@ -100,6 +106,9 @@ impl ManifestState {
             }
         }
         edit.retentions.iter().try_for_each(|retention| self.check_retention(retention))?;
+        if let Some(edit) = edit.durabilities.iter().find(|edit| !self.databases.contains_key(&edit.database)) {
+            return Err(format!("a durability of database {:?}, which is not there", edit.database));
+        }
         let mut tables = HashSet::new();
         for table in &edit.tables {
             let place = format!("table {:?} of database {:?}", table.table, table.database);
@@ -111,7 +120,7 @@ impl ManifestState {
             }
             check_table(self.table(&table.database, &table.table), table).map_err(|e| format!("{place}: {e}"))?;
         }
-        Ok(())
+        self.check_receipts(edit)
     }
 
     fn check_retention(&self, edit: &RetentionEdit) -> Result<(), String> {
@@ -145,6 +154,12 @@ impl ManifestState {
                 *setting = retention_ns;
             }
         }
+        for DurabilityEdit { database, durability } in edit.durabilities {
+            if let Some(database) = self.databases.get_mut(&database) {
+                database.durability = durability;
+            }
+        }
+        self.apply_receipts(edit.receipts_added, edit.receipts_dropped);
         for edit in edit.tables {
             let Some(database) = self.databases.get_mut(&edit.database) else { continue };
             match (database.tables.get_mut(&edit.table), &edit.schema) {

@@ -20,6 +20,8 @@ pub(super) struct Cursor {
     rows: LiveRows,
     /// Place among the inputs: rows of a higher one overwrite.
     rank: usize,
+    /// Whether no two rows may have one identity.
+    unique: bool,
     /// For each tag of the merge, its column here.
     tags: Vec<Option<usize>>,
     batch: RecordBatch,
@@ -36,7 +38,7 @@ pub(super) struct Cursor {
 
 impl Cursor {
     /// Stands at the first row of an input, or returns `None` if it has none.
-    pub(super) fn open(rows: LiveRows, rank: usize, tags: &[&str]) -> Result<Option<Self>> {
+    pub(super) fn open(rows: LiveRows, rank: usize, tags: &[&str], unique: bool) -> Result<Option<Self>> {
         let schema = rows.schema();
         let mut cursor = Self {
             tags: tags.iter().map(|tag| schema.index_of(tag).ok()).collect(),
@@ -48,6 +50,7 @@ impl Cursor {
             series: Vec::new(),
             place: None,
             rank,
+            unique,
             rows,
         };
         Ok(if cursor.load()? { Some(cursor) } else { None })
@@ -139,15 +142,19 @@ impl Cursor {
         }
         let in_order = match series.as_slice().cmp(last_series.as_deref().unwrap_or_default()) {
             Ordering::Less => false,
-            Ordering::Equal => previous.is_none_or(|previous| previous <= self.time()),
+            Ordering::Equal => previous.is_none_or(|previous| self.may_follow(previous, self.time())),
             Ordering::Greater => true,
         };
         let times = self.times.get(self.at..self.run_end()).unwrap_or_default();
-        if !in_order || !times.is_sorted() {
-            return Err(self.unfit("its rows are not in the order that the manifest says"));
+        if !in_order || !times.is_sorted_by(|a, b| self.may_follow(*a, *b)) {
+            return Err(self.unfit("its rows are not in the order that the manifest says, or one is there twice"));
         }
         self.series = series;
         Ok(())
+    }
+
+    fn may_follow(&self, time: i64, next: i64) -> bool {
+        time < next || (time == next && !self.unique)
     }
 
     fn tag(&self, column: usize) -> Result<&DictionaryArray<Int32Type>> {

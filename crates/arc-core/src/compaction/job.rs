@@ -97,7 +97,7 @@ impl Job<'_> {
         let batch_rows = self.batch_rows();
         let cursor = |(rank, file): (usize, &Arc<DataFile>)| {
             let rows = live_rows(self, file, batch_rows)?;
-            Cursor::open(rows, rank, &columns.tags)
+            Cursor::open(rows, rank, &columns.tags, self.schema.keyed)
         };
         let has_rows = |(_, file): &(usize, &Arc<DataFile>)| !self.tombstones.iter().any(|t| t.takes_all_of(file));
         let cursors = self.task.files.iter().enumerate().filter(has_rows).map(cursor);

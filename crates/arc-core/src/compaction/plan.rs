@@ -32,9 +32,10 @@ pub(crate) struct Task {
     /// The inputs, each overwriting those before it where a row of the same identity is in both.
     pub(crate) files: Vec<Arc<DataFile>>,
     pub(crate) output: Output,
-    /// Whether no late file of the partition stays outside, so that rows may be left out because of their age: a late
-    /// file would show its version of such a row as if it were all of it.
-    pub(crate) has_all_late: bool,
+    /// Whether rows may be left out because of their age: only where every version of such a row takes part. A late file
+    /// that stays outside would show its version as if it were all of the row, and one that is merged with late ones
+    /// only would uncover what it has overwritten.
+    pub(crate) may_drop_old: bool,
 }
 
 /// What is to be done for one table.
@@ -105,8 +106,8 @@ impl<'a> Partition<'a> {
         // Stable: files on time stay in the order in which they were added, which is that of rows of one time where
         // rows append.
         files.sort_by_key(|file| if file.late { (1, file.version()) } else { (0, (0, 0)) });
-        let has_all_late = self.files.iter().all(|file| !file.late || is_chosen(file));
-        Some(Task { day: self.day, files, output, has_all_late })
+        let may_drop_old = output == Output::OnTime && self.files.iter().all(|file| !file.late || is_chosen(file));
+        Some(Task { day: self.day, files, output, may_drop_old })
     }
 
     /// All that is small or late, and what the late ones overlap.
@@ -242,6 +243,32 @@ mod tests {
     }
 
     #[test]
+    fn a_day_of_flushes_keeps_few_files_and_rewrites_each_row_a_few_times() {
+        const FLUSHES: i64 = 1_440;
+        let settings = Settings { files: 8, target_bytes: 1 << 40, quiet_ns: 0 };
+        let mut files: Vec<Arc<DataFile>> = Vec::new();
+        let (mut rewritten, mut most) = (0, 0);
+        for at in 0..=FLUSHES {
+            let is_over = at == FLUSHES;
+            if !is_over {
+                files.push(sized(&file(&at.to_string(), at..=at, 1..=1), 100, 100));
+            }
+            while let Some(task) = plan(&table(), &files, if is_over { OVER } else { 0 }, &settings).tasks.pop() {
+                let rows = task.files.iter().map(|file| file.rows).sum();
+                let (first, last) =
+                    (task.files[0].min_time, task.files.iter().map(|file| file.max_time).max().unwrap());
+                files.retain(|file| !task.files.contains(file));
+                files.push(sized(&file(&format!("{first}-{last}"), first..=last, 1..=1), rows, rows));
+                rewritten += rows;
+            }
+            most = most.max(files.len());
+        }
+        assert_eq!((files.len(), files[0].rows), (1, 100 * FLUSHES as u64));
+        assert!(most <= 30, "{most} files");
+        assert!(rewritten <= 4 * files[0].rows, "{rewritten} rows rewritten");
+    }
+
+    #[test]
     fn late_files_come_along_where_they_overlap_nothing_else() {
         let mut files = vec![file("a", 0..=9, 1..=1), file("b", 10..=19, 2..=2), file("c", 20..=29, 3..=3)];
         files.push(sized(&file("big", 30..=39, 4..=4), 40, 40));
@@ -270,6 +297,22 @@ mod tests {
         let mut files = with(1, 1_000);
         files.extend([sized(&late("large", 0..=9, 4..=4), 30, 1), late("w", 0..=9, 5..=5)]);
         assert_eq!(planned(&files, 0), [(vec!["x", "y", "z"], Output::Late)]);
+    }
+
+    #[test]
+    fn old_rows_may_go_only_where_every_version_of_them_takes_part() {
+        let may_drop_old = |files: &[Arc<DataFile>], now_ns| -> Vec<bool> {
+            plan(&table(), files, now_ns, &SETTINGS).tasks.iter().map(|task| task.may_drop_old).collect()
+        };
+        let on_time = ["a", "b", "c"].map(|path| file(path, 0..=9, 1..=1));
+        assert_eq!(may_drop_old(&on_time, 0), [true]);
+        // It overlaps a large file, too, and stays outside.
+        let large = sized(&file("large", 10..=19, 1..=1), 1_000, 1_000);
+        let with_late = [&on_time[..], &[large.clone(), late("l", 5..=15, 2..=2)]].concat();
+        assert_eq!(may_drop_old(&with_late, 0), [false]);
+        assert_eq!(may_drop_old(&with_late, OVER), [true]);
+        let only_late = [large, late("x", 10..=19, 2..=2), late("y", 10..=19, 3..=3), late("z", 10..=19, 4..=4)];
+        assert_eq!(may_drop_old(&only_late, 0), [false]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn task(
     let is_empty = |file: &&&Arc<DataFile>| tombstones.iter().any(|tombstone| tombstone.takes_all_of(file));
     let empty: Vec<Arc<DataFile>> = files.iter().filter(is_empty).map(|file| Arc::clone(file)).collect();
     if !empty.is_empty() {
-        return Some(Task { day, files: empty, output: Output::OnTime, has_all_late: false });
+        return Some(Task { day, files: empty, output: Output::OnTime, may_drop_old: false });
     }
     let is_touched = |file: &&&Arc<DataFile>| {
         is_sorted(schema, file) && tombstones.iter().any(|tombstone| tombstone.applies_to(file))
@@ -44,7 +44,7 @@ fn task(
     let file = files.iter().find(is_touched)?;
     let partition: Vec<Arc<DataFile>> = files.iter().map(|file| Arc::clone(file)).collect();
     let output = output(&partition, |other| other.path == file.path)?;
-    Some(Task { day, files: vec![Arc::clone(file)], output, has_all_late: false })
+    Some(Task { day, files: vec![Arc::clone(file)], output, may_drop_old: false })
 }
 
 #[cfg(test)]

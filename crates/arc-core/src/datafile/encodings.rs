@@ -92,8 +92,8 @@ struct Sample {
     distinct: HashSet<u64, foldhash::fast::FixedState>,
 }
 
-/// Returns whether over half of a sample is distinct. The sample is spread over all rows: sorted rows begin with one
-/// series, which says little of the others.
+/// Returns whether over half of the values would be distinct, going by a sample. The sample is spread over all rows:
+/// sorted rows begin with one series, which says little of the others.
 fn mostly_distinct<'a>(
     arrays: impl Iterator<Item = &'a ArrayRef> + Clone,
     take: fn(&ArrayRef, usize, &mut Sample),
@@ -104,7 +104,24 @@ fn mostly_distinct<'a>(
     for array in arrays {
         take(array, step, &mut sample);
     }
-    sample.distinct.len() * 2 > sample.seen
+    expected_distinct(&sample, rows) * 2.0 > rows as f64
+}
+
+/// Returns how many distinct values `rows` values are likely to have. Gauges of two decimals have some 10,000: most of
+/// 10,000 sampled values are the only ones of their kind then, and yet a dictionary of all is small.
+fn expected_distinct(sample: &Sample, rows: usize) -> f64 {
+    let (seen, distinct) = (sample.seen as f64, sample.distinct.len() as f64);
+    if sample.distinct.len() * 100 > sample.seen * 99 {
+        return rows as f64;
+    }
+    // Of v values that are equally likely, n draws meet v (1 - e^(-n/v)). That grows with v: halve the interval.
+    let met = |values: f64, draws: f64| values * -(-draws / values).exp_m1();
+    let (mut low, mut high) = (distinct.max(1.0), 100.0 * seen.max(1.0));
+    for _ in 0..40 {
+        let middle = f64::midpoint(low, high);
+        if met(middle, seen) < distinct { low = middle } else { high = middle }
+    }
+    met(high, rows as f64)
 }
 
 fn distinct_sample<T: ArrowPrimitiveType>(array: &ArrayRef, step: usize, sample: &mut Sample)
@@ -156,4 +173,34 @@ fn key_values(spec: &DataFileSpec<'_>) -> Result<Vec<KeyValue>> {
         KeyValue::new("arc:tags".into(), tags),
         KeyValue::new("arc:late".into(), spec.late.to_string()),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_repeats_in_a_sample_tell_of_many_in_all_rows() {
+        // Every n-th value of a sequence of `values` values that are drawn evenly.
+        let sample = |values: u64| {
+            let mut sample = Sample { seen: SAMPLE_VALUES, ..Sample::default() };
+            let mut state = 1_u64;
+            for _ in 0..SAMPLE_VALUES {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                sample.distinct.insert((state >> 33) % values);
+            }
+            sample
+        };
+        for (values, rows, expected) in [
+            (10, 1_000_000, 10.0),
+            (10_000, 131_072, 10_000.0),
+            (10_000, 10_000, 6_321.0),
+            (100_000, 131_072, 73_000.0),
+            (1 << 31, 131_072, 131_072.0),
+        ] {
+            let found = expected_distinct(&sample(values), rows);
+            assert!((found - expected).abs() < expected / 20.0, "{values} values in {rows} rows: {found}");
+        }
+        assert!(expected_distinct(&Sample::default(), 5) <= 5.0);
+    }
 }

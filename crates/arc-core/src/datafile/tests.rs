@@ -479,3 +479,53 @@ fn a_file_that_was_written_survives_the_loss_of_power_and_is_never_seen_in_part(
         read_data_file(&CrashFs::from_image(&image), root, &file).unwrap();
     }
 }
+
+#[test]
+fn a_file_streams_by_in_batches_as_it_was_written() {
+    let (memory, root) = (CrashFs::new(), Path::new("/store"));
+    let file = write_to(&memory, root).unwrap();
+    let (schema, whole) = read_data_file(&memory, root, &file).unwrap();
+    let stream = DataFileStream::open(&memory, root, &file, 7).unwrap();
+    assert_eq!(*stream.schema(), schema);
+    let batches = stream.collect::<Result<Vec<_>>>().unwrap();
+    assert!(batches.iter().all(|batch| batch.num_rows() <= 7) && batches.len() > 2);
+    let concat = |batches: &[RecordBatch]| arrow::compute::concat_batches(&schema, batches).unwrap();
+    assert_eq!(concat(&batches), concat(&whole));
+}
+
+#[test]
+fn a_stream_of_another_file_than_the_manifest_says_fails_and_names_it() {
+    let (memory, root) = (CrashFs::new(), Path::new("/store"));
+    let file = write_to(&memory, root).unwrap();
+    let cases = [
+        ("bytes", DataFile { bytes: file.bytes + 1, ..file.clone() }),
+        ("crc32c", DataFile { crc32c: file.crc32c ^ 1, ..file.clone() }),
+        ("rows", DataFile { rows: file.rows + 1, ..file.clone() }),
+    ];
+    for (what, file) in cases {
+        let read = DataFileStream::open(&memory, root, &file, 100).and_then(Iterator::collect::<Result<Vec<_>>>);
+        let error = read.unwrap_err();
+        assert!(error.kind() == ErrorKind::Corrupt && error.to_string().contains(PATH), "{error}");
+        assert!(error.to_string().contains(what), "{error}");
+    }
+}
+
+#[test]
+fn a_stream_in_which_any_call_fails_says_what_the_file_system_said() {
+    let (memory, root) = (CrashFs::new(), Path::new("/store"));
+    let file = write_to(&memory, root).unwrap();
+    for nth in 1.. {
+        let faults = FaultFs::new(Arc::new(memory.clone()));
+        faults.set(Fault::nth(nth, std::io::ErrorKind::PermissionDenied));
+        let read = DataFileStream::open(&faults, root, &file, 7).and_then(Iterator::collect::<Result<Vec<_>>>);
+        if faults.total_calls() < nth {
+            assert!(read.is_ok() && nth > 5);
+            break;
+        }
+        let error = read.unwrap_err();
+        assert!(
+            matches!(&error, crate::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied),
+            "{error}"
+        );
+    }
+}

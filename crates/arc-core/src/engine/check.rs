@@ -44,8 +44,8 @@ impl FrameChecker {
     ///
     /// Why opening would refuse it.
     pub(crate) fn check(&mut self, frame: &ReplayedFrame<'_>) -> Result<u64, String> {
-        let staged = decode_frame(&self.registry, frame)?;
-        Ok(staged.map_or(0, |staged| staged.points() as u64))
+        let decoded = decode_frame(&self.registry, frame)?;
+        Ok(decoded.map_or(0, |(_, staged)| staged.points() as u64))
     }
 
     /// Returns the changes of schema that a write needs and that no frame before it made: what stood right before it in

@@ -147,7 +147,7 @@ impl Committer<'_> {
 
     fn apply_write(&self, write: QueuedWrite) {
         let cost = write.cost();
-        let QueuedWrite { staged, written, body_bytes, row_bytes, answer, .. } = write;
+        let QueuedWrite { staged, written, body_bytes, row_bytes, answer, claim, .. } = write;
         let (queue, counters) = (&self.shared.queue, &self.shared.counters);
         let result = apply_rows(self.applied, staged);
         counters.buffered_bytes.fetch_add(row_bytes, Ordering::Relaxed);
@@ -161,6 +161,12 @@ impl Committer<'_> {
         if let Err(error) = &answered {
             tracing::error!(%error, "rows in the log could not be applied, writes are refused from now on");
             queue.close("rows in the log could not be applied");
+        }
+        // Before the answer, so that whoever got it finds the receipt.
+        match (claim, &answered) {
+            (Some(claim), Ok(written)) => claim.stored(self.applied, written),
+            (Some(claim), Err(_)) => claim.unknown("rows in the log could not be applied"),
+            (None, _) => {}
         }
         queue.done(1, cost);
         self.shared.note_buffered();
@@ -200,9 +206,14 @@ impl Committer<'_> {
         };
         for entry in entries {
             match entry {
-                Entry::Write(_, write) | Entry::Unlogged(write) => {
+                Entry::Write(_, mut write) | Entry::Unlogged(mut write) => {
                     self.shared.queue.done(1, write.cost());
-                    let _ = write.answer.send(Err(refusal()));
+                    let refusal = refusal();
+                    // Where it is known that nothing was stored the key is free again, before the answer says so.
+                    if let Some(claim) = write.claim.take().filter(|_| failed) {
+                        claim.unknown(&refusal.to_string());
+                    }
+                    let _ = write.answer.send(Err(refusal));
                 }
                 Entry::Delete(_, delete) => {
                     let _ = delete.answer.send(Err(refusal()));
@@ -259,5 +270,7 @@ pub(super) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
 }
 
 fn freeze(shared: &Shared) -> Result<()> {
+    // With the rows: both are frozen between the same two writes.
+    shared.keys.freeze();
     shared.registry.all_tables().iter().try_for_each(|table| table.rows.lock().buffer.freeze())
 }

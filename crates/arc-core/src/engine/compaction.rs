@@ -219,7 +219,7 @@ impl Shared {
             source: Source { vfs: self.vfs.as_ref(), root: &self.root },
             schema: &schema,
             task: &task,
-            keep: if task.has_all_late { keep } else { Keep::default() },
+            keep: if task.may_drop_old { keep } else { Keep::default() },
             tombstones: &tombstones,
             target_bytes: self.options.compaction_file_bytes,
             options: &ParquetOptions::compaction(),

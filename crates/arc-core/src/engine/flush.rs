@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 use ulid::Ulid;
 
-use super::{shared::Shared, stats::Counters};
+use super::{idempotency::ReceiptsRound, shared::Shared, stats::Counters};
 use crate::{
     Error, ErrorKind, Result, SequenceNumber, Tombstone,
     buffer::{FrozenBuffer, split},
@@ -87,7 +87,11 @@ impl Shared {
             return Err(error);
         }
         crash_point("flush::files_written");
-        manifest.commit(edit(seq, &databases, &tables))?;
+        let mut receipts = self.keys.round(self.clock.now_ns());
+        // The manifest has no place for those of a database that is no more.
+        receipts.added.retain(|edit| self.registry.database(&edit.database).is_some());
+        manifest.commit(edit(seq, &databases, &tables, &receipts))?;
+        self.keys.committed(&receipts);
         crash_point("flush::committed");
         databases.iter().for_each(|database| database.in_manifest.store(true, Ordering::Release));
         let carries_deletes = tables.iter().any(|round| !round.tombstones.is_empty());
@@ -205,7 +209,12 @@ impl Shared {
     }
 }
 
-fn edit(seq: SequenceNumber, databases: &[Arc<Database>], tables: &[TableRound]) -> ManifestEdit {
+fn edit(
+    seq: SequenceNumber,
+    databases: &[Arc<Database>],
+    tables: &[TableRound],
+    receipts: &ReceiptsRound,
+) -> ManifestEdit {
     let table = |round: &TableRound| TableEdit {
         database: round.schema.database.to_string(),
         table: round.schema.table.to_string(),
@@ -218,6 +227,8 @@ fn edit(seq: SequenceNumber, databases: &[Arc<Database>], tables: &[TableRound])
         flushed: Some(seq),
         databases_added: databases.iter().map(|db| (db.name.to_string(), db.created_ns)).collect(),
         tables: tables.iter().map(table).collect(),
+        receipts_added: receipts.added.clone(),
+        receipts_dropped: receipts.dropped,
         ..ManifestEdit::default()
     }
 }

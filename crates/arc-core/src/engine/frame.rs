@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Precision, Predicate, Result, WriteOptions};
+use crate::{Durability, Error, Precision, Predicate, Result, WriteOptions, options::durability_name};
 
 /// Kind of a frame, as the log stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +76,18 @@ pub(super) struct WriteMeta {
     /// Lines or items that were rejected; replay passes over them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) rejected: Vec<u64>,
+    /// Of a write that may be sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) idempotency: Option<KeyMeta>,
+}
+
+/// What a write is known by if it is sent again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeyMeta {
+    pub(super) key: String,
+    /// What the receipt says.
+    #[serde(with = "durability_name")]
+    pub(super) durability: Durability,
 }
 
 impl WriteMeta {
@@ -88,6 +100,7 @@ impl WriteMeta {
             tags: options.tags.clone(),
             time_column: options.time_column.clone(),
             rejected: Vec::new(),
+            idempotency: None,
         }
     }
 
@@ -117,6 +130,7 @@ mod tests {
         let plain = WriteMeta::new("d", None, 5, &WriteOptions::new());
         let full = WriteMeta {
             rejected: vec![2, 9],
+            idempotency: Some(KeyMeta { key: "kü 1".into(), durability: Durability::Process }),
             ..WriteMeta::new(
                 "d",
                 Some("t"),

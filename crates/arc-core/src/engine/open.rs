@@ -12,7 +12,8 @@ use super::{
     commit, compaction,
     delete::replay_delete,
     flush,
-    frame::{self, DatabaseMeta, FrameKind, WriteMeta},
+    frame::{self, DatabaseMeta, FrameKind, KeyMeta, WriteMeta},
+    idempotency::{IdempotencyKeys, fingerprint},
     queue::Queue,
     shared::Shared,
     stats::Counters,
@@ -21,7 +22,8 @@ use super::{
 use crate::{
     Error, Options, Result,
     catalog::{
-        LOCK_FILE, META_DIR, Manifest, ManifestState, WAL_DIR, check_layout, decode_schema, open_layout, remove_orphans,
+        KeptReceipt, LOCK_FILE, META_DIR, Manifest, ManifestState, WAL_DIR, check_layout, decode_schema, open_layout,
+        remove_orphans,
     },
     clock::Clock,
     crash::crash_point,
@@ -64,13 +66,18 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     crash_point("open::orphans_removed");
     let registry = Arc::new(registry_of(manifest.state()));
     let counters = Counters::default();
+    let keys = IdempotencyKeys::new(options.idempotency_keys, options.idempotency_window, manifest.state());
     let flushed = manifest.state().flushed;
     let wal_dir = root.join(WAL_DIR);
     let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(&random) };
-    let mut visit = |frame: ReplayedFrame<'_>| replay(&registry, &counters, &wal_dir, frame);
+    let mut visit = |frame: ReplayedFrame<'_>| {
+        let damaged = |reason| Error::corrupt(&wal_dir, 0, format!("frame {}: {reason}", frame.seq));
+        replay(&registry, &counters, &keys, &frame).map_err(damaged)
+    };
     let wal = Wal::open(Arc::clone(&vfs), &wal_dir, wal_options, flushed, &mut visit)?;
     let shared = Shared {
         queue: Queue::new(),
+        keys: Arc::new(keys),
         wal: Mutex::new(wal),
         manifest: Mutex::new(manifest),
         schema_lock: Mutex::new(()),
@@ -112,6 +119,7 @@ fn check_options(options: &Options) -> Result<()> {
     least("wal_segment_bytes", options.wal_segment_bytes, 64 << 10)?;
     least("flush_bytes", options.flush_bytes as u64, 1)?;
     least("flush_wal_bytes", options.flush_wal_bytes, 1)?;
+    least("idempotency_keys", options.idempotency_keys as u64, 1)?;
     least("compaction_files", options.compaction_files as u64, 2)?;
     least("compaction_file_bytes", options.compaction_file_bytes, 1)?;
     least("max_buffer_bytes", options.max_buffer_bytes as u64, options.flush_bytes as u64)?;
@@ -133,6 +141,7 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
     for (name, state) in &manifest.databases {
         let database = Database::new(name, state.created_ns, true);
         database.retention.set_ns(state.retention_ns);
+        *database.durability.write() = state.durability;
         for state in state.tables.values() {
             let mut table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
             table.retention.set_ns(state.retention_ns);
@@ -147,17 +156,36 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
 }
 
 /// Applies one frame of the log, as the live path did.
-fn replay(registry: &Registry, counters: &Counters, wal_dir: &Path, frame: ReplayedFrame<'_>) -> Result<()> {
-    let damaged = |reason: String| Error::corrupt(wal_dir, 0, format!("frame {}: {reason}", frame.seq));
+fn replay(
+    registry: &Registry,
+    counters: &Counters,
+    keys: &IdempotencyKeys,
+    frame: &ReplayedFrame<'_>,
+) -> Result<(), String> {
     Counters::add(&counters.replayed_frames, 1);
-    let Some(staged) = decode_frame(registry, &frame).map_err(damaged)? else { return Ok(()) };
+    let Some((request, staged)) = decode_frame(registry, frame)? else { return Ok(()) };
+    if let Some(KeyMeta { key, durability }) = &request.meta.idempotency {
+        let receipt = KeptReceipt {
+            key: key.as_str().into(),
+            seq: frame.seq,
+            time_ns: request.meta.receive_ns,
+            request: fingerprint(&request),
+            points: staged.points() as u64,
+            rejected_points: request.meta.rejected.len() as u64,
+            durability: *durability,
+        };
+        keys.restore(Arc::clone(&staged.database.name), receipt);
+    }
     Counters::add(&counters.replayed_points, staged.points() as u64);
     counters.buffered_bytes.fetch_add(staged.bytes(), std::sync::atomic::Ordering::Relaxed);
-    commit::apply_rows(frame.seq, staged).map_err(|e| damaged(e.to_string()))
+    commit::apply_rows(frame.seq, staged).map_err(|e| e.to_string())
 }
 
 /// Makes the change of schema that a frame says, or decodes its rows. The error is the reason why it is damaged.
-pub(super) fn decode_frame(registry: &Registry, frame: &ReplayedFrame<'_>) -> Result<Option<Staged>, String> {
+pub(super) fn decode_frame(
+    registry: &Registry,
+    frame: &ReplayedFrame<'_>,
+) -> Result<Option<(Request, Staged)>, String> {
     let kind = FrameKind::from_byte(frame.kind).ok_or_else(|| format!("unknown kind {}", frame.kind))?;
     match kind {
         FrameKind::Database => {
@@ -173,7 +201,9 @@ pub(super) fn decode_frame(registry: &Registry, frame: &ReplayedFrame<'_>) -> Re
         FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow => {
             let meta: WriteMeta = frame::decode(frame.meta)?;
             let database = registry.database(&meta.database).ok_or("its database was never created")?;
-            decode_write(&Request { kind, body: frame.body.clone(), meta }, &database).map(Some)
+            let request = Request { kind, body: frame.body.clone(), meta };
+            let staged = decode_write(&request, &database)?;
+            Ok(Some((request, staged)))
         }
     }
 }

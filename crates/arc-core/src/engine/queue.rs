@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::channel::oneshot;
 use parking_lot::{Condvar, Mutex};
 
-use super::{delete::Deleted, frame::FrameKind};
+use super::{delete::Deleted, frame::FrameKind, idempotency::Claim};
 use crate::{Durability, Error, Predicate, Result, SequenceNumber, Written, ingest::Staged, registry::Table};
 
 /// A frame on its way to the log.
@@ -32,6 +32,8 @@ pub(super) struct QueuedWrite {
     pub(super) written: Written,
     pub(super) body_bytes: usize,
     pub(super) row_bytes: usize,
+    /// Of a write with an idempotency key.
+    pub(super) claim: Option<Claim>,
     pub(super) answer: oneshot::Sender<Result<Written>>,
 }
 

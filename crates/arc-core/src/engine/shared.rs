@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{compaction::Compactor, queue::Queue, stats::Counters};
+use super::{compaction::Compactor, idempotency::IdempotencyKeys, queue::Queue, stats::Counters};
 use crate::{Options, catalog::Manifest, clock::Clock, random::RandomSource, registry::Registry, vfs::Vfs, wal::Wal};
 
 /// Everything of one open engine but its threads and its lock.
@@ -24,6 +24,7 @@ pub(super) struct Shared {
     pub(super) random: Arc<dyn RandomSource>,
     pub(super) registry: Arc<Registry>,
     pub(super) queue: Queue,
+    pub(super) keys: Arc<IdempotencyKeys>,
     /// Locked for each group by the committer, and for the release of segments by flush.
     pub(super) wal: Mutex<Wal>,
     /// Locked for the whole of a flush, so that there is one at a time. Compaction takes it to commit, not to work.

@@ -14,6 +14,8 @@ pub struct EngineStats {
     pub rejected_points: u64,
     /// Body bytes of the writes acknowledged.
     pub bytes: u64,
+    /// Writes answered with the receipt of an earlier one that had the same idempotency key.
+    pub replayed_writes: u64,
     /// Flushes that ended well.
     pub flushes: u64,
     /// Flushes that failed.

@@ -11,13 +11,14 @@ use bytes::Bytes;
 use futures::channel::oneshot;
 
 use super::{
-    frame::{DatabaseMeta, FrameKind, WriteMeta, encode},
+    frame::{DatabaseMeta, FrameKind, KeyMeta, WriteMeta, encode},
+    idempotency::{Claim, Claimed, answer, check_key, fingerprint},
     queue::{QueuedFrame, QueuedWrite},
     shared::Shared,
 };
 use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
-    catalog::{TIME_COLUMN, encode_schema},
+    catalog::{KeptReceipt, TIME_COLUMN, encode_schema},
     ingest::{self, Context, Staged, StagedTable},
     registry::{Database, Table, check_database_name, check_name, invalid_name},
     wal::body_checksum,
@@ -53,53 +54,93 @@ pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Stag
     }
 }
 
-/// A table or column of the request has been registered by another one meanwhile.
-struct Stale;
+/// A table or column of the request has been registered by another one meanwhile. Gives its claim back.
+struct Stale(Option<Claim>);
 
 impl Shared {
-    /// Decodes and queues a request.
+    /// Decodes and queues a request, unless it was stored before under its idempotency key.
     pub(super) fn submit(&self, mut request: Request, options: &WriteOptions) -> Result<PendingWrite> {
-        let name = request.meta.database.clone();
-        check_database_name(&name).map_err(|reason| invalid_name("database", &name, reason))?;
+        let name = &request.meta.database;
+        check_database_name(name).map_err(|reason| invalid_name("database", name, reason))?;
         check_tags(&request.meta)?;
-        let durability = options.durability.unwrap_or(self.options.durability);
-        let body_crc = if durability == Durability::Memory { 0 } else { body_checksum(&request.body) };
+        let of_database = || *self.registry.database(name)?.durability.read();
+        let durability = options.durability.or_else(of_database).unwrap_or(self.options.durability);
+        let mut claim = None;
+        if let Some(key) = &options.idempotency_key {
+            match self.claim(&request, key)? {
+                Claimed::New(new) => claim = Some(new),
+                Claimed::Waiting(answer) => return Ok(PendingWrite { answer }),
+                Claimed::Kept(receipt) => return Ok(PendingWrite::answered(self.answer_again(&request, &receipt))),
+            }
+            request.meta.idempotency = Some(KeyMeta { key: key.clone(), durability });
+        }
+        self.decode_and_queue(&request, durability, claim)
+    }
+
+    /// Decodes a request until what it adds to the schema is new, and queues it.
+    fn decode_and_queue(
+        &self,
+        request: &Request,
+        durability: Durability,
+        mut claim: Option<Claim>,
+    ) -> Result<PendingWrite> {
+        let name = request.meta.database.as_str();
+        let body_crc = (durability != Durability::Memory).then(|| body_checksum(&request.body));
         loop {
             if let Some(reason) = self.queue.closed() {
                 return Err(Error::Closed { reason });
             }
-            let database = self.registry.database(&name);
-            let database = database.unwrap_or_else(|| Arc::new(Database::new(&name, self.clock.now_ns(), false)));
-            let mut staged = decode(&request, &database)?;
+            let database = self.registry.database(name);
+            let database = database.unwrap_or_else(|| Arc::new(Database::new(name, self.clock.now_ns(), false)));
+            let mut staged = decode(request, &database)?;
             staged.tables.retain(|table| !table.rows.is_empty());
-            let (answer, receiver) = oneshot::channel();
             let rejections = std::mem::take(&mut staged.rejections);
             let written = Written {
                 points: staged.points() as u64,
                 rejected_points: rejections.numbers.len() as u64,
                 rejected: rejections.first,
                 durability,
+                replayed: false,
             };
             if written.points == 0 {
                 super::stats::Counters::add(&self.counters.rejected_points, written.rejected_points);
-                // The receiver is right here.
-                let _ = answer.send(Ok(written));
-                return Ok(PendingWrite { answer: receiver });
+                if let Some(claim) = claim {
+                    claim.refused(&written);
+                }
+                return Ok(PendingWrite::answered(written));
             }
-            let frame = if durability == Durability::Memory {
-                None
-            } else {
-                let meta = WriteMeta { rejected: rejections.numbers, ..request.meta.clone() };
-                let (kind, body) = (request.kind, request.body.clone());
-                Some(QueuedFrame { kind, meta: encode(&meta)?, body, body_crc })
-            };
+            let frame = body_crc.map(|crc| write_frame(request, rejections.numbers, crc)).transpose()?;
             let (body_bytes, row_bytes) = (request.body.len(), staged.bytes());
-            let write = QueuedWrite { staged, durability, written, body_bytes, row_bytes, answer };
+            let (answer, receiver) = oneshot::channel();
+            let write = QueuedWrite { staged, durability, written, body_bytes, row_bytes, claim, answer };
             match self.register_and_push(write, frame)? {
                 Ok(()) => return Ok(PendingWrite { answer: receiver }),
-                Err(Stale) => request.meta.rejected.clear(),
+                Err(Stale(unused)) => claim = unused,
             }
         }
+    }
+
+    /// Asks what to do about a request with an idempotency key.
+    fn claim(&self, request: &Request, key: &str) -> Result<Claimed> {
+        check_key(key)?;
+        if let Some(reason) = self.queue.closed() {
+            return Err(Error::Closed { reason });
+        }
+        self.keys.claim(&request.meta.database, key, fingerprint(request), request.meta.receive_ns)
+    }
+
+    /// Answers a request that is stored already. What was refused is not kept; as the request is the same, decoding it
+    /// again tells.
+    fn answer_again(&self, request: &Request, receipt: &KeptReceipt) -> Written {
+        let mut written = answer(receipt);
+        if written.rejected_points > 0
+            && let Some(database) = self.registry.database(&request.meta.database)
+            && let Ok(staged) = decode(request, &database)
+            && staged.rejections.numbers.len() as u64 == written.rejected_points
+        {
+            written.rejected = staged.rejections.first;
+        }
+        written
     }
 
     fn register_and_push(&self, write: QueuedWrite, frame: Option<QueuedFrame>) -> Result<Result<(), Stale>> {
@@ -114,7 +155,7 @@ impl Shared {
         if current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &database))
             || write.staged.tables.iter().any(|table| is_stale(&database, table))
         {
-            return Ok(Err(Stale));
+            return Ok(Err(Stale(write.claim)));
         }
         let mut changes = Vec::new();
         if current.is_none() {
@@ -179,6 +220,12 @@ fn check_tags(meta: &WriteMeta) -> Result<()> {
         let checked = if is_time { Err("it is the time column") } else { check_name(tag) };
         checked.map_err(|reason| invalid_name("tag", tag, reason))
     })
+}
+
+/// Returns the frame of a write; replay passes over what was `rejected`.
+fn write_frame(request: &Request, rejected: Vec<u64>, body_crc: u32) -> Result<QueuedFrame> {
+    let meta = WriteMeta { rejected, ..request.meta.clone() };
+    Ok(QueuedFrame { kind: request.kind, meta: encode(&meta)?, body: request.body.clone(), body_crc })
 }
 
 fn database_change(database: &Database) -> Result<QueuedFrame> {

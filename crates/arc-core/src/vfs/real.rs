@@ -80,10 +80,21 @@ impl Vfs for RealVfs {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
+            Ok(()) => Ok(Box::new(Locked(file))),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(e)) => Err(e),
         }
+    }
+}
+
+/// A file that is locked until dropped.
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing is not enough: a child process that is just being started shares the open file, and so the lock, until
+        // it runs its program.
+        let _ = self.0.unlock();
     }
 }
 

@@ -21,7 +21,7 @@ const DELETED: i64 = 1_000_000;
 const YEAR_NS: i64 = 365 * 86_400_000_000_000;
 
 /// Folder of the engine in the file system that crashes. It exists for real, empty, because queries look there.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     std::env::temp_dir()
 }
 
@@ -36,7 +36,7 @@ fn engine(vfs: Arc<dyn Vfs>, root: &Path, clock: &HandClock) -> Result<Engine, E
 }
 
 /// A disk on which that folder is safe.
-fn disk() -> CrashFs {
+pub(crate) fn disk() -> CrashFs {
     let fs = CrashFs::new();
     fs.create_dir_all(&root()).unwrap();
     for folder in root().ancestors() {
@@ -195,7 +195,7 @@ fn after_a_loss_of_power_at_any_moment_acknowledged_points_are_there_once() {
     for cut in fs.power_cuts() {
         let operations = cut.operations();
         // A different seed at each operation, so that the few images differ from one to the next.
-        for image in cut.images(operations as u64, 3) {
+        for image in cut.images(operations as u64, 2) {
             images += 1;
             let found = survivors(&image, images % 16 == 0);
             check(&writes, operations, &found, &format!("after {operations} operations"));

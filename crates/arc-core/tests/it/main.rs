@@ -7,10 +7,15 @@ mod compaction;
 mod crash;
 mod deletes;
 mod directory;
+mod durability;
+mod idempotency;
 mod model;
 #[cfg(feature = "crash-points")]
 mod points;
 mod repair;
 mod retention;
+mod retries;
+#[cfg(feature = "crash-points")]
+mod retry_points;
 mod support;
 mod writes;

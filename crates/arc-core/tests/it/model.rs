@@ -1,6 +1,6 @@
-//! The engine equals a map of points under random writes, deletes, flushes, compactions and restarts.
+//! The engine equals a map of points under random writes, deletes, flushes, merges of files and restarts.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use arc_core::{Comparison, Engine, Literal, Options, Predicate};
 use arrow::{
@@ -9,7 +9,7 @@ use arrow::{
 };
 use proptest::prelude::*;
 
-use crate::support::{number, query, quiet, write};
+use crate::support::{HandClock, number, query, quiet, write};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -17,7 +17,8 @@ enum Step {
     Write(Vec<(usize, i64, usize, i32)>),
     Delete(Delete),
     Flush,
-    Compact,
+    /// Whether all days count as over.
+    Compact(bool),
     Restart,
 }
 
@@ -73,7 +74,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => prop::collection::vec(point, 1..12).prop_map(Step::Write),
         2 => delete,
         2 => Just(Step::Flush),
-        1 => Just(Step::Compact),
+        2 => prop::bool::weighted(0.3).prop_map(Step::Compact),
         1 => Just(Step::Restart),
     ];
     prop::collection::vec(step, 1..20)
@@ -122,22 +123,22 @@ fn stored(engine: &Engine) -> Model {
     stored
 }
 
-/// An engine whose files are merged as soon as there are two of a size, or their day is over, which all are.
-fn engine(path: &std::path::Path, merges_all: bool) -> Engine {
-    let mut options = Options::default();
-    options.compaction_grace = Duration::ZERO;
-    options.compaction_files = 2;
-    options.compaction_quiet = if merges_all { Duration::ZERO } else { Duration::from_secs(1 << 30) };
-    quiet(path).options(options).compaction(false).flush_after(Duration::from_secs(1 << 30)).open().unwrap()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_engine_equals_a_map_of_points(steps in steps(), merges_all in any::<bool>()) {
+    fn the_engine_equals_a_map_of_points(steps in steps()) {
         let dir = tempfile::tempdir().unwrap();
-        let mut engine = engine(dir.path(), merges_all);
+        let clock = HandClock::default();
+        let open = || {
+            let mut options = Options::default();
+            options.compaction_files = 2;
+            options.compaction_grace = Duration::ZERO;
+            options.compaction = false;
+            options.flush_after = Duration::from_secs(1 << 30);
+            quiet(dir.path()).options(options).clock(Arc::new(clock.clone())).open().unwrap()
+        };
+        let mut engine = open();
         // All columns exist from the start, so that every query plans.
         write(&engine, "d", "m,host=h0 x=0,y=0 -1");
         let mut model = Model::new();
@@ -153,12 +154,15 @@ proptest! {
                     model.retain(|(host, time), _| !delete.takes(host.as_deref(), *time));
                 }
                 Step::Flush => drop(engine.flush().unwrap()),
-                Step::Compact => drop(engine.compact().unwrap()),
+                Step::Compact(is_over) => {
+                    clock.set(if is_over { i64::MAX } else { 0 });
+                    engine.compact().unwrap();
+                }
                 Step::Restart => {
                     drop(engine);
                     let report = arc_core::verify(dir.path()).unwrap();
                     prop_assert!(report.is_clean(), "{}", report);
-                    engine = self::engine(dir.path(), merges_all);
+                    engine = open();
                 }
             }
         }
@@ -172,14 +176,13 @@ proptest! {
             prop_assert_eq!(number(&engine, "d", &sql), expected.unwrap_or(-9));
         }
         // What is deleted leaves the disk, too.
+        clock.set(i64::MAX);
         engine.flush().unwrap();
         engine.compact().unwrap();
         prop_assert_eq!(engine.view("d", "m").unwrap().tombstones.len(), 0);
         prop_assert_eq!(stored(&engine), model.clone());
         let stored_rows: u64 = engine.data_files("d", "m").unwrap().iter().map(|file| file.rows).sum();
-        if merges_all {
-            prop_assert_eq!(stored_rows, model.len() as u64);
-        }
+        prop_assert_eq!(stored_rows, model.len() as u64);
         let report = engine.verify().unwrap();
         prop_assert!(report.findings.is_empty(), "{}", report);
     }

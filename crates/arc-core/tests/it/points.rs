@@ -1,4 +1,4 @@
-//! The process dies at each named step of commit, flush and recovery: what it had acknowledged is there, exactly once.
+//! The process dies at each named step of commit, flush, compaction and recovery: what it had acknowledged is there, exactly once.
 //!
 //! The test starts itself again as the process that dies. Needs the feature `crash-points`.
 
@@ -7,13 +7,15 @@ use std::{
     io::Write,
     path::Path,
     process::{Command, Stdio},
+    time::Duration,
 };
 
+use arc_core::Options;
 use arrow::{array::AsArray, datatypes::Int64Type};
 
-use crate::support::{check_crashed, open, query};
+use crate::support::{check_crashed, open, query, quiet};
 
-const POINTS: [&str; 9] = [
+const POINTS: [&str; 15] = [
     "commit::appended",
     "commit::synced",
     "commit::applied",
@@ -22,17 +24,28 @@ const POINTS: [&str; 9] = [
     "flush::committed",
     "flush::swapped",
     "flush::released",
+    "compaction::files_written",
+    "compaction::committed",
+    "compaction::swapped",
+    "compaction::removed",
+    "retention::committed",
+    "retention::swapped",
     "open::orphans_removed",
 ];
 /// Names the data directory to the process that dies.
 const DIRECTORY: &str = "ARC_CRASH_TEST_DIRECTORY";
 
-/// Not a test by itself: writes and flushes until it dies, and says which points were acknowledged.
+/// Not a test by itself: writes, flushes and compacts until it dies, and says which points were acknowledged.
 #[test]
 #[ignore = "started by the test below"]
 fn the_process_that_dies() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
-    let engine = open(Path::new(&directory));
+    let mut options = Options::default();
+    // Every flush gives files to merge, and what is replaced goes at once.
+    options.compaction_quiet = Duration::ZERO;
+    options.compaction_grace = Duration::ZERO;
+    let builder = quiet(Path::new(&directory)).options(options).flush_after(Duration::from_secs(1 << 30));
+    let engine = builder.compaction(false).open().unwrap();
     let mut out = std::io::stdout();
     for n in 0..12 {
         // Every other point is late for its series, and every third brings a column.
@@ -42,7 +55,10 @@ fn the_process_that_dies() {
         writeln!(out, "acknowledged {n}").unwrap();
         out.flush().unwrap();
         if n % 4 == 3 {
+            assert_eq!(engine.write_lp("d", b"gone x=1 1").unwrap().points, 1);
+            engine.set_retention("d", Some("gone"), Some(Duration::from_secs(1))).unwrap();
             engine.flush().unwrap();
+            engine.compact().unwrap();
         }
     }
 }

@@ -6,10 +6,10 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use arc_core::{Answer, Engine, EngineBuilder, Error, Result, VerifyReport, clock::Clock};
+use arc_core::{Answer, Engine, EngineBuilder, Error, Result, clock::Clock};
 use arrow::{array::RecordBatch, util::pretty::pretty_format_batches};
 
 /// An engine that flushes and compacts only when told to.
@@ -49,20 +49,8 @@ pub(crate) fn check_crashed(path: &Path, open: impl FnOnce() -> Engine, read: im
     assert!(report.is_clean(), "open: {report}");
     read(&engine);
     drop(engine);
-    let report = verify_closed(path);
+    let report = arc_core::verify(path).unwrap();
     assert!(report.findings.is_empty(), "after opening: {report}");
-}
-
-/// Verifies a data directory that was just closed. A process that another test starts at this moment has a copy of its
-/// lock until it runs its own program.
-fn verify_closed(path: &Path) -> VerifyReport {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        match arc_core::verify(path) {
-            Err(Error::InUse { .. }) if Instant::now() < deadline => std::thread::yield_now(),
-            report => return report.unwrap(),
-        }
-    }
 }
 
 /// Writes line protocol of which every line is good.

@@ -157,6 +157,14 @@ mod tests {
     use proptest::prelude::*;
     use std::format;
 
+    /// Miri is slow, and cannot look for saved failures.
+    pub(in crate::number) fn config(cases: u32) -> ProptestConfig {
+        if cfg!(miri) {
+            return ProptestConfig { cases: 10, failure_persistence: None, ..ProptestConfig::default() };
+        }
+        ProptestConfig::with_cases(cases)
+    }
+
     /// Reads `written` alone, which leaves no room for the fast ways, and behind other bytes.
     fn assert_ways<T: PartialEq + core::fmt::Debug>(
         written: &str,
@@ -237,7 +245,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(5_000))]
+        #![proptest_config(config(5_000))]
 
         #[test]
         fn floats_are_what_the_standard_library_says(

@@ -125,7 +125,8 @@ mod tests {
     fn a_byte_that_is_no_digit_is_found_in_every_place() {
         for count in 1..=19 {
             for place in 0..count {
-                for byte in (0..=u8::MAX).filter(|byte| !byte.is_ascii_digit()) {
+                for byte in (0..=u8::MAX).step_by(if cfg!(miri) { 51 } else { 1 }).filter(|byte| !byte.is_ascii_digit())
+                {
                     let mut bytes = [b'7'; 32];
                     bytes[32 - count + place] = byte;
                     assert_eq!(last_digits(&bytes, count), None, "{byte} at {place} of {count}");

@@ -227,3 +227,57 @@ fn line_feeds(bytes: &[u8]) -> u64 {
 fn valid_utf8_len(bytes: &[u8]) -> usize {
     core::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len)
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use crate::dialect::Dialect;
+    use std::string::String;
+
+    /// Reads all values, knows no series.
+    struct Check;
+
+    impl<'a> Visitor<'a> for Check {
+        fn series(&mut self, _: u64, _: &'a [u8]) -> Series {
+            Series::Unknown
+        }
+        fn measurement(&mut self, _: &'a [u8], _: Span) {}
+        fn tag(&mut self, _: &'a [u8], _: Span, _: Span) {}
+        fn field(&mut self, _: Span, value: RawValue<'a>) -> Result<(), ErrorKind> {
+            value.parse().map(|_| ())
+        }
+        fn point(&mut self, _: Option<i64>) {}
+        fn error(&mut self, _: Error) {}
+    }
+
+    /// How many windows of 4 KiB are classified until the end of `input`.
+    fn loads(input: &[u8]) -> usize {
+        let mut window = Window::new(input, Dialect::new());
+        let mut walker = Walker::at(&mut window, Position { at: 0, line: 1 });
+        while walker.record(&mut Check).is_some() {}
+        window.loads
+    }
+
+    #[test]
+    fn no_input_is_classified_more_than_a_few_times() {
+        let fronts = ["", "m,", "m,t=", "m,t=1 ", "m f=", "m f=1,", "m f=1 ", "m f=\""];
+        let pieces = [
+            "\\", "\"", ",", "=", " ", "\\\\", "\\,", "m,", "a=", "a=\"\",", "\n", "\r\n", "#\n", "m \n", "m f=1\n",
+            "é", "\t",
+        ];
+        for front in fronts {
+            for piece in pieces {
+                // Long where all of it is one name, one string or many records.
+                let is_long = front.is_empty() || front.ends_with('"');
+                let length = if is_long { 1024 * 1024 } else { 64 * 1024 };
+                let input = String::from(front) + &piece.repeat(length / piece.len());
+                let windows = input.len().div_ceil(4096);
+                let loads = loads(input.as_bytes());
+                // Ahead for the end of a series key, back for its parts, and on from an error.
+                assert!(loads <= 3 * windows + 3, "{front}{piece}… of {length}: {loads} of {windows}");
+            }
+        }
+    }
+}

@@ -41,7 +41,7 @@ impl<'a> Walker<'_, 'a> {
     pub(super) fn series<V: Visitor<'a>>(&mut self, start: usize, visitor: &mut V) -> Result<usize, Bad> {
         let mut stop = self.cursor.seek_and_find_end(start);
         while self.cursor.byte(stop) == b'\\' {
-            let is_escape = self.cursor.dialect().names().covers(self.cursor.byte(stop + 1));
+            let is_escape = self.covers(Escapes::Name, stop + 1);
             stop = self.cursor.find_end(stop + 1 + usize::from(is_escape));
         }
         let is_last = self.cursor.byte(stop) == b'\n';
@@ -76,8 +76,7 @@ impl<'a> Walker<'_, 'a> {
         let (mut end, mut escapes) = (next, None);
         if !matches!(next_byte, b',' | b' ') {
             cold_path();
-            let dialect = self.cursor.dialect();
-            let plain = if name == Name::Measurement { dialect.measurements() } else { dialect.names() };
+            let plain = if name == Name::Measurement { Escapes::Measurement } else { Escapes::Name };
             (next, escapes) = self.end_of_name(next, plain, false);
             next_byte = self.cursor.byte(next);
             end = if next_byte == b'\n' { self.trim(start, next) } else { next };
@@ -98,7 +97,7 @@ impl<'a> Walker<'_, 'a> {
         let mut escapes = None;
         if self.cursor.byte(next) != b'=' {
             cold_path();
-            (next, escapes) = self.end_of_name(next, self.cursor.dialect().names(), true);
+            (next, escapes) = self.end_of_name(next, Escapes::Name, true);
             if self.cursor.byte(next) != b'=' {
                 return Err(self.bad_key(start, next, name));
             }
@@ -135,8 +134,8 @@ impl<'a> Walker<'_, 'a> {
         loop {
             match self.cursor.byte(next) {
                 b'\\' => {
-                    if escapes.covers(self.cursor.byte(next + 1)) {
-                        found = Some(escapes);
+                    if self.covers(escapes, next + 1) {
+                        found = Some(self.cursor.dialect().escapes(escapes));
                         self.cursor.next();
                     }
                 }
@@ -146,6 +145,13 @@ impl<'a> Walker<'_, 'a> {
             }
             next = self.cursor.next();
         }
+    }
+
+    /// Whether a backslash in front of `at` is an escape in the dialect.
+    #[inline(always)]
+    fn covers(&self, escapes: Escapes, at: usize) -> bool {
+        let byte = self.cursor.byte(at);
+        escapes.covers(byte) && (byte != b'\\' || !self.cursor.dialect().keeps_backslashes())
     }
 
     /// Refuses a name with a tab, a measurement with a NUL, and what is not UTF-8 if it must be.

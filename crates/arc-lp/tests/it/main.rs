@@ -24,4 +24,6 @@ mod pathological;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod rewritten;
+#[cfg(test)]
 mod written;

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use arc_lp::{Error, FieldValue, Series, Sink, Text};
+use arc_lp::{Backslash, Chunks, Dialect, Error, FieldValue, LineWriter, ResumableSink, Series, Sink, Text, Utf8};
 
 /// Counts the allocations of each thread.
 struct Counting;
@@ -66,6 +66,12 @@ impl<'a> Sink<'a> for Sum {
     }
 }
 
+impl<'a> ResumableSink<'a> for Sum {
+    fn unfinished(&mut self) {
+        self.0 += 1;
+    }
+}
+
 #[test]
 fn good_and_bad_records_are_parsed_without_an_allocation() {
     let input = concat!(
@@ -99,6 +105,32 @@ fn good_and_bad_records_are_parsed_without_an_allocation() {
     };
     assert_eq!(allocations(split), 0);
     assert_eq!(parts, 14);
+
+    let lossy = Dialect::new().utf8(Utf8::Lossy).backslash(Backslash::Keep);
+    let with_dialect = || _ = arc_lp::parse_with(b"m\xff\\\\,t=\xfe f=\"\xfd\" 1\nm f=1\n", lossy, &mut sum);
+    assert_eq!(allocations(with_dialect), 0);
+
+    let in_pieces = || {
+        let (first, second) = input.as_bytes().split_at(90);
+        let mut chunks = Chunks::new();
+        let done = chunks.parse(first, &mut sum);
+        assert!(done > 0);
+        _ = chunks.finish(second, &mut sum);
+    };
+    assert_eq!(allocations(in_pieces), 0);
+
+    let mut buffer = [0; 256];
+    let written = || {
+        let mut writer = LineWriter::new(&mut buffer);
+        for point in arc_lp::points(input.as_bytes()).flatten() {
+            let mut line = writer.line(point.measurement()).unwrap();
+            for (key, value) in point.fields() {
+                line.field(key, value).unwrap();
+            }
+            line.end(point.timestamp()).unwrap();
+        }
+    };
+    assert_eq!(allocations(written), 0);
 
     // The counter does count.
     assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);

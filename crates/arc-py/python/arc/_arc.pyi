@@ -36,6 +36,7 @@ class Engine:
         *,
         precision: Precision = "ns",
         durability: Durability | None = None,
+        idempotency_key: str | None = None,
     ) -> Written: ...
     def write(
         self,
@@ -47,6 +48,7 @@ class Engine:
         precision: Precision = "ns",
         durability: Durability | None = None,
         database: str = "default",
+        idempotency_key: str | None = None,
     ) -> Written: ...
     def sql(self, database: str, query: str) -> Answer: ...
     def delete(self, database: str, table: str, where: str) -> None: ...

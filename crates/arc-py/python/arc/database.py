@@ -30,9 +30,12 @@ class Database:
         *,
         precision: Precision = "ns",
         durability: Durability | None = None,
+        idempotency_key: str | None = None,
     ) -> Written:
         """Writes line protocol; see :meth:`arc.Engine.write_lp`."""
-        return self.engine.write_lp(self.name, data, precision=precision, durability=durability)
+        return self.engine.write_lp(
+            self.name, data, precision=precision, durability=durability, idempotency_key=idempotency_key
+        )
 
     def write(
         self,
@@ -43,10 +46,18 @@ class Database:
         time: str = "time",
         precision: Precision = "ns",
         durability: Durability | None = None,
+        idempotency_key: str | None = None,
     ) -> Written:
         """Writes a table of columns; see :meth:`arc.Engine.write`."""
         return self.engine.write(
-            table, data, tags=tags, time=time, precision=precision, durability=durability, database=self.name
+            table,
+            data,
+            tags=tags,
+            time=time,
+            precision=precision,
+            durability=durability,
+            database=self.name,
+            idempotency_key=idempotency_key,
         )
 
     def delete(self, table: str, where: str) -> None:

@@ -31,6 +31,8 @@ class Written:
     """The first 100 refusals, in the order of the lines."""
     durability: str
     """What the stored points survive: ``"disk"``, ``"process"`` or ``"memory"``."""
+    replayed: bool = False
+    """Whether this is the receipt of an earlier write with the same idempotency key, and nothing was stored now."""
 
     def raise_for_rejected(self) -> Written:
         """Raises :class:`arc.InvalidInputError` if anything was refused; returns the receipt otherwise.

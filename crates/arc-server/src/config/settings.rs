@@ -222,6 +222,33 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Size of one log segment"
     ),
     setting!(
+        "compaction",
+        "compaction",
+        "SWITCH",
+        engine.compaction,
+        switch,
+        show,
+        "Whether data files are merged, and those past their retention dropped, by themselves: true or false"
+    ),
+    setting!(
+        "compaction_quiet",
+        "compaction-quiet",
+        "TIME",
+        engine.compaction_quiet,
+        duration,
+        show_duration,
+        "How long a day must be over, and have got no points, before its files are merged for the last time"
+    ),
+    setting!(
+        "compaction_grace",
+        "compaction-grace",
+        "TIME",
+        engine.compaction_grace,
+        duration,
+        show_duration,
+        "How long a data file that was replaced or dropped stays on disk"
+    ),
+    setting!(
         "query_memory_bytes",
         "query-memory-bytes",
         "SIZE",
@@ -238,6 +265,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         duration,
         show_duration,
         "Longest time a query may run"
+    ),
+    setting!(
+        "idempotency_keys",
+        "idempotency-keys",
+        "N",
+        engine.idempotency_keys,
+        count,
+        show,
+        "Receipts kept for writes with an Idempotency-Key; beyond that the oldest are forgotten"
+    ),
+    setting!(
+        "idempotency_window",
+        "idempotency-window",
+        "TIME",
+        engine.idempotency_window,
+        duration,
+        show_duration,
+        "How long a receipt is kept for a write with an Idempotency-Key"
     ),
     setting!(
         "log_format",

@@ -128,6 +128,33 @@ async fn metrics_count_what_happened() {
 }
 
 #[tokio::test]
+async fn compaction_runs_when_asked_for_and_says_what_it_did() {
+    let server = Server::with(|config| {
+        config.engine.compaction = false;
+        config.engine.compaction_quiet = std::time::Duration::ZERO;
+    });
+    for i in 0..3 {
+        server.lines(format!("m v=1 {i}")).await;
+        server.engine.flush().unwrap();
+    }
+    let answer = server.post("/api/v1/compaction/trigger?tier=daily", "").await.json();
+    assert_eq!((&answer["status"], &answer["cycle_id"]), (&json!("running"), &json!(1)));
+    // Runs beside us: asked for again it is refused until it is done.
+    let mut reply = server.post("/api/v1/compaction/trigger", "").await;
+    while reply.status == 409 {
+        assert_eq!((&reply.json()["is_running"], &reply.json()["cycle_id"]), (&json!(true), &json!(1)));
+        tokio::task::yield_now().await;
+        reply = server.post("/api/v1/compaction/trigger", "").await;
+    }
+    assert_eq!(reply.json()["cycle_id"], 2);
+    let status = server.get("/api/v1/compaction/status").await.json();
+    assert_eq!((&status["manager"]["total_completed"], &status["manager"]["total_failed"]), (&json!(1), &json!(0)));
+    let stats = server.get("/api/v1/compaction/stats").await.json();
+    assert_eq!((&stats["rows_read"], &stats["files_retired"]), (&json!(3), &json!(3)));
+    assert_eq!(server.get("/api/v1/measurements").await.json()["measurements"][0]["file_count"], 1);
+}
+
+#[tokio::test]
 async fn unknown_routes_and_methods_answer_json() {
     let server = Server::new();
     for path in ["/", "/nothing", "/api/v1/retention", "/api/v2/query"] {

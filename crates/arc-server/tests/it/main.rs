@@ -20,6 +20,8 @@ mod conformance;
 #[cfg(test)]
 mod delete;
 #[cfg(test)]
+mod idempotency;
+#[cfg(test)]
 mod influx;
 #[cfg(test)]
 mod process;

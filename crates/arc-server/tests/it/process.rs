@@ -22,8 +22,12 @@ struct Running {
 
 impl Running {
     fn start(data_dir: &Path) -> Self {
+        Self::start_with(data_dir, &[])
+    }
+
+    fn start_with(data_dir: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_arc-server"));
-        command.args(["--http", "127.0.0.1:0", "--log-format", "json", "--data-dir"]).arg(data_dir);
+        command.args(["--http", "127.0.0.1:0", "--log-format", "json", "--data-dir"]).arg(data_dir).args(arguments);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines.find_map(|line| {
@@ -66,7 +70,13 @@ impl Connection {
     }
 
     fn post(&mut self, path: &str, body: &str) -> std::io::Result<(u16, Vec<u8>)> {
-        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+        self.send(path, "", body)
+    }
+
+    /// Posts with further header lines.
+    fn send(&mut self, path: &str, headers: &str, body: &str) -> std::io::Result<(u16, Vec<u8>)> {
+        let length = body.len();
+        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n{headers}\r\n");
         self.0.get_mut().write_all(format!("{head}{body}").as_bytes())?;
         let (mut status, mut length) = (0, 0);
         loop {
@@ -142,6 +152,62 @@ fn what_was_acknowledged_survives_kill_9() {
         server.kill();
     }
     assert!(total.iter().sum::<u64>() >= 600);
+}
+
+/// Sends write `n` under its key; its lines have no timestamps, so that storing them twice would show.
+fn send_keyed(connection: &mut Connection, writer: u64, n: u64) -> std::io::Result<u16> {
+    let lines: String =
+        (0..LINES_PER_WRITE).map(|line| format!("k,w={writer} v={}i\n", n * LINES_PER_WRITE + line)).collect();
+    let durability = ["disk", "process"][usize::from(n.is_multiple_of(3))];
+    let headers = format!("Idempotency-Key: {writer}/{n}\r\nx-arc-durability: {durability}\r\n");
+    connection.send("/write?db=t", &headers, &lines).map(|(status, _)| status)
+}
+
+#[test]
+fn a_write_whose_answer_the_kill_took_is_there_once_when_it_is_sent_again() {
+    let dir = tempfile::tempdir().unwrap();
+    // The first write of each writer whose outcome it does not know.
+    let mut next = [0_u64; WRITERS];
+    for _ in 0..4 {
+        // Often enough that keys are found in the manifest as well as in the log.
+        let server = Running::start_with(dir.path(), &["--flush-after", "20ms"]);
+        let (sender, acknowledged) = mpsc::channel();
+        let address = server.address;
+        let writers: Vec<_> = (0_u64..)
+            .zip(next)
+            .map(|(writer, from)| {
+                let sender = sender.clone();
+                thread::spawn(move || {
+                    let mut connection = Connection::open(address).unwrap();
+                    // A client that does not know where it stood begins a little earlier.
+                    for n in from.saturating_sub(5).. {
+                        match send_keyed(&mut connection, writer, n) {
+                            Ok(204) => drop(sender.send(())),
+                            Ok(status) => panic!("{status}"),
+                            Err(_) => return from.max(n),
+                        }
+                    }
+                    unreachable!("a writer ends with its connection");
+                })
+            })
+            .collect();
+        drop(sender);
+        assert_eq!(acknowledged.iter().take(300).count(), 300);
+        server.kill();
+        for (next, writer) in next.iter_mut().zip(writers) {
+            *next = writer.join().unwrap();
+        }
+    }
+    let server = Running::start(dir.path());
+    let mut connection = Connection::open(server.address).unwrap();
+    for (writer, next) in (0_u64..).zip(next) {
+        for n in 0..=next {
+            assert_eq!(send_keyed(&mut connection, writer, n).unwrap(), 204);
+        }
+        let sql = format!("SELECT count(*), count(DISTINCT v), max(v) FROM k WHERE w = '{writer}'");
+        let lines = (next + 1) * LINES_PER_WRITE;
+        assert_eq!(server.query(&sql), json!([[lines, lines, lines - 1]]), "writer {writer}");
+    }
 }
 
 #[cfg(unix)]

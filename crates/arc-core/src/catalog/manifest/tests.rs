@@ -7,8 +7,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    SequenceNumber,
-    catalog::{Column, ColumnKind, RetentionEdit, TableEdit, TableSchema},
+    Durability, SequenceNumber,
+    catalog::{
+        Column, ColumnKind, DurabilityEdit, Fingerprint, KeptReceipt, ReceiptsEdit, RetentionEdit, TableEdit,
+        TableSchema,
+    },
     datafile::{ColumnStatistics, DataFile, StatisticsValue},
     vfs::{CrashFs, Fault, FaultFs, Operation},
 };
@@ -57,7 +60,19 @@ fn file(id: u64) -> DataFile {
     }
 }
 
-/// The edit that creates the table, then ones that add a file each.
+fn receipt(number: u64) -> KeptReceipt {
+    KeptReceipt {
+        key: format!("k{number}").into(),
+        seq: SequenceNumber(number),
+        time_ns: -9,
+        request: Fingerprint { bytes: u64::MAX, crc: u32::MAX },
+        points: number,
+        rejected_points: 2,
+        durability: Durability::Process,
+    }
+}
+
+/// The edit that creates the table, then ones that add a file and a receipt each; receipts go after a while.
 fn edit(number: u64) -> ManifestEdit {
     let table = TableEdit { database: "db".into(), table: "t".into(), ..TableEdit::default() };
     let flushed = Some(SequenceNumber(number));
@@ -66,7 +81,22 @@ fn edit(number: u64) -> ManifestEdit {
         return ManifestEdit { flushed, databases_added: vec![("db".into(), -5)], tables, ..ManifestEdit::default() };
     }
     let tables = vec![TableEdit { files_added: vec![file(number)], ..table }];
-    ManifestEdit { flushed, retentions: retentions(number), tables, ..ManifestEdit::default() }
+    ManifestEdit {
+        flushed,
+        retentions: retentions(number),
+        durabilities: durabilities(number),
+        tables,
+        receipts_added: vec![ReceiptsEdit { database: "db".into(), receipts: vec![receipt(number)] }],
+        receipts_dropped: number.is_multiple_of(5).then(|| SequenceNumber(number - 2)),
+        ..ManifestEdit::default()
+    }
+}
+
+/// Sets the durability of the database for some numbers, and takes it away again.
+fn durabilities(number: u64) -> Vec<DurabilityEdit> {
+    let durability = number.is_multiple_of(2).then_some(Durability::Memory);
+    let edit = DurabilityEdit { database: "db".into(), durability };
+    if number.is_multiple_of(3) { Vec::new() } else { vec![edit] }
 }
 
 /// Sets, for some numbers, the retention of the table or its database, and takes it away again.
@@ -147,6 +177,9 @@ fn the_payloads_are_as_documented() {
     let column = serde_json::json!({"name": "c0", "type": "float64"});
     let schema = serde_json::json!({"database": "db", "table": "t", "keyed": true, "columns": [column]});
     let mut added = edit(3);
+    added.receipts_dropped = Some(SequenceNumber(1));
+    let receipt = serde_json::json!(["k3", 3, -9, u64::MAX, u32::MAX, 3, 2, "process"]);
+    added.durabilities = vec![DurabilityEdit { database: "db".into(), durability: Some(Durability::Process) }];
     // JSON has no infinity.
     added.tables[0].files_added[0].columns[1].max = None;
     added.retentions = [None, Some("t")]
@@ -177,7 +210,9 @@ fn the_payloads_are_as_documented() {
                 "retentions": [
                     {"database": "db", "retention_ns": 9}, {"database": "db", "table": "t", "retention_ns": 7},
                 ],
+                "durabilities": [{"database": "db", "durability": "process"}],
                 "tables": [{"database": "db", "table": "t", "files_added": [file]}],
+                "receipts_added": [{"database": "db", "receipts": [receipt]}], "receipts_dropped": 1,
             }),
         ),
         (
@@ -185,8 +220,9 @@ fn the_payloads_are_as_documented() {
             serde_json::json!({
                 "flushed": 3,
                 "databases": {"db": {
-                    "created_ns": -5, "retention_ns": 9,
+                    "created_ns": -5, "retention_ns": 9, "durability": "process",
                     "tables": {"t": {"schema": schema, "retention_ns": 7, "files": [file]}},
+                    "receipts": [receipt],
                 }},
             }),
         ),
@@ -375,6 +411,18 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing() {
         retentions: vec![RetentionEdit { database: database.into(), table: table.map(Into::into), retention_ns }],
         ..ManifestEdit::default()
     };
+    let durability = |database: &str| ManifestEdit {
+        durabilities: vec![DurabilityEdit { database: database.into(), durability: None }],
+        ..ManifestEdit::default()
+    };
+    let receipts = |database: &str, numbers: &[u64]| ManifestEdit {
+        flushed: Some(SequenceNumber(9)),
+        receipts_added: vec![ReceiptsEdit {
+            database: database.into(),
+            receipts: numbers.iter().copied().map(receipt).collect(),
+        }],
+        ..ManifestEdit::default()
+    };
     let path = file(1).path;
     let cases = [
         ("flushed", ManifestEdit { flushed: Some(SequenceNumber(0)), ..ManifestEdit::default() }),
@@ -397,6 +445,11 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing() {
         ("not there", retention("nowhere", None, Some(1))),
         ("not there", retention("db", Some("none"), None)),
         ("nothing at all", retention("db", Some("t"), Some(0))),
+        ("which is not there", durability("nowhere")),
+        ("which is not there", receipts("nowhere", &[1])),
+        ("out of order", receipts("db", &[9, 8])),
+        ("out of order", receipts("db", &[0])),
+        ("not yet flushed", receipts("db", &[10])),
     ];
     for (reason, edit) in cases {
         let error = manifest.commit(edit).unwrap_err();

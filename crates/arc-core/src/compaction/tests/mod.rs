@@ -2,3 +2,4 @@
 
 pub(super) mod fake;
 mod model;
+mod refused;

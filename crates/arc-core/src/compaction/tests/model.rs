@@ -208,7 +208,7 @@ fn apply(files: &mut Files, step: &Step) {
             let mut ordered = chosen;
             ordered.sort_by_key(|file| (file.late, if file.late { file.version() } else { (0, 0) }));
             let Some(day) = ordered.first().map(|file| file.day()) else { return };
-            files.merge(&Task { day, files: ordered, output, has_all_late: false }, 1 << 30);
+            files.merge(&Task { day, files: ordered, output, may_drop_old: false }, 1 << 30);
         }
         Step::Planned(files_to_merge, is_over, target_bytes) => {
             let settings = Settings { files: *files_to_merge, target_bytes: *target_bytes, quiet_ns: 0 };

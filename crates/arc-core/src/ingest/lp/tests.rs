@@ -159,6 +159,27 @@ fn the_cache_and_the_slow_path_find_the_same_series() {
 }
 
 #[test]
+fn a_known_series_has_no_tags_of_the_line_before() {
+    let db = database();
+    for _ in 0..2 {
+        write(&db, "n,h=1 x=1 1", None, &[]);
+    }
+    let staged = write(&db, "m,y=1 x=1 1\nn,h=1 y=2 2", None, &[]);
+    assert_eq!(reasons(&staged), []);
+}
+
+#[test]
+fn tags_of_a_request_that_was_decoded_and_never_stored_come_again() {
+    let db = database();
+    write(&db, "m,h=1 x=1 1", None, &[]);
+    let context = Context { database: &db, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+    for _ in 0..3 {
+        let refused = decode(b"m,h=1,z=2 x=1 2", &context);
+        assert_eq!(refused.tables[0].added.iter().map(|column| column.name.as_ref()).collect::<Vec<_>>(), ["z"]);
+    }
+}
+
+#[test]
 fn shuffled_and_repeated_fields_find_their_columns() {
     let db = database();
     write(&db, "m a=1,b=2,c=3 1", None, &[]);

@@ -1,4 +1,4 @@
-//! Any points, in any parts: SQL answers what a map of points answers.
+//! Any points, in any parts, before and after their files are merged: SQL answers what a map of points answers.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -148,8 +148,13 @@ fn table(chunks: &[Vec<Point>], flushed: usize) -> TableBuilder {
             let newest = newest.entry((point.host, point.rack)).or_insert(i64::MIN);
             let side = if point.time > *newest { &mut rows } else { &mut late };
             *newest = point.time.max(*newest);
-            side.push(row(point));
+            side.push(point.clone());
         }
+        if index < flushed {
+            // A flush makes one row of all versions that it has.
+            late = folded(&late);
+        }
+        let [rows, late] = [rows, late].map(|points| points.iter().map(row).collect::<Vec<_>>());
         let places = if index < flushed { (Place::File, Place::LateFile) } else { (Place::Buffer, Place::LateBuffer) };
         for (place, rows) in [(places.0, rows), (places.1, late)] {
             if !rows.is_empty() {
@@ -158,6 +163,11 @@ fn table(chunks: &[Vec<Point>], flushed: usize) -> TableBuilder {
         }
     }
     table
+}
+
+fn folded(points: &[Point]) -> Vec<Point> {
+    let point = |((host, rack, time), fields)| Point { time, host, rack, fields };
+    model(&[points.to_vec()]).into_iter().map(point).collect()
 }
 
 fn row(point: &Point) -> Row {
@@ -198,10 +208,15 @@ async fn check(chunks: &[Vec<Point>], flushed: usize, conditions: &[Condition]) 
     let store = Store::new();
     store.put("db", table(chunks, flushed));
     let rows = model(chunks);
-    check_rows(&store, "true", rows.iter().collect()).await;
-    for condition in conditions {
-        let met = rows.iter().filter(|(identity, row)| condition.holds(identity, row) == Some(true));
-        check_rows(&store, &condition.sql(), met.collect()).await;
+    for compact in [false, true] {
+        if compact {
+            store.compact("db", "m");
+        }
+        check_rows(&store, "true", rows.iter().collect()).await;
+        for condition in conditions {
+            let met = rows.iter().filter(|(identity, row)| condition.holds(identity, row) == Some(true));
+            check_rows(&store, &condition.sql(), met.collect()).await;
+        }
     }
 }
 

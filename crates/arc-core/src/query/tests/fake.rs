@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     path::Path,
-    sync::{Arc, atomic::AtomicUsize},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize},
+    },
 };
 
 use arrow::{
@@ -22,7 +25,9 @@ use super::super::{QueryEngine, Tables};
 use crate::{
     Error, Options, Result,
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type},
-    datafile::{ColumnStatistics, DataFile, StatisticsValue},
+    compaction::{Job, Keep, Settings, Source, plan, run},
+    datafile::{ColumnStatistics, DataFile, ParquetOptions, StatisticsValue},
+    vfs::RealVfs,
     view::{BufferPart, TableView},
 };
 
@@ -100,6 +105,29 @@ impl Store {
         let view = table.view(self.folder.path(), database);
         self.fake.databases.lock().entry(database.to_owned()).or_default().insert(table.name.to_owned(), view);
         self
+    }
+
+    /// Merges the data files of a table as far as there is anything to merge.
+    pub(super) fn compact(&self, database: &str, table: &str) {
+        let mut databases = self.fake.databases.lock();
+        let view = databases.get_mut(database).and_then(|tables| tables.get_mut(table)).unwrap();
+        let settings = Settings { files: 2, target_bytes: 1 << 30, quiet_ns: 0 };
+        let (options, cancelled) = (ParquetOptions::default(), AtomicBool::new(false));
+        for task in plan(&view.schema, &view.files, i64::MAX, &settings).tasks {
+            let job = Job {
+                source: Source { vfs: &RealVfs, root: self.folder.path() },
+                schema: &view.schema,
+                task: &task,
+                keep: Keep::default(),
+                tombstones: &[],
+                target_bytes: settings.target_bytes,
+                options: &options,
+                cancelled: &cancelled,
+            };
+            let made = run(&job, || format!("data/{database}/{table}/day=x%2Fy/merged-{}.parquet", task.day)).unwrap();
+            view.files.retain(|file| !task.files.contains(file));
+            view.files.extend(made.into_iter().map(Arc::new));
+        }
     }
 
     pub(super) async fn run(&self, sql: &str) -> Result<Vec<RecordBatch>> {
@@ -210,8 +238,8 @@ impl TableBuilder {
                 Place::Buffer | Place::LateBuffer => buffers.push(BufferPart { batch, min_time, max_time, late }),
                 Place::File | Place::LateFile => {
                     let path = format!("data/{database}/{}/day=x%2Fy/{index}.parquet", self.name);
-                    let bytes = write_file(&folder.join(&path), &sorted(&columns, &batch));
-                    files.push(Arc::new(data_file(path, bytes, &columns, &batch, rows, index as u64 + 1, late)));
+                    let written = write_file(&folder.join(&path), &sorted(&columns, &batch));
+                    files.push(Arc::new(data_file(path, written, &columns, &batch, rows, index as u64 + 1, late)));
                 }
             }
         }
@@ -284,19 +312,21 @@ fn sorted(columns: &[Column], batch: &RecordBatch) -> RecordBatch {
     take_record_batch(batch, &lexsort_to_indices(&keys, None).unwrap()).unwrap()
 }
 
-fn write_file(path: &Path, batch: &RecordBatch) -> u64 {
+/// Returns the size and the checksum of the file.
+fn write_file(path: &Path, batch: &RecordBatch) -> (u64, u32) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(4)).build();
     let mut writer =
         ArrowWriter::try_new(std::fs::File::create(path).unwrap(), batch.schema(), Some(properties)).unwrap();
     writer.write(batch).unwrap();
     writer.close().unwrap();
-    std::fs::metadata(path).unwrap().len()
+    let bytes = std::fs::read(path).unwrap();
+    (bytes.len() as u64, crc32c::crc32c(&bytes))
 }
 
 fn data_file(
     path: String,
-    bytes: u64,
+    (bytes, crc32c): (u64, u32),
     columns: &[Column],
     batch: &RecordBatch,
     rows: &[Row],
@@ -311,7 +341,7 @@ fn data_file(
     DataFile {
         path,
         bytes,
-        crc32c: 0,
+        crc32c,
         rows: rows.len() as u64,
         min_time,
         max_time,

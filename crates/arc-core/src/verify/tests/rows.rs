@@ -70,7 +70,7 @@ fn directory(fs: &CrashFs, keyed: bool, files: Vec<DataFile>) -> VerifyReport {
         flushed: Some(SequenceNumber(1)),
         databases_added: vec![("d".into(), 0)],
         tables: vec![table],
-        ..Default::default()
+        ..ManifestEdit::default()
     };
     manifest.commit(edit).unwrap();
     verified(&fs.current())

@@ -1,0 +1,359 @@
+//! Idempotency keys: who is writing under which key now, and the receipts of those who have.
+//!
+//! Owns the rules for a write that is sent again. Never touches log or manifest: the key travels in the write's own frame
+//! (`frame`), and from the flush of its rows on in the manifest (`flush`), so that it is there if and only if the points
+//! are. Called by `write` before anything is decoded, by `commit` when the outcome is known, by `flush` and `open`.
+//!
+//! Receipts are kept in the order of their writes, as rows are: fresh ones, frozen ones that the next commit of the
+//! manifest takes along, committed ones. The oldest are forgotten first.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use foldhash::fast::RandomState;
+use futures::channel::oneshot;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use super::{frame::FrameKind, write::Request};
+use crate::{
+    Error, Result, SequenceNumber, Written,
+    catalog::{Fingerprint, KeptReceipt, ManifestState, ReceiptsEdit, TIME_COLUMN},
+    wal::body_checksum,
+};
+
+/// Longest key in bytes.
+const MAX_KEY_BYTES: usize = 255;
+
+type Answer = oneshot::Sender<Result<Written>>;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct IdempotencyKeys {
+    limit: usize,
+    window: Duration,
+    replayed: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    databases: HashMap<Arc<str>, HashMap<Arc<str>, Slot, RandomState>, RandomState>,
+    /// Receipts with their databases, oldest first. Each has an ordinal, which counts up from the first ever.
+    order: VecDeque<(Arc<str>, KeptReceipt)>,
+    /// Ordinal of the oldest receipt.
+    first: u64,
+    /// Ordinals below this are frozen.
+    frozen: u64,
+    /// Ordinals below this are in the manifest, or forgotten.
+    committed: u64,
+    /// Number of the newest write whose receipt was forgotten, and what the manifest knows of it.
+    dropped: SequenceNumber,
+    dropped_committed: SequenceNumber,
+}
+
+/// What a key stands for.
+#[derive(Debug)]
+enum Slot {
+    /// A write under way, and who waits for its outcome.
+    Claimed(Box<(Fingerprint, Vec<Answer>)>),
+    /// The ordinal of a receipt.
+    Kept(u64),
+}
+
+/// What a write that has a key is to do.
+#[derive(Debug)]
+pub(super) enum Claimed {
+    /// Go on: nobody has written under this key.
+    New(Claim),
+    /// Answer this receipt.
+    Kept(KeptReceipt),
+    /// Wait for the answer of a write under way.
+    Waiting(oneshot::Receiver<Result<Written>>),
+}
+
+/// What the next commit of the manifest is to say of receipts.
+#[derive(Debug)]
+pub(super) struct ReceiptsRound {
+    pub(super) added: Vec<ReceiptsEdit>,
+    pub(super) dropped: Option<SequenceNumber>,
+    until: u64,
+}
+
+impl IdempotencyKeys {
+    /// Begins with the receipts that the manifest has.
+    pub(super) fn new(limit: usize, window: Duration, manifest: &ManifestState) -> Self {
+        let mut receipts: Vec<(Arc<str>, KeptReceipt)> = Vec::new();
+        for (name, database) in &manifest.databases {
+            let name: Arc<str> = name.as_str().into();
+            receipts.extend(database.receipts.iter().map(|receipt| (Arc::clone(&name), receipt.clone())));
+        }
+        receipts.sort_by_key(|(_, receipt)| receipt.seq);
+        let mut state = State::default();
+        receipts.into_iter().for_each(|(database, receipt)| state.keep(database, receipt, limit));
+        state.frozen = state.end();
+        state.committed = state.end();
+        Self { limit, window, replayed: AtomicU64::new(0), state: Mutex::new(state) }
+    }
+
+    /// Keeps the receipt of a write that was replayed from the log.
+    pub(super) fn restore(&self, database: Arc<str>, receipt: KeptReceipt) {
+        self.state.lock().keep(database, receipt, self.limit);
+    }
+
+    /// Asks what to do about a write with a key.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IdempotencyKeyReused`] if the key stands for another write.
+    pub(super) fn claim(
+        self: &Arc<Self>,
+        database: &str,
+        key: &str,
+        request: Fingerprint,
+        time_ns: i64,
+    ) -> Result<Claimed> {
+        let mut state = self.state.lock();
+        match state.find(database, key) {
+            Some(Found::Claimed(first, waiting)) => {
+                check_same(database, key, first, request)?;
+                let (answer, receiver) = oneshot::channel();
+                waiting.push(answer);
+                Ok(Claimed::Waiting(receiver))
+            }
+            Some(Found::Kept(receipt)) => {
+                check_same(database, key, receipt.request, request)?;
+                let receipt = receipt.clone();
+                self.replayed.fetch_add(1, Ordering::Relaxed);
+                Ok(Claimed::Kept(receipt))
+            }
+            None => {
+                let (database, key): (Arc<str>, Arc<str>) = (database.into(), key.into());
+                let claimed = Slot::Claimed(Box::new((request, Vec::new())));
+                state.databases.entry(Arc::clone(&database)).or_default().insert(Arc::clone(&key), claimed);
+                Ok(Claimed::New(Claim { keys: Arc::clone(self), database, key, request, time_ns, settled: false }))
+            }
+        }
+    }
+
+    /// Marks all receipts as those of rows that are frozen now.
+    pub(super) fn freeze(&self) {
+        let mut state = self.state.lock();
+        state.frozen = state.end();
+    }
+
+    /// Forgets what is past the window, and returns what the commit that flushes the frozen rows is to say.
+    pub(super) fn round(&self, now_ns: i64) -> ReceiptsRound {
+        let mut state = self.state.lock();
+        let window_ns = i64::try_from(self.window.as_nanos()).unwrap_or(i64::MAX);
+        let expired = now_ns.saturating_sub(window_ns);
+        while state.order.front().is_some_and(|(_, receipt)| receipt.time_ns < expired) {
+            state.forget_oldest();
+        }
+        let mut added: HashMap<Arc<str>, Vec<KeptReceipt>, RandomState> = HashMap::default();
+        for (database, receipt) in state.frozen() {
+            added.entry(Arc::clone(database)).or_default().push(receipt.clone());
+        }
+        let edit = |(database, receipts): (Arc<str>, _)| ReceiptsEdit { database: database.to_string(), receipts };
+        let dropped = Some(state.dropped).filter(|dropped| *dropped > state.dropped_committed);
+        ReceiptsRound { added: added.into_iter().map(edit).collect(), dropped, until: state.frozen }
+    }
+
+    /// Notes that a round is in the manifest.
+    pub(super) fn committed(&self, round: &ReceiptsRound) {
+        let mut state = self.state.lock();
+        state.committed = state.committed.max(round.until);
+        state.dropped_committed = round.dropped.unwrap_or(state.dropped_committed);
+    }
+
+    /// Returns how many writes were answered with the receipt of an earlier one.
+    pub(super) fn replayed(&self) -> u64 {
+        self.replayed.load(Ordering::Relaxed)
+    }
+}
+
+enum Found<'a> {
+    Claimed(Fingerprint, &'a mut Vec<Answer>),
+    Kept(&'a KeptReceipt),
+}
+
+impl State {
+    fn find(&mut self, database: &str, key: &str) -> Option<Found<'_>> {
+        match self.databases.get_mut(database)?.get_mut(key)? {
+            Slot::Claimed(claim) => Some(Found::Claimed(claim.0, &mut claim.1)),
+            Slot::Kept(ordinal) => {
+                let index = usize::try_from(ordinal.checked_sub(self.first)?).ok()?;
+                self.order.get(index).map(|(_, receipt)| Found::Kept(receipt))
+            }
+        }
+    }
+
+    /// The ordinal that the next receipt will have.
+    fn end(&self) -> u64 {
+        self.first + self.order.len() as u64
+    }
+
+    fn keep(&mut self, database: Arc<str>, receipt: KeptReceipt, limit: usize) {
+        let kept = Slot::Kept(self.end());
+        self.databases.entry(Arc::clone(&database)).or_default().insert(Arc::clone(&receipt.key), kept);
+        self.order.push_back((database, receipt));
+        while self.order.len() > limit {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some((database, receipt)) = self.order.pop_front() else { return };
+        let ordinal = self.first;
+        self.first += 1;
+        self.dropped = self.dropped.max(receipt.seq);
+        // The key may stand for a later write already.
+        if let Some(keys) = self.databases.get(&database)
+            && matches!(keys.get(&receipt.key), Some(Slot::Kept(kept)) if *kept == ordinal)
+        {
+            self.free(&database, &receipt.key);
+        }
+    }
+
+    fn free(&mut self, database: &Arc<str>, key: &Arc<str>) -> Option<Slot> {
+        let keys = self.databases.get_mut(database)?;
+        let slot = keys.remove(key);
+        if keys.is_empty() {
+            self.databases.remove(database);
+        }
+        slot
+    }
+
+    /// The receipts that are frozen and not yet in the manifest.
+    fn frozen(&self) -> impl Iterator<Item = &(Arc<str>, KeptReceipt)> {
+        let index = |ordinal: u64| usize::try_from(ordinal.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let (from, to) = (index(self.committed), index(self.frozen));
+        self.order.iter().take(to).skip(from)
+    }
+}
+
+/// The right to write under a key. Dropped without an outcome it gives the key free: nothing was stored.
+#[derive(Debug)]
+pub(super) struct Claim {
+    keys: Arc<IdempotencyKeys>,
+    database: Arc<str>,
+    key: Arc<str>,
+    request: Fingerprint,
+    time_ns: i64,
+    settled: bool,
+}
+
+impl Claim {
+    /// Keeps the receipt of a write whose rows are in the buffers as number `seq`, and answers those who wait for it.
+    pub(super) fn stored(mut self, seq: SequenceNumber, written: &Written) {
+        let receipt = KeptReceipt {
+            key: Arc::clone(&self.key),
+            seq,
+            time_ns: self.time_ns,
+            request: self.request,
+            points: written.points,
+            rejected_points: written.rejected_points,
+            durability: written.durability,
+        };
+        self.settle(Some(receipt), &|| Ok(Written { replayed: true, ..written.clone() }));
+    }
+
+    /// Gives the key free, for the write had nothing to store: sending it again has the same outcome.
+    pub(super) fn refused(mut self, written: &Written) {
+        self.settle(None, &|| Ok(Written { replayed: true, ..written.clone() }));
+    }
+
+    /// Answers those who wait that nobody knows: the engine takes no more writes.
+    pub(super) fn unknown(mut self, reason: &str) {
+        self.settle(None, &|| Err(Error::Closed { reason: reason.to_owned() }));
+    }
+
+    fn settle(&mut self, receipt: Option<KeptReceipt>, answer: &dyn Fn() -> Result<Written>) {
+        self.settled = true;
+        let mut state = self.keys.state.lock();
+        let slot = state.free(&self.database, &self.key);
+        if let Some(receipt) = receipt {
+            state.keep(Arc::clone(&self.database), receipt, self.keys.limit);
+        }
+        drop(state);
+        if let Some(Slot::Claimed(claim)) = slot {
+            for waiting in claim.1 {
+                let answer = answer();
+                self.keys.replayed.fetch_add(u64::from(answer.is_ok()), Ordering::Relaxed);
+                // Who has gone needs no answer.
+                let _ = waiting.send(answer);
+            }
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.settle(None, &|| {
+                let reason = "another write with the same idempotency key failed and stored nothing";
+                Err(Error::Busy { reason, retry_after: Duration::from_secs(1) })
+            });
+        }
+    }
+}
+
+/// Checks that a key can be used.
+pub(super) fn check_key(key: &str) -> Result<()> {
+    let reason = if key.is_empty() {
+        "it is empty"
+    } else if key.len() > MAX_KEY_BYTES {
+        "it is longer than 255 bytes"
+    } else if key.chars().any(char::is_control) {
+        "it has a control character"
+    } else if key.trim() != key {
+        "it begins or ends with a blank"
+    } else {
+        return Ok(());
+    };
+    Err(Error::InvalidName { what: "idempotency key", name: key.chars().take(64).collect(), reason })
+}
+
+/// Returns what tells a request from others. Persistent: see docs/format.md, "Kept receipts".
+pub(super) fn fingerprint(request: &Request) -> Fingerprint {
+    let meta = &request.meta;
+    let mut how = vec![request.kind as u8];
+    // Saying the default is not another request. In MessagePack the default is to guess.
+    let default_ns = i64::from(request.kind != FrameKind::MessagePack);
+    how.extend(meta.precision_ns.unwrap_or(default_ns).to_le_bytes());
+    let table = meta.table.as_deref().unwrap_or_default();
+    let time_column = meta.time_column.as_deref().unwrap_or(TIME_COLUMN);
+    for text in [table, time_column].into_iter().chain(meta.tags.iter().map(String::as_str)) {
+        // Its length keeps `a`, `bc` from `ab`, `c`.
+        how.extend((text.len() as u64).to_le_bytes());
+        how.extend(text.as_bytes());
+    }
+    let crc = crc32c::crc32c_append(body_checksum(&request.body), &how);
+    Fingerprint { bytes: request.body.len() as u64, crc }
+}
+
+fn check_same(database: &str, key: &str, first: Fingerprint, request: Fingerprint) -> Result<()> {
+    let reason = if first.bytes != request.bytes {
+        format!("its body had {} bytes, this one has {}", first.bytes, request.bytes)
+    } else if first.crc != request.crc {
+        "its body, or the parameters that say how it is read, were different".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::IdempotencyKeyReused { database: database.to_owned(), key: key.to_owned(), reason })
+}
+
+/// Returns the answer that a kept receipt stands for. The reasons of refusals are not kept.
+pub(super) fn answer(receipt: &KeptReceipt) -> Written {
+    let KeptReceipt { points, rejected_points, durability, .. } = *receipt;
+    Written { points, rejected_points, rejected: Vec::new(), durability, replayed: true }
+}
+
+#[cfg(test)]
+mod tests;

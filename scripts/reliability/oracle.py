@@ -1,0 +1,152 @@
+"""What has to be stored after a crash, request by request, and what is."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Optional
+
+import bodies
+import duckdb
+from bodies import STEP_NS, Points
+from server import DATABASE, Server
+
+
+class Fate(Enum):
+    """What may have become of a request."""
+
+    STORED = "stored"
+    ABSENT = "absent"
+    # Its connection broke, or nothing was promised: the whole of it or nothing.
+    OPEN = "stored or absent"
+
+
+def promise(status: int, answer: bytes) -> Fate:
+    """Returns what the answer to a write says about it as a whole."""
+    if status == 204:
+        return Fate.STORED
+    # The group whose sync failed: what is on disk is known after a restart.
+    if status == 503 and b"whether this write survives" in answer:
+        return Fate.OPEN
+    return Fate.ABSENT if status in (400, 413, 429, 503, 507) else Fate.OPEN
+
+
+@dataclass
+class Request:
+    """A request that was sent, and what its answer promised."""
+
+    points: Points
+    tables: tuple[str, ...]
+    fate: Fate = Fate.OPEN
+    what: str = ""
+
+
+# Of a request in a table: rows, smallest and largest number, sums of numbers and values, smallest and largest distance
+# of the time from what the number says.
+Facts = tuple[int, int, int, int, float, int, int]
+
+QUERY = """
+SELECT r, w, writer, count(*), min(n), max(n), sum(n), sum(v), min({time_ns} - n * {step}), max({time_ns} - n * {step})
+FROM {table} GROUP BY r, w, writer
+"""
+
+
+def expected(request: Request) -> dict[str, Facts]:
+    """Returns the facts of each table of a request that is stored."""
+    points, facts = request.points, {}
+    for place, table in enumerate(request.tables):
+        step = len(request.tables)
+        first = points.first + (place - points.first) % step
+        numbers = range(first, points.first + points.count, step)
+        if numbers:
+            total = (numbers[0] + numbers[-1]) * len(numbers) // 2
+            start = points.start_ns
+            facts[table] = (len(numbers), numbers[0], numbers[-1], total, total / 2, start, start)
+    return facts
+
+
+class Oracle:
+    """All requests of one data directory. Each check settles what was open: it must stay as it was found."""
+
+    def __init__(self) -> None:
+        self.requests: dict[int, Request] = {}
+        self.violations: list[str] = []
+
+    def add(self, requests: Iterable[Request]) -> None:
+        self.requests.update((request.points.request, request) for request in requests)
+
+    def check(self, answers: dict[str, list[list[Any]]], case: str, settle: bool = True) -> None:
+        """Compares all requests with the rows of `QUERY` for each table.
+
+        Without `settle` what is open stays open: a log that failed does not show what it may have.
+        """
+        found: dict[int, dict[str, Facts]] = {}
+        for table, rows in answers.items():
+            for r, w, writer, *facts in rows:
+                request = self.requests.get(r)
+                if request is None or w != request.points.writer or writer != f"w{w}":
+                    self.violations.append(f"{case}: {table} has rows that nobody wrote: r={r} w={w} writer={writer}")
+                elif table in found.setdefault(r, {}):
+                    self.violations.append(f"{case}: {table}: rows of r={r} differ in what all have in common")
+                else:
+                    found[r][table] = as_facts(facts)
+        for r, request in self.requests.items():
+            self._compare(request, found.get(r, {}), case, settle)
+
+    def _compare(self, request: Request, found: dict[str, Facts], case: str, settle: bool) -> None:
+        whole = expected(request)
+        if found == whole:
+            fate = Fate.STORED
+        elif not found:
+            fate = Fate.ABSENT
+        else:
+            self.violations.append(f"{case}: neither whole nor absent: {request}: found {found}, expected {whole}")
+            return
+        if request.fate is Fate.OPEN:
+            if settle:
+                request.fate = fate
+                request.what += f", found {fate.value} by {case}"
+        elif request.fate is not fate:
+            self.violations.append(f"{case}: {request} is {fate.value}")
+
+    def stored_rows(self, table: str) -> int:
+        stored = (request for request in self.requests.values() if request.fate is Fate.STORED)
+        return sum(expected(request).get(table, (0,))[0] for request in stored)
+
+
+def as_facts(cells: list[Any]) -> Facts:
+    count, first, last, total, value, early, late = cells
+    return int(count), int(first), int(last), int(total), float(value), int(early), int(late)
+
+
+def ask_server(server: Server) -> dict[str, list[list[Any]]]:
+    """Runs `QUERY` over every table by HTTP."""
+    return {
+        table: server.sql(QUERY.format(table=table, time_ns="CAST(time AS BIGINT)", step=STEP_NS))
+        for table in bodies.TABLES
+    }
+
+
+def ask_duckdb(data_dir: pathlib.Path, files: Optional[int]) -> tuple[dict[str, list[list[Any]]], list[str]]:
+    """Runs `QUERY` over the Parquet files of a directory that was stopped in order, so that all rows are in files.
+
+    `files` is how many of them the manifest lists. Returns the answers and what is wrong.
+    """
+    paths = sorted((data_dir / "data" / DATABASE).rglob("*.parquet"))
+    wrong = [] if len(paths) == files else [f"{len(paths)} data files on disk, {files} in the manifest"]
+    answers = {}
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")
+        for table in bodies.TABLES:
+            own = [str(path) for path in paths if path.relative_to(data_dir).parts[2] == table]
+            if not own:
+                continue
+            source = f"read_parquet({own!r}, union_by_name = true, hive_partitioning = false)"
+            query = QUERY.format(table=source, time_ns="epoch_ns(time)", step=STEP_NS)
+            answers[table] = [list(row) for row in connection.execute(query).fetchall()]
+            distinct, count = connection.execute(f"SELECT count(DISTINCT (w, n)), count(*) FROM {source}").fetchall()[0]
+            if distinct != count:
+                wrong.append(f"{table}: {count} rows in files, {distinct} different points")
+    return answers, wrong
