@@ -201,6 +201,20 @@ impl Engine {
         Ok(Answer::new(Rows { answer, runtime, _engine: engine }))
     }
 
+    /// Deletes the points of a table that meet a condition, as SQL writes it behind ``WHERE``, and returns once that is
+    /// durable.
+    ///
+    /// It is about points whose write has returned; points written later stay. ``where`` compares columns with values, and
+    /// knows ``IN``, ``BETWEEN``, ``IS NULL``, ``AND``, ``OR`` and ``NOT``; ``"TRUE"`` takes every point. Where tags and
+    /// time identify a point, it may name only these. A point whose value is missing is not deleted by it. No query sees
+    /// the points any more; their bytes leave the disk after the next flush, when their files are rewritten.
+    #[pyo3(signature = (database, table, r#where), text_signature = "($self, database, table, where)")]
+    fn delete(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr, r#where: PyBackedStr) -> PyResult<()> {
+        let engine = self.0.get(py)?;
+        let delete = || engine.delete(&database, &table, &arc_core::Predicate::from_sql(&r#where)?);
+        py.detach(delete).raise(py).map(drop)
+    }
+
     /// Returns a handle to one database, whose methods need not name it. Creates nothing.
     fn database<'py>(slf: &Bound<'py, Self>, name: PyBackedStr) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("arc.database")?.getattr("Database")?.call1((slf, name))

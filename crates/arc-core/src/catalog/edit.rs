@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ReceiptsEdit, TableSchema, definition};
-use crate::{Durability, SequenceNumber, datafile::DataFile, options::durability_name};
+use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// What one commit changes, in all tables at once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -69,4 +69,10 @@ pub(crate) struct TableEdit {
     /// Paths of data files that are live no longer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files_removed: Vec<String>,
+    /// Deletes that are accepted and not yet carried out in all files, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tombstones_added: Vec<Tombstone>,
+    /// Sequence numbers of deletes that are carried out in all files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tombstones_removed: Vec<SequenceNumber>,
 }

@@ -4,6 +4,7 @@ mod builder;
 mod check;
 mod commit;
 mod compaction;
+mod delete;
 mod durability;
 mod flush;
 mod frame;
@@ -28,6 +29,7 @@ use parking_lot::Mutex;
 
 pub use builder::EngineBuilder;
 pub use compaction::CompactionReport;
+pub use delete::Deleted;
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;

@@ -9,7 +9,9 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    commit, compaction, flush,
+    commit, compaction,
+    delete::replay_delete,
+    flush,
     frame::{self, DatabaseMeta, FrameKind, KeyMeta, WriteMeta},
     idempotency::{IdempotencyKeys, fingerprint},
     queue::Queue,
@@ -148,8 +150,11 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
         database.retention.set_ns(state.retention_ns);
         *database.durability.write() = state.durability;
         for state in state.tables.values() {
-            let table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
+            let mut table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
             table.retention.set_ns(state.retention_ns);
+            let rows = table.rows.get_mut();
+            rows.tombstones.clone_from(&state.tombstones);
+            rows.tombstones_flushed = manifest.flushed;
             database.add(Arc::new(table));
         }
         registry.add(Arc::new(database));
@@ -198,6 +203,7 @@ pub(super) fn decode_frame(
             Ok(None)
         }
         FrameKind::Schema => replay_schema(registry, &frame.body).map(|()| None),
+        FrameKind::Delete => replay_delete(registry, frame).map(|()| None),
         FrameKind::GivenUp => Ok(None),
         FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow => {
             let meta: WriteMeta = frame::decode(frame.meta)?;

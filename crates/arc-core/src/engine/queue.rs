@@ -3,14 +3,17 @@
 //! Order in the queue is order in the log is order in the buffers. Bounded by bytes: when it stays full, a write fails
 //! as busy; nothing that was queued is ever dropped.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use futures::channel::oneshot;
 use parking_lot::{Condvar, Mutex};
 
-use super::{frame::FrameKind, idempotency::Claim};
-use crate::{Durability, Error, Result, SequenceNumber, Written, ingest::Staged};
+use super::{delete::Deleted, frame::FrameKind, idempotency::Claim};
+use crate::{Durability, Error, Predicate, Result, SequenceNumber, Written, ingest::Staged, registry::Table};
 
 /// A frame on its way to the log.
 #[derive(Debug)]
@@ -41,6 +44,15 @@ impl QueuedWrite {
     }
 }
 
+/// A delete on its way to its table, and who waits for it.
+#[derive(Debug)]
+pub(super) struct QueuedDelete {
+    pub(super) table: Arc<Table>,
+    pub(super) predicate: Predicate,
+    pub(super) durability: Durability,
+    pub(super) answer: oneshot::Sender<Result<Deleted>>,
+}
+
 /// Something for the committer to do, in order.
 #[derive(Debug)]
 pub(super) enum Entry {
@@ -48,6 +60,8 @@ pub(super) enum Entry {
     Change(QueuedFrame, Option<oneshot::Sender<Result<()>>>),
     /// A logged write.
     Write(QueuedFrame, QueuedWrite),
+    /// Takes rows away.
+    Delete(QueuedFrame, QueuedDelete),
     /// A write that is not logged (`memory`).
     Unlogged(QueuedWrite),
     /// Freeze all buffers; answers the last sequence number in them.
@@ -138,6 +152,18 @@ impl Queue {
         drop(state);
         self.work.notify_one();
         Ok(receiver)
+    }
+
+    /// Queues a delete; the receiver gets its answer.
+    pub(super) fn push_delete(&self, frame: QueuedFrame, delete: QueuedDelete) -> Result<()> {
+        let mut state = self.state.lock();
+        if let Some(reason) = &state.closed {
+            return Err(Error::Closed { reason: reason.clone() });
+        }
+        state.entries.push(Entry::Delete(frame, delete));
+        drop(state);
+        self.work.notify_one();
+        Ok(())
     }
 
     /// Has the committer freeze all buffers behind everything that is queued.

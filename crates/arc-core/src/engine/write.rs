@@ -48,7 +48,7 @@ pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Stag
             let table = request.meta.table.as_deref().unwrap_or_default();
             ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), &context)
         }
-        FrameKind::Database | FrameKind::Schema | FrameKind::GivenUp => {
+        FrameKind::Database | FrameKind::Schema | FrameKind::Delete | FrameKind::GivenUp => {
             Err(Error::internal("a schema change is not a write"))
         }
     }

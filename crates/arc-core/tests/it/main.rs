@@ -5,6 +5,7 @@
 mod backup;
 mod compaction;
 mod crash;
+mod deletes;
 mod directory;
 mod durability;
 mod idempotency;

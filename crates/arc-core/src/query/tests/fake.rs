@@ -122,6 +122,7 @@ impl Store {
                 schema: &view.schema,
                 task: &task,
                 keep: Keep::default(),
+                tombstones: &[],
                 target_bytes: settings.target_bytes,
                 options: &options,
                 cancelled: &cancelled,
@@ -246,7 +247,7 @@ impl TableBuilder {
             }
         }
         let schema = TableSchema { database: database.into(), table: self.name.into(), keyed: self.keyed, columns };
-        TableView { schema: Arc::new(schema), files, buffers }
+        TableView { schema: Arc::new(schema), files, buffers, tombstones: Vec::new() }
     }
 }
 
@@ -349,6 +350,7 @@ fn data_file(
         max_time,
         min_seq: seq,
         max_seq: seq,
+        deleted_seq: 0,
         late,
         sorted_by,
         columns: statistics.map(|(field, array)| column_statistics(field.name(), array)).collect(),
