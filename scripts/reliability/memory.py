@@ -21,7 +21,7 @@ from collections import Counter
 
 import bodies
 from bodies import Points
-from server import Server
+from server import Server, knows
 from writers import call
 
 SETTINGS = {
@@ -113,7 +113,8 @@ def main() -> int:
     options = arguments()
     print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="arc-memory-") as folder:
-        server = Server(pathlib.Path(folder) / "data", **SETTINGS)
+        budget = {"memory": "128MiB"} if knows("memory <SIZE>") else {}
+        server = Server(pathlib.Path(folder) / "data", **SETTINGS, **budget)
         server.wait_until_ready()
         pressure, began = Pressure(server, options), time.monotonic()
         writers = [threading.Thread(target=pressure.write, args=(number,)) for number in range(options.writers)]

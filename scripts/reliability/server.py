@@ -24,6 +24,11 @@ def binary() -> str:
     return path
 
 
+def knows(flag: str) -> bool:
+    """Returns whether this server has a flag: the same scripts storm older ones."""
+    return f"--{flag}" in subprocess.run([binary(), "serve", "--help"], capture_output=True, text=True).stdout
+
+
 class Ended(Exception):
     """The server ended before it served."""
 

@@ -22,7 +22,7 @@ from http.client import HTTPException
 
 import oracle
 from oracle import Oracle
-from server import ROOT, Ended, Server, verify
+from server import ROOT, Ended, Server, knows, verify
 from writers import Writer, run_all
 
 
@@ -56,6 +56,7 @@ class Storm:
         self.random = random.Random(options.seed)
         self.parent = pathlib.Path(tempfile.mkdtemp(prefix="arc-storm-", dir=options.directory))
         self.points = crash_points() if options.crash_points else []
+        self.deletes = {"ARC_DELETE_ENABLED": "true"} if knows("delete-enabled") else {}
         self.began = time.monotonic()
         self.kills = self.early = self.died = self.acknowledged = self.requests = self.unknown = self.refused = 0
         self.deleted = self.verified = self.counted = self.flushes = self.merges = 0
@@ -119,7 +120,7 @@ class Storm:
         environment = {}
         if self.points and self.random.random() < 0.5:
             environment["ARC_CRASH_POINT"] = f"{self.random.choice(self.points)}:{self.random.randint(1, 3)}"
-        server = Server(self.data_dir, environment, **self.settings())
+        server = Server(self.data_dir, {**environment, **self.deletes}, **self.settings())
         self.kills += 1
         if self.random.random() < 0.1:
             # While it starts.

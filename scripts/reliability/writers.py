@@ -103,7 +103,8 @@ class Writer:
         request.what += f", delete {status}"
         if status == 200:
             request.fate = Fate.ABSENT
-        elif status != 500:
+        elif promise(status, answer) is Fate.ABSENT or not self.deletes:
+            # The delete was refused.
             request.fate = Fate.STORED
 
 

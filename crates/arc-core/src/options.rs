@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use crate::memory::available_bytes;
+
 /// What an acknowledged point survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -50,6 +52,23 @@ pub(crate) mod durability_name {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Durability, D::Error> {
         std::borrow::Cow::<'_, str>::deserialize(from)?.parse().map_err(de::Error::custom)
+    }
+
+    /// The same for one that may be absent: nil.
+    pub(crate) mod optional {
+        use super::{Deserialize, Deserializer, Durability, Serializer, de};
+
+        pub(crate) fn serialize<S: Serializer>(durability: &Option<Durability>, to: S) -> Result<S::Ok, S::Error> {
+            match durability {
+                Some(durability) => to.collect_str(durability),
+                None => to.serialize_none(),
+            }
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Durability>, D::Error> {
+            let name = Option::<std::borrow::Cow<'_, str>>::deserialize(from)?;
+            name.map(|name| name.parse()).transpose().map_err(de::Error::custom)
+        }
     }
 }
 
@@ -107,11 +126,17 @@ impl FromStr for Precision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// What an acknowledged point survives, unless the write says otherwise. Default [`Durability::Disk`].
+    /// What an acknowledged point survives, unless its write or its database says otherwise. Default [`Durability::Disk`].
     pub durability: Durability,
     /// Oldest age of unflushed points before they are written to data files. Default 60 s. Longer gives fewer and
     /// larger files and a longer replay after a crash.
     pub flush_after: Duration,
+    /// Memory that unflushed points, queued writes, flushes and queries share, in bytes. Default: half of what the control
+    /// group or the machine has; at least 16 MiB. With less, writes fail as busy and queries spill sooner. It limits the
+    /// settings below to shares of it: `flush_bytes` to an eighth, `max_buffer_bytes` and what one write takes to a quarter,
+    /// `query_memory_bytes` to a half. Not counted: schemas, series (about 200 bytes each), lists of data files, kept
+    /// receipts, merging data files, and the log's replay on open.
+    pub memory_bytes: usize,
     /// Bytes of unflushed points, over all tables, that start a flush. Default 64 MiB. More gives larger files and costs
     /// that much memory, twice while a flush runs.
     pub flush_bytes: usize,
@@ -157,6 +182,7 @@ impl Default for Options {
         Self {
             durability: Durability::default(),
             flush_after: Duration::from_secs(60),
+            memory_bytes: default_memory_bytes(),
             flush_bytes: 64 << 20,
             flush_wal_bytes: 512 << 20,
             max_buffer_bytes: 256 << 20,
@@ -175,6 +201,11 @@ impl Default for Options {
     }
 }
 
+/// Half of what there is, in whole MiB.
+fn default_memory_bytes() -> usize {
+    usize::try_from(available_bytes() / 2).unwrap_or(usize::MAX) >> 20 << 20
+}
+
 /// Settings of one write.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -182,7 +213,8 @@ pub struct WriteOptions {
     /// Unit of the timestamps. Default: nanoseconds for line protocol, by magnitude for MessagePack, the column's own
     /// type for Arrow (nanoseconds where it is a plain integer).
     pub precision: Option<Precision>,
-    /// What the acknowledged points survive. Default: the engine's.
+    /// What the acknowledged points survive. Default: the database's
+    /// ([`Engine::set_database_durability`](crate::Engine::set_database_durability)), else the engine's.
     pub durability: Option<Durability>,
     /// Columns of a columnar write that are tags: with the time they identify a row, so that a second write of the
     /// same row merges. Default: the tags the table has. Not used by line protocol, which names its tags itself.

@@ -20,10 +20,11 @@ use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    Error, Result,
+    Durability, Error, Result, SequenceNumber, Tombstone,
     buffer::{SeriesIndex, TableBuffer},
     catalog::TableSchema,
     datafile::DataFile,
+    tombstone,
     view::{BufferPart, TableView},
 };
 
@@ -92,6 +93,8 @@ pub(crate) struct Database {
     pub(crate) in_manifest: AtomicBool,
     /// Of the tables that have none of their own.
     pub(crate) retention: Retention,
+    /// Of the writes that do not say it themselves.
+    pub(crate) durability: RwLock<Option<Durability>>,
     tables: RwLock<BTreeMap<Arc<str>, Arc<Table>>>,
     pub(crate) series_cache: RwLock<SeriesCache>,
 }
@@ -103,6 +106,7 @@ impl Database {
             created_ns,
             in_manifest: AtomicBool::new(in_manifest),
             retention: Retention::default(),
+            durability: RwLock::default(),
             tables: RwLock::default(),
             series_cache: RwLock::default(),
         }
@@ -156,6 +160,25 @@ pub(crate) struct Table {
 pub(crate) struct TableRows {
     pub(crate) buffer: TableBuffer,
     pub(crate) files: Vec<Arc<DataFile>>,
+    /// Deletes that are not yet carried out in all files, in order.
+    pub(crate) tombstones: Vec<Arc<Tombstone>>,
+    /// Up to where the manifest has them, too.
+    pub(crate) tombstones_flushed: SequenceNumber,
+}
+
+impl TableRows {
+    /// Takes the rows at hand away, with a delete's place in the log: no buffer has rows from before and after it.
+    pub(crate) fn delete(&mut self, tombstone: Arc<Tombstone>) -> Result<()> {
+        self.buffer.freeze()?;
+        self.tombstones.push(tombstone);
+        Ok(())
+    }
+
+    /// Returns the deletes that the manifest has, too: those that may be carried out in files.
+    pub(crate) fn flushed_tombstones(&self) -> Vec<Arc<Tombstone>> {
+        let flushed = |tombstone: &&Arc<Tombstone>| tombstone.seq <= self.tombstones_flushed;
+        self.tombstones.iter().filter(flushed).cloned().collect()
+    }
 }
 
 impl Table {
@@ -170,7 +193,12 @@ impl Table {
         Self {
             layout: ArcSwap::from_pointee(Layout::new(schema)),
             series: RwLock::default(),
-            rows: Mutex::new(TableRows { buffer: TableBuffer::new(newest), files }),
+            rows: Mutex::new(TableRows {
+                buffer: TableBuffer::new(newest),
+                files,
+                tombstones: Vec::new(),
+                tombstones_flushed: SequenceNumber(0),
+            }),
             schema_changed: AtomicBool::new(schema_changed),
             retention: Retention::default(),
         }
@@ -200,9 +228,9 @@ impl Table {
 
     /// Returns the table as a query reads it.
     pub(crate) fn view(&self) -> Result<TableView> {
-        let (parts, files) = {
+        let (parts, files, tombstones) = {
             let rows = self.rows.lock();
-            (rows.buffer.snapshot()?, rows.files.clone())
+            (rows.buffer.snapshot()?, rows.files.clone(), rows.tombstones.clone())
         };
         // Taken after the rows, so that no row has a column that the schema lacks.
         let schema = self.schema();
@@ -210,15 +238,18 @@ impl Table {
         let mut buffers = Vec::new();
         for part in parts {
             for chunk in &part.chunks {
+                let due = tombstones
+                    .iter()
+                    .filter(|tombstone| tombstone.applies_to_rows(part.max_seq, chunk.min_time, chunk.max_time));
                 buffers.push(BufferPart {
-                    batch: chunk.to_batch(&schema, &series)?,
+                    batch: tombstone::live(chunk.to_batch(&schema, &series)?, due)?,
                     min_time: chunk.min_time,
                     max_time: chunk.max_time,
                     late: part.late,
                 });
             }
         }
-        Ok(TableView { schema, files, buffers })
+        Ok(TableView { schema, files, buffers, tombstones })
     }
 }
 

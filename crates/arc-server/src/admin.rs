@@ -57,6 +57,28 @@ pub(crate) async fn create_database(State(app): State<Arc<App>>, request: Reques
     Ok(json_response(StatusCode::CREATED, describe(&find(&app, name)?).to_string()))
 }
 
+/// `PATCH /api/v1/databases/{name}` with `{"durability": "…"}`, or null to go by the server's.
+pub(crate) async fn change_database(
+    State(app): State<Arc<App>>,
+    name: DatabaseName,
+    request: Request,
+) -> Result<Response, Failure> {
+    let name = name?.0;
+    let (parts, body) = request.into_parts();
+    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    let request: Value = parse(&body)?;
+    let expected = || Failure::bad_request("expected {\"durability\": \"memory\", \"process\", \"disk\" or null}");
+    let durability = match request.as_object().and_then(|request| request.get("durability")) {
+        Some(Value::Null) => None,
+        Some(Value::String(level)) => Some(level.parse().map_err(Failure::bad_request)?),
+        _ => return Err(expected()),
+    };
+    let (engine, owned) = (app.engine.clone(), name.clone());
+    let set = tokio::task::spawn_blocking(move || engine.set_database_durability(&owned, durability)).await;
+    set.map_err(|_| Failure::bug())??;
+    Ok(ok(&describe(&find(&app, &name)?)))
+}
+
 /// Creates a database; 409 if it exists.
 pub(crate) async fn create(app: &App, name: &str) -> Result<(), Failure> {
     let (engine, owned) = (app.engine.clone(), name.to_owned());
@@ -151,6 +173,7 @@ fn describe(database: &DatabaseInfo) -> Value {
         "name": database.name,
         "measurement_count": database.tables,
         "created_at": timestamp::format(database.created_ns),
+        "durability": database.durability.map(|level| level.to_string()),
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ReceiptsEdit, TableSchema, definition};
-use crate::{SequenceNumber, datafile::DataFile};
+use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// What one commit changes, in all tables at once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub(crate) struct ManifestEdit {
     /// Retentions that change, of databases and tables that are there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) retentions: Vec<RetentionEdit>,
+    /// Durabilities that change, of databases that are there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) durabilities: Vec<DurabilityEdit>,
     /// Tables that change, each named once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tables: Vec<TableEdit>,
@@ -41,6 +44,15 @@ pub(crate) struct RetentionEdit {
     pub(crate) retention_ns: Option<u64>,
 }
 
+/// What acknowledged points of a database survive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DurabilityEdit {
+    pub(crate) database: String,
+    /// `None` takes the setting away.
+    #[serde(with = "durability_name::optional")]
+    pub(crate) durability: Option<Durability>,
+}
+
 /// What changes in one table.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TableEdit {
@@ -57,4 +69,10 @@ pub(crate) struct TableEdit {
     /// Paths of data files that are live no longer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files_removed: Vec<String>,
+    /// Deletes that are accepted and not yet carried out in all files, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tombstones_added: Vec<Tombstone>,
+    /// Sequence numbers of deletes that are carried out in all files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tombstones_removed: Vec<SequenceNumber>,
 }

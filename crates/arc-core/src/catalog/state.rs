@@ -13,8 +13,8 @@ use std::{
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
-use crate::{SequenceNumber, datafile::DataFile};
+use super::{DurabilityEdit, KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
+use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// Everything that the manifest says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,9 @@ pub(crate) struct DatabaseState {
     /// How long rows of its tables are kept, in nanoseconds, where a table does not say it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) retention_ns: Option<u64>,
+    /// What acknowledged points survive, where their write does not say it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "durability_name::optional")]
+    pub(crate) durability: Option<Durability>,
     /// Tables by name.
     pub(crate) tables: BTreeMap<String, TableState>,
     /// Receipts kept for idempotency keys, in order of their sequence numbers.
@@ -51,8 +54,11 @@ pub(crate) struct TableState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retention_ns: Option<u64>,
     /// Its live data files, in the order in which they were added.
-    #[serde(serialize_with = "serialize_files")]
+    #[serde(serialize_with = "serialize_shared")]
     pub(crate) files: Vec<Arc<DataFile>>,
+    /// Deletes that are not yet carried out in all files, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_shared")]
+    pub(crate) tombstones: Vec<Arc<Tombstone>>,
     /// The same files, so that a commit looks at no more files than it names.
     #[serde(skip)]
     by_path: HashSet<ByPath, foldhash::fast::RandomState>,
@@ -60,7 +66,10 @@ pub(crate) struct TableState {
 
 impl PartialEq for TableState {
     fn eq(&self, other: &Self) -> bool {
-        self.schema == other.schema && self.retention_ns == other.retention_ns && self.files == other.files
+        self.schema == other.schema
+            && self.retention_ns == other.retention_ns
+            && self.files == other.files
+            && self.tombstones == other.tombstones
     }
 }
 
@@ -97,6 +106,9 @@ impl ManifestState {
             }
         }
         edit.retentions.iter().try_for_each(|retention| self.check_retention(retention))?;
+        if let Some(edit) = edit.durabilities.iter().find(|edit| !self.databases.contains_key(&edit.database)) {
+            return Err(format!("a durability of database {:?}, which is not there", edit.database));
+        }
         let mut tables = HashSet::new();
         for table in &edit.tables {
             let place = format!("table {:?} of database {:?}", table.table, table.database);
@@ -142,6 +154,11 @@ impl ManifestState {
                 *setting = retention_ns;
             }
         }
+        for DurabilityEdit { database, durability } in edit.durabilities {
+            if let Some(database) = self.databases.get_mut(&database) {
+                database.durability = durability;
+            }
+        }
         self.apply_receipts(edit.receipts_added, edit.receipts_dropped);
         for edit in edit.tables {
             let Some(database) = self.databases.get_mut(&edit.database) else { continue };
@@ -176,7 +193,7 @@ impl ManifestState {
 impl TableState {
     fn new(schema: Arc<TableSchema>, files: Vec<Arc<DataFile>>) -> Self {
         let by_path = files.iter().cloned().map(ByPath).collect();
-        Self { schema, retention_ns: None, files, by_path }
+        Self { schema, retention_ns: None, files, tombstones: Vec::new(), by_path }
     }
 
     fn apply(&mut self, edit: TableEdit) {
@@ -195,6 +212,8 @@ impl TableState {
             self.by_path.insert(ByPath(Arc::clone(&file)));
             self.files.push(file);
         }
+        self.tombstones.retain(|tombstone| !edit.tombstones_removed.contains(&tombstone.seq));
+        self.tombstones.extend(edit.tombstones_added.into_iter().map(Arc::new));
     }
 }
 
@@ -221,6 +240,18 @@ fn check_table(table: Option<&TableState>, edit: &TableEdit) -> Result<(), Strin
         if has(&file.path) || !paths.insert(file.path.as_str()) {
             return Err(format!("file {:?} is added twice", file.path));
         }
+    }
+    check_tombstones(table, edit)
+}
+
+fn check_tombstones(table: Option<&TableState>, edit: &TableEdit) -> Result<(), String> {
+    let known = table.map_or(&[][..], |table| &table.tombstones);
+    if let Some(seq) = edit.tombstones_removed.iter().find(|seq| !known.iter().any(|known| known.seq == **seq)) {
+        return Err(format!("the delete {seq} is forgotten and not there"));
+    }
+    let seqs = known.iter().map(|known| known.seq).chain(edit.tombstones_added.iter().map(|added| added.seq));
+    if !seqs.is_sorted_by(|a, b| a < b) {
+        return Err("its deletes would not be in order".into());
     }
     Ok(())
 }
@@ -269,15 +300,18 @@ struct TableRecord {
     #[serde(default)]
     retention_ns: Option<u64>,
     files: Vec<DataFile>,
+    #[serde(default)]
+    tombstones: Vec<Tombstone>,
 }
 
 impl From<TableRecord> for TableState {
     fn from(record: TableRecord) -> Self {
         let table = Self::new(record.schema, record.files.into_iter().map(Arc::new).collect());
-        Self { retention_ns: record.retention_ns, ..table }
+        let tombstones = record.tombstones.into_iter().map(Arc::new).collect();
+        Self { retention_ns: record.retention_ns, tombstones, ..table }
     }
 }
 
-fn serialize_files<S: Serializer>(files: &[Arc<DataFile>], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(files.iter().map(Arc::as_ref))
+fn serialize_shared<T: Serialize, S: Serializer>(items: &[Arc<T>], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(items.iter().map(Arc::as_ref))
 }

@@ -17,7 +17,7 @@ use super::{
     plan::Task,
 };
 use crate::{
-    Error, Result, SequenceNumber,
+    Error, Result, SequenceNumber, Tombstone,
     catalog::{TIME_COLUMN, TableSchema},
     datafile::{DataFile, DataFileSpec, ParquetOptions, write_data_file},
     vfs::Vfs,
@@ -44,6 +44,8 @@ pub(crate) struct Job<'a> {
     pub(crate) schema: &'a TableSchema,
     pub(crate) task: &'a Task,
     pub(crate) keep: Keep,
+    /// Deletes of the table that the manifest has.
+    pub(crate) tombstones: &'a [Arc<Tombstone>],
     /// Size of a file to aim at.
     pub(crate) target_bytes: u64,
     pub(crate) options: &'a ParquetOptions,
@@ -94,10 +96,11 @@ impl Job<'_> {
     fn open(&self, columns: &Columns<'_>) -> Result<Merge<'_>> {
         let batch_rows = self.batch_rows();
         let cursor = |(rank, file): (usize, &Arc<DataFile>)| {
-            let rows = live_rows(self.source, file, self.keep, batch_rows)?;
+            let rows = live_rows(self, file, batch_rows)?;
             Cursor::open(rows, rank, &columns.tags, self.schema.keyed)
         };
-        let cursors = self.task.files.iter().enumerate().map(cursor);
+        let has_rows = |(_, file): &(usize, &Arc<DataFile>)| !self.tombstones.iter().any(|t| t.takes_all_of(file));
+        let cursors = self.task.files.iter().enumerate().filter(has_rows).map(cursor);
         let cursors = cursors.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let assembler = Assembler::new(Arc::clone(&columns.schema), columns.tags.len());
         Ok(Merge::new(cursors, self.schema.keyed, 2 * batch_rows, assembler, self.cancelled))

@@ -128,7 +128,14 @@ fn tag_bounds(array: &ArrayRef) -> Option<(&str, &str)> {
     let values: &StringArray = array.values().as_string();
     let mut seen = vec![false; values.len()];
     let mut bounds: Option<(&str, &str)> = None;
-    for key in array.keys_iter().flatten() {
+    // Rows that are sorted by tags repeat them.
+    let mut last = None;
+    for key in array.keys_iter() {
+        if key == last {
+            continue;
+        }
+        last = key;
+        let Some(key) = key else { continue };
         let first_time = seen.get_mut(key).is_some_and(|seen| !std::mem::replace(seen, true));
         if first_time && values.is_valid(key) {
             let value = values.value(key);

@@ -14,7 +14,7 @@ use ulid::Ulid;
 
 use super::{idempotency::ReceiptsRound, shared::Shared, stats::Counters};
 use crate::{
-    Error, ErrorKind, Result, SequenceNumber,
+    Error, ErrorKind, Result, SequenceNumber, Tombstone,
     buffer::{FrozenBuffer, split},
     catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
     crash::crash_point,
@@ -45,6 +45,8 @@ struct TableRound {
     /// Whether the manifest lacks this schema.
     schema_changed: bool,
     frozen: Vec<Arc<FrozenBuffer>>,
+    /// Deletes that the manifest lacks.
+    tombstones: Vec<Arc<Tombstone>>,
     files: Vec<DataFile>,
 }
 
@@ -76,7 +78,7 @@ impl Shared {
         crash_point("flush::frozen");
         let databases: Vec<Arc<Database>> =
             self.registry.databases().into_iter().filter(|db| !db.in_manifest.load(Ordering::Acquire)).collect();
-        let mut tables = self.tables_to_flush();
+        let mut tables = self.tables_to_flush(seq);
         if seq == manifest.state().flushed && databases.is_empty() && tables.is_empty() {
             return Ok(FlushReport::default());
         }
@@ -92,8 +94,12 @@ impl Shared {
         self.keys.committed(&receipts);
         crash_point("flush::committed");
         databases.iter().for_each(|database| database.in_manifest.store(true, Ordering::Release));
-        let report = self.swap(tables);
+        let carries_deletes = tables.iter().any(|round| !round.tombstones.is_empty());
+        let report = self.swap(seq, tables);
         crash_point("flush::swapped");
+        if carries_deletes {
+            self.compactor.wake();
+        }
         if let Err(error) = self.wal.lock().release(seq) {
             // The points are in their files; what the log still holds is passed over by replay and released next time.
             tracing::warn!(%error, "cannot release log segments");
@@ -102,13 +108,20 @@ impl Shared {
         Ok(report)
     }
 
-    fn tables_to_flush(&self) -> Vec<TableRound> {
+    /// A delete may have frozen rows since the freeze at `seq`: they come behind it in the log, and belong to the next
+    /// round as the delete does.
+    fn tables_to_flush(&self, seq: SequenceNumber) -> Vec<TableRound> {
         let round = |table: Arc<Table>| {
-            let frozen = table.rows.lock().buffer.frozen().to_vec();
+            let (frozen, tombstones) = {
+                let rows = table.rows.lock();
+                let is_new = |t: &&Arc<Tombstone>| t.seq > rows.tombstones_flushed && t.seq <= seq;
+                (rows.buffer.frozen_up_to(seq), rows.tombstones.iter().filter(is_new).cloned().collect::<Vec<_>>())
+            };
             // Cleared before the schema is read: a change after it sets the mark again for the next round.
             let schema_changed = table.schema_changed.swap(false, Ordering::AcqRel);
-            let needed = schema_changed || !frozen.is_empty();
-            needed.then(|| TableRound { schema: table.schema(), schema_changed, table, frozen, files: Vec::new() })
+            let needed = schema_changed || !frozen.is_empty() || !tombstones.is_empty();
+            let schema = table.schema();
+            needed.then(|| TableRound { schema, schema_changed, table, frozen, tombstones, files: Vec::new() })
         };
         self.registry.all_tables().into_iter().filter_map(round).collect()
     }
@@ -139,6 +152,8 @@ impl Shared {
     }
 
     fn write_files(&self, round: &mut TableRound) -> Result<()> {
+        // The rows are sorted into a copy.
+        let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
         for frozen in &round.frozen {
             let series = round.table.series.read();
@@ -174,7 +189,7 @@ impl Shared {
     }
 
     /// Lets queries read the files instead of the buffers they came from.
-    fn swap(&self, tables: Vec<TableRound>) -> FlushReport {
+    fn swap(&self, seq: SequenceNumber, tables: Vec<TableRound>) -> FlushReport {
         let mut report = FlushReport::default();
         for round in tables {
             let mut rows = round.table.rows.lock();
@@ -185,7 +200,9 @@ impl Shared {
                 rows.files.push(Arc::new(file));
             }
             let bytes = rows.buffer.forget(round.frozen.len());
+            rows.tombstones_flushed = seq;
             self.counters.buffered_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.memory.give(bytes);
         }
         report
     }
@@ -206,7 +223,8 @@ fn edit(
         table: round.schema.table.to_string(),
         schema: round.schema_changed.then(|| Arc::clone(&round.schema)),
         files_added: round.files.clone(),
-        files_removed: Vec::new(),
+        tombstones_added: round.tombstones.iter().map(|tombstone| Tombstone::clone(tombstone)).collect(),
+        ..TableEdit::default()
     };
     ManifestEdit {
         flushed: Some(seq),

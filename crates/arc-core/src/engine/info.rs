@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{Engine, EngineStats};
-use crate::{Error, Result, TableView, catalog::TableSchema, datafile::DataFile, registry::Database};
+use crate::{Durability, Error, Result, TableView, catalog::TableSchema, datafile::DataFile, registry::Database};
 
 /// A database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct DatabaseInfo {
     pub created_ns: i64,
     /// How long rows of its tables are kept, unless a table has its own; `None` for ever.
     pub retention: Option<Duration>,
+    /// What its writes promise where they do not say it themselves, if it has a setting of its own.
+    pub durability: Option<Durability>,
 }
 
 /// A table.
@@ -46,6 +48,7 @@ impl Engine {
             tables: db.table_count(),
             created_ns: db.created_ns,
             retention: db.retention.duration(),
+            durability: *db.durability.read(),
         };
         self.inner.shared.registry.databases().into_iter().map(info).collect()
     }
@@ -108,6 +111,9 @@ impl Engine {
         let mut stats = shared.counters.read();
         stats.queued_writes = shared.queue.writes() as u64;
         stats.replayed_writes = shared.keys.replayed();
+        stats.memory_bytes = shared.memory.used() as u64;
+        stats.memory_peak_bytes = shared.memory.peak() as u64;
+        stats.memory_limit_bytes = shared.memory.limit() as u64;
         stats.wal_bytes = shared.wal.lock().live_bytes();
         stats.retired_files = shared.compactor.retired() as u64;
         for table in shared.registry.all_tables() {

@@ -3,14 +3,17 @@
 //! Order in the queue is order in the log is order in the buffers. Bounded by bytes: when it stays full, a write fails
 //! as busy; nothing that was queued is ever dropped.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use futures::channel::oneshot;
 use parking_lot::{Condvar, Mutex};
 
-use super::{frame::FrameKind, idempotency::Claim};
-use crate::{Durability, Error, Result, SequenceNumber, Written, ingest::Staged};
+use super::{delete::Deleted, frame::FrameKind, idempotency::Claim};
+use crate::{Durability, Error, Predicate, Result, SequenceNumber, Written, ingest::Staged, registry::Table};
 
 /// A frame on its way to the log.
 #[derive(Debug)]
@@ -41,6 +44,15 @@ impl QueuedWrite {
     }
 }
 
+/// A delete on its way to its table, and who waits for it.
+#[derive(Debug)]
+pub(super) struct QueuedDelete {
+    pub(super) table: Arc<Table>,
+    pub(super) predicate: Predicate,
+    pub(super) durability: Durability,
+    pub(super) answer: oneshot::Sender<Result<Deleted>>,
+}
+
 /// Something for the committer to do, in order.
 #[derive(Debug)]
 pub(super) enum Entry {
@@ -48,6 +60,8 @@ pub(super) enum Entry {
     Change(QueuedFrame, Option<oneshot::Sender<Result<()>>>),
     /// A logged write.
     Write(QueuedFrame, QueuedWrite),
+    /// Takes rows away.
+    Delete(QueuedFrame, QueuedDelete),
     /// A write that is not logged (`memory`).
     Unlogged(QueuedWrite),
     /// Freeze all buffers; answers the last sequence number in them.
@@ -78,7 +92,7 @@ impl Queue {
         Self { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new() }
     }
 
-    /// Queues schema changes and the write that needs them, as soon as `has_room(queued bytes)` says so.
+    /// Queues schema changes and the write that needs them, as soon as `take_room(queued bytes)` has taken the room for it.
     ///
     /// `publish` makes the changes visible to other writers. It runs while the queue is locked: whoever sees them can
     /// only be queued behind them, which is what makes replay meet them in the same order.
@@ -88,21 +102,26 @@ impl Queue {
         frame: Option<QueuedFrame>,
         write: QueuedWrite,
         timeout: Duration,
-        has_room: impl Fn(usize) -> bool,
+        take_room: impl Fn(usize) -> bool,
         publish: impl FnOnce(),
     ) -> Result<()> {
         let mut state = self.state.lock();
         let deadline = Instant::now() + timeout;
-        while state.closed.is_none() && !has_room(state.bytes) {
-            if self.room.wait_until(&mut state, deadline).timed_out() && !has_room(state.bytes) {
+        let mut timed_out = false;
+        loop {
+            if let Some(reason) = &state.closed {
+                return Err(Error::Closed { reason: reason.clone() });
+            }
+            if take_room(state.bytes) {
+                break;
+            }
+            if timed_out {
                 return Err(Error::Busy {
-                    reason: "unflushed points and queued writes have filled max_buffer_bytes",
+                    reason: "unflushed points, queued writes and queries have filled max_buffer_bytes or memory_bytes",
                     retry_after: Duration::from_secs(1),
                 });
             }
-        }
-        if let Some(reason) = &state.closed {
-            return Err(Error::Closed { reason: reason.clone() });
+            timed_out = self.room.wait_until(&mut state, deadline).timed_out();
         }
         publish();
         state.bytes += write.cost();
@@ -133,6 +152,18 @@ impl Queue {
         drop(state);
         self.work.notify_one();
         Ok(receiver)
+    }
+
+    /// Queues a delete; the receiver gets its answer.
+    pub(super) fn push_delete(&self, frame: QueuedFrame, delete: QueuedDelete) -> Result<()> {
+        let mut state = self.state.lock();
+        if let Some(reason) = &state.closed {
+            return Err(Error::Closed { reason: reason.clone() });
+        }
+        state.entries.push(Entry::Delete(frame, delete));
+        drop(state);
+        self.work.notify_one();
+        Ok(())
     }
 
     /// Has the committer freeze all buffers behind everything that is queued.

@@ -44,6 +44,12 @@ pub struct EngineStats {
     pub buffered_rows: u64,
     /// Bytes in buffers now.
     pub buffered_bytes: u64,
+    /// Bytes of [`Options::memory_bytes`](crate::Options::memory_bytes) held now.
+    pub memory_bytes: u64,
+    /// Most bytes of it held at a time.
+    pub memory_peak_bytes: u64,
+    /// Bytes of it there are.
+    pub memory_limit_bytes: u64,
     /// Writes waiting for the log now.
     pub queued_writes: u64,
     /// Frames replayed on open.

@@ -48,7 +48,7 @@ pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Stag
             let table = request.meta.table.as_deref().unwrap_or_default();
             ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), &context)
         }
-        FrameKind::Database | FrameKind::Schema | FrameKind::GivenUp => {
+        FrameKind::Database | FrameKind::Schema | FrameKind::Delete | FrameKind::GivenUp => {
             Err(Error::internal("a schema change is not a write"))
         }
     }
@@ -63,7 +63,9 @@ impl Shared {
         let name = &request.meta.database;
         check_database_name(name).map_err(|reason| invalid_name("database", name, reason))?;
         check_tags(&request.meta)?;
-        let durability = options.durability.unwrap_or(self.options.durability);
+        self.check_size(request.kind, request.body.len())?;
+        let of_database = || *self.registry.database(name)?.durability.read();
+        let durability = options.durability.or_else(of_database).unwrap_or(self.options.durability);
         let mut claim = None;
         if let Some(key) = &options.idempotency_key {
             match self.claim(&request, key)? {
@@ -110,6 +112,7 @@ impl Shared {
             }
             let frame = body_crc.map(|crc| write_frame(request, rejections.numbers, crc)).transpose()?;
             let (body_bytes, row_bytes) = (request.body.len(), staged.bytes());
+            self.check_size(request.kind, body_bytes + row_bytes)?;
             let (answer, receiver) = oneshot::channel();
             let write = QueuedWrite { staged, durability, written, body_bytes, row_bytes, claim, answer };
             match self.register_and_push(write, frame)? {
@@ -189,11 +192,36 @@ impl Shared {
         write: QueuedWrite,
         publish: impl FnOnce(),
     ) -> Result<()> {
-        let buffered = &self.counters.buffered_bytes;
-        let has_room = |queued: usize| {
-            queued + buffered.load(std::sync::atomic::Ordering::Relaxed) < self.options.max_buffer_bytes
+        let cost = write.cost();
+        let take_room = |queued: usize| {
+            let buffered = self.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
+            let held = queued + buffered;
+            // What is larger than all room that there is goes alone.
+            let is_taken = (held == 0 || held + cost <= self.options.max_buffer_bytes) && self.memory.try_take(cost);
+            if !is_taken && buffered > 0 {
+                self.flush_signal.note_write(true);
+            }
+            is_taken
         };
-        self.queue.push(changes, frame, write, self.options.write_timeout, has_room, publish)
+        self.queue.push(changes, frame, write, self.options.write_timeout, take_room, publish)
+    }
+
+    /// Refuses what could not be held in memory, however long it waits.
+    fn check_size(&self, kind: FrameKind, bytes: usize) -> Result<()> {
+        let most = self.options.memory_bytes / 4;
+        if bytes <= most {
+            return Ok(());
+        }
+        let format = match kind {
+            FrameKind::LineProtocol => "line protocol",
+            FrameKind::MessagePack => "MessagePack",
+            _ => "Arrow",
+        };
+        let reason = format!(
+            "with its points it takes {bytes} bytes of memory, and one write may take {most}, a quarter of memory_bytes; \
+             send it in smaller parts"
+        );
+        Err(Error::InvalidPayload { format, reason })
     }
 
     /// Creates a database; its creation is logged like a write.

@@ -38,7 +38,7 @@ pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Staged {
         spelled: HashMap::default(),
         unescaped: Vec::new(),
         line: Line::default(),
-        new_series: Vec::new(),
+        new_series: HashMap::default(),
         untimed: 0,
         skip: context.skip,
     };
@@ -111,7 +111,8 @@ struct Decoder<'a, 'c> {
     /// A string without its escapes, for the moment.
     unescaped: Vec<u8>,
     line: Line<'a>,
-    new_series: Vec<(&'a [u8], usize, SeriesId)>,
+    /// Series that are not in the cache, with their tables, by the keys of good lines.
+    new_series: tags::NewSeries<'a>,
     /// Points so far that had no timestamp.
     untimed: i64,
     skip: &'c [u64],
@@ -131,12 +132,7 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
         if !self.skip.is_empty() {
             self.pass_over(number);
         }
-        let Some((table, series, guess)) = self.cache.get(key, self.guess) else {
-            self.line.series = None;
-            // Until the measurement is known.
-            self.line.table = usize::MAX;
-            return Series::Unknown;
-        };
+        let Some((table, series, guess)) = self.cache.get(key, self.guess) else { return self.new_series(key) };
         self.guess = guess;
         self.line.series = Some(series);
         let at = self.index.by_table(&mut self.staged, table);
@@ -207,6 +203,20 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
 }
 
 impl<'a> Decoder<'a, '_> {
+    /// Begins a line whose series is not in the cache; an earlier line of the request may have had it.
+    #[inline(never)]
+    fn new_series(&mut self, key: &[u8]) -> Series {
+        let Some((at, series)) = self.new_series.get(key).copied() else {
+            self.line.series = None;
+            // Until the measurement is known.
+            self.line.table = usize::MAX;
+            return Series::Unknown;
+        };
+        self.line.series = Some(series);
+        self.begin(at);
+        Series::Known
+    }
+
     /// Passes the line over if it was rejected when the request came in first.
     #[cold]
     fn pass_over(&mut self, number: u64) {

@@ -88,7 +88,7 @@ fn scenario(fs: &CrashFs, seed: u64) -> Vec<Write> {
                 next += count;
                 let begun = fs.operations();
                 let acknowledged = write(&open_engine, &points, &mut draws).then(|| fs.operations());
-                writes.push(Write { points, begun, acknowledged });
+                writes.push(Write { points, begun, acknowledged, deleted: None });
             }
         }
         if step % 8 == 7 {

@@ -5,9 +5,12 @@
 mod backup;
 mod compaction;
 mod crash;
+mod deletes;
 mod directory;
+mod durability;
 mod idempotency;
 mod images;
+mod memory;
 mod model;
 #[cfg(feature = "crash-points")]
 mod points;

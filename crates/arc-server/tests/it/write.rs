@@ -150,6 +150,32 @@ async fn a_write_says_how_durable_it_is() {
 }
 
 #[tokio::test]
+async fn a_database_says_how_durable_its_writes_are() {
+    let mut server = Server::new();
+    server.lines("m v=1 1").await;
+    for (body, expected) in [("{\"durability\":\"process\"}", "process"), ("{\"durability\":null}", "disk")] {
+        assert_eq!(server.send(Method::PATCH, "/api/v1/databases/t", &[], body).await.status, 200);
+        assert_eq!(server.post("/write?db=t", "m v=1 1").await.header("x-arc-durability"), expected);
+        assert_eq!(server.post("/write?db=t&durability=memory", "m v=1 1").await.header("x-arc-durability"), "memory");
+        server = server.reopened();
+        assert_eq!(server.post("/write?db=t", "m v=1 1").await.header("x-arc-durability"), expected);
+        let described = server.get("/api/v1/databases/t").await.json();
+        assert_eq!(described["durability"].as_str().unwrap_or("disk"), expected);
+    }
+    for (name, body, status) in [
+        ("nowhere", "{\"durability\":null}", 404),
+        ("t", "{\"durability\":\"safe\"}", 400),
+        ("t", "{\"durability\":1}", 400),
+        ("t", "{}", 400),
+        ("t", "[]", 400),
+        ("t", "", 400),
+    ] {
+        let reply = server.send(Method::PATCH, &format!("/api/v1/databases/{name}"), &[], body).await;
+        assert_eq!(reply.status, status, "{name} {body}");
+    }
+}
+
+#[tokio::test]
 async fn tags_of_a_columnar_write_make_it_merge() {
     let server = Server::new();
     let body = |v: i64| packed(&json!({ "m": "m", "columns": { "time": [1_700_000_000], "host": ["a"], "v": [v] } }));

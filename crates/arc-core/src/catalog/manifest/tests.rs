@@ -8,7 +8,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     Durability, SequenceNumber,
-    catalog::{Column, ColumnKind, Fingerprint, KeptReceipt, ReceiptsEdit, RetentionEdit, TableEdit, TableSchema},
+    catalog::{
+        Column, ColumnKind, DurabilityEdit, Fingerprint, KeptReceipt, ReceiptsEdit, RetentionEdit, TableEdit,
+        TableSchema,
+    },
     datafile::{ColumnStatistics, DataFile, StatisticsValue},
     vfs::{CrashFs, Fault, FaultFs, Operation},
 };
@@ -50,6 +53,7 @@ fn file(id: u64) -> DataFile {
         max_time: i64::MAX,
         min_seq: id,
         max_seq: id,
+        deleted_seq: 0,
         late: id.is_multiple_of(2),
         sorted_by: vec!["host".into(), "time".into()],
         columns: vec![column("host", text("", true), text("é", false)), column("f", float(-0.0), float(f64::INFINITY))],
@@ -80,11 +84,19 @@ fn edit(number: u64) -> ManifestEdit {
     ManifestEdit {
         flushed,
         retentions: retentions(number),
+        durabilities: durabilities(number),
         tables,
         receipts_added: vec![ReceiptsEdit { database: "db".into(), receipts: vec![receipt(number)] }],
         receipts_dropped: number.is_multiple_of(5).then(|| SequenceNumber(number - 2)),
         ..ManifestEdit::default()
     }
+}
+
+/// Sets the durability of the database for some numbers, and takes it away again.
+fn durabilities(number: u64) -> Vec<DurabilityEdit> {
+    let durability = number.is_multiple_of(2).then_some(Durability::Memory);
+    let edit = DurabilityEdit { database: "db".into(), durability };
+    if number.is_multiple_of(3) { Vec::new() } else { vec![edit] }
 }
 
 /// Sets, for some numbers, the retention of the table or its database, and takes it away again.
@@ -167,6 +179,7 @@ fn the_payloads_are_as_documented() {
     let mut added = edit(3);
     added.receipts_dropped = Some(SequenceNumber(1));
     let receipt = serde_json::json!(["k3", 3, -9, u64::MAX, u32::MAX, 3, 2, "process"]);
+    added.durabilities = vec![DurabilityEdit { database: "db".into(), durability: Some(Durability::Process) }];
     // JSON has no infinity.
     added.tables[0].files_added[0].columns[1].max = None;
     added.retentions = [None, Some("t")]
@@ -197,6 +210,7 @@ fn the_payloads_are_as_documented() {
                 "retentions": [
                     {"database": "db", "retention_ns": 9}, {"database": "db", "table": "t", "retention_ns": 7},
                 ],
+                "durabilities": [{"database": "db", "durability": "process"}],
                 "tables": [{"database": "db", "table": "t", "files_added": [file]}],
                 "receipts_added": [{"database": "db", "receipts": [receipt]}], "receipts_dropped": 1,
             }),
@@ -206,7 +220,7 @@ fn the_payloads_are_as_documented() {
             serde_json::json!({
                 "flushed": 3,
                 "databases": {"db": {
-                    "created_ns": -5, "retention_ns": 9,
+                    "created_ns": -5, "retention_ns": 9, "durability": "process",
                     "tables": {"t": {"schema": schema, "retention_ns": 7, "files": [file]}},
                     "receipts": [receipt],
                 }},
@@ -397,6 +411,10 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing() {
         retentions: vec![RetentionEdit { database: database.into(), table: table.map(Into::into), retention_ns }],
         ..ManifestEdit::default()
     };
+    let durability = |database: &str| ManifestEdit {
+        durabilities: vec![DurabilityEdit { database: database.into(), durability: None }],
+        ..ManifestEdit::default()
+    };
     let receipts = |database: &str, numbers: &[u64]| ManifestEdit {
         flushed: Some(SequenceNumber(9)),
         receipts_added: vec![ReceiptsEdit {
@@ -427,6 +445,7 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing() {
         ("not there", retention("nowhere", None, Some(1))),
         ("not there", retention("db", Some("none"), None)),
         ("nothing at all", retention("db", Some("t"), Some(0))),
+        ("which is not there", durability("nowhere")),
         ("which is not there", receipts("nowhere", &[1])),
         ("out of order", receipts("db", &[9, 8])),
         ("out of order", receipts("db", &[0])),

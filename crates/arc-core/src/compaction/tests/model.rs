@@ -125,6 +125,7 @@ impl Files {
             schema: &self.schema,
             task,
             keep: Keep::default(),
+            tombstones: &[],
             target_bytes,
             options: &ParquetOptions::default(),
             cancelled: &AtomicBool::new(false),

@@ -48,6 +48,7 @@ fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, keyed: bool) -> Result<Vec<D
         schema: &schema(keyed),
         task: &task,
         keep: Keep::default(),
+        tombstones: &[],
         target_bytes: 1 << 30,
         options: &ParquetOptions::default(),
         cancelled: &AtomicBool::new(false),

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 
 use super::{Decoder, Fault};
 use crate::{
@@ -11,10 +13,13 @@ use crate::{
     ingest::staged::{Staged, check_column_name, short, type_conflict},
 };
 
+/// Place of the table and number of the series, by the key of its lines.
+pub(super) type NewSeries<'a> = HashMap<&'a [u8], (usize, SeriesId), FixedState>;
+
 /// Puts the series that were new into the cache, if their tables and all tags are registered by now.
 ///
 /// If not, the next request does: this one may still be refused, and a line whose series is known proposes no tags.
-pub(super) fn remember(staged: &Staged, new_series: &[(&[u8], usize, SeriesId)]) {
+pub(super) fn remember(staged: &Staged, new_series: &NewSeries<'_>) {
     let registered = |at: &usize| {
         let table = staged.tables.get(*at).filter(|table| table.keyed())?;
         if table.added.iter().any(|column| column.kind == ColumnKind::Tag) {
@@ -23,8 +28,11 @@ pub(super) fn remember(staged: &Staged, new_series: &[(&[u8], usize, SeriesId)])
         let known = staged.database.table(table.name())?;
         Arc::ptr_eq(&known, &table.table).then_some(known)
     };
+    // In order of arrival, which the cache takes for the order in which they come again.
+    let mut new_series: Vec<_> = new_series.iter().collect();
+    new_series.sort_unstable_by_key(|(key, _)| key.as_ptr());
     let mut cache = None;
-    for (key, at, series) in new_series {
+    for (key, (at, series)) in new_series {
         if let Some(table) = registered(at) {
             cache.get_or_insert_with(|| staged.database.series_cache.write()).insert(key, &table, *series);
         }
@@ -56,7 +64,7 @@ impl Decoder<'_, '_> {
         }
         let tags = self.line.tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
         let series = table.table.series.write().resolve(tags).map_err(|e| e.to_string())?;
-        self.new_series.push((self.line.key, self.line.table, series));
+        self.new_series.insert(self.line.key, (self.line.table, series));
         Ok(Some(series))
     }
 

@@ -1,0 +1,35 @@
+//! The durability of a database: what its writes promise where they do not say it themselves.
+//!
+//! Stored by a commit of the manifest of its own. It decides how long writes wait from then on; what is in the log is not
+//! changed by it.
+
+use super::Engine;
+use crate::{
+    Durability, Result,
+    catalog::{DurabilityEdit, ManifestEdit},
+};
+
+impl Engine {
+    /// Sets what acknowledged points of a database survive, unless their write says otherwise.
+    ///
+    /// `None` takes the setting away: the database then goes by [`Options::durability`](crate::Options::durability). Durable
+    /// once this returns, and for all writes that begin later. Flushes, if the database is not in the manifest yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database;
+    /// [`Io`](crate::ErrorKind::Io) if the setting cannot be stored; [`Closed`](crate::ErrorKind::Closed) once closed.
+    pub fn set_database_durability(&self, database: &str, durability: Option<Durability>) -> Result<()> {
+        let found = self.database(database)?;
+        let shared = &self.inner.shared;
+        if !shared.manifest.lock().state().databases.contains_key(database) {
+            shared.flush()?;
+        }
+        let mut manifest = shared.manifest.lock();
+        shared.compactor.check_running()?;
+        let edit = DurabilityEdit { database: database.to_owned(), durability };
+        manifest.commit(ManifestEdit { durabilities: vec![edit], ..ManifestEdit::default() })?;
+        *found.durability.write() = durability;
+        Ok(())
+    }
+}
