@@ -190,7 +190,7 @@ class Storm:
             return
         totals = self.verify()
         answers, wrong = oracle.ask_duckdb(self.data_dir, totals.get("files"))
-        self.oracle.check(answers, case)
+        self.oracle.check(answers, case, of_files=True)
         self.violations += self.oracle.violations + [f"{case}: {one}" for one in wrong]
         self.counted += 1
 

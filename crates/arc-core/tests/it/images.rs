@@ -52,8 +52,11 @@ fn time(n: i64, draws: &mut Draws) -> i64 {
 
 /// A write of `points` to the table with a key or to the one that appends; returns whether a power cut must not lose it.
 fn write(engine: &Engine, points: &[i64], draws: &mut Draws) -> bool {
-    let durability =
-        [Durability::Disk, Durability::Disk, Durability::Process, Durability::Memory][draws.below(4) as usize];
+    let durability = match draws.below(4) {
+        0 => Durability::Process,
+        1 => Durability::Memory,
+        _ => Durability::Disk,
+    };
     let options = WriteOptions::new().durability(durability);
     let pending = if draws.below(2) == 0 {
         let column = draws.below(5);
