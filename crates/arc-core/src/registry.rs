@@ -4,6 +4,7 @@
 //! schema lock and with the log, so that replay sees schema changes in the same order.
 
 mod column_index;
+mod doomed;
 mod series_cache;
 
 use std::{
@@ -16,6 +17,10 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use arrow::{
+    array::{AsArray, RecordBatch},
+    datatypes::TimestampNanosecondType,
+};
 use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 
@@ -29,6 +34,7 @@ use crate::{
 };
 
 pub(crate) use column_index::ColumnIndex;
+pub(crate) use doomed::{Doomed, Flushable};
 pub(crate) use series_cache::SeriesCache;
 
 /// Longest name in bytes.
@@ -64,6 +70,8 @@ pub(crate) fn invalid_name(what: &'static str, name: &str, reason: &'static str)
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     databases: RwLock<BTreeMap<Arc<str>, Arc<Database>>>,
+    /// Drops that the manifest was not told of yet, in order.
+    doomed: Mutex<Vec<Arc<Doomed>>>,
 }
 
 impl Registry {
@@ -79,8 +87,11 @@ impl Registry {
         self.databases.write().insert(Arc::clone(&database.name), database);
     }
 
+    /// Returns all tables, also those that are dropped while the manifest has them.
     pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
-        self.databases().iter().flat_map(|database| database.tables()).collect()
+        let mut tables: Vec<Arc<Table>> = self.doomed.lock().iter().flat_map(|doomed| doomed.tables.clone()).collect();
+        tables.extend(self.databases().iter().flat_map(|database| database.tables()));
+        tables
     }
 }
 
@@ -91,6 +102,8 @@ pub(crate) struct Database {
     pub(crate) created_ns: i64,
     /// Whether the manifest has it.
     pub(crate) in_manifest: AtomicBool,
+    /// Whether it was dropped: another of the same name is another database.
+    pub(crate) dropped: AtomicBool,
     /// Of the tables that have none of their own.
     pub(crate) retention: Retention,
     /// Of the writes that do not say it themselves.
@@ -105,6 +118,7 @@ impl Database {
             name: name.into(),
             created_ns,
             in_manifest: AtomicBool::new(in_manifest),
+            dropped: AtomicBool::new(false),
             retention: Retention::default(),
             durability: RwLock::default(),
             tables: RwLock::default(),
@@ -152,6 +166,8 @@ pub(crate) struct Table {
     pub(crate) rows: Mutex<TableRows>,
     /// Whether the schema has changed since the manifest was last told.
     pub(crate) schema_changed: AtomicBool,
+    /// Whether it was dropped: another of the same name is another table.
+    dropped: AtomicBool,
     pub(crate) retention: Retention,
 }
 
@@ -200,8 +216,13 @@ impl Table {
                 tombstones_flushed: SequenceNumber(0),
             }),
             schema_changed: AtomicBool::new(schema_changed),
+            dropped: AtomicBool::new(false),
             retention: Retention::default(),
         }
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
     }
 
     pub(crate) fn layout(&self) -> Arc<Layout> {
@@ -241,16 +262,21 @@ impl Table {
                 let due = tombstones
                     .iter()
                     .filter(|tombstone| tombstone.applies_to_rows(part.max_seq, chunk.min_time, chunk.max_time));
-                buffers.push(BufferPart {
-                    batch: tombstone::live(chunk.to_batch(&schema, &series)?, due)?,
-                    min_time: chunk.min_time,
-                    max_time: chunk.max_time,
-                    late: part.late,
-                });
+                let batch = tombstone::live(chunk.to_batch(&schema, &series)?, due)?;
+                // Taken for exact by queries, so a deleted row must not count.
+                let times = if batch.num_rows() < chunk.len() { time_range(&batch) } else { None };
+                let (min_time, max_time) = times.unwrap_or((chunk.min_time, chunk.max_time));
+                buffers.push(BufferPart { batch, min_time, max_time, late: part.late });
             }
         }
         Ok(TableView { schema, files, buffers, tombstones })
     }
+}
+
+/// Returns the oldest and the newest time of some rows, whose first column is the time.
+fn time_range(batch: &RecordBatch) -> Option<(i64, i64)> {
+    let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>()?.values();
+    Some((times.iter().copied().min()?, times.iter().copied().max()?))
 }
 
 /// How long rows are kept; nothing set by default. The manifest has it as well.

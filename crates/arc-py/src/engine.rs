@@ -215,6 +215,18 @@ impl Engine {
         py.detach(delete).raise(py).map(drop)
     }
 
+    /// Drops a table with all of its points and columns; a write after it makes a new one. Durable once it returns.
+    fn drop_table(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr) -> PyResult<()> {
+        let engine = self.0.get(py)?;
+        py.detach(|| engine.drop_table(&database, &table)).raise(py)
+    }
+
+    /// Drops a database with all of its tables. Durable once it returns.
+    fn drop_database(&self, py: Python<'_>, database: PyBackedStr) -> PyResult<()> {
+        let engine = self.0.get(py)?;
+        py.detach(|| engine.drop_database(&database)).raise(py)
+    }
+
     /// Returns a handle to one database, whose methods need not name it. Creates nothing.
     fn database<'py>(slf: &Bound<'py, Self>, name: PyBackedStr) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("arc.database")?.getattr("Database")?.call1((slf, name))

@@ -32,3 +32,14 @@ def test_a_condition_that_cannot_be_is_refused(folder: Path) -> None:
         with pytest.raises(arc.NotFoundError):
             engine.delete("plant", "nothing", "TRUE")
         assert count(engine) == 1
+
+
+def test_dropped_tables_and_databases_are_gone(folder: Path) -> None:
+    with arc.open(folder) as engine:
+        engine.write_lp("plant", "pump v=1 1\nfan v=1 1").raise_for_rejected()
+        engine.drop_table("plant", "pump")
+        assert engine.tables("plant") == ["fan"]
+        engine.drop_database("plant")
+        assert engine.databases() == []
+        with pytest.raises(arc.NotFoundError):
+            engine.drop_database("plant")

@@ -14,10 +14,11 @@ use hyper::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
-    admin::{MAX_REQUEST_BYTES, milliseconds, parse},
+    admin::{DatabaseName, MAX_REQUEST_BYTES, milliseconds, parse},
     app::App,
     body,
     errors::{Failure, json_response},
+    http::params::Params,
     query,
 };
 
@@ -52,10 +53,36 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Res
     })
 }
 
-async fn answer(app: &Arc<App>, request: Request, started: Instant) -> Result<Response, Failure> {
+/// `DELETE /api/v1/databases/{name}?confirm=true`.
+pub(crate) async fn database(
+    State(app): State<Arc<App>>,
+    name: DatabaseName,
+    request: Request,
+) -> Result<Response, Failure> {
+    check_enabled(&app)?;
+    let name = name?.0;
+    if Params::of(request.uri())?.get("confirm") != Some("true") {
+        return Err(Failure::bad_request(format!("send confirm=true to drop database {name:?} with all its points")));
+    }
+    let (engine, dropped) = (app.engine.clone(), name.clone());
+    let files = blocking(move || {
+        let files: usize = engine.tables(&dropped)?.iter().map(|table| table.files).sum();
+        engine.drop_database(&dropped)?;
+        Ok(files)
+    });
+    let body = json!({ "message": format!("Database '{name}' deleted"), "files_deleted": files.await? });
+    Ok(json_response(StatusCode::OK, body.to_string()))
+}
+
+fn check_enabled(app: &App) -> Result<(), Failure> {
     if !app.delete.enabled {
         return Err(Failure::new(StatusCode::FORBIDDEN, "deletes are not allowed; see the setting delete_enabled"));
     }
+    Ok(())
+}
+
+async fn answer(app: &Arc<App>, request: Request, started: Instant) -> Result<Response, Failure> {
+    check_enabled(app)?;
     let (parts, body) = request.into_parts();
     let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
     let wanted = Wanted::read(&parse(&body)?)?;

@@ -13,7 +13,7 @@ use std::{
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{DurabilityEdit, KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
+use super::{DropEdit, DurabilityEdit, KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
 use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// Everything that the manifest says.
@@ -99,9 +99,11 @@ impl ManifestState {
         if let Some(flushed) = edit.flushed.filter(|flushed| *flushed < self.flushed) {
             return Err(format!("flushed would go back from {} to {flushed}", self.flushed));
         }
+        let dropped = self.check_dropped(edit)?;
         let mut added = HashSet::new();
+        let has_database = |name: &str| self.databases.contains_key(name) && !dropped.contains(&(name, None));
         for (database, _) in &edit.databases_added {
-            if self.databases.contains_key(database) || !added.insert(database.as_str()) {
+            if has_database(database) || !added.insert(database.as_str()) {
                 return Err(format!("database {database:?} is added twice"));
             }
         }
@@ -112,15 +114,33 @@ impl ManifestState {
         let mut tables = HashSet::new();
         for table in &edit.tables {
             let place = format!("table {:?} of database {:?}", table.table, table.database);
-            if !self.databases.contains_key(&table.database) && !added.contains(table.database.as_str()) {
+            if !has_database(&table.database) && !added.contains(table.database.as_str()) {
                 return Err(format!("{place} has no such database"));
             }
             if !tables.insert((&table.database, &table.table)) {
                 return Err(format!("{place} is named twice"));
             }
-            check_table(self.table(&table.database, &table.table), table).map_err(|e| format!("{place}: {e}"))?;
+            let is_new = dropped.contains(&(table.database.as_str(), Some(table.table.as_str())))
+                || !has_database(&table.database);
+            let known = if is_new { None } else { self.table(&table.database, &table.table) };
+            check_table(known, table).map_err(|e| format!("{place}: {e}"))?;
         }
         self.check_receipts(edit)
+    }
+
+    /// Returns what is dropped, by names.
+    fn check_dropped<'e>(&self, edit: &'e ManifestEdit) -> Result<HashSet<(&'e str, Option<&'e str>)>, String> {
+        let mut dropped = HashSet::new();
+        for DropEdit { database, table } in &edit.dropped {
+            let is_there = match table {
+                None => self.databases.contains_key(database),
+                Some(table) => self.table(database, table).is_some(),
+            };
+            if !is_there || !dropped.insert((database.as_str(), table.as_deref())) {
+                return Err(format!("what is dropped is not there: {table:?} of database {database:?}"));
+            }
+        }
+        Ok(dropped)
     }
 
     fn check_retention(&self, edit: &RetentionEdit) -> Result<(), String> {
@@ -141,6 +161,13 @@ impl ManifestState {
     /// Makes the changes of an edit that [`ManifestState::check`] let pass.
     pub(crate) fn apply(&mut self, edit: ManifestEdit) {
         self.flushed = edit.flushed.unwrap_or(self.flushed);
+        for DropEdit { database, table } in edit.dropped {
+            match (table, self.databases.get_mut(&database)) {
+                (Some(table), Some(database)) => drop(database.tables.remove(&table)),
+                (None, _) => drop(self.databases.remove(&database)),
+                (Some(_), None) => {}
+            }
+        }
         for (database, created_ns) in edit.databases_added {
             self.databases.insert(database, DatabaseState { created_ns, ..DatabaseState::default() });
         }

@@ -132,6 +132,13 @@ impl Committer<'_> {
                 self.applied = self.applied.next();
                 self.apply_write(write);
             }
+            Entry::Drop(_, doomed, waiting) => {
+                self.applied = self.applied.next();
+                doomed.set_seq(self.applied);
+                if let Some(answer) = waiting {
+                    let _ = answer.send(Ok(()));
+                }
+            }
             Entry::Delete(_, delete) => {
                 self.applied = self.applied.next();
                 self.apply_delete(delete);
@@ -218,6 +225,12 @@ impl Committer<'_> {
                     }
                     let _ = write.answer.send(Err(refusal));
                 }
+                Entry::Drop(frame, doomed, waiting) => {
+                    if let Some(answer) = waiting {
+                        let _ = answer.send(Err(refusal()));
+                    }
+                    self.unlogged_changes.push(Entry::Drop(frame, doomed, None));
+                }
                 Entry::Delete(_, delete) => {
                     let _ = delete.answer.send(Err(refusal()));
                 }
@@ -243,7 +256,9 @@ fn describe(error: &Error) -> String {
 
 fn logged(entry: &Entry) -> Option<&QueuedFrame> {
     match entry {
-        Entry::Change(frame, _) | Entry::Write(frame, _) | Entry::Delete(frame, _) => Some(frame),
+        Entry::Change(frame, _) | Entry::Write(frame, _) | Entry::Delete(frame, _) | Entry::Drop(frame, ..) => {
+            Some(frame)
+        }
         Entry::Unlogged(_) | Entry::Freeze(_) => None,
     }
 }
@@ -257,7 +272,7 @@ fn needs_sync(entry: &Entry) -> bool {
         Entry::Write(_, write) => write.durability == Durability::Disk,
         Entry::Delete(_, delete) => delete.durability == Durability::Disk,
         // Somebody created a database and waits for it; other changes are as durable as the write that needs them.
-        Entry::Change(_, waiting) => waiting.is_some(),
+        Entry::Change(_, waiting) | Entry::Drop(_, _, waiting) => waiting.is_some(),
         Entry::Unlogged(_) | Entry::Freeze(_) => false,
     }
 }

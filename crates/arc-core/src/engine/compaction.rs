@@ -180,7 +180,7 @@ impl Shared {
             target_bytes: options.compaction_file_bytes,
             quiet_ns: i64::try_from(options.compaction_quiet.as_nanos()).unwrap_or(i64::MAX),
         };
-        loop {
+        while !table.is_dropped() {
             let files = table.rows.lock().files.clone();
             let mut planned = plan(&table.schema(), &files, self.clock.now_ns(), &settings);
             let damaged = self.compactor.damaged.lock().clone();
@@ -206,6 +206,7 @@ impl Shared {
                 }
             }
         }
+        Ok(())
     }
 
     /// Does one task and commits it.
@@ -268,7 +269,7 @@ impl Shared {
     /// Swaps outputs for inputs, in the manifest and then in the table; false if the inputs are not what they were.
     fn commit_merge(&self, table: &Table, task: &Task, made: &[Arc<DataFile>]) -> Result<bool> {
         let mut manifest = self.manifest.lock();
-        if !is_still_right(&table.rows.lock().files, task) {
+        if table.is_dropped() || !is_still_right(&table.rows.lock().files, task) {
             return Ok(false);
         }
         let schema = table.schema();

@@ -133,6 +133,9 @@ impl Shared {
             return Ok(());
         }
         let mut manifest = self.manifest.lock();
+        if table.is_dropped() {
+            return Ok(());
+        }
         // What the manifest has was in the log before all files of a later flush, so no buffer is older than it.
         let done: Vec<SequenceNumber> = {
             let rows = table.rows.lock();

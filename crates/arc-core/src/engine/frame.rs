@@ -16,6 +16,8 @@ pub(super) enum FrameKind {
     Schema = 2,
     /// Rows of a table were deleted; metadata [`DeleteMeta`], no body.
     Delete = 3,
+    /// A table or database was dropped; metadata [`DropMeta`], no body.
+    Drop = 4,
     /// Stands where a repair has given up a frame; no metadata, no body, no effect.
     GivenUp = 15,
     /// A write of line protocol; metadata [`WriteMeta`], body as received.
@@ -32,6 +34,7 @@ impl FrameKind {
             Self::Database,
             Self::Schema,
             Self::Delete,
+            Self::Drop,
             Self::GivenUp,
             Self::LineProtocol,
             Self::MessagePack,
@@ -55,6 +58,15 @@ pub(super) struct DeleteMeta {
     pub(super) table: String,
     /// Its values have the types of the table's columns.
     pub(super) predicate: Predicate,
+}
+
+/// Metadata of [`FrameKind::Drop`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DropMeta {
+    pub(super) database: String,
+    /// The table, or the whole database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) table: Option<String>,
 }
 
 /// Metadata of a write.

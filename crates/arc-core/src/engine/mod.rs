@@ -5,6 +5,7 @@ mod check;
 mod commit;
 mod compaction;
 mod delete;
+mod dropping;
 mod durability;
 mod flush;
 mod frame;

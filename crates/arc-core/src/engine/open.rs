@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::{
     commit, compaction,
     delete::replay_delete,
+    dropping::replay_drop,
     flush,
     frame::{self, DatabaseMeta, FrameKind, KeyMeta, WriteMeta},
     idempotency::{IdempotencyKeys, fingerprint},
@@ -204,6 +205,7 @@ pub(super) fn decode_frame(
         }
         FrameKind::Schema => replay_schema(registry, &frame.body).map(|()| None),
         FrameKind::Delete => replay_delete(registry, frame).map(|()| None),
+        FrameKind::Drop => replay_drop(registry, frame).map(|()| None),
         FrameKind::GivenUp => Ok(None),
         FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow => {
             let meta: WriteMeta = frame::decode(frame.meta)?;

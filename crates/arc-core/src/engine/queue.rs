@@ -13,7 +13,11 @@ use futures::channel::oneshot;
 use parking_lot::{Condvar, Mutex};
 
 use super::{delete::Deleted, frame::FrameKind, idempotency::Claim};
-use crate::{Durability, Error, Predicate, Result, SequenceNumber, Written, ingest::Staged, registry::Table};
+use crate::{
+    Durability, Error, Predicate, Result, SequenceNumber, Written,
+    ingest::Staged,
+    registry::{Doomed, Table},
+};
 
 /// A frame on its way to the log.
 #[derive(Debug)]
@@ -60,6 +64,8 @@ pub(super) enum Entry {
     Change(QueuedFrame, Option<oneshot::Sender<Result<()>>>),
     /// A logged write.
     Write(QueuedFrame, QueuedWrite),
+    /// Ends a table or database that is out of sight already, and who waits for it.
+    Drop(QueuedFrame, Arc<Doomed>, Option<oneshot::Sender<Result<()>>>),
     /// Takes rows away.
     Delete(QueuedFrame, QueuedDelete),
     /// A write that is not logged (`memory`).
@@ -95,7 +101,8 @@ impl Queue {
     /// Queues schema changes and the write that needs them, as soon as `take_room(queued bytes)` has taken the room for it.
     ///
     /// `publish` makes the changes visible to other writers. It runs while the queue is locked: whoever sees them can
-    /// only be queued behind them, which is what makes replay meet them in the same order.
+    /// only be queued behind them, which is what makes replay meet them in the same order. Where it says false, nothing is
+    /// queued, and the write is given back.
     pub(super) fn push(
         &self,
         changes: Vec<QueuedFrame>,
@@ -103,8 +110,8 @@ impl Queue {
         write: QueuedWrite,
         timeout: Duration,
         take_room: impl Fn(usize) -> bool,
-        publish: impl FnOnce(),
-    ) -> Result<()> {
+        publish: impl FnOnce(&QueuedWrite) -> bool,
+    ) -> Result<Option<QueuedWrite>> {
         let mut state = self.state.lock();
         let deadline = Instant::now() + timeout;
         let mut timed_out = false;
@@ -123,7 +130,9 @@ impl Queue {
             }
             timed_out = self.room.wait_until(&mut state, deadline).timed_out();
         }
-        publish();
+        if !publish(&write) {
+            return Ok(Some(write));
+        }
         state.bytes += write.cost();
         state.writes += 1;
         state.entries.extend(changes.into_iter().map(|change| Entry::Change(change, None)));
@@ -133,7 +142,7 @@ impl Queue {
         });
         drop(state);
         self.work.notify_one();
-        Ok(())
+        Ok(None)
     }
 
     /// Queues a change of schema that no write needs; the receiver gets its answer.
@@ -152,6 +161,24 @@ impl Queue {
         drop(state);
         self.work.notify_one();
         Ok(receiver)
+    }
+
+    /// Queues a drop. `publish` takes it out of sight while the queue is locked.
+    pub(super) fn push_drop(
+        &self,
+        frame: QueuedFrame,
+        answer: oneshot::Sender<Result<()>>,
+        publish: impl FnOnce() -> Arc<Doomed>,
+    ) -> Result<()> {
+        let mut state = self.state.lock();
+        if let Some(reason) = &state.closed {
+            return Err(Error::Closed { reason: reason.clone() });
+        }
+        let doomed = publish();
+        state.entries.push(Entry::Drop(frame, doomed, Some(answer)));
+        drop(state);
+        self.work.notify_one();
+        Ok(())
     }
 
     /// Queues a delete; the receiver gets its answer.

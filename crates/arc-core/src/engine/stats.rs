@@ -38,6 +38,8 @@ pub struct EngineStats {
     pub compaction_bytes_out: u64,
     /// Data files dropped because of their age.
     pub expired_files: u64,
+    /// Data files that went with their table.
+    pub dropped_files: u64,
     /// Syncs of the log.
     pub wal_syncs: u64,
     /// Rows in buffers now.
@@ -84,6 +86,7 @@ pub(super) struct Counters {
     pub(super) compaction_bytes_in: AtomicU64,
     pub(super) compaction_bytes_out: AtomicU64,
     pub(super) expired_files: AtomicU64,
+    pub(super) dropped_files: AtomicU64,
     pub(super) wal_syncs: AtomicU64,
     pub(super) replayed_frames: AtomicU64,
     pub(super) replayed_points: AtomicU64,
@@ -115,6 +118,7 @@ impl Counters {
             compaction_bytes_in: get(&self.compaction_bytes_in),
             compaction_bytes_out: get(&self.compaction_bytes_out),
             expired_files: get(&self.expired_files),
+            dropped_files: get(&self.dropped_files),
             wal_syncs: get(&self.wal_syncs),
             replayed_frames: get(&self.replayed_frames),
             replayed_points: get(&self.replayed_points),

@@ -48,7 +48,7 @@ pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Stag
             let table = request.meta.table.as_deref().unwrap_or_default();
             ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), &context)
         }
-        FrameKind::Database | FrameKind::Schema | FrameKind::Delete | FrameKind::GivenUp => {
+        FrameKind::Database | FrameKind::Schema | FrameKind::Delete | FrameKind::Drop | FrameKind::GivenUp => {
             Err(Error::internal("a schema change is not a write"))
         }
     }
@@ -150,11 +150,14 @@ impl Shared {
         if is_registered(self.registry.database(&database.name).as_ref(), &database)
             && write.staged.tables.iter().all(|table| table.added.is_empty() && has_table(&database, table))
         {
-            return self.push(Vec::new(), frame, write, || {}).map(Ok);
+            // A drop may come in between; behind it in the queue there must be nothing that belongs to what it took.
+            let is_there = |write: &QueuedWrite| !write.staged.tables.iter().any(|table| table.table.is_dropped());
+            return self.push(Vec::new(), frame, write, is_there);
         }
         let _schema_lock = self.schema_lock.lock();
         let current = self.registry.database(&database.name);
         if current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &database))
+            || database.dropped.load(std::sync::atomic::Ordering::Acquire)
             || write.staged.tables.iter().any(|table| is_stale(&database, table))
         {
             return Ok(Err(Stale(write.claim)));
@@ -173,7 +176,7 @@ impl Shared {
                 grown.push((Arc::clone(&table.table), schema));
             }
         }
-        let publish = || {
+        let publish = |_: &QueuedWrite| {
             for (table, schema) in grown {
                 table.set_schema(schema);
                 database.add(table);
@@ -181,8 +184,9 @@ impl Shared {
             if current.is_none() {
                 self.registry.add(Arc::clone(&database));
             }
+            true
         };
-        self.push(changes, frame, write, publish).map(Ok)
+        self.push(changes, frame, write, publish)
     }
 
     fn push(
@@ -190,8 +194,8 @@ impl Shared {
         changes: Vec<QueuedFrame>,
         frame: Option<QueuedFrame>,
         write: QueuedWrite,
-        publish: impl FnOnce(),
-    ) -> Result<()> {
+        publish: impl FnOnce(&QueuedWrite) -> bool,
+    ) -> Result<Result<(), Stale>> {
         let cost = write.cost();
         let take_room = |queued: usize| {
             let buffered = self.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
@@ -203,7 +207,12 @@ impl Shared {
             }
             is_taken
         };
-        self.queue.push(changes, frame, write, self.options.write_timeout, take_room, publish)
+        let stale = self.queue.push(changes, frame, write, self.options.write_timeout, take_room, publish)?;
+        Ok(stale.map_or(Ok(()), |write| {
+            // Its room was taken, and it does not stay.
+            self.memory.give(cost);
+            Err(Stale(write.claim))
+        }))
     }
 
     /// Refuses what could not be held in memory, however long it waits.
@@ -271,7 +280,7 @@ fn has_table(database: &Database, staged: &StagedTable) -> bool {
 
 fn is_stale(database: &Database, staged: &StagedTable) -> bool {
     match database.table(staged.name()) {
-        None => false,
+        None => staged.table.is_dropped(),
         Some(known) if !Arc::ptr_eq(&known, &staged.table) => true,
         Some(known) => !staged.added.is_empty() && !Arc::ptr_eq(&known.layout(), &staged.base),
     }

@@ -7,6 +7,7 @@ mod compaction;
 mod crash;
 mod deletes;
 mod directory;
+mod drops;
 mod durability;
 mod idempotency;
 mod images;

@@ -28,7 +28,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/query", post(query::json))
         .route("/api/v1/query/arrow", post(query::arrow))
         .route("/api/v1/databases", get(admin::databases).post(admin::create_database))
-        .route("/api/v1/databases/{name}", get(admin::database).patch(admin::change_database))
+        .route("/api/v1/databases/{name}", get(admin::database).patch(admin::change_database).delete(delete::database))
         .route("/api/v1/databases/{name}/measurements", get(admin::database_measurements))
         .route("/api/v1/delete", post(delete::delete))
         .route("/api/v1/delete/config", get(delete::config))

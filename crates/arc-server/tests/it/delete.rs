@@ -79,3 +79,18 @@ async fn what_is_wrong_with_a_delete_is_said() {
     server.post(PATH, "no JSON").await.is(400, "Invalid request body");
     assert_eq!(count(&server).await, 1);
 }
+
+#[tokio::test]
+async fn a_database_is_dropped_by_those_who_confirm_it() {
+    let server = server();
+    server.lines("m,h=a v=1 1").await;
+    let drop = async |path: &str| server.send(hyper::Method::DELETE, path, &[], "").await;
+    drop("/api/v1/databases/t").await.is(400, "confirm=true");
+    drop("/api/v1/databases/nothing?confirm=true").await.is(404, "nothing");
+    let answer = drop("/api/v1/databases/t?confirm=true").await.json();
+    assert_eq!(answer["files_deleted"], 0);
+    assert_eq!(server.get("/api/v1/databases").await.json()["count"], 0);
+    let off = Server::new();
+    off.lines("m v=1 1").await;
+    off.send(hyper::Method::DELETE, "/api/v1/databases/t?confirm=true", &[], "").await.is(403, "delete_enabled");
+}

@@ -123,6 +123,7 @@ impl Store {
                 task: &task,
                 keep: Keep::default(),
                 tombstones: &[],
+                batch_bytes: crate::compaction::MAX_BATCH_BYTES,
                 target_bytes: settings.target_bytes,
                 options: &options,
                 cancelled: &cancelled,
