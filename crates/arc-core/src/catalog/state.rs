@@ -184,6 +184,9 @@ impl ManifestState {
                     return Err(format!("table {table:?} of database {database:?} has a file twice"));
                 }
                 state.files.iter().try_for_each(|file| check_path(&file.path))?;
+                if !state.tombstones.is_sorted_by(|a, b| a.seq < b.seq) {
+                    return Err(format!("the deletes of table {table:?} of database {database:?} are not in order"));
+                }
             }
         }
         Ok(())

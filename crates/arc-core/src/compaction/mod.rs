@@ -54,7 +54,7 @@ mod retention;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use job::{Job, Source, run};
+pub(crate) use job::{Job, MAX_BATCH_BYTES, Source, run};
 pub(crate) use live_rows::Keep;
 pub(crate) use order::{Output, output};
 pub(crate) use plan::{Settings, Task, plan};

@@ -21,7 +21,7 @@ use super::{retired::Retired, shared::Shared, stats::Counters};
 use crate::{
     Error, ErrorKind, Result,
     catalog::{ManifestEdit, TableEdit},
-    compaction::{Job, Keep, Output, Settings, Source, Task, output, plan, purge, run},
+    compaction::{Job, Keep, MAX_BATCH_BYTES, Output, Settings, Source, Task, output, plan, purge, run},
     crash::crash_point,
     datafile::{DataFile, ParquetOptions, data_file_path},
     registry::Table,
@@ -221,6 +221,8 @@ impl Shared {
             task: &task,
             keep: if task.may_drop_old { keep } else { Keep::default() },
             tombstones: &tombstones,
+            // So that writes and queries can go on beside it.
+            batch_bytes: MAX_BATCH_BYTES.min(self.memory.limit() as u64 / 16),
             target_bytes: self.options.compaction_file_bytes,
             options: &ParquetOptions::compaction(),
             cancelled: &self.compactor.cancelled,
@@ -229,6 +231,7 @@ impl Shared {
             let id = Ulid::from_parts(written_ms, self.random());
             data_file_path(&schema.database, &schema.table, task.day, id)
         };
+        let _memory = self.memory.reserve(job.memory_bytes());
         let made = run(&job, path)?;
         crash_point("compaction::files_written");
         let deleted_seq = tombstones.last().map_or(0, |tombstone| tombstone.seq.0);

@@ -5,7 +5,7 @@
 //! delete, and a tombstone takes the rows out of what queries read. Compaction takes them out of the files
 //! (see `crate::tombstone`).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::channel::oneshot;
@@ -24,6 +24,9 @@ use crate::{
     registry::{Registry, Table},
     wal::{ReplayedFrame, body_checksum},
 };
+
+/// Deletes of one table that may wait for compaction: each is a filter of every query that reads files it touches.
+const MAX_TOMBSTONES: usize = 1_000;
 
 /// What a delete found. How many points it took is what a query counts before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,6 +50,7 @@ impl Engine {
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database or table;
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a predicate that the table cannot have;
+    /// [`Busy`](crate::ErrorKind::Busy) while 1,000 earlier deletes of the table wait to be carried out in its files;
     /// [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io) and
     /// [`StorageFull`](crate::ErrorKind::StorageFull) if it cannot be logged.
     pub fn delete(&self, database: &str, table: &str, predicate: &Predicate) -> Result<Deleted> {
@@ -56,6 +60,12 @@ impl Engine {
             let _schema_lock = shared.schema_lock.lock();
             let found = self.table(database, table)?;
             let predicate = bind(predicate, &found.schema())?;
+            if found.rows.lock().tombstones.len() >= MAX_TOMBSTONES {
+                return Err(Error::Busy {
+                    reason: "1000 deletes of the table wait for a flush and compaction to carry them out",
+                    retry_after: Duration::from_secs(10),
+                });
+            }
             let meta =
                 DeleteMeta { database: database.to_owned(), table: table.to_owned(), predicate: predicate.clone() };
             let frame = QueuedFrame {

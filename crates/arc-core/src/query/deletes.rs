@@ -16,7 +16,7 @@ use datafusion::{
 };
 
 use super::files;
-use crate::{Comparison, Literal, Predicate, Tombstone, datafile::DataFile};
+use crate::{Comparison, Literal, Predicate, SequenceNumber, Tombstone, datafile::DataFile};
 
 /// Deletes that apply to the same files.
 pub(super) type Deletes<'v> = Vec<&'v Arc<Tombstone>>;
@@ -153,11 +153,15 @@ pub(super) fn groups<'v, T>(
     let mut groups = vec![Group { files: Vec::new(), deletes: Vec::new() }];
     for item in files {
         let deletes = of(file(&item), tombstones);
-        match groups.iter_mut().find(|group| group.deletes == deletes) {
+        match groups.iter_mut().find(|group| numbers(&group.deletes).eq(numbers(&deletes))) {
             Some(group) => group.files.push(item),
             None => groups.push(Group { files: vec![item], deletes }),
         }
     }
     groups.retain(|group| !group.files.is_empty());
     groups
+}
+
+fn numbers<'a>(deletes: &'a Deletes<'_>) -> impl Iterator<Item = SequenceNumber> + 'a {
+    deletes.iter().map(|tombstone| tombstone.seq)
 }

@@ -169,6 +169,26 @@ fn sql_deletes_where_it_is_asked_to_and_nowhere_else() {
 }
 
 #[test]
+fn deletes_that_nobody_carries_out_are_refused_in_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.durability = Durability::Process;
+    let engine = quiet(dir.path()).options(options).compaction(false).flush_after(Duration::from_secs(1 << 30));
+    let engine = engine.open().unwrap();
+    write(&engine, "d", "m,h=a x=1 1\nm,h=b x=1 2");
+    for i in 0..1_000 {
+        engine.delete("d", "m", &is("h", Comparison::Equal, if i == 500 { "a" } else { "nobody" })).unwrap();
+    }
+    assert_eq!(engine.delete("d", "m", &Predicate::True).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 1);
+    engine.flush().unwrap();
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 1);
+    engine.compact().unwrap();
+    engine.delete("d", "m", &Predicate::True).unwrap();
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 0);
+}
+
+#[test]
 fn what_cannot_be_deleted_by_is_refused_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());

@@ -15,7 +15,7 @@ use proptest::{collection::vec, option, prelude::*};
 
 use super::{
     super::{
-        Job, Keep, Settings, Source, Task,
+        Job, Keep, MAX_BATCH_BYTES, Settings, Source, Task,
         cursor::value,
         order::{by_version, output},
         plan, run,
@@ -126,6 +126,7 @@ impl Files {
             task,
             keep: Keep::default(),
             tombstones: &[],
+            batch_bytes: MAX_BATCH_BYTES,
             target_bytes,
             options: &ParquetOptions::default(),
             cancelled: &AtomicBool::new(false),
