@@ -25,7 +25,7 @@ use super::super::{QueryEngine, Tables};
 use crate::{
     Error, Options, Result,
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type},
-    compaction::{Job, Keep, Settings, Source, plan, run},
+    compaction::{Job, Keep, MAX_BATCH_BYTES, Settings, Source, plan, run},
     datafile::{ColumnStatistics, DataFile, ParquetOptions, StatisticsValue},
     memory::MemoryBudget,
     vfs::RealVfs,
@@ -125,6 +125,7 @@ impl Store {
                 tombstones: &[],
                 batch_bytes: crate::compaction::MAX_BATCH_BYTES,
                 target_bytes: settings.target_bytes,
+                batch_bytes: MAX_BATCH_BYTES,
                 options: &options,
                 cancelled: &cancelled,
             };
