@@ -123,7 +123,6 @@ impl Store {
                 task: &task,
                 keep: Keep::default(),
                 tombstones: &[],
-                batch_bytes: crate::compaction::MAX_BATCH_BYTES,
                 target_bytes: settings.target_bytes,
                 batch_bytes: MAX_BATCH_BYTES,
                 options: &options,
