@@ -86,14 +86,19 @@ impl Drop for Reserved {
     }
 }
 
-/// Lowers the limits of the parts to their shares: writes a quarter, a flush as much again for its copy of them, queries a
-/// half. So none of them can take what another one needs to go on.
+/// Returns what a merge of data files may hold.
+pub(crate) fn merge_share(limit: usize) -> usize {
+    limit / 8
+}
+
+/// Lowers the limits of the parts to their shares: writes a quarter, a flush as much again for its copy of them, queries
+/// three eighths; [the last eighth](merge_share) is for compaction. So none of them can take what another one needs to go on.
 pub(crate) fn within_budget(options: Options) -> Options {
     let all = options.memory_bytes;
     Options {
         flush_bytes: options.flush_bytes.min(all / 8),
         max_buffer_bytes: options.max_buffer_bytes.min(all / 4),
-        query_memory_bytes: options.query_memory_bytes.min(all / 2),
+        query_memory_bytes: options.query_memory_bytes.min(all / 8 * 3),
         ..options
     }
 }
@@ -139,11 +144,12 @@ mod tests {
     #[test]
     fn the_shares_fit_together() {
         for (memory_bytes, expected) in
-            [(64 << 20, (8 << 20, 16 << 20, 32 << 20)), (1 << 40, (64 << 20, 256 << 20, 1 << 30))]
+            [(64 << 20, (8 << 20, 16 << 20, 24 << 20)), (1 << 40, (64 << 20, 256 << 20, 1 << 30))]
         {
             let options = within_budget(Options { memory_bytes, ..Options::default() });
             assert_eq!((options.flush_bytes, options.max_buffer_bytes, options.query_memory_bytes), expected);
-            assert!(2 * options.max_buffer_bytes + options.query_memory_bytes <= memory_bytes);
+            let all = 2 * options.max_buffer_bytes + options.query_memory_bytes + merge_share(memory_bytes);
+            assert!(all <= memory_bytes);
         }
     }
 }

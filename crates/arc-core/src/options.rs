@@ -131,11 +131,11 @@ pub struct Options {
     /// Oldest age of unflushed points before they are written to data files. Default 60 s. Longer gives fewer and
     /// larger files and a longer replay after a crash.
     pub flush_after: Duration,
-    /// Memory that unflushed points, queued writes, flushes and queries share, in bytes. Default: half of what the control
-    /// group or the machine has; at least 16 MiB. With less, writes fail as busy and queries spill sooner. It limits the
-    /// settings below to shares of it: `flush_bytes` to an eighth, `max_buffer_bytes` and what one write takes to a quarter,
-    /// `query_memory_bytes` to a half. Not counted: schemas, series (about 200 bytes each), lists of data files, kept
-    /// receipts, merging data files, and the log's replay on open.
+    /// Memory that unflushed points, queued writes, flushes, queries and compaction share, in bytes. Default: half of what
+    /// the control group or the machine has; at least 16 MiB. With less, writes fail as busy and queries spill sooner. It
+    /// limits the settings below to shares of it: `flush_bytes` to an eighth, `max_buffer_bytes` and what one write takes to
+    /// a quarter, `query_memory_bytes` to three eighths; compaction has the last eighth. Not counted: schemas, series (about
+    /// 200 bytes each), lists of data files, kept receipts, and the log's replay on open.
     pub memory_bytes: usize,
     /// Bytes of unflushed points, over all tables, that start a flush. Default 64 MiB. More gives larger files and costs
     /// that much memory, twice while a flush runs.

@@ -24,6 +24,7 @@ use crate::{
     compaction::{Job, Keep, MAX_BATCH_BYTES, Output, Settings, Source, Task, output, plan, purge, run},
     crash::crash_point,
     datafile::{DataFile, ParquetOptions, data_file_path},
+    memory::merge_share,
     registry::Table,
 };
 
@@ -222,8 +223,8 @@ impl Shared {
             task: &task,
             keep: if task.may_drop_old { keep } else { Keep::default() },
             tombstones: &tombstones,
-            // So that writes and queries can go on beside it.
-            batch_bytes: MAX_BATCH_BYTES.min(self.memory.limit() as u64 / 16),
+            // What it encodes takes as much again.
+            batch_bytes: MAX_BATCH_BYTES.min(merge_share(self.memory.limit()) as u64 / 2),
             target_bytes: self.options.compaction_file_bytes,
             options: &ParquetOptions::compaction(),
             cancelled: &self.compactor.cancelled,
