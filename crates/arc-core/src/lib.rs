@@ -18,6 +18,7 @@ pub mod random;
 mod registry;
 mod repair;
 mod sequence;
+pub mod store;
 mod verify;
 pub mod vfs;
 mod view;
