@@ -24,6 +24,11 @@ def binary() -> str:
     return path
 
 
+def knows(flag: str) -> bool:
+    """Returns whether this server has a flag: the same scripts storm older ones."""
+    return f"--{flag}" in subprocess.run([binary(), "serve", "--help"], capture_output=True, text=True).stdout
+
+
 class Ended(Exception):
     """The server ended before it served."""
 
@@ -98,6 +103,13 @@ class Server:
 
     def is_alive(self) -> bool:
         return self.process.poll() is None
+
+    def ends_within(self, seconds: float) -> bool:
+        try:
+            self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def logged(self, text: str) -> int:
         """Returns how many lines of the log have this text; all of them once the process has ended."""

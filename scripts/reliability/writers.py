@@ -96,14 +96,15 @@ class Writer:
         body = {"database": "storm", "measurement": request.tables[0], "confirm": True, "dry_run": False}
         body["where"] = f"r = {request.points.request}"
         data, headers = json.dumps(body).encode(), {"content-type": "application/json"}
-        request.fate = Fate.OPEN
+        request.fate, request.deleted = Fate.OPEN, True
         request.what += ", delete sent"
         status, answer, _ = call(connection, "/api/v1/delete", data, headers)
         self.deletes = status not in (404, 405, 403)
         request.what += f", delete {status}"
         if status == 200:
             request.fate = Fate.ABSENT
-        elif status != 500:
+        elif promise(status, answer) is Fate.ABSENT or not self.deletes:
+            # The delete was refused.
             request.fate = Fate.STORED
 
 

@@ -67,6 +67,12 @@ pub enum Error {
         /// What is wrong with the statement.
         reason: String,
     },
+    /// A condition that a delete cannot be given.
+    #[error("cannot delete by this condition: {reason}")]
+    Predicate {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A query that ran longer than `query_timeout`.
     #[error("query timed out after {} s", after.as_secs_f64())]
     Timeout {
@@ -211,6 +217,7 @@ impl Error {
             | Self::InvalidPayload { .. }
             | Self::InvalidOption { .. }
             | Self::Sql { .. }
+            | Self::Predicate { .. }
             | Self::DatabaseExists { .. }
             | Self::IdempotencyKeyReused { .. }
             | Self::NotADataDirectory { .. }

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use crate::memory::available_bytes;
+
 /// What an acknowledged point survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -129,6 +131,12 @@ pub struct Options {
     /// Oldest age of unflushed points before they are written to data files. Default 60 s. Longer gives fewer and
     /// larger files and a longer replay after a crash.
     pub flush_after: Duration,
+    /// Memory that unflushed points, queued writes, flushes and queries share, in bytes. Default: half of what the control
+    /// group or the machine has; at least 16 MiB. With less, writes fail as busy and queries spill sooner. It limits the
+    /// settings below to shares of it: `flush_bytes` to an eighth, `max_buffer_bytes` and what one write takes to a quarter,
+    /// `query_memory_bytes` to a half. Not counted: schemas, series (about 200 bytes each), lists of data files, kept
+    /// receipts, merging data files, and the log's replay on open.
+    pub memory_bytes: usize,
     /// Bytes of unflushed points, over all tables, that start a flush. Default 64 MiB. More gives larger files and costs
     /// that much memory, twice while a flush runs.
     pub flush_bytes: usize,
@@ -174,6 +182,7 @@ impl Default for Options {
         Self {
             durability: Durability::default(),
             flush_after: Duration::from_secs(60),
+            memory_bytes: default_memory_bytes(),
             flush_bytes: 64 << 20,
             flush_wal_bytes: 512 << 20,
             max_buffer_bytes: 256 << 20,
@@ -190,6 +199,11 @@ impl Default for Options {
             idempotency_window: Duration::from_secs(24 * 3600),
         }
     }
+}
+
+/// Half of what there is, in whole MiB.
+fn default_memory_bytes() -> usize {
+    usize::try_from(available_bytes() / 2).unwrap_or(usize::MAX) >> 20 << 20
 }
 
 /// Settings of one write.

@@ -4,6 +4,7 @@
 //! schema lock and with the log, so that replay sees schema changes in the same order.
 
 mod column_index;
+mod doomed;
 mod series_cache;
 
 use std::{
@@ -16,18 +17,24 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use arrow::{
+    array::{AsArray, RecordBatch},
+    datatypes::TimestampNanosecondType,
+};
 use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    Durability, Error, Result,
+    Durability, Error, Result, SequenceNumber, Tombstone,
     buffer::{SeriesIndex, TableBuffer},
     catalog::TableSchema,
     datafile::DataFile,
+    tombstone,
     view::{BufferPart, TableView},
 };
 
 pub(crate) use column_index::ColumnIndex;
+pub(crate) use doomed::{Doomed, Flushable};
 pub(crate) use series_cache::SeriesCache;
 
 /// Longest name in bytes.
@@ -63,6 +70,8 @@ pub(crate) fn invalid_name(what: &'static str, name: &str, reason: &'static str)
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     databases: RwLock<BTreeMap<Arc<str>, Arc<Database>>>,
+    /// Drops that the manifest was not told of yet, in order.
+    doomed: Mutex<Vec<Arc<Doomed>>>,
 }
 
 impl Registry {
@@ -78,8 +87,11 @@ impl Registry {
         self.databases.write().insert(Arc::clone(&database.name), database);
     }
 
+    /// Returns all tables, also those that are dropped while the manifest has them.
     pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
-        self.databases().iter().flat_map(|database| database.tables()).collect()
+        let mut tables: Vec<Arc<Table>> = self.doomed.lock().iter().flat_map(|doomed| doomed.tables.clone()).collect();
+        tables.extend(self.databases().iter().flat_map(|database| database.tables()));
+        tables
     }
 }
 
@@ -90,6 +102,8 @@ pub(crate) struct Database {
     pub(crate) created_ns: i64,
     /// Whether the manifest has it.
     pub(crate) in_manifest: AtomicBool,
+    /// Whether it was dropped: another of the same name is another database.
+    pub(crate) dropped: AtomicBool,
     /// Of the tables that have none of their own.
     pub(crate) retention: Retention,
     /// Of the writes that do not say it themselves.
@@ -104,6 +118,7 @@ impl Database {
             name: name.into(),
             created_ns,
             in_manifest: AtomicBool::new(in_manifest),
+            dropped: AtomicBool::new(false),
             retention: Retention::default(),
             durability: RwLock::default(),
             tables: RwLock::default(),
@@ -151,6 +166,8 @@ pub(crate) struct Table {
     pub(crate) rows: Mutex<TableRows>,
     /// Whether the schema has changed since the manifest was last told.
     pub(crate) schema_changed: AtomicBool,
+    /// Whether it was dropped: another of the same name is another table.
+    dropped: AtomicBool,
     pub(crate) retention: Retention,
 }
 
@@ -159,6 +176,25 @@ pub(crate) struct Table {
 pub(crate) struct TableRows {
     pub(crate) buffer: TableBuffer,
     pub(crate) files: Vec<Arc<DataFile>>,
+    /// Deletes that are not yet carried out in all files, in order.
+    pub(crate) tombstones: Vec<Arc<Tombstone>>,
+    /// Up to where the manifest has them, too.
+    pub(crate) tombstones_flushed: SequenceNumber,
+}
+
+impl TableRows {
+    /// Takes the rows at hand away, with a delete's place in the log: no buffer has rows from before and after it.
+    pub(crate) fn delete(&mut self, tombstone: Arc<Tombstone>) -> Result<()> {
+        self.buffer.freeze()?;
+        self.tombstones.push(tombstone);
+        Ok(())
+    }
+
+    /// Returns the deletes that the manifest has, too: those that may be carried out in files.
+    pub(crate) fn flushed_tombstones(&self) -> Vec<Arc<Tombstone>> {
+        let flushed = |tombstone: &&Arc<Tombstone>| tombstone.seq <= self.tombstones_flushed;
+        self.tombstones.iter().filter(flushed).cloned().collect()
+    }
 }
 
 impl Table {
@@ -173,10 +209,20 @@ impl Table {
         Self {
             layout: ArcSwap::from_pointee(Layout::new(schema)),
             series: RwLock::default(),
-            rows: Mutex::new(TableRows { buffer: TableBuffer::new(newest), files }),
+            rows: Mutex::new(TableRows {
+                buffer: TableBuffer::new(newest),
+                files,
+                tombstones: Vec::new(),
+                tombstones_flushed: SequenceNumber(0),
+            }),
             schema_changed: AtomicBool::new(schema_changed),
+            dropped: AtomicBool::new(false),
             retention: Retention::default(),
         }
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
     }
 
     pub(crate) fn layout(&self) -> Arc<Layout> {
@@ -203,9 +249,9 @@ impl Table {
 
     /// Returns the table as a query reads it.
     pub(crate) fn view(&self) -> Result<TableView> {
-        let (parts, files) = {
+        let (parts, files, tombstones) = {
             let rows = self.rows.lock();
-            (rows.buffer.snapshot()?, rows.files.clone())
+            (rows.buffer.snapshot()?, rows.files.clone(), rows.tombstones.clone())
         };
         // Taken after the rows, so that no row has a column that the schema lacks.
         let schema = self.schema();
@@ -213,16 +259,24 @@ impl Table {
         let mut buffers = Vec::new();
         for part in parts {
             for chunk in &part.chunks {
-                buffers.push(BufferPart {
-                    batch: chunk.to_batch(&schema, &series)?,
-                    min_time: chunk.min_time,
-                    max_time: chunk.max_time,
-                    late: part.late,
-                });
+                let due = tombstones
+                    .iter()
+                    .filter(|tombstone| tombstone.applies_to_rows(part.max_seq, chunk.min_time, chunk.max_time));
+                let batch = tombstone::live(chunk.to_batch(&schema, &series)?, due)?;
+                // Taken for exact by queries, so a deleted row must not count.
+                let times = if batch.num_rows() < chunk.len() { time_range(&batch) } else { None };
+                let (min_time, max_time) = times.unwrap_or((chunk.min_time, chunk.max_time));
+                buffers.push(BufferPart { batch, min_time, max_time, late: part.late });
             }
         }
-        Ok(TableView { schema, files, buffers })
+        Ok(TableView { schema, files, buffers, tombstones })
     }
+}
+
+/// Returns the oldest and the newest time of some rows, whose first column is the time.
+fn time_range(batch: &RecordBatch) -> Option<(i64, i64)> {
+    let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>()?.values();
+    Some((times.iter().copied().min()?, times.iter().copied().max()?))
 }
 
 /// How long rows are kept; nothing set by default. The manifest has it as well.

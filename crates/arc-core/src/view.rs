@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use crate::{catalog::TableSchema, datafile::DataFile};
+use crate::{Tombstone, catalog::TableSchema, datafile::DataFile};
 
 /// One table at one moment. Holding it keeps the rows readable, whatever flush does meanwhile.
 #[derive(Debug, Clone)]
@@ -16,6 +16,9 @@ pub struct TableView {
     pub files: Vec<Arc<DataFile>>,
     /// Unflushed rows, in order of arrival: later parts overwrite earlier ones where a table is keyed.
     pub buffers: Vec<BufferPart>,
+    /// Deletes that are not yet carried out in all files: those of [`Self::files`] that one
+    /// [applies to](Tombstone::applies_to) still have its rows. The buffers have them no more.
+    pub tombstones: Vec<Arc<Tombstone>>,
 }
 
 /// Some unflushed rows of one table.

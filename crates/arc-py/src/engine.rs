@@ -36,6 +36,8 @@ const DEFAULT_DATABASE: &str = "default";
 ///     power), ``"process"`` (``kill -9``) or ``"memory"`` (nothing).
 /// flush_after: the oldest age of points in memory before they go to Parquet files; 60 s. Longer makes fewer and larger
 ///     files, and a longer replay after a crash.
+/// memory_bytes: the memory that points, flushes and queries share; half of what the machine or its control group has. It
+///     limits the sizes below to shares of it.
 /// flush_bytes: the size of all points in memory that starts a flush; 64 MiB. More makes larger files and costs memory.
 /// flush_wal_bytes: the size of the log since the last flush that starts one; 512 MiB.
 /// max_buffer_bytes: the size of all points in memory and in the queue above which writes wait; 256 MiB.
@@ -45,16 +47,17 @@ const DEFAULT_DATABASE: &str = "default";
 /// query_timeout: the longest time a query may run; 300 s.
 #[pyfunction]
 #[pyo3(signature = (
-    path, *, durability=None, flush_after=None, flush_bytes=None, flush_wal_bytes=None, max_buffer_bytes=None,
-    write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None,
-), text_signature = "(path, *, durability='disk', flush_after=None, flush_bytes=None, flush_wal_bytes=None, \
-    max_buffer_bytes=None, write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)")]
+    path, *, durability=None, flush_after=None, memory_bytes=None, flush_bytes=None, flush_wal_bytes=None,
+    max_buffer_bytes=None, write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None,
+), text_signature = "(path, *, durability='disk', flush_after=None, memory_bytes=None, flush_bytes=None, \
+    flush_wal_bytes=None, max_buffer_bytes=None, write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)")]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
 pub(crate) fn open(
     py: Python<'_>,
     path: PathBuf,
     durability: Option<PyBackedStr>,
     flush_after: Option<Bound<'_, PyAny>>,
+    memory_bytes: Option<usize>,
     flush_bytes: Option<usize>,
     flush_wal_bytes: Option<u64>,
     max_buffer_bytes: Option<usize>,
@@ -71,6 +74,7 @@ pub(crate) fn open(
         options.durability = parse("durability", &name).raise(py)?;
     }
     options.flush_after = time("flush_after", flush_after, options.flush_after)?;
+    options.memory_bytes = memory_bytes.unwrap_or(options.memory_bytes);
     options.flush_bytes = flush_bytes.unwrap_or(options.flush_bytes);
     options.flush_wal_bytes = flush_wal_bytes.unwrap_or(options.flush_wal_bytes);
     options.max_buffer_bytes = max_buffer_bytes.unwrap_or(options.max_buffer_bytes);
@@ -195,6 +199,32 @@ impl Engine {
             .raise(py)?;
         let answer = py.detach(|| runtime.block_on(engine.sql(&database, &query))).raise(py)?;
         Ok(Answer::new(Rows { answer, runtime, _engine: engine }))
+    }
+
+    /// Deletes the points of a table that meet a condition, as SQL writes it behind ``WHERE``, and returns once that is
+    /// durable.
+    ///
+    /// It is about points whose write has returned; points written later stay. ``where`` compares columns with values, and
+    /// knows ``IN``, ``BETWEEN``, ``IS NULL``, ``AND``, ``OR`` and ``NOT``; ``"TRUE"`` takes every point. Where tags and
+    /// time identify a point, it may name only these. A point whose value is missing is not deleted by it. No query sees
+    /// the points any more; their bytes leave the disk after the next flush, when their files are rewritten.
+    #[pyo3(signature = (database, table, r#where), text_signature = "($self, database, table, where)")]
+    fn delete(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr, r#where: PyBackedStr) -> PyResult<()> {
+        let engine = self.0.get(py)?;
+        let delete = || engine.delete(&database, &table, &arc_core::Predicate::from_sql(&r#where)?);
+        py.detach(delete).raise(py).map(drop)
+    }
+
+    /// Drops a table with all of its points and columns; a write after it makes a new one. Durable once it returns.
+    fn drop_table(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr) -> PyResult<()> {
+        let engine = self.0.get(py)?;
+        py.detach(|| engine.drop_table(&database, &table)).raise(py)
+    }
+
+    /// Drops a database with all of its tables. Durable once it returns.
+    fn drop_database(&self, py: Python<'_>, database: PyBackedStr) -> PyResult<()> {
+        let engine = self.0.get(py)?;
+        py.detach(|| engine.drop_database(&database)).raise(py)
     }
 
     /// Returns a handle to one database, whose methods need not name it. Creates nothing.

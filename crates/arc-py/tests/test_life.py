@@ -67,6 +67,7 @@ def test_settings_are_taken(folder: Path) -> None:
         write_timeout=0.5,
         wal_segment_bytes=1 << 20,
         query_memory_bytes=1 << 24,
+        memory_bytes=1 << 28,
         query_timeout=10,
     ) as engine:
         assert engine.write_lp("plant", "pump rpm=1i").durability == "process"

@@ -155,7 +155,7 @@ pub(crate) fn milliseconds(started: Instant) -> f64 {
 }
 
 /// A database's name in the path; the error is the client's.
-type DatabaseName = Result<Path<String>, axum::extract::rejection::PathRejection>;
+pub(crate) type DatabaseName = Result<Path<String>, axum::extract::rejection::PathRejection>;
 
 impl From<axum::extract::rejection::PathRejection> for Failure {
     fn from(rejection: axum::extract::rejection::PathRejection) -> Self {

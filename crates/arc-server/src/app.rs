@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     backup::Backups,
-    config::{Config, Limits},
+    config::{Config, Delete, Limits},
     errors::Failure,
     metrics::Metrics,
     query::Runner,
@@ -29,6 +29,7 @@ const QUERY_PATIENCE: Duration = Duration::from_secs(10);
 pub struct App {
     pub(crate) engine: Engine,
     pub(crate) limits: Limits,
+    pub(crate) delete: Delete,
     pub(crate) cors_origin: Option<HeaderValue>,
     pub(crate) metrics: Metrics,
     pub(crate) runner: Runner,
@@ -61,6 +62,7 @@ impl App {
         Ok(Arc::new(Self {
             engine,
             limits: config.limits.clone(),
+            delete: config.delete.clone(),
             cors_origin: config.cors_origin.as_ref().and_then(|origin| HeaderValue::try_from(origin).ok()),
             metrics: Metrics::default(),
             runner: Runner::start(config.engine.query_timeout)?,

@@ -10,6 +10,7 @@ mod body;
 mod cli;
 mod compaction;
 mod config;
+mod delete;
 mod errors;
 mod http;
 mod influx;
@@ -24,6 +25,6 @@ mod write;
 
 pub use app::App;
 pub use cli::run;
-pub use config::{Config, ConfigError, Limits, Log, LogFormat, LogLevel, load};
+pub use config::{Config, ConfigError, Delete, Limits, Log, LogFormat, LogLevel, load};
 pub use http::router::router;
 pub use server::{ServeError, Server};

@@ -5,7 +5,7 @@
 //! newer than all rows of its series before it, so a stable counting sort by series leaves times in order, and only
 //! series with late rows are sorted by time.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use arrow::{
     array::{Array, ArrayRef, RecordBatch, TimestampNanosecondArray, new_null_array},
@@ -73,27 +73,44 @@ pub(crate) fn split<'a>(
     } else {
         source.by_time()
     };
-    let runs = source.identities(&order, table.keyed && !frozen.late.is_empty());
+    let (has_late, may_repeat) = (!frozen.late.is_empty(), table.keyed && !frozen.late.is_empty());
     let source = Arc::new(source);
-    let mut parts: BTreeMap<(PartitionDay, bool), FlushPart<'_>> = BTreeMap::new();
-    for run in runs {
-        let Some(rows) = order.get(run) else { continue };
+    let part = |day, late, rows| FlushPart {
+        day,
+        late,
+        schema: Arc::clone(&schema),
+        sorted_by: sorted_by.clone(),
+        source: Arc::clone(&source),
+        rows,
+        runs: None,
+    };
+    // Nearly always: no row is looked at.
+    if let (Some(day), false) = (source.single_day(), has_late) {
+        return Ok(vec![part(day, false, order)]);
+    }
+    let same = |a: &Position, b: &Position| {
+        may_repeat && source.series(*a) == source.series(*b) && source.time(*a) == source.time(*b)
+    };
+    let mut parts: Vec<FlushPart<'_>> = Vec::new();
+    let mut last = 0;
+    for rows in order.chunk_by(same) {
         let Some(first) = rows.first() else { continue };
         let time = source.time(*first);
-        let on_time = rows.iter().any(|row| (row.0 as usize) < source.main_chunks) || time > frozen.newest_before;
-        let key = (PartitionDay::from_time_ns(time), !on_time);
-        let part = parts.entry(key).or_insert_with(|| FlushPart {
-            day: key.0,
-            late: key.1,
-            schema: Arc::clone(&schema),
-            sorted_by: sorted_by.clone(),
-            source: Arc::clone(&source),
-            rows: Vec::new(),
-            runs: None,
-        });
-        part.push(rows);
+        let on_time = rows.iter().any(|row| source.is_main(*row)) || time > frozen.newest_before;
+        let day = PartitionDay::from_time_ns(time);
+        let is_its = |part: &FlushPart<'_>| part.day == day && part.late != on_time;
+        if !parts.get(last).is_some_and(is_its) {
+            last = parts.iter().position(is_its).unwrap_or_else(|| {
+                parts.push(part(day, !on_time, Vec::new()));
+                parts.len() - 1
+            });
+        }
+        if let Some(part) = parts.get_mut(last) {
+            part.push(rows);
+        }
     }
-    Ok(parts.into_values().collect())
+    parts.sort_by_key(|part| (part.day, part.late));
+    Ok(parts)
 }
 
 /// Columns with any value, tags first. A column that is null all over is left out: readers fill it in by name.
@@ -113,6 +130,19 @@ impl Source<'_> {
         (0..)
             .zip(&self.chunks)
             .flat_map(|(chunk, rows)| (0..u32::try_from(rows.len()).unwrap_or(u32::MAX)).map(move |row| (chunk, row)))
+    }
+
+    /// Returns the day of all rows, if they are of one and there are any.
+    fn single_day(&self) -> Option<PartitionDay> {
+        let first = self.chunks.iter().map(|chunk| chunk.min_time).min()?;
+        let last = self.chunks.iter().map(|chunk| chunk.max_time).max()?;
+        let day = PartitionDay::from_time_ns(first);
+        (first <= last && day == PartitionDay::from_time_ns(last)).then_some(day)
+    }
+
+    /// Returns whether a row came on time.
+    fn is_main(&self, (chunk, _): Position) -> bool {
+        (chunk as usize) < self.main_chunks
     }
 
     fn time(&self, (chunk, row): Position) -> i64 {
@@ -151,7 +181,10 @@ impl Source<'_> {
         if self.chunks.len() > self.main_chunks {
             let mut start = 0;
             for end in ends {
-                if let Some(rows) = order.get_mut(start..end) {
+                // Late rows stand behind those that came on time.
+                if let Some(rows) =
+                    order.get_mut(start..end).filter(|rows| rows.last().is_some_and(|r| !self.is_main(*r)))
+                {
                     rows.sort_by_key(|row| self.time(*row));
                 }
                 start = end;
@@ -166,20 +199,6 @@ impl Source<'_> {
             order.sort_by_key(|row| self.time(*row));
         }
         order
-    }
-
-    /// Returns the ranges of `order` that have one identity each.
-    fn identities(&self, order: &[Position], may_repeat: bool) -> Vec<std::ops::Range<usize>> {
-        let same = |a: &Position, b: &Position| {
-            may_repeat && self.series(*a) == self.series(*b) && self.time(*a) == self.time(*b)
-        };
-        let mut start = 0;
-        let runs = order.chunk_by(same).map(|run| {
-            let range = start..start + run.len();
-            start = range.end;
-            range
-        });
-        runs.collect()
     }
 
     /// Gathers one column for rows that have one version each, as (chunk, row); `None` where a chunk lacks the column.

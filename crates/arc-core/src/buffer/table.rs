@@ -78,6 +78,8 @@ pub(crate) struct FrozenBuffer {
 pub(crate) struct Part {
     pub(crate) chunks: Vec<Arc<Chunk>>,
     pub(crate) late: bool,
+    /// Number of the last write in it.
+    pub(crate) max_seq: SequenceNumber,
 }
 
 /// The unflushed rows of one table.
@@ -173,8 +175,14 @@ impl TableBuffer {
     }
 
     /// Returns the frozen buffers, oldest first.
+    #[cfg(test)]
     pub(crate) fn frozen(&self) -> &[Arc<FrozenBuffer>] {
         &self.frozen
+    }
+
+    /// Returns the frozen buffers whose writes all have numbers up to `seq`, oldest first.
+    pub(crate) fn frozen_up_to(&self, seq: SequenceNumber) -> Vec<Arc<FrozenBuffer>> {
+        self.frozen.iter().take_while(|buffer| buffer.max_seq <= seq).cloned().collect()
     }
 
     /// Forgets the `count` oldest frozen buffers, whose rows are in files now; returns the bytes they held.
@@ -191,11 +199,13 @@ impl TableBuffer {
     pub(crate) fn snapshot(&self) -> Result<Vec<Part>> {
         let mut parts = Vec::new();
         for buffer in &self.frozen {
-            parts.push(Part { chunks: buffer.main.clone(), late: false });
-            parts.push(Part { chunks: buffer.late.clone(), late: true });
+            let max_seq = buffer.max_seq;
+            parts.push(Part { chunks: buffer.main.clone(), late: false, max_seq });
+            parts.push(Part { chunks: buffer.late.clone(), late: true, max_seq });
         }
-        parts.push(Part { chunks: self.main.snapshot()?, late: false });
-        parts.push(Part { chunks: self.late.snapshot()?, late: true });
+        let max_seq = self.max_seq;
+        parts.push(Part { chunks: self.main.snapshot()?, late: false, max_seq });
+        parts.push(Part { chunks: self.late.snapshot()?, late: true, max_seq });
         parts.retain(|part| !part.chunks.is_empty());
         Ok(parts)
     }

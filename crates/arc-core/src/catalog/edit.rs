@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ReceiptsEdit, TableSchema, definition};
-use crate::{Durability, SequenceNumber, datafile::DataFile, options::durability_name};
+use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// What one commit changes, in all tables at once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -13,6 +13,9 @@ pub(crate) struct ManifestEdit {
     /// Every change up to this one is in data files and schemas once the edit is committed. Never goes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) flushed: Option<SequenceNumber>,
+    /// Tables and databases that are there and go, before anything else is changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) dropped: Vec<DropEdit>,
     /// New databases: name, and time of creation in nanoseconds since the epoch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) databases_added: Vec<(String, i64)>,
@@ -31,6 +34,15 @@ pub(crate) struct ManifestEdit {
     /// Receipts that are there, of writes up to this one, are kept no longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) receipts_dropped: Option<SequenceNumber>,
+}
+
+/// A table or database that goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct DropEdit {
+    pub(crate) database: String,
+    /// The table, or the whole database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) table: Option<String>,
 }
 
 /// How long the rows of a database or table are kept.
@@ -69,4 +81,10 @@ pub(crate) struct TableEdit {
     /// Paths of data files that are live no longer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files_removed: Vec<String>,
+    /// Deletes that are accepted and not yet carried out in all files, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tombstones_added: Vec<Tombstone>,
+    /// Sequence numbers of deletes that are carried out in all files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tombstones_removed: Vec<SequenceNumber>,
 }

@@ -141,6 +141,7 @@ mod tests {
             max_time: 0,
             min_seq: 1,
             max_seq: 1,
+            deleted_seq: 0,
             late: false,
             sorted_by: vec![],
             columns: vec![],

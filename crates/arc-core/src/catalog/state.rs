@@ -13,8 +13,8 @@ use std::{
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{DurabilityEdit, KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
-use crate::{Durability, SequenceNumber, datafile::DataFile, options::durability_name};
+use super::{DropEdit, DurabilityEdit, KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
+use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// Everything that the manifest says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -54,8 +54,11 @@ pub(crate) struct TableState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retention_ns: Option<u64>,
     /// Its live data files, in the order in which they were added.
-    #[serde(serialize_with = "serialize_files")]
+    #[serde(serialize_with = "serialize_shared")]
     pub(crate) files: Vec<Arc<DataFile>>,
+    /// Deletes that are not yet carried out in all files, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_shared")]
+    pub(crate) tombstones: Vec<Arc<Tombstone>>,
     /// The same files, so that a commit looks at no more files than it names.
     #[serde(skip)]
     by_path: HashSet<ByPath, foldhash::fast::RandomState>,
@@ -63,7 +66,10 @@ pub(crate) struct TableState {
 
 impl PartialEq for TableState {
     fn eq(&self, other: &Self) -> bool {
-        self.schema == other.schema && self.retention_ns == other.retention_ns && self.files == other.files
+        self.schema == other.schema
+            && self.retention_ns == other.retention_ns
+            && self.files == other.files
+            && self.tombstones == other.tombstones
     }
 }
 
@@ -93,9 +99,11 @@ impl ManifestState {
         if let Some(flushed) = edit.flushed.filter(|flushed| *flushed < self.flushed) {
             return Err(format!("flushed would go back from {} to {flushed}", self.flushed));
         }
+        let dropped = self.check_dropped(edit)?;
         let mut added = HashSet::new();
+        let has_database = |name: &str| self.databases.contains_key(name) && !dropped.contains(&(name, None));
         for (database, _) in &edit.databases_added {
-            if self.databases.contains_key(database) || !added.insert(database.as_str()) {
+            if has_database(database) || !added.insert(database.as_str()) {
                 return Err(format!("database {database:?} is added twice"));
             }
         }
@@ -106,15 +114,33 @@ impl ManifestState {
         let mut tables = HashSet::new();
         for table in &edit.tables {
             let place = format!("table {:?} of database {:?}", table.table, table.database);
-            if !self.databases.contains_key(&table.database) && !added.contains(table.database.as_str()) {
+            if !has_database(&table.database) && !added.contains(table.database.as_str()) {
                 return Err(format!("{place} has no such database"));
             }
             if !tables.insert((&table.database, &table.table)) {
                 return Err(format!("{place} is named twice"));
             }
-            check_table(self.table(&table.database, &table.table), table).map_err(|e| format!("{place}: {e}"))?;
+            let is_new = dropped.contains(&(table.database.as_str(), Some(table.table.as_str())))
+                || !has_database(&table.database);
+            let known = if is_new { None } else { self.table(&table.database, &table.table) };
+            check_table(known, table).map_err(|e| format!("{place}: {e}"))?;
         }
         self.check_receipts(edit)
+    }
+
+    /// Returns what is dropped, by names.
+    fn check_dropped<'e>(&self, edit: &'e ManifestEdit) -> Result<HashSet<(&'e str, Option<&'e str>)>, String> {
+        let mut dropped = HashSet::new();
+        for DropEdit { database, table } in &edit.dropped {
+            let is_there = match table {
+                None => self.databases.contains_key(database),
+                Some(table) => self.table(database, table).is_some(),
+            };
+            if !is_there || !dropped.insert((database.as_str(), table.as_deref())) {
+                return Err(format!("what is dropped is not there: {table:?} of database {database:?}"));
+            }
+        }
+        Ok(dropped)
     }
 
     fn check_retention(&self, edit: &RetentionEdit) -> Result<(), String> {
@@ -135,6 +161,13 @@ impl ManifestState {
     /// Makes the changes of an edit that [`ManifestState::check`] let pass.
     pub(crate) fn apply(&mut self, edit: ManifestEdit) {
         self.flushed = edit.flushed.unwrap_or(self.flushed);
+        for DropEdit { database, table } in edit.dropped {
+            match (table, self.databases.get_mut(&database)) {
+                (Some(table), Some(database)) => drop(database.tables.remove(&table)),
+                (None, _) => drop(self.databases.remove(&database)),
+                (Some(_), None) => {}
+            }
+        }
         for (database, created_ns) in edit.databases_added {
             self.databases.insert(database, DatabaseState { created_ns, ..DatabaseState::default() });
         }
@@ -178,6 +211,9 @@ impl ManifestState {
                     return Err(format!("table {table:?} of database {database:?} has a file twice"));
                 }
                 state.files.iter().try_for_each(|file| check_path(&file.path))?;
+                if !state.tombstones.is_sorted_by(|a, b| a.seq < b.seq) {
+                    return Err(format!("the deletes of table {table:?} of database {database:?} are not in order"));
+                }
             }
         }
         Ok(())
@@ -187,7 +223,7 @@ impl ManifestState {
 impl TableState {
     fn new(schema: Arc<TableSchema>, files: Vec<Arc<DataFile>>) -> Self {
         let by_path = files.iter().cloned().map(ByPath).collect();
-        Self { schema, retention_ns: None, files, by_path }
+        Self { schema, retention_ns: None, files, tombstones: Vec::new(), by_path }
     }
 
     fn apply(&mut self, edit: TableEdit) {
@@ -206,6 +242,8 @@ impl TableState {
             self.by_path.insert(ByPath(Arc::clone(&file)));
             self.files.push(file);
         }
+        self.tombstones.retain(|tombstone| !edit.tombstones_removed.contains(&tombstone.seq));
+        self.tombstones.extend(edit.tombstones_added.into_iter().map(Arc::new));
     }
 }
 
@@ -232,6 +270,18 @@ fn check_table(table: Option<&TableState>, edit: &TableEdit) -> Result<(), Strin
         if has(&file.path) || !paths.insert(file.path.as_str()) {
             return Err(format!("file {:?} is added twice", file.path));
         }
+    }
+    check_tombstones(table, edit)
+}
+
+fn check_tombstones(table: Option<&TableState>, edit: &TableEdit) -> Result<(), String> {
+    let known = table.map_or(&[][..], |table| &table.tombstones);
+    if let Some(seq) = edit.tombstones_removed.iter().find(|seq| !known.iter().any(|known| known.seq == **seq)) {
+        return Err(format!("the delete {seq} is forgotten and not there"));
+    }
+    let seqs = known.iter().map(|known| known.seq).chain(edit.tombstones_added.iter().map(|added| added.seq));
+    if !seqs.is_sorted_by(|a, b| a < b) {
+        return Err("its deletes would not be in order".into());
     }
     Ok(())
 }
@@ -280,15 +330,18 @@ struct TableRecord {
     #[serde(default)]
     retention_ns: Option<u64>,
     files: Vec<DataFile>,
+    #[serde(default)]
+    tombstones: Vec<Tombstone>,
 }
 
 impl From<TableRecord> for TableState {
     fn from(record: TableRecord) -> Self {
         let table = Self::new(record.schema, record.files.into_iter().map(Arc::new).collect());
-        Self { retention_ns: record.retention_ns, ..table }
+        let tombstones = record.tombstones.into_iter().map(Arc::new).collect();
+        Self { retention_ns: record.retention_ns, tombstones, ..table }
     }
 }
 
-fn serialize_files<S: Serializer>(files: &[Arc<DataFile>], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(files.iter().map(Arc::as_ref))
+fn serialize_shared<T: Serialize, S: Serializer>(items: &[Arc<T>], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(items.iter().map(Arc::as_ref))
 }

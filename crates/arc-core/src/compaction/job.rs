@@ -17,14 +17,14 @@ use super::{
     plan::Task,
 };
 use crate::{
-    Error, Result, SequenceNumber,
+    Error, Result, SequenceNumber, Tombstone,
     catalog::{TIME_COLUMN, TableSchema},
     datafile::{DataFile, DataFileSpec, ParquetOptions, write_data_file},
     vfs::Vfs,
 };
 
-/// Bytes that the batches of all inputs may take together, roughly.
-const BATCH_BYTES: u64 = 64 << 20;
+/// Most bytes that the batches of all inputs take together, roughly.
+pub(crate) const MAX_BATCH_BYTES: u64 = 64 << 20;
 /// How much larger rows are in memory than in a file, at most, for the above.
 const EXPANSION: u64 = 8;
 const MIN_BATCH_ROWS: u64 = 64;
@@ -44,6 +44,10 @@ pub(crate) struct Job<'a> {
     pub(crate) schema: &'a TableSchema,
     pub(crate) task: &'a Task,
     pub(crate) keep: Keep,
+    /// Deletes of the table that the manifest has.
+    pub(crate) tombstones: &'a [Arc<Tombstone>],
+    /// Bytes that the batches of all inputs may take together, roughly.
+    pub(crate) batch_bytes: u64,
     /// Size of a file to aim at.
     pub(crate) target_bytes: u64,
     pub(crate) options: &'a ParquetOptions,
@@ -74,6 +78,12 @@ pub(crate) fn run(job: &Job<'_>, path: impl FnMut() -> String) -> Result<Vec<Dat
 }
 
 impl Job<'_> {
+    /// Returns about how many bytes the merge holds at a time: rows that were read, and as many that are being encoded.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let rows: u64 = self.task.files.iter().map(|file| EXPANSION * file.bytes).sum();
+        usize::try_from(2 * rows.min(self.batch_bytes)).unwrap_or(usize::MAX)
+    }
+
     fn write(&self, mut path: impl FnMut() -> String, written: &mut Vec<DataFile>) -> Result<()> {
         let columns = Columns::of(self.schema, &self.task.files)?;
         let rows_per_file = self.rows_per_file();
@@ -94,10 +104,11 @@ impl Job<'_> {
     fn open(&self, columns: &Columns<'_>) -> Result<Merge<'_>> {
         let batch_rows = self.batch_rows();
         let cursor = |(rank, file): (usize, &Arc<DataFile>)| {
-            let rows = live_rows(self.source, file, self.keep, batch_rows)?;
+            let rows = live_rows(self, file, batch_rows)?;
             Cursor::open(rows, rank, &columns.tags, self.schema.keyed)
         };
-        let cursors = self.task.files.iter().enumerate().map(cursor);
+        let has_rows = |(_, file): &(usize, &Arc<DataFile>)| !self.tombstones.iter().any(|t| t.takes_all_of(file));
+        let cursors = self.task.files.iter().enumerate().filter(has_rows).map(cursor);
         let cursors = cursors.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let assembler = Assembler::new(Arc::clone(&columns.schema), columns.tags.len());
         Ok(Merge::new(cursors, self.schema.keyed, 2 * batch_rows, assembler, self.cancelled))
@@ -133,7 +144,7 @@ impl Job<'_> {
         let row_bytes =
             |file: &Arc<DataFile>| EXPANSION * file.bytes / file.rows.max(1) + 16 * file.columns.len() as u64;
         let row_bytes = files.iter().map(row_bytes).max().unwrap_or(1).max(1);
-        let rows = BATCH_BYTES / files.len().max(1) as u64 / row_bytes;
+        let rows = self.batch_bytes / files.len().max(1) as u64 / row_bytes;
         usize::try_from(rows.clamp(MIN_BATCH_ROWS, MAX_BATCH_ROWS)).unwrap_or(1)
     }
 }

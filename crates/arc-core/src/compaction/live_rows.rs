@@ -1,8 +1,10 @@
 //! The rows of an input that are still wanted: the one place where compaction reads data files, and where rows that are
 //! to be gone are left out.
 //!
-//! Whatever removes rows (today their age) is applied here, before the merge, so that everything behind it only ever
+//! Whatever removes rows (their age, deletes) is applied here, before the merge, so that everything behind it only ever
 //! sees rows that stay.
+
+use std::sync::Arc;
 
 use arrow::{
     array::{AsArray, BooleanArray, RecordBatch},
@@ -10,10 +12,11 @@ use arrow::{
     datatypes::{SchemaRef, TimestampNanosecondType},
 };
 
-use super::job::Source;
+use super::job::Job;
 use crate::{
-    Error, Result,
+    Error, Result, Tombstone,
     datafile::{DataFile, DataFileStream},
+    tombstone::live,
 };
 
 /// Which rows stay.
@@ -27,13 +30,15 @@ pub(crate) struct Keep {
 pub(super) struct LiveRows {
     stream: DataFileStream,
     keep: Keep,
+    tombstones: Vec<Arc<Tombstone>>,
     path: String,
 }
 
 /// Opens a data file for its live rows, in batches of at most `batch_rows` rows.
-pub(super) fn live_rows(source: Source<'_>, file: &DataFile, keep: Keep, batch_rows: usize) -> Result<LiveRows> {
-    let stream = DataFileStream::open(source.vfs, source.root, file, batch_rows)?;
-    Ok(LiveRows { stream, keep, path: file.path.clone() })
+pub(super) fn live_rows(job: &Job<'_>, file: &DataFile, batch_rows: usize) -> Result<LiveRows> {
+    let stream = DataFileStream::open(job.source.vfs, job.source.root, file, batch_rows)?;
+    let tombstones = job.tombstones.iter().filter(|tombstone| tombstone.applies_to(file)).cloned().collect();
+    Ok(LiveRows { stream, keep: job.keep, tombstones, path: file.path.clone() })
 }
 
 impl LiveRows {
@@ -48,6 +53,7 @@ impl LiveRows {
     }
 
     fn kept(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let batch = live(batch, &self.tombstones)?;
         let Some(from_ns) = self.keep.from_ns else { return Ok(batch) };
         let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
         let times = times.ok_or_else(|| Error::internal(format!("{} does not begin with a time", self.path)))?;

@@ -29,6 +29,10 @@
 //! late files. (Two late files can have one version, where all their rows were written without the log; `engine` checks
 //! the third rule again when it commits.)
 //!
+//! Deletes are carried out by the way: each input is read without the rows that deletes have taken from it, before anything
+//! is merged, and the output says up to which delete that was. A file that no merge is about to read is rewritten alone for
+//! a delete (`purge`), which touches none of the rules above.
+//!
 //! # When
 //!
 //! While a partition takes points, files of about the same number of rows are merged once there are
@@ -45,12 +49,14 @@ mod live_rows;
 mod merge;
 mod order;
 mod plan;
+mod purge;
 mod retention;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use job::{Job, Source, run};
+pub(crate) use job::{Job, MAX_BATCH_BYTES, Source, run};
 pub(crate) use live_rows::Keep;
 pub(crate) use order::{Output, output};
 pub(crate) use plan::{Settings, Task, plan};
+pub(crate) use purge::purge;
 pub(crate) use retention::expired;

@@ -72,7 +72,7 @@ pub(crate) fn plan(schema: &TableSchema, files: &[Arc<DataFile>], now_ns: i64, s
 
 /// Returns whether the rows of `file` are in the order of (tags, time), as its table has its tags now. A tag that the
 /// file lacks is null in all its rows and changes no order.
-fn is_sorted(schema: &TableSchema, file: &DataFile) -> bool {
+pub(super) fn is_sorted(schema: &TableSchema, file: &DataFile) -> bool {
     let has = |tag: &&str| file.columns.iter().any(|column| column.name == *tag);
     let expected = schema.tags().map(|tag| tag.name.as_ref()).filter(has).chain([TIME_COLUMN]);
     expected.eq(file.sorted_by.iter().map(String::as_str))

@@ -23,6 +23,9 @@ pub struct DataFile {
     pub min_seq: u64,
     /// Last sequence number whose rows may be in the file.
     pub max_seq: u64,
+    /// Deletes up to this sequence number have been carried out in the file: its rows are what they left. 0 where none was.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deleted_seq: u64,
     /// Whether rows may have the identity of rows in older files, which they overwrite field by field.
     pub late: bool,
     /// Column names by which the rows are sorted, ascending, nulls first.
@@ -65,6 +68,11 @@ pub enum StatisticsValue {
         /// Whether a row has exactly this value.
         exact: bool,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl DataFile {

@@ -110,6 +110,7 @@ fn write_rows(
         max_time,
         min_seq: spec.min_seq.0,
         max_seq: spec.max_seq.0,
+        deleted_seq: 0,
         late: spec.late,
         sorted_by: spec.sorted_by.clone(),
         columns,

@@ -16,12 +16,13 @@ use std::{
 };
 
 use super::{
-    queue::{Entry, QueuedFrame, QueuedWrite},
+    delete::apply_delete,
+    queue::{Entry, QueuedDelete, QueuedFrame, QueuedWrite},
     shared::Shared,
     stats::Counters,
 };
 use crate::{
-    Durability, Error, Result, SequenceNumber,
+    Durability, Error, Result, SequenceNumber, Tombstone,
     crash::crash_point,
     ingest::Staged,
     wal::{Frame, SpareMaker},
@@ -131,6 +132,17 @@ impl Committer<'_> {
                 self.applied = self.applied.next();
                 self.apply_write(write);
             }
+            Entry::Drop(_, doomed, waiting) => {
+                self.applied = self.applied.next();
+                doomed.set_seq(self.applied);
+                if let Some(answer) = waiting {
+                    let _ = answer.send(Ok(()));
+                }
+            }
+            Entry::Delete(_, delete) => {
+                self.applied = self.applied.next();
+                self.apply_delete(delete);
+            }
             // Shares the number of the frame before it: it is never replayed, and flushed with its neighbours.
             Entry::Unlogged(write) => self.apply_write(write),
             Entry::Freeze(answer) => {
@@ -163,10 +175,24 @@ impl Committer<'_> {
             (Some(claim), Err(_)) => claim.unknown("rows in the log could not be applied"),
             (None, _) => {}
         }
+        // The rows are in the buffers now; the body is needed no longer.
+        self.shared.memory.give(body_bytes);
         queue.done(1, cost);
         self.shared.note_buffered();
         // A writer that no longer waits has its points stored all the same.
         let _ = answer.send(answered);
+    }
+
+    fn apply_delete(&self, delete: QueuedDelete) {
+        let QueuedDelete { table, predicate, answer, .. } = delete;
+        let deleted = apply_delete(&table, Tombstone { seq: self.applied, predicate });
+        if let Err(error) = &deleted {
+            tracing::error!(%error, "a delete in the log could not be applied, writes are refused from now on");
+            self.shared.queue.close("a delete in the log could not be applied");
+        }
+        // The next flush takes it to the manifest, and compaction makes it physical.
+        self.shared.note_buffered();
+        let _ = answer.send(deleted);
     }
 
     /// Answers a group that is not in the log, or may not be.
@@ -190,6 +216,7 @@ impl Committer<'_> {
         for entry in entries {
             match entry {
                 Entry::Write(_, mut write) | Entry::Unlogged(mut write) => {
+                    self.shared.memory.give(write.cost());
                     self.shared.queue.done(1, write.cost());
                     let refusal = refusal();
                     // Where it is known that nothing was stored the key is free again, before the answer says so.
@@ -197,6 +224,15 @@ impl Committer<'_> {
                         claim.unknown(&refusal.to_string());
                     }
                     let _ = write.answer.send(Err(refusal));
+                }
+                Entry::Drop(frame, doomed, waiting) => {
+                    if let Some(answer) = waiting {
+                        let _ = answer.send(Err(refusal()));
+                    }
+                    self.unlogged_changes.push(Entry::Drop(frame, doomed, None));
+                }
+                Entry::Delete(_, delete) => {
+                    let _ = delete.answer.send(Err(refusal()));
                 }
                 // What was applied before is in the log and can be flushed, which is what makes room on a full disk.
                 freeze @ Entry::Freeze(_) => self.apply(freeze),
@@ -220,7 +256,9 @@ fn describe(error: &Error) -> String {
 
 fn logged(entry: &Entry) -> Option<&QueuedFrame> {
     match entry {
-        Entry::Change(frame, _) | Entry::Write(frame, _) => Some(frame),
+        Entry::Change(frame, _) | Entry::Write(frame, _) | Entry::Delete(frame, _) | Entry::Drop(frame, ..) => {
+            Some(frame)
+        }
         Entry::Unlogged(_) | Entry::Freeze(_) => None,
     }
 }
@@ -232,8 +270,9 @@ fn to_frame(seq: SequenceNumber, frame: &QueuedFrame) -> Frame<'_> {
 fn needs_sync(entry: &Entry) -> bool {
     match entry {
         Entry::Write(_, write) => write.durability == Durability::Disk,
+        Entry::Delete(_, delete) => delete.durability == Durability::Disk,
         // Somebody created a database and waits for it; other changes are as durable as the write that needs them.
-        Entry::Change(_, waiting) => waiting.is_some(),
+        Entry::Change(_, waiting) | Entry::Drop(_, _, waiting) => waiting.is_some(),
         Entry::Unlogged(_) | Entry::Freeze(_) => false,
     }
 }

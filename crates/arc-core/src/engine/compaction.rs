@@ -21,7 +21,7 @@ use super::{retired::Retired, shared::Shared, stats::Counters};
 use crate::{
     Error, ErrorKind, Result,
     catalog::{ManifestEdit, TableEdit},
-    compaction::{Job, Keep, Output, Settings, Source, Task, output, plan, run},
+    compaction::{Job, Keep, MAX_BATCH_BYTES, Output, Settings, Source, Task, output, plan, purge, run},
     crash::crash_point,
     datafile::{DataFile, ParquetOptions, data_file_path},
     registry::Table,
@@ -180,14 +180,17 @@ impl Shared {
             target_bytes: options.compaction_file_bytes,
             quiet_ns: i64::try_from(options.compaction_quiet.as_nanos()).unwrap_or(i64::MAX),
         };
-        loop {
+        while !table.is_dropped() {
             let files = table.rows.lock().files.clone();
             let mut planned = plan(&table.schema(), &files, self.clock.now_ns(), &settings);
             let damaged = self.compactor.damaged.lock().clone();
+            if planned.tasks.is_empty() {
+                planned.tasks = purge(&table.schema(), &files, &table.rows.lock().flushed_tombstones());
+            }
             planned.tasks.retain(|task| !task.files.iter().any(|file| damaged.contains(&file.path)));
             if planned.tasks.is_empty() {
                 round.note_due(planned.next_due_ns);
-                return Ok(());
+                return self.forget_tombstones(table);
             }
             drop(files);
             for task in planned.tasks {
@@ -203,6 +206,7 @@ impl Shared {
                 }
             }
         }
+        Ok(())
     }
 
     /// Does one task and commits it.
@@ -211,11 +215,15 @@ impl Shared {
         // A new file is as old as the newest of its rows, so that a partition that is merged still counts as quiet.
         let written_ns = task.files.iter().filter_map(|file| file.written_ns()).max().unwrap_or(0);
         let written_ms = u64::try_from(written_ns / 1_000_000).unwrap_or(0);
+        let tombstones = table.rows.lock().flushed_tombstones();
         let job = Job {
             source: Source { vfs: self.vfs.as_ref(), root: &self.root },
             schema: &schema,
             task: &task,
             keep: if task.may_drop_old { keep } else { Keep::default() },
+            tombstones: &tombstones,
+            // So that writes and queries can go on beside it.
+            batch_bytes: MAX_BATCH_BYTES.min(self.memory.limit() as u64 / 16),
             target_bytes: self.options.compaction_file_bytes,
             options: &ParquetOptions::compaction(),
             cancelled: &self.compactor.cancelled,
@@ -224,9 +232,12 @@ impl Shared {
             let id = Ulid::from_parts(written_ms, self.random());
             data_file_path(&schema.database, &schema.table, task.day, id)
         };
+        let _memory = self.memory.reserve(job.memory_bytes());
         let made = run(&job, path)?;
         crash_point("compaction::files_written");
-        let made: Vec<Arc<DataFile>> = made.into_iter().map(Arc::new).collect();
+        let deleted_seq = tombstones.last().map_or(0, |tombstone| tombstone.seq.0);
+        let made: Vec<Arc<DataFile>> =
+            made.into_iter().map(|file| Arc::new(DataFile { deleted_seq, ..file })).collect();
         if !self.commit_merge(table, &task, &made)? {
             self.discard_files(&made);
             return Ok(());
@@ -258,7 +269,7 @@ impl Shared {
     /// Swaps outputs for inputs, in the manifest and then in the table; false if the inputs are not what they were.
     fn commit_merge(&self, table: &Table, task: &Task, made: &[Arc<DataFile>]) -> Result<bool> {
         let mut manifest = self.manifest.lock();
-        if !is_still_right(&table.rows.lock().files, task) {
+        if table.is_dropped() || !is_still_right(&table.rows.lock().files, task) {
             return Ok(false);
         }
         let schema = table.schema();

@@ -22,7 +22,7 @@ impl Engine {
     pub fn set_database_durability(&self, database: &str, durability: Option<Durability>) -> Result<()> {
         let found = self.database(database)?;
         let shared = &self.inner.shared;
-        if !shared.manifest.lock().state().databases.contains_key(database) {
+        if shared.registry.has_doomed() || !shared.manifest.lock().state().databases.contains_key(database) {
             shared.flush()?;
         }
         let mut manifest = shared.manifest.lock();

@@ -12,14 +12,14 @@ use std::{
 use parking_lot::Mutex;
 use ulid::Ulid;
 
-use super::{idempotency::ReceiptsRound, shared::Shared, stats::Counters};
+use super::{dropping, idempotency::ReceiptsRound, shared::Shared, stats::Counters};
 use crate::{
-    Error, ErrorKind, Result, SequenceNumber,
+    Error, ErrorKind, Result, SequenceNumber, Tombstone,
     buffer::{FrozenBuffer, split},
     catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
     crash::crash_point,
     datafile::{DataFile, DataFileSpec, ParquetOptions, data_file_path, write_data_file},
-    registry::{Database, Table},
+    registry::{Database, Flushable, Table},
 };
 
 /// Tables whose files are written at the same time.
@@ -45,6 +45,8 @@ struct TableRound {
     /// Whether the manifest lacks this schema.
     schema_changed: bool,
     frozen: Vec<Arc<FrozenBuffer>>,
+    /// Deletes that the manifest lacks.
+    tombstones: Vec<Arc<Tombstone>>,
     files: Vec<DataFile>,
 }
 
@@ -74,10 +76,9 @@ impl Shared {
         let seq = futures::executor::block_on(self.queue.freeze()?)
             .unwrap_or_else(|_| Err(Error::Closed { reason: "the commit thread has ended".into() }))?;
         crash_point("flush::frozen");
-        let databases: Vec<Arc<Database>> =
-            self.registry.databases().into_iter().filter(|db| !db.in_manifest.load(Ordering::Acquire)).collect();
-        let mut tables = self.tables_to_flush();
-        if seq == manifest.state().flushed && databases.is_empty() && tables.is_empty() {
+        let Flushable { databases, tables, dropped } = self.registry.flushable(seq);
+        let mut tables = tables_to_flush(tables, seq);
+        if seq == manifest.state().flushed && databases.is_empty() && tables.is_empty() && dropped.is_empty() {
             return Ok(FlushReport::default());
         }
         if let Err(error) = self.write_all_files(&mut tables) {
@@ -88,29 +89,27 @@ impl Shared {
         let mut receipts = self.keys.round(self.clock.now_ns());
         // The manifest has no place for those of a database that is no more.
         receipts.added.retain(|edit| self.registry.database(&edit.database).is_some());
-        manifest.commit(edit(seq, &databases, &tables, &receipts))?;
+        let mut edit = edit(seq, &databases, &tables, &receipts);
+        edit.dropped = dropping::edits(manifest.state(), &dropped);
+        manifest.commit(edit)?;
         self.keys.committed(&receipts);
         crash_point("flush::committed");
         databases.iter().for_each(|database| database.in_manifest.store(true, Ordering::Release));
-        let report = self.swap(tables);
+        let carries_deletes = tables.iter().any(|round| !round.tombstones.is_empty());
+        let report = self.swap(seq, tables);
+        if !dropped.is_empty() {
+            self.bury(&dropped);
+        }
         crash_point("flush::swapped");
+        if carries_deletes {
+            self.compactor.wake();
+        }
         if let Err(error) = self.wal.lock().release(seq) {
             // The points are in their files; what the log still holds is passed over by replay and released next time.
             tracing::warn!(%error, "cannot release log segments");
         }
         crash_point("flush::released");
         Ok(report)
-    }
-
-    fn tables_to_flush(&self) -> Vec<TableRound> {
-        let round = |table: Arc<Table>| {
-            let frozen = table.rows.lock().buffer.frozen().to_vec();
-            // Cleared before the schema is read: a change after it sets the mark again for the next round.
-            let schema_changed = table.schema_changed.swap(false, Ordering::AcqRel);
-            let needed = schema_changed || !frozen.is_empty();
-            needed.then(|| TableRound { schema: table.schema(), schema_changed, table, frozen, files: Vec::new() })
-        };
-        self.registry.all_tables().into_iter().filter_map(round).collect()
     }
 
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.
@@ -139,6 +138,8 @@ impl Shared {
     }
 
     fn write_files(&self, round: &mut TableRound) -> Result<()> {
+        // The rows are sorted into a copy.
+        let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
         for frozen in &round.frozen {
             let series = round.table.series.read();
@@ -174,7 +175,7 @@ impl Shared {
     }
 
     /// Lets queries read the files instead of the buffers they came from.
-    fn swap(&self, tables: Vec<TableRound>) -> FlushReport {
+    fn swap(&self, seq: SequenceNumber, tables: Vec<TableRound>) -> FlushReport {
         let mut report = FlushReport::default();
         for round in tables {
             let mut rows = round.table.rows.lock();
@@ -185,7 +186,9 @@ impl Shared {
                 rows.files.push(Arc::new(file));
             }
             let bytes = rows.buffer.forget(round.frozen.len());
+            rows.tombstones_flushed = seq;
             self.counters.buffered_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.memory.give(bytes);
         }
         report
     }
@@ -193,6 +196,24 @@ impl Shared {
     pub(super) fn random(&self) -> u128 {
         (u128::from(self.random.next()) << 64) | u128::from(self.random.next())
     }
+}
+
+/// Returns what each table has to flush. A delete may have frozen rows since the freeze at `seq`: they come behind it in the
+/// log, and belong to the next round as the delete does.
+fn tables_to_flush(tables: Vec<Arc<Table>>, seq: SequenceNumber) -> Vec<TableRound> {
+    let round = |table: Arc<Table>| {
+        let (frozen, tombstones) = {
+            let rows = table.rows.lock();
+            let is_new = |t: &&Arc<Tombstone>| t.seq > rows.tombstones_flushed && t.seq <= seq;
+            (rows.buffer.frozen_up_to(seq), rows.tombstones.iter().filter(is_new).cloned().collect::<Vec<_>>())
+        };
+        // Cleared before the schema is read: a change after it sets the mark again for the next round.
+        let schema_changed = table.schema_changed.swap(false, Ordering::AcqRel);
+        let needed = schema_changed || !frozen.is_empty() || !tombstones.is_empty();
+        let schema = table.schema();
+        needed.then(|| TableRound { schema, schema_changed, table, frozen, tombstones, files: Vec::new() })
+    };
+    tables.into_iter().filter_map(round).collect()
 }
 
 fn edit(
@@ -206,7 +227,8 @@ fn edit(
         table: round.schema.table.to_string(),
         schema: round.schema_changed.then(|| Arc::clone(&round.schema)),
         files_added: round.files.clone(),
-        files_removed: Vec::new(),
+        tombstones_added: round.tombstones.iter().map(|tombstone| Tombstone::clone(tombstone)).collect(),
+        ..TableEdit::default()
     };
     ManifestEdit {
         flushed: Some(seq),

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Durability, Error, Precision, Result, WriteOptions, options::durability_name};
+use crate::{Durability, Error, Precision, Predicate, Result, WriteOptions, options::durability_name};
 
 /// Kind of a frame, as the log stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,10 @@ pub(super) enum FrameKind {
     Database = 1,
     /// A table was created or has grown; no metadata, the body is its whole schema.
     Schema = 2,
+    /// Rows of a table were deleted; metadata [`DeleteMeta`], no body.
+    Delete = 3,
+    /// A table or database was dropped; metadata [`DropMeta`], no body.
+    Drop = 4,
     /// Stands where a repair has given up a frame; no metadata, no body, no effect.
     GivenUp = 15,
     /// A write of line protocol; metadata [`WriteMeta`], body as received.
@@ -26,9 +30,17 @@ pub(super) enum FrameKind {
 
 impl FrameKind {
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Database, Self::Schema, Self::GivenUp, Self::LineProtocol, Self::MessagePack, Self::Arrow]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        let all = [
+            Self::Database,
+            Self::Schema,
+            Self::Delete,
+            Self::Drop,
+            Self::GivenUp,
+            Self::LineProtocol,
+            Self::MessagePack,
+            Self::Arrow,
+        ];
+        all.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -37,6 +49,24 @@ impl FrameKind {
 pub(super) struct DatabaseMeta {
     pub(super) name: String,
     pub(super) created_ns: i64,
+}
+
+/// Metadata of [`FrameKind::Delete`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DeleteMeta {
+    pub(super) database: String,
+    pub(super) table: String,
+    /// Its values have the types of the table's columns.
+    pub(super) predicate: Predicate,
+}
+
+/// Metadata of [`FrameKind::Drop`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DropMeta {
+    pub(super) database: String,
+    /// The table, or the whole database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) table: Option<String>,
 }
 
 /// Metadata of a write.

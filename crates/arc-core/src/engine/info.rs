@@ -111,6 +111,9 @@ impl Engine {
         let mut stats = shared.counters.read();
         stats.queued_writes = shared.queue.writes() as u64;
         stats.replayed_writes = shared.keys.replayed();
+        stats.memory_bytes = shared.memory.used() as u64;
+        stats.memory_peak_bytes = shared.memory.peak() as u64;
+        stats.memory_limit_bytes = shared.memory.limit() as u64;
         stats.wal_bytes = shared.wal.lock().live_bytes();
         stats.retired_files = shared.compactor.retired() as u64;
         for table in shared.registry.all_tables() {

@@ -4,6 +4,8 @@ mod builder;
 mod check;
 mod commit;
 mod compaction;
+mod delete;
+mod dropping;
 mod durability;
 mod flush;
 mod frame;
@@ -28,6 +30,7 @@ use parking_lot::Mutex;
 
 pub use builder::EngineBuilder;
 pub use compaction::CompactionReport;
+pub use delete::Deleted;
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;
@@ -80,8 +83,9 @@ impl Inner {
         if let Some(query) = query.as_ref() {
             return Ok(Arc::clone(query));
         }
-        let Shared { registry, root, options, .. } = self.shared.as_ref();
-        let engine = crate::query::QueryEngine::new(Arc::<crate::registry::Registry>::clone(registry), root, options)?;
+        let Shared { registry, root, options, memory, .. } = self.shared.as_ref();
+        let tables = Arc::<crate::registry::Registry>::clone(registry);
+        let engine = crate::query::QueryEngine::new(tables, root, options, Arc::clone(memory))?;
         Ok(Arc::clone(query.insert(Arc::new(engine))))
     }
 

@@ -9,7 +9,10 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    commit, compaction, flush,
+    commit, compaction,
+    delete::replay_delete,
+    dropping::replay_drop,
+    flush,
     frame::{self, DatabaseMeta, FrameKind, KeyMeta, WriteMeta},
     idempotency::{IdempotencyKeys, fingerprint},
     queue::Queue,
@@ -26,6 +29,7 @@ use crate::{
     clock::Clock,
     crash::crash_point,
     ingest::Staged,
+    memory::{MemoryBudget, within_budget},
     random::RandomSource,
     registry::{Database, Registry, Table},
     vfs::Vfs,
@@ -52,6 +56,7 @@ pub(crate) type Lock = Box<dyn std::any::Any + Send + Sync>;
 pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let Parts { root, options, vfs, clock, random } = parts;
     check_options(&options)?;
+    let options = within_budget(options);
     // Before the lock file is made, so that a folder of somebody else stays as it is.
     check_layout(vfs.as_ref(), &root)?;
     vfs.create_dir_all(&root).map_err(|e| Error::io("create folder", &root, e))?;
@@ -65,6 +70,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let registry = Arc::new(registry_of(manifest.state()));
     let counters = Counters::default();
     let keys = IdempotencyKeys::new(options.idempotency_keys, options.idempotency_window, manifest.state());
+    let memory = MemoryBudget::new(options.memory_bytes);
     let flushed = manifest.state().flushed;
     let wal_dir = root.join(WAL_DIR);
     let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(&random) };
@@ -76,6 +82,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let shared = Shared {
         queue: Queue::new(),
         keys: Arc::new(keys),
+        memory: Arc::new(memory),
         wal: Mutex::new(wal),
         manifest: Mutex::new(manifest),
         schema_lock: Mutex::new(()),
@@ -90,6 +97,8 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         registry,
         counters,
     };
+    // Whatever the limit: these rows are in memory already.
+    shared.memory.take(shared.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed));
     let replayed = shared.counters.read();
     if replayed.replayed_frames > 0 {
         tracing::info!(frames = replayed.replayed_frames, points = replayed.replayed_points, "replayed the log");
@@ -115,6 +124,7 @@ fn check_options(options: &Options) -> Result<()> {
         if value < least { Err(Error::InvalidOption { option, reason: reason() }) } else { Ok(()) }
     };
     least("wal_segment_bytes", options.wal_segment_bytes, 64 << 10)?;
+    least("memory_bytes", options.memory_bytes as u64, 16 << 20)?;
     least("flush_bytes", options.flush_bytes as u64, 1)?;
     least("flush_wal_bytes", options.flush_wal_bytes, 1)?;
     least("idempotency_keys", options.idempotency_keys as u64, 1)?;
@@ -141,8 +151,11 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
         database.retention.set_ns(state.retention_ns);
         *database.durability.write() = state.durability;
         for state in state.tables.values() {
-            let table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
+            let mut table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
             table.retention.set_ns(state.retention_ns);
+            let rows = table.rows.get_mut();
+            rows.tombstones.clone_from(&state.tombstones);
+            rows.tombstones_flushed = manifest.flushed;
             database.add(Arc::new(table));
         }
         registry.add(Arc::new(database));
@@ -191,6 +204,8 @@ pub(super) fn decode_frame(
             Ok(None)
         }
         FrameKind::Schema => replay_schema(registry, &frame.body).map(|()| None),
+        FrameKind::Delete => replay_delete(registry, frame).map(|()| None),
+        FrameKind::Drop => replay_drop(registry, frame).map(|()| None),
         FrameKind::GivenUp => Ok(None),
         FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow => {
             let meta: WriteMeta = frame::decode(frame.meta)?;

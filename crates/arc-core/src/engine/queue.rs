@@ -3,14 +3,21 @@
 //! Order in the queue is order in the log is order in the buffers. Bounded by bytes: when it stays full, a write fails
 //! as busy; nothing that was queued is ever dropped.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use futures::channel::oneshot;
 use parking_lot::{Condvar, Mutex};
 
-use super::{frame::FrameKind, idempotency::Claim};
-use crate::{Durability, Error, Result, SequenceNumber, Written, ingest::Staged};
+use super::{delete::Deleted, frame::FrameKind, idempotency::Claim};
+use crate::{
+    Durability, Error, Predicate, Result, SequenceNumber, Written,
+    ingest::Staged,
+    registry::{Doomed, Table},
+};
 
 /// A frame on its way to the log.
 #[derive(Debug)]
@@ -41,6 +48,15 @@ impl QueuedWrite {
     }
 }
 
+/// A delete on its way to its table, and who waits for it.
+#[derive(Debug)]
+pub(super) struct QueuedDelete {
+    pub(super) table: Arc<Table>,
+    pub(super) predicate: Predicate,
+    pub(super) durability: Durability,
+    pub(super) answer: oneshot::Sender<Result<Deleted>>,
+}
+
 /// Something for the committer to do, in order.
 #[derive(Debug)]
 pub(super) enum Entry {
@@ -48,6 +64,10 @@ pub(super) enum Entry {
     Change(QueuedFrame, Option<oneshot::Sender<Result<()>>>),
     /// A logged write.
     Write(QueuedFrame, QueuedWrite),
+    /// Ends a table or database that is out of sight already, and who waits for it.
+    Drop(QueuedFrame, Arc<Doomed>, Option<oneshot::Sender<Result<()>>>),
+    /// Takes rows away.
+    Delete(QueuedFrame, QueuedDelete),
     /// A write that is not logged (`memory`).
     Unlogged(QueuedWrite),
     /// Freeze all buffers; answers the last sequence number in them.
@@ -78,33 +98,41 @@ impl Queue {
         Self { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new() }
     }
 
-    /// Queues schema changes and the write that needs them, as soon as `has_room(queued bytes)` says so.
+    /// Queues schema changes and the write that needs them, as soon as `take_room(queued bytes)` has taken the room for it.
     ///
     /// `publish` makes the changes visible to other writers. It runs while the queue is locked: whoever sees them can
-    /// only be queued behind them, which is what makes replay meet them in the same order.
+    /// only be queued behind them, which is what makes replay meet them in the same order. Where it says false, nothing is
+    /// queued, and the write is given back.
     pub(super) fn push(
         &self,
         changes: Vec<QueuedFrame>,
         frame: Option<QueuedFrame>,
         write: QueuedWrite,
         timeout: Duration,
-        has_room: impl Fn(usize) -> bool,
-        publish: impl FnOnce(),
-    ) -> Result<()> {
+        take_room: impl Fn(usize) -> bool,
+        publish: impl FnOnce(&QueuedWrite) -> bool,
+    ) -> Result<Option<QueuedWrite>> {
         let mut state = self.state.lock();
         let deadline = Instant::now() + timeout;
-        while state.closed.is_none() && !has_room(state.bytes) {
-            if self.room.wait_until(&mut state, deadline).timed_out() && !has_room(state.bytes) {
+        let mut timed_out = false;
+        loop {
+            if let Some(reason) = &state.closed {
+                return Err(Error::Closed { reason: reason.clone() });
+            }
+            if take_room(state.bytes) {
+                break;
+            }
+            if timed_out {
                 return Err(Error::Busy {
-                    reason: "unflushed points and queued writes have filled max_buffer_bytes",
+                    reason: "unflushed points, queued writes and queries have filled max_buffer_bytes or memory_bytes",
                     retry_after: Duration::from_secs(1),
                 });
             }
+            timed_out = self.room.wait_until(&mut state, deadline).timed_out();
         }
-        if let Some(reason) = &state.closed {
-            return Err(Error::Closed { reason: reason.clone() });
+        if !publish(&write) {
+            return Ok(Some(write));
         }
-        publish();
         state.bytes += write.cost();
         state.writes += 1;
         state.entries.extend(changes.into_iter().map(|change| Entry::Change(change, None)));
@@ -114,7 +142,7 @@ impl Queue {
         });
         drop(state);
         self.work.notify_one();
-        Ok(())
+        Ok(None)
     }
 
     /// Queues a change of schema that no write needs; the receiver gets its answer.
@@ -133,6 +161,36 @@ impl Queue {
         drop(state);
         self.work.notify_one();
         Ok(receiver)
+    }
+
+    /// Queues a drop. `publish` takes it out of sight while the queue is locked.
+    pub(super) fn push_drop(
+        &self,
+        frame: QueuedFrame,
+        answer: oneshot::Sender<Result<()>>,
+        publish: impl FnOnce() -> Arc<Doomed>,
+    ) -> Result<()> {
+        let mut state = self.state.lock();
+        if let Some(reason) = &state.closed {
+            return Err(Error::Closed { reason: reason.clone() });
+        }
+        let doomed = publish();
+        state.entries.push(Entry::Drop(frame, doomed, Some(answer)));
+        drop(state);
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// Queues a delete; the receiver gets its answer.
+    pub(super) fn push_delete(&self, frame: QueuedFrame, delete: QueuedDelete) -> Result<()> {
+        let mut state = self.state.lock();
+        if let Some(reason) = &state.closed {
+            return Err(Error::Closed { reason: reason.clone() });
+        }
+        state.entries.push(Entry::Delete(frame, delete));
+        drop(state);
+        self.work.notify_one();
+        Ok(())
     }
 
     /// Has the committer freeze all buffers behind everything that is queued.

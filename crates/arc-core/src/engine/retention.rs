@@ -43,7 +43,7 @@ impl Engine {
             None => state.databases.contains_key(database),
             Some(table) => state.table(database, table).is_some(),
         };
-        if !is_known(shared.manifest.lock().state()) {
+        if shared.registry.has_doomed() || !is_known(shared.manifest.lock().state()) {
             shared.flush()?;
         }
         let edit = RetentionEdit { database: database.into(), table: table.map(Into::into), retention_ns };
@@ -88,6 +88,7 @@ impl Shared {
             return Ok(());
         }
         let mut manifest = self.manifest.lock();
+        all.retain(|expired| !expired.table.is_dropped());
         manifest.commit(edit(&all))?;
         crash_point("retention::committed");
         for Expired { table, files } in &all {

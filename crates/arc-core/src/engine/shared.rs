@@ -12,7 +12,10 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 
 use super::{compaction::Compactor, idempotency::IdempotencyKeys, queue::Queue, stats::Counters};
-use crate::{Options, catalog::Manifest, clock::Clock, random::RandomSource, registry::Registry, vfs::Vfs, wal::Wal};
+use crate::{
+    Options, catalog::Manifest, clock::Clock, memory::MemoryBudget, random::RandomSource, registry::Registry, vfs::Vfs,
+    wal::Wal,
+};
 
 /// Everything of one open engine but its threads and its lock.
 #[derive(Debug)]
@@ -25,6 +28,7 @@ pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
     pub(super) queue: Queue,
     pub(super) keys: Arc<IdempotencyKeys>,
+    pub(super) memory: Arc<MemoryBudget>,
     /// Locked for each group by the committer, and for the release of segments by flush.
     pub(super) wal: Mutex<Wal>,
     /// Locked for the whole of a flush, so that there is one at a time. Compaction takes it to commit, not to work.
@@ -73,7 +77,7 @@ struct SignalState {
 }
 
 impl FlushSignal {
-    fn note_write(&self, full: bool) {
+    pub(super) fn note_write(&self, full: bool) {
         let mut state = self.state.lock();
         let wake = state.oldest.is_none() || (full && !state.full);
         state.oldest.get_or_insert_with(Instant::now);

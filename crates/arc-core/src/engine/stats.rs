@@ -38,12 +38,20 @@ pub struct EngineStats {
     pub compaction_bytes_out: u64,
     /// Data files dropped because of their age.
     pub expired_files: u64,
+    /// Data files that went with their table.
+    pub dropped_files: u64,
     /// Syncs of the log.
     pub wal_syncs: u64,
     /// Rows in buffers now.
     pub buffered_rows: u64,
     /// Bytes in buffers now.
     pub buffered_bytes: u64,
+    /// Bytes of [`Options::memory_bytes`](crate::Options::memory_bytes) held now.
+    pub memory_bytes: u64,
+    /// Most bytes of it held at a time.
+    pub memory_peak_bytes: u64,
+    /// Bytes of it there are.
+    pub memory_limit_bytes: u64,
     /// Writes waiting for the log now.
     pub queued_writes: u64,
     /// Frames replayed on open.
@@ -78,6 +86,7 @@ pub(super) struct Counters {
     pub(super) compaction_bytes_in: AtomicU64,
     pub(super) compaction_bytes_out: AtomicU64,
     pub(super) expired_files: AtomicU64,
+    pub(super) dropped_files: AtomicU64,
     pub(super) wal_syncs: AtomicU64,
     pub(super) replayed_frames: AtomicU64,
     pub(super) replayed_points: AtomicU64,
@@ -109,6 +118,7 @@ impl Counters {
             compaction_bytes_in: get(&self.compaction_bytes_in),
             compaction_bytes_out: get(&self.compaction_bytes_out),
             expired_files: get(&self.expired_files),
+            dropped_files: get(&self.dropped_files),
             wal_syncs: get(&self.wal_syncs),
             replayed_frames: get(&self.replayed_frames),
             replayed_points: get(&self.replayed_points),

@@ -48,7 +48,7 @@ pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Stag
             let table = request.meta.table.as_deref().unwrap_or_default();
             ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), &context)
         }
-        FrameKind::Database | FrameKind::Schema | FrameKind::GivenUp => {
+        FrameKind::Database | FrameKind::Schema | FrameKind::Delete | FrameKind::Drop | FrameKind::GivenUp => {
             Err(Error::internal("a schema change is not a write"))
         }
     }
@@ -63,6 +63,7 @@ impl Shared {
         let name = &request.meta.database;
         check_database_name(name).map_err(|reason| invalid_name("database", name, reason))?;
         check_tags(&request.meta)?;
+        self.check_size(request.kind, request.body.len())?;
         let of_database = || *self.registry.database(name)?.durability.read();
         let durability = options.durability.or_else(of_database).unwrap_or(self.options.durability);
         let mut claim = None;
@@ -111,6 +112,7 @@ impl Shared {
             }
             let frame = body_crc.map(|crc| write_frame(request, rejections.numbers, crc)).transpose()?;
             let (body_bytes, row_bytes) = (request.body.len(), staged.bytes());
+            self.check_size(request.kind, body_bytes + row_bytes)?;
             let (answer, receiver) = oneshot::channel();
             let write = QueuedWrite { staged, durability, written, body_bytes, row_bytes, claim, answer };
             match self.register_and_push(write, frame)? {
@@ -148,11 +150,14 @@ impl Shared {
         if is_registered(self.registry.database(&database.name).as_ref(), &database)
             && write.staged.tables.iter().all(|table| table.added.is_empty() && has_table(&database, table))
         {
-            return self.push(Vec::new(), frame, write, || {}).map(Ok);
+            // A drop may come in between; behind it in the queue there must be nothing that belongs to what it took.
+            let is_there = |write: &QueuedWrite| !write.staged.tables.iter().any(|table| table.table.is_dropped());
+            return self.push(Vec::new(), frame, write, is_there);
         }
         let _schema_lock = self.schema_lock.lock();
         let current = self.registry.database(&database.name);
         if current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &database))
+            || database.dropped.load(std::sync::atomic::Ordering::Acquire)
             || write.staged.tables.iter().any(|table| is_stale(&database, table))
         {
             return Ok(Err(Stale(write.claim)));
@@ -171,7 +176,7 @@ impl Shared {
                 grown.push((Arc::clone(&table.table), schema));
             }
         }
-        let publish = || {
+        let publish = |_: &QueuedWrite| {
             for (table, schema) in grown {
                 table.set_schema(schema);
                 database.add(table);
@@ -179,8 +184,9 @@ impl Shared {
             if current.is_none() {
                 self.registry.add(Arc::clone(&database));
             }
+            true
         };
-        self.push(changes, frame, write, publish).map(Ok)
+        self.push(changes, frame, write, publish)
     }
 
     fn push(
@@ -188,13 +194,43 @@ impl Shared {
         changes: Vec<QueuedFrame>,
         frame: Option<QueuedFrame>,
         write: QueuedWrite,
-        publish: impl FnOnce(),
-    ) -> Result<()> {
-        let buffered = &self.counters.buffered_bytes;
-        let has_room = |queued: usize| {
-            queued + buffered.load(std::sync::atomic::Ordering::Relaxed) < self.options.max_buffer_bytes
+        publish: impl FnOnce(&QueuedWrite) -> bool,
+    ) -> Result<Result<(), Stale>> {
+        let cost = write.cost();
+        let take_room = |queued: usize| {
+            let buffered = self.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
+            let held = queued + buffered;
+            // What is larger than all room that there is goes alone.
+            let is_taken = (held == 0 || held + cost <= self.options.max_buffer_bytes) && self.memory.try_take(cost);
+            if !is_taken && buffered > 0 {
+                self.flush_signal.note_write(true);
+            }
+            is_taken
         };
-        self.queue.push(changes, frame, write, self.options.write_timeout, has_room, publish)
+        let stale = self.queue.push(changes, frame, write, self.options.write_timeout, take_room, publish)?;
+        Ok(stale.map_or(Ok(()), |write| {
+            // Its room was taken, and it does not stay.
+            self.memory.give(cost);
+            Err(Stale(write.claim))
+        }))
+    }
+
+    /// Refuses what could not be held in memory, however long it waits.
+    fn check_size(&self, kind: FrameKind, bytes: usize) -> Result<()> {
+        let most = self.options.memory_bytes / 4;
+        if bytes <= most {
+            return Ok(());
+        }
+        let format = match kind {
+            FrameKind::LineProtocol => "line protocol",
+            FrameKind::MessagePack => "MessagePack",
+            _ => "Arrow",
+        };
+        let reason = format!(
+            "with its points it takes {bytes} bytes of memory, and one write may take {most}, a quarter of memory_bytes; \
+             send it in smaller parts"
+        );
+        Err(Error::InvalidPayload { format, reason })
     }
 
     /// Creates a database; its creation is logged like a write.
@@ -244,7 +280,7 @@ fn has_table(database: &Database, staged: &StagedTable) -> bool {
 
 fn is_stale(database: &Database, staged: &StagedTable) -> bool {
     match database.table(staged.name()) {
-        None => false,
+        None => staged.table.is_dropped(),
         Some(known) if !Arc::ptr_eq(&known, &staged.table) => true,
         Some(known) => !staged.added.is_empty() && !Arc::ptr_eq(&known.layout(), &staged.base),
     }

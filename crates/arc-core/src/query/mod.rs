@@ -7,7 +7,9 @@
 mod answer;
 mod buffers;
 mod catalog;
+mod change;
 mod constants;
+mod deletes;
 mod dialect;
 mod error;
 mod files;
@@ -17,6 +19,7 @@ mod guard;
 mod merge;
 mod part;
 mod planner;
+mod pool;
 mod session;
 mod show;
 mod statement;
@@ -30,8 +33,9 @@ use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 pub use self::answer::Answer;
+pub(crate) use self::change::{Change, parse as parse_change};
 use self::planner::Planner;
-use crate::{Options, Result, catalog::TableSchema, view::TableView};
+use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};
 
 /// The tables that SQL can see; implemented by the engine.
 pub(crate) trait Tables: Debug + Send + Sync + 'static {
@@ -59,8 +63,13 @@ pub(crate) struct QueryEngine {
 impl QueryEngine {
     /// Returns an engine that reads data files below `data_dir`, which must exist and be held by this process: what
     /// another one spilled there is removed.
-    pub(crate) fn new(tables: Arc<dyn Tables>, data_dir: &Path, options: &Options) -> Result<Self> {
-        let base = session::base_state(data_dir, options)?;
+    pub(crate) fn new(
+        tables: Arc<dyn Tables>,
+        data_dir: &Path,
+        options: &Options,
+        memory: Arc<MemoryBudget>,
+    ) -> Result<Self> {
+        let base = session::base_state(data_dir, options, memory)?;
         Ok(Self {
             planner: Planner::new(tables, base, functions::limit(options.query_memory_bytes)),
             timeout: options.query_timeout,

@@ -6,21 +6,21 @@ use std::{
     sync::Arc,
 };
 
-use super::{Tables, catalog, error, functions};
-use crate::{Error, Options, Result, store::DurableLocal, vfs::RealVfs};
 use datafusion::{
     catalog::CatalogProviderList,
     common::DataFusionError,
     execution::{
         SessionState, SessionStateBuilder, SessionStateDefaults,
         disk_manager::{DiskManagerBuilder, DiskManagerMode},
-        memory_pool::FairSpillPool,
         object_store::ObjectStoreUrl,
         runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
     },
     functions_table::all_default_table_functions,
     prelude::SessionConfig,
 };
+
+use super::{Tables, catalog, error, functions, pool::BudgetedPool};
+use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
 pub(super) const CATALOG: &str = "arc";
@@ -34,8 +34,8 @@ pub(super) fn data_url() -> Result<ObjectStoreUrl, DataFusionError> {
 }
 
 /// Returns the state that every query starts from.
-pub(super) fn base_state(data_dir: &Path, options: &Options) -> Result<SessionState> {
-    let runtime = runtime(data_dir, options)?;
+pub(super) fn base_state(data_dir: &Path, options: &Options, memory: Arc<MemoryBudget>) -> Result<SessionState> {
+    let runtime = runtime(data_dir, options, memory)?;
     let limit_bytes = functions::limit(options.query_memory_bytes);
     let scalar_functions = functions::all(SessionStateDefaults::default_scalar_functions(), limit_bytes);
     // Functions of every kind, but neither file formats nor table factories: nothing to reach the host with.
@@ -76,10 +76,10 @@ fn config() -> SessionConfig {
     config
 }
 
-fn runtime(data_dir: &Path, options: &Options) -> Result<Arc<RuntimeEnv>> {
+fn runtime(data_dir: &Path, options: &Options, memory: Arc<MemoryBudget>) -> Result<Arc<RuntimeEnv>> {
     let spill = DiskManagerMode::Directories(vec![spill_folder(data_dir)?]);
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(FairSpillPool::new(options.query_memory_bytes)))
+        .with_memory_pool(Arc::new(BudgetedPool::new(options.query_memory_bytes, memory)))
         .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(spill))
         .build_arc()
         .map_err(error::from_datafusion)?;

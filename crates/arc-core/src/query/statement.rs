@@ -19,7 +19,7 @@ use crate::{Error, Result};
 const MAX_SQL_BYTES: usize = 1 << 20;
 
 /// Levels of nested expressions and subqueries that the parser follows.
-const MAX_NESTING: usize = 200;
+pub(super) const MAX_NESTING: usize = 200;
 
 /// Operators and keywords that may follow each other without a comma: each can make the parsed tree one level deeper.
 const MAX_CHAIN: usize = 4_000;
@@ -44,9 +44,7 @@ pub(super) enum Request {
 ///
 /// Deep input uses much stack, so call this where there is much.
 pub(super) fn parse(sql: &str) -> Result<Request> {
-    if sql.len() > MAX_SQL_BYTES {
-        return refuse(format!("the statement is longer than {MAX_SQL_BYTES} bytes"));
-    }
+    check_size(sql)?;
     let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location();
     let mut tokens = tokens.map_err(|e| Error::Sql { reason: e.to_string() })?;
     if depth(&tokens) > MAX_CHAIN {
@@ -74,6 +72,14 @@ pub(super) fn parse(sql: &str) -> Result<Request> {
     }
 }
 
+/// Refuses a statement that is too long.
+pub(super) fn check_size(sql: &str) -> Result<()> {
+    if sql.len() > MAX_SQL_BYTES {
+        return refuse(format!("the statement is longer than {MAX_SQL_BYTES} bytes"));
+    }
+    Ok(())
+}
+
 /// Returns what is to be explained, or the statement itself.
 fn explained(statement: &Statement) -> &Statement {
     let mut statement = statement;
@@ -83,7 +89,7 @@ fn explained(statement: &Statement) -> &Statement {
     statement
 }
 
-fn refuse<T>(reason: impl Into<String>) -> Result<T> {
+pub(super) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
     Err(Error::Sql { reason: reason.into() })
 }
 

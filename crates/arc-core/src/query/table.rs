@@ -13,7 +13,7 @@ use datafusion::{
 };
 
 use super::{
-    buffers, files, merge,
+    buffers, deletes, files, merge,
     part::{self, Part},
 };
 use crate::{catalog::TIME_COLUMN, view::TableView};
@@ -33,7 +33,8 @@ impl Table {
 
     fn parts(&self) -> Vec<Part<'_>> {
         let buffers = self.view.buffers.iter().filter(|buffer| buffer.batch.num_rows() > 0);
-        self.view.files.iter().map(Part::File).chain(buffers.map(Part::Buffer)).collect()
+        let files = self.view.files.iter().filter(|file| !deletes::take_all(file, &self.view.tombstones));
+        files.map(Part::File).chain(buffers.map(Part::Buffer)).collect()
     }
 
     /// Returns whether a filter looks at nothing but what identifies a row: rows that merge then pass it together.
@@ -99,7 +100,7 @@ impl TableProvider for Table {
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Choice { plain, merged, on_identity } = self.choose(state, filters)?;
-        let TableView { schema, files, buffers } = &self.view;
+        let TableView { schema, files, buffers, tombstones } = &self.view;
         tracing::debug!(
             database = %schema.database,
             table = %schema.table,
@@ -110,14 +111,17 @@ impl TableProvider for Table {
         );
         let (files, buffers) = by_place(&plain);
         let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
-        if !files.is_empty() {
-            inputs.push(files::scan(state, &self.schema, &files, projection)?);
+        for group in deletes::groups(files, |file| file, tombstones) {
+            inputs.push(match group.deletes.as_slice() {
+                [] => files::scan(state, &self.schema, &group.files, projection)?,
+                _ => deletes::scan(state, &self.schema, &group.files, projection, &group.deletes)?,
+            });
         }
         if !buffers.is_empty() {
             inputs.push(buffers::scan(state, &self.schema, &buffers, projection)?);
         }
         if !merged.is_empty() {
-            inputs.push(merge::scan(state, schema, &merged, projection, on_identity)?);
+            inputs.push(merge::scan(state, &self.view, &merged, projection, on_identity)?);
         }
         if inputs.is_empty() {
             return Ok(Arc::new(EmptyExec::new(project_schema(&self.schema, projection)?)));

@@ -60,7 +60,8 @@ impl SeriesCache {
     }
 
     pub(crate) fn insert(&mut self, key: &[u8], table: &Arc<Table>, series: SeriesId) {
-        if self.find(key).is_some() {
+        // A drop empties the cache behind the mark: what comes after it must not bring the table back.
+        if table.is_dropped() || self.find(key).is_some() {
             return;
         }
         if self.entries.len() >= MAX_CACHED_SERIES {

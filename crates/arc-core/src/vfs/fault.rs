@@ -85,13 +85,16 @@ impl Fault {
     }
 }
 
-/// A place in the protocol: a kind of call on a kind of file. Digits and hexadecimal runs in the file's name are `#`, so
-/// that all segments, or all data files, are one site.
+/// Characters of a ULID, which names a data file.
+const ULID_LEN: usize = 26;
+
+/// A place in the protocol: a kind of call on a kind of file. Numbers and ULIDs in the file's name are `#`, so that all
+/// segments, or all data files, are one site.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site {
     /// The call.
     pub operation: Operation,
-    /// The file's name, numbers masked.
+    /// The file's name, numbers and ULIDs masked.
     pub name: String,
 }
 
@@ -126,13 +129,15 @@ impl Plan {
     }
 }
 
-/// Replaces every run of hexadecimal digits that has a decimal one by `#`.
+/// Replaces every number by `#`: hexadecimal digits, of which one is decimal, or a ULID.
 fn masked(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let parts = name.split_inclusive(|c: char| !c.is_ascii_hexdigit());
+    let parts = name.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
     let mask = |part: &str| {
-        let run = part.trim_end_matches(|c: char| !c.is_ascii_hexdigit());
-        if run.contains(|c: char| c.is_ascii_digit()) { part.replacen(run, "#", 1) } else { part.to_owned() }
+        let run = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let is_hex = run.contains(|c: char| c.is_ascii_digit()) && run.chars().all(|c| c.is_ascii_hexdigit());
+        let is_ulid = run.len() == ULID_LEN && run.chars().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase());
+        if is_hex || is_ulid { part.replacen(run, "#", 1) } else { part.to_owned() }
     };
     parts.map(mask).collect()
 }
@@ -301,5 +306,25 @@ impl VfsFile for FaultFile {
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.fs.enter(Operation::SetLen, &self.path)?;
         self.inner.set_len(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_one_kind_are_one_site() {
+        let cases = [
+            ("wal/00000000000000000013-d0fb343082b18e01.wal", "#-#.wal"),
+            ("wal/spare.tmp", "spare.tmp"),
+            ("meta/0/00000000000000000004.4.tmp", "#.#.tmp"),
+            ("m/day=2023-11-13", "day=#-#-#"),
+            ("m/day=2023-11-13/01M7Y49MVRC4EFW4QBWYB3SNRR.parquet.tmp", "#.parquet.tmp"),
+            ("data/abc/cafe", "cafe"),
+        ];
+        for (path, name) in cases {
+            assert_eq!(masked(Path::new(path)), name);
+        }
     }
 }

@@ -8,12 +8,15 @@ use std::{
 };
 
 use arc_core::{
-    Engine, Error, Options,
+    Comparison, Engine, Error, Options, Predicate,
     vfs::{CrashFs, Fault, FaultFs, Image, Vfs},
 };
 use arrow::{array::AsArray, datatypes::Int64Type};
 
 use crate::support::{HandClock, check_crashed, number, query, quiet};
+
+/// Points of a table of their own, some of which are deleted, begin here.
+const DELETED: i64 = 1_000_000;
 
 const YEAR_NS: i64 = 365 * 86_400_000_000_000;
 
@@ -23,7 +26,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// The clock stands at the epoch, in the day that the points are of; only `clock` can make that day be over.
-fn engine(vfs: Arc<dyn Vfs>, root: &Path, clock: &HandClock) -> Result<Engine, Error> {
+pub(crate) fn engine(vfs: Arc<dyn Vfs>, root: &Path, clock: &HandClock) -> Result<Engine, Error> {
     let mut options = Options::default();
     options.wal_segment_bytes = 64 << 10;
     options.compaction_files = 2;
@@ -44,17 +47,19 @@ pub(crate) fn disk() -> CrashFs {
 
 /// One write of the scenario: its points, and between which operations of the file system it was under way.
 #[derive(Debug)]
-struct Write {
-    points: Vec<i64>,
-    begun: usize,
-    acknowledged: Option<usize>,
+pub(crate) struct Write {
+    pub(crate) points: Vec<i64>,
+    pub(crate) begun: usize,
+    pub(crate) acknowledged: Option<usize>,
+    /// The delete of its points: when it was begun, and acknowledged.
+    pub(crate) deleted: Option<(usize, Option<usize>)>,
 }
 
-/// Writes, flushes, late points, a new column, merges of files, a retention and a restart; goes on after errors, as
+/// Writes, flushes, deletes, late points, a new column, merges of files, a retention and a restart; goes on after errors, as
 /// clients do.
 ///
 /// Returns the writes, and how many merges were done and files expired.
-fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, u64) {
+pub(crate) fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, u64) {
     let (mut writes, mut gone) = (Vec::new(), 0);
     let mut next = 0;
     for restart in 0..2 {
@@ -75,7 +80,31 @@ fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, 
                 assert_eq!(written.points, 3);
                 operations()
             });
-            writes.push(Write { points, begun, acknowledged });
+            writes.push(Write { points, begun, acknowledged, deleted: None });
+            if step == 1 || restart == 1 && step == 2 {
+                // In a table of its own: a point that is deleted, and one that comes after that and stays.
+                for (last, n) in [(false, DELETED + next), (true, DELETED + next + 1)] {
+                    let begun = operations();
+                    let written = engine.write_lp("d", format!("other,h={next} n={n}i 1").as_bytes());
+                    let acknowledged = written.ok().map(|_| operations());
+                    writes.push(Write { points: vec![n], begun, acknowledged, deleted: None });
+                    if last {
+                        continue;
+                    }
+                    let begun = operations();
+                    let done =
+                        engine.delete("d", "other", &Predicate::compare("h", Comparison::Equal, &*next.to_string()));
+                    let done = done.ok().map(|_| operations());
+                    if let Some(write) = writes.last_mut() {
+                        write.deleted = Some((begun, done));
+                    }
+                }
+                let begun = operations();
+                let n = DELETED + next + 2;
+                let written = engine.write_lp("d", format!("other,h=b n={n}i {n}").as_bytes());
+                let acknowledged = written.ok().map(|_| operations());
+                writes.push(Write { points: vec![n], begun, acknowledged, deleted: None });
+            }
             if step % 3 == 1 + restart % 2 {
                 // A failed flush keeps its points in memory and in the log.
                 let _ = engine.flush();
@@ -100,7 +129,7 @@ fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, 
 }
 
 /// Opens what the crash left and returns the points in it.
-fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
+pub(crate) fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
     let dir = tempfile::tempdir().unwrap();
     image.write_to(dir.path()).unwrap();
     let inside = root().join("arc-crash");
@@ -111,9 +140,11 @@ fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
         if engine.databases().is_empty() || engine.tables("d").unwrap().is_empty() {
             return;
         }
-        for batch in query(engine, "d", "SELECT n FROM m").unwrap() {
-            for n in batch.column(0).as_primitive::<Int64Type>().values() {
-                assert!(found.insert(*n), "point {n} came twice");
+        for table in ["m", "other"].iter().filter(|table| engine.schema("d", table).is_ok()) {
+            for batch in query(engine, "d", &format!("SELECT n FROM {table}")).unwrap() {
+                for n in batch.column(0).as_primitive::<Int64Type>().values() {
+                    assert!(found.insert(*n), "point {n} came twice");
+                }
             }
         }
         // No file may be live and missing.
@@ -124,15 +155,25 @@ fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
         if compact {
             // What the crash left can be merged like anything else.
             engine.compact().unwrap();
-            assert_eq!(number(engine, "d", "SELECT count(n) FROM m"), i64::try_from(found.len()).unwrap());
+            let kept = found.iter().filter(|n| **n < DELETED).count();
+            assert_eq!(number(engine, "d", "SELECT count(n) FROM m"), i64::try_from(kept).unwrap());
         }
     });
     found
 }
 
-fn check(writes: &[Write], operations: usize, found: &BTreeSet<i64>, case: &str) {
+pub(crate) fn check(writes: &[Write], operations: usize, found: &BTreeSet<i64>, case: &str) {
     for write in writes {
         let present = write.points.iter().filter(|n| found.contains(n)).count();
+        match write.deleted {
+            Some((_, Some(done))) if done <= operations => {
+                assert_eq!(present, 0, "{case}: a point came back: {write:?}");
+                continue;
+            }
+            // Under way, or without an answer: done or not.
+            Some((begun, _)) if begun <= operations => continue,
+            _ => {}
+        }
         if write.acknowledged.is_some_and(|at| at <= operations) {
             assert_eq!(present, write.points.len(), "{case}: an acknowledged write was lost: {write:?}");
         } else if write.begun > operations {

@@ -5,9 +5,13 @@
 mod backup;
 mod compaction;
 mod crash;
+mod deletes;
 mod directory;
+mod drops;
 mod durability;
 mod idempotency;
+mod images;
+mod memory;
 mod model;
 #[cfg(feature = "crash-points")]
 mod points;
@@ -16,5 +20,6 @@ mod retention;
 mod retries;
 #[cfg(feature = "crash-points")]
 mod retry_points;
+mod sites;
 mod support;
 mod writes;

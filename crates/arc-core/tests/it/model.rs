@@ -1,8 +1,8 @@
-//! The engine equals a map of points under random writes, flushes, merges of files and restarts.
+//! The engine equals a map of points under random writes, deletes, flushes, merges of files and restarts.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use arc_core::Options;
+use arc_core::{Comparison, Engine, Literal, Options, Predicate};
 use arrow::{
     array::{Array, AsArray},
     datatypes::{Float64Type, Int64Type},
@@ -15,21 +15,69 @@ use crate::support::{HandClock, number, query, quiet, write};
 enum Step {
     /// Points: host, time, and the fields x and y as (which, value).
     Write(Vec<(usize, i64, usize, i32)>),
+    Delete(Delete),
     Flush,
     /// Whether all days count as over.
     Compact(bool),
     Restart,
 }
 
+/// Points to delete: by host, 0 for none, and by day, from one up to another; with the opposite of both.
+#[derive(Debug, Clone)]
+struct Delete {
+    host: Option<usize>,
+    days: Option<(i64, i64)>,
+    negated: bool,
+}
+
+impl Delete {
+    fn predicate(&self) -> Predicate {
+        let host = self.host.map(|host| match name(host) {
+            None => Predicate::IsNull { column: "host".into() },
+            Some(host) => Predicate::In { column: "host".into(), values: vec![Literal::Text(host), "nobody".into()] },
+        });
+        let days = self.days.map(|(from, to)| {
+            let time = |comparison, day| Predicate::compare("time", comparison, Literal::Time(time_ns(day)));
+            Predicate::And(vec![time(Comparison::GreaterOrEqual, from), time(Comparison::Less, to)])
+        });
+        let all = Predicate::And(host.into_iter().chain(days).collect());
+        if self.negated { Predicate::Not(Box::new(all)) } else { all }
+    }
+
+    /// Whether a point goes. In SQL a point without a host is neither on a list of hosts nor not on it.
+    fn takes(&self, host: Option<&str>, time: i64) -> bool {
+        let of_host = match self.host.map(name) {
+            None => Some(true),
+            Some(None) => Some(host.is_none()),
+            Some(wanted) => host.map(|host| Some(host) == wanted.as_deref()),
+        };
+        let in_days = self.days.is_none_or(|(from, to)| (time_ns(from)..time_ns(to)).contains(&time));
+        let both = if in_days { of_host } else { Some(false) };
+        both.is_some_and(|both| both != self.negated)
+    }
+}
+
+fn name(host: usize) -> Option<String> {
+    host.checked_sub(1).map(|host| format!("h{host}"))
+}
+
+fn time_ns(day: i64) -> i64 {
+    day * 86_400_000_000_000 / 4
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let point = (0..4usize, 0..15i64, 0..3usize, 0..50i32);
+    let delete =
+        (prop::option::of(0..4usize), prop::option::weighted(0.8, (-1..15i64, 0..16i64)), prop::bool::weighted(0.2))
+            .prop_map(|(host, days, negated)| Step::Delete(Delete { host, days, negated }));
     let step = prop_oneof![
         4 => prop::collection::vec(point, 1..12).prop_map(Step::Write),
+        2 => delete,
         2 => Just(Step::Flush),
         2 => prop::bool::weighted(0.3).prop_map(Step::Compact),
         1 => Just(Step::Restart),
     ];
-    prop::collection::vec(step, 1..14)
+    prop::collection::vec(step, 1..20)
 }
 
 type Model = BTreeMap<(Option<String>, i64), (Option<f64>, Option<f64>)>;
@@ -37,8 +85,7 @@ type Model = BTreeMap<(Option<String>, i64), (Option<f64>, Option<f64>)>;
 fn apply(model: &mut Model, points: &[(usize, i64, usize, i32)]) -> String {
     let mut body = String::new();
     for (host, day, fields, value) in points {
-        let time = day * 86_400_000_000_000 / 4;
-        let host = host.checked_sub(1).map(|h| format!("h{h}"));
+        let (host, time) = (name(*host), time_ns(*day));
         let tag = host.as_ref().map(|h| format!(",host={h}")).unwrap_or_default();
         let slot = model.entry((host, time)).or_default();
         let value = f64::from(*value);
@@ -58,7 +105,7 @@ fn apply(model: &mut Model, points: &[(usize, i64, usize, i32)]) -> String {
     body
 }
 
-fn stored(engine: &arc_core::Engine) -> Model {
+fn stored(engine: &Engine) -> Model {
     let sql = "SELECT CAST(host AS VARCHAR) AS host, CAST(time AS BIGINT) AS t, x, y FROM m";
     let mut stored = Model::new();
     for batch in query(engine, "d", sql).unwrap() {
@@ -77,7 +124,7 @@ fn stored(engine: &arc_core::Engine) -> Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
     fn the_engine_equals_a_map_of_points(steps in steps()) {
@@ -102,6 +149,10 @@ proptest! {
                     let body = apply(&mut model, &points);
                     prop_assert_eq!(engine.write_lp("d", body.as_bytes()).unwrap().points, points.len() as u64);
                 }
+                Step::Delete(delete) => {
+                    engine.delete("d", "m", &delete.predicate()).unwrap();
+                    model.retain(|(host, time), _| !delete.takes(host.as_deref(), *time));
+                }
                 Step::Flush => drop(engine.flush().unwrap()),
                 Step::Compact(is_over) => {
                     clock.set(if is_over { i64::MAX } else { 0 });
@@ -110,15 +161,28 @@ proptest! {
                 Step::Restart => {
                     drop(engine);
                     let report = arc_core::verify(dir.path()).unwrap();
-                    prop_assert!(report.findings.is_empty(), "{}", report);
+                    prop_assert!(report.is_clean(), "{}", report);
                     engine = open();
                 }
             }
         }
+        prop_assert_eq!(stored(&engine), model.clone());
         prop_assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), i64::try_from(model.len()).unwrap());
         let with_x = model.values().filter(|(x, _)| x.is_some_and(|x| x >= 25.0)).count();
         prop_assert_eq!(number(&engine, "d", "SELECT count(*) FROM m WHERE x >= 25"), i64::try_from(with_x).unwrap());
-        prop_assert_eq!(stored(&engine), model);
+        let times = || model.keys().map(|(_, time)| *time);
+        for (sql, expected) in [("min", times().min()), ("max", times().max())] {
+            let sql = format!("SELECT coalesce(CAST({sql}(time) AS BIGINT), -9) FROM m");
+            prop_assert_eq!(number(&engine, "d", &sql), expected.unwrap_or(-9));
+        }
+        // What is deleted leaves the disk, too.
+        clock.set(i64::MAX);
+        engine.flush().unwrap();
+        engine.compact().unwrap();
+        prop_assert_eq!(engine.view("d", "m").unwrap().tombstones.len(), 0);
+        prop_assert_eq!(stored(&engine), model.clone());
+        let stored_rows: u64 = engine.data_files("d", "m").unwrap().iter().map(|file| file.rows).sum();
+        prop_assert_eq!(stored_rows, model.len() as u64);
         let report = engine.verify().unwrap();
         prop_assert!(report.findings.is_empty(), "{}", report);
     }

@@ -60,6 +60,10 @@ class Database:
             idempotency_key=idempotency_key,
         )
 
+    def delete(self, table: str, where: str) -> None:
+        """Deletes points of a table; see :meth:`arc.Engine.delete`."""
+        self.engine.delete(self.name, table, where)
+
     def sql(self, query: str) -> Answer:
         """Runs one SQL statement; see :meth:`arc.Engine.sql`."""
         return self.engine.sql(self.name, query)

@@ -36,6 +36,8 @@ pub struct Config {
     pub cors_origin: Option<String>,
     /// Folder of the backups that clients may ask for. Default none: then they may ask for none.
     pub backup_dir: Option<PathBuf>,
+    /// Whether clients may delete points, and how many.
+    pub delete: Delete,
     /// Settings of the engine.
     pub engine: Options,
     /// Limits on what clients may send and ask for.
@@ -61,6 +63,18 @@ pub struct Limits {
     pub queries: usize,
     /// Longest pause within a request body. Default 30 s.
     pub read_timeout: Duration,
+}
+
+/// Whether clients may delete points, and how many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Delete {
+    /// Default no: nobody has to log in yet.
+    pub enabled: bool,
+    /// Most points that go without `confirm`. Default 10,000.
+    pub confirmation_threshold: u64,
+    /// Most points that one request may delete. Default 1,000,000.
+    pub max_rows: u64,
 }
 
 /// What is logged, and how.
@@ -108,6 +122,7 @@ impl Default for Config {
             no_auth: false,
             cors_origin: None,
             backup_dir: None,
+            delete: Delete { enabled: false, confirmation_threshold: 10_000, max_rows: 1_000_000 },
             engine: Options::default(),
             limits: Limits::default(),
             log: Log { format: LogFormat::Text, level: LogLevel::Info },

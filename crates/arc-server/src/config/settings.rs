@@ -87,6 +87,33 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Folder of the backups that clients may ask for with POST /api/v1/backup, none for none"
     ),
     setting!(
+        "delete_enabled",
+        "delete-enabled",
+        "",
+        delete.enabled,
+        switch,
+        show,
+        "Allow clients to delete points with POST /api/v1/delete"
+    ),
+    setting!(
+        "delete_confirmation_threshold",
+        "delete-confirmation-threshold",
+        "N",
+        delete.confirmation_threshold,
+        rows,
+        show,
+        "Points that one request may delete without confirming it"
+    ),
+    setting!(
+        "delete_max_rows",
+        "delete-max-rows",
+        "N",
+        delete.max_rows,
+        rows,
+        show,
+        "Most points that one request may delete"
+    ),
+    setting!(
         "durability",
         "durability",
         "LEVEL",
@@ -148,6 +175,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         duration,
         show_duration,
         "How long a write waits for room before it gets 503"
+    ),
+    setting!(
+        "memory",
+        "memory",
+        "SIZE",
+        engine.memory_bytes,
+        memory_size,
+        show_memory,
+        "Memory for unflushed points, flushes and queries; half of what there is unless set"
     ),
     setting!(
         "flush_after",
@@ -309,6 +345,10 @@ fn origin(text: &str) -> Result<Option<String>, String> {
         _ if text == "*" || (text.is_ascii() && (whole("http://") || whole("https://"))) => Ok(Some(text.to_owned())),
         _ => Err("*, none or an origin such as https://console.example.org".to_owned()),
     }
+}
+
+fn rows(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a number".to_owned())
 }
 
 fn show<T: std::fmt::Display>(value: T) -> String {

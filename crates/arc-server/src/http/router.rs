@@ -10,7 +10,7 @@ use axum::{
 };
 use hyper::StatusCode;
 
-use crate::{admin, app::App, backup, compaction, errors::Failure, http::around, influx, query, write};
+use crate::{admin, app::App, backup, compaction, delete, errors::Failure, http::around, influx, query, write};
 
 /// Returns the whole HTTP service.
 ///
@@ -28,8 +28,10 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/query", post(query::json))
         .route("/api/v1/query/arrow", post(query::arrow))
         .route("/api/v1/databases", get(admin::databases).post(admin::create_database))
-        .route("/api/v1/databases/{name}", get(admin::database).patch(admin::change_database))
+        .route("/api/v1/databases/{name}", get(admin::database).patch(admin::change_database).delete(delete::database))
         .route("/api/v1/databases/{name}/measurements", get(admin::database_measurements))
+        .route("/api/v1/delete", post(delete::delete))
+        .route("/api/v1/delete/config", get(delete::config))
         .route("/api/v1/measurements", get(admin::measurements))
         .route("/api/v1/compaction/status", get(compaction::status))
         .route("/api/v1/compaction/stats", get(compaction::stats))

@@ -12,6 +12,7 @@ mod runner;
 
 use std::{sync::Arc, time::Instant};
 
+use ::arrow::{array::AsArray, datatypes::Int64Type};
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -30,7 +31,7 @@ use crate::{
 };
 use encode::{Encode, Encoding};
 use reply::{Reply, Ticket};
-use runner::Running;
+use runner::{Chunk, Running};
 
 pub(crate) use runner::Runner;
 
@@ -74,6 +75,24 @@ async fn start<E: Encode>(app: &Arc<App>, parts: Parts, body: Body, started: Ins
         let encoder = E::open(&parts.headers, &answer.schema(), started)?;
         Encoding::new(&owned, answer, encoder).send(chunks).await
     }))
+}
+
+/// Runs a query that answers one count, like any other query.
+pub(crate) async fn count(app: &Arc<App>, sql: &str) -> Result<u64, Failure> {
+    let slot = app.query_slot().await?;
+    let (engine, sql) = (app.engine.clone(), sql.to_owned());
+    let mut running = app.runner.run(slot, |chunks| async move {
+        let batches = engine.sql("default", &sql).await?.collect().await?;
+        let counted = batches.first().and_then(|batch| batch.columns().first());
+        let counted = counted.and_then(|column| column.as_primitive_opt::<Int64Type>()?.iter().next()?);
+        let bytes = counted.ok_or_else(Failure::bug)?.to_be_bytes().to_vec().into();
+        // Nobody may be there to hear it.
+        let _ = chunks.send(Ok(Chunk { bytes, is_last: true })).await;
+        Ok(())
+    });
+    let counted = running.next().await?;
+    let counted = <[u8; 8]>::try_from(&*counted.bytes).map_err(|_| Failure::bug())?;
+    u64::try_from(i64::from_be_bytes(counted)).map_err(|_| Failure::bug())
 }
 
 /// What a query request asks for.

@@ -18,7 +18,10 @@ mod config;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod delete;
+#[cfg(test)]
 mod idempotency;
+#[cfg(test)]
 mod influx;
 #[cfg(test)]
 mod process;

@@ -49,6 +49,7 @@ fn file(id: u64) -> DataFile {
         max_time: i64::MAX,
         min_seq: id,
         max_seq: id,
+        deleted_seq: 0,
         late: id.is_multiple_of(2),
         sorted_by: vec!["host".into(), "time".into()],
         columns: vec![column("host", text("", true), text("é", false)), column("f", float(-0.0), float(f64::INFINITY))],

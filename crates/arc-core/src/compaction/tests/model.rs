@@ -15,7 +15,7 @@ use proptest::{collection::vec, option, prelude::*};
 
 use super::{
     super::{
-        Job, Keep, Settings, Source, Task,
+        Job, Keep, MAX_BATCH_BYTES, Settings, Source, Task,
         cursor::value,
         order::{by_version, output},
         plan, run,
@@ -125,6 +125,8 @@ impl Files {
             schema: &self.schema,
             task,
             keep: Keep::default(),
+            tombstones: &[],
+            batch_bytes: MAX_BATCH_BYTES,
             target_bytes,
             options: &ParquetOptions::default(),
             cancelled: &AtomicBool::new(false),

@@ -7,7 +7,7 @@ use std::{
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampNanosecondArray};
 
-use super::super::{Job, Keep, Output, Source, Task, run};
+use super::super::{Job, Keep, MAX_BATCH_BYTES, Output, Source, Task, run};
 use crate::{
     Error, SequenceNumber,
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type},
@@ -48,6 +48,8 @@ fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, keyed: bool) -> Result<Vec<D
         schema: &schema(keyed),
         task: &task,
         keep: Keep::default(),
+        tombstones: &[],
+        batch_bytes: MAX_BATCH_BYTES,
         target_bytes: 1 << 30,
         options: &ParquetOptions::default(),
         cancelled: &AtomicBool::new(false),

@@ -22,13 +22,13 @@ use datafusion::{
 use parquet::arrow::RowNumber;
 
 use super::{
-    super::{buffers, files, part::Part, session, statistics},
+    super::{buffers, deletes, files, part::Part, session, statistics},
     exec::{MergeExec, sort_expressions},
 };
 use crate::{
     catalog::{TIME_COLUMN, TableSchema},
     datafile::DataFile,
-    view::BufferPart,
+    view::{BufferPart, TableView},
 };
 
 /// Order of a row's part among parts. No column has such a name: control characters are refused.
@@ -53,17 +53,17 @@ pub(in crate::query) fn split(parts: Vec<Part<'_>>) -> (Vec<Part<'_>>, Vec<Part<
     (plain, merged)
 }
 
-/// Returns a plan for the merged rows of `parts`, which are in order of version.
+/// Returns a plan for the merged rows of `parts` of a view, which are in order of version.
 ///
 /// `on_identity` may look at tags and time only. It is applied before the merge, which has less to sort then.
 pub(in crate::query) fn scan(
     state: &dyn Session,
-    table: &TableSchema,
+    view: &TableView,
     parts: &[Part<'_>],
     projection: Option<&Vec<usize>>,
     on_identity: Option<Expr>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let needed = Needed::new(table, projection)?;
+    let needed = Needed::new(&view.schema, projection)?;
     let ranked =
         parts.iter().enumerate().map(|(index, part)| (if part.is_late() { index as u64 + 1 } else { 0 }, part));
     let (mut sorted, mut unsorted, mut buffered) = (Vec::new(), Vec::new(), Vec::new());
@@ -75,11 +75,12 @@ pub(in crate::query) fn scan(
         }
     }
     let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
-    if !sorted.is_empty() {
-        inputs.push(needed.scan_files(state, &sorted, true)?);
-    }
-    if !unsorted.is_empty() {
-        inputs.push(needed.scan_files(state, &unsorted, false)?);
+    for (files, is_sorted) in [(sorted, true), (unsorted, false)] {
+        // A delete of a table with identities looks at nothing else, so its columns are read in any case.
+        for group in deletes::groups(files, |(_, file)| file, &view.tombstones) {
+            let scanned = needed.scan_files(state, &group.files, is_sorted)?;
+            inputs.push(deletes::live(state, scanned, &group.deletes)?);
+        }
     }
     if !buffered.is_empty() {
         inputs.push(needed.scan_buffers(&buffered)?);

@@ -100,6 +100,7 @@ fn file(name: &str, times: (i64, i64), seq: u64, late: bool) -> Arc<DataFile> {
         max_time: times.1,
         min_seq: seq,
         max_seq: seq,
+        deleted_seq: 0,
         late,
         sorted_by: Vec::new(),
         columns: Vec::new(),

@@ -25,8 +25,9 @@ use super::super::{QueryEngine, Tables};
 use crate::{
     Error, Options, Result,
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type},
-    compaction::{Job, Keep, Settings, Source, plan, run},
+    compaction::{Job, Keep, MAX_BATCH_BYTES, Settings, Source, plan, run},
     datafile::{ColumnStatistics, DataFile, ParquetOptions, StatisticsValue},
+    memory::MemoryBudget,
     vfs::RealVfs,
     view::{BufferPart, TableView},
 };
@@ -96,7 +97,9 @@ impl Store {
         let folder = tempfile::tempdir().unwrap();
         let fake = Arc::new(Fake::default());
         let tables: Arc<dyn Tables> = Arc::clone(&fake) as _;
-        let engine = QueryEngine::new(tables, folder.path(), options).unwrap();
+        let engine =
+            QueryEngine::new(tables, folder.path(), options, Arc::new(MemoryBudget::new(options.memory_bytes)))
+                .unwrap();
         Self { folder, fake, engine }
     }
 
@@ -119,7 +122,9 @@ impl Store {
                 schema: &view.schema,
                 task: &task,
                 keep: Keep::default(),
+                tombstones: &[],
                 target_bytes: settings.target_bytes,
+                batch_bytes: MAX_BATCH_BYTES,
                 options: &options,
                 cancelled: &cancelled,
             };
@@ -243,7 +248,7 @@ impl TableBuilder {
             }
         }
         let schema = TableSchema { database: database.into(), table: self.name.into(), keyed: self.keyed, columns };
-        TableView { schema: Arc::new(schema), files, buffers }
+        TableView { schema: Arc::new(schema), files, buffers, tombstones: Vec::new() }
     }
 }
 
@@ -346,6 +351,7 @@ fn data_file(
         max_time,
         min_seq: seq,
         max_seq: seq,
+        deleted_seq: 0,
         late,
         sorted_by,
         columns: statistics.map(|(field, array)| column_statistics(field.name(), array)).collect(),

@@ -1,0 +1,161 @@
+//! Deletes as the engine does them: checked, queued like a write, and applied to the table at their place in the log.
+//!
+//! A delete is about every point that was acknowledged before it, and none that is written after it. Nothing is rewritten
+//! while its caller waits: the table's buffer is frozen, so that no buffer and no file has rows from both sides of the
+//! delete, and a tombstone takes the rows out of what queries read. Compaction takes them out of the files
+//! (see `crate::tombstone`).
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::channel::oneshot;
+
+use super::{
+    Engine,
+    frame::{self, DeleteMeta, FrameKind},
+    queue::{QueuedDelete, QueuedFrame},
+    shared::Shared,
+};
+use crate::{
+    Durability, Error, Predicate, Result, SequenceNumber, Tombstone,
+    catalog::{ManifestEdit, TableEdit},
+    crash::crash_point,
+    predicate::bind,
+    registry::{Registry, Table},
+    wal::{ReplayedFrame, body_checksum},
+};
+
+/// Deletes of one table that may wait for compaction: each is a filter of every query that reads files it touches.
+const MAX_TOMBSTONES: usize = 1_000;
+
+/// What a delete found. How many points it took is what a query counts before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Deleted {
+    /// Data files that may have had such points, by what is known of them without reading.
+    pub affected_files: u64,
+}
+
+impl Engine {
+    /// Deletes the points of a table that meet `predicate`, of those that were acknowledged before this call. Points that
+    /// are written later are not deleted.
+    ///
+    /// Points of which the predicate says nothing, because a value is null, stay. In a table whose points are identified
+    /// by tags and time, the predicate may name only these. Once this returns no query sees the points any more, and the
+    /// delete is as durable as [`Options::durability`](crate::Options::durability) says, at least `process`. Their
+    /// bytes leave the disk after the next flush, when compaction rewrites the files that they are in; programs that read
+    /// the data files themselves see them until then.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database or table;
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a predicate that the table cannot have;
+    /// [`Busy`](crate::ErrorKind::Busy) while 1,000 earlier deletes of the table wait to be carried out in its files;
+    /// [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io) and
+    /// [`StorageFull`](crate::ErrorKind::StorageFull) if it cannot be logged.
+    pub fn delete(&self, database: &str, table: &str, predicate: &Predicate) -> Result<Deleted> {
+        let shared = &self.inner.shared;
+        let receiver = {
+            // No table is registered, nor dropped, between the look at its schema and the queue.
+            let _schema_lock = shared.schema_lock.lock();
+            let found = self.table(database, table)?;
+            let predicate = bind(predicate, &found.schema())?;
+            if found.rows.lock().tombstones.len() >= MAX_TOMBSTONES {
+                return Err(Error::Busy {
+                    reason: "1000 deletes of the table wait for a flush and compaction to carry them out",
+                    retry_after: Duration::from_secs(10),
+                });
+            }
+            let meta =
+                DeleteMeta { database: database.to_owned(), table: table.to_owned(), predicate: predicate.clone() };
+            let frame = QueuedFrame {
+                kind: FrameKind::Delete,
+                meta: frame::encode(&meta)?,
+                body: Bytes::new(),
+                body_crc: body_checksum(&[]),
+            };
+            let (answer, receiver) = oneshot::channel();
+            let durability = shared.options.durability.max(Durability::Process);
+            shared.queue.push_delete(frame, QueuedDelete { table: found, predicate, durability, answer })?;
+            receiver
+        };
+        let stopped = |_| Err(Error::Closed { reason: "the engine stopped before it answered".into() });
+        futures::executor::block_on(receiver).unwrap_or_else(stopped)
+    }
+
+    /// Returns `predicate` as a delete of this table would apply it: with values of the types that the columns have, so
+    /// that it counts in a query, as SQL text, what a delete would take.
+    ///
+    /// # Errors
+    ///
+    /// As [`delete`](Self::delete).
+    pub fn check_delete(&self, database: &str, table: &str, predicate: &Predicate) -> Result<Predicate> {
+        bind(predicate, &self.table(database, table)?.schema())
+    }
+
+    /// Runs one SQL statement that changes data, `DELETE FROM table WHERE …`; a name without a database means a table of
+    /// `database`. [`sql`](Self::sql) never changes anything.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a statement that is no such one; otherwise as
+    /// [`delete`](Self::delete).
+    #[cfg(feature = "query")]
+    pub fn execute(&self, database: &str, sql: &str) -> Result<Deleted> {
+        match crate::query::parse_change(sql)? {
+            crate::query::Change::Delete { database: named, table, predicate } => {
+                self.delete(named.as_deref().unwrap_or(database), &table, &predicate)
+            }
+        }
+    }
+}
+
+/// Takes rows away from a table, at the delete's place in the order of writes.
+pub(super) fn apply_delete(table: &Table, tombstone: Tombstone) -> Result<Deleted> {
+    let mut rows = table.rows.lock();
+    let affected = rows.files.iter().filter(|file| tombstone.applies_to(file)).count();
+    rows.delete(Arc::new(tombstone))?;
+    Ok(Deleted { affected_files: affected as u64 })
+}
+
+/// Does a delete of the log again. The error is the reason why it is damaged.
+pub(super) fn replay_delete(registry: &Registry, frame: &ReplayedFrame<'_>) -> Result<(), String> {
+    let DeleteMeta { database, table, predicate } = frame::decode(frame.meta)?;
+    let found = registry.database(&database).and_then(|database| database.table(&table));
+    let found = found.ok_or_else(|| format!("its table {table:?} was never created"))?;
+    apply_delete(&found, Tombstone { seq: frame.seq, predicate }).map(drop).map_err(|e| e.to_string())
+}
+
+impl Shared {
+    /// Lets go of the deletes that are carried out in all files. Called by compaction, which alone carries them out.
+    pub(super) fn forget_tombstones(&self, table: &Table) -> Result<()> {
+        if table.rows.lock().flushed_tombstones().is_empty() {
+            return Ok(());
+        }
+        let mut manifest = self.manifest.lock();
+        if table.is_dropped() {
+            return Ok(());
+        }
+        // What the manifest has was in the log before all files of a later flush, so no buffer is older than it.
+        let done: Vec<SequenceNumber> = {
+            let rows = table.rows.lock();
+            let flushed = rows.flushed_tombstones();
+            let is_done = |t: &&Arc<Tombstone>| !rows.files.iter().any(|file| t.applies_to(file));
+            flushed.iter().filter(is_done).map(|tombstone| tombstone.seq).collect()
+        };
+        if done.is_empty() {
+            return Ok(());
+        }
+        let schema = table.schema();
+        let edit = TableEdit {
+            database: schema.database.to_string(),
+            table: schema.table.to_string(),
+            tombstones_removed: done.clone(),
+            ..TableEdit::default()
+        };
+        manifest.commit(ManifestEdit { tables: vec![edit], ..ManifestEdit::default() })?;
+        crash_point("compaction::tombstones_forgotten");
+        table.rows.lock().tombstones.retain(|tombstone| !done.contains(&tombstone.seq));
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Dropping tables and databases.
+//!
+//! A drop is a frame of the log. Its table is out of sight from the moment the drop is queued, so that whatever is queued
+//! behind it is about a table of its own, be it of the same name. The flush that reaches the drop takes the table out of
+//! the manifest; its files then go like those that compaction has replaced, once nobody reads them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::channel::oneshot;
+
+use super::{
+    Engine,
+    frame::{self, DropMeta, FrameKind},
+    queue::QueuedFrame,
+    shared::Shared,
+    stats::Counters,
+};
+use crate::{
+    Error, Result, SequenceNumber,
+    catalog::{DropEdit, ManifestState},
+    registry::{Doomed, Registry},
+    wal::{ReplayedFrame, body_checksum},
+};
+
+impl Engine {
+    /// Drops a table with all of its points and columns. Queries that read it go on; a write after it makes a new table.
+    ///
+    /// Durable once this returns, whatever the engine's durability. Flushes; the files leave the disk some time later, as
+    /// those do that compaction has replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table;
+    /// [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io) and
+    /// [`StorageFull`](crate::ErrorKind::StorageFull) if the log cannot be written: the table is out of sight then, and
+    /// whether it comes back is known when the engine is opened again.
+    pub fn drop_table(&self, database: &str, table: &str) -> Result<()> {
+        self.inner.shared.drop_named(database, Some(table))
+    }
+
+    /// Drops a database with all of its tables and settings, as [`drop_table`](Self::drop_table) does a table.
+    ///
+    /// # Errors
+    ///
+    /// As [`drop_table`](Self::drop_table).
+    pub fn drop_database(&self, database: &str) -> Result<()> {
+        self.inner.shared.drop_named(database, None)
+    }
+}
+
+impl Shared {
+    fn drop_named(&self, name: &str, table: Option<&str>) -> Result<()> {
+        let meta = DropMeta { database: name.to_owned(), table: table.map(str::to_owned) };
+        let (meta, body_crc) = (frame::encode(&meta)?, body_checksum(&[]));
+        let frame = QueuedFrame { kind: FrameKind::Drop, meta, body: Bytes::new(), body_crc };
+        let (answer, receiver) = oneshot::channel();
+        {
+            let _schema_lock = self.schema_lock.lock();
+            let missing = || Error::DatabaseNotFound { database: name.to_owned() };
+            let database = self.registry.database(name).ok_or_else(missing)?;
+            let found = match table {
+                None => None,
+                Some(table) => {
+                    let missing = || Error::TableNotFound { database: name.to_owned(), table: table.to_owned() };
+                    Some(database.table(table).ok_or_else(missing)?)
+                }
+            };
+            self.queue.push_drop(frame, answer, || match &found {
+                None => self.registry.drop_database(&database),
+                Some(found) => self.registry.drop_table(&database, found),
+            })?;
+        }
+        let stopped = |_| Err(Error::Closed { reason: "the engine stopped before it answered".into() });
+        futures::executor::block_on(receiver).unwrap_or_else(stopped)?;
+        if let Err(error) = self.flush() {
+            // It is dropped; the next flush tells the manifest.
+            tracing::warn!(%error, "cannot flush after a drop");
+        }
+        Ok(())
+    }
+
+    /// Lets go of tables that the manifest has no more: their rows in memory, and their files once nobody reads them.
+    pub(super) fn bury(&self, dropped: &[Arc<Doomed>]) {
+        let now_ns = self.clock.now_ns();
+        for table in dropped.iter().flat_map(|doomed| &doomed.tables) {
+            let mut rows = table.rows.lock();
+            let bytes = rows.buffer.forget(usize::MAX);
+            self.counters.buffered_bytes.fetch_sub(bytes, std::sync::atomic::Ordering::Relaxed);
+            let files = std::mem::take(&mut rows.files);
+            Counters::add(&self.counters.dropped_files, files.len() as u64);
+            self.compactor.retired.add(files, now_ns);
+        }
+        self.registry.forget(dropped);
+        self.compactor.wake();
+    }
+}
+
+/// Returns what the manifest is to be told of drops: it may not have had the tables at all.
+pub(super) fn edits(state: &ManifestState, dropped: &[Arc<Doomed>]) -> Vec<DropEdit> {
+    let mut edits: Vec<DropEdit> = Vec::new();
+    for doomed in dropped {
+        let Some(database) = state.databases.get(&*doomed.database.name) else { continue };
+        let edit = |table| DropEdit { database: doomed.database.name.to_string(), table };
+        let tables = doomed.tables.iter().map(|table| table.schema().table.to_string());
+        let tables = tables.filter(|table| database.tables.contains_key(table)).map(Some);
+        // A name can be dropped twice within one round.
+        for edit in tables.chain(doomed.whole.then_some(None)).map(edit) {
+            if !edits.contains(&edit) {
+                edits.push(edit);
+            }
+        }
+    }
+    edits
+}
+
+/// Does a drop of the log again. The error is the reason why it is damaged.
+pub(super) fn replay_drop(registry: &Registry, frame: &ReplayedFrame<'_>) -> Result<(), String> {
+    let DropMeta { database, table } = frame::decode(frame.meta)?;
+    let found = registry.database(&database).ok_or_else(|| format!("its database {database:?} was never created"))?;
+    let doomed = match table {
+        None => registry.drop_database(&found),
+        Some(table) => {
+            let table = found.table(&table).ok_or_else(|| format!("its table {table:?} was never created"))?;
+            registry.drop_table(&found, &table)
+        }
+    };
+    doomed.set_seq(SequenceNumber(frame.seq.0));
+    Ok(())
+}

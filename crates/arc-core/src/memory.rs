@@ -1,0 +1,149 @@
+//! The memory budget of an engine: one count of what buffers, queued writes, flushes and queries hold.
+//!
+//! Owns the count and the limit. Never allocates, frees or waits: whoever holds memory says so, and decides what to do
+//! where there is none left. Writes wait and then fail as busy, queries spill and then fail. A flush takes what it needs
+//! without asking, for it is what makes room; the shares below leave room for it.
+
+mod machine;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+pub(crate) use machine::available_bytes;
+
+use crate::Options;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct MemoryBudget {
+    limit: usize,
+    used: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl MemoryBudget {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
+    }
+
+    /// Counts `bytes` as held if they are within the limit.
+    #[must_use]
+    pub(crate) fn try_take(&self, bytes: usize) -> bool {
+        let within = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
+        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
+        taken.inspect(|before| self.note(before + bytes)).is_ok()
+    }
+
+    /// Counts `bytes` as held, whatever the limit: they are there already, or are needed to make room.
+    pub(crate) fn take(&self, bytes: usize) {
+        self.note(self.used.fetch_add(bytes, Ordering::Relaxed) + bytes);
+    }
+
+    /// Counts `bytes` as held no longer.
+    pub(crate) fn give(&self, bytes: usize) {
+        let rest = |used: usize| Some(used.saturating_sub(bytes));
+        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+    }
+
+    /// Counts `bytes` as held, whatever the limit, until what this returns is dropped.
+    pub(crate) fn reserve(self: &Arc<Self>, bytes: usize) -> Reserved {
+        self.take(bytes);
+        Reserved { budget: Arc::clone(self), bytes }
+    }
+
+    /// Returns the bytes held now.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Returns the most bytes ever held at a time.
+    pub(crate) fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    fn note(&self, used: usize) {
+        self.peak.fetch_max(used, Ordering::Relaxed);
+    }
+}
+
+/// Bytes that count as held until this is dropped.
+#[derive(Debug)]
+#[must_use = "dropped at once it reserves nothing"]
+pub(crate) struct Reserved {
+    budget: Arc<MemoryBudget>,
+    bytes: usize,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.budget.give(self.bytes);
+    }
+}
+
+/// Lowers the limits of the parts to their shares: writes a quarter, a flush as much again for its copy of them, queries a
+/// half. So none of them can take what another one needs to go on.
+pub(crate) fn within_budget(options: Options) -> Options {
+    let all = options.memory_bytes;
+    Options {
+        flush_bytes: options.flush_bytes.min(all / 8),
+        max_buffer_bytes: options.max_buffer_bytes.min(all / 4),
+        query_memory_bytes: options.query_memory_bytes.min(all / 2),
+        ..options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_stays_within_the_limit_unless_it_has_to_be() {
+        let budget = Arc::new(MemoryBudget::new(10));
+        assert!(budget.try_take(7) && !budget.try_take(4) && budget.try_take(3));
+        assert!(!budget.try_take(usize::MAX));
+        let reserved = budget.reserve(5);
+        assert_eq!((budget.used(), budget.peak()), (15, 15));
+        assert!(!budget.try_take(1));
+        drop(reserved);
+        budget.give(4);
+        assert_eq!((budget.used(), budget.peak(), budget.limit()), (6, 15, 10));
+        assert!(budget.try_take(4));
+        budget.give(100);
+        assert_eq!(budget.used(), 0, "never below nothing");
+    }
+
+    #[test]
+    fn many_threads_never_take_more_than_there_is() {
+        let budget = MemoryBudget::new(1_000);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for bytes in (1..400).cycle().take(20_000) {
+                        if budget.try_take(bytes) {
+                            budget.give(bytes);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.used(), 0);
+        assert!(budget.peak() <= 1_000);
+    }
+
+    #[test]
+    fn the_shares_fit_together() {
+        for (memory_bytes, expected) in
+            [(64 << 20, (8 << 20, 16 << 20, 32 << 20)), (1 << 40, (64 << 20, 256 << 20, 1 << 30))]
+        {
+            let options = within_budget(Options { memory_bytes, ..Options::default() });
+            assert_eq!((options.flush_bytes, options.max_buffer_bytes, options.query_memory_bytes), expected);
+            assert!(2 * options.max_buffer_bytes + options.query_memory_bytes <= memory_bytes);
+        }
+    }
+}

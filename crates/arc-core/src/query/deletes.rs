@@ -1,0 +1,167 @@
+//! What deletes have taken: as filters of the data files that still have it.
+//!
+//! Owns the filter and which files need it. Buffers need none: their rows were taken out when the view was made. The
+//! filter comes before the merge of late rows, as a delete came before the rows that are newer than it. Its node knows no
+//! exact statistics, so that nothing is counted from the manifest where rows may be missing.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
+use datafusion::{
+    catalog::Session,
+    common::{Column as Name, DFSchema, Result, ScalarValue},
+    logical_expr::{Expr, Operator, binary_expr, lit},
+    physical_expr::expressions::Column,
+    physical_plan::{ExecutionPlan, filter::FilterExec, projection::ProjectionExec},
+};
+
+use super::files;
+use crate::{Comparison, Literal, Predicate, SequenceNumber, Tombstone, datafile::DataFile};
+
+/// Deletes that apply to the same files.
+pub(super) type Deletes<'v> = Vec<&'v Arc<Tombstone>>;
+
+/// Returns the deletes of which a file may still have rows.
+pub(super) fn of<'v>(file: &DataFile, tombstones: &'v [Arc<Tombstone>]) -> Deletes<'v> {
+    tombstones.iter().filter(|tombstone| tombstone.applies_to(file)).collect()
+}
+
+/// Returns whether all rows of a file are gone.
+pub(super) fn take_all(file: &DataFile, tombstones: &[Arc<Tombstone>]) -> bool {
+    tombstones.iter().any(|tombstone| tombstone.takes_all_of(file))
+}
+
+/// Returns a scan of `files`, which deletes apply to.
+pub(super) fn scan(
+    state: &dyn Session,
+    schema: &SchemaRef,
+    files: &[&Arc<DataFile>],
+    projection: Option<&Vec<usize>>,
+    deletes: &Deletes<'_>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let wanted = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
+    let mut read = wanted.clone();
+    for column in deletes.iter().flat_map(|tombstone| tombstone.predicate.columns()) {
+        let index = schema.index_of(column)?;
+        if !read.contains(&index) {
+            read.push(index);
+        }
+    }
+    let live = live(state, files::scan(state, schema, files, Some(&read))?, deletes)?;
+    if read == wanted {
+        return Ok(live);
+    }
+    let read = live.schema();
+    let columns = read.fields().iter().enumerate().take(wanted.len());
+    let columns = columns.map(|(index, field)| (Arc::new(Column::new(field.name(), index)) as _, field.name().clone()));
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), live)?))
+}
+
+/// Returns the rows of `input` that deletes have left. It must have the columns that they look at.
+pub(super) fn live(
+    state: &dyn Session,
+    input: Arc<dyn ExecutionPlan>,
+    deletes: &Deletes<'_>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if deletes.is_empty() {
+        return Ok(input);
+    }
+    let schema = input.schema();
+    // A row of which nothing can be said stays.
+    let left = |tombstone: &&Arc<Tombstone>| Ok(Expr::IsNotTrue(Box::new(expression(&tombstone.predicate, &schema)?)));
+    let left = deletes.iter().map(left).collect::<Result<Vec<_>>>()?;
+    let columns = DFSchema::try_from(Arc::clone(&schema))?;
+    let left = state.create_physical_expr(joined(&left, Operator::And, true), &columns)?;
+    Ok(Arc::new(FilterExec::try_new(left, input)?))
+}
+
+/// Returns a predicate in the form of DataFusion.
+fn expression(predicate: &Predicate, schema: &SchemaRef) -> Result<Expr> {
+    let name = |column: &str| Expr::Column(Name::from_name(column));
+    let each = |parts: &[Predicate]| parts.iter().map(|part| expression(part, schema)).collect::<Result<Vec<_>>>();
+    Ok(match predicate {
+        Predicate::True => lit(true),
+        Predicate::Compare { column, comparison, value } => {
+            binary_expr(name(column), operator(*comparison), scalar(column, value, schema)?)
+        }
+        Predicate::In { column, values } => {
+            let equal = |value| Ok(binary_expr(name(column), Operator::Eq, scalar(column, value, schema)?));
+            joined(&values.iter().map(equal).collect::<Result<Vec<_>>>()?, Operator::Or, false)
+        }
+        Predicate::IsNull { column } => Expr::IsNull(Box::new(name(column))),
+        Predicate::Not(inner) => Expr::Not(Box::new(expression(inner, schema)?)),
+        Predicate::And(all) => joined(&each(all)?, Operator::And, true),
+        Predicate::Or(any) => joined(&each(any)?, Operator::Or, false),
+    })
+}
+
+/// Joins conditions as a balanced tree: a list of them could be too deep to be walked.
+fn joined(parts: &[Expr], operator: Operator, of_nothing: bool) -> Expr {
+    match parts {
+        [] => lit(of_nothing),
+        [part] => part.clone(),
+        parts => {
+            let (first, second) = parts.split_at(parts.len() / 2);
+            binary_expr(joined(first, operator, of_nothing), operator, joined(second, operator, of_nothing))
+        }
+    }
+}
+
+fn operator(comparison: Comparison) -> Operator {
+    match comparison {
+        Comparison::Equal => Operator::Eq,
+        Comparison::NotEqual => Operator::NotEq,
+        Comparison::Less => Operator::Lt,
+        Comparison::LessOrEqual => Operator::LtEq,
+        Comparison::Greater => Operator::Gt,
+        Comparison::GreaterOrEqual => Operator::GtEq,
+    }
+}
+
+/// Returns a value with the very type of its column, so that nothing is cast row by row.
+fn scalar(column: &str, value: &Literal, schema: &SchemaRef) -> Result<Expr> {
+    let plain = match value {
+        Literal::Text(text) => ScalarValue::Utf8(Some(text.clone())),
+        Literal::Integer(value) => ScalarValue::Int64(Some(*value)),
+        Literal::Unsigned(value) => ScalarValue::UInt64(Some(*value)),
+        Literal::Float(value) => ScalarValue::Float64(Some(*value)),
+        Literal::Boolean(value) => ScalarValue::Boolean(Some(*value)),
+        Literal::Time(time_ns) => ScalarValue::TimestampNanosecond(Some(*time_ns), None),
+    };
+    let typed = match (plain, schema.field_with_name(column)?.data_type()) {
+        (plain, DataType::Dictionary(key, _)) => ScalarValue::Dictionary(key.clone(), Box::new(plain)),
+        (ScalarValue::TimestampNanosecond(time, _), DataType::Timestamp(TimeUnit::Nanosecond, zone)) => {
+            ScalarValue::TimestampNanosecond(time, zone.clone())
+        }
+        (plain, _) => plain,
+    };
+    Ok(lit(typed))
+}
+
+/// Some files, and the deletes that apply to all of them.
+pub(super) struct Group<'v, T> {
+    pub(super) files: Vec<T>,
+    pub(super) deletes: Deletes<'v>,
+}
+
+/// Puts files together that the same deletes apply to; those that none applies to come first.
+pub(super) fn groups<'v, T>(
+    files: impl IntoIterator<Item = T>,
+    file: impl Fn(&T) -> &DataFile,
+    tombstones: &'v [Arc<Tombstone>],
+) -> Vec<Group<'v, T>> {
+    let mut groups = vec![Group { files: Vec::new(), deletes: Vec::new() }];
+    for item in files {
+        let deletes = of(file(&item), tombstones);
+        match groups.iter_mut().find(|group| numbers(&group.deletes).eq(numbers(&deletes))) {
+            Some(group) => group.files.push(item),
+            None => groups.push(Group { files: vec![item], deletes }),
+        }
+    }
+    groups.retain(|group| !group.files.is_empty());
+    groups
+}
+
+fn numbers<'a>(deletes: &'a Deletes<'_>) -> impl Iterator<Item = SequenceNumber> + 'a {
+    deletes.iter().map(|tombstone| tombstone.seq)
+}

@@ -1,0 +1,168 @@
+//! Deleting points over HTTP: counted first, and done if that is what the client has seen and wants.
+//!
+//! Only where `delete_enabled` is set; otherwise all of this is 403. The count is that of a query right before the delete:
+//! points that are written between the two are deleted, too, if they meet the condition, and are not counted.
+
+use std::{sync::Arc, time::Instant};
+
+use arc_core::Predicate;
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use crate::{
+    admin::{DatabaseName, MAX_REQUEST_BYTES, milliseconds, parse},
+    app::App,
+    body,
+    errors::{Failure, json_response},
+    http::params::Params,
+    query,
+};
+
+/// `GET /api/v1/delete/config`.
+pub(crate) async fn config(State(app): State<Arc<App>>) -> Response {
+    let settings = &app.delete;
+    let body = json!({
+        "enabled": settings.enabled,
+        "confirmation_threshold": settings.confirmation_threshold,
+        "max_rows_per_delete": settings.max_rows,
+        "implementation": "tombstone-based",
+        "performance_impact": "none while it is done; queries filter the files concerned until compaction rewrites them",
+    });
+    json_response(StatusCode::OK, body.to_string())
+}
+
+/// `POST /api/v1/delete` with `{"database", "measurement", "where", "dry_run", "confirm"}`.
+pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Response {
+    let started = Instant::now();
+    answer(&app, request, started).await.unwrap_or_else(|failure| {
+        failure.with_body(&json!({
+            "success": false,
+            "deleted_count": 0,
+            "affected_files": 0,
+            "rewritten_files": 0,
+            "execution_time_ms": milliseconds(started),
+            "dry_run": false,
+            "files_processed": [],
+            "error": failure.message,
+            "message": failure.message,
+        }))
+    })
+}
+
+/// `DELETE /api/v1/databases/{name}?confirm=true`.
+pub(crate) async fn database(
+    State(app): State<Arc<App>>,
+    name: DatabaseName,
+    request: Request,
+) -> Result<Response, Failure> {
+    check_enabled(&app)?;
+    let name = name?.0;
+    if Params::of(request.uri())?.get("confirm") != Some("true") {
+        return Err(Failure::bad_request(format!("send confirm=true to drop database {name:?} with all its points")));
+    }
+    let (engine, dropped) = (app.engine.clone(), name.clone());
+    let files = blocking(move || {
+        let files: usize = engine.tables(&dropped)?.iter().map(|table| table.files).sum();
+        engine.drop_database(&dropped)?;
+        Ok(files)
+    });
+    let body = json!({ "message": format!("Database '{name}' deleted"), "files_deleted": files.await? });
+    Ok(json_response(StatusCode::OK, body.to_string()))
+}
+
+fn check_enabled(app: &App) -> Result<(), Failure> {
+    if !app.delete.enabled {
+        return Err(Failure::new(StatusCode::FORBIDDEN, "deletes are not allowed; see the setting delete_enabled"));
+    }
+    Ok(())
+}
+
+async fn answer(app: &Arc<App>, request: Request, started: Instant) -> Result<Response, Failure> {
+    check_enabled(app)?;
+    let (parts, body) = request.into_parts();
+    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    let wanted = Wanted::read(&parse(&body)?)?;
+    let (engine, asked) = (app.engine.clone(), wanted.clone());
+    let predicate =
+        blocking(move || engine.check_delete(&asked.database, &asked.table, &Predicate::from_sql(&asked.condition)?));
+    let predicate = predicate.await?;
+    let from = format!("{}.{}", quoted(&wanted.database), quoted(&wanted.table));
+    let count = query::count(app, &format!("SELECT count(*) FROM {from} WHERE {predicate}")).await?;
+    let mut affected_files = 0;
+    if !wanted.dry_run {
+        check_count(app, count, wanted.confirm)?;
+        let engine = app.engine.clone();
+        let deleted = blocking(move || engine.delete(&wanted.database, &wanted.table, &predicate)).await?;
+        affected_files = deleted.affected_files;
+    }
+    let body = json!({
+        "success": true,
+        "deleted_count": count,
+        "affected_files": affected_files,
+        // Compaction does it later.
+        "rewritten_files": 0,
+        "execution_time_ms": milliseconds(started),
+        "dry_run": wanted.dry_run,
+        "files_processed": [],
+    });
+    Ok(json_response(StatusCode::OK, body.to_string()))
+}
+
+fn check_count(app: &App, count: u64, confirmed: bool) -> Result<(), Failure> {
+    let settings = &app.delete;
+    if count > settings.max_rows {
+        let most = settings.max_rows;
+        let text = format!("{count} points meet the condition, and one delete takes at most {most} (delete_max_rows)");
+        return Err(Failure::bad_request(text));
+    }
+    if count > settings.confirmation_threshold && !confirmed {
+        let text = format!("{count} points meet the condition; send \"confirm\": true to delete that many");
+        return Err(Failure::bad_request(text));
+    }
+    Ok(())
+}
+
+/// What a request asks for.
+#[derive(Debug, Clone)]
+struct Wanted {
+    database: String,
+    table: String,
+    condition: String,
+    dry_run: bool,
+    confirm: bool,
+}
+
+impl Wanted {
+    fn read(request: &Value) -> Result<Self, Failure> {
+        let text = |key: &str| match request.get(key) {
+            Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.clone()),
+            _ => Err(Failure::bad_request(format!("the key {key} is missing or no text"))),
+        };
+        let switch = |key: &str| match request.get(key) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(value)) => Ok(*value),
+            Some(_) => Err(Failure::bad_request(format!("the key {key} is neither true nor false"))),
+        };
+        Ok(Self {
+            database: text("database")?,
+            table: text("measurement")?,
+            condition: text("where")?,
+            dry_run: switch("dry_run")?,
+            confirm: switch("confirm")?,
+        })
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> arc_core::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    Ok(tokio::task::spawn_blocking(work).await.map_err(|_| Failure::bug())??)
+}

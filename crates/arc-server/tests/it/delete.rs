@@ -1,0 +1,96 @@
+//! Deletes over HTTP.
+
+use serde_json::{Value, json};
+
+use crate::support::{Reply, Server};
+
+const PATH: &str = "/api/v1/delete";
+
+fn server() -> Server {
+    Server::with(|config| {
+        config.delete.enabled = true;
+        config.delete.confirmation_threshold = 2;
+        config.delete.max_rows = 3;
+    })
+}
+
+async fn delete(server: &Server, condition: &str, more: &Value) -> Reply {
+    let mut body = json!({ "database": "t", "measurement": "m", "where": condition });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    server.post(PATH, body.to_string()).await
+}
+
+async fn count(server: &Server) -> Value {
+    server.rows("SELECT count(*) AS n FROM m").await[0][0].clone()
+}
+
+#[tokio::test]
+async fn deletes_are_off_unless_they_are_switched_on() {
+    let server = Server::new();
+    server.lines("m,h=a v=1 1").await;
+    delete(&server, "1=1", &json!({ "confirm": true })).await.is(403, "delete_enabled");
+    assert_eq!(count(&server).await, 1);
+    assert_eq!(server.get("/api/v1/delete/config").await.json()["enabled"], false);
+}
+
+#[tokio::test]
+async fn what_meets_the_condition_is_counted_then_deleted() {
+    let server = server();
+    server.lines("m,h=a v=1 1\nm,h=a v=1 2\nm,h=b v=1 3\nm,h=b v=1 86400000000000\nm v=1 9").await;
+    let config = server.get("/api/v1/delete/config").await.json();
+    assert_eq!((&config["confirmation_threshold"], &config["max_rows_per_delete"]), (&json!(2), &json!(3)));
+    let answer = delete(&server, "h = 'a'", &json!({ "dry_run": true })).await.json();
+    assert_eq!(
+        (&answer["success"], &answer["deleted_count"], &answer["dry_run"]),
+        (&json!(true), &json!(2), &json!(true))
+    );
+    assert_eq!(count(&server).await, 5);
+    let answer = delete(&server, "h = 'a'", &json!({})).await.json();
+    assert_eq!((&answer["deleted_count"], &answer["files_processed"]), (&json!(2), &json!([])));
+    assert_eq!(count(&server).await, 3);
+    delete(&server, "TRUE", &json!({})).await.is(400, "\"confirm\": true");
+    let answer = delete(&server, "time >= '1970-01-02T00:00:00Z'", &json!({})).await.json();
+    assert_eq!(answer["deleted_count"], 1);
+    server.lines("m v=1 10\nm v=1 11").await;
+    delete(&server, "1=1", &json!({ "confirm": true })).await.is(400, "delete_max_rows");
+    assert_eq!(count(&server).await, 4);
+    let answer = delete(&server, "h IS NULL", &json!({ "confirm": true })).await.json();
+    assert_eq!(answer["deleted_count"], 3);
+    assert_eq!(count(&server).await, 1);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_delete_is_said() {
+    let server = server();
+    server.lines("m,h=a v=1 1").await;
+    for (condition, expected) in [
+        ("", "where"),
+        ("v = 1", "identified by tags and time"),
+        ("nowhere = 'a'", "nowhere"),
+        ("h = 'a'; DROP TABLE m", "more than one"),
+        ("h LIKE 'a%'", "LIKE"),
+        ("h = ", "Expected"),
+    ] {
+        delete(&server, condition, &json!({})).await.is(400, expected);
+    }
+    delete(&server, "TRUE", &json!({ "confirm": "yes" })).await.is(400, "confirm");
+    delete(&server, "TRUE", &json!({ "measurement": "nothing" })).await.is(404, "nothing");
+    server.post(PATH, "{}").await.is(400, "database");
+    server.post(PATH, "no JSON").await.is(400, "Invalid request body");
+    assert_eq!(count(&server).await, 1);
+}
+
+#[tokio::test]
+async fn a_database_is_dropped_by_those_who_confirm_it() {
+    let server = server();
+    server.lines("m,h=a v=1 1").await;
+    let drop = async |path: &str| server.send(hyper::Method::DELETE, path, &[], "").await;
+    drop("/api/v1/databases/t").await.is(400, "confirm=true");
+    drop("/api/v1/databases/nothing?confirm=true").await.is(404, "nothing");
+    let answer = drop("/api/v1/databases/t?confirm=true").await.json();
+    assert_eq!(answer["files_deleted"], 0);
+    assert_eq!(server.get("/api/v1/databases").await.json()["count"], 0);
+    let off = Server::new();
+    off.lines("m v=1 1").await;
+    off.send(hyper::Method::DELETE, "/api/v1/databases/t?confirm=true", &[], "").await.is(403, "delete_enabled");
+}
