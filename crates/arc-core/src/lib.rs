@@ -20,6 +20,7 @@ pub mod random;
 mod registry;
 mod repair;
 mod sequence;
+pub mod store;
 mod tombstone;
 mod verify;
 pub mod vfs;

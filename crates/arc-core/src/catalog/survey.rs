@@ -13,7 +13,11 @@ use super::{
     manifest::{Listing, decode_payload},
     object::{ObjectId, PAYLOAD_OFFSET, PREVIOUS_OFFSET, decode},
 };
-use crate::{Error, Result, vfs::Vfs};
+use crate::{
+    Error, Result,
+    store::{FolderPlace, ObjectPlace},
+    vfs::Vfs,
+};
 
 /// What is in one writer's folder.
 #[derive(Debug, Default)]
@@ -53,27 +57,32 @@ struct Base {
     state: ManifestState,
 }
 
-/// Looks through the manifest in `dir`, which may be missing.
+/// Looks through the manifest in a folder, which may be missing.
+///
+/// # Errors
+///
+/// As of [`survey_at`].
+pub(crate) fn survey(vfs: &dyn Vfs, dir: &Path) -> Result<ManifestSurvey> {
+    survey_at(&FolderPlace::new(vfs, dir))
+}
+
+/// Looks through the manifest in `place`, which may be missing.
 ///
 /// # Errors
 ///
 /// [`Error::Io`] where a file cannot be read, [`Error::NewerFormat`].
-pub(crate) fn survey(vfs: &dyn Vfs, dir: &Path) -> Result<ManifestSurvey> {
-    let listing = match vfs.list(dir) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Listing::default(),
-        _ => Listing::read(vfs, dir)?,
-    };
+pub(super) fn survey_at(place: &dyn ObjectPlace) -> Result<ManifestSurvey> {
+    let listing = Listing::read(place)?;
     let newest = listing.commits.last().max(listing.snapshots.last()).copied().unwrap_or(0);
-    let temporary = listing.temporary.iter().map(|name| dir.join(name)).collect();
+    let temporary = listing.temporary.iter().map(|name| place.path(name)).collect();
     let survey = ManifestSurvey { newest, temporary, ..ManifestSurvey::default() };
-    let mut surveyor = Surveyor { vfs, dir, survey };
+    let mut surveyor = Surveyor { place, survey };
     surveyor.run(&listing)?;
     Ok(surveyor.survey)
 }
 
 struct Surveyor<'a> {
-    vfs: &'a dyn Vfs,
-    dir: &'a Path,
+    place: &'a dyn ObjectPlace,
     survey: ManifestSurvey,
 }
 
@@ -195,8 +204,8 @@ impl Surveyor<'_> {
         blocks: bool,
         take: impl FnOnce(&[u8], ObjectId, &Path) -> Result<T>,
     ) -> Result<Option<T>> {
-        let path = self.dir.join(id.name());
-        let bytes = match self.vfs.read(&path) {
+        let path = self.place.path(&id.name());
+        let bytes = match self.place.get(&id.name()) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 self.damaged(id, 0, "it is missing".into(), false, blocks);
@@ -217,7 +226,7 @@ impl Surveyor<'_> {
     }
 
     fn damaged(&mut self, id: ObjectId, offset: u64, reason: String, is_there: bool, blocks: bool) {
-        let path = self.dir.join(id.name());
+        let path = self.place.path(&id.name());
         self.survey.damage.push(ObjectDamage { path, offset, reason, is_there, blocks });
     }
 }

@@ -18,10 +18,9 @@ use datafusion::{
     functions_table::all_default_table_functions,
     prelude::SessionConfig,
 };
-use object_store::local::LocalFileSystem;
 
 use super::{Tables, catalog, error, functions, pool::BudgetedPool};
-use crate::{Error, Options, Result, memory::MemoryBudget};
+use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
 pub(super) const CATALOG: &str = "arc";
@@ -84,8 +83,9 @@ fn runtime(data_dir: &Path, options: &Options, memory: Arc<MemoryBudget>) -> Res
         .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(spill))
         .build_arc()
         .map_err(error::from_datafusion)?;
-    let store =
-        LocalFileSystem::new_with_prefix(data_dir).map_err(|e| Error::io("open", data_dir, io::Error::other(e)))?;
+    // Whatever becomes of the process's working directory.
+    let data_dir = fs::canonicalize(data_dir).map_err(|e| Error::io("open", data_dir, e))?;
+    let store = DurableLocal::new(Arc::new(RealVfs), &data_dir);
     let url = data_url().map_err(error::from_datafusion)?;
     runtime.register_object_store(url.as_ref(), Arc::new(store));
     Ok(runtime)

@@ -14,6 +14,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::SystemTime,
 };
 
 use parking_lot::Mutex;
@@ -236,9 +237,12 @@ impl Vfs for CrashFs {
         let children = state.now.entries.iter().filter(|(path, _)| path.parent() == Some(dir.as_path()));
         let entries = children.map(|(path, entry)| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let modified = SystemTime::UNIX_EPOCH;
             match entry {
-                Entry::Dir => DirEntry { name, is_dir: true, len: 0 },
-                Entry::File(inode) => DirEntry { name, is_dir: false, len: state.now.bytes(*inode).len() as u64 },
+                Entry::Dir => DirEntry { name, is_dir: true, len: 0, modified },
+                Entry::File(inode) => {
+                    DirEntry { name, is_dir: false, len: state.now.bytes(*inode).len() as u64, modified }
+                }
             }
         });
         Ok(entries.collect())
@@ -282,6 +286,11 @@ impl std::fmt::Debug for CrashFile {
 impl VfsFile for CrashFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.state.lock().now.bytes(self.inode).len() as u64)
+    }
+
+    /// There is no clock here: all files are of one age.
+    fn modified(&self) -> io::Result<SystemTime> {
+        Ok(SystemTime::UNIX_EPOCH)
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {

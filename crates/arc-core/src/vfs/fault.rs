@@ -9,6 +9,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::SystemTime,
 };
 
 use parking_lot::Mutex;
@@ -268,6 +269,12 @@ impl VfsFile for FaultFile {
     fn len(&self) -> io::Result<u64> {
         self.fs.enter(Operation::Len, &self.path)?;
         self.inner.len()
+    }
+
+    /// Counted as a look at the length: both ask for the file's metadata.
+    fn modified(&self) -> io::Result<SystemTime> {
+        self.fs.enter(Operation::Len, &self.path)?;
+        self.inner.modified()
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -9,7 +9,7 @@ mod real;
 #[cfg(test)]
 mod tests;
 
-use std::{any::Any, fmt::Debug, io, path::Path};
+use std::{any::Any, fmt::Debug, io, path::Path, time::SystemTime};
 
 pub use crash::{CrashFs, Image, PowerCut, PowerCuts};
 pub use fault::{Fault, FaultFs, Operation, Site};
@@ -24,6 +24,8 @@ pub struct DirEntry {
     pub is_dir: bool,
     /// Size in bytes; 0 for a folder.
     pub len: u64,
+    /// When its contents last changed, as far as the file system tells.
+    pub modified: SystemTime,
 }
 
 /// Files and folders. Paths are absolute or relative to the process, as in `std::fs`.
@@ -65,6 +67,8 @@ pub trait Vfs: Debug + Send + Sync + 'static {
 pub trait VfsFile: Debug + Send + Sync {
     /// Returns the file's length in bytes.
     fn len(&self) -> io::Result<u64>;
+    /// Returns when the file's contents last changed, as far as the file system tells.
+    fn modified(&self) -> io::Result<SystemTime>;
     /// Reads at `offset` until `buf` is full or the file ends; returns how many bytes were read.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes all `parts` one after the other from `offset` on.

@@ -8,6 +8,7 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::Path,
+    time::SystemTime,
 };
 
 use super::{DirEntry, Vfs, VfsFile};
@@ -71,7 +72,7 @@ impl Vfs for RealVfs {
             let metadata = entry.metadata()?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let len = if metadata.is_dir() { 0 } else { metadata.len() };
-            entries.push(DirEntry { name, is_dir: metadata.is_dir(), len });
+            entries.push(DirEntry { name, is_dir: metadata.is_dir(), len, modified: metadata.modified()? });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
@@ -101,6 +102,10 @@ impl Drop for Locked {
 impl VfsFile for File {
     fn len(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+
+    fn modified(&self) -> io::Result<SystemTime> {
+        self.metadata()?.modified()
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {

@@ -1,10 +1,20 @@
 //! The manifest through its whole life: commits, snapshots, damage, fences, faults and the loss of power.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+#[cfg(feature = "object-store")]
+mod faults;
+mod place;
+#[cfg(feature = "object-store-aws")]
+mod s3;
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    path::PathBuf,
+};
 
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
 
+use self::place::{At, DIR, Place, over_all_places, path};
 use super::*;
 use crate::{
     Durability, SequenceNumber,
@@ -13,22 +23,8 @@ use crate::{
         TableSchema,
     },
     datafile::{ColumnStatistics, DataFile, StatisticsValue},
-    vfs::{CrashFs, Fault, FaultFs, Operation},
+    vfs::{Fault, FaultFs, Operation, Vfs},
 };
-
-const DIR: &str = "/store/meta/0";
-
-fn vfs() -> CrashFs {
-    let vfs = CrashFs::new();
-    vfs.create_dir_all(Path::new("/store/meta")).unwrap();
-    vfs.sync_dir(Path::new("/")).unwrap();
-    vfs.sync_dir(Path::new("/store")).unwrap();
-    vfs
-}
-
-fn open(vfs: &CrashFs) -> Result<Manifest> {
-    Manifest::open(Arc::new(vfs.clone()), Path::new(DIR))
-}
 
 fn schema(columns: usize) -> Arc<TableSchema> {
     let column = |i: usize| Column {
@@ -108,8 +104,8 @@ fn retentions(number: u64) -> Vec<RetentionEdit> {
 }
 
 /// A stream with the genesis commit and `edits` more; returns the state after each number.
-fn stream(vfs: &CrashFs, edits: u64) -> Vec<ManifestState> {
-    let mut manifest = open(vfs).unwrap();
+fn stream(vfs: &At, edits: u64) -> Vec<ManifestState> {
+    let mut manifest = vfs.open().unwrap();
     let mut states = vec![ManifestState::default(), manifest.state().clone()];
     for number in 0..edits {
         manifest.commit(edit(number)).unwrap();
@@ -118,19 +114,14 @@ fn stream(vfs: &CrashFs, edits: u64) -> Vec<ManifestState> {
     states
 }
 
-fn path(id: ObjectId) -> PathBuf {
-    Path::new(DIR).join(id.name())
+fn flip(vfs: &At, path: &Path, offset: u64) {
+    let mut bytes = vfs.read(path);
+    bytes[usize::try_from(offset).unwrap()] ^= 0x20;
+    vfs.replace(path, &bytes);
 }
 
-fn flip(vfs: &CrashFs, path: &Path, offset: u64) {
-    let file = vfs.open(path).unwrap();
-    let mut byte = [0];
-    assert_eq!(file.read_at(&mut byte, offset).unwrap(), 1);
-    file.write_all_at(&[&[byte[0] ^ 0x20]], offset).unwrap();
-}
-
-fn numbers(vfs: &CrashFs) -> (Vec<u64>, Vec<u64>) {
-    let listing = Listing::read(vfs, Path::new(DIR)).unwrap();
+fn numbers(vfs: &At) -> (Vec<u64>, Vec<u64>) {
+    let listing = vfs.listing();
     (listing.commits, listing.snapshots)
 }
 
@@ -141,27 +132,63 @@ fn names_of(error: &Error) -> PathBuf {
     }
 }
 
-#[test]
-fn a_stream_that_was_opened_has_an_object_and_is_empty() {
-    let vfs = vfs();
-    assert_eq!(*open(&vfs).unwrap().state(), ManifestState::default());
-    assert_eq!(numbers(&vfs), (vec![1], vec![]));
-    assert_eq!(*open(&vfs).unwrap().state(), ManifestState::default());
-    assert_eq!(numbers(&vfs), (vec![1], vec![]));
+over_all_places! {
+    a_stream_that_was_opened_has_an_object_and_is_empty
+    what_was_committed_is_there_after_opening_again
+    the_payloads_are_as_documented
+    snapshots_come_every_128_commits_and_the_commits_since_the_older_one_stay
+    a_damaged_snapshot_costs_nothing
+    after_a_damaged_snapshot_the_next_commit_writes_one_and_the_damaged_one_goes
+    two_damaged_snapshots_are_an_error_that_names_the_newest
+    any_damage_to_a_needed_commit_is_an_error_that_names_it
+    a_gap_is_an_error_and_old_commits_are_not_needed
+    a_commit_of_another_history_breaks_the_chain
+    a_writer_that_was_overtaken_stops
+    a_newer_version_is_neither_skipped_nor_called_damage
+    edits_that_do_not_fit_are_refused_and_change_nothing
+    a_commit_is_as_large_as_its_edit_whatever_is_live
 }
 
 #[test]
-fn what_was_committed_is_there_after_opening_again() {
-    let vfs = vfs();
+fn a_commit_in_which_any_call_fails_in_a_folder_is_whole_or_absent() {
+    a_commit_in_which_any_call_fails_is_whole_or_absent(Place::Folder);
+}
+
+#[cfg(feature = "object-store")]
+#[test]
+fn a_commit_in_which_any_call_fails_in_a_durable_store_is_whole_or_absent() {
+    a_commit_in_which_any_call_fails_is_whole_or_absent(Place::Durable);
+}
+
+#[test]
+fn no_acknowledged_commit_is_lost_from_a_folder_with_the_power() {
+    no_acknowledged_commit_is_lost_with_the_power(Place::Folder);
+}
+
+#[cfg(feature = "object-store")]
+#[test]
+fn no_acknowledged_commit_is_lost_from_a_durable_store_with_the_power() {
+    no_acknowledged_commit_is_lost_with_the_power(Place::Durable);
+}
+
+fn a_stream_that_was_opened_has_an_object_and_is_empty(place: Place) {
+    let vfs = place.fresh();
+    assert_eq!(*vfs.open().unwrap().state(), ManifestState::default());
+    assert_eq!(numbers(&vfs), (vec![1], vec![]));
+    assert_eq!(*vfs.open().unwrap().state(), ManifestState::default());
+    assert_eq!(numbers(&vfs), (vec![1], vec![]));
+}
+
+fn what_was_committed_is_there_after_opening_again(place: Place) {
+    let vfs = place.fresh();
     for edits in [0, 1, 126, 127, 128, 129, 255, 256, 383, 390] {
-        let vfs = CrashFs::from_image(&vfs.current());
+        let vfs = vfs.fork();
         let states = stream(&vfs, edits);
-        assert_eq!(Some(open(&vfs).unwrap().state()), states.last(), "{edits} edits");
+        assert_eq!(Some(vfs.open().unwrap().state()), states.last(), "{edits} edits");
     }
 }
 
-#[test]
-fn the_payloads_are_as_documented() {
+fn the_payloads_are_as_documented(place: Place) {
     let file = serde_json::json!({
         "path": "data/db/t/day=2026-01-31/3.parquet", "bytes": u64::MAX - 3, "crc32c": u32::MAX, "rows": 3,
         "min_time": i64::MIN, "max_time": i64::MAX, "min_seq": 3, "max_seq": 3, "late": false,
@@ -189,8 +216,8 @@ fn the_payloads_are_as_documented() {
             retention_ns: table.map_or(Some(9), |_| Some(7)),
         })
         .to_vec();
-    let vfs = vfs();
-    let mut manifest = open(&vfs).unwrap();
+    let vfs = place.fresh();
+    let mut manifest = vfs.open().unwrap();
     manifest.commit(edit(0)).unwrap();
     manifest.commit(added).unwrap();
     manifest.write_snapshot().unwrap();
@@ -228,14 +255,13 @@ fn the_payloads_are_as_documented() {
         ),
     ];
     for (id, expected) in cases {
-        let payload = vfs.read(&path(id)).unwrap().split_off(48);
+        let payload = vfs.read(&path(id)).split_off(48);
         let found: serde_json::Value = rmp_serde::from_slice(&payload).unwrap();
         assert_eq!(found, expected, "{id:?}");
     }
 }
 
-#[test]
-fn snapshots_come_every_128_commits_and_the_commits_since_the_older_one_stay() {
+fn snapshots_come_every_128_commits_and_the_commits_since_the_older_one_stay(place: Place) {
     let cases = [
         (126, 1..=127, vec![]),
         (127, 1..=128, vec![128]),
@@ -245,151 +271,142 @@ fn snapshots_come_every_128_commits_and_the_commits_since_the_older_one_stay() {
         (383, 257..=384, vec![256, 384]),
     ];
     for (edits, commits, snapshots) in cases {
-        let vfs = vfs();
+        let vfs = place.fresh();
         stream(&vfs, edits);
         assert_eq!(numbers(&vfs), (commits.collect(), snapshots), "{edits} edits");
     }
 }
 
-#[test]
-fn a_damaged_snapshot_costs_nothing() {
+fn a_damaged_snapshot_costs_nothing(place: Place) {
     for edits in [127, 130, 255, 300] {
-        let vfs = vfs();
+        let vfs = place.fresh();
         let states = stream(&vfs, edits);
         let (_, snapshots) = numbers(&vfs);
         let newest = path(ObjectId::snapshot(*snapshots.last().unwrap()));
-        let len = vfs.read(&newest).unwrap().len() as u64;
+        let len = vfs.read(&newest).len() as u64;
         for offset in [0, 8, 12, 16, 24, 28, 32, 40, 44, 48, len / 2, len - 1] {
-            let vfs = CrashFs::from_image(&vfs.current());
+            let vfs = vfs.fork();
             flip(&vfs, &newest, offset);
-            assert_eq!(Some(open(&vfs).unwrap().state()), states.last(), "{edits} edits, byte {offset}");
+            assert_eq!(Some(vfs.open().unwrap().state()), states.last(), "{edits} edits, byte {offset}");
         }
     }
 }
 
-#[test]
-fn after_a_damaged_snapshot_the_next_commit_writes_one_and_the_damaged_one_goes() {
-    let vfs = vfs();
+fn after_a_damaged_snapshot_the_next_commit_writes_one_and_the_damaged_one_goes(place: Place) {
+    let vfs = place.fresh();
     stream(&vfs, 300);
     flip(&vfs, &path(ObjectId::snapshot(256)), 60);
-    let mut manifest = open(&vfs).unwrap();
+    let mut manifest = vfs.open().unwrap();
     assert_eq!(numbers(&vfs), ((129..=301).collect(), vec![128, 256]));
     manifest.commit(edit(300)).unwrap();
     assert_eq!(numbers(&vfs), ((129..=302).collect(), vec![128, 302]));
-    assert_eq!(open(&vfs).unwrap().state(), manifest.state());
+    assert_eq!(vfs.open().unwrap().state(), manifest.state());
 }
 
-#[test]
-fn two_damaged_snapshots_are_an_error_that_names_the_newest() {
-    let vfs = vfs();
+fn two_damaged_snapshots_are_an_error_that_names_the_newest(place: Place) {
+    let vfs = place.fresh();
     stream(&vfs, 300);
     for number in [128, 256] {
         flip(&vfs, &path(ObjectId::snapshot(number)), 60);
     }
-    assert_eq!(names_of(&open(&vfs).unwrap_err()), path(ObjectId::snapshot(256)));
+    assert_eq!(names_of(&vfs.open().unwrap_err()), path(ObjectId::snapshot(256)));
 }
 
-#[test]
-fn any_damage_to_a_needed_commit_is_an_error_that_names_it() {
-    let vfs = vfs();
+fn any_damage_to_a_needed_commit_is_an_error_that_names_it(place: Place) {
+    let vfs = place.fresh();
     stream(&vfs, 4);
     for number in 1..=5 {
         let path = path(ObjectId::commit(number));
-        let len = vfs.read(&path).unwrap().len() as u64;
+        let len = vfs.read(&path).len() as u64;
         for offset in 0..len {
-            let vfs = CrashFs::from_image(&vfs.current());
+            let vfs = vfs.fork();
             flip(&vfs, &path, offset);
-            assert_eq!(names_of(&open(&vfs).unwrap_err()), path, "byte {offset}");
+            assert_eq!(names_of(&vfs.open().unwrap_err()), path, "byte {offset}");
         }
         for len in [0, 1, len / 2, len - 1] {
-            let vfs = CrashFs::from_image(&vfs.current());
-            vfs.open(&path).unwrap().set_len(len).unwrap();
-            assert_eq!(names_of(&open(&vfs).unwrap_err()), path, "cut to {len} bytes");
+            let vfs = vfs.fork();
+            vfs.replace(&path, &vfs.read(&path)[..usize::try_from(len).unwrap()]);
+            assert_eq!(names_of(&vfs.open().unwrap_err()), path, "cut to {len} bytes");
         }
     }
 }
 
-#[test]
-fn a_gap_is_an_error_and_old_commits_are_not_needed() {
-    let vfs = vfs();
+fn a_gap_is_an_error_and_old_commits_are_not_needed(place: Place) {
+    let vfs = place.fresh();
     let states = stream(&vfs, 200);
     for number in [129, 150, 200] {
-        let vfs = CrashFs::from_image(&vfs.current());
-        vfs.remove_file(&path(ObjectId::commit(number))).unwrap();
-        assert_eq!(names_of(&open(&vfs).unwrap_err()), path(ObjectId::commit(number)));
+        let vfs = vfs.fork();
+        vfs.remove(&path(ObjectId::commit(number)));
+        assert_eq!(names_of(&vfs.open().unwrap_err()), path(ObjectId::commit(number)));
     }
     for number in 1..=128 {
-        vfs.remove_file(&path(ObjectId::commit(number))).unwrap();
+        vfs.remove(&path(ObjectId::commit(number)));
     }
-    assert_eq!(Some(open(&vfs).unwrap().state()), states.last());
+    assert_eq!(Some(vfs.open().unwrap().state()), states.last());
 }
 
-#[test]
-fn a_commit_of_another_history_breaks_the_chain() {
-    let (one, other) = (vfs(), vfs());
+fn a_commit_of_another_history_breaks_the_chain(place: Place) {
+    let (one, other) = (place.fresh(), place.fresh());
     stream(&one, 4);
-    let mut manifest = open(&other).unwrap();
+    let mut manifest = other.open().unwrap();
     manifest.commit(ManifestEdit { databases_added: vec![("db".into(), 7)], ..edit(0) }).unwrap();
     manifest.commit(edit(1)).unwrap();
     let id = ObjectId::commit(3);
-    one.remove_file(&path(id)).unwrap();
-    let foreign = other.read(&path(id)).unwrap();
-    one.create_new(&path(id)).unwrap().write_all_at(&[&foreign], 0).unwrap();
-    let error = open(&one).unwrap_err();
+    one.remove(&path(id));
+    one.replace(&path(id), &other.read(&path(id)));
+    let error = one.open().unwrap_err();
     assert!(matches!(&error, Error::Corrupt { offset: PREVIOUS_OFFSET, .. }), "{error}");
     assert_eq!(names_of(&error), path(id));
 }
 
-#[test]
-fn a_writer_that_was_overtaken_stops() {
-    let vfs = vfs();
-    let mut first = open(&vfs).unwrap();
-    let mut second = open(&vfs).unwrap();
+fn a_writer_that_was_overtaken_stops(place: Place) {
+    let vfs = place.fresh();
+    let mut first = vfs.open().unwrap();
+    let mut second = vfs.open().unwrap();
     first.commit(edit(0)).unwrap();
     let error = second.commit(ManifestEdit { databases_added: vec![("db".into(), 9)], ..edit(0) }).unwrap_err();
-    let expected = "the engine is closed to writes: another writer has written /store/meta/0/00000000000000000002";
+    let expected = "the engine is closed to writes: another writer has written ";
+    let expected = format!("{expected}{}", path(ObjectId::commit(2)).display());
     assert_eq!(error.to_string(), expected);
     assert_eq!(*second.state(), ManifestState::default());
     assert_eq!(second.commit(edit(0)).unwrap_err().to_string(), expected);
     first.commit(edit(1)).unwrap();
-    assert_eq!(open(&vfs).unwrap().state(), first.state());
-    assert!(Listing::read(&vfs, Path::new(DIR)).unwrap().temporary.is_empty());
+    assert_eq!(vfs.open().unwrap().state(), first.state());
+    assert!(vfs.listing().temporary.is_empty());
 }
 
-#[test]
-fn a_newer_version_is_neither_skipped_nor_called_damage() {
-    let vfs = vfs();
+fn a_newer_version_is_neither_skipped_nor_called_damage(place: Place) {
+    let vfs = place.fresh();
     stream(&vfs, 127);
     let snapshot = path(ObjectId::snapshot(128));
-    let mut bytes = vfs.read(&snapshot).unwrap();
+    let mut bytes = vfs.read(&snapshot);
     bytes[8] = 2;
     let checksum = crc32c::crc32c(&bytes[..44]);
     bytes[44..48].copy_from_slice(&checksum.to_le_bytes());
-    vfs.open(&snapshot).unwrap().write_all_at(&[&bytes], 0).unwrap();
-    assert!(matches!(open(&vfs).unwrap_err(), Error::NewerFormat { found: 2, .. }));
+    vfs.replace(&snapshot, &bytes);
+    assert!(matches!(vfs.open().unwrap_err(), Error::NewerFormat { found: 2, .. }));
 }
 
 #[test]
 fn temporary_files_are_removed_and_foreign_ones_left_alone() {
-    let vfs = vfs();
+    let vfs = Place::Folder.fresh();
     let states = stream(&vfs, 3);
     let ours = ["00000000000000000005.1.tmp", "00000000000000000009.77.tmp", "00000000000000000128.snapshot.2.tmp"];
     let foreign = ["notes.txt", "00000000000000000005.tmp", "x.1.tmp", "00000000000000000005.bak"];
     for name in ours.iter().chain(&foreign) {
-        vfs.create_new(&Path::new(DIR).join(name)).unwrap();
+        vfs.fs.create_new(&Path::new(DIR).join(name)).unwrap();
     }
-    let mut manifest = open(&vfs).unwrap();
+    let mut manifest = vfs.open().unwrap();
     assert_eq!(Some(manifest.state()), states.last());
     manifest.commit(edit(3)).unwrap();
-    let left: Vec<_> = vfs.list(Path::new(DIR)).unwrap().into_iter().map(|entry| entry.name).collect();
+    let left: Vec<_> = vfs.fs.list(Path::new(DIR)).unwrap().into_iter().map(|entry| entry.name).collect();
     assert!(ours.iter().all(|name| !left.contains(&(*name).to_owned())), "{left:?}");
     assert!(foreign.iter().all(|name| left.contains(&(*name).to_owned())), "{left:?}");
 }
 
-#[test]
-fn edits_that_do_not_fit_are_refused_and_change_nothing() {
-    let vfs = vfs();
-    let mut manifest = open(&vfs).unwrap();
+fn edits_that_do_not_fit_are_refused_and_change_nothing(place: Place) {
+    let vfs = place.fresh();
+    let mut manifest = vfs.open().unwrap();
     manifest.commit(edit(0)).unwrap();
     manifest.commit(edit(1)).unwrap();
     let before = manifest.state().clone();
@@ -457,40 +474,38 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing() {
         assert_eq!(*manifest.state(), before, "{reason}");
     }
     manifest.commit(of(vec![TableEdit { schema: Some(schema(3)), files_removed: vec![path], ..table() }])).unwrap();
-    assert_eq!(open(&vfs).unwrap().state(), manifest.state());
+    assert_eq!(vfs.open().unwrap().state(), manifest.state());
 }
 
-#[test]
-fn a_commit_is_as_large_as_its_edit_whatever_is_live() {
+fn a_commit_is_as_large_as_its_edit_whatever_is_live(place: Place) {
     let size = |edits: u64| {
-        let vfs = vfs();
-        let mut manifest = open(&vfs).unwrap();
+        let vfs = place.fresh();
+        let mut manifest = vfs.open().unwrap();
         manifest.commit(edit(0)).unwrap();
         let many = (1..=edits).flat_map(|number| edit(1_000 + number).tables.remove(0).files_added).collect();
         let table = TableEdit { files_added: many, ..edit(1).tables.remove(0) };
         manifest.commit(ManifestEdit { tables: vec![table], ..ManifestEdit::default() }).unwrap();
         manifest.commit(edit(1)).unwrap();
-        vfs.read(&path(ObjectId::commit(4))).unwrap().len()
+        vfs.read(&path(ObjectId::commit(4))).len()
     };
     assert_eq!(size(1), size(2_000));
 }
 
 /// Any one call fails, once or for ever: `Ok` means durable, an error means before or after, and a manifest that stays
 /// open knows which.
-#[test]
-fn a_commit_in_which_any_call_fails_is_whole_or_absent() {
+fn a_commit_in_which_any_call_fails_is_whole_or_absent(place: Place) {
     let before_commit = |snapshot_is_due: bool| {
-        let vfs = vfs();
+        let vfs = place.fresh();
         stream(&vfs, if snapshot_is_due { 126 } else { 5 });
         vfs
     };
     for (snapshot_is_due, next) in [(false, 5), (true, 126)] {
-        let start = before_commit(snapshot_is_due).current();
+        let start = before_commit(snapshot_is_due).fs.current();
         for (nth, from_then_on) in (1..30).flat_map(|nth| [(nth, false), (nth, true)]) {
             for error in [ErrorKind::StorageFull, ErrorKind::Other] {
-                let memory = CrashFs::from_image(&start);
-                let faults = FaultFs::new(Arc::new(memory.clone()));
-                let mut manifest = Manifest::open(Arc::new(faults.clone()), Path::new(DIR)).unwrap();
+                let memory = place.on(&start);
+                let faults = FaultFs::new(Arc::new(memory.fs.clone()));
+                let mut manifest = memory.open_through(&(Arc::new(faults.clone()) as _)).unwrap();
                 let before = manifest.state().clone();
                 let mut after = before.clone();
                 after.apply(edit(next));
@@ -500,15 +515,17 @@ fn a_commit_in_which_any_call_fails_is_whole_or_absent() {
                 faults.clear();
                 let case = format!("call {nth}, for ever {from_then_on}, {error}: {result:?}");
                 assert_eq!(*manifest.state(), if result.is_ok() { after.clone() } else { before.clone() }, "{case}");
-                let reopened = open(&memory).unwrap();
+                let reopened = memory.open().unwrap();
                 assert!([&before, &after].contains(&reopened.state()), "{case}");
                 assert!(result.is_err() || *reopened.state() == after, "{case}");
                 let closed = manifest.closed.is_some();
                 assert!(closed || reopened.state() == manifest.state(), "{case}");
                 let again = manifest.commit(if result.is_ok() { edit(next + 1) } else { edit(next) });
-                assert_eq!(again.is_err(), closed, "{case}, then {again:?}");
+                // A store of ours that could not sync a snapshot takes no more objects.
+                let store_closed = place != Place::Folder && result.is_ok() && snapshot_is_due;
+                assert!(again.is_err() == closed || store_closed, "{case}, then {again:?}");
                 assert!(!closed || matches!(again, Err(Error::Closed { .. })), "{case}, then {again:?}");
-                assert!(closed || open(&memory).unwrap().state() == manifest.state(), "{case}");
+                assert!(closed || memory.open().unwrap().state() == manifest.state(), "{case}");
             }
         }
     }
@@ -516,39 +533,38 @@ fn a_commit_in_which_any_call_fails_is_whole_or_absent() {
 
 #[test]
 fn a_rename_that_was_done_and_failed_counts_as_done() {
-    let vfs = vfs();
+    let vfs = Place::Folder.fresh();
     stream(&vfs, 1);
-    let faults = FaultFs::new(Arc::new(vfs.clone()));
-    let mut manifest = Manifest::open(Arc::new(faults.clone()), Path::new(DIR)).unwrap();
+    let faults = FaultFs::new(Arc::new(vfs.fs.clone()));
+    let mut manifest = vfs.open_through(&(Arc::new(faults.clone()) as _)).unwrap();
     // The other writer is this one: the same bytes under the same number.
-    let mut twin = open(&vfs).unwrap();
+    let mut twin = vfs.open().unwrap();
     twin.commit(edit(1)).unwrap();
     manifest.commit(edit(1)).unwrap();
     assert_eq!(faults.calls(Operation::RenameNew), 1);
     assert_eq!(manifest.state(), twin.state());
-    assert!(Listing::read(&vfs, Path::new(DIR)).unwrap().temporary.is_empty());
+    assert!(vfs.listing().temporary.is_empty());
 }
 
 /// Cuts the power after every operation around the first commits and around both snapshots.
-#[test]
-fn no_acknowledged_commit_is_lost_with_the_power() {
+fn no_acknowledged_commit_is_lost_with_the_power(place: Place) {
     for (skip, edits) in [(0, 3), (126, 2), (254, 2)] {
-        let setup = vfs();
+        let setup = place.fresh();
         let mut states = if skip == 0 { vec![ManifestState::default(); 2] } else { stream(&setup, skip) };
-        let vfs = if skip == 0 { setup } else { CrashFs::from_image(&setup.current()) };
+        let vfs = if skip == 0 { setup } else { setup.fork() };
         let first = states.len() - 1;
         let mut acknowledged = vec![];
-        let mut manifest = open(&vfs).unwrap();
+        let mut manifest = vfs.open().unwrap();
         for number in skip..skip + edits {
             manifest.commit(edit(number)).unwrap();
             states.push(manifest.state().clone());
-            acknowledged.push(vfs.operations());
+            acknowledged.push(vfs.fs.operations());
         }
-        for cut in vfs.power_cuts() {
+        for cut in vfs.fs.power_cuts() {
             let done = acknowledged.iter().filter(|operations| **operations <= cut.operations()).count();
             // Long streams take long to open: the states in which all, nothing or the names alone reached the disk.
             for image in cut.images(11, if skip == 0 { 12 } else { 3 }) {
-                let reopened = open(&CrashFs::from_image(&image)).unwrap();
+                let reopened = place.on(&image).open().unwrap();
                 let allowed = &states[first + done..states.len().min(first + done + 2)];
                 let case = format!("{skip} edits, then {done}, operation {}", cut.operations());
                 assert!(allowed.contains(reopened.state()), "{case}");
@@ -593,15 +609,15 @@ proptest! {
 
     #[test]
     fn any_edits_give_what_a_simple_model_gives(steps in steps()) {
-        let vfs = vfs();
-        let mut manifest = open(&vfs).unwrap();
+        let vfs = Place::Folder.fresh();
+        let mut manifest = vfs.open().unwrap();
         let mut flushed = 0;
         let mut model: BTreeMap<String, BTreeMap<String, ModelTable>> = BTreeMap::new();
         let mut next_file = 0;
         for step in steps {
             let mut edit = ManifestEdit::default();
             match step {
-                Step::Reopen => manifest = open(&vfs).unwrap(),
+                Step::Reopen => manifest = vfs.open().unwrap(),
                 Step::Flushed(more) => {
                     flushed += more;
                     edit.flushed = Some(SequenceNumber(flushed));
@@ -642,7 +658,7 @@ proptest! {
             }
             manifest.commit(edit).unwrap();
         }
-        for state in [manifest.state(), open(&vfs).unwrap().state()] {
+        for state in [manifest.state(), vfs.open().unwrap().state()] {
             prop_assert_eq!(state.flushed, SequenceNumber(flushed));
             prop_assert_eq!(state.databases.len(), model.len());
             for (name, tables) in &model {

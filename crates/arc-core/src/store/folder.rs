@@ -1,0 +1,73 @@
+//! A folder of the file system as a place for objects.
+//!
+//! Owns nothing but the folder's path. Whoever writes to it holds the lock of the data directory, so that no other writer
+//! can be about to put the same name.
+
+use std::{
+    fmt::Debug,
+    io,
+    ops::Deref,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    ObjectPlace, PlacedObject, PutError,
+    publish::{Existing, TemporaryNames, publish, stage},
+};
+use crate::{Error, Result, vfs::Vfs};
+
+/// [`ObjectPlace`] in one folder.
+#[derive(Debug)]
+pub(crate) struct FolderPlace<V> {
+    vfs: V,
+    dir: PathBuf,
+    names: TemporaryNames,
+}
+
+impl<V> FolderPlace<V> {
+    pub(crate) fn new(vfs: V, dir: &Path) -> Self {
+        Self { vfs, dir: dir.to_owned(), names: TemporaryNames::default() }
+    }
+}
+
+impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectPlace for FolderPlace<V> {
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// A crash between the rename and the sync of an object left it in the cache only: it must not be lost after it has
+    /// been believed. The same goes for the folder itself.
+    fn prepare(&self) -> Result<()> {
+        self.vfs.create_dir_all(&self.dir).map_err(|e| Error::io("create folder", &self.dir, e))?;
+        for folder in self.dir.parent().into_iter().chain([self.dir.as_path()]) {
+            self.vfs.sync_dir(folder).map_err(|e| Error::io("sync folder", folder, e))?;
+        }
+        Ok(())
+    }
+
+    fn put_new(&self, name: &str, bytes: &[u8]) -> Result<(), PutError> {
+        let path = self.path(name);
+        let temporary = self.names.next(&path);
+        stage(&*self.vfs, &temporary, &[bytes]).map_err(PutError::NotThere)?;
+        // Nobody else writes the same bytes.
+        publish(&*self.vfs, [&temporary, &path], Existing::Keep, |found| found == bytes)
+    }
+
+    fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.vfs.read(&self.path(name))
+    }
+
+    fn list(&self) -> io::Result<Vec<PlacedObject>> {
+        match self.vfs.list(&self.dir) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(e),
+            Ok(entries) => {
+                Ok(entries.into_iter().map(|entry| PlacedObject { name: entry.name, settled: true }).collect())
+            }
+        }
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.vfs.remove_file(&self.path(name))
+    }
+}

@@ -1,0 +1,85 @@
+//! Where whole objects are put under names: a folder of the file system, or any object store.
+//!
+//! Owns how an object is put so that it is there whole and durable or not at all, and what an error in between means.
+//! Never looks into an object, never replaces one, never decides which are still needed. The manifest is written through
+//! [`ObjectPlace`], with the same code for both places; [`DurableLocal`] makes a local folder an object store that syncs.
+
+#[cfg(feature = "object-store")]
+mod durable;
+mod folder;
+mod publish;
+#[cfg(feature = "object-store")]
+mod remote;
+
+use std::{fmt::Debug, io, path::PathBuf};
+
+#[cfg(feature = "object-store")]
+pub use durable::DurableLocal;
+pub(crate) use folder::FolderPlace;
+pub(crate) use publish::object_of_temporary;
+#[cfg(feature = "object-store")]
+pub use remote::{StoreOptions, StorePlace};
+
+use crate::{Error, Result};
+
+/// A place for immutable objects, each put once under its own name.
+pub trait ObjectPlace: Debug + Send + Sync {
+    /// Returns the object's path, as errors name it.
+    fn path(&self, name: &str) -> PathBuf;
+
+    /// Creates the place where it is missing, and makes durable what is in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    fn prepare(&self) -> Result<()>;
+
+    /// Puts an object unless its name is taken. After `Ok` it is durable, and whole for every reader.
+    ///
+    /// # Errors
+    ///
+    /// A [`PutError`], which says whether it is there all the same.
+    fn put_new(&self, name: &str, bytes: &[u8]) -> Result<(), PutError>;
+
+    /// Returns an object's bytes, all of them.
+    ///
+    /// # Errors
+    ///
+    /// Of the kind [`io::ErrorKind::NotFound`] where there is none.
+    fn get(&self, name: &str) -> io::Result<Vec<u8>>;
+
+    /// Returns what is in the place, sorted by name; nothing if there is no such place.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system or store.
+    fn list(&self) -> io::Result<Vec<PlacedObject>>;
+
+    /// Removes an object.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system or store.
+    fn remove(&self, name: &str) -> io::Result<()>;
+}
+
+/// A name in an [`ObjectPlace`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedObject {
+    /// The name.
+    pub name: String,
+    /// Whether it may be removed once it is not needed: a writer that stalled before it put the same name has had the time
+    /// to run into it.
+    pub settled: bool,
+}
+
+/// Why an object was not put, and whether it may be there all the same.
+#[derive(Debug)]
+pub enum PutError {
+    /// It is not there, and will not be.
+    NotThere(Error),
+    /// Another object has the name.
+    Taken,
+    /// It may be there, now or later, durable or not.
+    Unknown(Error),
+}
