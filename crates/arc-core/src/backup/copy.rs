@@ -9,8 +9,7 @@ use std::{
 use super::BackupReport;
 use crate::{
     Error, Result,
-    datafile::{DataFile, TEMPORARY_SUFFIX, read_pieces},
-    verify::compare_bytes,
+    datafile::{DataFile, TEMPORARY_SUFFIX, compare_bytes, read_pieces},
     vfs::Vfs,
 };
 

@@ -28,7 +28,7 @@ pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
 pub(crate) use reader::read_data_file;
 pub(crate) use statistics::StatisticsBuilder;
 pub(crate) use storable::is_storable;
-pub(crate) use stream::{DataFileStream, read_pieces, read_rows};
+pub(crate) use stream::{DataFileStream, compare_bytes, read_pieces, read_rows};
 pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file};
 
 #[cfg(test)]

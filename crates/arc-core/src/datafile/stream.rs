@@ -146,6 +146,15 @@ fn reader_options() -> ArrowReaderOptions {
 /// A rewrite must not turn damaged bytes into a sound file: all of them are read before the first row is decoded.
 fn check_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> Result<()> {
     let (bytes, crc32c) = read_pieces(vfs, path, |_, _| Ok(()))?;
+    compare_bytes(path, data_file, bytes, crc32c)
+}
+
+/// Compares size and checksum of a file with what the manifest says.
+///
+/// # Errors
+///
+/// [`Error::Corrupt`] if they differ.
+pub(crate) fn compare_bytes(path: &Path, data_file: &DataFile, bytes: u64, crc32c: u32) -> Result<()> {
     if bytes != data_file.bytes {
         let reason = format!("it has {bytes} bytes, the manifest says {}", data_file.bytes);
         return Err(Error::corrupt(path, bytes.min(data_file.bytes), reason));

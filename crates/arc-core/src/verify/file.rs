@@ -8,7 +8,10 @@ use super::{REPAIR, VerifyReport, describe, order::OrderCheck};
 use crate::{
     Error, Result, SequenceNumber,
     catalog::{TIME_COLUMN, TableSchema},
-    datafile::{ColumnStatistics, DataFile, PartitionDay, StatisticsBuilder, read_pieces, read_rows, table_folder},
+    datafile::{
+        ColumnStatistics, DataFile, PartitionDay, StatisticsBuilder, compare_bytes, read_pieces, read_rows,
+        table_folder,
+    },
     vfs::Vfs,
 };
 
@@ -68,23 +71,6 @@ pub(crate) fn check_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> R
         Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => (None, "it is missing".to_owned()),
         error => (None, describe(&error)),
     })
-}
-
-/// Compares size and checksum of a file with what the manifest says.
-///
-/// # Errors
-///
-/// [`Error::Corrupt`] if they differ.
-pub(crate) fn compare_bytes(path: &Path, data_file: &DataFile, bytes: u64, crc32c: u32) -> Result<()> {
-    if bytes != data_file.bytes {
-        let reason = format!("it has {bytes} bytes, the manifest says {}", data_file.bytes);
-        return Err(Error::corrupt(path, bytes.min(data_file.bytes), reason));
-    }
-    if crc32c != data_file.crc32c {
-        let reason = format!("its crc32c is {crc32c:08x}, the manifest says {:08x}", data_file.crc32c);
-        return Err(Error::corrupt(path, 0, reason));
-    }
-    Ok(())
 }
 
 /// What the manifest says of a file that cannot be, whatever the file holds.

@@ -19,7 +19,7 @@ use std::{
 
 pub use report::{Finding, Severity, VerifyReport, VerifyTotals};
 
-pub(crate) use file::{check_bytes, check_contents, compare_bytes};
+pub(crate) use file::{check_bytes, check_contents};
 pub(crate) use report::describe;
 
 use crate::{
