@@ -26,7 +26,10 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const SUBJECTS: [(&str, fn() -> Outcome<String>); 3] = [("replay", replay), ("catalog", catalog), ("merge", merge)];
+/// Measures one subject and returns its table.
+type Measure = fn() -> Outcome<String>;
+
+const SUBJECTS: [(&str, Measure); 3] = [("replay", replay), ("catalog", catalog), ("merge", merge)];
 
 /// Bytes of log that `replay` opens on.
 const LOG_BYTES: u64 = 1 << 30;
