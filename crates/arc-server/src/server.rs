@@ -22,7 +22,7 @@ use tokio::{
 };
 use tower::ServiceExt;
 
-use crate::{app::App, config::Config, http::router::router};
+use crate::{allocator, app::App, config::Config, http::router::router};
 
 /// How long a connection may wait for a request, or take to send its head.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -109,6 +109,7 @@ impl Server {
         let bind = |source| ServeError::Bind { address: config.http, source };
         let listener = TcpListener::bind(config.http).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
+        allocator::tune(config.engine.memory_bytes);
         let (path, options) = (config.data_dir.clone(), config.engine.clone());
         let opened = tokio::task::spawn_blocking(move || Engine::builder(path).options(options).open());
         let engine = opened.await.map_err(|_| ServeError::Died)?;

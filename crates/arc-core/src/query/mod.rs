@@ -20,6 +20,7 @@ mod merge;
 mod part;
 mod planner;
 mod pool;
+mod scale;
 mod session;
 mod show;
 mod statement;
@@ -70,10 +71,7 @@ impl QueryEngine {
         memory: Arc<MemoryBudget>,
     ) -> Result<Self> {
         let base = session::base_state(data_dir, options, memory)?;
-        Ok(Self {
-            planner: Planner::new(tables, base, functions::limit(options.query_memory_bytes)),
-            timeout: options.query_timeout,
-        })
+        Ok(Self { planner: Planner::new(tables, base, options.query_memory_bytes), timeout: options.query_timeout })
     }
 
     /// Runs one statement; names without a database mean tables of `database`, which need not exist.

@@ -8,7 +8,7 @@ use std::{
 
 use arrow::array::RecordBatch;
 use datafusion::{
-    common::{DataFusionError, ResolvedTableReference, TableReference},
+    common::{DataFusionError, ResolvedTableReference, TableReference, config::ConfigNonZeroUsize},
     execution::{SendableRecordBatchStream, session_state::SessionState},
     physical_plan::{execute_stream, stream::RecordBatchStreamAdapter},
     sql::parser::Statement,
@@ -20,10 +20,10 @@ use tokio::{
 };
 
 use super::{
-    Tables, constants, error, give_way, guard, session, show,
+    Tables, constants, error, functions, give_way, guard, scale, session, show,
     statement::{self, Request},
 };
-use crate::{Error, Result};
+use crate::{Error, Result, catalog::TableSchema};
 
 /// Stack of a planning thread. Only pages that are touched take memory.
 const STACK_BYTES: usize = 64 << 20;
@@ -33,6 +33,8 @@ const STACK_BYTES: usize = 64 << 20;
 pub(super) struct Planner {
     tables: Arc<dyn Tables>,
     base: SessionState,
+    /// What all queries share.
+    memory_bytes: usize,
     /// Most bytes that one function may make for one batch.
     limit_bytes: usize,
     /// One permit for each thread that may plan at a time.
@@ -40,9 +42,15 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    pub(super) fn new(tables: Arc<dyn Tables>, base: SessionState, limit_bytes: usize) -> Self {
+    pub(super) fn new(tables: Arc<dyn Tables>, base: SessionState, memory_bytes: usize) -> Self {
         let threads = 2 * thread::available_parallelism().map_or(1, usize::from);
-        Self { tables, base, limit_bytes, permits: Arc::new(Semaphore::new(threads)) }
+        Self {
+            tables,
+            base,
+            memory_bytes,
+            limit_bytes: functions::limit(memory_bytes),
+            permits: Arc::new(Semaphore::new(threads)),
+        }
     }
 
     /// Returns the stream of a statement's answer. Waits while too many others are planned.
@@ -56,6 +64,7 @@ impl Planner {
             state: session::query_state(&self.base, Arc::clone(&self.tables), database),
             database: database.to_owned(),
             sql: sql.to_owned(),
+            memory_bytes: self.memory_bytes,
             limit_bytes: self.limit_bytes,
         };
         let (sender, receiver) = oneshot::channel();
@@ -63,7 +72,7 @@ impl Planner {
             let _permit = permit;
             // Some plans start tasks.
             let _runtime = runtime.enter();
-            let planned = catch_unwind(AssertUnwindSafe(|| planning.run()));
+            let planned = catch_unwind(AssertUnwindSafe(move || planning.run()));
             // The caller may have stopped waiting.
             let _ = sender.send(planned.unwrap_or_else(|panic| Err(error::panicked(&*panic))));
         };
@@ -79,11 +88,12 @@ struct Planning {
     state: SessionState,
     database: String,
     sql: String,
+    memory_bytes: usize,
     limit_bytes: usize,
 }
 
 impl Planning {
-    fn run(&self) -> Result<SendableRecordBatchStream> {
+    fn run(mut self) -> Result<SendableRecordBatchStream> {
         match statement::parse(&self.sql)? {
             Request::ShowDatabases => Ok(one_batch(show::databases(&*self.tables)?)),
             Request::ShowTables(asked) => Ok(one_batch(show::tables(&*self.tables, asked.as_deref(), &self.database)?)),
@@ -95,8 +105,13 @@ impl Planning {
         }
     }
 
-    async fn query(&self, statement: Statement) -> Result<SendableRecordBatchStream> {
-        let missing = self.missing(&statement)?;
+    async fn query(&mut self, statement: Statement) -> Result<SendableRecordBatchStream> {
+        let named = self.tables_named(&statement)?;
+        let widest = named.iter().filter_map(|table| Some(self.schema(table)?.columns.len())).max().unwrap_or(1);
+        let missing = named.into_iter().filter(|table| self.schema(table).is_none()).collect::<Vec<_>>();
+        let options = self.state.config_mut().options_mut();
+        let rows = ConfigNonZeroUsize::try_new(scale::batch_rows(self.memory_bytes, widest));
+        options.execution.batch_size = rows.map_err(error::from_datafusion)?;
         let plan = match self.state.statement_to_plan(statement).await {
             Ok(plan) => plan,
             Err(error) => return Err(not_found(&error, &missing).unwrap_or_else(|| error::from_datafusion(error))),
@@ -118,15 +133,16 @@ impl Planning {
         Box::pin(RecordBatchStreamAdapter::new(pinned, stream.inspect(move |_| _ = &views)))
     }
 
-    /// Returns the tables that the statement names and that do not exist. A name of its own, such as that of a common
-    /// table expression in another branch, may be among them.
-    fn missing(&self, statement: &Statement) -> Result<Vec<ResolvedTableReference>> {
+    /// Returns the tables that the statement names. A name of its own, such as that of a common table expression in another
+    /// branch, may be among them.
+    fn tables_named(&self, statement: &Statement) -> Result<Vec<ResolvedTableReference>> {
         let references = self.state.resolve_table_references(statement).map_err(error::from_datafusion)?;
         let resolve = |reference: TableReference| reference.resolve(session::CATALOG, &self.database);
-        let exists = |table: &ResolvedTableReference| {
-            *table.catalog == *session::CATALOG && self.tables.schema(&table.schema, &table.table).is_some()
-        };
-        Ok(references.into_iter().map(resolve).filter(|table| !exists(table)).collect())
+        Ok(references.into_iter().map(resolve).collect())
+    }
+
+    fn schema(&self, table: &ResolvedTableReference) -> Option<Arc<TableSchema>> {
+        (*table.catalog == *session::CATALOG).then(|| self.tables.schema(&table.schema, &table.table))?
     }
 }
 

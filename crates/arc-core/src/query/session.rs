@@ -19,7 +19,7 @@ use datafusion::{
     prelude::SessionConfig,
 };
 
-use super::{Tables, catalog, error, functions, pool::BudgetedPool};
+use super::{Tables, catalog, error, functions, pool::BudgetedPool, scale};
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
@@ -40,7 +40,7 @@ pub(super) fn base_state(data_dir: &Path, options: &Options, memory: Arc<MemoryB
     let scalar_functions = functions::all(SessionStateDefaults::default_scalar_functions(), limit_bytes);
     // Functions of every kind, but neither file formats nor table factories: nothing to reach the host with.
     Ok(SessionStateBuilder::new()
-        .with_config(config())
+        .with_config(config(options.query_memory_bytes))
         .with_runtime_env(runtime)
         .with_expr_planners(SessionStateDefaults::default_expr_planners())
         .with_scalar_functions(scalar_functions)
@@ -62,7 +62,7 @@ pub(super) fn query_state(base: &SessionState, tables: Arc<dyn Tables>, database
     state
 }
 
-fn config() -> SessionConfig {
+fn config(memory_bytes: usize) -> SessionConfig {
     let mut config = SessionConfig::new();
     let options = config.options_mut();
     options.catalog.create_default_catalog_and_schema = false;
@@ -73,14 +73,18 @@ fn config() -> SessionConfig {
     options.sql_parser.map_string_types_to_utf8view = false;
     options.execution.parquet.schema_force_view_types = false;
     options.execution.time_zone = Some("UTC".to_owned());
+    scale::configure(options, memory_bytes);
     config
 }
 
 fn runtime(data_dir: &Path, options: &Options, memory: Arc<MemoryBudget>) -> Result<Arc<RuntimeEnv>> {
     let spill = DiskManagerMode::Directories(vec![spill_folder(data_dir)?]);
+    let memory_bytes = options.query_memory_bytes;
+    let disk = DiskManagerBuilder::default().with_mode(spill);
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(BudgetedPool::new(options.query_memory_bytes, memory)))
-        .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(spill))
+        .with_memory_pool(Arc::new(BudgetedPool::new(memory_bytes, memory)))
+        .with_metadata_cache_limit(scale::footer_bytes(memory_bytes))
+        .with_disk_manager_builder(disk.with_max_spill_merge_fan_in(scale::merge_fan_in(memory_bytes)))
         .build_arc()
         .map_err(error::from_datafusion)?;
     // Whatever becomes of the process's working directory.
