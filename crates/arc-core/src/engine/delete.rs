@@ -92,22 +92,6 @@ impl Engine {
     pub fn check_delete(&self, database: &str, table: &str, predicate: &Predicate) -> Result<Predicate> {
         bind(predicate, &self.table(database, table)?.schema())
     }
-
-    /// Runs one SQL statement that changes data, `DELETE FROM table WHERE …`; a name without a database means a table of
-    /// `database`. [`sql`](Self::sql) never changes anything.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a statement that is no such one; otherwise as
-    /// [`delete`](Self::delete).
-    #[cfg(feature = "query")]
-    pub fn execute(&self, database: &str, sql: &str) -> Result<Deleted> {
-        match crate::query::parse_change(sql)? {
-            crate::query::Change::Delete { database: named, table, predicate } => {
-                self.delete(named.as_deref().unwrap_or(database), &table, &predicate)
-            }
-        }
-    }
 }
 
 /// Takes rows away from a table, at the delete's place in the order of writes.
