@@ -134,7 +134,7 @@ impl Committer<'_> {
             }
             Entry::Drop(_, doomed, waiting) => {
                 self.applied = self.applied.next();
-                doomed.set_seq(self.applied);
+                self.shared.apply_drop(&doomed, self.applied);
                 if let Some(answer) = waiting {
                     let _ = answer.send(Ok(()));
                 }
@@ -272,7 +272,9 @@ fn needs_sync(entry: &Entry) -> bool {
         Entry::Write(_, write) => write.durability == Durability::Disk,
         Entry::Delete(_, delete) => delete.durability == Durability::Disk,
         // Somebody created a database and waits for it; other changes are as durable as the write that needs them.
-        Entry::Change(_, waiting) | Entry::Drop(_, _, waiting) => waiting.is_some(),
+        Entry::Change(_, waiting) => waiting.is_some(),
+        // Also where nobody waits any more: with it go receipts, which must not go without their points.
+        Entry::Drop(..) => true,
         Entry::Unlogged(_) | Entry::Freeze(_) => false,
     }
 }
