@@ -34,9 +34,9 @@ impl Engine {
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table;
-    /// [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io) and
-    /// [`StorageFull`](crate::ErrorKind::StorageFull) if the log cannot be written: the table is out of sight then, and
-    /// whether it comes back is known when the engine is opened again.
+    /// [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io), [`StorageFull`](crate::ErrorKind::StorageFull)
+    /// and [`Unknown`](crate::ErrorKind::Unknown) if the log cannot be written: the table is out of sight then, and whether
+    /// it comes back is known when the engine is opened again.
     pub fn drop_table(&self, database: &str, table: &str) -> Result<()> {
         self.inner.shared.drop_named(database, Some(table))
     }
@@ -81,7 +81,7 @@ impl Shared {
                 Some(found) => self.registry.drop_table(&database, found),
             })?;
         }
-        let stopped = |_| Err(Error::Closed { reason: "the engine stopped before it answered".into() });
+        let stopped = |_| Err(Error::unanswered());
         futures::executor::block_on(receiver).unwrap_or_else(stopped)?;
         crash_point("drop::applied");
         if let Err(error) = self.flush() {

@@ -288,7 +288,7 @@ impl Claim {
 
     /// Answers those who wait that nobody knows: the engine takes no more writes.
     pub(super) fn unknown(mut self, reason: &str) {
-        self.settle(None, &|| Err(Error::Closed { reason: reason.to_owned() }));
+        self.settle(None, &|| Err(Error::OutcomeUnknown { reason: reason.to_owned() }));
     }
 
     fn settle(&mut self, receipt: Option<KeptReceipt>, answer: &dyn Fn() -> Result<Written>) {

@@ -63,7 +63,7 @@ fn the_second_write_waits_for_the_first_and_gets_its_answer() {
     let cases: [(Outcome, Result<u64, ErrorKind>, bool); 4] = [
         (|claim| claim.stored(SequenceNumber(7), &written(3)), Ok(3), true),
         (|claim| claim.refused(&written(0)), Ok(0), false),
-        (|claim| claim.unknown("?"), Err(ErrorKind::Closed), false),
+        (|claim| claim.unknown("?"), Err(ErrorKind::Unknown), false),
         (drop, Err(ErrorKind::Busy), false),
     ];
     for (outcome, answer, is_kept) in cases {
