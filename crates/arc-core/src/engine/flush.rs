@@ -87,8 +87,12 @@ impl Shared {
         }
         crash_point("flush::files_written");
         let mut receipts = self.keys.round(self.clock.now_ns());
-        // The manifest has no place for those of a database that is no more.
-        receipts.added.retain(|edit| self.registry.database(&edit.database).is_some());
+        // The manifest has no place for those of a database that is no more. What counts is what it will have: one whose
+        // drop is not in the log yet, or never will be, has its receipts as it has its points.
+        receipts.added.retain(|edit| {
+            let has = |database: &Arc<Database>| *database.name == *edit.database;
+            databases.iter().any(has) || manifest.state().databases.contains_key(&edit.database)
+        });
         let mut edit = edit(seq, &databases, &tables, &receipts);
         edit.dropped = dropping::edits(manifest.state(), &dropped);
         manifest.commit(edit)?;

@@ -7,6 +7,8 @@ mod compaction;
 mod delete;
 mod dropping;
 mod durability;
+#[cfg(feature = "query")]
+mod execute;
 mod flush;
 mod frame;
 mod idempotency;
@@ -31,6 +33,8 @@ use parking_lot::Mutex;
 pub use builder::EngineBuilder;
 pub use compaction::CompactionReport;
 pub use delete::Deleted;
+#[cfg(feature = "query")]
+pub use execute::Executed;
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::{
     commit, compaction,
     delete::replay_delete,
-    dropping::replay_drop,
+    dropping::{replay_drop, replay_forget},
     flush,
     frame::{self, DatabaseMeta, FrameKind, KeyMeta, WriteMeta},
     idempotency::{IdempotencyKeys, fingerprint},
@@ -171,7 +171,12 @@ fn replay(
     frame: &ReplayedFrame<'_>,
 ) -> Result<(), String> {
     Counters::add(&counters.replayed_frames, 1);
-    let Some((request, staged)) = decode_frame(registry, frame)? else { return Ok(()) };
+    let Some((request, staged)) = decode_frame(registry, frame)? else {
+        if frame.kind == FrameKind::Drop as u8 {
+            replay_forget(keys, frame)?;
+        }
+        return Ok(());
+    };
     if let Some(KeyMeta { key, durability }) = &request.meta.idempotency {
         let receipt = KeptReceipt {
             key: key.as_str().into(),

@@ -34,6 +34,7 @@ use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 pub use self::answer::Answer;
+pub use self::change::is_drop;
 pub(crate) use self::change::{Change, parse as parse_change};
 use self::planner::Planner;
 use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};
