@@ -5,8 +5,12 @@
 //! [`ObjectPlace`], with the same code for both places; [`DurableLocal`] makes a local folder an object store that syncs.
 
 #[cfg(feature = "object-store")]
+mod client;
+#[cfg(feature = "object-store")]
 mod durable;
 mod folder;
+#[cfg(feature = "object-store")]
+mod options;
 mod publish;
 #[cfg(feature = "object-store")]
 mod remote;
@@ -18,7 +22,7 @@ pub use durable::DurableLocal;
 pub(crate) use folder::FolderPlace;
 pub(crate) use publish::object_of_temporary;
 #[cfg(feature = "object-store")]
-pub use remote::{StoreOptions, StorePlace};
+pub use {options::StoreOptions, remote::StorePlace};
 
 use crate::{Error, Result};
 
