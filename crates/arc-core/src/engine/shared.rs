@@ -12,6 +12,8 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 
 use super::{compaction::Compactor, idempotency::IdempotencyKeys, queue::Queue, stats::Counters};
+#[cfg(feature = "object-store")]
+use crate::store::OpenStorage;
 use crate::{
     Options, catalog::Manifest, clock::Clock, memory::MemoryBudget, random::RandomSource, registry::Registry, vfs::Vfs,
     wal::Wal,
@@ -23,6 +25,9 @@ pub(super) struct Shared {
     pub(super) root: PathBuf,
     pub(super) options: Options,
     pub(super) vfs: Arc<dyn Vfs>,
+    /// Where data files and manifest are, if it is an object store; `vfs` leads there.
+    #[cfg(feature = "object-store")]
+    pub(super) storage: Option<OpenStorage>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn RandomSource>,
     pub(super) registry: Arc<Registry>,
@@ -51,6 +56,14 @@ impl Shared {
         let reserve = |next: i64| Some(next.max(now).saturating_add(points));
         let reserved = self.next_receive_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve);
         reserved.map_or(now, |next| next.max(now))
+    }
+
+    /// Has what waits for an object store give up: the engine closes.
+    pub(super) fn hurry(&self) {
+        #[cfg(feature = "object-store")]
+        if let Some(storage) = &self.storage {
+            storage.hurry();
+        }
     }
 
     /// Notes that unflushed rows have come to `bytes` and asks for a flush if that is too much.

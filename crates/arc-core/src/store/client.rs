@@ -52,7 +52,10 @@ pub(super) enum PutFailure {
 
 impl fmt::Debug for StoreClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreClient").field("store", &self.store).field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("StoreClient")
+            .field("store", &self.store)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -125,6 +128,7 @@ impl StoreClient {
     }
 
     /// As [`Self::ask`], for a caller that must not be blocked.
+    #[cfg(feature = "query")]
     pub(super) async fn ask_later<T, F>(&self, request: impl Fn() -> F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -192,7 +196,7 @@ impl StoreClient {
         })
     }
 
-    fn is_last(&self, tried: u32) -> bool {
+    pub(super) fn is_last(&self, tried: u32) -> bool {
         tried.saturating_add(1) >= self.options.tries || self.is_hurried()
     }
 

@@ -10,10 +10,18 @@ mod client;
 mod durable;
 mod folder;
 #[cfg(feature = "object-store")]
+mod mount;
+#[cfg(feature = "object-store")]
 mod options;
 mod publish;
+#[cfg(feature = "query")]
+mod reads;
 #[cfg(feature = "object-store")]
 mod remote;
+#[cfg(feature = "object-store")]
+mod spool;
+#[cfg(feature = "object-store")]
+mod storage;
 
 use std::{fmt::Debug, io, path::PathBuf};
 
@@ -22,7 +30,9 @@ pub use durable::DurableLocal;
 pub(crate) use folder::FolderPlace;
 pub(crate) use publish::object_of_temporary;
 #[cfg(feature = "object-store")]
-pub use {options::StoreOptions, remote::StorePlace};
+pub(crate) use storage::OpenStorage;
+#[cfg(feature = "object-store")]
+pub use {options::StoreOptions, remote::StorePlace, storage::ObjectStorage};
 
 use crate::{Error, Result};
 

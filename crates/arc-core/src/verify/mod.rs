@@ -169,6 +169,9 @@ pub(crate) fn has_files(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
 
 /// Returns the paths of all files in a folder, which may be missing, and its folders.
 pub(crate) fn files_below(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<PathBuf>> {
+    if let Some(listed) = vfs.list_below(dir) {
+        return listed.map_err(|e| Error::io("list", dir, e));
+    }
     let mut files = Vec::new();
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
