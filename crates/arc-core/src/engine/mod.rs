@@ -283,7 +283,8 @@ impl Engine {
         }
         self.inner.shared.queue.close("the engine is closed");
         self.inner.shared.hurry();
-        let flushed = self.inner.shared.flush();
+        // However long that takes: after it nobody can do it.
+        let flushed = self.inner.shared.flush_with(self.inner.shared.manifest.lock());
         self.inner.stop();
         flushed.map(drop)
     }

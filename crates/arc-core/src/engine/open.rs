@@ -117,6 +117,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         memory: Arc::new(memory),
         wal: Mutex::new(wal),
         manifest: Mutex::new(manifest),
+        frozen: Default::default(),
         schema_lock: Mutex::new(()),
         flush_signal: Default::default(),
         compactor: Default::default(),

@@ -28,6 +28,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// Threads for requests: they wait for the network, and decrypt.
 const THREADS: usize = 2;
 
+/// How often a request is tried once its users are in a hurry: one failure is no outage.
+const HURRIED_TRIES: u32 = 2;
+
 /// A store, and how patient its users are. Its calls block; they may be made from anywhere.
 pub(super) struct StoreClient {
     store: Arc<dyn ObjectStore>,
@@ -71,7 +74,7 @@ impl StoreClient {
         Arc::clone(&self.store)
     }
 
-    /// From now on a request is tried once, and nobody pauses.
+    /// From now on a request is tried twice at most, and nobody pauses.
     pub(super) fn hurry(&self) {
         *self.hurried.lock() = true;
         self.hurry.notify_all();
@@ -197,7 +200,8 @@ impl StoreClient {
     }
 
     pub(super) fn is_last(&self, tried: u32) -> bool {
-        tried.saturating_add(1) >= self.options.tries || self.is_hurried()
+        let tries = if self.is_hurried() { self.options.tries.min(HURRIED_TRIES) } else { self.options.tries };
+        tried.saturating_add(1) >= tries
     }
 
     fn pause_after(&self, tried: u32) -> Duration {

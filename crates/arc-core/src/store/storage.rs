@@ -1,6 +1,6 @@
 //! An object store in which an engine keeps its data files and its manifest.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use object_store::{ObjectStore, path::Path as StorePath};
 
@@ -91,7 +91,12 @@ impl OpenStorage {
         Arc::new(StoreReads::new(Arc::clone(&self.client), self.prefix.clone()))
     }
 
-    /// From now on each request is tried once: the engine closes.
+    /// Returns how long somebody waits who could be told to come back later.
+    pub(crate) fn patience(&self) -> Duration {
+        self.client.options.request_timeout
+    }
+
+    /// From now on each request is tried twice at most: the engine closes.
     pub(crate) fn hurry(&self) {
         self.client.hurry();
     }
