@@ -29,6 +29,8 @@ use std::{fmt::Debug, io, path::PathBuf};
 pub use durable::DurableLocal;
 pub(crate) use folder::FolderPlace;
 pub(crate) use publish::object_of_temporary;
+#[cfg(feature = "query")]
+pub(crate) use reads::UNANSWERED;
 #[cfg(feature = "object-store")]
 pub(crate) use storage::OpenStorage;
 #[cfg(feature = "object-store")]

@@ -14,6 +14,10 @@ pub struct StoreOptions {
     pub tries: u32,
     /// Pause after the first try, twice as long after each further one, up to 15 s; 250 ms.
     pub first_pause: Duration,
+    /// Size of a part, in bytes; 8 MiB, and S3 allows no less than 5 MiB. Data files up to this size are put at once,
+    /// larger ones in parts of it, and it is also how much of a file is asked for at a time. Each of up to four uploads
+    /// holds one part in memory.
+    pub part_bytes: u64,
     /// How much older than the newest object one has to be to be removed; a day. It must be longer than any writer can
     /// stall between deciding to put an object and putting it: the object stops that writer. Longer keeps more objects.
     pub settled_after: Duration,
@@ -25,6 +29,7 @@ impl Default for StoreOptions {
             request_timeout: Duration::from_secs(30),
             tries: 10,
             first_pause: Duration::from_millis(250),
+            part_bytes: 8 << 20,
             settled_after: Duration::from_secs(24 * 60 * 60),
         }
     }

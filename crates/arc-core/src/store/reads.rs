@@ -18,6 +18,9 @@ use object_store::{
 
 use super::client::{StoreClient, check_length};
 
+/// What the errors of a store say that was asked as often as it may be, and may answer later.
+pub(crate) const UNANSWERED: &str = "unanswering object store";
+
 /// [`ObjectStore`] below a prefix of a client's store.
 #[derive(Debug)]
 pub(super) struct StoreReads {
@@ -67,7 +70,7 @@ impl ObjectStore for StoreReads {
                 Ok(Whole { meta, range, attributes, bytes })
             }
         };
-        let Whole { meta, range, attributes, bytes } = self.client.ask_later(get).await?;
+        let Whole { meta, range, attributes, bytes } = self.client.ask_later(get).await.map_err(unanswered)?;
         let meta = ObjectMeta { location: location.clone(), ..meta };
         let payload = GetResultPayload::Stream(stream::iter([Ok(bytes)]).boxed());
         Ok(GetResult { payload, meta, range, attributes })
@@ -86,7 +89,7 @@ impl ObjectStore for StoreReads {
                 Ok(found)
             }
         };
-        self.client.ask_later(get).await
+        self.client.ask_later(get).await.map_err(unanswered)
     }
 
     async fn put_opts(&self, _: &StorePath, _: PutPayload, _: PutOptions) -> Result<PutResult> {
@@ -111,6 +114,14 @@ impl ObjectStore for StoreReads {
 
     async fn copy_opts(&self, _: &StorePath, _: &StorePath, _: CopyOptions) -> Result<()> {
         Err(read_only("copy"))
+    }
+}
+
+/// Marks the errors of stores that come and go.
+fn unanswered(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Generic { source, .. } => StoreError::Generic { store: UNANSWERED, source },
+        other => other,
     }
 }
 

@@ -23,14 +23,8 @@ use crate::vfs::{Vfs, VfsFile};
 /// The folder, below the data directory.
 pub(super) const SPOOL_DIR: &str = "tmp/store";
 
-/// Objects up to this size are put at once and only if absent; larger ones in parts of this size.
-const PART_BYTES: u64 = 8 << 20;
-
-/// Objects up to this size are read in memory.
-const SMALL_BYTES: u64 = 1 << 20;
-
-/// Bytes of a larger object that are asked for at a time.
-const PIECE_BYTES: u64 = 4 << 20;
+/// Objects up to this share of a part are read in memory.
+const SMALL_SHARE: u64 = 8;
 
 /// See the module.
 #[derive(Debug)]
@@ -92,6 +86,10 @@ impl Spool {
         Self { local, dir, client, next: AtomicU64::new(0), last: Mutex::default() }
     }
 
+    fn part_bytes(&self) -> u64 {
+        self.client.options.part_bytes.max(1)
+    }
+
     /// Returns the local file of an object that is being written. The names of data files are unique, wherever they are.
     pub(super) fn unfinished(&self, name: &str) -> PathBuf {
         self.dir.join(name)
@@ -112,7 +110,9 @@ impl Spool {
         *last = None;
         drop(last);
         let content = match meta.size {
-            small if small <= SMALL_BYTES => Content::Memory(self.range(&meta.location, 0, small)?),
+            small if small <= self.part_bytes() / SMALL_SHARE => {
+                Content::Memory(self.range(&meta.location, 0, small)?)
+            }
             _ => Content::File(self.fetch_file(meta)?),
         };
         let fetched = Arc::new(Fetched { meta: meta.clone(), content });
@@ -125,7 +125,7 @@ impl Spool {
         let fetched = SpoolFile { local: Arc::clone(&self.local), file: self.create(&path)?, path };
         let mut offset = 0;
         while offset < meta.size {
-            let end = (offset + PIECE_BYTES).min(meta.size);
+            let end = (offset + self.part_bytes()).min(meta.size);
             fetched.file.write_all_at(&[&self.range(&meta.location, offset, end)?], offset)?;
             offset = end;
         }
@@ -151,7 +151,7 @@ impl Spool {
     pub(super) fn put(&self, path: &Path, key: &StorePath) -> io::Result<()> {
         let file = self.local.open_read(path)?;
         let size = file.len()?;
-        if size <= PART_BYTES {
+        if size <= self.part_bytes() {
             self.put_small(file.as_ref(), size, key)?;
         } else {
             self.put_large(file.as_ref(), size, key)?;
@@ -214,7 +214,7 @@ impl Spool {
     fn send_parts(&self, upload: &mut dyn MultipartUpload, file: &dyn VfsFile, size: u64) -> io::Result<()> {
         let mut offset = 0;
         while offset < size {
-            let end = (offset + PART_BYTES).min(size);
+            let end = (offset + self.part_bytes()).min(size);
             let part = PutPayload::from(read_part(file, offset, end)?);
             self.client.once(upload.put_part(part)).map_err(io_error)?;
             offset = end;
