@@ -156,6 +156,14 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
+    /// A data directory and an object store, or the lack of one, that do not belong together.
+    #[error("data directory {} cannot be used like this: {reason}", path.display())]
+    OtherStore {
+        /// The data directory.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
     /// A folder that a backup or a restored copy cannot be written to.
     #[error("cannot write to {}: {reason}", path.display())]
     BadTarget {
@@ -229,6 +237,7 @@ impl Error {
             | Self::DatabaseExists { .. }
             | Self::IdempotencyKeyReused { .. }
             | Self::NotADataDirectory { .. }
+            | Self::OtherStore { .. }
             | Self::BadTarget { .. }
             | Self::NewerFormat { .. } => ErrorKind::InvalidInput,
             Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } => ErrorKind::NotFound,

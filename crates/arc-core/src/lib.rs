@@ -42,6 +42,8 @@ pub use query::{Answer, is_drop};
 pub use repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
 pub use sequence::SequenceNumber;
 pub use tombstone::Tombstone;
+#[cfg(feature = "object-store")]
+pub use verify::verify_in_store;
 pub use verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};

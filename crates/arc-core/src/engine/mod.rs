@@ -2,6 +2,8 @@
 
 mod builder;
 mod check;
+#[cfg(feature = "object-store")]
+mod claim;
 mod commit;
 mod compaction;
 mod delete;
@@ -47,6 +49,8 @@ use self::{
     shared::Shared,
     write::Request,
 };
+#[cfg(feature = "query")]
+use crate::store::OpenStorage;
 use crate::{PendingWrite, Result, WriteOptions, Written};
 
 /// A time-series store in one folder.
@@ -87,13 +91,15 @@ impl Inner {
         if let Some(query) = query.as_ref() {
             return Ok(Arc::clone(query));
         }
-        let Shared { registry, root, options, memory, .. } = self.shared.as_ref();
+        let Shared { registry, root, options, memory, storage, .. } = self.shared.as_ref();
         let tables = Arc::<crate::registry::Registry>::clone(registry);
-        let engine = crate::query::QueryEngine::new(tables, root, options, Arc::clone(memory))?;
+        let store = storage.as_ref().map(OpenStorage::reads);
+        let engine = crate::query::QueryEngine::new(tables, root, store, options, Arc::clone(memory))?;
         Ok(Arc::clone(query.insert(Arc::new(engine))))
     }
 
     fn stop(&self) {
+        self.shared.hurry();
         self.shared.stop_compaction();
         self.shared.flush_signal.stop();
         self.shared.queue.stop();
@@ -280,7 +286,9 @@ impl Engine {
             return Ok(());
         }
         self.inner.shared.queue.close("the engine is closed");
-        let flushed = self.inner.shared.flush();
+        self.inner.shared.hurry();
+        // However long that takes: after it nobody can do it.
+        let flushed = self.inner.shared.flush_with(self.inner.shared.manifest.lock());
         self.inner.stop();
         flushed.map(drop)
     }

@@ -31,6 +31,7 @@ mod tests;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 
+use object_store::ObjectStore;
 use tokio::time::{Instant, timeout_at};
 
 pub use self::answer::Answer;
@@ -64,14 +65,15 @@ pub(crate) struct QueryEngine {
 
 impl QueryEngine {
     /// Returns an engine that reads data files below `data_dir`, which must exist and be held by this process: what
-    /// another one spilled there is removed.
+    /// another one spilled there is removed. If there is a `store`, the data files are there.
     pub(crate) fn new(
         tables: Arc<dyn Tables>,
         data_dir: &Path,
+        store: Option<Arc<dyn ObjectStore>>,
         options: &Options,
         memory: Arc<MemoryBudget>,
     ) -> Result<Self> {
-        let base = session::base_state(data_dir, options, memory)?;
+        let base = session::base_state(data_dir, store, options, memory)?;
         Ok(Self { planner: Planner::new(tables, base, options.query_memory_bytes), timeout: options.query_timeout })
     }
 
