@@ -3,6 +3,8 @@
 //! Owns the writer properties of data files (docs/format.md, "Data files"). Every choice is one that was measured; any
 //! Parquet reader takes all of them.
 
+use std::sync::Arc;
+
 use arrow::{
     array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch},
     datatypes::{ArrowPrimitiveType, DataType, Field, Float32Type, Float64Type, Schema},
@@ -12,12 +14,15 @@ use parquet::{
     basic::Encoding,
     file::{
         metadata::{KeyValue, SortingColumn},
-        properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder},
+        properties::{EnabledStatistics, WriterProperties},
     },
     schema::types::{ColumnPath, SchemaDescriptor},
 };
 
-use super::{DataFileSpec, ParquetOptions};
+use super::{
+    DataFileSpec, ParquetOptions,
+    encode::{Plan, WordEncoding},
+};
 use crate::Result;
 
 /// Version of docs/format.md, "Data files".
@@ -26,11 +31,20 @@ const FORMAT: &str = "1";
 /// Values of a float column that are looked at before its encoding is chosen.
 const SAMPLE_VALUES: usize = 10_000;
 
-/// Returns the properties of a file whose first rows are `sample`.
+/// Returns how each column of a file is encoded whose first rows are `sample`.
+pub(super) fn plans(spec: &DataFileSpec<'_>, sample: &[RecordBatch]) -> Vec<Plan> {
+    let sorted_by_series = spec.sorted_by.iter().any(|name| spec.tags.contains(&name.as_str()));
+    let plan = |(index, field): (usize, &Arc<Field>)| {
+        choose(index, field, sorted_by_series, sample.iter().map(|batch| batch.column(index)))
+    };
+    spec.schema.fields().iter().enumerate().map(plan).collect()
+}
+
+/// Returns the properties of a file, with what the library needs to encode columns itself.
 pub(super) fn writer_properties(
     spec: &DataFileSpec<'_>,
     descriptor: &SchemaDescriptor,
-    sample: &[RecordBatch],
+    plans: &[Plan],
     options: &ParquetOptions,
 ) -> Result<WriterProperties> {
     let mut builder = WriterProperties::builder()
@@ -41,35 +55,37 @@ pub(super) fn writer_properties(
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_sorting_columns(Some(sorting_columns(spec, descriptor)))
         .set_key_value_metadata(Some(key_values(spec)?));
-    let sorted_by_series = spec.sorted_by.iter().any(|name| spec.tags.contains(&name.as_str()));
-    for (index, field) in spec.schema.fields().iter().enumerate() {
-        let sample = sample.iter().map(|batch| batch.column(index));
-        builder = choose(builder, index, field, sorted_by_series, sample);
+    for (field, plan) in spec.schema.fields().iter().zip(plans) {
+        let path = ColumnPath::from(field.name().as_str());
+        let encoding = match (field.data_type(), plan.words) {
+            (data_type, WordEncoding::Delta) if is_integer(data_type) => Encoding::DELTA_BINARY_PACKED,
+            (DataType::Float32 | DataType::Float64, WordEncoding::ByteStreams) => Encoding::BYTE_STREAM_SPLIT,
+            _ => continue,
+        };
+        builder = builder.set_column_encoding(path.clone(), encoding);
+        builder = builder.set_column_dictionary_enabled(path, plan.dictionary);
     }
     Ok(builder.build())
 }
 
 fn choose<'a>(
-    builder: WriterPropertiesBuilder,
     index: usize,
     field: &Field,
     sorted_by_series: bool,
     sample: impl Iterator<Item = &'a ArrayRef> + Clone,
-) -> WriterPropertiesBuilder {
-    let path = ColumnPath::from(field.name().as_str());
-    // With a dictionary the encoding set here is the fallback, used from where the dictionary is full.
-    let (encoding, dictionary) = match field.data_type() {
+) -> Plan {
+    // With a dictionary the encoding is the fallback, used from where the dictionary is full.
+    let (words, dictionary) = match field.data_type() {
         // Neighbours in time are equal distances apart: about one bit a value.
-        DataType::Timestamp(..) if index == 0 => (Encoding::DELTA_BINARY_PACKED, false),
-        // Sorted by series, neighbours are close; in order of arrival, series alternate and only repeats help.
-        data_type if is_integer(data_type) => (Encoding::DELTA_BINARY_PACKED, !sorted_by_series),
+        DataType::Timestamp(..) if index == 0 => (WordEncoding::Delta, false),
         // Measured values mostly have few digits and repeat: a dictionary takes 1.8 bytes a value there, where splitting
         // byte streams makes the file 2.2 times larger. On full-digit values a dictionary only fails late.
-        DataType::Float64 => (Encoding::BYTE_STREAM_SPLIT, !mostly_distinct(sample, distinct_sample::<Float64Type>)),
-        DataType::Float32 => (Encoding::BYTE_STREAM_SPLIT, !mostly_distinct(sample, distinct_sample::<Float32Type>)),
-        _ => return builder,
+        DataType::Float64 => (WordEncoding::ByteStreams, !mostly_distinct(sample, distinct_sample::<Float64Type>)),
+        DataType::Float32 => (WordEncoding::ByteStreams, !mostly_distinct(sample, distinct_sample::<Float32Type>)),
+        // Sorted by series, neighbours are close; in order of arrival, series alternate and only repeats help.
+        _ => (WordEncoding::Delta, !sorted_by_series),
     };
-    builder.set_column_encoding(path.clone(), encoding).set_column_dictionary_enabled(path, dictionary)
+    Plan { words, dictionary }
 }
 
 fn is_integer(data_type: &DataType) -> bool {

@@ -4,6 +4,7 @@
 //! files"). Never decides which rows go into which file, never sorts, never deletes a file that was published, never
 //! touches the manifest. Called by `engine` on flush, and by `compaction`, which rewrites files.
 
+mod encode;
 mod encodings;
 mod file;
 mod names;

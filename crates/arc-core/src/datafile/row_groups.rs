@@ -22,7 +22,10 @@ use parquet::{
 };
 
 use super::{
-    ColumnStatistics, DataFileSpec, ParquetOptions, encodings::writer_properties, sink::Sink,
+    ColumnStatistics, DataFileSpec, ParquetOptions,
+    encode::{ColumnEncoder, Plan, Scratch},
+    encodings::{plans, writer_properties},
+    sink::Sink,
     statistics::StatisticsBuilder,
 };
 use crate::{Error, Result};
@@ -46,8 +49,10 @@ pub(super) struct RowGroupWriter<'a> {
     /// The sink until the first rows are known: they decide the encodings, and with them the file's header.
     sink: Option<&'a mut Sink>,
     file: Option<(SerializedFileWriter<&'a mut Sink>, ArrowRowGroupWriterFactory)>,
-    /// Encoders of the row group under way, one for each leaf; empty between row groups.
-    encoders: Vec<ArrowColumnWriter>,
+    plans: Vec<Plan>,
+    /// Encoders of the row group under way, one for each column; empty between row groups.
+    encoders: Vec<Encoder>,
+    scratch: Scratch,
     statistics: Vec<StatisticsBuilder>,
     gathered: Vec<RecordBatch>,
     gathered_rows: usize,
@@ -66,7 +71,9 @@ impl<'a> RowGroupWriter<'a> {
             descriptor,
             sink: Some(sink),
             file: None,
+            plans: Vec::new(),
             encoders: Vec::new(),
+            scratch: Scratch::new(options.compression_level).map_err(|e| encode_error(spec, e.into()))?,
             statistics: fields.map(|field| StatisticsBuilder::new(field.name(), field.data_type())).collect(),
             gathered: Vec::new(),
             gathered_rows: 0,
@@ -108,7 +115,7 @@ impl<'a> RowGroupWriter<'a> {
         let row_group_is_full = self.encoded_rows + self.gathered_rows == self.options.row_group_rows;
         if row_group_is_full || self.gathered_rows >= GATHER_ROWS || self.gathered_bytes >= GATHER_BYTES {
             self.encode_gathered()?;
-            let encoded_bytes: usize = self.encoders.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum();
+            let encoded_bytes: usize = self.encoders.iter().map(Encoder::bytes).sum();
             if row_group_is_full || encoded_bytes >= self.options.row_group_bytes {
                 self.end_row_group()?;
             }
@@ -133,34 +140,67 @@ impl<'a> RowGroupWriter<'a> {
     /// Opens the file and the row group where they are not open yet.
     fn begin(&mut self) -> Result<()> {
         if let Some(sink) = self.sink.take() {
-            let mut properties = writer_properties(self.spec, &self.descriptor, &self.gathered, self.options)?;
+            self.plans = plans(self.spec, &self.gathered);
+            let mut properties = writer_properties(self.spec, &self.descriptor, &self.plans, self.options)?;
             add_encoded_arrow_schema_to_metadata(&self.spec.schema, &mut properties);
             let file = SerializedFileWriter::new(sink, self.descriptor.root_schema_ptr(), Arc::new(properties))
                 .map_err(|e| encode_error(self.spec, e))?;
             let factory = ArrowRowGroupWriterFactory::new(&file, Arc::clone(&self.spec.schema));
             self.file = Some((file, factory));
         }
-        if let (true, Some((file, factory))) = (self.encoders.is_empty(), &self.file) {
-            let index = file.flushed_row_groups().len();
-            self.encoders = factory.create_column_writers(index).map_err(|e| encode_error(self.spec, e))?;
+        if self.encoders.is_empty() {
+            self.encoders = self.make_encoders().map_err(|e| encode_error(self.spec, e))?;
         }
         Ok(())
     }
 
-    fn encode_columns(&mut self) -> Result<(), ParquetError> {
+    fn make_encoders(&self) -> Result<Vec<Encoder>, ParquetError> {
+        let Some((file, factory)) = &self.file else { return Ok(Vec::new()) };
+        let compression = self.options.compression().map_err(|e| ParquetError::General(e.to_string()))?;
+        let columns = self.descriptor.columns();
+        let mut encoders = Vec::with_capacity(self.plans.len());
+        let mut of_library: Option<std::vec::IntoIter<ArrowColumnWriter>> = None;
         let mut first_leaf = 0;
-        for (index, (field, statistics)) in self.spec.schema.fields().iter().zip(&mut self.statistics).enumerate() {
-            let mut leaf_count = 0;
+        for (root, (field, plan)) in self.spec.schema.fields().iter().zip(&self.plans).enumerate() {
+            let leaves =
+                (first_leaf..columns.len()).take_while(|leaf| self.descriptor.get_column_root_idx(*leaf) == root);
+            let leaves = leaves.count();
+            let ours = columns.get(first_leaf).filter(|_| leaves == 1);
+            let ours = ours.and_then(|c| plan.encoder(field.data_type(), self.options.page_rows, c, compression));
+            encoders.push(match ours {
+                Some(ours) => Encoder::Ours(ours),
+                None => {
+                    if of_library.is_none() {
+                        let mut all = factory.create_column_writers(file.flushed_row_groups().len())?.into_iter();
+                        all.by_ref().take(first_leaf).for_each(drop);
+                        of_library = Some(all);
+                    }
+                    Encoder::Library(of_library.iter_mut().flatten().take(leaves).collect())
+                }
+            });
+            if let (Some(Encoder::Ours(_)), Some(all)) = (encoders.last(), &mut of_library) {
+                all.take(leaves).for_each(drop);
+            }
+            first_leaf += leaves;
+        }
+        Ok(encoders)
+    }
+
+    fn encode_columns(&mut self) -> Result<(), ParquetError> {
+        let columns = self.spec.schema.fields().iter().zip(&mut self.statistics).zip(&mut self.encoders);
+        for (index, ((field, statistics), encoder)) in columns.enumerate() {
             for batch in &self.gathered {
                 let array = batch.column(index);
-                statistics.update(array);
-                let leaves = compute_leaves(field, array)?;
-                leaf_count = leaves.len();
-                for (encoder, leaf) in self.encoders.iter_mut().skip(first_leaf).zip(&leaves) {
-                    encoder.write(leaf)?;
+                match encoder {
+                    Encoder::Ours(encoder) => encoder.push(array, &mut self.scratch)?,
+                    Encoder::Library(encoders) => {
+                        statistics.update(array);
+                        for (encoder, leaf) in encoders.iter_mut().zip(&compute_leaves(field, array)?) {
+                            encoder.write(leaf)?;
+                        }
+                    }
                 }
             }
-            first_leaf += leaf_count;
         }
         Ok(())
     }
@@ -169,29 +209,59 @@ impl<'a> RowGroupWriter<'a> {
         if self.encoded_rows == 0 {
             return Ok(());
         }
-        let has_nan: Vec<bool> = self.statistics.iter_mut().map(StatisticsBuilder::end_row_group).collect();
         let encoders = std::mem::take(&mut self.encoders);
         self.encoded_rows = 0;
         let Some((file, _)) = &mut self.file else { return Ok(()) };
+        let columns = self.spec.schema.fields().iter().zip(&mut self.statistics).zip(encoders);
         let write = || -> Result<(), ParquetError> {
             let mut row_group = file.next_row_group()?;
-            for (leaf, encoder) in encoders.into_iter().enumerate() {
-                let mut chunk = encoder.close()?;
-                let root = self.descriptor.get_column_root_idx(leaf);
-                let nan = has_nan.get(root).copied().unwrap_or(true);
-                let keeps_bounds = match self.spec.schema.field(root).data_type() {
-                    DataType::Float32 | DataType::Float64 => !nan,
-                    // Nobody looked for NaNs in there.
-                    data_type => !has_float_leaf(data_type),
-                };
-                if !keeps_bounds {
-                    drop_bounds(chunk.close_mut())?;
+            for ((field, statistics), encoder) in columns {
+                let has_nan = statistics.end_row_group();
+                match encoder {
+                    Encoder::Ours(encoder) => {
+                        let (chunk, bounds) = encoder.finish(&mut self.scratch)?;
+                        statistics.add_chunk(chunk.nulls, bounds);
+                        row_group.append_column(&chunk.bytes, chunk.close)?;
+                    }
+                    Encoder::Library(encoders) => {
+                        for encoder in encoders {
+                            let mut chunk = encoder.close()?;
+                            if !keeps_bounds(field.data_type(), has_nan) {
+                                drop_bounds(chunk.close_mut())?;
+                            }
+                            chunk.append_to_row_group(&mut row_group)?;
+                        }
+                    }
                 }
-                chunk.append_to_row_group(&mut row_group)?;
             }
             row_group.close().map(drop)
         };
         write().map_err(|e| encode_error(self.spec, e))
+    }
+}
+
+/// Encodes one column of a row group.
+enum Encoder {
+    Ours(Box<dyn ColumnEncoder>),
+    /// One for each leaf.
+    Library(Vec<ArrowColumnWriter>),
+}
+
+impl Encoder {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Ours(encoder) => encoder.bytes(),
+            Self::Library(encoders) => encoders.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum(),
+        }
+    }
+}
+
+/// Returns whether the bounds that the library has found are to be trusted.
+fn keeps_bounds(data_type: &DataType, has_nan: bool) -> bool {
+    match data_type {
+        DataType::Float32 | DataType::Float64 => !has_nan,
+        // Nobody looked for NaNs in there.
+        data_type => !has_float_leaf(data_type),
     }
 }
 
