@@ -18,7 +18,7 @@ use crate::{
     buffer::{FrozenBuffer, split},
     catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
     crash::crash_point,
-    datafile::{DataFile, DataFileSpec, ParquetOptions, data_file_path, write_data_file},
+    datafile::{DataFile, DataFileSpec, ParquetOptions, data_file_path, write_data_file_of},
     registry::{Database, Flushable, Table},
 };
 
@@ -183,7 +183,7 @@ impl Shared {
     }
 
     fn write_files(&self, round: &mut TableRound) -> Result<()> {
-        // The rows are sorted into a copy.
+        // Places of rows and one encoded column are less than this.
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
         for frozen in &round.frozen {
@@ -200,7 +200,7 @@ impl Shared {
                     tags: &tags,
                 };
                 let options = ParquetOptions::default();
-                let written = write_data_file(self.vfs.as_ref(), &self.root, &spec, part.batches(), &options);
+                let written = write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options);
                 round.files.push(written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?);
             }
         }
