@@ -8,7 +8,7 @@ mod lp;
 mod msgpack;
 mod staged;
 
-pub(crate) use arrow::decode as decode_arrow;
+pub(crate) use arrow::{decode as decode_arrow, of_file as arrow_stream_of_file};
 pub(crate) use lp::decode as decode_lp;
 pub(crate) use msgpack::decode as decode_msgpack;
 pub(crate) use staged::{Context, Staged, StagedTable};
