@@ -38,6 +38,15 @@ fn file(batch: &RecordBatch) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
+type Form = fn(&RecordBatch) -> Vec<u8>;
+const FORMS: [Form; 5] = [
+    |b| stream(b, None),
+    |b| stream(b, Some(CompressionType::LZ4_FRAME)),
+    file,
+    |b| gzip(&file(b)),
+    |b| zstd(&stream(b, None)),
+];
+
 #[tokio::test]
 async fn every_path_and_form_is_stored() {
     let server = Server::new();
@@ -51,10 +60,7 @@ async fn every_path_and_form_is_stored() {
     ];
     let mut n = 0;
     for (path, content_type) in paths {
-        let lz4 = |batch: &RecordBatch| stream(batch, Some(CompressionType::LZ4_FRAME));
-        let forms: [&dyn Fn(&RecordBatch) -> Vec<u8>; 5] =
-            [&|b| stream(b, None), &lz4, &file, &|b| gzip(&lz4(b)), &|b| zstd(&file(b))];
-        for form in forms {
+        for form in FORMS {
             n += 1;
             let headers: Vec<_> = content_type.into_iter().chain([("x-arc-tags", "host")]).collect();
             let reply = server.send(Method::POST, path, &headers, form(&batch(n))).await;

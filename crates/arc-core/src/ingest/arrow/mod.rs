@@ -4,6 +4,8 @@
 //! buffers of the body into the columns, so that no row keeps a body alive.
 
 mod expanded;
+#[cfg(feature = "import")]
+mod reader;
 mod stream;
 mod tags;
 #[cfg(test)]
@@ -31,6 +33,8 @@ use crate::{
     registry::{check_name, invalid_name},
 };
 
+#[cfg(feature = "import")]
+pub(crate) use reader::ArrowReader;
 pub(crate) use stream::of_file;
 
 /// Decodes an Arrow IPC stream into rows of `table`.

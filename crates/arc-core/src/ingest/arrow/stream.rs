@@ -22,9 +22,10 @@ use bytes::Bytes;
 use super::types::{SchemaShape, check_schema};
 
 /// What stands before the length of a message, in all versions of the format that are still written.
-const CONTINUATION: &[u8] = &[0xff; 4];
+pub(super) const CONTINUATION: &[u8] = &[0xff; 4];
+pub(super) const NO_SCHEMA: &str = "the stream has no schema";
 /// What a file begins and ends with; at the beginning two more bytes fill up the eight.
-const FILE_MAGIC: &[u8] = b"ARROW1";
+pub(super) const FILE_MAGIC: &[u8] = b"ARROW1";
 /// A file's end: length of the footer, magic.
 const FILE_TAIL_BYTES: usize = 4 + FILE_MAGIC.len();
 /// What Arrow says of a compressed buffer that is not compressed.
@@ -68,42 +69,60 @@ pub(super) fn batches<E: From<String>>(
     check(body, most_bytes)?;
     let mut decoder = StreamDecoder::new();
     let mut rest = Buffer::from(body.clone());
-    loop {
-        // What the checks above do not know of must not end the process; the decoder is not used again then.
-        let decoded = catch_unwind(AssertUnwindSafe(|| decoder.decode(&mut rest)));
-        let decoded = decoded.map_err(|_| "a record batch does not agree with the stream's schema".to_owned())?;
-        match decoded.map_err(|error| error.to_string())? {
-            Some(batch) => each(&batch)?,
-            None => return Ok(()),
-        }
+    while let Some(batch) = decode(&mut decoder, &mut rest)? {
+        each(&batch)?;
     }
+    Ok(())
 }
 
 /// Checks all messages of a stream.
 fn check(stream: &[u8], most_bytes: usize) -> Result<(), String> {
     let mut messages = Messages { rest: stream };
-    let mut shape: Option<SchemaShape> = None;
-    let mut room = most_bytes;
+    let mut checker = Checker { shape: None, room: most_bytes };
     while let Some((message, body)) = messages.next()? {
-        match (message.header_type(), &mut shape) {
+        checker.check(message, body)?;
+    }
+    checker.shape.map(drop).ok_or_else(|| NO_SCHEMA.to_owned())
+}
+
+/// Checks one message after the other.
+#[derive(Debug)]
+pub(super) struct Checker {
+    /// What batches have to have; known once the schema was there.
+    pub(super) shape: Option<SchemaShape>,
+    /// Bytes that buffers may still take.
+    pub(super) room: usize,
+}
+
+impl Checker {
+    pub(super) fn check(&mut self, message: Message<'_>, body: &[u8]) -> Result<(), String> {
+        match (message.header_type(), &mut self.shape) {
             (MessageHeader::Schema, shape @ None) => {
                 let schema = message.header_as_schema().ok_or("the schema is missing from its message")?;
                 *shape = Some(check_schema(schema)?);
+                Ok(())
             }
             (MessageHeader::DictionaryBatch, Some(shape)) => {
                 let batch = message.header_as_dictionary_batch().ok_or("a dictionary is missing from its message")?;
-                check_dictionary(batch, body, shape, &mut room)?;
+                check_dictionary(batch, body, shape, &mut self.room)
             }
             (MessageHeader::RecordBatch, Some(shape)) => {
                 let batch = message.header_as_record_batch().ok_or("a batch is missing from its message")?;
-                check_batch(batch, body, shape.views, &mut room)?;
+                check_batch(batch, body, shape.views, &mut self.room)
             }
-            (MessageHeader::Schema, Some(_)) => return Err("there are two schemas in the stream".to_owned()),
-            (_, None) => return Err("the stream does not begin with a schema".to_owned()),
-            (other, _) => return Err(format!("a message is a {other:?}, expected a batch or a dictionary")),
+            (MessageHeader::Schema, Some(_)) => Err("there are two schemas in the stream".to_owned()),
+            (_, None) => Err("the stream does not begin with a schema".to_owned()),
+            (other, _) => Err(format!("a message is a {other:?}, expected a batch or a dictionary")),
         }
     }
-    shape.map(drop).ok_or_else(|| "the stream has no schema".to_owned())
+}
+
+/// Gives the rest of `bytes`, which are whole messages, to Arrow's decoder; returns a batch if that has one.
+pub(super) fn decode(decoder: &mut StreamDecoder, bytes: &mut Buffer) -> Result<Option<RecordBatch>, String> {
+    // What the checks do not know of must not end the process; the decoder is not used again then.
+    let decoded = catch_unwind(AssertUnwindSafe(|| decoder.decode(bytes)));
+    let decoded = decoded.map_err(|_| "a record batch does not agree with the stream's schema".to_owned())?;
+    decoded.map_err(|error| error.to_string())
 }
 
 /// The messages of a stream up to its end mark.
