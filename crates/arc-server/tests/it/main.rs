@@ -35,3 +35,5 @@ mod socket;
 mod support;
 #[cfg(test)]
 mod write;
+#[cfg(test)]
+mod write_arrow;
