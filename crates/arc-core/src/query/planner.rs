@@ -80,11 +80,7 @@ impl Planner {
     /// Waits while too many others are planned.
     ///
     /// A caller that stops waiting does not stop the planning, which ends by itself and holds its permit until then.
-    async fn on_thread<T: Send + 'static>(
-        &self,
-        planning: Planning,
-        work: fn(&Planning) -> Result<T>,
-    ) -> Result<T> {
+    async fn on_thread<T: Send + 'static>(&self, planning: Planning, work: fn(&Planning) -> Result<T>) -> Result<T> {
         let runtime = Handle::try_current().map_err(|_| Error::internal("SQL needs a tokio runtime"))?;
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|e| Error::internal(e.to_string()))?;
         let (sender, receiver) = oneshot::channel();

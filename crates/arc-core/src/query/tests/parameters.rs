@@ -124,5 +124,8 @@ async fn a_description_tells_columns_and_placeholders() {
     }
     let bound = store.engine.describe("db", "SELECT $1 AS x", Some(&row([("", integer(7))]))).await.unwrap();
     assert_eq!(types(&bound.columns), [("x".to_owned(), int)]);
-    assert!(matches!(store.engine.describe("db", "SELECT x FROM nowhere", None).await, Err(Error::TableNotFound { .. })));
+    assert!(matches!(
+        store.engine.describe("db", "SELECT x FROM nowhere", None).await,
+        Err(Error::TableNotFound { .. })
+    ));
 }
