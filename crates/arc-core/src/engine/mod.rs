@@ -252,7 +252,42 @@ impl Engine {
     pub async fn sql(&self, database: &str, sql: &str) -> Result<crate::Answer> {
         self.check_open()?;
         let query = self.inner.query()?;
-        query.sql(database, sql).await
+        query.sql(database, sql, None).await
+    }
+
+    /// Runs one SQL statement with `values` for its placeholders, as [`sql`](Self::sql) does for one without any.
+    ///
+    /// `values` has one row. `$1`, `$2` and so on are its columns in order, and so are the `?` of a statement that has
+    /// these instead; `$name` is the column of that name.
+    ///
+    /// # Errors
+    ///
+    /// As [`sql`](Self::sql), and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is not one value
+    /// for each placeholder.
+    #[cfg(feature = "query")]
+    pub async fn sql_with(&self, database: &str, sql: &str, values: &RecordBatch) -> Result<crate::Answer> {
+        self.check_open()?;
+        let query = self.inner.query()?;
+        query.sql(database, sql, Some(values)).await
+    }
+
+    /// Plans one SQL statement without running it. Without `values` its placeholders stay open.
+    ///
+    /// Must be called on a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// As [`sql_with`](Self::sql_with).
+    #[cfg(feature = "query")]
+    pub async fn describe(
+        &self,
+        database: &str,
+        sql: &str,
+        values: Option<&RecordBatch>,
+    ) -> Result<crate::Description> {
+        self.check_open()?;
+        let query = self.inner.query()?;
+        query.describe(database, sql, values).await
     }
 
     fn check_open(&self) -> Result<()> {

@@ -17,6 +17,7 @@ mod functions;
 mod give_way;
 mod guard;
 mod merge;
+mod parameters;
 mod part;
 mod planner;
 mod pool;
@@ -31,6 +32,7 @@ mod tests;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 
+use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use object_store::ObjectStore;
 use tokio::time::{Instant, timeout_at};
 
@@ -56,6 +58,17 @@ pub(crate) trait Tables: Debug + Send + Sync + 'static {
     fn folder(&self, database: &str, table: &str) -> String;
 }
 
+/// What is known of a statement before it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Description {
+    /// The columns of its answer. Where placeholders have no values yet, their types are a guess.
+    pub columns: SchemaRef,
+    /// Its placeholders: those with a number in order, named `$1` and so on, or else those with a name, without the `$`.
+    /// The type is `Null` where the statement does not tell it.
+    pub parameters: SchemaRef,
+}
+
 /// Runs SQL statements over [`Tables`].
 #[derive(Debug)]
 pub(crate) struct QueryEngine {
@@ -77,13 +90,25 @@ impl QueryEngine {
         Ok(Self { planner: Planner::new(tables, base, options.query_memory_bytes), timeout: options.query_timeout })
     }
 
-    /// Runs one statement; names without a database mean tables of `database`, which need not exist.
+    /// Runs one statement with values for its placeholders; names without a database mean tables of `database`, which
+    /// need not exist.
     ///
     /// Must be called within a tokio runtime that has its timer enabled: reading and the time limit run there.
-    pub(crate) async fn sql(&self, database: &str, sql: &str) -> Result<Answer> {
+    pub(crate) async fn sql(&self, database: &str, sql: &str, values: Option<&RecordBatch>) -> Result<Answer> {
         let deadline = Instant::now() + self.timeout;
-        let planned = timeout_at(deadline, self.planner.plan(database, sql)).await;
+        let planned = timeout_at(deadline, self.planner.plan(database, sql, values)).await;
         let stream = planned.map_err(|_| error::timed_out(self.timeout))??;
         Ok(Answer::new(stream, deadline, self.timeout))
+    }
+
+    /// Plans one statement without running it.
+    pub(crate) async fn describe(
+        &self,
+        database: &str,
+        sql: &str,
+        values: Option<&RecordBatch>,
+    ) -> Result<Description> {
+        let described = timeout_at(Instant::now() + self.timeout, self.planner.describe(database, sql, values)).await;
+        described.map_err(|_| error::timed_out(self.timeout))?
     }
 }

@@ -7,6 +7,7 @@ mod arrow;
 mod cells;
 mod encode;
 mod json;
+pub(crate) mod layout;
 mod reply;
 mod runner;
 
@@ -34,10 +35,11 @@ use crate::{
     timestamp,
 };
 use encode::{Encode, Encoding};
-use reply::{Reply, Ticket};
-use runner::{Chunk, Running};
+use reply::Reply;
+use runner::Chunk;
 
-pub(crate) use runner::Runner;
+pub(crate) use reply::Ticket;
+pub(crate) use runner::{PieceSender, Runner, Running};
 
 /// Where the query string may name the default database.
 const DATABASE: [&str; 2] = ["database", "db"];
@@ -57,7 +59,7 @@ pub(crate) async fn arrow(State(app): State<Arc<App>>, request: Request) -> Resp
 }
 
 async fn answer<E: Encode>(app: &Arc<App>, request: Request, started: Instant) -> Result<Response, Failure> {
-    let mut ticket = Ticket::new::<E>(app);
+    let mut ticket = Ticket::new(app, E::disconnects);
     let (parts, body) = request.into_parts();
     match start::<E>(app, parts, body, started).await {
         Ok(query) => Reply::new(query, ticket).respond(E::CONTENT_TYPE).await,
@@ -68,7 +70,12 @@ async fn answer<E: Encode>(app: &Arc<App>, request: Request, started: Instant) -
     }
 }
 
-async fn start<E: Encode>(app: &Arc<App>, parts: Parts, body: Body, started: Instant) -> Result<Running, Failure> {
+async fn start<E: Encode>(
+    app: &Arc<App>,
+    parts: Parts,
+    body: Body,
+    started: Instant,
+) -> Result<Running<Chunk>, Failure> {
     let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
     let body = body::decompress(body, MAX_REQUEST_BYTES)?;
     let request = Query::read(&parts, &body)?;
