@@ -110,7 +110,7 @@ impl Server {
         let listener = TcpListener::bind(config.http).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
         allocator::tune(config.engine.memory_bytes);
-        let (path, options) = (config.data_dir.clone(), config.engine.clone());
+        let (path, options) = (config.data_dir.clone(), config.engine_options());
         let opened = tokio::task::spawn_blocking(move || Engine::builder(path).options(options).open());
         let engine = opened.await.map_err(|_| ServeError::Died)?;
         let engine = engine.map_err(|source| match source {

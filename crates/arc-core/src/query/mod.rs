@@ -4,6 +4,7 @@
 //! rows. Never writes, never lists a directory, never lets a statement reach the host: what a statement may do is
 //! decided on its plan. Called by `engine`, which implements [`Tables`].
 
+mod account;
 mod answer;
 mod buffers;
 mod catalog;
@@ -31,11 +32,11 @@ mod tests;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 pub use self::answer::Answer;
 pub(crate) use self::change::{Change, parse as parse_change};
-use self::planner::Planner;
+use self::{account::Accounts, planner::Planner};
 use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};
 
 /// The tables that SQL can see; implemented by the engine.
@@ -58,8 +59,13 @@ pub(crate) trait Tables: Debug + Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct QueryEngine {
     planner: Planner,
+    accounts: Arc<Accounts>,
     timeout: Duration,
 }
+
+/// How long a statement waits for memory before it is told to come back, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl QueryEngine {
     /// Returns an engine that reads data files below `data_dir`, which must exist and be held by this process: what
@@ -70,8 +76,12 @@ impl QueryEngine {
         options: &Options,
         memory: Arc<MemoryBudget>,
     ) -> Result<Self> {
-        let base = session::base_state(data_dir, options, memory)?;
-        Ok(Self { planner: Planner::new(tables, base, options.query_memory_bytes), timeout: options.query_timeout })
+        let base = session::base_state(data_dir, options, Arc::clone(&memory))?;
+        Ok(Self {
+            accounts: Accounts::new(memory),
+            planner: Planner::new(tables, base, options.query_memory_bytes),
+            timeout: options.query_timeout,
+        })
     }
 
     /// Runs one statement; names without a database mean tables of `database`, which need not exist.
@@ -79,8 +89,21 @@ impl QueryEngine {
     /// Must be called within a tokio runtime that has its timer enabled: reading and the time limit run there.
     pub(crate) async fn sql(&self, database: &str, sql: &str) -> Result<Answer> {
         let deadline = Instant::now() + self.timeout;
-        let planned = timeout_at(deadline, self.planner.plan(database, sql)).await;
+        self.wait_for_memory(deadline).await?;
+        let account = self.accounts.open();
+        let planned = timeout_at(deadline, self.planner.plan(database, sql, &account)).await;
         let stream = planned.map_err(|_| error::timed_out(self.timeout))??;
-        Ok(Answer::new(stream, deadline, self.timeout))
+        Ok(Answer::new(stream, deadline, self.timeout, account))
+    }
+
+    async fn wait_for_memory(&self, deadline: Instant) -> Result<()> {
+        let patience = deadline.min(Instant::now() + PATIENCE);
+        while self.accounts.is_full() {
+            if Instant::now() >= patience {
+                return Err(error::busy("the process has hardly any memory left for a query (max_resident_bytes)"));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use arrow::array::RecordBatch;
 use datafusion::{
     common::{DataFusionError, ResolvedTableReference, TableReference, config::ConfigNonZeroUsize},
-    execution::{SendableRecordBatchStream, session_state::SessionState},
+    execution::{SendableRecordBatchStream, TaskContext, runtime_env::RuntimeEnv, session_state::SessionState},
     physical_plan::{execute_stream, stream::RecordBatchStreamAdapter},
     sql::parser::Statement,
 };
@@ -20,7 +20,9 @@ use tokio::{
 };
 
 use super::{
-    Tables, constants, error, functions, give_way, guard, scale, session, show,
+    Tables,
+    account::Account,
+    constants, error, functions, give_way, guard, scale, session, show,
     statement::{self, Request},
 };
 use crate::{Error, Result, catalog::TableSchema};
@@ -56,11 +58,12 @@ impl Planner {
     /// Returns the stream of a statement's answer. Waits while too many others are planned.
     ///
     /// A caller that stops waiting does not stop the planning, which ends by itself and holds its permit until then.
-    pub(super) async fn plan(&self, database: &str, sql: &str) -> Result<SendableRecordBatchStream> {
+    pub(super) async fn plan(&self, database: &str, sql: &str, account: &Account) -> Result<SendableRecordBatchStream> {
         let runtime = Handle::try_current().map_err(|_| Error::internal("SQL needs a tokio runtime"))?;
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|e| Error::internal(e.to_string()))?;
         let planning = Planning {
             tables: Arc::clone(&self.tables),
+            runtime: session::runtime_of(&self.base, account),
             state: session::query_state(&self.base, Arc::clone(&self.tables), database),
             database: database.to_owned(),
             sql: sql.to_owned(),
@@ -85,6 +88,8 @@ impl Planner {
 /// One statement on its way to a plan.
 struct Planning {
     tables: Arc<dyn Tables>,
+    /// With the query's own pool.
+    runtime: Arc<RuntimeEnv>,
     state: SessionState,
     database: String,
     sql: String,
@@ -121,7 +126,8 @@ impl Planning {
         constants::check(&optimized, self.limit_bytes)?;
         let physical = self.state.query_planner().create_physical_plan(&optimized, &self.state).await;
         let physical = physical.and_then(give_way::wrap).map_err(error::from_datafusion)?;
-        let stream = execute_stream(physical, self.state.task_ctx()).map_err(error::from_datafusion)?;
+        let context = TaskContext::from(&self.state).with_runtime(Arc::clone(&self.runtime));
+        let stream = execute_stream(physical, Arc::new(context)).map_err(error::from_datafusion)?;
         Ok(self.pin(stream))
     }
 
