@@ -130,7 +130,7 @@ impl Server {
             None => None,
         };
         allocator::tune(config.engine.memory_bytes);
-        let (path, options) = (config.data_dir.clone(), config.engine.clone());
+        let (path, options) = (config.data_dir.clone(), config.engine_options());
         let opened = tokio::task::spawn_blocking(move || Engine::builder(path).options(options).open());
         let engine = opened.await.map_err(|_| ServeError::Died)?;
         let engine = engine.map_err(|source| match source {

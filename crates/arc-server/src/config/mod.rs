@@ -42,6 +42,8 @@ pub struct Config {
     pub delete: Delete,
     /// Settings of the engine.
     pub engine: Options,
+    /// [`Options::max_resident_bytes`], if not twice [`Options::memory_bytes`]. Default none.
+    pub max_resident: Option<usize>,
     /// Limits on what clients may send and ask for.
     pub limits: Limits,
     /// What is logged, and how.
@@ -127,6 +129,7 @@ impl Default for Config {
             backup_dir: None,
             delete: Delete { enabled: false, confirmation_threshold: 10_000, max_rows: 1_000_000 },
             engine: Options::default(),
+            max_resident: None,
             limits: Limits::default(),
             log: Log { format: LogFormat::Text, level: LogLevel::Info },
             shutdown_timeout: Duration::from_secs(30),
@@ -143,6 +146,17 @@ impl Default for Limits {
             queries: 32,
             read_timeout: Duration::from_secs(30),
         }
+    }
+}
+
+impl Config {
+    /// Returns the settings of the engine, with what follows from others filled in.
+    pub(crate) fn engine_options(&self) -> Options {
+        let mut options = self.engine.clone();
+        // Half of what there is, is the default of the budget: so this is all of it, unless the budget was set.
+        let twice = options.max_resident_bytes.min(options.memory_bytes.saturating_mul(2));
+        options.max_resident_bytes = self.max_resident.unwrap_or(twice);
+        options
     }
 }
 

@@ -203,6 +203,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Memory for unflushed points, flushes and queries; half of what there is unless set"
     ),
     setting!(
+        "max_resident",
+        "max-resident",
+        "SIZE",
+        max_resident,
+        |text: &str| if text == "auto" { Ok(None) } else { memory_size(text).map(Some) },
+        |bytes: Option<usize>| bytes.map_or_else(|| "auto".to_owned(), show_memory),
+        "Memory the whole process may come to hold, near which queries end and writes wait; auto is twice --memory, 0 no limit"
+    ),
+    setting!(
         "flush_after",
         "flush-after",
         "TIME",
