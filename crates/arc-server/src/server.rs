@@ -109,8 +109,8 @@ impl Server {
         let bind = |source| ServeError::Bind { address: config.http, source };
         let listener = TcpListener::bind(config.http).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
-        let (path, options) = (config.data_dir.clone(), config.engine.clone());
-        let opened = tokio::task::spawn_blocking(move || Engine::builder(path).options(options).open());
+        let opening = config.clone();
+        let opened = tokio::task::spawn_blocking(move || open_engine(&opening));
         let engine = opened.await.map_err(|_| ServeError::Died)?;
         let engine = engine.map_err(|source| match source {
             arc_core::Error::InvalidOption { .. } => ServeError::Option(source),
@@ -177,6 +177,15 @@ impl Server {
         tracing::info!("stopped: everything is flushed");
         Ok(())
     }
+}
+
+/// Opens the engine that the settings describe.
+pub(crate) fn open_engine(config: &Config) -> arc_core::Result<Engine> {
+    let mut builder = Engine::builder(&config.data_dir).options(config.engine.clone());
+    if let Some(storage) = config.object_store.open()? {
+        builder = builder.object_store(storage);
+    }
+    builder.open()
 }
 
 /// Hands every new connection to `serve`, as long as there is room for more.

@@ -56,7 +56,7 @@ pub(super) enum PutFailure {
 impl fmt::Debug for StoreClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreClient")
-            .field("store", &self.store)
+            .field("store", &self.store.to_string())
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
