@@ -72,6 +72,15 @@ fn open(location: &Location<'_>, endpoint: Option<&str>) -> Result<ObjectStorage
     Ok(ObjectStorage::new(Arc::new(store), location.prefix))
 }
 
+/// Returns the bucket `arc` of the server that `ARC_S3_ENDPOINT` names; `scripts/s3` starts one.
+#[cfg(all(test, feature = "object-store-aws"))]
+pub(crate) fn test_bucket() -> std::sync::Arc<dyn object_store::ObjectStore> {
+    let endpoint = std::env::var("ARC_S3_ENDPOINT").expect("ARC_S3_ENDPOINT is the URL of an S3 server");
+    let builder = object_store::aws::AmazonS3Builder::new().with_endpoint(endpoint).with_allow_http(true);
+    let builder = builder.with_region("us-east-1").with_bucket_name("arc");
+    std::sync::Arc::new(builder.with_access_key_id("arc").with_secret_access_key("arc").build().unwrap())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

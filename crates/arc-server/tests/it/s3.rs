@@ -19,7 +19,8 @@ fn arguments(prefix: &str) -> Vec<String> {
         ("object-store-url", url.as_str()),
         ("object-store-endpoint", &endpoint),
         ("flush-after", "50ms"),
-        ("compaction-files", "2"),
+        // The days of the points are long over.
+        ("compaction-quiet", "50ms"),
         ("compaction-grace", "0s"),
     ];
     settings.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]).collect()
@@ -55,7 +56,7 @@ fn numbers(answer: &Value) -> Vec<u64> {
 fn points_on_s3_survive_kill_9_once() {
     let dir = tempfile::tempdir().unwrap();
     for round in 1..=6_usize {
-        let server = start(dir.path(), "kills");
+        let server = start(dir.path(), "server/kills");
         let (sender, acknowledged) = mpsc::channel();
         let address = server.address;
         let writers: Vec<_> = (0..2)
@@ -75,9 +76,9 @@ fn points_on_s3_survive_kill_9_once() {
             writes[writer - round * 100] += 1;
         }
         writers.into_iter().for_each(|writer| writer.join().unwrap());
-        let report = verify(dir.path(), "kills");
+        let report = verify(dir.path(), "server/kills");
         assert_eq!(report["clean"], json!(true), "{report}");
-        let server = start(dir.path(), "kills");
+        let server = start(dir.path(), "server/kills");
         for (writer, writes) in writes.into_iter().enumerate() {
             let id = round * 100 + writer;
             let sql = format!("SELECT count(*), count(DISTINCT v), min(v), max(v) FROM m WHERE w = '{id}'");
@@ -89,7 +90,7 @@ fn points_on_s3_survive_kill_9_once() {
         server.kill();
     }
     assert!(!dir.path().join("data").exists(), "no data file is in the directory");
-    let report = verify(dir.path(), "kills");
+    let report = verify(dir.path(), "server/kills");
     assert!(report["totals"]["files"].as_u64().is_some_and(|files| files > 0), "{report}");
 }
 
@@ -97,7 +98,7 @@ fn points_on_s3_survive_kill_9_once() {
 #[ignore = "needs an S3 server; run scripts/s3"]
 fn what_was_written_to_s3_is_merged_found_and_backed_up() {
     let (dir, backup) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let server = start(dir.path(), "life");
+    let server = start(dir.path(), "server/life");
     let mut connection = Connection::open(server.address).unwrap();
     // Two tables, with names that are encoded twice on their way: to a folder, and to a URL.
     for n in 0..40 {
@@ -112,12 +113,12 @@ fn what_was_written_to_s3_is_merged_found_and_backed_up() {
         assert_eq!(server.query(&format!("SELECT count(*), sum(v) FROM {table}")), json!([[40, 780]]));
     }
     server.kill();
-    let output = run("backup", dir.path(), &[arguments("life"), vec!["--to".into(), path(&backup)]].concat());
+    let output = run("backup", dir.path(), &[arguments("server/life"), vec!["--to".into(), path(&backup)]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let engine = arc_core::Engine::open(backup.path()).unwrap();
     let rows: u64 = engine.tables("t").unwrap().iter().map(|table| table.file_rows).sum();
     assert_eq!(rows, 80);
-    let report = verify(dir.path(), "life");
+    let report = verify(dir.path(), "server/life");
     assert_eq!((&report["clean"], &report["totals"]["rows"]), (&json!(true), &json!(80)), "{report}");
     // The directory cannot be opened without its store, nor the store with another directory.
     let output = run("verify", dir.path(), &[]);
@@ -125,7 +126,8 @@ fn what_was_written_to_s3_is_merged_found_and_backed_up() {
     let other = tempfile::tempdir().unwrap();
     let mut arc = Command::new(env!("CARGO_BIN_EXE_arc-server"));
     on_s3(&mut arc);
-    let output = arc.args(["--http", "127.0.0.1:0", "--data-dir"]).arg(other.path()).args(arguments("life")).output();
+    let output =
+        arc.args(["--http", "127.0.0.1:0", "--data-dir"]).arg(other.path()).args(arguments("server/life")).output();
     let errors = String::from_utf8(output.unwrap().stderr).unwrap();
     assert!(errors.contains("the object store is that of another data directory"), "{errors}");
 }
