@@ -33,6 +33,8 @@ mod process;
 mod query;
 #[cfg(test)]
 mod query_limits;
+#[cfg(all(test, feature = "object-store-aws"))]
+mod s3;
 #[cfg(test)]
 mod socket;
 #[cfg(test)]
