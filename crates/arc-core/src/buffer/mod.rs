@@ -5,6 +5,7 @@
 //! through snapshots and by flush.
 
 mod bits;
+mod by_time;
 mod column;
 mod gather;
 mod rows;

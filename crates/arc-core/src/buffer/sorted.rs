@@ -13,6 +13,7 @@ use arrow::{
 };
 
 use super::{
+    by_time::by_time,
     gather::Stretch,
     rows::Chunk,
     series::{SeriesId, SeriesIndex},
@@ -72,7 +73,7 @@ pub(crate) fn split<'a>(
     let order = if table.keyed {
         source.by_series_and_time(&series.ranks(table.tags().map(|tag| tag.name.as_ref())))
     } else {
-        source.by_time()
+        by_time(&source.chunks)
     };
     let (has_late, may_repeat) = (!frozen.late.is_empty(), table.keyed && !frozen.late.is_empty());
     let source = Arc::new(source);
@@ -129,12 +130,6 @@ fn present_columns<'a>(table: &'a TableSchema, chunks: &[&Arc<Chunk>]) -> Vec<(u
 }
 
 impl Source<'_> {
-    fn positions(&self) -> impl Iterator<Item = Position> {
-        (0..)
-            .zip(&self.chunks)
-            .flat_map(|(chunk, rows)| (0..u32::try_from(rows.len()).unwrap_or(u32::MAX)).map(move |row| (chunk, row)))
-    }
-
     /// Returns the day of all rows, if they are of one and there are any.
     fn single_day(&self) -> Option<PartitionDay> {
         let first = self.chunks.iter().map(|chunk| chunk.min_time).min()?;
@@ -201,14 +196,6 @@ impl Source<'_> {
             }
             start = end;
         }
-    }
-
-    fn by_time(&self) -> Vec<Position> {
-        let mut order: Vec<Position> = self.positions().collect();
-        if !order.is_sorted_by_key(|row| self.time(*row)) {
-            order.sort_by_key(|row| self.time(*row));
-        }
-        order
     }
 }
 
