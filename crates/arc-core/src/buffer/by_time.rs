@@ -4,12 +4,14 @@
 //! runs that are sorted already. These are merged, the next one as far as it goes before another has to come: a run that
 //! overlaps with none costs one search, whatever its length.
 
-use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
+use std::sync::Arc;
 
 use super::{rows::Chunk, sorted::Position};
 
 /// Rows that runs have on average, at least, for merging to be cheaper than sorting.
 const MIN_RUN_ROWS: usize = 8;
+/// Runs that may overlap at one time for merging to be cheaper than sorting.
+const MAX_OVERLAP: usize = 256;
 
 /// Rows that follow each other in a chunk and are in order.
 #[derive(Debug, Clone, Copy)]
@@ -29,11 +31,10 @@ pub(super) fn by_time(chunks: &[&Arc<Chunk>]) -> Vec<Position> {
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let runs = runs(chunks);
     let mut order = Vec::with_capacity(rows);
-    if runs.len() > rows / MIN_RUN_ROWS + 1 {
+    if runs.len() > rows / MIN_RUN_ROWS + 1 || !merge(runs.clone(), &mut order) {
+        order.clear();
         runs.iter().for_each(|run| run.take(run.times.len(), &mut order));
         order.sort_by_key(|(chunk, row)| chunks.get(*chunk as usize).and_then(|c| c.time.get(*row as usize)));
-    } else {
-        merge(runs, &mut order);
     }
     order
 }
@@ -50,21 +51,29 @@ fn runs<'a>(chunks: &[&'a Arc<Chunk>]) -> Vec<Run<'a>> {
     runs
 }
 
-fn merge(mut runs: Vec<Run<'_>>, order: &mut Vec<Position>) {
+/// Returns `false` if too many runs overlap.
+fn merge(mut runs: Vec<Run<'_>>, order: &mut Vec<Position>) -> bool {
     let mut waiting: Vec<Head> = (0..runs.len()).filter_map(|index| head(&runs, index)).collect();
     waiting.sort_unstable_by(|a, b| b.cmp(a));
-    // Those that have begun: as many as overlap.
-    let mut begun: BinaryHeap<Reverse<Head>> = BinaryHeap::new();
-    loop {
-        begun.extend(waiting.pop_if(|next| begun.peek().is_none_or(|Reverse(first)| *next < *first)).map(Reverse));
-        let Some(Reverse((_, index))) = begun.pop() else { return };
-        let next = [begun.peek().map(|Reverse(head)| *head), waiting.last().copied()].into_iter().flatten().min();
-        let Some(run) = runs.get_mut(index) else { return };
-        let count = next.map_or(run.times.len(), |next| run.rows_before(next, index));
+    // Those that have begun, the first of them last. They are few.
+    let mut begun: Vec<Head> = Vec::new();
+    while begun.len() <= MAX_OVERLAP {
+        let begins = waiting.pop_if(|next| begun.last().is_none_or(|first| *next < *first));
+        let Some((_, index)) = begins.or_else(|| begun.pop()) else { return true };
+        let Some(run) = runs.get_mut(index) else { return false };
+        let next = match (begun.last(), waiting.last()) {
+            (Some(begun), Some(waiting)) => Some(begun.min(waiting)),
+            (begun, waiting) => begun.or(waiting),
+        };
+        let count = next.map_or(run.times.len(), |next| run.rows_before(*next, index));
         run.take(count, order);
         run.skip(count);
-        begun.extend(head(&runs, index).map(Reverse));
+        if let Some(head) = head(&runs, index) {
+            let place = begun.iter().rposition(|other| *other > head).map_or(0, |place| place + 1);
+            begun.insert(place, head);
+        }
     }
+    false
 }
 
 fn head(runs: &[Run<'_>], index: usize) -> Option<Head> {
@@ -124,6 +133,8 @@ mod tests {
         check(&[vec![1]]);
         check(&[(0..100).collect(), (50..200).collect(), vec![7; 90], (-40..60).collect()]);
         check(&[(0..100).rev().collect(), (0..100).rev().collect()]);
+        // More runs at one time than are merged.
+        check(&[(0..3_000).map(|i| i % 10).collect()]);
     }
 
     proptest! {

@@ -16,7 +16,8 @@ use arrow::{
 use super::{
     rows::Chunk,
     series::SeriesId,
-    sorted::{FlushPart, Position},
+    sorted::{FlushPart, Position, Source},
+    text_keys::TextKeys,
 };
 use crate::{
     Result,
@@ -188,11 +189,18 @@ impl FlushPart<'_> {
         if self.for_stretches(&rows, slice)? {
             return Ok(());
         }
-        let words = if self.runs.is_none() { Words::new(&self.source.chunks, index, &column.data_type) } else { None };
-        pieces(rows).try_for_each(|piece| match (&words, self.rows.get(piece.clone())) {
-            (Some(words), Some(positions)) => take(&words.gather(positions)?),
-            _ => take(&self.merged(index, column, piece)?),
-        })
+        if self.runs.is_some() {
+            return pieces(rows).try_for_each(|piece| take(&self.merged(index, column, piece)?));
+        }
+        if let Some(words) = Words::new(&self.source.chunks, index, &column.data_type) {
+            let mut pieces = pieces(rows).filter_map(|piece| self.rows.get(piece));
+            return pieces.try_for_each(|rows| take(&words.gather(rows)?));
+        }
+        if let Some(keys) = self.source.keys(index, column) {
+            let mut pieces = pieces(rows).filter_map(|piece| self.rows.get(piece));
+            return pieces.try_for_each(|rows| take(&keys.gather(rows)?));
+        }
+        pieces(rows).try_for_each(|piece| take(&self.merged(index, column, piece)?))
     }
 
     /// Gathers one column of any type; of the versions of a row the last with a value counts.
@@ -215,10 +223,15 @@ impl FlushPart<'_> {
     /// Returns all rows as one record batch.
     #[cfg(test)]
     pub(super) fn batch(&self) -> Result<arrow::array::RecordBatch> {
+        self.batch_of(0..self.len())
+    }
+
+    #[cfg(test)]
+    fn batch_of(&self, rows: Range<usize>) -> Result<arrow::array::RecordBatch> {
         let column = |index: usize| {
             let mut arrays: Vec<ArrayRef> = Vec::new();
-            self.column(index, 0..self.len(), &mut |array| {
-                arrays.push(Arc::clone(array));
+            self.column(index, rows.clone(), &mut |array| {
+                arrays.push(arrow::compute::cast(array, self.schema.field(index).data_type())?);
                 Ok(())
             })?;
             let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
@@ -226,6 +239,15 @@ impl FlushPart<'_> {
         };
         let columns = (0..self.schema.fields().len()).map(column).collect::<Result<_>>()?;
         Ok(arrow::array::RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+}
+
+impl Source<'_> {
+    /// Returns a column of texts as places in a dictionary, or `None` if it is none or its texts hardly repeat.
+    fn keys(&self, index: usize, column: &Column) -> Option<&TextKeys> {
+        let place = self.columns.iter().position(|(of, _)| *of == index)?;
+        let make = || TextKeys::new(&self.chunks, index, &column.data_type);
+        self.keys.get(place)?.get_or_init(make).as_ref()
     }
 }
 
@@ -297,3 +319,6 @@ impl Words {
         Ok(make_array(data.add_buffer(Buffer::from_vec(words)).build()?))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ mod rows;
 mod series;
 mod sorted;
 mod table;
+mod text_keys;
 
 pub(crate) use column::{ColumnValues, Scalar};
 pub(crate) use rows::Rows;

@@ -18,6 +18,7 @@ use super::{
     rows::Chunk,
     series::{SeriesId, SeriesIndex},
     table::FrozenBuffer,
+    text_keys::TextKeys,
 };
 use crate::{
     Result,
@@ -54,6 +55,8 @@ pub(super) struct Source<'a> {
     pub(super) series: &'a SeriesIndex,
     /// Index in the table's schema, and the column, in the file's order.
     pub(super) columns: Vec<(usize, &'a Column)>,
+    /// For each column its texts as keys, made when they are wanted.
+    pub(super) keys: Vec<OnceLock<Option<TextKeys>>>,
 }
 
 /// Splits a frozen buffer into the parts that become data files, none of them empty.
@@ -69,7 +72,8 @@ pub(crate) fn split<'a>(
     let schema: SchemaRef = Arc::new(Schema::new(fields));
     let tags = columns.iter().filter(|(_, c)| c.kind == ColumnKind::Tag).map(|(_, c)| c.name.to_string());
     let sorted_by: Vec<String> = tags.chain([TIME_COLUMN.to_owned()]).collect();
-    let source = Source { chunks, main_chunks: frozen.main.len(), series, columns };
+    let keys = columns.iter().map(|_| OnceLock::new()).collect();
+    let source = Source { chunks, main_chunks: frozen.main.len(), series, columns, keys };
     let order = if table.keyed {
         source.by_series_and_time(&series.ranks(table.tags().map(|tag| tag.name.as_ref())))
     } else {
