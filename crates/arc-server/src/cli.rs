@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, Command};
 use crate::{
     config::{self, Config},
     errors::chain,
-    logging, maintenance, quickstart,
+    import, logging, maintenance, quickstart,
     server::{ServeError, Server, signals},
 };
 
@@ -40,6 +40,9 @@ pub fn run(
     if let Some(code) = maintenance::run(name, chosen, &config) {
         return code;
     }
+    if name == "import" {
+        return import::run(chosen, &config);
+    }
     let once = name == "quickstart" && chosen.get_flag("once");
     match start(&config, name, once) {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,6 +63,7 @@ fn command() -> Command {
                 .about("Take a tour: store this machine's own measurements and query them")
                 .arg(once),
         )
+        .subcommand(import::command())
         .subcommands(maintenance::commands())
 }
 

@@ -13,6 +13,7 @@ mod config;
 mod delete;
 mod errors;
 mod http;
+mod import;
 mod influx;
 mod logging;
 mod maintenance;

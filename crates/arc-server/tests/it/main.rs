@@ -22,6 +22,10 @@ mod delete;
 #[cfg(test)]
 mod idempotency;
 #[cfg(test)]
+mod import_command;
+#[cfg(test)]
+mod import_http;
+#[cfg(test)]
 mod influx;
 #[cfg(test)]
 mod process;

@@ -15,13 +15,13 @@ const WRITERS: usize = 4;
 const LINES_PER_WRITE: u64 = 10;
 
 /// A running `arc-server`; killed when dropped.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     address: SocketAddr,
 }
 
 impl Running {
-    fn start(data_dir: &Path) -> Self {
+    pub(crate) fn start(data_dir: &Path) -> Self {
         Self::start_with(data_dir, &[])
     }
 
@@ -39,12 +39,16 @@ impl Running {
         Self { child, address: address.expect("the log names the address") }
     }
 
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    fn query(&self, sql: &str) -> Value {
+    pub(crate) fn query(&self, sql: &str) -> Value {
         let mut connection = Connection::open(self.address).unwrap();
         let (status, body) = connection.post("/api/v1/query?db=t", &json!({ "sql": sql }).to_string()).unwrap();
         let text = String::from_utf8(body).unwrap();
