@@ -77,6 +77,7 @@ async fn start(config: &Config, command: &str, once: bool) -> Result<(), quickst
     let stop = signals()?;
     tracing::info!(
         address = %server.address(),
+        flight = server.flight_address().map(tracing::field::display),
         data_dir = %config.data_dir.display(),
         durability = %config.engine.durability,
         version = env!("CARGO_PKG_VERSION"),

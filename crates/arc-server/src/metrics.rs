@@ -49,6 +49,7 @@ pub(crate) struct Queries {
     pub(crate) rows: Counter,
     pub(crate) disconnects_json: Counter,
     pub(crate) disconnects_arrow: Counter,
+    pub(crate) disconnects_flight: Counter,
 }
 
 /// A number that only grows.
@@ -168,10 +169,14 @@ impl Metrics {
     fn prometheus_disconnects(&self, out: &mut String) {
         let name = "arc_query_client_disconnects_total";
         let _ = writeln!(out, "# HELP {name} Answers that the client did not wait for\n# TYPE {name} counter");
-        let by_path = [("json", &self.queries.disconnects_json), ("arrow", &self.queries.disconnects_arrow)];
-        for (path, counter) in by_path {
+        for (path, counter) in self.disconnects() {
             let _ = writeln!(out, "{name}{{path=\"{path}\"}} {}", counter.get());
         }
+    }
+
+    fn disconnects(&self) -> [(&'static str, &Counter); 3] {
+        let q = &self.queries;
+        [("json", &q.disconnects_json), ("arrow", &q.disconnects_arrow), ("flight", &q.disconnects_flight)]
     }
 
     fn prometheus_latency(&self, out: &mut String) {
@@ -192,7 +197,7 @@ impl Metrics {
     pub(crate) fn json(&self, engine: &EngineStats, uptime: Duration) -> serde_json::Value {
         let series = self.series(engine, uptime);
         let mut object: serde_json::Map<_, _> = series.iter().map(|s| (s.name.to_owned(), s.value.into())).collect();
-        let disconnects = self.queries.disconnects_json.get() + self.queries.disconnects_arrow.get();
+        let disconnects: u64 = self.disconnects().iter().map(|(_, counter)| counter.get()).sum();
         object.insert("arc_query_client_disconnects_total".to_owned(), disconnects.into());
         object.insert("arc_http_latency_seconds_count".to_owned(), self.latency.count.get().into());
         let sum = Duration::from_micros(self.latency.sum_us.get()).as_secs_f64();

@@ -27,6 +27,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Address to serve HTTP on. Default `127.0.0.1:8000`.
     pub http: SocketAddr,
+    /// Address to serve Arrow Flight on, and nothing else. Default none: it is served beside HTTP in any case.
+    pub flight: Option<SocketAddr>,
     /// Whether an address that other machines can reach is allowed although nobody has to log in. Default no.
     pub allow_unauthenticated: bool,
     /// Accepted so that command lines work already; authentication does not exist yet. Default no.
@@ -120,6 +122,7 @@ impl Default for Config {
         Self {
             data_dir: "./arc-data".into(),
             http: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
+            flight: None,
             allow_unauthenticated: false,
             no_auth: false,
             cors_origin: None,

@@ -49,7 +49,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         |path: std::path::PathBuf| path.display().to_string(),
         "Directory of the data; created if it is not there"
     ),
-    setting!("http", "http", "ADDRESS", http, address, show, "Address to serve HTTP on; port 0 takes a free one"),
+    setting!(
+        "http",
+        "http",
+        "ADDRESS",
+        http,
+        address,
+        show,
+        "Address to serve HTTP and Arrow Flight on; port 0 takes a free one"
+    ),
+    setting!(
+        "flight",
+        "flight",
+        "ADDRESS",
+        flight,
+        |text: &str| if text == "none" { Ok(None) } else { address(text).map(Some) },
+        |at: Option<std::net::SocketAddr>| at.map_or_else(|| "none".to_owned(), |at| at.to_string()),
+        "A further address, for Arrow Flight alone; none for none"
+    ),
     setting!(
         "allow_unauthenticated",
         "allow-unauthenticated",

@@ -20,6 +20,10 @@ mod conformance;
 #[cfg(test)]
 mod delete;
 #[cfg(test)]
+mod flight;
+#[cfg(test)]
+mod flight_metadata;
+#[cfg(test)]
 mod idempotency;
 #[cfg(test)]
 mod import_command;
