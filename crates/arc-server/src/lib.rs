@@ -16,6 +16,7 @@ mod delete;
 mod errors;
 mod flight;
 mod http;
+mod import;
 mod influx;
 mod logging;
 mod maintenance;

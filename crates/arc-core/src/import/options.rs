@@ -109,9 +109,9 @@ pub struct ImportOptions {
     pub nulls: Vec<String>,
     /// How many bytes of a file are stored with one write. Default 4 MiB. More costs that much memory a few times over.
     pub chunk_bytes: usize,
-    /// Bytes beside the file's own that name the import. The same file under the same name is stored once. Default
-    /// empty.
-    pub id: String,
+    /// A name for the import: the same file under the same name is stored once, as long as the target remembers its
+    /// writes. Default empty, which is a name. Without one each import is a new one.
+    pub id: Option<String>,
 }
 
 impl Default for ImportOptions {
@@ -129,7 +129,7 @@ impl Default for ImportOptions {
             types: Vec::new(),
             nulls: Vec::new(),
             chunk_bytes: 4 << 20,
-            id: String::new(),
+            id: Some(String::new()),
         }
     }
 }
@@ -142,8 +142,9 @@ impl ImportOptions {
     }
 
     /// Returns the settings of the write that is known by `key`.
-    pub(super) fn write(&self, format: ImportFormat, key: String) -> WriteOptions {
-        let mut write = WriteOptions::new().idempotency_key(key);
+    pub(super) fn write(&self, format: ImportFormat, key: Option<String>) -> WriteOptions {
+        let mut write = WriteOptions::new();
+        write.idempotency_key = key;
         write.durability = self.durability;
         match format {
             ImportFormat::LineProtocol => write.precision = self.precision,

@@ -94,11 +94,11 @@ impl Source {
     ///
     /// Settings are not part of it: the same file with other settings is refused as another write under the same key,
     /// rather than stored twice.
-    pub(super) fn key(&self, options: &ImportOptions, offset: u64) -> String {
-        let mut name = crc32c::crc32c(options.id.as_bytes());
+    pub(super) fn key(&self, options: &ImportOptions, offset: u64) -> Option<String> {
+        let mut name = crc32c::crc32c(options.id.as_ref()?.as_bytes());
         name = crc32c::crc32c_append(name, &[0]);
         name = crc32c::crc32c_append(name, options.table.as_deref().unwrap_or_default().as_bytes());
-        format!("import-{}-{name:08x}-{offset}", self.identity)
+        Some(format!("import-{}-{name:08x}-{offset}", self.identity))
     }
 
     pub(super) fn position(&self) -> u64 {
@@ -141,23 +141,26 @@ impl Source {
 
     fn counted(&self) -> Result<Counted> {
         let failed = |error| Error::io("read", &self.name, error);
-        let mut file = self.file.try_clone().map_err(failed)?;
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        self.position.store(0, Ordering::Relaxed);
-        Ok(Counted { file, position: Arc::clone(&self.position) })
+        let file = self.file.try_clone().map_err(failed)?;
+        Ok(Counted { file, at: 0, position: Arc::clone(&self.position) })
     }
 }
 
-/// Counts what was read.
+/// Reads a file from its beginning, and says how far it came.
+///
+/// All readings of one file share its cursor, so that each goes to its own place first.
 struct Counted {
     file: File,
+    at: u64,
     position: Arc<AtomicU64>,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.seek(SeekFrom::Start(self.at))?;
         let read = self.file.read(buffer)?;
-        self.position.fetch_add(read as u64, Ordering::Relaxed);
+        self.at += read as u64;
+        self.position.store(self.at, Ordering::Relaxed);
         Ok(read)
     }
 }

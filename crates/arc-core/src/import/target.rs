@@ -19,7 +19,6 @@ pub struct ImportWrite {
 
 /// What a piece of a file is made of.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum ImportBody {
     /// Line protocol.
     Lines(Bytes),

@@ -210,11 +210,26 @@ fn a_file_is_stored_once_for_each_name_of_an_import() {
     assert!(
         matches!(&error, Error::ImportStopped { source, .. } if matches!(**source, Error::IdempotencyKeyReused { .. }))
     );
-    let named = ImportOptions { id: "second".to_owned(), ..options.clone() };
+    let named = ImportOptions { id: Some("second".to_owned()), ..options.clone() };
     assert_eq!(all_of(name, &bytes, &named, &engine).unwrap().rows, 10);
+    // Without a name every import is a new one.
+    for _ in 0..2 {
+        let unnamed = ImportOptions { id: None, ..options.clone() };
+        assert_eq!(all_of(name, &bytes, &unnamed, &engine).unwrap().rows, 10);
+    }
     let elsewhere = ImportOptions { table: Some("u".to_owned()), ..options };
     assert_eq!(all_of(name, &bytes, &elsewhere, &engine).unwrap().rows, 10);
-    assert_eq!((rows(&engine, "t").len(), rows(&engine, "u").len()), (20, 10));
+    assert_eq!((rows(&engine, "t").len(), rows(&engine, "u").len()), (40, 10));
+}
+
+#[test]
+fn a_file_that_is_read_twice_is_read_to_its_end() {
+    let (_dir, engine) = engine();
+    let (count, mut body) = (100_000, "time,v\n".to_owned());
+    (0..count).for_each(|n| body.push_str(&format!("{n},{n}\n")));
+    for (name, bytes) in [("a.csv", body.clone().into_bytes()), ("a.csv.zst", zstd(body.as_bytes()))] {
+        assert_eq!(all_of(name, &bytes, &table(&name.replace('.', "_")), &engine).unwrap().rows, count);
+    }
 }
 
 /// Is busy every other time.
@@ -333,7 +348,7 @@ fn lines_that_are_bad_are_named_by_their_place_in_the_file() {
             database: "d".to_owned(),
             table: only.map(str::to_owned),
             chunk_bytes,
-            id: format!("{chunk_bytes} {only:?}"),
+            id: Some(format!("{chunk_bytes} {only:?}")),
             ..ImportOptions::new()
         };
         let report = all_of("a.lp", whole.as_bytes(), &options, &engine).unwrap();

@@ -63,6 +63,8 @@ pub struct Limits {
     /// Largest request body after decompression, in bytes. Default 100 MiB. Each request that is decoded at a time
     /// can take that much memory.
     pub decompressed_bytes: usize,
+    /// Largest file that is imported over HTTP, in bytes. Default 500 MiB. It lies on disk while it is read.
+    pub import_bytes: usize,
     /// Connections served at once. Default 10,000.
     pub connections: usize,
     /// Queries that run at once. Default 32.
@@ -169,6 +171,7 @@ impl Default for Limits {
         Self {
             body_bytes: 100 << 20,
             decompressed_bytes: 100 << 20,
+            import_bytes: 500 << 20,
             connections: 10_000,
             queries: 32,
             read_timeout: Duration::from_secs(30),

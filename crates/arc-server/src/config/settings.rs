@@ -185,6 +185,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Largest request body after decompression; larger ones get 413"
     ),
     setting!(
+        "max_import_bytes",
+        "max-import-bytes",
+        "SIZE",
+        limits.import_bytes,
+        memory_size,
+        show_memory,
+        "Largest file for POST /api/v1/import/...; larger ones get 413"
+    ),
+    setting!(
         "max_connections",
         "max-connections",
         "N",

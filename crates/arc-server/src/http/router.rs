@@ -10,7 +10,7 @@ use axum::{
 };
 use hyper::StatusCode;
 
-use crate::{admin, app::App, backup, compaction, delete, errors::Failure, flight, http::around, influx, query, write};
+use crate::{admin, app::App, backup, compaction, delete, errors::Failure, flight, http::around, import, influx, query, write};
 
 /// Returns the whole HTTP service.
 ///
@@ -33,6 +33,10 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/databases/{name}/measurements", get(admin::database_measurements))
         .route("/api/v1/delete", post(delete::delete))
         .route("/api/v1/delete/config", get(delete::config))
+        .route("/api/v1/import/csv", post(import::csv))
+        .route("/api/v1/import/parquet", post(import::parquet))
+        .route("/api/v1/import/lp", post(import::line_protocol))
+        .route("/api/v1/import/stats", get(import::stats))
         .route("/api/v1/measurements", get(admin::measurements))
         .route("/api/v1/compaction/status", get(compaction::status))
         .route("/api/v1/compaction/stats", get(compaction::stats))

@@ -26,6 +26,10 @@ mod flight_metadata;
 #[cfg(test)]
 mod idempotency;
 #[cfg(test)]
+mod import_command;
+#[cfg(test)]
+mod import_http;
+#[cfg(test)]
 mod influx;
 #[cfg(test)]
 mod process;
