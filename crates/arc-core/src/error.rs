@@ -25,8 +25,10 @@ pub enum ErrorKind {
     Io,
     /// Bytes on disk are not what was written there.
     Corrupt,
-    /// The engine is closed, or closed to writes after a failed sync.
+    /// The engine is closed, or closed to writes after a failed sync: nothing of the request was done.
     Closed,
+    /// The request's own sync failed: whether it was done is known when the engine is opened again.
+    Unknown,
     /// A bug of this crate or of a library under it.
     Internal,
 }
@@ -154,6 +156,14 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
+    /// A data directory and an object store, or the lack of one, that do not belong together.
+    #[error("data directory {} cannot be used like this: {reason}", path.display())]
+    OtherStore {
+        /// The data directory.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
     /// A folder that a backup or a restored copy cannot be written to.
     #[error("cannot write to {}: {reason}", path.display())]
     BadTarget {
@@ -186,6 +196,12 @@ pub enum Error {
     #[error("the engine is closed to writes: {reason}")]
     Closed {
         /// Why.
+        reason: String,
+    },
+    /// The log failed while the request was on its way into it: it may be there after a restart, or not.
+    #[error("the log failed, and whether this request survives is known when the engine is opened again: {reason}")]
+    OutcomeUnknown {
+        /// What failed.
         reason: String,
     },
     /// Arrow refused; a bug of this crate, for input is checked before.
@@ -221,6 +237,7 @@ impl Error {
             | Self::DatabaseExists { .. }
             | Self::IdempotencyKeyReused { .. }
             | Self::NotADataDirectory { .. }
+            | Self::OtherStore { .. }
             | Self::BadTarget { .. }
             | Self::NewerFormat { .. } => ErrorKind::InvalidInput,
             Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } => ErrorKind::NotFound,
@@ -233,6 +250,7 @@ impl Error {
             },
             Self::Corrupt { .. } | Self::Parquet { .. } => ErrorKind::Corrupt,
             Self::Closed { .. } => ErrorKind::Closed,
+            Self::OutcomeUnknown { .. } => ErrorKind::Unknown,
             Self::Arrow(_) | Self::Internal { .. } => ErrorKind::Internal,
         }
     }
@@ -243,6 +261,11 @@ impl Error {
 
     pub(crate) fn corrupt(path: impl Into<PathBuf>, offset: u64, reason: impl Into<String>) -> Self {
         Self::Corrupt { path: path.into(), offset, reason: reason.into() }
+    }
+
+    /// The commit thread has gone without an answer.
+    pub(crate) fn unanswered() -> Self {
+        Self::OutcomeUnknown { reason: "the engine stopped before it answered".into() }
     }
 
     pub(crate) fn internal(reason: impl Into<String>) -> Self {

@@ -31,15 +31,19 @@ mod write;
 pub use backup::{BackupReport, RestoreReport, restore};
 pub use catalog::is_data_directory;
 pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
+#[cfg(feature = "query")]
+pub use engine::Executed;
 pub use engine::{CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 pub use predicate::{Comparison, Literal, Predicate};
 #[cfg(feature = "query")]
-pub use query::{Answer, Description};
+pub use query::{Answer, Description, is_drop};
 pub use repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
 pub use sequence::SequenceNumber;
 pub use tombstone::Tombstone;
+#[cfg(feature = "object-store")]
+pub use verify::verify_in_store;
 pub use verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};

@@ -96,7 +96,7 @@ impl App {
 
     /// Takes note of why a write failed: after a failed sync the engine takes no more until it is opened again.
     pub(crate) fn write_failed(&self, error: Error) -> Failure {
-        if error.kind() == ErrorKind::Closed {
+        if matches!(error.kind(), ErrorKind::Closed | ErrorKind::Unknown) {
             self.closed_to_writes.store(true, Ordering::Relaxed);
         }
         error.into()

@@ -1,6 +1,6 @@
 //! Deleting points over HTTP: counted first, and done if that is what the client has seen and wants.
 //!
-//! Only where `delete_enabled` is set; otherwise all of this is 403. The count is that of a query right before the delete:
+//! Owns the rule that points are taken away only where `delete_enabled` is set; otherwise all of this is 403. The count is that of a query right before the delete:
 //! points that are written between the two are deleted, too, if they meet the condition, and are not counted.
 
 use std::{sync::Arc, time::Instant};
@@ -74,7 +74,8 @@ pub(crate) async fn database(
     Ok(json_response(StatusCode::OK, body.to_string()))
 }
 
-fn check_enabled(app: &App) -> Result<(), Failure> {
+/// Refuses what takes points away, unless the settings allow it.
+pub(crate) fn check_enabled(app: &App) -> Result<(), Failure> {
     if !app.delete.enabled {
         return Err(Failure::new(StatusCode::FORBIDDEN, "deletes are not allowed; see the setting delete_enabled"));
     }
@@ -161,7 +162,8 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-async fn blocking<T: Send + 'static>(
+/// Makes a call of the engine that waits for the disk, on a thread that may wait.
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> arc_core::Result<T> + Send + 'static,
 ) -> Result<T, Failure> {
     Ok(tokio::task::spawn_blocking(work).await.map_err(|_| Failure::bug())??)

@@ -136,6 +136,7 @@ mod tests {
             (ErrorKind::Closed, 503),
             (ErrorKind::Timeout, 504),
             (ErrorKind::StorageFull, 507),
+            (ErrorKind::Unknown, 500),
             (ErrorKind::Io, 500),
             (ErrorKind::Corrupt, 500),
             (ErrorKind::Internal, 500),

@@ -4,6 +4,7 @@
 //! socket. It translates requests into calls of [`arc_core`] and results into bytes, and has no storage or query logic.
 
 mod admin;
+mod allocator;
 mod app;
 mod backup;
 mod body;

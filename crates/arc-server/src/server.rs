@@ -20,6 +20,7 @@ use tokio::{
 };
 
 use crate::{
+    allocator,
     app::App,
     config::Config,
     connection,
@@ -128,6 +129,7 @@ impl Server {
             Some(address) => Some(Door::bind(address).await?),
             None => None,
         };
+        allocator::tune(config.engine.memory_bytes);
         let (path, options) = (config.data_dir.clone(), config.engine.clone());
         let opened = tokio::task::spawn_blocking(move || Engine::builder(path).options(options).open());
         let engine = opened.await.map_err(|_| ServeError::Died)?;

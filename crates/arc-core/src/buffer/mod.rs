@@ -6,6 +6,7 @@
 
 mod bits;
 mod column;
+mod gather;
 mod rows;
 mod series;
 mod sorted;

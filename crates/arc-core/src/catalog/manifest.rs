@@ -69,7 +69,7 @@ impl Manifest {
     ///
     /// [`Error::Corrupt`] if an object that is needed is missing, damaged or does not follow its predecessor;
     /// [`Error::NewerFormat`]; [`Error::Io`].
-    pub(super) fn open_at(place: Arc<dyn ObjectPlace>) -> Result<Self> {
+    pub(crate) fn open_at(place: Arc<dyn ObjectPlace>) -> Result<Self> {
         place.prepare()?;
         let listing = Listing::read(place.as_ref())?;
         let state = ManifestState::default();

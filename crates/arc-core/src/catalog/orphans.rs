@@ -1,6 +1,9 @@
 //! Data files that no manifest names: what a crash between a file's rename and its commit leaves behind.
 
-use std::{io::ErrorKind, path::Path};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use hashbrown::HashSet;
 use ulid::Ulid;
@@ -48,6 +51,11 @@ pub(crate) fn find_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) ->
 
 /// Returns the paths of all files below `<root>/data` that are named as data files are, relative to `root`.
 pub(super) fn data_files(vfs: &dyn Vfs, root: &Path) -> Result<Vec<String>> {
+    if let Some(listed) = vfs.list_below(&root.join(DATA_DIR)) {
+        let listed = listed.map_err(|e| Error::io("list", root.join(DATA_DIR), e))?;
+        let relative = |path: &PathBuf| path.strip_prefix(root).ok()?.to_str().map(str::to_owned);
+        return Ok(listed.iter().filter_map(relative).filter(|path| is_data_file(file_name(path))).collect());
+    }
     let mut files = Vec::new();
     let mut folders = vec![DATA_DIR.to_owned()];
     while let Some(folder) = folders.pop() {

@@ -229,12 +229,14 @@ impl Shared {
             options: &ParquetOptions::compaction(),
             cancelled: &self.compactor.cancelled,
         };
+        let mut paths = Vec::new();
         let path = || {
             let id = Ulid::from_parts(written_ms, self.random());
-            data_file_path(&schema.database, &schema.table, task.day, id)
+            paths.push(data_file_path(&schema.database, &schema.table, task.day, id));
+            paths.last().cloned().unwrap_or_default()
         };
         let _memory = self.memory.reserve(job.memory_bytes());
-        let made = run(&job, path)?;
+        let made = run(&job, path).inspect_err(|_| paths.iter().for_each(|path| self.compactor.retired.leave(path)))?;
         crash_point("compaction::files_written");
         let deleted_seq = tombstones.last().map_or(0, |tombstone| tombstone.seq.0);
         let made: Vec<Arc<DataFile>> =
@@ -295,12 +297,9 @@ impl Shared {
         Ok(true)
     }
 
-    /// Removes files that are in no manifest and in no view.
+    /// Lets go of files that are in no manifest and in no view.
     fn discard_files(&self, files: &[Arc<DataFile>]) {
-        for file in files {
-            // What stays behind is removed on the next open.
-            let _ = self.vfs.remove_file(&self.root.join(&file.path));
-        }
+        files.iter().for_each(|file| self.compactor.retired.leave(&file.path));
     }
 }
 

@@ -22,10 +22,10 @@ impl Engine {
     pub fn set_database_durability(&self, database: &str, durability: Option<Durability>) -> Result<()> {
         let found = self.database(database)?;
         let shared = &self.inner.shared;
-        if shared.registry.has_doomed() || !shared.manifest.lock().state().databases.contains_key(database) {
+        if shared.registry.has_doomed() || !shared.lock_manifest()?.state().databases.contains_key(database) {
             shared.flush()?;
         }
-        let mut manifest = shared.manifest.lock();
+        let mut manifest = shared.lock_manifest()?;
         shared.compactor.check_running()?;
         let edit = DurabilityEdit { database: database.to_owned(), durability };
         manifest.commit(ManifestEdit { durabilities: vec![edit], ..ManifestEdit::default() })?;

@@ -2,11 +2,15 @@
 
 mod builder;
 mod check;
+#[cfg(feature = "object-store")]
+mod claim;
 mod commit;
 mod compaction;
 mod delete;
 mod dropping;
 mod durability;
+#[cfg(feature = "query")]
+mod execute;
 mod flush;
 mod frame;
 mod idempotency;
@@ -31,6 +35,8 @@ use parking_lot::Mutex;
 pub use builder::EngineBuilder;
 pub use compaction::CompactionReport;
 pub use delete::Deleted;
+#[cfg(feature = "query")]
+pub use execute::Executed;
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;
@@ -43,6 +49,8 @@ use self::{
     shared::Shared,
     write::Request,
 };
+#[cfg(feature = "query")]
+use crate::store::OpenStorage;
 use crate::{PendingWrite, Result, WriteOptions, Written};
 
 /// A time-series store in one folder.
@@ -83,13 +91,15 @@ impl Inner {
         if let Some(query) = query.as_ref() {
             return Ok(Arc::clone(query));
         }
-        let Shared { registry, root, options, memory, .. } = self.shared.as_ref();
+        let Shared { registry, root, options, memory, storage, .. } = self.shared.as_ref();
         let tables = Arc::<crate::registry::Registry>::clone(registry);
-        let engine = crate::query::QueryEngine::new(tables, root, options, Arc::clone(memory))?;
+        let store = storage.as_ref().map(OpenStorage::reads);
+        let engine = crate::query::QueryEngine::new(tables, root, store, options, Arc::clone(memory))?;
         Ok(Arc::clone(query.insert(Arc::new(engine))))
     }
 
     fn stop(&self) {
+        self.shared.hurry();
         self.shared.stop_compaction();
         self.shared.flush_signal.stop();
         self.shared.queue.stop();
@@ -311,7 +321,9 @@ impl Engine {
             return Ok(());
         }
         self.inner.shared.queue.close("the engine is closed");
-        let flushed = self.inner.shared.flush();
+        self.inner.shared.hurry();
+        // However long that takes: after it nobody can do it.
+        let flushed = self.inner.shared.flush_with(self.inner.shared.manifest.lock());
         self.inner.stop();
         flushed.map(drop)
     }

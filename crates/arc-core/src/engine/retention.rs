@@ -43,11 +43,11 @@ impl Engine {
             None => state.databases.contains_key(database),
             Some(table) => state.table(database, table).is_some(),
         };
-        if shared.registry.has_doomed() || !is_known(shared.manifest.lock().state()) {
+        if shared.registry.has_doomed() || !is_known(shared.lock_manifest()?.state()) {
             shared.flush()?;
         }
         let edit = RetentionEdit { database: database.into(), table: table.map(Into::into), retention_ns };
-        let mut manifest = shared.manifest.lock();
+        let mut manifest = shared.lock_manifest()?;
         shared.compactor.check_running()?;
         manifest.commit(ManifestEdit { retentions: vec![edit], ..ManifestEdit::default() })?;
         found_table.as_ref().map_or(&found.retention, |table| &table.retention).set_ns(retention_ns);

@@ -243,7 +243,7 @@ impl Shared {
         let database = Arc::new(Database::new(name, self.clock.now_ns(), false));
         let change = database_change(&database)?;
         let answer = self.queue.push_change(change, || self.registry.add(database))?;
-        let stopped = |_| Err(Error::Closed { reason: "the engine stopped before it answered".into() });
+        let stopped = |_| Err(Error::unanswered());
         futures::executor::block_on(answer).unwrap_or_else(stopped)
     }
 }

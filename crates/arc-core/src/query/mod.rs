@@ -21,6 +21,7 @@ mod parameters;
 mod part;
 mod planner;
 mod pool;
+mod scale;
 mod session;
 mod show;
 mod statement;
@@ -32,9 +33,11 @@ mod tests;
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
+use object_store::ObjectStore;
 use tokio::time::{Instant, timeout_at};
 
 pub use self::answer::Answer;
+pub use self::change::is_drop;
 pub(crate) use self::change::{Change, parse as parse_change};
 use self::planner::Planner;
 use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};
@@ -75,18 +78,16 @@ pub(crate) struct QueryEngine {
 
 impl QueryEngine {
     /// Returns an engine that reads data files below `data_dir`, which must exist and be held by this process: what
-    /// another one spilled there is removed.
+    /// another one spilled there is removed. If there is a `store`, the data files are there.
     pub(crate) fn new(
         tables: Arc<dyn Tables>,
         data_dir: &Path,
+        store: Option<Arc<dyn ObjectStore>>,
         options: &Options,
         memory: Arc<MemoryBudget>,
     ) -> Result<Self> {
-        let base = session::base_state(data_dir, options, memory)?;
-        Ok(Self {
-            planner: Planner::new(tables, base, functions::limit(options.query_memory_bytes)),
-            timeout: options.query_timeout,
-        })
+        let base = session::base_state(data_dir, store, options, memory)?;
+        Ok(Self { planner: Planner::new(tables, base, options.query_memory_bytes), timeout: options.query_timeout })
     }
 
     /// Runs one statement with values for its placeholders; names without a database mean tables of `database`, which

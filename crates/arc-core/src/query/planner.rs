@@ -8,7 +8,7 @@ use std::{
 
 use arrow::{array::RecordBatch, datatypes::Schema};
 use datafusion::{
-    common::{DataFusionError, ResolvedTableReference, TableReference},
+    common::{DataFusionError, ResolvedTableReference, TableReference, config::ConfigNonZeroUsize},
     execution::{SendableRecordBatchStream, session_state::SessionState},
     logical_expr::LogicalPlan,
     physical_plan::{ExecutionPlan, execute_stream, stream::RecordBatchStreamAdapter},
@@ -21,10 +21,10 @@ use tokio::{
 };
 
 use super::{
-    Description, Tables, constants, error, give_way, guard, parameters, session, show,
+    Description, Tables, constants, error, functions, give_way, guard, parameters, scale, session, show,
     statement::{self, Request},
 };
-use crate::{Error, Result};
+use crate::{Error, Result, catalog::TableSchema};
 
 /// Stack of a planning thread. Only pages that are touched take memory.
 const STACK_BYTES: usize = 64 << 20;
@@ -34,6 +34,8 @@ const STACK_BYTES: usize = 64 << 20;
 pub(super) struct Planner {
     tables: Arc<dyn Tables>,
     base: SessionState,
+    /// What all queries share.
+    memory_bytes: usize,
     /// Most bytes that one function may make for one batch.
     limit_bytes: usize,
     /// One permit for each thread that may plan at a time.
@@ -41,9 +43,15 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    pub(super) fn new(tables: Arc<dyn Tables>, base: SessionState, limit_bytes: usize) -> Self {
+    pub(super) fn new(tables: Arc<dyn Tables>, base: SessionState, memory_bytes: usize) -> Self {
         let threads = 2 * thread::available_parallelism().map_or(1, usize::from);
-        Self { tables, base, limit_bytes, permits: Arc::new(Semaphore::new(threads)) }
+        Self {
+            tables,
+            base,
+            memory_bytes,
+            limit_bytes: functions::limit(memory_bytes),
+            permits: Arc::new(Semaphore::new(threads)),
+        }
     }
 
     /// Returns the stream of a statement's answer.
@@ -73,6 +81,7 @@ impl Planner {
             database: database.to_owned(),
             sql: sql.to_owned(),
             values: values.cloned(),
+            memory_bytes: self.memory_bytes,
             limit_bytes: self.limit_bytes,
         }
     }
@@ -80,7 +89,7 @@ impl Planner {
     /// Waits while too many others are planned.
     ///
     /// A caller that stops waiting does not stop the planning, which ends by itself and holds its permit until then.
-    async fn on_thread<T: Send + 'static>(&self, planning: Planning, work: fn(&Planning) -> Result<T>) -> Result<T> {
+    async fn on_thread<T: Send + 'static>(&self, planning: Planning, work: fn(Planning) -> Result<T>) -> Result<T> {
         let runtime = Handle::try_current().map_err(|_| Error::internal("SQL needs a tokio runtime"))?;
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|e| Error::internal(e.to_string()))?;
         let (sender, receiver) = oneshot::channel();
@@ -88,7 +97,7 @@ impl Planner {
             let _permit = permit;
             // Some plans start tasks.
             let _runtime = runtime.enter();
-            let planned = catch_unwind(AssertUnwindSafe(|| work(&planning)));
+            let planned = catch_unwind(AssertUnwindSafe(move || work(planning)));
             // The caller may have stopped waiting.
             let _ = sender.send(planned.unwrap_or_else(|panic| Err(error::panicked(&*panic))));
         };
@@ -106,6 +115,7 @@ struct Planning {
     sql: String,
     /// Values for the statement's placeholders, if they are known.
     values: Option<RecordBatch>,
+    memory_bytes: usize,
     limit_bytes: usize,
 }
 
@@ -116,7 +126,7 @@ enum Planned {
 }
 
 impl Planning {
-    fn run(&self) -> Result<SendableRecordBatchStream> {
+    fn run(mut self) -> Result<SendableRecordBatchStream> {
         match self.planned()? {
             Planned::Known(batch) => Ok(one_batch(batch)),
             Planned::Logical(plan) => {
@@ -127,7 +137,7 @@ impl Planning {
         }
     }
 
-    fn describe(&self) -> Result<Description> {
+    fn describe(mut self) -> Result<Description> {
         let no_parameters = || Arc::new(Schema::empty());
         match self.planned()? {
             Planned::Known(batch) => Ok(Description { columns: batch.schema(), parameters: no_parameters() }),
@@ -144,7 +154,7 @@ impl Planning {
         }
     }
 
-    fn planned(&self) -> Result<Planned> {
+    fn planned(&mut self) -> Result<Planned> {
         let known = match statement::parse(&self.sql)? {
             Request::ShowDatabases => show::databases(&*self.tables)?,
             Request::ShowTables(asked) => show::tables(&*self.tables, asked.as_deref(), &self.database)?,
@@ -160,8 +170,13 @@ impl Planning {
         Ok(Planned::Known(known))
     }
 
-    async fn logical(&self, statement: Statement) -> Result<LogicalPlan> {
-        let missing = self.missing(&statement)?;
+    async fn logical(&mut self, statement: Statement) -> Result<LogicalPlan> {
+        let named = self.tables_named(&statement)?;
+        let widest = named.iter().filter_map(|table| Some(self.schema(table)?.columns.len())).max().unwrap_or(1);
+        let missing = named.into_iter().filter(|table| self.schema(table).is_none()).collect::<Vec<_>>();
+        let options = self.state.config_mut().options_mut();
+        let rows = ConfigNonZeroUsize::try_new(scale::batch_rows(self.memory_bytes, widest));
+        options.execution.batch_size = rows.map_err(error::from_datafusion)?;
         let plan = match self.state.statement_to_plan(statement).await {
             Ok(plan) => plan,
             Err(error) => return Err(not_found(&error, &missing).unwrap_or_else(|| error::from_datafusion(error))),
@@ -191,15 +206,16 @@ impl Planning {
         Box::pin(RecordBatchStreamAdapter::new(pinned, stream.inspect(move |_| _ = &views)))
     }
 
-    /// Returns the tables that the statement names and that do not exist. A name of its own, such as that of a common
-    /// table expression in another branch, may be among them.
-    fn missing(&self, statement: &Statement) -> Result<Vec<ResolvedTableReference>> {
+    /// Returns the tables that the statement names. A name of its own, such as that of a common table expression in another
+    /// branch, may be among them.
+    fn tables_named(&self, statement: &Statement) -> Result<Vec<ResolvedTableReference>> {
         let references = self.state.resolve_table_references(statement).map_err(error::from_datafusion)?;
         let resolve = |reference: TableReference| reference.resolve(session::CATALOG, &self.database);
-        let exists = |table: &ResolvedTableReference| {
-            *table.catalog == *session::CATALOG && self.tables.schema(&table.schema, &table.table).is_some()
-        };
-        Ok(references.into_iter().map(resolve).filter(|table| !exists(table)).collect())
+        Ok(references.into_iter().map(resolve).collect())
+    }
+
+    fn schema(&self, table: &ResolvedTableReference) -> Option<Arc<TableSchema>> {
+        (*table.catalog == *session::CATALOG).then(|| self.tables.schema(&table.schema, &table.table))?
     }
 }
 

@@ -5,11 +5,23 @@
 //! [`ObjectPlace`], with the same code for both places; [`DurableLocal`] makes a local folder an object store that syncs.
 
 #[cfg(feature = "object-store")]
+mod client;
+#[cfg(feature = "object-store")]
 mod durable;
 mod folder;
+#[cfg(feature = "object-store")]
+mod mount;
+#[cfg(feature = "object-store")]
+mod options;
 mod publish;
+#[cfg(feature = "query")]
+mod reads;
 #[cfg(feature = "object-store")]
 mod remote;
+#[cfg(feature = "object-store")]
+mod spool;
+#[cfg(feature = "object-store")]
+mod storage;
 
 use std::{fmt::Debug, io, path::PathBuf};
 
@@ -17,8 +29,12 @@ use std::{fmt::Debug, io, path::PathBuf};
 pub use durable::DurableLocal;
 pub(crate) use folder::FolderPlace;
 pub(crate) use publish::object_of_temporary;
+#[cfg(feature = "query")]
+pub(crate) use reads::UNANSWERED;
 #[cfg(feature = "object-store")]
-pub use remote::{StoreOptions, StorePlace};
+pub(crate) use storage::OpenStorage;
+#[cfg(feature = "object-store")]
+pub use {options::StoreOptions, remote::StorePlace, storage::ObjectStorage};
 
 use crate::{Error, Result};
 

@@ -13,6 +13,7 @@ mod idempotency;
 mod images;
 mod memory;
 mod model;
+mod object_store;
 #[cfg(feature = "crash-points")]
 mod points;
 mod repair;

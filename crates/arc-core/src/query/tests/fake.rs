@@ -98,7 +98,7 @@ impl Store {
         let fake = Arc::new(Fake::default());
         let tables: Arc<dyn Tables> = Arc::clone(&fake) as _;
         let engine =
-            QueryEngine::new(tables, folder.path(), options, Arc::new(MemoryBudget::new(options.memory_bytes)))
+            QueryEngine::new(tables, folder.path(), None, options, Arc::new(MemoryBudget::new(options.memory_bytes)))
                 .unwrap();
         Self { folder, fake, engine }
     }

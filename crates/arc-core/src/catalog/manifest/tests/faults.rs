@@ -184,6 +184,7 @@ fn open(store: &Arc<Faulty>, settled_after: Duration) -> Result<Manifest> {
         tries: 3,
         first_pause: Duration::ZERO,
         settled_after,
+        ..StoreOptions::default()
     };
     Manifest::open_at(Arc::new(StorePlace::new(Arc::clone(store) as _, DIR.into(), options).unwrap()))
 }
