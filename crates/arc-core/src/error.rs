@@ -216,6 +216,25 @@ pub enum Error {
         #[source]
         source: parquet::errors::ParquetError,
     },
+    /// A file that cannot be imported, or not any further.
+    #[error("cannot import {file}: {reason}")]
+    Import {
+        /// The file.
+        file: String,
+        /// What was found and what was expected.
+        reason: String,
+    },
+    /// A piece of a file that its target does not take; what is before it is stored.
+    #[error("the import of {file} stopped at row {row}")]
+    ImportStopped {
+        /// The file.
+        file: String,
+        /// The first line or row of the piece, counted from 1.
+        row: u64,
+        /// What the target said.
+        #[source]
+        source: Box<Error>,
+    },
     /// A broken promise inside the crate.
     #[error("internal error: {reason}")]
     Internal {
@@ -239,11 +258,13 @@ impl Error {
             | Self::NotADataDirectory { .. }
             | Self::OtherStore { .. }
             | Self::BadTarget { .. }
+            | Self::Import { .. }
             | Self::NewerFormat { .. } => ErrorKind::InvalidInput,
             Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } => ErrorKind::NotFound,
             Self::SchemaConflict { .. } => ErrorKind::SchemaConflict,
             Self::Busy { .. } | Self::InUse { .. } => ErrorKind::Busy,
             Self::Timeout { .. } => ErrorKind::Timeout,
+            Self::ImportStopped { source, .. } => source.kind(),
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::StorageFull,
                 _ => ErrorKind::Io,

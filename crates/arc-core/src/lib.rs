@@ -10,6 +10,8 @@ pub mod datafile;
 mod decoder;
 mod engine;
 mod error;
+#[cfg(feature = "import")]
+pub mod import;
 mod ingest;
 mod memory;
 mod options;

@@ -43,6 +43,14 @@ pub struct Rejected {
     pub reason: String,
 }
 
+impl Rejected {
+    /// Makes the refusal of a line as another store has reported it.
+    #[must_use]
+    pub fn new(line: u64, column: u64, reason: impl Into<String>) -> Self {
+        Self { line, column, reason: reason.into() }
+    }
+}
+
 /// A write under way: decoded, checked and queued for the log.
 ///
 /// Await it, or block in [`PendingWrite::wait`]. Dropping it does not take the write back.

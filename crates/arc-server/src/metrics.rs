@@ -29,6 +29,7 @@ pub(crate) struct Metrics {
     connections_closed: Counter,
     line_protocol: Requests,
     message_pack: Requests,
+    arrow: Requests,
     pub(crate) queries: Queries,
 }
 
@@ -122,6 +123,7 @@ impl Metrics {
         match format {
             Format::LineProtocol => &self.line_protocol,
             Format::MessagePack => &self.message_pack,
+            Format::Arrow => &self.arrow,
         }
     }
 
@@ -140,6 +142,8 @@ impl Metrics {
             counter("arc_lineprotocol_records_total", "Points from line protocol", self.line_protocol.records.get()),
             counter("arc_msgpack_requests_total", "MessagePack requests", self.message_pack.requests.get()),
             counter("arc_msgpack_records_total", "Points from MessagePack", self.message_pack.records.get()),
+            counter("arc_arrow_requests_total", "Arrow requests", self.arrow.requests.get()),
+            counter("arc_arrow_records_total", "Points from Arrow", self.arrow.records.get()),
             counter("arc_query_requests_total", "Queries received", q.requests.get()),
             counter("arc_query_success_total", "Queries answered to the end", q.ok.get()),
             counter("arc_query_errors_total", "Queries that failed", q.failed.get()),

@@ -206,6 +206,26 @@ impl Engine {
         self.submit(FrameKind::Arrow, database, Some(table), write::arrow_body(batches)?, options)
     }
 
+    /// Decodes an Arrow IPC stream or file and queues it as one write, all or nothing, as
+    /// [`submit_batches`](Self::submit_batches) does.
+    ///
+    /// Dictionaries and compressed buffers are fine. `body` is kept for the log, not copied; values are copied out of it
+    /// once.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_batch`](Self::write_batch), and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a body
+    /// that is damaged, cut off, or takes more memory than one write may once it is decompressed.
+    pub fn submit_arrow(
+        &self,
+        database: &str,
+        table: &str,
+        body: Bytes,
+        options: &WriteOptions,
+    ) -> Result<PendingWrite> {
+        self.submit(FrameKind::Arrow, database, Some(table), write::arrow_stream(&body)?, options)
+    }
+
     fn submit(
         &self,
         kind: FrameKind,

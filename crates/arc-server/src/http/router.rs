@@ -23,6 +23,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/write/influxdb", post(write::line_protocol))
         .route("/api/v1/write/line-protocol", post(write::line_protocol))
         .route("/api/v1/write/msgpack", post(write::message_pack))
+        .route("/api/v1/write/arrow", post(write::arrow))
         .route("/write/v2/msgpack", post(write::message_pack))
         .route("/api/v2/msgpack", post(write::message_pack))
         .route("/api/v1/query", post(query::json))

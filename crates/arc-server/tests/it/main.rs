@@ -39,3 +39,5 @@ mod socket;
 mod support;
 #[cfg(test)]
 mod write;
+#[cfg(test)]
+mod write_arrow;
