@@ -38,8 +38,8 @@ use object_store::ObjectStore;
 use tokio::time::{Instant, sleep, timeout_at};
 
 pub use self::answer::Answer;
-pub use self::change::is_drop;
 pub(crate) use self::change::{Change, parse as parse_change};
+pub use self::change::{is_change, is_drop};
 use self::{account::Accounts, planner::Planner};
 use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};
 

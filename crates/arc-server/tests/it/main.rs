@@ -24,6 +24,8 @@ mod flight;
 #[cfg(test)]
 mod flight_metadata;
 #[cfg(test)]
+mod flight_put;
+#[cfg(test)]
 mod idempotency;
 #[cfg(test)]
 mod import_command;
