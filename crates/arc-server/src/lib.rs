@@ -19,6 +19,7 @@ mod maintenance;
 mod metrics;
 mod query;
 mod quickstart;
+mod retention;
 mod server;
 mod timestamp;
 mod write;

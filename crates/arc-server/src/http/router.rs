@@ -6,11 +6,13 @@ use axum::{
     Router,
     extract::{DefaultBodyLimit, Request},
     middleware,
-    routing::{any, get, post},
+    routing::{MethodRouter, any, get, post},
 };
 use hyper::StatusCode;
 
-use crate::{admin, app::App, backup, compaction, delete, errors::Failure, http::around, influx, query, write};
+use crate::{
+    admin, app::App, backup, compaction, delete, errors::Failure, http::around, influx, query, retention, write,
+};
 
 /// Returns the whole HTTP service.
 ///
@@ -32,6 +34,9 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/databases/{name}/measurements", get(admin::database_measurements))
         .route("/api/v1/delete", post(delete::delete))
         .route("/api/v1/delete/config", get(delete::config))
+        .route("/api/v1/retention", get(retention::list))
+        .route("/api/v1/retention/{database}", retention_of())
+        .route("/api/v1/retention/{database}/{measurement}", retention_of())
         .route("/api/v1/measurements", get(admin::measurements))
         .route("/api/v1/compaction/status", get(compaction::status))
         .route("/api/v1/compaction/stats", get(compaction::stats))
@@ -50,6 +55,10 @@ pub fn router(app: Arc<App>) -> Router {
         .with_state(Arc::clone(&app));
     // A layer on a router runs after its routing, too late to change the path; one on a router around it does not.
     Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(app, around::around))
+}
+
+fn retention_of() -> MethodRouter<Arc<App>> {
+    get(retention::get).put(retention::put).delete(retention::delete)
 }
 
 fn backup_routes() -> Router<Arc<App>> {

@@ -29,6 +29,7 @@ mod process;
 mod query;
 #[cfg(test)]
 mod query_limits;
+mod retention;
 #[cfg(test)]
 mod socket;
 #[cfg(test)]
