@@ -280,7 +280,10 @@ impl Engine {
             return Ok(());
         }
         self.inner.shared.queue.close("the engine is closed");
-        let flushed = self.inner.shared.flush();
+        let shared = &self.inner.shared;
+        let flushed = shared.flush();
+        // That flush may have carried out a drop. What has to stay for now goes on the next open.
+        shared.remove_retired(shared.clock.now_ns());
         self.inner.stop();
         flushed.map(drop)
     }
