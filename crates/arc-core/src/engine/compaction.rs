@@ -23,7 +23,7 @@ use crate::{
     catalog::{ManifestEdit, TableEdit, TableSchema},
     compaction::{Job, Keep, MAX_BATCH_BYTES, Output, Settings, Source, Task, batches, output, plan, purge, run},
     crash::crash_point,
-    datafile::{DataFile, ParquetOptions, data_file_path},
+    datafile::{DataFile, ParquetOptions, data_file_path, remove_data_file},
     memory::merge_share,
     registry::Table,
 };
@@ -323,7 +323,7 @@ impl Shared {
     fn discard_files(&self, files: &[Arc<DataFile>]) {
         for file in files {
             // What stays behind is removed on the next open.
-            let _ = self.vfs.remove_file(&self.root.join(&file.path));
+            let _ = remove_data_file(self.vfs.as_ref(), &self.root, &file.path);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     buffer::{FrozenBuffer, split},
     catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
     crash::crash_point,
-    datafile::{DataFile, DataFileSpec, ParquetOptions, data_file_path, write_data_file},
+    datafile::{DataFile, DataFileSpec, ParquetOptions, data_file_path, remove_data_file, write_data_file},
     registry::{Database, Flushable, Table},
 };
 
@@ -173,7 +173,7 @@ impl Shared {
             }
             for file in &round.files {
                 // What stays behind is removed on the next open.
-                let _ = self.vfs.remove_file(&self.root.join(&file.path));
+                let _ = remove_data_file(self.vfs.as_ref(), &self.root, &file.path);
             }
         }
     }

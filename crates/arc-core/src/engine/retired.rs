@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use super::shared::Shared;
-use crate::datafile::DataFile;
+use crate::datafile::{DataFile, remove_data_file};
 
 /// When files that a view still needs are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ impl Shared {
         let mut removed = 0;
         for retired in self.compactor.retired.take_free(now_ns, self.grace_ns()) {
             let path = &retired.file.path;
-            match self.vfs.remove_file(&self.root.join(path)) {
+            match remove_data_file(self.vfs.as_ref(), &self.root, path) {
                 Ok(()) => removed += 1,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
