@@ -41,6 +41,8 @@ class Request:
     what: str = ""
     # Whether a delete of it was sent. The files have its rows until a merge leaves them out.
     deleted: bool = False
+    # Whether it is past its table's retention: it goes as a whole, once, some time.
+    expires: bool = False
 
 
 # Of a request in a table: rows, smallest and largest number, sums of numbers and values, smallest and largest distance
@@ -109,6 +111,9 @@ class Oracle:
         else:
             self.violations.append(f"{case}: neither whole nor absent: {request}: found {found}, expected {whole}")
             return
+        if request.expires and request.fate is Fate.STORED and fate is Fate.ABSENT:
+            request.fate = fate
+            request.what += f", expired by {case}"
         if request.fate is Fate.OPEN:
             if settle:
                 request.fate = fate

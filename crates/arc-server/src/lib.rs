@@ -23,6 +23,7 @@ mod maintenance;
 mod metrics;
 mod query;
 mod quickstart;
+mod retention;
 mod server;
 mod timestamp;
 mod write;

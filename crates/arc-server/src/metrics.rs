@@ -254,6 +254,12 @@ fn of_engine(stats: &EngineStats) -> Vec<Series> {
         counter("arc_compaction_rows_written_total", "Rows written by merges", stats.compaction_rows_out),
         counter("arc_compaction_bytes_read_total", "Bytes of files that merges replaced", stats.compaction_bytes_in),
         counter("arc_compaction_bytes_written_total", "Bytes of files that merges wrote", stats.compaction_bytes_out),
+        counter("arc_buffer_flushed_records_total", "Points written to data files by flushes", stats.flushed_rows),
+        counter("arc_wal_syncs_total", "Syncs of the log", stats.wal_syncs),
+        counter("arc_deletes_total", "Deletes done", stats.deletes),
+        gauge("arc_deletes_pending", "Deletes not yet carried out in data files", stats.pending_deletes),
+        counter("arc_drops_total", "Tables and databases dropped", stats.drops),
+        counter("arc_drops_files_total", "Data files dropped with their table", stats.dropped_files),
         counter("arc_retention_files_total", "Data files dropped because of their age", stats.expired_files),
     ]
 }

@@ -190,6 +190,7 @@ impl Committer<'_> {
             tracing::error!(%error, "a delete in the log could not be applied, writes are refused from now on");
             self.shared.queue.close("a delete in the log could not be applied");
         }
+        Counters::add(&self.shared.counters.deletes, u64::from(deleted.is_ok()));
         // The next flush takes it to the manifest, and compaction makes it physical.
         self.shared.note_buffered();
         let _ = answer.send(deleted);

@@ -55,6 +55,7 @@ impl Shared {
     /// Ends what a drop took, at its place in the order of writes.
     pub(super) fn apply_drop(&self, doomed: &Doomed, seq: SequenceNumber) {
         doomed.set_seq(seq);
+        Counters::add(&self.counters.drops, 1);
         if doomed.whole {
             self.keys.forget(&doomed.database.name);
         }

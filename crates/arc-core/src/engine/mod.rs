@@ -341,9 +341,12 @@ impl Engine {
             return Ok(());
         }
         self.inner.shared.queue.close("the engine is closed");
-        self.inner.shared.hurry();
+        let shared = &self.inner.shared;
+        shared.hurry();
         // However long that takes: after it nobody can do it.
-        let flushed = self.inner.shared.flush_with(self.inner.shared.manifest.lock());
+        let flushed = shared.flush_with(shared.manifest.lock());
+        // That flush may have carried out a drop. What has to stay for now goes on the next open.
+        shared.remove_retired(shared.clock.now_ns());
         self.inner.stop();
         flushed.map(drop)
     }

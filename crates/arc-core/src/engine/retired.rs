@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use super::shared::Shared;
-use crate::datafile::DataFile;
+use crate::datafile::{DataFile, remove_data_file};
 
 /// When files that a view still needs are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ impl Retired {
     /// Removes what was left; what cannot be removed stays for the next time, and at last for the next opening.
     pub(super) fn remove_leftovers(&self, shared: &Shared) {
         let mut leftovers = std::mem::take(&mut *self.leftovers.lock());
-        leftovers.retain(|path| match shared.vfs.remove_file(&shared.root.join(path)) {
+        leftovers.retain(|path| match remove_data_file(shared.vfs.as_ref(), &shared.root, path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 tracing::debug!(path, %error, "cannot remove a data file that was never committed");
                 true
@@ -79,7 +79,7 @@ impl Shared {
         self.compactor.retired.remove_leftovers(self);
         for retired in self.compactor.retired.take_free(now_ns, self.grace_ns()) {
             let path = &retired.file.path;
-            match self.vfs.remove_file(&self.root.join(path)) {
+            match remove_data_file(self.vfs.as_ref(), &self.root, path) {
                 Ok(()) => removed += 1,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {

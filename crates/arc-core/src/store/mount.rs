@@ -178,6 +178,14 @@ impl Vfs for StoreMount {
         }
     }
 
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        match self.place(dir)? {
+            // There are no folders in a store of objects.
+            Place::Object(_) => Err(io::ErrorKind::Unsupported.into()),
+            _ => self.local.remove_dir(dir),
+        }
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         match self.place(dir)? {
             Place::Object(_) => Ok(()),

@@ -59,6 +59,8 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Removes a folder that is empty (`DirectoryNotEmpty` otherwise).
+    fn remove_dir(&self, dir: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Lists a folder, sorted by name.

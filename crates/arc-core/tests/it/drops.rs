@@ -98,6 +98,35 @@ fn sql_drops_where_it_is_asked_to_and_nowhere_else() {
 }
 
 #[test]
+fn a_drop_of_which_only_the_log_knows_is_carried_out_when_the_engine_closes() {
+    let root = std::path::PathBuf::from("/arc-drops");
+    let fs = CrashFs::new();
+    let builder = || {
+        let mut options = Options::default();
+        (options.compaction, options.compaction_grace) = (false, Duration::ZERO);
+        quiet(&root).options(options).vfs(Arc::new(fs.clone()) as Arc<dyn Vfs>)
+    };
+    let engine = builder().open().unwrap();
+    write(&engine, "d", "m v=1 1");
+    engine.flush().unwrap();
+    let faulty = arc_core::vfs::FaultFs::new(Arc::new(fs.clone()));
+    drop(engine);
+    let engine = builder().vfs(Arc::new(faulty.clone())).open().unwrap();
+    let file = root.join(&engine.data_files("d", "m").unwrap()[0].path);
+    // The manifest never hears of it.
+    let mut fault = arc_core::vfs::Fault::nth(1, std::io::ErrorKind::StorageFull);
+    fault.from_then_on = true;
+    faulty.set(fault.of(arc_core::vfs::Operation::CreateNew));
+    engine.drop_table("d", "m").unwrap();
+    drop(engine);
+    assert!(fs.read(&file).is_ok());
+    let engine = builder().open().unwrap();
+    assert!(engine.tables("d").unwrap().is_empty());
+    engine.close().unwrap();
+    assert_eq!(fs.read(&file).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+}
+
+#[test]
 fn writers_meanwhile_lose_nothing_that_was_acknowledged_after_the_drop() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = Options::default();

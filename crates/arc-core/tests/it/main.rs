@@ -5,6 +5,8 @@
 mod backup;
 mod compaction;
 mod crash;
+#[cfg(feature = "crash-points")]
+mod deaths;
 mod deletes;
 mod directory;
 mod drops;

@@ -6,12 +6,13 @@ use axum::{
     Router,
     extract::{DefaultBodyLimit, Request},
     middleware,
-    routing::{any, get, post},
+    routing::{MethodRouter, any, get, post},
 };
 use hyper::StatusCode;
 
 use crate::{
-    admin, app::App, backup, compaction, delete, errors::Failure, flight, http::around, import, influx, query, write,
+    admin, app::App, backup, compaction, delete, errors::Failure, flight, http::around, import, influx, query,
+    retention, write,
 };
 
 /// Returns the whole HTTP service.
@@ -39,6 +40,9 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/import/parquet", post(import::parquet))
         .route("/api/v1/import/lp", post(import::line_protocol))
         .route("/api/v1/import/stats", get(import::stats))
+        .route("/api/v1/retention", get(retention::list))
+        .route("/api/v1/retention/{database}", retention_of())
+        .route("/api/v1/retention/{database}/{measurement}", retention_of())
         .route("/api/v1/measurements", get(admin::measurements))
         .route("/api/v1/compaction/status", get(compaction::status))
         .route("/api/v1/compaction/stats", get(compaction::stats))
@@ -69,6 +73,10 @@ pub(crate) fn flight_router(app: Arc<App>) -> Router {
 fn within(routes: Router, app: Arc<App>) -> Router {
     // A layer on a router runs after its routing, too late to change the path; one on a router around it does not.
     Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(app, around::around))
+}
+
+fn retention_of() -> MethodRouter<Arc<App>> {
+    get(retention::get).put(retention::put).delete(retention::delete)
 }
 
 fn backup_routes() -> Router<Arc<App>> {

@@ -39,6 +39,8 @@ mod process;
 mod query;
 #[cfg(test)]
 mod query_limits;
+#[cfg(test)]
+mod retention;
 #[cfg(all(test, feature = "object-store-aws"))]
 mod s3;
 #[cfg(test)]
