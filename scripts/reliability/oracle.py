@@ -27,9 +27,7 @@ def promise(status: int, answer: bytes) -> Fate:
     """Returns what the answer to a write says about it as a whole."""
     if status == 204:
         return Fate.STORED
-    # The group whose sync failed: what is on disk is known after a restart.
-    if status == 503 and b"whether this write survives" in answer:
-        return Fate.OPEN
+    # 500 is among others the group whose sync failed: what is on disk is known after a restart.
     return Fate.ABSENT if status in (400, 413, 429, 503, 507) else Fate.OPEN
 
 

@@ -4,10 +4,13 @@
 //! files"). Never decides which rows go into which file, never sorts, never deletes a file that was published, never
 //! touches the manifest. Called by `engine` on flush, and by `compaction`, which rewrites files.
 
+mod column_chunks;
+mod encode;
 mod encodings;
 mod file;
 mod names;
 mod options;
+mod parquet_file;
 mod partition;
 #[cfg(test)]
 mod reader;
@@ -23,13 +26,15 @@ pub use names::encode_name;
 pub use options::ParquetOptions;
 pub use partition::PartitionDay;
 
+pub(crate) use encode::TextDictionary;
 pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
 #[cfg(test)]
 pub(crate) use reader::read_data_file;
+pub(crate) use row_groups::Columns;
 pub(crate) use statistics::StatisticsBuilder;
 pub(crate) use storable::is_storable;
 pub(crate) use stream::{DataFileStream, compare_bytes, read_pieces, read_rows};
-pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file};
+pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file, write_data_file_of};
 
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use crate::{
     buffer::{FrozenBuffer, split},
     catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
     crash::crash_point,
-    datafile::{DataFile, DataFileSpec, ParquetOptions, data_file_path, write_data_file},
+    datafile::{DataFile, DataFileSpec, ParquetOptions, data_file_path, write_data_file_of},
     registry::{Database, Flushable, Table},
 };
 
@@ -134,8 +134,12 @@ impl Shared {
         }
         crash_point("flush::files_written");
         let mut receipts = self.keys.round(self.clock.now_ns());
-        // The manifest has no place for those of a database that is no more.
-        receipts.added.retain(|edit| self.registry.database(&edit.database).is_some());
+        // The manifest has no place for those of a database that is no more. What counts is what it will have: one whose
+        // drop is not in the log yet, or never will be, has its receipts as it has its points.
+        receipts.added.retain(|edit| {
+            let has = |database: &Arc<Database>| *database.name == *edit.database;
+            databases.iter().any(has) || manifest.state().databases.contains_key(&edit.database)
+        });
         let mut edit = edit(seq, &databases, &tables, &receipts);
         edit.dropped = dropping::edits(manifest.state(), &dropped);
         if let Err(error) = manifest.commit(edit) {
@@ -192,7 +196,7 @@ impl Shared {
     }
 
     fn write_files(&self, round: &mut TableRound) -> Result<()> {
-        // The rows are sorted into a copy.
+        // Places of rows and one encoded column are less than this.
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
         for frozen in &round.frozen {
@@ -209,7 +213,7 @@ impl Shared {
                     tags: &tags,
                 };
                 let options = ParquetOptions::default();
-                let written = write_data_file(self.vfs.as_ref(), &self.root, &spec, part.batches(), &options);
+                let written = write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options);
                 round.files.push(written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?);
             }
         }

@@ -13,7 +13,7 @@ use super::claim::Claim;
 use super::{
     commit, compaction,
     delete::replay_delete,
-    dropping::replay_drop,
+    dropping::{replay_drop, replay_forget},
     flush,
     frame::{self, DatabaseMeta, FrameKind, KeyMeta, WriteMeta},
     idempotency::{IdempotencyKeys, fingerprint},
@@ -102,7 +102,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let registry = Arc::new(registry_of(manifest.state()));
     let counters = Counters::default();
     let keys = IdempotencyKeys::new(options.idempotency_keys, options.idempotency_window, manifest.state());
-    let memory = MemoryBudget::new(options.memory_bytes);
+    let memory = MemoryBudget::new(options.memory_bytes, options.max_resident_bytes);
     let flushed = manifest.state().flushed;
     let wal_dir = root.join(WAL_DIR);
     let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(random) };
@@ -206,7 +206,12 @@ fn replay(
     frame: &ReplayedFrame<'_>,
 ) -> Result<(), String> {
     Counters::add(&counters.replayed_frames, 1);
-    let Some((request, staged)) = decode_frame(registry, frame)? else { return Ok(()) };
+    let Some((request, staged)) = decode_frame(registry, frame)? else {
+        if frame.kind == FrameKind::Drop as u8 {
+            replay_forget(keys, frame)?;
+        }
+        return Ok(());
+    };
     if let Some(KeyMeta { key, durability }) = &request.meta.idempotency {
         let receipt = KeptReceipt {
             key: key.as_str().into(),

@@ -27,6 +27,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Address to serve HTTP on. Default `127.0.0.1:8000`.
     pub http: SocketAddr,
+    /// Address to serve Arrow Flight on, and nothing else. Default none: it is served beside HTTP in any case.
+    pub flight: Option<SocketAddr>,
     /// Whether an address that other machines can reach is allowed although nobody has to log in. Default no.
     pub allow_unauthenticated: bool,
     /// Accepted so that command lines work already; authentication does not exist yet. Default no.
@@ -42,6 +44,8 @@ pub struct Config {
     pub delete: Delete,
     /// Settings of the engine.
     pub engine: Options,
+    /// [`Options::max_resident_bytes`], if not twice [`Options::memory_bytes`]. Default none.
+    pub max_resident: Option<usize>,
     /// Limits on what clients may send and ask for.
     pub limits: Limits,
     /// What is logged, and how.
@@ -59,6 +63,8 @@ pub struct Limits {
     /// Largest request body after decompression, in bytes. Default 100 MiB. Each request that is decoded at a time
     /// can take that much memory.
     pub decompressed_bytes: usize,
+    /// Largest file that is imported over HTTP, in bytes. Default 500 MiB. It lies on disk while it is read.
+    pub import_bytes: usize,
     /// Connections served at once. Default 10,000.
     pub connections: usize,
     /// Queries that run at once. Default 32.
@@ -144,6 +150,7 @@ impl Default for Config {
         Self {
             data_dir: "./arc-data".into(),
             http: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
+            flight: None,
             allow_unauthenticated: false,
             no_auth: false,
             cors_origin: None,
@@ -151,6 +158,7 @@ impl Default for Config {
             object_store: ObjectStore::default(),
             delete: Delete { enabled: false, confirmation_threshold: 10_000, max_rows: 1_000_000 },
             engine: Options::default(),
+            max_resident: None,
             limits: Limits::default(),
             log: Log { format: LogFormat::Text, level: LogLevel::Info },
             shutdown_timeout: Duration::from_secs(30),
@@ -163,10 +171,22 @@ impl Default for Limits {
         Self {
             body_bytes: 100 << 20,
             decompressed_bytes: 100 << 20,
+            import_bytes: 500 << 20,
             connections: 10_000,
             queries: 32,
             read_timeout: Duration::from_secs(30),
         }
+    }
+}
+
+impl Config {
+    /// Returns the settings of the engine, with what follows from others filled in.
+    pub(crate) fn engine_options(&self) -> Options {
+        let mut options = self.engine.clone();
+        // Half of what there is, is the default of the budget: so this is all of it, unless the budget was set.
+        let twice = options.max_resident_bytes.min(options.memory_bytes.saturating_mul(2));
+        options.max_resident_bytes = self.max_resident.unwrap_or(twice);
+        options
     }
 }
 

@@ -49,7 +49,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         |path: std::path::PathBuf| path.display().to_string(),
         "Directory of the data; created if it is not there"
     ),
-    setting!("http", "http", "ADDRESS", http, address, show, "Address to serve HTTP on; port 0 takes a free one"),
+    setting!(
+        "http",
+        "http",
+        "ADDRESS",
+        http,
+        address,
+        show,
+        "Address to serve HTTP and Arrow Flight on; port 0 takes a free one"
+    ),
+    setting!(
+        "flight",
+        "flight",
+        "ADDRESS",
+        flight,
+        |text: &str| if text == "none" { Ok(None) } else { address(text).map(Some) },
+        |at: Option<std::net::SocketAddr>| at.map_or_else(|| "none".to_owned(), |at| at.to_string()),
+        "A further address, for Arrow Flight alone; none for none"
+    ),
     setting!(
         "allow_unauthenticated",
         "allow-unauthenticated",
@@ -168,6 +185,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Largest request body after decompression; larger ones get 413"
     ),
     setting!(
+        "max_import_bytes",
+        "max-import-bytes",
+        "SIZE",
+        limits.import_bytes,
+        memory_size,
+        show_memory,
+        "Largest file for POST /api/v1/import/...; larger ones get 413"
+    ),
+    setting!(
         "max_connections",
         "max-connections",
         "N",
@@ -211,6 +237,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         memory_size,
         show_memory,
         "Memory for unflushed points, flushes and queries; half of what there is unless set"
+    ),
+    setting!(
+        "max_resident",
+        "max-resident",
+        "SIZE",
+        max_resident,
+        |text: &str| if text == "auto" { Ok(None) } else { memory_size(text).map(Some) },
+        |bytes: Option<usize>| bytes.map_or_else(|| "auto".to_owned(), show_memory),
+        "Memory the whole process may come to hold, near which queries end and writes wait; auto is twice --memory, 0 no limit"
     ),
     setting!(
         "flush_after",

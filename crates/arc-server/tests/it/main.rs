@@ -20,7 +20,17 @@ mod conformance;
 #[cfg(test)]
 mod delete;
 #[cfg(test)]
+mod flight;
+#[cfg(test)]
+mod flight_metadata;
+#[cfg(test)]
+mod flight_put;
+#[cfg(test)]
 mod idempotency;
+#[cfg(test)]
+mod import_command;
+#[cfg(test)]
+mod import_http;
 #[cfg(test)]
 mod influx;
 #[cfg(test)]
@@ -37,3 +47,5 @@ mod socket;
 mod support;
 #[cfg(test)]
 mod write;
+#[cfg(test)]
+mod write_arrow;

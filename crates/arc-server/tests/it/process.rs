@@ -26,7 +26,7 @@ pub(crate) fn on_s3(command: &mut Command) {
 }
 
 impl Running {
-    fn start(data_dir: &Path) -> Self {
+    pub(crate) fn start(data_dir: &Path) -> Self {
         Self::start_with(data_dir, &[])
     }
 
@@ -43,6 +43,10 @@ impl Running {
         // Whoever writes to a full pipe waits: the rest is read as well.
         thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
         Self { child, address: address.expect("the log names the address") }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     pub(crate) fn kill(mut self) {
