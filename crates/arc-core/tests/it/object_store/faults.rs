@@ -248,3 +248,30 @@ fn closing_does_not_wait_for_a_store_that_is_away_and_loses_nothing() {
         check_end(dir.path(), &store, &clock, &oracle, &format!("{how:?}"));
     }
 }
+
+/// The file of that commit was an orphan for the next process, which has removed it.
+#[test]
+fn a_commit_of_an_earlier_process_that_arrives_late_changes_nothing() {
+    for settles_before_the_next_commit in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, clock) = (Faulty::new(0), HandClock::default());
+        store.set_clear(true);
+        let (mut oracle, mut random) = (Oracle::default(), Random::new(3));
+        let engine = builder(dir.path(), &store, &clock).open().unwrap();
+        oracle.write(&engine, &mut random);
+        store.hold_commits();
+        assert!(engine.close().is_err());
+        drop(engine);
+        assert!(!stored(&store).is_empty());
+        store.set_clear(true);
+        let engine = builder(dir.path(), &store, &clock).open().unwrap();
+        assert!(stored(&store).is_empty(), "what is not committed is an orphan");
+        if settles_before_the_next_commit {
+            store.settle();
+        }
+        engine.flush().unwrap();
+        oracle.check(&engine, false, "after a flush");
+        drop(engine);
+        check_end(dir.path(), &store, &clock, &oracle, "in the end");
+    }
+}

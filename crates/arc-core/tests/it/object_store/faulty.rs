@@ -79,6 +79,7 @@ struct Weather {
     /// Only this failure, and for as long as it is set.
     forced: Option<How>,
     clear: bool,
+    holds_commits: bool,
 }
 
 impl Weather {
@@ -128,7 +129,14 @@ struct Sky {
 
 impl Faulty {
     pub(crate) fn new(seed: u64) -> Arc<Self> {
-        let weather = Weather { random: Random::new(seed), failing: 0, left: 0, forced: None, clear: false };
+        let weather = Weather {
+            random: Random::new(seed),
+            failing: 0,
+            left: 0,
+            forced: None,
+            clear: false,
+            holds_commits: false,
+        };
         let sky = Sky {
             weather: Mutex::new(weather),
             late: Mutex::default(),
@@ -141,12 +149,17 @@ impl Faulty {
     /// From now on nothing fails, or what the seed says.
     pub(crate) fn set_clear(&self, clear: bool) {
         let mut weather = self.sky.weather.lock();
-        (weather.clear, weather.forced) = (clear, None);
+        (weather.clear, weather.forced, weather.holds_commits) = (clear, None, false);
     }
 
     /// From now on every request fails in this way.
     pub(crate) fn force(&self, how: How) {
         self.sky.weather.lock().forced = Some(how);
+    }
+
+    /// From now on no commit of the manifest is answered; each is on its way until everything settles.
+    pub(crate) fn hold_commits(&self) {
+        self.sky.weather.lock().holds_commits = true;
     }
 
     /// Lets everything arrive that is on its way.
@@ -213,6 +226,10 @@ impl ObjectStore for Faulty {
         let how = self.enter(Request::Put);
         // A commit that is stored by half, and said to be whole, is no failure but a lie.
         let is_data = location.as_ref().contains("/data/");
+        if !is_data && self.sky.weather.lock().holds_commits {
+            self.sky.late.lock().push(Late { at: u64::MAX, location: location.clone(), payload, options });
+            return Err(lost());
+        }
         match how {
             Some(How::Before) => return Err(lost()),
             Some(How::Hangs) => return pending().await,

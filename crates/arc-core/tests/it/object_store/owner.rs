@@ -6,7 +6,7 @@ use super::{builder, in_memory, objects, open, storage};
 use crate::support::{number, quiet, write};
 
 fn refused<T>(result: Result<T>, because: &str) {
-    let error = result.err().expect("it is refused");
+    let error = result.map(drop).unwrap_err();
     assert!(matches!(error, Error::OtherStore { .. }), "{error}");
     assert!(error.to_string().contains(because), "{error}");
 }
