@@ -10,7 +10,9 @@ use axum::{
 };
 use hyper::StatusCode;
 
-use crate::{admin, app::App, backup, compaction, delete, errors::Failure, flight, http::around, import, influx, query, write};
+use crate::{
+    admin, app::App, backup, compaction, delete, errors::Failure, flight, http::around, import, influx, query, write,
+};
 
 /// Returns the whole HTTP service.
 ///
