@@ -33,14 +33,14 @@ mod write;
 pub use backup::{BackupReport, RestoreReport, restore};
 pub use catalog::is_data_directory;
 pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
-#[cfg(feature = "query")]
-pub use engine::Executed;
 pub use engine::{CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
+#[cfg(feature = "query")]
+pub use engine::{Deletion, Executed};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 pub use predicate::{Comparison, Literal, Predicate};
 #[cfg(feature = "query")]
-pub use query::{Answer, Description, is_drop};
+pub use query::{Answer, Description, is_change, is_drop};
 pub use repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
 pub use sequence::SequenceNumber;
 pub use tombstone::Tombstone;

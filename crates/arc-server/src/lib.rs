@@ -30,6 +30,6 @@ mod write;
 
 pub use app::App;
 pub use cli::run;
-pub use config::{Config, ConfigError, Delete, Limits, Log, LogFormat, LogLevel, load};
+pub use config::{Config, ConfigError, Delete, Limits, Log, LogFormat, LogLevel, ObjectStore, load};
 pub use http::router::router;
 pub use server::{ServeError, Server};

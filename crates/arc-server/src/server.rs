@@ -130,8 +130,8 @@ impl Server {
             None => None,
         };
         allocator::tune(config.engine.memory_bytes);
-        let (path, options) = (config.data_dir.clone(), config.engine.clone());
-        let opened = tokio::task::spawn_blocking(move || Engine::builder(path).options(options).open());
+        let opening = config.clone();
+        let opened = tokio::task::spawn_blocking(move || open_engine(&opening));
         let engine = opened.await.map_err(|_| ServeError::Died)?;
         let engine = engine.map_err(|source| match source {
             arc_core::Error::InvalidOption { .. } => ServeError::Option(source),
@@ -203,6 +203,15 @@ impl Server {
         tracing::info!("stopped: everything is flushed");
         Ok(())
     }
+}
+
+/// Opens the engine that the settings describe.
+pub(crate) fn open_engine(config: &Config) -> arc_core::Result<Engine> {
+    let mut builder = Engine::builder(&config.data_dir).options(config.engine_options());
+    if let Some(storage) = config.object_store.open()? {
+        builder = builder.object_store(storage);
+    }
+    builder.open()
 }
 
 /// The connections that are open.

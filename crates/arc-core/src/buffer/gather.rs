@@ -16,11 +16,12 @@ use arrow::{
 use super::{
     rows::Chunk,
     series::SeriesId,
-    sorted::{FlushPart, Position},
+    sorted::{FlushPart, Position, Source},
+    text_keys::TextKeys,
 };
 use crate::{
     Result,
-    catalog::{Column, ColumnKind},
+    catalog::{Column, ColumnKind, time_type},
     datafile::Columns,
 };
 
@@ -124,13 +125,14 @@ impl FlushPart<'_> {
         if self.for_stretches(&rows, slice)? {
             return Ok(());
         }
+        if self.runs.is_none() {
+            let times = Words::times(&self.source.chunks);
+            let mut pieces = pieces(rows).filter_map(|piece| self.rows.get(piece));
+            return pieces.try_for_each(|rows| take(&times.gather(rows)?));
+        }
         pieces(rows).try_for_each(|piece| {
-            let positions = self.runs.is_none().then(|| self.rows.get(piece.clone())).flatten();
-            let times: Vec<i64> = match positions {
-                Some(positions) => positions.iter().map(|row| self.source.time(*row)).collect(),
-                None => piece.filter_map(|row| self.versions(row).first()).map(|row| self.source.time(*row)).collect(),
-            };
-            take(&time_array(times.into()))
+            let rows = piece.filter_map(|row| self.versions(row).first());
+            take(&time_array(rows.map(|row| self.source.time(*row)).collect()))
         })
     }
 
@@ -158,14 +160,23 @@ impl FlushPart<'_> {
         })
     }
 
+    /// Rows of one series stand together, so the end of each run is searched for in steps that double.
     fn find_series_runs(&self) -> Vec<(SeriesId, usize)> {
-        let mut runs: Vec<(SeriesId, usize)> = Vec::new();
-        for row in (0..self.len()).filter_map(|row| self.versions(row).first()) {
-            let series = self.source.series(*row);
-            match runs.last_mut() {
-                Some((last, count)) if *last == series => *count += 1,
-                _ => runs.push((series, 1)),
+        let series = |row| self.versions(row).first().map(|row| self.source.series(*row));
+        let (mut runs, mut start) = (Vec::new(), 0);
+        while let Some(first) = series(start) {
+            let is_its = |row| series(row) == Some(first);
+            let mut step = 1;
+            while is_its(start + step) {
+                step *= 2;
             }
+            let (mut inside, mut outside) = (start + step / 2, start + step);
+            while outside - inside > 1 {
+                let middle = usize::midpoint(inside, outside);
+                if is_its(middle) { inside = middle } else { outside = middle }
+            }
+            runs.push((first, outside - start));
+            start = outside;
         }
         runs
     }
@@ -178,11 +189,18 @@ impl FlushPart<'_> {
         if self.for_stretches(&rows, slice)? {
             return Ok(());
         }
-        let words = if self.runs.is_none() { Words::new(&self.source.chunks, index, &column.data_type) } else { None };
-        pieces(rows).try_for_each(|piece| match (&words, self.rows.get(piece.clone())) {
-            (Some(words), Some(positions)) => take(&words.gather(positions)?),
-            _ => take(&self.merged(index, column, piece)?),
-        })
+        if self.runs.is_some() {
+            return pieces(rows).try_for_each(|piece| take(&self.merged(index, column, piece)?));
+        }
+        if let Some(words) = Words::new(&self.source.chunks, index, &column.data_type) {
+            let mut pieces = pieces(rows).filter_map(|piece| self.rows.get(piece));
+            return pieces.try_for_each(|rows| take(&words.gather(rows)?));
+        }
+        if let Some(keys) = self.source.keys(index, column) {
+            let mut pieces = pieces(rows).filter_map(|piece| self.rows.get(piece));
+            return pieces.try_for_each(|rows| take(&keys.gather(rows)?));
+        }
+        pieces(rows).try_for_each(|piece| take(&self.merged(index, column, piece)?))
     }
 
     /// Gathers one column of any type; of the versions of a row the last with a value counts.
@@ -205,10 +223,15 @@ impl FlushPart<'_> {
     /// Returns all rows as one record batch.
     #[cfg(test)]
     pub(super) fn batch(&self) -> Result<arrow::array::RecordBatch> {
+        self.batch_of(0..self.len())
+    }
+
+    #[cfg(test)]
+    fn batch_of(&self, rows: Range<usize>) -> Result<arrow::array::RecordBatch> {
         let column = |index: usize| {
             let mut arrays: Vec<ArrayRef> = Vec::new();
-            self.column(index, 0..self.len(), &mut |array| {
-                arrays.push(Arc::clone(array));
+            self.column(index, rows.clone(), &mut |array| {
+                arrays.push(arrow::compute::cast(array, self.schema.field(index).data_type())?);
                 Ok(())
             })?;
             let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
@@ -216,6 +239,15 @@ impl FlushPart<'_> {
         };
         let columns = (0..self.schema.fields().len()).map(column).collect::<Result<_>>()?;
         Ok(arrow::array::RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+}
+
+impl Source<'_> {
+    /// Returns a column of texts as places in a dictionary, or `None` if it is none or its texts hardly repeat.
+    fn keys(&self, index: usize, column: &Column) -> Option<&TextKeys> {
+        let place = self.columns.iter().position(|(of, _)| *of == index)?;
+        let make = || TextKeys::new(&self.chunks, index, &column.data_type);
+        self.keys.get(place)?.get_or_init(make).as_ref()
     }
 }
 
@@ -228,17 +260,22 @@ fn time_array(times: ScalarBuffer<i64>) -> ArrayRef {
 }
 
 /// A column of eight-byte values in all chunks.
-struct Words<'a> {
-    data_type: &'a DataType,
+struct Words {
+    data_type: DataType,
     values: Vec<ScalarBuffer<u64>>,
     /// For each chunk, which of its rows have a value; all `None` where all have.
     nulls: Vec<Option<NullBuffer>>,
     has_nulls: bool,
 }
 
-impl<'a> Words<'a> {
+impl Words {
+    fn times(chunks: &[&Arc<Chunk>]) -> Self {
+        let values = chunks.iter().map(|chunk| ScalarBuffer::new(chunk.time.inner().clone(), 0, chunk.len()));
+        Self { data_type: time_type(), values: values.collect(), nulls: Vec::new(), has_nulls: false }
+    }
+
     /// Returns `None` if the type is another.
-    fn new(chunks: &[&Arc<Chunk>], index: usize, data_type: &'a DataType) -> Option<Self> {
+    fn new(chunks: &[&Arc<Chunk>], index: usize, data_type: &DataType) -> Option<Self> {
         let fits = matches!(
             data_type,
             DataType::Int64 | DataType::UInt64 | DataType::Float64 | DataType::Timestamp(TimeUnit::Nanosecond, _)
@@ -246,7 +283,7 @@ impl<'a> Words<'a> {
         if !fits {
             return None;
         }
-        let mut words = Self { data_type, values: Vec::new(), nulls: Vec::new(), has_nulls: false };
+        let mut words = Self { data_type: data_type.clone(), values: Vec::new(), nulls: Vec::new(), has_nulls: false };
         for chunk in chunks {
             let nulls = match chunk.column(index) {
                 Some(array) => {
@@ -282,3 +319,6 @@ impl<'a> Words<'a> {
         Ok(make_array(data.add_buffer(Buffer::from_vec(words)).build()?))
     }
 }
+
+#[cfg(test)]
+mod tests;

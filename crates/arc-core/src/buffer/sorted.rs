@@ -13,10 +13,12 @@ use arrow::{
 };
 
 use super::{
+    by_time::by_time,
     gather::Stretch,
     rows::Chunk,
     series::{SeriesId, SeriesIndex},
     table::FrozenBuffer,
+    text_keys::TextKeys,
 };
 use crate::{
     Result,
@@ -53,6 +55,8 @@ pub(super) struct Source<'a> {
     pub(super) series: &'a SeriesIndex,
     /// Index in the table's schema, and the column, in the file's order.
     pub(super) columns: Vec<(usize, &'a Column)>,
+    /// For each column its texts as keys, made when they are wanted.
+    pub(super) keys: Vec<OnceLock<Option<TextKeys>>>,
 }
 
 /// Splits a frozen buffer into the parts that become data files, none of them empty.
@@ -68,11 +72,12 @@ pub(crate) fn split<'a>(
     let schema: SchemaRef = Arc::new(Schema::new(fields));
     let tags = columns.iter().filter(|(_, c)| c.kind == ColumnKind::Tag).map(|(_, c)| c.name.to_string());
     let sorted_by: Vec<String> = tags.chain([TIME_COLUMN.to_owned()]).collect();
-    let source = Source { chunks, main_chunks: frozen.main.len(), series, columns };
+    let keys = columns.iter().map(|_| OnceLock::new()).collect();
+    let source = Source { chunks, main_chunks: frozen.main.len(), series, columns, keys };
     let order = if table.keyed {
         source.by_series_and_time(&series.ranks(table.tags().map(|tag| tag.name.as_ref())))
     } else {
-        source.by_time()
+        by_time(&source.chunks)
     };
     let (has_late, may_repeat) = (!frozen.late.is_empty(), table.keyed && !frozen.late.is_empty());
     let source = Arc::new(source);
@@ -129,12 +134,6 @@ fn present_columns<'a>(table: &'a TableSchema, chunks: &[&Arc<Chunk>]) -> Vec<(u
 }
 
 impl Source<'_> {
-    fn positions(&self) -> impl Iterator<Item = Position> {
-        (0..)
-            .zip(&self.chunks)
-            .flat_map(|(chunk, rows)| (0..u32::try_from(rows.len()).unwrap_or(u32::MAX)).map(move |row| (chunk, row)))
-    }
-
     /// Returns the day of all rows, if they are of one and there are any.
     fn single_day(&self) -> Option<PartitionDay> {
         let first = self.chunks.iter().map(|chunk| chunk.min_time).min()?;
@@ -201,14 +200,6 @@ impl Source<'_> {
             }
             start = end;
         }
-    }
-
-    fn by_time(&self) -> Vec<Position> {
-        let mut order: Vec<Position> = self.positions().collect();
-        if !order.is_sorted_by_key(|row| self.time(*row)) {
-            order.sort_by_key(|row| self.time(*row));
-        }
-        order
     }
 }
 

@@ -93,6 +93,11 @@ impl Manifest {
         &self.state
     }
 
+    /// Returns why no commit can succeed any more.
+    pub(crate) fn closed(&self) -> Option<&str> {
+        self.closed.as_deref()
+    }
+
     /// Returns whether no commit can succeed any more. After a commit that failed: whether its change may be durable.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_some()

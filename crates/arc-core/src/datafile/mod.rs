@@ -26,6 +26,7 @@ pub use names::encode_name;
 pub use options::ParquetOptions;
 pub use partition::PartitionDay;
 
+pub(crate) use encode::TextDictionary;
 pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
 #[cfg(test)]
 pub(crate) use reader::read_data_file;

@@ -60,6 +60,7 @@ impl Shared {
     pub(super) fn flush_with(&self, mut manifest: MutexGuard<'_, Manifest>) -> Result<FlushReport> {
         self.flush_signal.reset();
         let result = self.flush_all(&mut manifest);
+        let closed = manifest.closed().map(str::to_owned);
         drop(manifest);
         let counters = &self.counters;
         match &result {
@@ -74,6 +75,7 @@ impl Shared {
             }
             Err(_) => {
                 Counters::add(&counters.flush_failures, 1);
+                self.close_if_fenced(closed);
                 // At once where that makes room on a full disk; a store that fails is asked later.
                 if !self.is_remote() {
                     self.compactor.retired.remove_leftovers(self);
@@ -98,6 +100,14 @@ impl Shared {
         Ok(report)
     }
 
+    /// Takes no more points if another writer has the object store: this directory cannot be opened with it again.
+    fn close_if_fenced(&self, closed: Option<String>) {
+        if let Some(reason) = closed.filter(|_| self.is_remote()) {
+            tracing::error!(reason, "the object store is lost, writes are refused from now on");
+            self.queue.close(&reason);
+        }
+    }
+
     /// Freezes all buffers; returns the last sequence number in them.
     fn freeze(&self) -> Result<SequenceNumber> {
         let seq = futures::executor::block_on(self.queue.freeze()?)
@@ -109,6 +119,9 @@ impl Shared {
 
     /// Flushes what is frozen up to `seq`.
     fn flush_round(&self, manifest: &mut Manifest, seq: SequenceNumber) -> Result<FlushReport> {
+        if let Some(reason) = manifest.closed() {
+            return Err(Error::Closed { reason: reason.to_owned() });
+        }
         let Flushable { databases, tables, dropped } = self.registry.flushable(seq);
         let mut tables = tables_to_flush(tables, seq);
         if seq == manifest.state().flushed && databases.is_empty() && tables.is_empty() && dropped.is_empty() {

@@ -36,7 +36,7 @@ pub use builder::EngineBuilder;
 pub use compaction::CompactionReport;
 pub use delete::Deleted;
 #[cfg(feature = "query")]
-pub use execute::Executed;
+pub use execute::{Deletion, Executed};
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;

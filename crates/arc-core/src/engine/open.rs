@@ -102,7 +102,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let registry = Arc::new(registry_of(manifest.state()));
     let counters = Counters::default();
     let keys = IdempotencyKeys::new(options.idempotency_keys, options.idempotency_window, manifest.state());
-    let memory = MemoryBudget::new(options.memory_bytes);
+    let memory = MemoryBudget::new(options.memory_bytes, options.max_resident_bytes);
     let flushed = manifest.state().flushed;
     let wal_dir = root.join(WAL_DIR);
     let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(random) };

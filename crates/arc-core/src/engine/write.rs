@@ -20,6 +20,7 @@ use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
     catalog::{KeptReceipt, TIME_COLUMN, encode_schema},
     ingest::{self, Context, Staged, StagedTable},
+    memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
     wal::body_checksum,
 };
@@ -206,7 +207,9 @@ impl Shared {
             let buffered = self.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
             let held = queued + buffered;
             // What is larger than all room that there is goes alone.
-            let is_taken = (held == 0 || held + cost <= self.options.max_buffer_bytes) && self.memory.try_take(cost);
+            let is_taken = (held == 0 || held + cost <= self.options.max_buffer_bytes)
+                && self.memory.pressure() < Pressure::Critical
+                && self.memory.try_take(cost);
             if !is_taken && buffered > 0 {
                 self.flush_signal.note_write(true);
             }

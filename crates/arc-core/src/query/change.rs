@@ -38,6 +38,22 @@ pub(crate) enum Change {
 /// ```
 #[must_use]
 pub fn is_drop(sql: &str) -> bool {
+    verb(sql).eq_ignore_ascii_case("drop")
+}
+
+/// Returns whether `sql` begins as a statement for [`Engine::execute`](crate::Engine::execute): one that deletes or drops.
+///
+/// ```
+/// assert!(arc_core::is_change("delete from cpu where host = 'a'"));
+/// assert!(!arc_core::is_change("SELECT * FROM cpu"));
+/// ```
+#[must_use]
+pub fn is_change(sql: &str) -> bool {
+    verb(sql).eq_ignore_ascii_case("delete") || is_drop(sql)
+}
+
+/// Returns the first word of a statement.
+fn verb(sql: &str) -> &str {
     let mut rest = sql.trim_start();
     loop {
         let behind = match rest.get(..2) {
@@ -47,8 +63,7 @@ pub fn is_drop(sql: &str) -> bool {
         };
         rest = behind.map_or("", |(_, behind)| behind.trim_start());
     }
-    let word = rest.split(|c: char| !c.is_ascii_alphanumeric()).next();
-    word.is_some_and(|word| word.eq_ignore_ascii_case("drop"))
+    rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default()
 }
 
 /// Parses one statement that changes data.

@@ -9,7 +9,7 @@ use std::{
 use arrow::{array::RecordBatch, datatypes::Schema};
 use datafusion::{
     common::{DataFusionError, ResolvedTableReference, TableReference, config::ConfigNonZeroUsize},
-    execution::{SendableRecordBatchStream, session_state::SessionState},
+    execution::{SendableRecordBatchStream, TaskContext, runtime_env::RuntimeEnv, session_state::SessionState},
     logical_expr::LogicalPlan,
     physical_plan::{ExecutionPlan, execute_stream, stream::RecordBatchStreamAdapter},
     sql::parser::Statement,
@@ -21,7 +21,9 @@ use tokio::{
 };
 
 use super::{
-    Description, Tables, constants, error, functions, give_way, guard, parameters, scale, session, show,
+    Description, Tables,
+    account::Account,
+    constants, error, functions, give_way, guard, parameters, scale, session, show,
     statement::{self, Request},
 };
 use crate::{Error, Result, catalog::TableSchema};
@@ -60,8 +62,9 @@ impl Planner {
         database: &str,
         sql: &str,
         values: Option<&RecordBatch>,
+        account: &Account,
     ) -> Result<SendableRecordBatchStream> {
-        self.on_thread(self.planning(database, sql, values), Planning::run).await
+        self.on_thread(self.planning(database, sql, values, account), Planning::run).await
     }
 
     /// Returns what a statement's answer will look like.
@@ -70,13 +73,15 @@ impl Planner {
         database: &str,
         sql: &str,
         values: Option<&RecordBatch>,
+        account: &Account,
     ) -> Result<Description> {
-        self.on_thread(self.planning(database, sql, values), Planning::describe).await
+        self.on_thread(self.planning(database, sql, values, account), Planning::describe).await
     }
 
-    fn planning(&self, database: &str, sql: &str, values: Option<&RecordBatch>) -> Planning {
+    fn planning(&self, database: &str, sql: &str, values: Option<&RecordBatch>, account: &Account) -> Planning {
         Planning {
             tables: Arc::clone(&self.tables),
+            runtime: session::runtime_of(&self.base, account),
             state: session::query_state(&self.base, Arc::clone(&self.tables), database),
             database: database.to_owned(),
             sql: sql.to_owned(),
@@ -114,6 +119,8 @@ impl Planner {
 /// One statement on its way to a plan.
 struct Planning {
     tables: Arc<dyn Tables>,
+    /// With the query's own pool.
+    runtime: Arc<RuntimeEnv>,
     state: SessionState,
     database: String,
     sql: String,
@@ -135,7 +142,8 @@ impl Planning {
             Planned::Known(batch) => Ok(one_batch(batch)),
             Planned::Logical(plan) => {
                 let physical = executor::block_on(self.physical(&self.bound(plan)?))?;
-                let stream = execute_stream(physical, self.state.task_ctx()).map_err(error::from_datafusion)?;
+                let context = TaskContext::from(&self.state).with_runtime(Arc::clone(&self.runtime));
+                let stream = execute_stream(physical, Arc::new(context)).map_err(error::from_datafusion)?;
                 Ok(self.pin(stream))
             }
         }

@@ -20,7 +20,7 @@ use datafusion::{
 };
 use object_store::ObjectStore;
 
-use super::{Tables, catalog, error, functions, pool::BudgetedPool, scale};
+use super::{Tables, account::Account, catalog, error, functions, pool::BudgetedPool, scale};
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
@@ -55,6 +55,13 @@ pub(super) fn base_state(
         .with_window_functions(SessionStateDefaults::default_window_functions())
         .with_table_function_list(all_default_table_functions())
         .build())
+}
+
+/// Returns what one query runs in: as all others, and with a pool that counts for its account.
+pub(super) fn runtime_of(base: &SessionState, account: &Account) -> Arc<RuntimeEnv> {
+    let mut runtime = RuntimeEnv::clone(base.runtime_env());
+    runtime.memory_pool = account.pool(Arc::clone(&runtime.memory_pool));
+    Arc::new(runtime)
 }
 
 /// Returns the state of one query, with its own view of the tables.

@@ -56,7 +56,7 @@ pub(super) enum PutFailure {
 impl fmt::Debug for StoreClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreClient")
-            .field("store", &self.store)
+            .field("store", &self.store.to_string())
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
@@ -266,6 +266,8 @@ fn is_final(error: &StoreError) -> bool {
     is_refusal(error) || matches!(error, StoreError::NotFound { .. })
 }
 
+/// Returns the error with the text of its first and its last cause: each one in between says the same again.
+#[expect(clippy::needless_pass_by_value, reason = "it stands in for the error")]
 pub(super) fn io_error(error: StoreError) -> io::Error {
     let kind = match &error {
         StoreError::NotFound { .. } => io::ErrorKind::NotFound,
@@ -274,7 +276,13 @@ pub(super) fn io_error(error: StoreError) -> io::Error {
         StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => io::ErrorKind::Unsupported,
         other => source_kind(other),
     };
-    io::Error::new(kind, error)
+    let text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause.and_then(StdError::source) {
+        cause = Some(next);
+    }
+    let cause = cause.map(ToString::to_string).filter(|cause| !text.contains(cause.as_str()));
+    io::Error::new(kind, cause.map_or(text.clone(), |cause| format!("{text}: {cause}")))
 }
 
 /// Returns the kind of the innermost error of the operating system.

@@ -19,6 +19,8 @@ mod reads;
 #[cfg(feature = "object-store")]
 mod remote;
 #[cfg(feature = "object-store")]
+mod s3;
+#[cfg(feature = "object-store")]
 mod spool;
 #[cfg(feature = "object-store")]
 mod storage;
@@ -31,6 +33,8 @@ pub(crate) use folder::FolderPlace;
 pub(crate) use publish::object_of_temporary;
 #[cfg(feature = "query")]
 pub(crate) use reads::UNANSWERED;
+#[cfg(all(test, feature = "object-store-aws"))]
+pub(crate) use s3::test_bucket;
 #[cfg(feature = "object-store")]
 pub(crate) use storage::OpenStorage;
 #[cfg(feature = "object-store")]
@@ -49,6 +53,9 @@ pub trait ObjectPlace: Debug + Send + Sync {
     ///
     /// [`Error::Io`].
     fn prepare(&self) -> Result<()>;
+
+    /// Returns whether a lock keeps other writers away, for as long as anybody has the place.
+    fn is_locked(&self) -> bool;
 
     /// Puts an object unless its name is taken. After `Ok` it is durable, and whole for every reader.
     ///

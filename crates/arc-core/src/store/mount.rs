@@ -288,3 +288,6 @@ impl VfsFile for ObjectFile {
         Err(io::ErrorKind::PermissionDenied.into())
     }
 }
+
+#[cfg(test)]
+mod tests;

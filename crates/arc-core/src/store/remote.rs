@@ -56,6 +56,10 @@ impl ObjectPlace for StorePlace {
         Ok(())
     }
 
+    fn is_locked(&self) -> bool {
+        false
+    }
+
     fn put_new(&self, name: &str, bytes: &[u8]) -> Result<(), PutError> {
         let key = self.key(name);
         let payload = PutPayload::from(bytes.to_vec());

@@ -121,8 +121,8 @@ impl Spool {
     }
 
     fn fetch_file(&self, meta: &ObjectMeta) -> io::Result<SpoolFile> {
-        let path = self.dir.join(format!("{}.fetched", self.next.fetch_add(1, Ordering::Relaxed)));
-        let fetched = SpoolFile { local: Arc::clone(&self.local), file: self.create(&path)?, path };
+        let (path, file) = self.create_numbered()?;
+        let fetched = SpoolFile { local: Arc::clone(&self.local), path, file };
         let mut offset = 0;
         while offset < meta.size {
             let end = (offset + self.part_bytes()).min(meta.size);
@@ -130,6 +130,17 @@ impl Spool {
             offset = end;
         }
         Ok(fetched)
+    }
+
+    /// Creates a file under a number that is free: one that was killed may have left some.
+    fn create_numbered(&self) -> io::Result<(PathBuf, Box<dyn VfsFile>)> {
+        loop {
+            let path = self.dir.join(format!("{}.fetched", self.next.fetch_add(1, Ordering::Relaxed)));
+            match self.create(&path) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return created.map(|file| (path, file)),
+            }
+        }
     }
 
     fn range(&self, key: &StorePath, from: u64, to: u64) -> io::Result<Bytes> {

@@ -1,6 +1,6 @@
 //! An object store in which an engine keeps its data files and its manifest.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use object_store::{ObjectStore, path::Path as StorePath};
 
@@ -13,13 +13,21 @@ use crate::{Error, Result, vfs::Vfs};
 ///
 /// The store must be able to put an object if there is none (`PutMode::Create`), and show an object to everybody once it
 /// is put. One data directory at a time writes below one prefix: it is noted there, and another one is refused.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use = "it does nothing before an engine is opened with it"]
 pub struct ObjectStorage {
     store: Arc<dyn ObjectStore>,
     prefix: String,
     options: StoreOptions,
     take_over: bool,
+}
+
+impl fmt::Debug for ObjectStorage {
+    /// Without the store's settings, which have credentials among them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let store = self.store.to_string();
+        f.debug_struct("ObjectStorage").field("store", &store).field("prefix", &self.prefix).finish_non_exhaustive()
+    }
 }
 
 impl ObjectStorage {

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use arc_core::Options;
+use arc_core::{Options, store::ObjectStorage};
 
 pub use layers::{ConfigError, load};
 pub(crate) use layers::{arguments, given};
@@ -38,10 +38,14 @@ pub struct Config {
     pub cors_origin: Option<String>,
     /// Folder of the backups that clients may ask for. Default none: then they may ask for none.
     pub backup_dir: Option<PathBuf>,
+    /// Where data files and manifest are, if not in the directory of the data.
+    pub object_store: ObjectStore,
     /// Whether clients may delete points, and how many.
     pub delete: Delete,
     /// Settings of the engine.
     pub engine: Options,
+    /// [`Options::max_resident_bytes`], if not twice [`Options::memory_bytes`]. Default none.
+    pub max_resident: Option<usize>,
     /// Limits on what clients may send and ask for.
     pub limits: Limits,
     /// What is logged, and how.
@@ -67,6 +71,30 @@ pub struct Limits {
     pub queries: usize,
     /// Longest pause within a request body. Default 30 s.
     pub read_timeout: Duration,
+}
+
+/// Where data files and manifest are, if not in the directory of the data.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ObjectStore {
+    /// `s3://bucket/prefix`. Default none: they are in the directory of the data.
+    pub url: Option<String>,
+    /// URL of a server that is not AWS. Default what `AWS_ENDPOINT_URL` says.
+    pub endpoint: Option<String>,
+    /// Whether a new directory may take over what another one has written there. Default no.
+    pub take_over: bool,
+}
+
+impl ObjectStore {
+    /// Returns the place as the engine opens it; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`arc_core::Error::InvalidOption`] for a URL that is not understood, and in a build without S3.
+    pub fn open(&self) -> arc_core::Result<Option<ObjectStorage>> {
+        let Some(url) = &self.url else { return Ok(None) };
+        Ok(Some(ObjectStorage::from_url(url, self.endpoint.as_deref())?.take_over(self.take_over)))
+    }
 }
 
 /// Whether clients may delete points, and how many.
@@ -127,8 +155,10 @@ impl Default for Config {
             no_auth: false,
             cors_origin: None,
             backup_dir: None,
+            object_store: ObjectStore::default(),
             delete: Delete { enabled: false, confirmation_threshold: 10_000, max_rows: 1_000_000 },
             engine: Options::default(),
+            max_resident: None,
             limits: Limits::default(),
             log: Log { format: LogFormat::Text, level: LogLevel::Info },
             shutdown_timeout: Duration::from_secs(30),
@@ -146,6 +176,17 @@ impl Default for Limits {
             queries: 32,
             read_timeout: Duration::from_secs(30),
         }
+    }
+}
+
+impl Config {
+    /// Returns the settings of the engine, with what follows from others filled in.
+    pub(crate) fn engine_options(&self) -> Options {
+        let mut options = self.engine.clone();
+        // Half of what there is, is the default of the budget: so this is all of it, unless the budget was set.
+        let twice = options.max_resident_bytes.min(options.memory_bytes.saturating_mul(2));
+        options.max_resident_bytes = self.max_resident.unwrap_or(twice);
+        options
     }
 }
 

@@ -91,7 +91,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "ORIGIN",
         cors_origin,
         origin,
-        |o: Option<String>| o.unwrap_or_else(|| "none".to_owned()),
+        show_optional,
         "Web origin whose pages may call this server, * for all, none for none"
     ),
     setting!(
@@ -102,6 +102,33 @@ pub(super) const SETTINGS: &[Setting] = &[
         |text: &str| non_empty(text).map(|text| (text != "none").then(|| text.into())),
         |path: Option<std::path::PathBuf>| path.map_or_else(|| "none".to_owned(), |path| path.display().to_string()),
         "Folder of the backups that clients may ask for with POST /api/v1/backup, none for none"
+    ),
+    setting!(
+        "object_store_url",
+        "object-store-url",
+        "URL",
+        object_store.url,
+        optional_url,
+        show_optional,
+        "Keep data files and manifest there, like s3://bucket/prefix, and only the log in the directory; none for none"
+    ),
+    setting!(
+        "object_store_endpoint",
+        "object-store-endpoint",
+        "URL",
+        object_store.endpoint,
+        optional_url,
+        show_optional,
+        "URL of the object store's server if it is not AWS, none for what AWS_ENDPOINT_URL says"
+    ),
+    setting!(
+        "object_store_take_over",
+        "object-store-take-over",
+        "",
+        object_store.take_over,
+        switch,
+        show,
+        "Let a new directory take over what another one has in the object store, whose log is given up"
     ),
     setting!(
         "delete_enabled",
@@ -210,6 +237,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         memory_size,
         show_memory,
         "Memory for unflushed points, flushes and queries; half of what there is unless set"
+    ),
+    setting!(
+        "max_resident",
+        "max-resident",
+        "SIZE",
+        max_resident,
+        |text: &str| if text == "auto" { Ok(None) } else { memory_size(text).map(Some) },
+        |bytes: Option<usize>| bytes.map_or_else(|| "auto".to_owned(), show_memory),
+        "Memory the whole process may come to hold, near which queries end and writes wait; auto is twice --memory, 0 no limit"
     ),
     setting!(
         "flush_after",
@@ -379,6 +415,18 @@ fn rows(text: &str) -> Result<u64, String> {
 
 fn show<T: std::fmt::Display>(value: T) -> String {
     value.to_string()
+}
+
+fn optional_url(text: &str) -> Result<Option<String>, String> {
+    match text {
+        "none" => Ok(None),
+        _ if text.contains("://") => Ok(Some(text.to_owned())),
+        _ => Err("a URL or none".to_owned()),
+    }
+}
+
+fn show_optional(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "none".to_owned())
 }
 
 fn show_memory(bytes: usize) -> String {

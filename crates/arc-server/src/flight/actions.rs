@@ -13,7 +13,6 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::{
-    changes,
     messages::{Handle, schema_bytes},
     query,
     statements::Statements,
@@ -69,7 +68,7 @@ async fn create(
     keep_dictionaries: bool,
 ) -> Result<ActionCreatePreparedStatementResult, Failure> {
     let (mut dataset_schema, mut parameter_schema) = (Bytes::new(), Bytes::new());
-    if !changes::is_change(&statement.sql) {
+    if !arc_core::is_change(&statement.sql) {
         let described = query::describe(app, statement.clone().query()?, keep_dictionaries).await?;
         dataset_schema = schema_bytes(&described.columns)?;
         parameter_schema = schema_bytes(&described.parameters)?;

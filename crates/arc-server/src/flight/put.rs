@@ -4,20 +4,22 @@ use std::{sync::Arc, time::Duration};
 
 use arrow_flight::{
     FlightData, FlightDescriptor, PutResult,
-    sql::{Command, CommandPreparedStatementQuery, DoPutPreparedStatementResult},
+    sql::{Command, CommandPreparedStatementQuery, DoPutPreparedStatementResult, DoPutUpdateResult},
 };
 use futures::StreamExt;
 use hyper::StatusCode;
 use prost::Message;
-use tonic::{Code, Status, Streaming};
+use tonic::{Code, Status, Streaming, metadata::MetadataMap};
 
 use super::{
-    decode,
+    actions, changes, decode,
+    ingest::{self, Target},
     messages::{self, Described},
     statements::Statements,
     status::unsupported,
+    target,
 };
-use crate::{app::App, errors::Failure};
+use crate::{app::App, errors::Failure, http::params::Params, write};
 
 /// Most bytes of the messages with the values of one statement.
 const MAX_VALUES_BYTES: usize = 1 << 20;
@@ -26,16 +28,43 @@ const MAX_VALUES_BYTES: usize = 1 << 20;
 pub(super) async fn run(
     app: &Arc<App>,
     statements: &Statements,
+    caller: &MetadataMap,
     stream: Streaming<FlightData>,
 ) -> Result<PutResult, Failure> {
+    let headers = caller.as_ref();
     let (descriptor, incoming) = Incoming::begin(stream, app.limits.read_timeout).await?;
-    match messages::described(&descriptor)? {
-        Described::Command(Command::CommandPreparedStatementQuery(asked)) => bind(statements, &asked, incoming).await,
-        Described::Command(other) => {
-            Err(Failure::bad_request(format!("{} is not a command that takes a stream", other.type_url())))
+    let count = match messages::described(&descriptor)? {
+        Described::Command(Command::CommandPreparedStatementQuery(asked)) => {
+            return bind(statements, &asked, incoming).await;
         }
-        Described::Path(_) => Err(unsupported("writes to a path are not supported")),
-    }
+        Described::Command(Command::CommandPreparedStatementUpdate(asked)) => {
+            let statement = statements.get(&asked.prepared_statement_handle)?;
+            if !incoming.values().await?.iter().all(|message| message.data_body.is_empty()) {
+                return Err(unsupported("a statement that changes data takes no values"));
+            }
+            changes::run(app, &statement.database, &statement.sql, headers).await?
+        }
+        Described::Command(Command::CommandStatementUpdate(asked)) => {
+            actions::no_transaction(asked.transaction_id.as_ref())?;
+            changes::run(app, &target::database(headers)?, &asked.query, headers).await?
+        }
+        Described::Command(Command::CommandStatementIngest(asked)) => {
+            let target = Target::of(app, asked, headers)?;
+            Some(ingest::run(app, target, incoming).await?)
+        }
+        Described::Command(other) => {
+            return Err(Failure::bad_request(format!("{} is not a command that takes a stream", other.type_url())));
+        }
+        Described::Path(path) => {
+            let database = target::database(headers)?;
+            let (database, table) = messages::table_of(&path, &database)?;
+            let options = write::options(headers, &Params::default())?;
+            let target = Target { database: database.to_owned(), table: table.to_owned(), options };
+            Some(ingest::run(app, target, incoming).await?)
+        }
+    };
+    let record_count = count.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
+    Ok(PutResult { app_metadata: DoPutUpdateResult { record_count }.encode_to_vec().into() })
 }
 
 /// Takes the values for the placeholders of a prepared statement.

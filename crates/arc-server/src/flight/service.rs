@@ -11,7 +11,7 @@ use futures::{StreamExt, stream, stream::BoxStream};
 use tonic::{Request, Response, Status, Streaming, metadata::MetadataMap};
 
 use super::{
-    actions, known,
+    actions, changes, known,
     messages::{self, Described, Fetched, Handle},
     put,
     query::{self, Messages},
@@ -52,20 +52,30 @@ impl Flight {
             }
         };
         let ticket = statement.ticket();
+        if arc_core::is_change(&statement.sql) {
+            return messages::info(descriptor, &changes::columns(), ticket);
+        }
         let described = query::describe(&self.app, statement.query()?, keep).await?;
         messages::info(descriptor, &described.columns, ticket)
     }
 
     async fn fetch(&self, caller: &MetadataMap, ticket: &Ticket) -> Result<Messages, Failure> {
         let (database, keep) = (target::database(caller.as_ref())?, layout::keeps_dictionaries(caller.as_ref())?);
-        match messages::fetched(&ticket.ticket, database)? {
-            Fetched::Query(asked) => query::answer(&self.app, asked, keep).await,
+        let asked = match messages::fetched(&ticket.ticket, database)? {
+            Fetched::Query(asked) => asked,
             Fetched::Command(Command::CommandPreparedStatementQuery(asked)) => {
-                let statement = self.statements.get(&asked.prepared_statement_handle)?;
-                query::answer(&self.app, statement.query()?, keep).await
+                self.statements.get(&asked.prepared_statement_handle)?.query()?
             }
-            Fetched::Command(command) => Ok(known::messages(known::answer(&self.app, command)?)),
+            Fetched::Command(command) => return Ok(known::messages(known::answer(&self.app, command)?)),
+        };
+        if !arc_core::is_change(&asked.sql) {
+            return query::answer(&self.app, asked, keep).await;
         }
+        if asked.values.is_some() {
+            return Err(unsupported("a statement that changes data takes no values"));
+        }
+        let count = changes::run(&self.app, &asked.database, &asked.sql, caller.as_ref()).await?;
+        Ok(known::messages(changes::answer(count)?))
     }
 }
 
@@ -108,7 +118,8 @@ impl FlightService for Flight {
     }
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
-        let answer = put::run(&self.app, &self.statements, request.into_inner()).await?;
+        let (caller, _, stream) = request.into_parts();
+        let answer = put::run(&self.app, &self.statements, &caller, stream).await?;
         Ok(Response::new(stream::iter([Ok(answer)]).boxed()))
     }
 

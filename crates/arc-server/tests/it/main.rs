@@ -24,6 +24,8 @@ mod flight;
 #[cfg(test)]
 mod flight_metadata;
 #[cfg(test)]
+mod flight_put;
+#[cfg(test)]
 mod idempotency;
 #[cfg(test)]
 mod import_command;
@@ -37,6 +39,8 @@ mod process;
 mod query;
 #[cfg(test)]
 mod query_limits;
+#[cfg(all(test, feature = "object-store-aws"))]
+mod s3;
 #[cfg(test)]
 mod socket;
 #[cfg(test)]

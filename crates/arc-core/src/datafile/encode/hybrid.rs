@@ -39,6 +39,16 @@ impl<'a> Hybrid<'a> {
         self.out.extend(bytes.into_iter().take(self.width.div_ceil(8) as usize));
     }
 
+    /// Appends values and how often each is there.
+    pub(super) fn push_runs(&mut self, runs: &[(u32, u32)]) {
+        for (value, count) in runs {
+            match count {
+                1 => self.loose.push(*value),
+                _ => self.push_run(*value, *count as usize),
+            }
+        }
+    }
+
     /// Appends values, looking for runs only where there are many repeats.
     pub(super) fn push_all(&mut self, values: &[u32]) {
         let repeats = values.iter().zip(values.iter().skip(1)).filter(|(a, b)| a == b).count();

@@ -28,12 +28,6 @@ impl Validity {
         }
     }
 
-    pub(super) fn push_null(&mut self) {
-        self.bitmap().append(false);
-        self.rows += 1;
-        self.nulls += 1;
-    }
-
     /// Takes the next rows, of which those have a value that are set.
     pub(super) fn push(&mut self, valid: &BooleanBuffer) {
         let nulls = valid.len() - valid.count_set_bits();

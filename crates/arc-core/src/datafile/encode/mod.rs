@@ -36,6 +36,7 @@ use texts::TextEncoder;
 use words::{WordEncoder, WordKind};
 
 use chunk::EncodedChunk;
+pub(crate) use text_dictionary::TextDictionary;
 pub(super) use words::WordEncoding;
 
 /// Buffers that all columns of a file share, one after the other.

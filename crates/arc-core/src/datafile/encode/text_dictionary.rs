@@ -13,7 +13,7 @@ const MIN_SLOTS: usize = 64;
 
 /// Texts in order of their first use, found through an open table of places.
 #[derive(Debug)]
-pub(super) struct TextDictionary {
+pub(crate) struct TextDictionary {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
     /// Places of entries plus one; 0 where there is none. A power of two of them.
@@ -43,7 +43,7 @@ impl Default for TextDictionary {
 }
 
 impl TextDictionary {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
@@ -53,13 +53,13 @@ impl TextDictionary {
     }
 
     /// Returns the text at a place, or an empty one where there is none.
-    pub(super) fn text(&self, index: u32) -> &[u8] {
+    pub(crate) fn text(&self, index: u32) -> &[u8] {
         self.entries.get(index as usize).map_or(&[], |entry| self.entry_text(entry))
     }
 
     /// Returns the place of a text, which is added if it is new.
     #[inline(always)]
-    pub(super) fn index(&mut self, text: &[u8]) -> u32 {
+    pub(crate) fn index(&mut self, text: &[u8]) -> u32 {
         let digest = Digest::of(text);
         let mut slot = digest.slot(self.shift);
         loop {

@@ -119,24 +119,41 @@ impl ColumnEncoder for TextEncoder {
 
 impl TextEncoder {
     fn push_texts(&mut self, array: &StringArray, scratch: &mut Scratch) -> Result<()> {
-        let (mut ends, bytes) = (array.value_offsets().iter(), array.value_data());
-        let place = |offset: i32| usize::try_from(offset).unwrap_or(0);
-        let mut start = ends.next().copied().map_or(0, place);
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
-        for (row, end) in ends.enumerate() {
-            let end = place(*end);
-            if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
-                self.push_text(bytes.get(start..end).unwrap_or_default());
-                self.validity.push_valid(1);
-            } else {
-                self.validity.push_null();
-            }
-            start = end;
+        let (offsets, bytes) = (array.value_offsets(), array.value_data());
+        let mut start = 0;
+        while start < array.len() {
+            let end = array.len().min(start + self.page_rows - self.validity.rows());
+            let offsets = offsets.get(start..=end).unwrap_or_default();
+            let taken =
+                self.push_until_full(offsets, bytes, nulls.map(|nulls| nulls.slice(start, end - start)).as_ref());
             if self.page_is_full() {
                 self.end_page(scratch)?;
             }
+            start += taken;
         }
         Ok(())
+    }
+
+    /// Takes texts as long as there is room in the page, at least one; returns how many.
+    fn push_until_full(&mut self, offsets: &[i32], bytes: &[u8], nulls: Option<&NullBuffer>) -> usize {
+        let place = |offset: i32| usize::try_from(offset).unwrap_or(0);
+        let mut taken = 0;
+        for (row, text) in offsets.array_windows().enumerate() {
+            let [start, end] = text.map(place);
+            if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
+                self.push_text(bytes.get(start..end).unwrap_or_default());
+            }
+            taken += 1;
+            if self.is_large() {
+                break;
+            }
+        }
+        match nulls {
+            None => self.validity.push_valid(taken),
+            Some(nulls) => self.validity.push(nulls.slice(0, taken).inner()),
+        }
+        taken
     }
 
     #[inline(always)]
@@ -230,8 +247,12 @@ impl TextEncoder {
     }
 
     fn page_is_full(&self) -> bool {
-        self.validity.rows() >= self.page_rows
-            || self.bytes.len() >= MAX_PAGE_BYTES
+        self.validity.rows() >= self.page_rows || self.is_large()
+    }
+
+    /// Returns whether the page has to end, however few its rows are.
+    fn is_large(&self) -> bool {
+        self.bytes.len() >= MAX_PAGE_BYTES
             || (self.dictionary_is_open && self.dictionary.page_bytes() >= MAX_DICTIONARY_BYTES)
     }
 
@@ -248,7 +269,8 @@ impl TextEncoder {
             let width = width_of(self.dictionary.len().saturating_sub(1) as u64);
             body.extend(width.to_le_bytes().first());
             let mut hybrid = Hybrid::new(width, body, &mut scratch.loose);
-            self.runs.drain(..).for_each(|(index, count)| hybrid.push_run(index, count as usize));
+            hybrid.push_runs(&self.runs);
+            self.runs.clear();
             hybrid.finish();
             Encoding::RLE_DICTIONARY
         } else {
@@ -308,6 +330,9 @@ impl TextEncoder {
 fn run_length(keys: &[i32]) -> usize {
     const AT_ONCE: usize = 32;
     let Some(first) = keys.first() else { return 0 };
+    if keys.get(1) != Some(first) {
+        return 1;
+    }
     let (many, _) = keys.as_chunks::<AT_ONCE>();
     // Compiled to a few vector instructions.
     let equal = many.iter().take_while(|keys| keys.iter().fold(0, |other, key| other | (key ^ first)) == 0).count();

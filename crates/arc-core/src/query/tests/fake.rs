@@ -97,9 +97,8 @@ impl Store {
         let folder = tempfile::tempdir().unwrap();
         let fake = Arc::new(Fake::default());
         let tables: Arc<dyn Tables> = Arc::clone(&fake) as _;
-        let engine =
-            QueryEngine::new(tables, folder.path(), None, options, Arc::new(MemoryBudget::new(options.memory_bytes)))
-                .unwrap();
+        let memory = MemoryBudget::new(options.memory_bytes, options.max_resident_bytes);
+        let engine = QueryEngine::new(tables, folder.path(), None, options, Arc::new(memory)).unwrap();
         Self { folder, fake, engine }
     }
 

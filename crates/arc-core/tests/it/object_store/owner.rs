@@ -52,6 +52,8 @@ fn a_new_directory_can_take_a_store_over_and_the_old_one_is_fenced() {
     let error = old.flush().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
     assert!(error.to_string().contains("another writer has written some/prefix/meta/0/"), "{error}");
+    let error = old.write_lp("d", b"m x=3 3").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
     drop(old);
     refused(builder(first.path(), &store).open(), "is that of another data directory");
     refused(taking(first.path()).open(), "another data directory has taken over its object store");
