@@ -12,6 +12,7 @@ mod cli;
 mod compaction;
 mod config;
 mod connection;
+mod decompress;
 mod delete;
 mod errors;
 mod flight;

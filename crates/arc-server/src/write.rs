@@ -20,6 +20,7 @@ use serde_json::json;
 use crate::{
     app::App,
     body,
+    decompress::decompress,
     errors::{Failure, json_response},
     http::params::{self, Params},
 };
@@ -132,7 +133,7 @@ async fn store(app: &Arc<App>, job: Job) -> Result<Written, Failure> {
 }
 
 fn submit(app: &App, job: Job) -> Result<PendingWrite, Failure> {
-    let body = body::decompress(job.body, app.limits.decompressed_bytes)?;
+    let body = decompress(job.body, app.limits.decompressed_bytes)?;
     if body.is_empty() {
         return Err(empty(job.format, "Empty request body"));
     }

@@ -29,7 +29,9 @@ use serde_json::{Value, json};
 use crate::{
     admin::{self, MAX_REQUEST_BYTES},
     app::App,
-    body, delete,
+    body,
+    decompress::decompress,
+    delete,
     errors::Failure,
     http::params::{self, Params},
     timestamp,
@@ -77,7 +79,7 @@ async fn start<E: Encode>(
     started: Instant,
 ) -> Result<Running<Chunk>, Failure> {
     let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
-    let body = body::decompress(body, MAX_REQUEST_BYTES)?;
+    let body = decompress(body, MAX_REQUEST_BYTES)?;
     let request = Query::read(&parts, &body)?;
     let is_drop = arc_core::is_drop(&request.sql);
     if is_drop {
