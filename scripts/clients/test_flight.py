@@ -197,4 +197,4 @@ def test_flightsql_dbapi_knows_buckets(door: tuple[Server, str]) -> None:
             assert read(statement.execute(values)).column("rpm").to_pylist() == expected
     with flightsql.connect(client) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT id, rpm FROM pump ORDER BY rpm")
-        assert list(cursor.fetchall()) == [("a", 1), ("b", 2), ("a", 3)]
+        assert [tuple(row) for row in cursor.fetchall()] == [("a", 1), ("b", 2), ("a", 3)]

@@ -1,4 +1,4 @@
-//! The values for a statement's placeholders, from messages or JSON into rows.
+//! The values for a statement's placeholders, from messages into rows.
 //!
 //! Arrow's reader takes what a message says of its buffers on trust: a buffer that lies outside of the message would be
 //! a panic, and one that says it is huge once decompressed an end of the process. So the first are looked for, and the
@@ -11,7 +11,7 @@ use std::{
 };
 
 use arrow::{
-    array::{ArrayRef, BooleanArray, Float64Array, Int64Array, NullArray, RecordBatch, StringArray},
+    array::{ArrayRef, RecordBatch},
     buffer::Buffer,
     datatypes::{Schema, SchemaRef},
     ipc::{
@@ -21,7 +21,6 @@ use arrow::{
     },
 };
 use arrow_flight::FlightData;
-use serde_json::{Map, Value};
 
 use crate::errors::Failure;
 
@@ -117,32 +116,10 @@ fn check(batch: &ipc::RecordBatch<'_>, body: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns a row of named values.
-pub(super) fn json_row(values: &Map<String, Value>) -> Result<RecordBatch, Failure> {
-    let columns = values.iter().map(|(name, value)| Ok((name, value_of(name, value)?, true)));
-    let columns = columns.collect::<Result<Vec<_>, Failure>>()?;
-    RecordBatch::try_from_iter_with_nullable(columns).map_err(|_| Failure::bug())
-}
-
-fn value_of(name: &str, value: &Value) -> Result<ArrayRef, Failure> {
-    let unknown = || Failure::bad_request(format!("the value {name:?} of params is no number, text, truth or null"));
-    Ok(match value {
-        Value::Null => Arc::new(NullArray::new(1)),
-        Value::Bool(truth) => Arc::new(BooleanArray::from(vec![*truth])),
-        Value::String(text) => Arc::new(StringArray::from(vec![text.as_str()])),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => Arc::new(Int64Array::from(vec![integer])),
-            (None, Some(float)) => Arc::new(Float64Array::from(vec![float])),
-            (None, None) => return Err(unknown()),
-        },
-        Value::Array(_) | Value::Object(_) => return Err(unknown()),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use arrow::{
-        datatypes::DataType,
+        array::{Int64Array, StringArray},
         ipc::{CompressionType, writer::IpcWriteOptions},
     };
     use arrow_flight::encode::FlightDataEncoderBuilder;
@@ -209,14 +186,5 @@ mod tests {
         assert!(error(&[good[0].clone(), good[0].clone()]).contains("second schema"));
         assert!(error(&[FlightData::new().with_data_header(&b"garbage"[..])]).contains("not valid Arrow"));
         assert!(error(&messages(row(), Some(CompressionType::ZSTD))).contains("compressed"));
-    }
-
-    #[test]
-    fn json_values_keep_their_types() {
-        let values = serde_json::json!({ "a": 1, "b": 1.5, "c": "x", "d": true, "e": null });
-        let row = json_row(values.as_object().unwrap()).unwrap();
-        let types: Vec<_> = row.schema().fields().iter().map(|field| field.data_type().clone()).collect();
-        use DataType::{Boolean, Float64, Int64, Null, Utf8};
-        assert_eq!(types, [Int64, Float64, Utf8, Boolean, Null]);
     }
 }

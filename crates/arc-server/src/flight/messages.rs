@@ -11,7 +11,7 @@ use prost::Message;
 use serde_json::{Map, Value};
 
 use super::{decode, target};
-use crate::errors::Failure;
+use crate::{errors::Failure, query::values};
 
 /// One statement with values for its placeholders, if it has any.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,12 +115,7 @@ fn influx(ticket: &[u8], database: String) -> Result<Query, Failure> {
         named = named.or(text(key)?);
     }
     let database = named.map_or(database, str::to_owned);
-    let values = match ticket.get("params") {
-        None | Some(Value::Null) => None,
-        Some(Value::Object(params)) if params.is_empty() => None,
-        Some(Value::Object(params)) => Some(decode::json_row(params)?),
-        Some(_) => return Err(Failure::bad_request("the key params of the ticket is not an object")),
-    };
+    let values = ticket.get("params").map_or(Ok(None), values::row)?;
     Ok(Query { database, sql, values })
 }
 
@@ -182,7 +177,7 @@ mod tests {
             (r#"{"database":"b"}"#, "no sql_query"),
             (r#"{"sql_query":1}"#, "sql_query of the ticket is not a string"),
             (r#"{"sql_query":"SELECT 1","query_type":"influxql"}"#, "\"influxql\" is not known here"),
-            (r#"{"sql_query":"SELECT 1","params":[1]}"#, "not an object"),
+            (r#"{"sql_query":"SELECT 1","params":1}"#, "params is neither"),
             (r#"{"sql_query":"SELECT 1","params":{"x":[1]}}"#, "params"),
             ("", "no"),
             ("SELECT 1", "no command of Flight SQL"),

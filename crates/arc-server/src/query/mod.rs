@@ -10,11 +10,12 @@ mod json;
 pub(crate) mod layout;
 mod reply;
 mod runner;
+pub(crate) mod values;
 
 use std::{sync::Arc, time::Instant};
 
 use ::arrow::{
-    array::AsArray,
+    array::{AsArray, RecordBatch},
     datatypes::{Int64Type, Schema},
 };
 use axum::{
@@ -95,7 +96,10 @@ async fn start<E: Encode>(
             let encoder = E::open(&parts.headers, &Arc::new(Schema::empty()), started)?;
             return Encoding::new(&owned, stream::empty(), encoder).send(chunks).await;
         }
-        let answer = owned.engine.sql(&request.database, &request.sql).await?;
+        let answer = match &request.values {
+            Some(values) => owned.engine.sql_with(&request.database, &request.sql, values).await?,
+            None => owned.engine.sql(&request.database, &request.sql).await?,
+        };
         let encoder = E::open(&parts.headers, &answer.schema(), started)?;
         Encoding::new(&owned, answer, encoder).send(chunks).await
     }))
@@ -123,10 +127,12 @@ pub(crate) async fn count(app: &Arc<App>, sql: &str) -> Result<u64, Failure> {
 struct Query {
     database: String,
     sql: String,
+    /// For its placeholders.
+    values: Option<RecordBatch>,
 }
 
 impl Query {
-    /// Reads `{"sql": "…", "database": "…"}`; the header `x-arc-database` and the query string come before the key
+    /// Reads `{"sql": "…", "database": "…", "params": {…}}`; the header `x-arc-database` and the query string come before the key
     /// `database`, and other keys are left to whoever knows them.
     fn read(parts: &Parts, body: &[u8]) -> Result<Self, Failure> {
         if body.is_empty() {
@@ -150,7 +156,8 @@ impl Query {
             Some(name) => name,
             None => text("database")?.filter(|name| !name.is_empty()).unwrap_or("default"),
         };
-        Ok(Self { database: database.to_owned(), sql: sql.to_owned() })
+        let values = request.get("params").map_or(Ok(None), values::row)?;
+        Ok(Self { database: database.to_owned(), sql: sql.to_owned(), values })
     }
 }
 

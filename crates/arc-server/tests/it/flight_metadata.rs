@@ -102,7 +102,8 @@ async fn the_key_of_a_table_is_its_tags_and_the_time() {
         let keys = one(&mut client, info).await;
         let columns: Vec<_> = keys.column(3).as_string::<i32>().iter().flatten().collect();
         assert_eq!(columns, expected, "{database:?} {table}");
-        assert!(keys.column(4).as_primitive::<Int32Type>().values().iter().copied().eq(1..=columns.len() as i32));
+        let positions = keys.column(4).as_primitive::<Int32Type>().values();
+        assert!(positions.iter().copied().eq((1..).take(columns.len())), "{positions:?}");
     }
     let exported = client.get_exported_keys(CommandGetExportedKeys::default()).await;
     let imported = client.get_imported_keys(CommandGetImportedKeys::default()).await;
