@@ -2,7 +2,7 @@
 """Measure how fast one column of random integers leaves a built arc-server, and how fast it gets in.
 
     cargo build --release -p arc-server
-    .venv/bin/python benches/transfer.py [--rows 1000000 10000000] [--rounds 7] [--folder DIR]
+    .venv/bin/python benches/transfer.py [--rows 1000000 10000000] [--rounds 7] [--folder DIR] [--server PATH]
 
 Needs pyarrow and Linux. Everything is on loopback and the client on the same cores. Beside it runs pyarrow's own Flight
 server, in a process of its own, which holds the column in memory and throws away what it gets. Prints the table of
@@ -42,10 +42,6 @@ class Process:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def peak_mb(self):
-        line = next(line for line in Path(f"/proc/{self.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) // 1024
-
 
 def best(process, rounds, work):
     """Returns the seconds of the fastest round, and the CPU seconds of the process in it."""
@@ -60,12 +56,14 @@ def best(process, rounds, work):
 class Arc(Process):
     """An arc-server over a fresh data directory."""
 
+    program = SERVER
+
     def __init__(self, folder, *options):
         self.data = Path(tempfile.mkdtemp(prefix="arc-transfer-", dir=folder))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        command = [SERVER, "serve", "--data-dir", self.data / "arc", "--http", f"127.0.0.1:{self.port}", "--log-level", "warn"]
+        command = [self.program, "serve", "--data-dir", self.data / "arc", "--http", f"127.0.0.1:{self.port}", "--log-level", "warn"]
         self.process = subprocess.Popen([*command, *options])
         super().__init__(self.process.pid)
         while True:
@@ -115,8 +113,9 @@ class Peer(flight.FlightServerBase):
     """What pyarrow's own server does with the least work."""
 
     def __init__(self, location, rows):
-        super().__init__(location)
         self.table = pyarrow.table({"v": numbers(rows)})
+        # It serves from here on.
+        super().__init__(location)
 
     def do_get(self, context, ticket):
         return flight.RecordBatchStream(self.table)
@@ -158,21 +157,20 @@ def measure_peer(rows, rounds):
 
 
 def measure_arc(folder, rows, rounds):
-    table = pyarrow.table({"time": pyarrow.array(range(rows), pyarrow.timestamp("ns")), "v": numbers(rows)})
+    table = pyarrow.table({"time": pyarrow.array(numpy.arange(rows)).cast(pyarrow.timestamp("ns")), "v": numbers(rows)})
     sql = "SELECT v FROM numbers"
     server = Arc(folder, "--flush-after", "1h", "--flush-bytes", "2GB", "--max-buffer-bytes", "4GB")
     server.put(table, "numbers", x_arc_durability="memory")
     assert server.get(sql).num_rows == rows
     yield "Flight get, from the buffer", best(server, rounds, lambda: server.get(sql))
+    yield "Arrow IPC over HTTP, from the buffer", best(server, rounds, lambda: server.arrow(sql))
     server.stop()
     server = Arc(folder, "--flush-after", "1s")
     server.put(table, "numbers")
     while server.metric("arc_buffer_records_buffered") > 0:
         time.sleep(0.2)
-    peak = server.peak_mb()
     for name, work in [("Flight get", server.get), ("Arrow IPC over HTTP", server.arrow), ("JSON over HTTP", server.json)]:
         yield f"{name}, from files", best(server, rounds if name != "JSON over HTTP" else 3, lambda work=work: work(sql))
-    print(f"peak memory: {peak} MB before the queries, {server.peak_mb()} MB after", flush=True)
     server.stop()
     for level in ["memory", "process", "disk"]:
         server = Arc(folder, "--flush-after", "1h", "--flush-bytes", "2GB", "--max-buffer-bytes", "4GB", "--compaction", "false")
@@ -190,7 +188,9 @@ def main():
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--folder", default=None)
+    parser.add_argument("--server", type=Path, default=SERVER)
     arguments = parser.parse_args()
+    Arc.program = arguments.server
     figures = {}
     for rows in arguments.rows:
         for source in [measure_peer(rows, arguments.rounds), measure_arc(arguments.folder, rows, arguments.rounds)]:
