@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use hyper::{HeaderMap, StatusCode, header};
 use zstd::zstd_safe;
 
-use crate::errors::Failure;
+use crate::{errors::Failure, room::Room};
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -29,16 +29,41 @@ const MAX_ZSTD_WINDOW_LOG: u32 = 26;
 ///
 /// Fails with 413 above `limit` bytes (before reading, where `Content-Length` says so), with 408 after a pause longer
 /// than `pause`, and with 400 if the client goes away.
-pub(crate) async fn read(mut body: Body, headers: &HeaderMap, limit: usize, pause: Duration) -> Result<Bytes, Failure> {
+pub(crate) async fn read(body: Body, headers: &HeaderMap, limit: usize, pause: Duration) -> Result<Bytes, Failure> {
+    read_within(body, headers, Caps { limit, pause }, None).await
+}
+
+/// How large a body may be, and how long a pause in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caps {
+    pub(crate) limit: usize,
+    pub(crate) pause: Duration,
+}
+
+/// The same for a body that may be large: each byte has its place in `room` before it is kept. Fails with 503 if there is
+/// no room.
+pub(crate) async fn read_within(
+    mut body: Body,
+    headers: &HeaderMap,
+    caps: Caps,
+    mut room: Option<&mut Room>,
+) -> Result<Bytes, Failure> {
+    let Caps { limit, pause } = caps;
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|bytes| bytes > u64::try_from(limit).unwrap_or(u64::MAX)) {
         return Err(too_large("request body", limit, "max_body_bytes"));
+    }
+    if let (Some(room), Some(bytes)) = (&mut room, announced) {
+        room.grow_to(usize::try_from(bytes).unwrap_or(limit)).await?;
     }
     let mut first: Option<Bytes> = None;
     let mut buffer = BytesMut::new();
     while let Some(data) = next(&mut body, pause).await? {
         if buffer.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > limit {
             return Err(too_large("request body", limit, "max_body_bytes"));
+        }
+        if let Some(room) = &mut room {
+            room.grow_to(buffer.len() + first.as_ref().map_or(0, Bytes::len) + data.len()).await?;
         }
         // A body that comes in one piece, as most do, is used where it lies.
         match (first.take(), buffer.is_empty()) {
@@ -90,6 +115,19 @@ pub(crate) fn decompress(body: Bytes, limit: usize) -> Result<Bytes, Failure> {
     }
 }
 
+/// Returns how many bytes `body` will probably have once decompressed: none more if it is plain.
+pub(crate) fn decompressed_size(body: &[u8], limit: usize) -> usize {
+    if body.starts_with(GZIP_MAGIC) {
+        gzip_size(body, limit).min(limit)
+    } else if body.starts_with(ZSTD_MAGIC) {
+        let announced = zstd_safe::get_frame_content_size(body).ok().flatten();
+        let size = announced.map(|size| usize::try_from(size).unwrap_or(limit));
+        size.unwrap_or_else(|| body.len().saturating_mul(4)).min(limit)
+    } else {
+        0
+    }
+}
+
 /// Says what is odd about a body whose header promised a compression that its bytes do not have.
 ///
 /// Such a body is read as plain; if that fails, this is most likely why.
@@ -104,11 +142,15 @@ pub(crate) fn broken_promise(headers: &HeaderMap, body: &[u8]) -> Option<String>
 }
 
 fn gunzip(body: &[u8], limit: usize) -> Result<Vec<u8>, Failure> {
-    // The last four bytes are the size of the last member, modulo 2^32: for the usual single member the exact size.
-    let size = body.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail));
-    let guess = usize::try_from(size).unwrap_or(limit).min(body.len().saturating_mul(MAX_GZIP_RATIO));
+    let guess = gzip_size(body, limit);
     let decoder = flate2::bufread::MultiGzDecoder::new(body);
     read_capped(decoder, guess, limit).map_err(|error| damaged("gzip", error, limit))
+}
+
+/// Returns what the last four bytes say: the size of the last member, modulo 2^32. For the usual single member it is exact.
+fn gzip_size(body: &[u8], limit: usize) -> usize {
+    let size = body.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail));
+    usize::try_from(size).unwrap_or(limit).min(body.len().saturating_mul(MAX_GZIP_RATIO))
 }
 
 fn unzstd(body: &[u8], limit: usize) -> Result<Vec<u8>, Failure> {
@@ -200,6 +242,20 @@ mod tests {
             }
         }
         assert_eq!(run(b"m v=1".to_vec(), 5).as_deref(), Ok(&b"m v=1"[..]));
+    }
+
+    #[test]
+    fn the_size_is_known_beforehand() {
+        let data = vec![7; 100_000];
+        for (body, limit, expected) in [
+            (gzip(&data), 1 << 20, 100_000),
+            (gzip(&data), 10, 10),
+            (zstd_bulk(&data), 1 << 20, 100_000),
+            (zstd_stream(b"x"), 1 << 20, 4 * zstd_stream(b"x").len()),
+            (data, 1 << 20, 0),
+        ] {
+            assert_eq!(decompressed_size(&body, limit), expected);
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod maintenance;
 mod metrics;
 mod query;
 mod quickstart;
+mod room;
 mod server;
 mod timestamp;
 mod write;

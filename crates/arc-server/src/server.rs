@@ -26,6 +26,8 @@ use crate::{allocator, app::App, config::Config, http::router::router};
 
 /// How long a connection may wait for a request, or take to send its head.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Bytes of a connection that are read before they are asked for, at most; also the most that the head of a request may have.
+const READ_AHEAD: usize = 64 << 10;
 /// Pause before another connection is accepted when the system has no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -206,6 +208,8 @@ async fn connection(app: &App, router: Router, stream: TcpStream, mut stopped: w
     let service = service_fn(move |request: hyper::Request<Incoming>| router.clone().oneshot(request.map(Body::new)));
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
+    // What a connection reads ahead of its request is in no account.
+    builder.max_buf_size(READ_AHEAD);
     let served = builder.serve_connection(TokioIo::new(stream), service);
     let mut served = std::pin::pin!(served);
     let result = tokio::select! {

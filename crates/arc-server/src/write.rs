@@ -16,9 +16,10 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    body,
+    body::{self, Caps},
     errors::{Failure, json_response},
     http::params::{self, Params},
+    room::Room,
 };
 
 /// Header that asks for a durability, and says which one was reached.
@@ -64,9 +65,12 @@ async fn write(app: &Arc<App>, request: Request, format: Format) -> Result<(Writ
     let database = params::database(&parts.headers, &params, &DATABASE)?.into_owned();
     let options = options(&parts.headers, &params)?;
     let limits = &app.limits;
-    let body = body::read(body, &parts.headers, limits.body_bytes, limits.read_timeout).await?;
+    let caps = Caps { limit: limits.body_bytes, pause: limits.read_timeout };
+    let mut room = app.rooms.enter();
+    let body = body::read_within(body, &parts.headers, caps, Some(&mut room)).await?;
+    room.grow_to(body.len() + body::decompressed_size(&body, limits.decompressed_bytes)).await?;
     let broken_promise = body::broken_promise(&parts.headers, &body);
-    match store(app, Job { database, options, body, format }).await {
+    match store(app, Job { database, options, body, format, room }).await {
         Ok(written) => Ok((written, broken_promise)),
         Err(mut failure) => {
             failure.message = explained(failure.message, broken_promise.as_deref());
@@ -88,6 +92,8 @@ struct Job {
     options: WriteOptions,
     body: Bytes,
     format: Format,
+    /// Held until the engine counts the write itself.
+    room: Room,
 }
 
 async fn store(app: &Arc<App>, job: Job) -> Result<Written, Failure> {
@@ -117,6 +123,7 @@ fn submit(app: &App, job: Job) -> Result<PendingWrite, Failure> {
         Format::LineProtocol => app.engine.submit_lp(&job.database, body, &job.options),
         Format::MessagePack => app.engine.submit_msgpack(&job.database, body, &job.options),
     };
+    drop(job.room);
     pending.map_err(|error| app.write_failed(error))
 }
 

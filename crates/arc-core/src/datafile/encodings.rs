@@ -23,6 +23,9 @@ use crate::Result;
 /// Version of docs/format.md, "Data files".
 const FORMAT: &str = "1";
 
+/// What the encoder of a column with a dictionary takes at once, for the first value.
+const DICTIONARY_BYTES: usize = 72 << 10;
+
 /// Values of a float column that are looked at before its encoding is chosen.
 const SAMPLE_VALUES: usize = 10_000;
 
@@ -41,12 +44,35 @@ pub(super) fn writer_properties(
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_sorting_columns(Some(sorting_columns(spec, descriptor)))
         .set_key_value_metadata(Some(key_values(spec)?));
+    let mut dictionaries = Dictionaries::within(options.dictionary_bytes, &spec.schema);
     let sorted_by_series = spec.sorted_by.iter().any(|name| spec.tags.contains(&name.as_str()));
     for (index, field) in spec.schema.fields().iter().enumerate() {
         let sample = sample.iter().map(|batch| batch.column(index));
-        builder = choose(builder, index, field, sorted_by_series, sample);
+        builder = choose(builder, index, field, sorted_by_series, sample, &mut dictionaries);
     }
     Ok(builder.build())
+}
+
+/// How many columns may still have a dictionary.
+struct Dictionaries {
+    texts: usize,
+    numbers: usize,
+}
+
+impl Dictionaries {
+    /// Texts come first: a dictionary gains most there.
+    fn within(bytes: usize, schema: &Schema) -> Self {
+        let affordable = bytes / DICTIONARY_BYTES;
+        let texts = schema.fields().iter().filter(|field| !is_number(field.data_type())).count().min(affordable);
+        Self { texts, numbers: affordable - texts }
+    }
+
+    fn take(&mut self, data_type: &DataType) -> bool {
+        let left = if is_number(data_type) { &mut self.numbers } else { &mut self.texts };
+        let taken = *left > 0;
+        *left = left.saturating_sub(1);
+        taken
+    }
 }
 
 fn choose<'a>(
@@ -55,6 +81,7 @@ fn choose<'a>(
     field: &Field,
     sorted_by_series: bool,
     sample: impl Iterator<Item = &'a ArrayRef> + Clone,
+    dictionaries: &mut Dictionaries,
 ) -> WriterPropertiesBuilder {
     let path = ColumnPath::from(field.name().as_str());
     // With a dictionary the encoding set here is the fallback, used from where the dictionary is full.
@@ -67,9 +94,15 @@ fn choose<'a>(
         // byte streams makes the file 2.2 times larger. On full-digit values a dictionary only fails late.
         DataType::Float64 => (Encoding::BYTE_STREAM_SPLIT, !mostly_distinct(sample, distinct_sample::<Float64Type>)),
         DataType::Float32 => (Encoding::BYTE_STREAM_SPLIT, !mostly_distinct(sample, distinct_sample::<Float32Type>)),
-        _ => return builder,
+        _ if dictionaries.take(field.data_type()) => return builder,
+        _ => return builder.set_column_dictionary_enabled(path, false),
     };
+    let dictionary = dictionary && dictionaries.take(field.data_type());
     builder.set_column_encoding(path.clone(), encoding).set_column_dictionary_enabled(path, dictionary)
+}
+
+fn is_number(data_type: &DataType) -> bool {
+    is_integer(data_type) || matches!(data_type, DataType::Float32 | DataType::Float64)
 }
 
 fn is_integer(data_type: &DataType) -> bool {
@@ -178,6 +211,20 @@ fn key_values(spec: &DataFileSpec<'_>) -> Result<Vec<KeyValue>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_get_a_dictionary_before_numbers() {
+        let field = |name: &str, data_type| Field::new(name, data_type, true);
+        let schema =
+            Schema::new(vec![field("n", DataType::Int64), field("v", DataType::Float64), field("s", DataType::Utf8)]);
+        for (columns, expected) in
+            [(0, [false; 3]), (1, [false, false, true]), (2, [true, false, true]), (9, [true; 3])]
+        {
+            let mut dictionaries = Dictionaries::within(columns * DICTIONARY_BYTES, &schema);
+            let taken: Vec<bool> = schema.fields().iter().map(|field| dictionaries.take(field.data_type())).collect();
+            assert_eq!(taken, expected, "{columns}");
+        }
+    }
 
     #[test]
     fn a_few_repeats_in_a_sample_tell_of_many_in_all_rows() {

@@ -28,7 +28,6 @@ use super::{
 use crate::{Error, Result};
 
 const GATHER_ROWS: usize = 131_072;
-const GATHER_BYTES: usize = 16 << 20;
 
 /// What was written.
 #[derive(Debug)]
@@ -106,7 +105,7 @@ impl<'a> RowGroupWriter<'a> {
         self.gathered_bytes += slice_bytes(&batch);
         self.gathered.push(batch);
         let row_group_is_full = self.encoded_rows + self.gathered_rows == self.options.row_group_rows;
-        if row_group_is_full || self.gathered_rows >= GATHER_ROWS || self.gathered_bytes >= GATHER_BYTES {
+        if row_group_is_full || self.gathered_rows >= GATHER_ROWS || self.gathered_bytes >= self.options.gather_bytes {
             self.encode_gathered()?;
             let encoded_bytes: usize = self.encoders.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum();
             if row_group_is_full || encoded_bytes >= self.options.row_group_bytes {
