@@ -96,7 +96,7 @@ class Pressure:
                 self.send(connection, "/write?db=storm", lines.encode())
 
     def send(self, connection: http.client.HTTPConnection, path: str, data: bytes) -> int:
-        status, _, _ = call(connection, path, data, {"x-arc-durability": "process"})
+        status, *_ = call(connection, path, data, {"x-arc-durability": "process"})
         self.count("write", status)
         if status == 503:
             time.sleep(0.05)

@@ -106,6 +106,22 @@ impl Precision {
     }
 }
 
+impl Precision {
+    /// Guesses the unit of a time that nobody has declared: below 1e10 seconds, below 1e13 milliseconds, below 1e16
+    /// microseconds, else nanoseconds.
+    pub(crate) const fn of_magnitude(time: i64) -> Self {
+        if time < 10_000_000_000 {
+            Self::Second
+        } else if time < 10_000_000_000_000 {
+            Self::Millisecond
+        } else if time < 10_000_000_000_000_000 {
+            Self::Microsecond
+        } else {
+            Self::Nanosecond
+        }
+    }
+}
+
 impl FromStr for Precision {
     type Err = String;
 

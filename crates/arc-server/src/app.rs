@@ -17,6 +17,7 @@ use crate::{
     backup::Backups,
     config::{Config, Delete, Limits},
     errors::Failure,
+    import::ImportCounters,
     metrics::Metrics,
     query::Runner,
     room::Rooms,
@@ -24,6 +25,9 @@ use crate::{
 
 /// How long a query waits for others to end.
 const QUERY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Files that are imported at a time; each takes a core and a few pieces of memory.
+const IMPORTS: usize = 2;
 
 /// What all handlers share.
 #[derive(Debug)]
@@ -39,9 +43,13 @@ pub struct App {
     pub(crate) backups: Option<Backups>,
     /// Memory for the bodies of writes.
     pub(crate) rooms: Arc<Rooms>,
+    /// What the engine was given, in bytes.
+    pub(crate) engine_memory: usize,
+    pub(crate) imports: ImportCounters,
     write_timeout: Duration,
     write_slots: Arc<Semaphore>,
     query_slots: Arc<Semaphore>,
+    import_slots: Arc<Semaphore>,
     closing: AtomicBool,
     closed_to_writes: AtomicBool,
     /// Rounds of compaction that were asked for, and whether the last one runs.
@@ -73,10 +81,13 @@ impl App {
             runner: Runner::start(config.engine.query_timeout)?,
             started: Instant::now(),
             backups: config.backup_dir.as_deref().map(Backups::new),
+            engine_memory: config.engine.memory_bytes,
+            imports: ImportCounters::default(),
             write_timeout: config.engine.write_timeout,
             write_slots: Arc::new(Semaphore::new(write_slots())),
             query_slots: Arc::new(Semaphore::new(limits.queries)),
             limits,
+            import_slots: Arc::new(Semaphore::new(IMPORTS)),
             closing: AtomicBool::new(false),
             closed_to_writes: AtomicBool::new(false),
             compaction: Triggered::default(),
@@ -88,6 +99,11 @@ impl App {
     /// Few are decoded at a time, so that many connections cannot take many times `max_decompressed_bytes` of memory.
     pub(crate) async fn write_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
         slot(&self.write_slots, self.write_timeout, "too many writes wait to be decoded").await
+    }
+
+    /// Waits for leave to import a file; it is held until the import has ended.
+    pub(crate) async fn import_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        slot(&self.import_slots, self.write_timeout, "other imports are under way").await
     }
 
     /// Waits for leave to run a query; it is held until the query has ended.
@@ -102,7 +118,7 @@ impl App {
 
     /// Takes note of why a write failed: after a failed sync the engine takes no more until it is opened again.
     pub(crate) fn write_failed(&self, error: Error) -> Failure {
-        if error.kind() == ErrorKind::Closed {
+        if matches!(error.kind(), ErrorKind::Closed | ErrorKind::Unknown) {
             self.closed_to_writes.store(true, Ordering::Relaxed);
         }
         error.into()

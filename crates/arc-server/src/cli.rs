@@ -10,7 +10,7 @@ use crate::{
     allocator,
     config::{self, Config},
     errors::chain,
-    logging, maintenance, quickstart,
+    import, logging, maintenance, quickstart,
     server::{ServeError, Server, signals},
 };
 
@@ -43,6 +43,9 @@ pub fn run(
     if let Some(code) = maintenance::run(name, chosen, &config) {
         return code;
     }
+    if name == "import" {
+        return import::run(chosen, &config);
+    }
     let once = name == "quickstart" && chosen.get_flag("once");
     match start(&config, name, once) {
         Ok(()) => ExitCode::SUCCESS,
@@ -63,6 +66,7 @@ fn command() -> Command {
                 .about("Take a tour: store this machine's own measurements and query them")
                 .arg(once),
         )
+        .subcommand(import::command())
         .subcommands(maintenance::commands())
 }
 
@@ -85,6 +89,7 @@ async fn run_command(config: &Config, command: &str, once: bool) -> Result<(), q
     let stop = signals()?;
     tracing::info!(
         address = %server.address(),
+        flight = server.flight_address().map(tracing::field::display),
         data_dir = %config.data_dir.display(),
         durability = %config.engine.durability,
         version = env!("CARGO_PKG_VERSION"),

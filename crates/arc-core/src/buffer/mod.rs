@@ -5,11 +5,14 @@
 //! through snapshots and by flush.
 
 mod bits;
+mod by_time;
 mod column;
+mod gather;
 mod rows;
 mod series;
 mod sorted;
 mod table;
+mod text_keys;
 
 pub(crate) use column::{ColumnValues, Scalar};
 pub(crate) use rows::Rows;

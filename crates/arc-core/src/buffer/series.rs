@@ -72,6 +72,17 @@ impl TagValues {
         Arc::clone(array.get_or_insert_with(|| Arc::new(StringArray::from_iter_values(&self.values))))
     }
 
+    /// Returns rows with these codes.
+    fn column(&self, mut codes: Vec<i32>) -> Result<ArrayRef> {
+        let values = self.values_array(&mut codes);
+        let nulls = codes.contains(&NULL).then(|| codes.iter().map(|code| *code != NULL).collect());
+        if nulls.is_some() {
+            codes.iter_mut().for_each(|code| *code = (*code).max(0));
+        }
+        let keys = Int32Array::try_new(ScalarBuffer::from(codes), nulls)?;
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
+    }
+
     fn values_of(&self, codes: &mut [i32]) -> ArrayRef {
         let mut places: HashMap<i32, i32, FixedState> = HashMap::default();
         let mut values = StringBuilder::new();
@@ -166,16 +177,22 @@ impl SeriesIndex {
     /// Returns the tag column `name` for rows of these series.
     pub(crate) fn tag_column(&self, name: &str, series: &[SeriesId]) -> Result<ArrayRef> {
         let Some(tag) = self.tags.iter().find(|tag| tag.name.as_ref() == name) else {
-            let keys = Int32Array::new_null(series.len());
-            let values: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
-            return Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?));
+            return null_column(series.len());
         };
-        let mut codes: Vec<i32> = series.iter().map(|id| tag.of(*id)).collect();
-        let values = tag.values_array(&mut codes);
-        let nulls = codes.contains(&NULL).then(|| codes.iter().map(|code| *code != NULL).collect());
-        let codes: Vec<i32> = if nulls.is_some() { codes.into_iter().map(|c| c.max(0)).collect() } else { codes };
-        let keys = Int32Array::try_new(ScalarBuffer::from(codes), nulls)?;
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
+        tag.column(series.iter().map(|id| tag.of(*id)).collect())
+    }
+
+    /// Returns the tag column `name` for rows that are given as series and how many of them follow each other.
+    pub(crate) fn tag_runs(&self, name: &str, runs: &[(SeriesId, usize)]) -> Result<ArrayRef> {
+        let rows = runs.iter().map(|(_, rows)| rows).sum();
+        let Some(tag) = self.tags.iter().find(|tag| tag.name.as_ref() == name) else {
+            return null_column(rows);
+        };
+        let mut codes = Vec::with_capacity(rows);
+        for (series, rows) in runs {
+            codes.resize(codes.len() + rows, tag.of(*series));
+        }
+        tag.column(codes)
     }
 
     /// Returns, by series, its place in the order of the tags `names` (nulls first); equal only for equal tags.
@@ -199,6 +216,11 @@ impl SeriesIndex {
         }
         ranks
     }
+}
+
+fn null_column(rows: usize) -> Result<ArrayRef> {
+    let values: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
+    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(Int32Array::new_null(rows), values)?))
 }
 
 #[cfg(test)]

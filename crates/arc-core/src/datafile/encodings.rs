@@ -4,7 +4,7 @@
 //! Parquet reader takes all of them.
 
 use arrow::{
-    array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch},
+    array::{Array, ArrayRef, AsArray, PrimitiveArray},
     datatypes::{ArrowPrimitiveType, DataType, Field, Float32Type, Float64Type, Schema},
 };
 use hashbrown::HashSet;
@@ -12,28 +12,51 @@ use parquet::{
     basic::Encoding,
     file::{
         metadata::{KeyValue, SortingColumn},
-        properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder},
+        properties::{EnabledStatistics, WriterProperties},
     },
     schema::types::{ColumnPath, SchemaDescriptor},
 };
 
-use super::{DataFileSpec, ParquetOptions};
+use super::{
+    DataFileSpec, ParquetOptions,
+    encode::{Plan, WordEncoding},
+};
 use crate::Result;
 
 /// Version of docs/format.md, "Data files".
 const FORMAT: &str = "1";
 
-/// What the encoder of a column with a dictionary takes at once, for the first value.
-const DICTIONARY_BYTES: usize = 72 << 10;
-
 /// Values of a float column that are looked at before its encoding is chosen.
 const SAMPLE_VALUES: usize = 10_000;
 
-/// Returns the properties of a file whose first rows are `sample`.
+/// Some values of a column, by which its encoding is chosen.
+pub(super) struct Sample {
+    pub(super) arrays: Vec<ArrayRef>,
+    /// Every how manieth value is to be looked at.
+    pub(super) step: usize,
+    /// Rows that would share a dictionary.
+    pub(super) rows: usize,
+}
+
+impl Sample {
+    /// Returns every how manieth of so many values is enough.
+    pub(super) fn step(rows: usize) -> usize {
+        rows.div_ceil(SAMPLE_VALUES).max(1)
+    }
+}
+
+/// Returns how each column of a file is encoded. `sample` is asked for columns whose values matter.
+pub(super) fn plans(spec: &DataFileSpec<'_>, sample: impl Fn(usize) -> Result<Sample>) -> Result<Vec<Plan>> {
+    let sorted_by_series = spec.sorted_by.iter().any(|name| spec.tags.contains(&name.as_str()));
+    let fields = spec.schema.fields().iter().enumerate();
+    fields.map(|(index, field)| choose(index, field, sorted_by_series, || sample(index))).collect()
+}
+
+/// Returns the properties of a file, with what the library needs to encode columns itself.
 pub(super) fn writer_properties(
     spec: &DataFileSpec<'_>,
     descriptor: &SchemaDescriptor,
-    sample: &[RecordBatch],
+    plans: &[Plan],
     options: &ParquetOptions,
 ) -> Result<WriterProperties> {
     let mut builder = WriterProperties::builder()
@@ -44,65 +67,37 @@ pub(super) fn writer_properties(
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_sorting_columns(Some(sorting_columns(spec, descriptor)))
         .set_key_value_metadata(Some(key_values(spec)?));
-    let mut dictionaries = Dictionaries::within(options.dictionary_bytes, &spec.schema);
-    let sorted_by_series = spec.sorted_by.iter().any(|name| spec.tags.contains(&name.as_str()));
-    for (index, field) in spec.schema.fields().iter().enumerate() {
-        let sample = sample.iter().map(|batch| batch.column(index));
-        builder = choose(builder, index, field, sorted_by_series, sample, &mut dictionaries);
+    for (field, plan) in spec.schema.fields().iter().zip(plans) {
+        let path = ColumnPath::from(field.name().as_str());
+        let encoding = match (field.data_type(), plan.words) {
+            (data_type, WordEncoding::Delta) if is_integer(data_type) => Encoding::DELTA_BINARY_PACKED,
+            (DataType::Float32 | DataType::Float64, WordEncoding::ByteStreams) => Encoding::BYTE_STREAM_SPLIT,
+            _ => continue,
+        };
+        builder = builder.set_column_encoding(path.clone(), encoding);
+        builder = builder.set_column_dictionary_enabled(path, plan.dictionary);
     }
     Ok(builder.build())
 }
 
-/// How many columns may still have a dictionary.
-struct Dictionaries {
-    texts: usize,
-    numbers: usize,
-}
-
-impl Dictionaries {
-    /// Texts come first: a dictionary gains most there.
-    fn within(bytes: usize, schema: &Schema) -> Self {
-        let affordable = bytes / DICTIONARY_BYTES;
-        let texts = schema.fields().iter().filter(|field| !is_number(field.data_type())).count().min(affordable);
-        Self { texts, numbers: affordable - texts }
-    }
-
-    fn take(&mut self, data_type: &DataType) -> bool {
-        let left = if is_number(data_type) { &mut self.numbers } else { &mut self.texts };
-        let taken = *left > 0;
-        *left = left.saturating_sub(1);
-        taken
-    }
-}
-
-fn choose<'a>(
-    builder: WriterPropertiesBuilder,
+fn choose(
     index: usize,
     field: &Field,
     sorted_by_series: bool,
-    sample: impl Iterator<Item = &'a ArrayRef> + Clone,
-    dictionaries: &mut Dictionaries,
-) -> WriterPropertiesBuilder {
-    let path = ColumnPath::from(field.name().as_str());
-    // With a dictionary the encoding set here is the fallback, used from where the dictionary is full.
-    let (encoding, dictionary) = match field.data_type() {
+    sample: impl FnOnce() -> Result<Sample>,
+) -> Result<Plan> {
+    // With a dictionary the encoding is the fallback, used from where the dictionary is full.
+    let (words, dictionary) = match field.data_type() {
         // Neighbours in time are equal distances apart: about one bit a value.
-        DataType::Timestamp(..) if index == 0 => (Encoding::DELTA_BINARY_PACKED, false),
-        // Sorted by series, neighbours are close; in order of arrival, series alternate and only repeats help.
-        data_type if is_integer(data_type) => (Encoding::DELTA_BINARY_PACKED, !sorted_by_series),
+        DataType::Timestamp(..) if index == 0 => (WordEncoding::Delta, false),
         // Measured values mostly have few digits and repeat: a dictionary takes 1.8 bytes a value there, where splitting
         // byte streams makes the file 2.2 times larger. On full-digit values a dictionary only fails late.
-        DataType::Float64 => (Encoding::BYTE_STREAM_SPLIT, !mostly_distinct(sample, distinct_sample::<Float64Type>)),
-        DataType::Float32 => (Encoding::BYTE_STREAM_SPLIT, !mostly_distinct(sample, distinct_sample::<Float32Type>)),
-        _ if dictionaries.take(field.data_type()) => return builder,
-        _ => return builder.set_column_dictionary_enabled(path, false),
+        DataType::Float64 => (WordEncoding::ByteStreams, !mostly_distinct(&sample()?, distinct_sample::<Float64Type>)),
+        DataType::Float32 => (WordEncoding::ByteStreams, !mostly_distinct(&sample()?, distinct_sample::<Float32Type>)),
+        // Sorted by series, neighbours are close; in order of arrival, series alternate and only repeats help.
+        _ => (WordEncoding::Delta, !sorted_by_series),
     };
-    let dictionary = dictionary && dictionaries.take(field.data_type());
-    builder.set_column_encoding(path.clone(), encoding).set_column_dictionary_enabled(path, dictionary)
-}
-
-fn is_number(data_type: &DataType) -> bool {
-    is_integer(data_type) || matches!(data_type, DataType::Float32 | DataType::Float64)
+    Ok(Plan { words, dictionary })
 }
 
 fn is_integer(data_type: &DataType) -> bool {
@@ -120,29 +115,24 @@ fn is_integer(data_type: &DataType) -> bool {
 
 /// Values looked at so far, and the distinct ones of them.
 #[derive(Default)]
-struct Sample {
+struct Found {
     seen: usize,
     distinct: HashSet<u64, foldhash::fast::FixedState>,
 }
 
 /// Returns whether over half of the values would be distinct, going by a sample. The sample is spread over all rows:
 /// sorted rows begin with one series, which says little of the others.
-fn mostly_distinct<'a>(
-    arrays: impl Iterator<Item = &'a ArrayRef> + Clone,
-    take: fn(&ArrayRef, usize, &mut Sample),
-) -> bool {
-    let rows: usize = arrays.clone().map(|array| array.len()).sum();
-    let step = rows.div_ceil(SAMPLE_VALUES).max(1);
-    let mut sample = Sample::default();
-    for array in arrays {
-        take(array, step, &mut sample);
+fn mostly_distinct(sample: &Sample, take: fn(&ArrayRef, usize, &mut Found)) -> bool {
+    let mut found = Found::default();
+    for array in &sample.arrays {
+        take(array, sample.step, &mut found);
     }
-    expected_distinct(&sample, rows) * 2.0 > rows as f64
+    expected_distinct(&found, sample.rows) * 2.0 > sample.rows as f64
 }
 
 /// Returns how many distinct values `rows` values are likely to have. Gauges of two decimals have some 10,000: most of
 /// 10,000 sampled values are the only ones of their kind then, and yet a dictionary of all is small.
-fn expected_distinct(sample: &Sample, rows: usize) -> f64 {
+fn expected_distinct(sample: &Found, rows: usize) -> f64 {
     let (seen, distinct) = (sample.seen as f64, sample.distinct.len() as f64);
     if sample.distinct.len() * 100 > sample.seen * 99 {
         return rows as f64;
@@ -157,7 +147,7 @@ fn expected_distinct(sample: &Sample, rows: usize) -> f64 {
     met(high, rows as f64)
 }
 
-fn distinct_sample<T: ArrowPrimitiveType>(array: &ArrayRef, step: usize, sample: &mut Sample)
+fn distinct_sample<T: ArrowPrimitiveType>(array: &ArrayRef, step: usize, sample: &mut Found)
 where
     T::Native: FloatBits,
 {
@@ -213,24 +203,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_get_a_dictionary_before_numbers() {
-        let field = |name: &str, data_type| Field::new(name, data_type, true);
-        let schema =
-            Schema::new(vec![field("n", DataType::Int64), field("v", DataType::Float64), field("s", DataType::Utf8)]);
-        for (columns, expected) in
-            [(0, [false; 3]), (1, [false, false, true]), (2, [true, false, true]), (9, [true; 3])]
-        {
-            let mut dictionaries = Dictionaries::within(columns * DICTIONARY_BYTES, &schema);
-            let taken: Vec<bool> = schema.fields().iter().map(|field| dictionaries.take(field.data_type())).collect();
-            assert_eq!(taken, expected, "{columns}");
-        }
-    }
-
-    #[test]
     fn a_few_repeats_in_a_sample_tell_of_many_in_all_rows() {
         // Every n-th value of a sequence of `values` values that are drawn evenly.
         let sample = |values: u64| {
-            let mut sample = Sample { seen: SAMPLE_VALUES, ..Sample::default() };
+            let mut sample = Found { seen: SAMPLE_VALUES, ..Found::default() };
             let mut state = 1_u64;
             for _ in 0..SAMPLE_VALUES {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -248,6 +224,6 @@ mod tests {
             let found = expected_distinct(&sample(values), rows);
             assert!((found - expected).abs() < expected / 20.0, "{values} values in {rows} rows: {found}");
         }
-        assert!(expected_distinct(&Sample::default(), 5) <= 5.0);
+        assert!(expected_distinct(&Found::default(), 5) <= 5.0);
     }
 }

@@ -14,10 +14,6 @@ pub struct ParquetOptions {
     /// Encoded bytes after which a row group ends, whatever its rows. Default 64 MiB. Bounds the writer's memory where
     /// rows are wide.
     pub row_group_bytes: usize,
-    /// Most memory that the tables behind dictionaries take while a file is written, in bytes. Default: no limit. Each
-    /// column takes 72 KiB, be its rows few. With less, numbers go without a dictionary first, then texts; their pages are
-    /// larger for it where values repeat.
-    pub dictionary_bytes: usize,
     /// Bytes of rows that are gathered before they are encoded. Default 16 MiB. Fewer cost a fifth of the time more.
     pub gather_bytes: usize,
     /// Most rows of a page. Default 10,000. Fewer let a query of one series read less, and make the page index larger.
@@ -31,7 +27,6 @@ impl Default for ParquetOptions {
         Self {
             row_group_rows: 262_144,
             row_group_bytes: 64 << 20,
-            dictionary_bytes: usize::MAX,
             gather_bytes: 16 << 20,
             page_rows: 10_000,
             compression_level: 1,
@@ -50,7 +45,6 @@ impl ParquetOptions {
     pub(crate) fn within(self, memory_bytes: usize) -> Self {
         Self {
             row_group_bytes: self.row_group_bytes.min(memory_bytes / 16).max(1),
-            dictionary_bytes: self.dictionary_bytes.min(memory_bytes / 64),
             gather_bytes: self.gather_bytes.min(memory_bytes / 32).max(1),
             ..self
         }
@@ -88,10 +82,9 @@ mod tests {
     #[test]
     fn a_small_budget_bounds_what_a_writer_holds_and_a_large_one_changes_nothing() {
         let small = ParquetOptions::compaction().within(64 << 20);
-        assert_eq!((small.row_group_bytes, small.dictionary_bytes, small.gather_bytes), (4 << 20, 1 << 20, 2 << 20));
+        assert_eq!((small.row_group_bytes, small.gather_bytes), (4 << 20, 2 << 20));
         assert!(small.validate().is_ok() && ParquetOptions::default().within(0).validate().is_ok());
-        let large = ParquetOptions { dictionary_bytes: 64 << 20, ..ParquetOptions::default() };
-        assert_eq!(large.clone().within(4 << 30), large);
+        assert_eq!(ParquetOptions::default().within(4 << 30), ParquetOptions::default());
     }
 
     #[test]

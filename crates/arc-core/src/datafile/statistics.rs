@@ -9,7 +9,7 @@ use arrow::{
     },
 };
 
-use super::{ColumnStatistics, StatisticsValue};
+use super::{ColumnStatistics, StatisticsValue, encode::ChunkBounds};
 
 /// Longest text bound in bytes (one character more where a maximum had to grow).
 const MAX_TEXT_BYTES: usize = 64;
@@ -89,6 +89,27 @@ impl StatisticsBuilder {
         self.nan |= self.nan_in_row_group;
     }
 
+    /// Takes in the bounds and nulls of a whole column chunk, in place of its arrays.
+    pub(super) fn add_chunk(&mut self, null_count: u64, chunk: ChunkBounds) {
+        self.null_count += null_count;
+        match (&mut self.bounds, chunk) {
+            (Bounds::Integer(bounds) | Bounds::Timestamp(bounds), ChunkBounds::Words(words)) => {
+                widen(bounds, words.map(|(min, max)| (min.cast_signed(), max.cast_signed())));
+            }
+            (Bounds::Unsigned(bounds), ChunkBounds::Words(words)) => widen(bounds, words),
+            (Bounds::Float(bounds), ChunkBounds::Words(words)) => {
+                let floats = words.map(|(min, max)| (f64::from_bits(min), f64::from_bits(max)));
+                self.nan |= floats.is_some_and(|(min, max)| min.is_nan() || max.is_nan());
+                widen_with(bounds, floats, f64::total_cmp);
+            }
+            (Bounds::Boolean(bounds), ChunkBounds::Booleans(chunk)) => widen(bounds, chunk),
+            (Bounds::Text(bounds) | Bounds::Tag(bounds), ChunkBounds::Texts(texts)) => {
+                widen_text(bounds, texts.as_ref().map(|(min, max)| (min.as_str(), max.as_str())));
+            }
+            _ => {}
+        }
+    }
+
     /// Returns whether the row group that ends here may have a NaN in this column, and begins the next one.
     ///
     /// Known for columns of plain floats only; of all other types the answer means nothing.
@@ -110,7 +131,11 @@ impl StatisticsBuilder {
             Bounds::Unsigned(bounds) => both(bounds, StatisticsValue::Unsigned),
             Bounds::Float(bounds) => both(bounds.filter(|_| !self.nan), StatisticsValue::Float),
             Bounds::Boolean(bounds) => both(bounds, StatisticsValue::Boolean),
-            Bounds::Text(Some((min, max))) | Bounds::Tag(Some((min, max))) => (Some(lower_text(min)), upper_text(max)),
+            Bounds::Text(Some((min, max))) | Bounds::Tag(Some((min, max))) => {
+                let (lower, exact) = lower_text(&min);
+                let lower = StatisticsValue::Text { value: lower.to_owned(), exact };
+                (Some(lower), upper_text(&max).map(|(value, exact)| StatisticsValue::Text { value, exact }))
+            }
             Bounds::Text(None) | Bounds::Tag(None) | Bounds::ShortFloat | Bounds::None => (None, None),
         };
         ColumnStatistics { name: self.name, null_count: self.null_count, min, max }
@@ -184,24 +209,24 @@ fn both<T>(
     bounds.map(|(min, max)| (wrap(min), wrap(max))).unzip()
 }
 
-fn lower_text(mut value: String) -> StatisticsValue {
-    let cut = value.floor_char_boundary(MAX_TEXT_BYTES);
-    let exact = cut == value.len();
-    value.truncate(cut);
-    StatisticsValue::Text { value, exact }
+/// Returns the text, or a lower one that is short, and whether it is the text itself.
+pub(super) fn lower_text(text: &str) -> (&str, bool) {
+    let cut = text.floor_char_boundary(MAX_TEXT_BYTES);
+    (text.get(..cut).unwrap_or_default(), cut == text.len())
 }
 
-/// Returns the text itself, or the smallest text no longer than the limit that is larger than all that begin like it.
-fn upper_text(mut value: String) -> Option<StatisticsValue> {
-    let cut = value.floor_char_boundary(MAX_TEXT_BYTES);
-    if cut == value.len() {
-        return Some(StatisticsValue::Text { value, exact: true });
+/// Returns the text itself, or the smallest text no longer than the limit that is larger than all that begin like it; and
+/// whether it is the text itself.
+pub(super) fn upper_text(text: &str) -> Option<(String, bool)> {
+    let (start, exact) = lower_text(text);
+    let mut value = start.to_owned();
+    if exact {
+        return Some((value, true));
     }
-    value.truncate(cut);
     while let Some(last) = value.pop() {
         if let Some(next) = next_char(last) {
             value.push(next);
-            return Some(StatisticsValue::Text { value, exact: false });
+            return Some((value, false));
         }
     }
     None

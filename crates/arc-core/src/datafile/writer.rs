@@ -9,7 +9,9 @@ use arrow::{
 
 use super::{
     DataFile, ParquetOptions,
-    row_groups::{RowGroupWriter, Totals},
+    folders::create_with_folders,
+    parquet_file::Totals,
+    row_groups::{Columns, RowGroupWriter, write_columns},
     sink::Sink,
 };
 use crate::{Error, Result, SequenceNumber, vfs::Vfs};
@@ -54,15 +56,48 @@ pub(crate) fn write_data_file(
     batches: impl Iterator<Item = Result<RecordBatch>>,
     options: &ParquetOptions,
 ) -> Result<DataFile> {
+    publish(vfs, root, spec, options, |sink| {
+        let mut writer = RowGroupWriter::new(sink, spec, options);
+        for batch in batches {
+            let batch = batch?;
+            if batch.schema_ref().fields() != spec.schema.fields() {
+                return Err(Error::internal(format!("a batch for {} has another schema than announced", spec.path)));
+            }
+            writer.push(&batch)?;
+        }
+        writer.finish()
+    })
+}
+
+/// Does as [`write_data_file`] with sorted rows that are all in memory: column after column, of which one is held encoded.
+///
+/// # Errors
+///
+/// As [`write_data_file`].
+pub(crate) fn write_data_file_of(
+    vfs: &dyn Vfs,
+    root: &Path,
+    spec: &DataFileSpec<'_>,
+    columns: &dyn Columns,
+    options: &ParquetOptions,
+) -> Result<DataFile> {
+    publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options))
+}
+
+fn publish(
+    vfs: &dyn Vfs,
+    root: &Path,
+    spec: &DataFileSpec<'_>,
+    options: &ParquetOptions,
+    write: impl FnOnce(&mut Sink) -> Result<Totals>,
+) -> Result<DataFile> {
     options.validate()?;
     check_schema(spec)?;
     let path = root.join(&spec.path);
     let temporary = root.join(format!("{}{TEMPORARY_SUFFIX}", spec.path));
-    let folder = path.parent().unwrap_or(root);
-    vfs.create_dir_all(folder).map_err(|e| Error::io("create folder", folder, e))?;
-    let file = vfs.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
+    let file = create_with_folders(vfs, &temporary)?;
     let publish = || -> Result<DataFile> {
-        let data_file = write_rows(Sink::new(file), spec, &temporary, batches, options)?;
+        let data_file = write_rows(Sink::new(file), spec, &temporary, write)?;
         vfs.rename(&temporary, &path).map_err(|e| Error::io("rename", &temporary, e))?;
         sync_folders(vfs, root, &path)?;
         Ok(data_file)
@@ -85,18 +120,9 @@ fn write_rows(
     mut sink: Sink,
     spec: &DataFileSpec<'_>,
     temporary: &Path,
-    batches: impl Iterator<Item = Result<RecordBatch>>,
-    options: &ParquetOptions,
+    write: impl FnOnce(&mut Sink) -> Result<Totals>,
 ) -> Result<DataFile> {
-    let mut writer = RowGroupWriter::new(&mut sink, spec, options)?;
-    for batch in batches {
-        let batch = batch?;
-        if batch.schema_ref().fields() != spec.schema.fields() {
-            return Err(Error::internal(format!("a batch for {} has another schema than announced", spec.path)));
-        }
-        writer.push(&batch)?;
-    }
-    let Totals { rows, time_bounds, columns } = writer.finish()?;
+    let Totals { rows, time_bounds, columns } = write(&mut sink)?;
     let Some((min_time, max_time)) = time_bounds else {
         return Err(Error::internal(format!("rows for {} have no time", spec.path)));
     };

@@ -18,6 +18,7 @@ use datafusion::{
     functions_table::all_default_table_functions,
     prelude::SessionConfig,
 };
+use object_store::ObjectStore;
 
 use super::{Tables, account::Account, catalog, error, functions, pool::BudgetedPool, scale};
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
@@ -34,8 +35,13 @@ pub(super) fn data_url() -> Result<ObjectStoreUrl, DataFusionError> {
 }
 
 /// Returns the state that every query starts from.
-pub(super) fn base_state(data_dir: &Path, options: &Options, memory: Arc<MemoryBudget>) -> Result<SessionState> {
-    let runtime = runtime(data_dir, options, memory)?;
+pub(super) fn base_state(
+    data_dir: &Path,
+    store: Option<Arc<dyn ObjectStore>>,
+    options: &Options,
+    memory: Arc<MemoryBudget>,
+) -> Result<SessionState> {
+    let runtime = runtime(data_dir, store, options, memory)?;
     let limit_bytes = functions::limit(options.query_memory_bytes);
     let scalar_functions = functions::all(SessionStateDefaults::default_scalar_functions(), limit_bytes);
     // Functions of every kind, but neither file formats nor table factories: nothing to reach the host with.
@@ -84,7 +90,12 @@ fn config(memory_bytes: usize) -> SessionConfig {
     config
 }
 
-fn runtime(data_dir: &Path, options: &Options, memory: Arc<MemoryBudget>) -> Result<Arc<RuntimeEnv>> {
+fn runtime(
+    data_dir: &Path,
+    store: Option<Arc<dyn ObjectStore>>,
+    options: &Options,
+    memory: Arc<MemoryBudget>,
+) -> Result<Arc<RuntimeEnv>> {
     let spill = DiskManagerMode::Directories(vec![spill_folder(data_dir)?]);
     let memory_bytes = options.query_memory_bytes;
     let disk = DiskManagerBuilder::default().with_mode(spill);
@@ -94,11 +105,16 @@ fn runtime(data_dir: &Path, options: &Options, memory: Arc<MemoryBudget>) -> Res
         .with_disk_manager_builder(disk.with_max_spill_merge_fan_in(scale::merge_fan_in(memory_bytes)))
         .build_arc()
         .map_err(error::from_datafusion)?;
-    // Whatever becomes of the process's working directory.
-    let data_dir = fs::canonicalize(data_dir).map_err(|e| Error::io("open", data_dir, e))?;
-    let store = DurableLocal::new(Arc::new(RealVfs), &data_dir);
+    let store = match store {
+        Some(store) => store,
+        None => {
+            // Whatever becomes of the process's working directory.
+            let data_dir = fs::canonicalize(data_dir).map_err(|e| Error::io("open", data_dir, e))?;
+            Arc::new(DurableLocal::new(Arc::new(RealVfs), &data_dir))
+        }
+    };
     let url = data_url().map_err(error::from_datafusion)?;
-    runtime.register_object_store(url.as_ref(), Arc::new(store));
+    runtime.register_object_store(url.as_ref(), store);
     Ok(runtime)
 }
 

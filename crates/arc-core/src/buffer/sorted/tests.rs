@@ -8,6 +8,7 @@ use arrow::{
 use proptest::prelude::*;
 
 use super::*;
+use crate::datafile::Columns as _;
 use crate::{
     SequenceNumber,
     buffer::{Rows, Scalar, TableBuffer},
@@ -49,9 +50,8 @@ type Shown = (String, bool, Vec<(Option<String>, i64, Option<f64>, Option<f64>)>
 
 fn show(part: &FlushPart<'_>) -> Shown {
     let mut shown = Vec::new();
-    for batch in part.batches() {
-        let batch = batch.unwrap();
-        assert_eq!(batch.schema(), part.schema);
+    {
+        let batch = part.batch().unwrap();
         let time = batch.column(0).as_primitive::<TimestampNanosecondType>().clone();
         let host = batch.column_by_name("host").map(|c| cast(c, &DataType::Utf8).unwrap());
         let field = |name: &str, row: usize| {

@@ -1,0 +1,158 @@
+//! Sorts the rows of a table that appends by time.
+//!
+//! Rows of one request mostly are in order, and those of other connections lie beside or between them: the rows are a few
+//! runs that are sorted already. These are merged, the next one as far as it goes before another has to come: a run that
+//! overlaps with none costs one search, whatever its length.
+
+use std::sync::Arc;
+
+use super::{rows::Chunk, sorted::Position};
+
+/// Rows that runs have on average, at least, for merging to be cheaper than sorting.
+const MIN_RUN_ROWS: usize = 8;
+/// Runs that may overlap at one time for merging to be cheaper than sorting.
+const MAX_OVERLAP: usize = 256;
+
+/// Rows that follow each other in a chunk and are in order.
+#[derive(Debug, Clone, Copy)]
+struct Run<'a> {
+    chunk: u32,
+    /// The next row.
+    row: u32,
+    /// Times of the rows that are left.
+    times: &'a [i64],
+}
+
+/// Time of a run's next row, and the run's place among all: what the runs are merged by.
+type Head = (i64, usize);
+
+/// Returns the places of all rows, by time; those of one time in the order of their arrival.
+pub(super) fn by_time(chunks: &[&Arc<Chunk>]) -> Vec<Position> {
+    let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    let runs = runs(chunks);
+    let mut order = Vec::with_capacity(rows);
+    if runs.len() > rows / MIN_RUN_ROWS + 1 || !merge(runs.clone(), &mut order) {
+        order.clear();
+        runs.iter().for_each(|run| run.take(run.times.len(), &mut order));
+        order.sort_by_key(|(chunk, row)| chunks.get(*chunk as usize).and_then(|c| c.time.get(*row as usize)));
+    }
+    order
+}
+
+fn runs<'a>(chunks: &[&'a Arc<Chunk>]) -> Vec<Run<'a>> {
+    let mut runs = Vec::new();
+    for (chunk, rows) in (0..).zip(chunks) {
+        let mut row = 0;
+        for times in rows.time.chunk_by(|a, b| a <= b) {
+            runs.push(Run { chunk, row, times });
+            row += u32::try_from(times.len()).unwrap_or(u32::MAX);
+        }
+    }
+    runs
+}
+
+/// Returns `false` if too many runs overlap.
+fn merge(mut runs: Vec<Run<'_>>, order: &mut Vec<Position>) -> bool {
+    let mut waiting: Vec<Head> = (0..runs.len()).filter_map(|index| head(&runs, index)).collect();
+    waiting.sort_unstable_by(|a, b| b.cmp(a));
+    // Those that have begun, the first of them last. They are few.
+    let mut begun: Vec<Head> = Vec::new();
+    while begun.len() <= MAX_OVERLAP {
+        let begins = waiting.pop_if(|next| begun.last().is_none_or(|first| *next < *first));
+        let Some((_, index)) = begins.or_else(|| begun.pop()) else { return true };
+        let Some(run) = runs.get_mut(index) else { return false };
+        let next = match (begun.last(), waiting.last()) {
+            (Some(begun), Some(waiting)) => Some(begun.min(waiting)),
+            (begun, waiting) => begun.or(waiting),
+        };
+        let count = next.map_or(run.times.len(), |next| run.rows_before(*next, index));
+        run.take(count, order);
+        run.skip(count);
+        if let Some(head) = head(&runs, index) {
+            let place = begun.iter().rposition(|other| *other > head).map_or(0, |place| place + 1);
+            begun.insert(place, head);
+        }
+    }
+    false
+}
+
+fn head(runs: &[Run<'_>], index: usize) -> Option<Head> {
+    runs.get(index)?.times.first().map(|time| (*time, index))
+}
+
+impl Run<'_> {
+    /// Returns how many rows come before another run's next one; at least one does. Looks far only if many do.
+    fn rows_before(&self, next: Head, index: usize) -> usize {
+        let comes_before = |time: &i64| (*time, index) < next;
+        let mut step = 1;
+        while self.times.get(step).is_some_and(comes_before) {
+            step *= 2;
+        }
+        let searched = self.times.get(step / 2..self.times.len().min(step)).unwrap_or_default();
+        step / 2 + searched.partition_point(comes_before)
+    }
+
+    fn take(&self, count: usize, order: &mut Vec<Position>) {
+        order.extend((self.row..).take(count).map(|row| (self.chunk, row)));
+    }
+
+    fn skip(&mut self, count: usize) {
+        self.row += u32::try_from(count).unwrap_or(u32::MAX);
+        self.times = self.times.get(count..).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::buffer::Rows;
+
+    fn chunk(times: &[i64]) -> Arc<Chunk> {
+        let mut rows = Rows::default();
+        times.iter().for_each(|time| rows.end_row(*time, None));
+        Arc::new(rows.into_chunk().unwrap())
+    }
+
+    fn check(chunks: &[Vec<i64>]) {
+        let chunks: Vec<Arc<Chunk>> = chunks.iter().map(|times| chunk(times)).collect();
+        let chunks: Vec<&Arc<Chunk>> = chunks.iter().collect();
+        let mut expected: Vec<(i64, Position)> = Vec::new();
+        for (chunk, rows) in (0..).zip(&chunks) {
+            expected.extend((0..).zip(rows.time.iter()).map(|(row, time)| (*time, (chunk, row))));
+        }
+        expected.sort_by_key(|(time, _)| *time);
+        let expected: Vec<Position> = expected.into_iter().map(|(_, position)| position).collect();
+        assert_eq!(by_time(&chunks), expected);
+    }
+
+    #[test]
+    fn runs_beside_each_other_and_rows_without_any_order_are_sorted() {
+        check(&[]);
+        check(&[vec![1]]);
+        check(&[(0..100).collect(), (50..200).collect(), vec![7; 90], (-40..60).collect()]);
+        check(&[(0..100).rev().collect(), (0..100).rev().collect()]);
+        // More runs at one time than are merged.
+        check(&[(0..3_000).map(|i| i % 10).collect()]);
+    }
+
+    proptest! {
+        #[test]
+        fn rows_of_one_time_keep_the_order_of_their_arrival(
+            runs in prop::collection::vec((0..4_usize, prop::collection::vec(0..60_i64, 1..60)), 0..12),
+        ) {
+            let mut chunks = vec![Vec::new(); 4];
+            for (chunk, mut times) in runs {
+                times.sort_unstable();
+                chunks[chunk].extend(times);
+            }
+            check(&chunks);
+        }
+
+        #[test]
+        fn any_times_are_sorted(chunks in prop::collection::vec(prop::collection::vec(any::<i8>(), 0..50), 0..4)) {
+            check(&chunks.iter().map(|chunk| chunk.iter().map(|time| i64::from(*time)).collect()).collect::<Vec<_>>());
+        }
+    }
+}

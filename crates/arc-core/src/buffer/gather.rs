@@ -1,0 +1,324 @@
+//! Columns of sorted rows, gathered from the chunks that the rows arrived in.
+//!
+//! A column is handed over in pieces that stay in the processor's cache, and whose memory is used again for the next one.
+//! Where rows that follow each other in the file mostly do so in a chunk, which is the rule in a table that appends, pieces
+//! are parts of the chunks' own arrays and nothing is copied. Tags are made from runs of series, without looking at rows.
+
+use std::{ops::Range, sync::Arc};
+
+use arrow::{
+    array::{Array, ArrayData, ArrayRef, TimestampNanosecondArray, make_array, new_null_array},
+    buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer},
+    compute::interleave,
+    datatypes::{DataType, TimeUnit},
+};
+
+use super::{
+    rows::Chunk,
+    series::SeriesId,
+    sorted::{FlushPart, Position, Source},
+    text_keys::TextKeys,
+};
+use crate::{
+    Result,
+    catalog::{Column, ColumnKind, time_type},
+    datafile::Columns,
+};
+
+/// Rows gathered at a time: those of a page.
+const PIECE_ROWS: usize = 10_000;
+/// Rows that stretches have on average, at least, to be worth handing over one by one.
+const MIN_STRETCH_ROWS: usize = 512;
+
+/// Rows of a file that follow each other in a chunk, too.
+#[derive(Debug)]
+pub(super) struct Stretch {
+    /// The first, in the file and in the chunks.
+    start: usize,
+    position: Position,
+}
+
+type Take<'t> = dyn FnMut(&ArrayRef) -> Result<()> + 't;
+
+impl Columns for FlushPart<'_> {
+    fn len(&self) -> usize {
+        self.runs.as_ref().map_or(self.rows.len(), Vec::len)
+    }
+
+    fn column(&self, index: usize, rows: Range<usize>, take: &mut Take<'_>) -> Result<()> {
+        let Some((schema_index, column)) = index.checked_sub(1).and_then(|index| self.source.columns.get(index)) else {
+            return self.times(rows, take);
+        };
+        match column.kind {
+            ColumnKind::Tag => self.tags(&column.name, rows, take),
+            ColumnKind::Field => self.field(*schema_index, column, rows, take),
+        }
+    }
+
+    fn sample(&self, index: usize, step: usize) -> Result<ArrayRef> {
+        let Some((schema_index, column)) = index.checked_sub(1).and_then(|index| self.source.columns.get(index)) else {
+            let first = |row| self.versions(row).first().copied();
+            let times = (0..self.len()).step_by(step).filter_map(first).map(|row| self.source.time(row));
+            return Ok(time_array(times.collect()));
+        };
+        self.merged(*schema_index, column, (0..self.len()).step_by(step))
+    }
+}
+
+impl FlushPart<'_> {
+    /// Returns the versions of a row, the later behind the earlier.
+    fn versions(&self, row: usize) -> &[Position] {
+        let range = match &self.runs {
+            None => row..row + 1,
+            Some(runs) => {
+                let at = |i: usize| runs.get(i).copied().unwrap_or(self.rows.len());
+                at(row)..at(row + 1)
+            }
+        };
+        self.rows.get(range).unwrap_or(&[])
+    }
+
+    /// Returns the stretches that the rows make up, if there are few and each row has one version.
+    fn stretches(&self) -> Option<&[Stretch]> {
+        let find = || {
+            if self.runs.is_some() {
+                return None;
+            }
+            let mut stretches = Vec::new();
+            let mut expected = None;
+            for (start, position) in self.rows.iter().enumerate() {
+                if expected != Some(*position) {
+                    stretches.push(Stretch { start, position: *position });
+                    if stretches.len() > 1 + self.rows.len() / MIN_STRETCH_ROWS {
+                        return None;
+                    }
+                }
+                expected = Some((position.0, position.1 + 1));
+            }
+            Some(stretches)
+        };
+        self.stretches.get_or_init(find).as_deref()
+    }
+
+    /// Calls `take` for each stretch within some rows: with its chunk and the rows in there. `false` without stretches.
+    fn for_stretches(
+        &self,
+        rows: &Range<usize>,
+        mut take: impl FnMut(&Chunk, Range<usize>) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(stretches) = self.stretches() else { return Ok(false) };
+        let first = stretches.partition_point(|stretch| stretch.start <= rows.start).saturating_sub(1);
+        let mut stretches = stretches.iter().skip(first).peekable();
+        while let Some(stretch) = stretches.next().filter(|stretch| stretch.start < rows.end) {
+            let end = stretches.peek().map_or(self.rows.len(), |next| next.start).min(rows.end);
+            let start = stretch.start.max(rows.start);
+            let first = stretch.position.1 as usize + start - stretch.start;
+            if let Some(chunk) = self.source.chunks.get(stretch.position.0 as usize) {
+                take(chunk, first..first + end - start)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn times(&self, rows: Range<usize>, take: &mut Take<'_>) -> Result<()> {
+        let slice = |chunk: &Chunk, rows: Range<usize>| take(&time_array(chunk.time.slice(rows.start, rows.len())));
+        if self.for_stretches(&rows, slice)? {
+            return Ok(());
+        }
+        if self.runs.is_none() {
+            let times = Words::times(&self.source.chunks);
+            let mut pieces = pieces(rows).filter_map(|piece| self.rows.get(piece));
+            return pieces.try_for_each(|rows| take(&times.gather(rows)?));
+        }
+        pieces(rows).try_for_each(|piece| {
+            let rows = piece.filter_map(|row| self.versions(row).first());
+            take(&time_array(rows.map(|row| self.source.time(*row)).collect()))
+        })
+    }
+
+    fn tags(&self, name: &str, rows: Range<usize>, take: &mut Take<'_>) -> Result<()> {
+        let all = self.series_runs.get_or_init(|| self.find_series_runs());
+        // The run that the next row is in, and how many of its rows are behind that.
+        let (mut runs, mut skip) = (all.iter(), rows.start);
+        let mut current = runs.next();
+        while let Some((_, count)) = current.filter(|(_, count)| *count <= skip) {
+            skip -= count;
+            current = runs.next();
+        }
+        pieces(rows).try_for_each(|piece| {
+            let (mut of_piece, mut left) = (Vec::new(), piece.len());
+            while let (Some((series, count)), 1..) = (current, left) {
+                let taken = left.min(count - skip);
+                of_piece.push((*series, taken));
+                left -= taken;
+                skip += taken;
+                if skip == *count {
+                    (current, skip) = (runs.next(), 0);
+                }
+            }
+            take(&self.source.series.tag_runs(name, &of_piece)?)
+        })
+    }
+
+    /// Rows of one series stand together, so the end of each run is searched for in steps that double.
+    fn find_series_runs(&self) -> Vec<(SeriesId, usize)> {
+        let series = |row| self.versions(row).first().map(|row| self.source.series(*row));
+        let (mut runs, mut start) = (Vec::new(), 0);
+        while let Some(first) = series(start) {
+            let is_its = |row| series(row) == Some(first);
+            let mut step = 1;
+            while is_its(start + step) {
+                step *= 2;
+            }
+            let (mut inside, mut outside) = (start + step / 2, start + step);
+            while outside - inside > 1 {
+                let middle = usize::midpoint(inside, outside);
+                if is_its(middle) { inside = middle } else { outside = middle }
+            }
+            runs.push((first, outside - start));
+            start = outside;
+        }
+        runs
+    }
+
+    fn field(&self, index: usize, column: &Column, rows: Range<usize>, take: &mut Take<'_>) -> Result<()> {
+        let slice = |chunk: &Chunk, rows: Range<usize>| match chunk.column(index) {
+            Some(array) => take(&array.slice(rows.start, rows.len())),
+            None => take(&new_null_array(&column.data_type, rows.len())),
+        };
+        if self.for_stretches(&rows, slice)? {
+            return Ok(());
+        }
+        if self.runs.is_some() {
+            return pieces(rows).try_for_each(|piece| take(&self.merged(index, column, piece)?));
+        }
+        if let Some(words) = Words::new(&self.source.chunks, index, &column.data_type) {
+            let mut pieces = pieces(rows).filter_map(|piece| self.rows.get(piece));
+            return pieces.try_for_each(|rows| take(&words.gather(rows)?));
+        }
+        if let Some(keys) = self.source.keys(index, column) {
+            let mut pieces = pieces(rows).filter_map(|piece| self.rows.get(piece));
+            return pieces.try_for_each(|rows| take(&keys.gather(rows)?));
+        }
+        pieces(rows).try_for_each(|piece| take(&self.merged(index, column, piece)?))
+    }
+
+    /// Gathers one column of any type; of the versions of a row the last with a value counts.
+    fn merged(&self, index: usize, column: &Column, rows: impl Iterator<Item = usize>) -> Result<ArrayRef> {
+        let chunks = &self.source.chunks;
+        let null = new_null_array(&column.data_type, 1);
+        let arrays = chunks.iter().map(|chunk| chunk.column(index).unwrap_or(&null).as_ref());
+        let arrays: Vec<&dyn Array> = arrays.chain([null.as_ref()]).collect();
+        let none = (chunks.len(), 0);
+        let value = |&(chunk, row): &Position| {
+            let (chunk, row) = (chunk as usize, row as usize);
+            let array = chunks.get(chunk).and_then(|c| c.column(index))?;
+            (!array.is_null(row)).then_some((chunk, row))
+        };
+        let last = |row| self.versions(row).iter().rev().find_map(value).unwrap_or(none);
+        let indices: Vec<(usize, usize)> = rows.map(last).collect();
+        Ok(interleave(&arrays, &indices)?)
+    }
+
+    /// Returns all rows as one record batch.
+    #[cfg(test)]
+    pub(super) fn batch(&self) -> Result<arrow::array::RecordBatch> {
+        self.batch_of(0..self.len())
+    }
+
+    #[cfg(test)]
+    fn batch_of(&self, rows: Range<usize>) -> Result<arrow::array::RecordBatch> {
+        let column = |index: usize| {
+            let mut arrays: Vec<ArrayRef> = Vec::new();
+            self.column(index, rows.clone(), &mut |array| {
+                arrays.push(arrow::compute::cast(array, self.schema.field(index).data_type())?);
+                Ok(())
+            })?;
+            let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
+            Ok(arrow::compute::concat(&arrays)?)
+        };
+        let columns = (0..self.schema.fields().len()).map(column).collect::<Result<_>>()?;
+        Ok(arrow::array::RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+}
+
+impl Source<'_> {
+    /// Returns a column of texts as places in a dictionary, or `None` if it is none or its texts hardly repeat.
+    fn keys(&self, index: usize, column: &Column) -> Option<&TextKeys> {
+        let place = self.columns.iter().position(|(of, _)| *of == index)?;
+        let make = || TextKeys::new(&self.chunks, index, &column.data_type);
+        self.keys.get(place)?.get_or_init(make).as_ref()
+    }
+}
+
+fn pieces(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    rows.clone().step_by(PIECE_ROWS).map(move |start| start..rows.end.min(start + PIECE_ROWS))
+}
+
+fn time_array(times: ScalarBuffer<i64>) -> ArrayRef {
+    Arc::new(TimestampNanosecondArray::new(times, None).with_timezone("UTC"))
+}
+
+/// A column of eight-byte values in all chunks.
+struct Words {
+    data_type: DataType,
+    values: Vec<ScalarBuffer<u64>>,
+    /// For each chunk, which of its rows have a value; all `None` where all have.
+    nulls: Vec<Option<NullBuffer>>,
+    has_nulls: bool,
+}
+
+impl Words {
+    fn times(chunks: &[&Arc<Chunk>]) -> Self {
+        let values = chunks.iter().map(|chunk| ScalarBuffer::new(chunk.time.inner().clone(), 0, chunk.len()));
+        Self { data_type: time_type(), values: values.collect(), nulls: Vec::new(), has_nulls: false }
+    }
+
+    /// Returns `None` if the type is another.
+    fn new(chunks: &[&Arc<Chunk>], index: usize, data_type: &DataType) -> Option<Self> {
+        let fits = matches!(
+            data_type,
+            DataType::Int64 | DataType::UInt64 | DataType::Float64 | DataType::Timestamp(TimeUnit::Nanosecond, _)
+        );
+        if !fits {
+            return None;
+        }
+        let mut words = Self { data_type: data_type.clone(), values: Vec::new(), nulls: Vec::new(), has_nulls: false };
+        for chunk in chunks {
+            let nulls = match chunk.column(index) {
+                Some(array) => {
+                    let data = array.to_data();
+                    let buffer = data.buffers().first()?;
+                    words.values.push(ScalarBuffer::new(buffer.clone(), data.offset(), data.len()));
+                    data.nulls().filter(|nulls| nulls.null_count() > 0).cloned()
+                }
+                None => {
+                    words.values.push(ScalarBuffer::default());
+                    Some(NullBuffer::new_null(chunk.len()))
+                }
+            };
+            words.has_nulls |= nulls.is_some();
+            words.nulls.push(nulls);
+        }
+        Some(words)
+    }
+
+    fn gather(&self, rows: &[Position]) -> Result<ArrayRef> {
+        let chunks: Vec<&[u64]> = self.values.iter().map(|values| &**values).collect();
+        let word = |&(chunk, row): &Position| chunks.get(chunk as usize)?.get(row as usize).copied();
+        let words: Vec<u64> = rows.iter().map(|row| word(row).unwrap_or(0)).collect();
+        let nulls = self.has_nulls.then(|| {
+            let is_valid = |&(chunk, row): &Position| match self.nulls.get(chunk as usize) {
+                Some(Some(nulls)) => nulls.is_valid(row as usize),
+                _ => true,
+            };
+            let valid = rows.iter().map(is_valid).collect::<BooleanBuffer>();
+            NullBuffer::new(valid)
+        });
+        let data = ArrayData::builder(self.data_type.clone()).len(rows.len()).nulls(nulls);
+        Ok(make_array(data.add_buffer(Buffer::from_vec(words)).build()?))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! Encodes columns of eight-byte values: times, integers, floats.
+
+use arrow::{
+    array::{Array, AsArray},
+    buffer::ScalarBuffer,
+    datatypes::{ArrowPrimitiveType, Float64Type, Int64Type, TimestampNanosecondType, UInt64Type},
+};
+use parquet::{
+    basic::{Compression, Encoding},
+    errors::{ParquetError, Result},
+    file::statistics::Statistics,
+    schema::types::ColumnDescPtr,
+};
+
+use super::{
+    ChunkBounds, ColumnEncoder, Scratch,
+    bit_packing::width_of,
+    bounds::Bounds,
+    byte_streams,
+    chunk::{ChunkPages, DataPage, DictionaryPage, EncodedChunk, Ending},
+    delta,
+    hybrid::Hybrid,
+    levels::Validity,
+    word_dictionary::WordDictionary,
+};
+
+/// Bytes of a dictionary from which on no values are added.
+const MAX_DICTIONARY_BYTES: usize = 1 << 20;
+/// Values after which a dictionary that holds over half of them is given up.
+const TRIED_VALUES: usize = 32_768;
+
+/// How values without a dictionary are encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WordEncoding {
+    Delta,
+    ByteStreams,
+}
+
+/// What the eight bytes mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WordKind {
+    Signed,
+    Unsigned,
+    Float,
+}
+
+/// Encodes one column of one row group.
+pub(super) struct WordEncoder {
+    kind: WordKind,
+    encoding: WordEncoding,
+    is_optional: bool,
+    page_rows: usize,
+    /// Values of the page under way, without nulls.
+    values: Vec<u64>,
+    validity: Validity,
+    /// While values go there.
+    dictionary: Option<WordDictionary>,
+    /// What is in the dictionary once it is full.
+    closed_dictionary: Option<Vec<u64>>,
+    /// By `WordKind::key`.
+    bounds: Bounds<u64>,
+    chunk: ChunkPages,
+}
+
+impl WordEncoder {
+    pub(super) fn new(
+        kind: WordKind,
+        (encoding, dictionary): (WordEncoding, bool),
+        page_rows: usize,
+        column: &ColumnDescPtr,
+        compression: Compression,
+    ) -> Self {
+        Self {
+            kind,
+            encoding,
+            is_optional: column.max_def_level() > 0,
+            page_rows,
+            values: Vec::new(),
+            validity: Validity::default(),
+            dictionary: dictionary.then(WordDictionary::default),
+            closed_dictionary: None,
+            bounds: Bounds::default(),
+            chunk: ChunkPages::new(column.clone(), compression),
+        }
+    }
+}
+
+impl ColumnEncoder for WordEncoder {
+    fn push(&mut self, array: &dyn Array, scratch: &mut Scratch) -> Result<()> {
+        let words = self.words(array)?;
+        let mut start = 0;
+        while start < words.len() {
+            let end = words.len().min(start + self.page_rows - self.validity.rows());
+            let rows = words.get(start..end).unwrap_or_default();
+            match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+                None if rows.len() == self.page_rows => {
+                    self.validity.push_valid(rows.len());
+                    self.end_page(rows, scratch)?;
+                }
+                None => {
+                    self.values.extend_from_slice(rows);
+                    self.validity.push_valid(rows.len());
+                }
+                Some(nulls) => {
+                    let nulls = nulls.slice(start, end - start);
+                    for (from, to) in nulls.valid_slices() {
+                        self.values.extend_from_slice(rows.get(from..to).unwrap_or_default());
+                    }
+                    self.validity.push(nulls.inner());
+                }
+            }
+            if self.validity.rows() == self.page_rows {
+                self.end_gathered_page(scratch)?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        let dictionary = self.dictionary.as_ref().map_or(&[][..], WordDictionary::values);
+        self.chunk.bytes() + (dictionary.len() + self.closed_dictionary.as_ref().map_or(0, Vec::len)) * size_of::<u64>()
+    }
+
+    fn finish(mut self: Box<Self>, scratch: &mut Scratch) -> Result<(EncodedChunk, ChunkBounds)> {
+        self.end_gathered_page(scratch)?;
+        // Pages of nulls alone want one as well, if an empty one.
+        let dictionary = self.dictionary.map(WordDictionary::into_values).or(self.closed_dictionary);
+        scratch.page.clear();
+        scratch.page.extend(dictionary.iter().flatten().flat_map(|word| word.to_le_bytes()));
+        let dictionary = dictionary.map(|dictionary| DictionaryPage { body: &scratch.page, values: dictionary.len() });
+        let bounds = self.bounds.all().map(|(min, max)| (self.kind.word(*min), self.kind.word(*max)));
+        let keeps_bounds = !bounds.is_some_and(|(min, max)| self.kind.is_nan(min) || self.kind.is_nan(max));
+        let ending = Ending {
+            dictionary,
+            statistics: self.kind.statistics(bounds.filter(|_| keeps_bounds), self.chunk.nulls() as u64),
+            order: self.bounds.order(),
+            page_bounds: keeps_bounds,
+        };
+        Ok((self.chunk.finish(ending, &mut scratch.compressor)?, ChunkBounds::Words(bounds)))
+    }
+}
+
+impl WordEncoder {
+    fn words(&self, array: &dyn Array) -> Result<ScalarBuffer<u64>> {
+        let words = match self.kind {
+            WordKind::Unsigned => words::<UInt64Type>(array),
+            WordKind::Float => words::<Float64Type>(array),
+            WordKind::Signed => words::<Int64Type>(array).or_else(|| words::<TimestampNanosecondType>(array)),
+        };
+        words.ok_or_else(|| ParquetError::General(format!("an array of {} came unexpected", array.data_type())))
+    }
+
+    fn end_gathered_page(&mut self, scratch: &mut Scratch) -> Result<()> {
+        if self.validity.rows() == 0 {
+            return Ok(());
+        }
+        let mut values = std::mem::take(&mut self.values);
+        let result = self.end_page(&values, scratch);
+        values.clear();
+        self.values = values;
+        result
+    }
+
+    fn end_page(&mut self, values: &[u64], scratch: &mut Scratch) -> Result<()> {
+        let (rows, nulls) = (self.validity.rows(), self.validity.nulls());
+        let bounds = self.kind.bounds(values);
+        let page_bounds = bounds.map(|(min, max)| {
+            self.bounds.push(min, max);
+            self.kind.written_bounds(self.kind.word(min), self.kind.word(max))
+        });
+        let body = &mut scratch.page;
+        body.clear();
+        self.validity.write_if(self.is_optional, body);
+        let encoding = if let Some(dictionary) = &mut self.dictionary {
+            dictionary.indices(values, &mut scratch.indices);
+            let width = width_of(dictionary.values().len().saturating_sub(1) as u64);
+            body.extend(width.to_le_bytes().first());
+            let mut hybrid = Hybrid::new(width, body, &mut scratch.loose);
+            hybrid.push_all(&scratch.indices);
+            hybrid.finish();
+            Encoding::RLE_DICTIONARY
+        } else {
+            match self.encoding {
+                WordEncoding::Delta => {
+                    delta::encode(values, body);
+                    Encoding::DELTA_BINARY_PACKED
+                }
+                WordEncoding::ByteStreams => {
+                    byte_streams::encode(values, body);
+                    Encoding::BYTE_STREAM_SPLIT
+                }
+            }
+        };
+        self.chunk.push(DataPage { body, rows, nulls, encoding, bounds: page_bounds }, &mut scratch.compressor)?;
+        self.close_full_dictionary();
+        Ok(())
+    }
+
+    fn close_full_dictionary(&mut self) {
+        let is_full = |dictionary: &WordDictionary| {
+            let (entries, values) = (dictionary.values().len(), self.chunk.values());
+            entries * size_of::<u64>() >= MAX_DICTIONARY_BYTES || (values >= TRIED_VALUES && entries > values / 2)
+        };
+        if let Some(full) = self.dictionary.take_if(|dictionary| is_full(dictionary)) {
+            self.closed_dictionary = Some(full.into_values());
+        }
+    }
+}
+
+/// Returns the values' bytes, which are not copied.
+fn words<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<ScalarBuffer<u64>> {
+    let array = array.as_primitive_opt::<T>()?;
+    Some(ScalarBuffer::new(array.values().inner().clone(), 0, array.len()))
+}
+
+impl WordKind {
+    /// Makes numbers that are ordered as the values are: floats totally, with -0.0 below 0.0 and NaN at the ends.
+    #[inline(always)]
+    fn key(self, word: u64) -> u64 {
+        match self {
+            Self::Unsigned => word,
+            Self::Signed => word ^ SIGN,
+            Self::Float if word & SIGN == 0 => word | SIGN,
+            Self::Float => !word,
+        }
+    }
+
+    /// Undoes `key`.
+    fn word(self, key: u64) -> u64 {
+        match self {
+            Self::Unsigned => key,
+            Self::Signed => key ^ SIGN,
+            Self::Float if key & SIGN == 0 => !key,
+            Self::Float => key & !SIGN,
+        }
+    }
+
+    /// Returns the keys of the least and the greatest value.
+    fn bounds(self, words: &[u64]) -> Option<(u64, u64)> {
+        // One loop for each kind.
+        match self {
+            Self::Unsigned => bounds(words, |word| Self::Unsigned.key(word)),
+            Self::Signed => bounds(words, |word| Self::Signed.key(word)),
+            Self::Float => bounds(words, |word| Self::Float.key(word)),
+        }
+    }
+
+    fn is_nan(self, word: u64) -> bool {
+        self == Self::Float && f64::from_bits(word).is_nan()
+    }
+
+    /// Returns bounds as they are written: the format wants a zero to be negative as a minimum, positive as a maximum.
+    fn written(self, min: u64, max: u64) -> (u64, u64) {
+        let is_zero = |word: u64| self == Self::Float && word & !SIGN == 0;
+        (if is_zero(min) { SIGN } else { min }, if is_zero(max) { 0 } else { max })
+    }
+
+    fn written_bounds(self, min: u64, max: u64) -> (Vec<u8>, Vec<u8>) {
+        let (min, max) = self.written(min, max);
+        (min.to_le_bytes().to_vec(), max.to_le_bytes().to_vec())
+    }
+
+    fn statistics(self, bounds: Option<(u64, u64)>, nulls: u64) -> Statistics {
+        let (min, max) = bounds.map(|(min, max)| self.written(min, max)).unzip();
+        match self {
+            Self::Float => {
+                Statistics::double(min.map(f64::from_bits), max.map(f64::from_bits), None, Some(nulls), false)
+            }
+            Self::Signed | Self::Unsigned => {
+                let deprecated = self == Self::Signed;
+                let (min, max) = (min.map(u64::cast_signed), max.map(u64::cast_signed));
+                let statistics = parquet::file::statistics::ValueStatistics::new(min, max, None, Some(nulls), false);
+                Statistics::Int64(statistics.with_backwards_compatible_min_max(deprecated))
+            }
+        }
+    }
+}
+
+const SIGN: u64 = 1 << 63;
+
+#[inline(always)]
+fn bounds(words: &[u64], key: impl Fn(u64) -> u64) -> Option<(u64, u64)> {
+    let first = key(*words.first()?);
+    Some(words.iter().fold((first, first), |(min, max), word| {
+        let key = key(*word);
+        (min.min(key), max.max(key))
+    }))
+}

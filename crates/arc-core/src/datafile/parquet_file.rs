@@ -1,0 +1,181 @@
+//! A Parquet file under way: its encodings, its statistics, and what the library writes around columns.
+
+use std::{sync::Arc, vec};
+
+use arrow::{array::ArrayRef, datatypes::FieldRef};
+use parquet::{
+    arrow::{
+        ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata,
+        arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory},
+    },
+    errors::ParquetError,
+    file::writer::SerializedFileWriter,
+    schema::types::SchemaDescriptor,
+};
+
+use super::{
+    ColumnStatistics, DataFileSpec, ParquetOptions,
+    column_chunks::ColumnChunk,
+    encode::{Plan, Scratch},
+    encodings::writer_properties,
+    sink::Sink,
+    statistics::StatisticsBuilder,
+};
+use crate::{Error, Result};
+
+/// What was written.
+#[derive(Debug)]
+pub(super) struct Totals {
+    pub(super) rows: u64,
+    pub(super) time_bounds: Option<(i64, i64)>,
+    pub(super) columns: Vec<ColumnStatistics>,
+}
+
+/// Writes one Parquet file, row group after row group.
+pub(super) struct ParquetFile<'a> {
+    spec: &'a DataFileSpec<'a>,
+    options: &'a ParquetOptions,
+    descriptor: SchemaDescriptor,
+    plans: Vec<Plan>,
+    library: SerializedFileWriter<&'a mut Sink>,
+    factory: ArrowRowGroupWriterFactory,
+    scratch: Scratch,
+    statistics: Vec<StatisticsBuilder>,
+    rows: u64,
+}
+
+impl<'a> ParquetFile<'a> {
+    /// Begins a file; `plans` says how each of its columns is encoded.
+    pub(super) fn new(
+        sink: &'a mut Sink,
+        spec: &'a DataFileSpec<'a>,
+        options: &'a ParquetOptions,
+        plans: Vec<Plan>,
+    ) -> Result<Self> {
+        let error = |error| encode_error(spec, error);
+        let descriptor = ArrowSchemaConverter::new().convert(&spec.schema).map_err(error)?;
+        let mut properties = writer_properties(spec, &descriptor, &plans, options)?;
+        add_encoded_arrow_schema_to_metadata(&spec.schema, &mut properties);
+        let root = descriptor.root_schema_ptr();
+        let library = SerializedFileWriter::new(sink, root, Arc::new(properties)).map_err(error)?;
+        let fields = spec.schema.fields().iter();
+        Ok(Self {
+            spec,
+            options,
+            factory: ArrowRowGroupWriterFactory::new(&library, Arc::clone(&spec.schema)),
+            library,
+            descriptor,
+            plans,
+            scratch: Scratch::new(options.compression_level).map_err(|e| error(e.into()))?,
+            statistics: fields.map(|field| StatisticsBuilder::new(field.name(), field.data_type())).collect(),
+            rows: 0,
+        })
+    }
+
+    /// Returns a new chunk for each column.
+    pub(super) fn chunks(&self) -> Result<Vec<ColumnChunk>> {
+        self.try_chunks().map_err(|e| encode_error(self.spec, e))
+    }
+
+    fn try_chunks(&self) -> Result<Vec<ColumnChunk>, ParquetError> {
+        let mut leaves = (0..self.descriptor.num_columns()).peekable();
+        let mut of_library = LibraryWriters { made: None, skipped: 0 };
+        let mut chunk = |(root, (field, plan)): (usize, (&FieldRef, &Plan))| {
+            let its = std::iter::from_fn(|| leaves.next_if(|leaf| self.descriptor.get_column_root_idx(*leaf) == root));
+            let its: Vec<usize> = its.collect();
+            Ok(match self.our_chunk(field, *plan, &its)? {
+                Some(ours) => of_library.skip(its.len(), ours),
+                None => {
+                    ColumnChunk::Library(of_library.take(its.len(), || {
+                        self.factory.create_column_writers(self.library.flushed_row_groups().len())
+                    })?)
+                }
+            })
+        };
+        self.spec.schema.fields().iter().zip(&self.plans).enumerate().map(&mut chunk).collect()
+    }
+
+    fn our_chunk(&self, field: &FieldRef, plan: Plan, leaves: &[usize]) -> Result<Option<ColumnChunk>, ParquetError> {
+        let [leaf] = leaves else { return Ok(None) };
+        let compression = self.options.compression().map_err(|e| ParquetError::General(e.to_string()))?;
+        let column = self.descriptor.column(*leaf);
+        let ours = plan.encoder(field.data_type(), self.options.page_rows, &column, compression);
+        Ok(ours.map(ColumnChunk::Ours))
+    }
+
+    /// Takes the next rows of a column into its chunk.
+    pub(super) fn encode(&mut self, index: usize, chunk: &mut ColumnChunk, array: &ArrayRef) -> Result<()> {
+        let Some(statistics) = self.statistics.get_mut(index) else { return Ok(()) };
+        let field = self.spec.schema.field(index);
+        chunk.push(field, array, statistics, &mut self.scratch).map_err(|e| encode_error(self.spec, e))
+    }
+
+    /// Writes a row group; `fill` encodes the rest of each chunk before that is appended.
+    pub(super) fn write_row_group(
+        &mut self,
+        rows: usize,
+        chunks: Vec<ColumnChunk>,
+        mut fill: impl FnMut(usize, &mut dyn FnMut(&ArrayRef) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        let (spec, scratch) = (self.spec, &mut self.scratch);
+        let error = |error| encode_error(spec, error);
+        let mut row_group = self.library.next_row_group().map_err(error)?;
+        let columns = spec.schema.fields().iter().zip(&mut self.statistics).zip(chunks);
+        for (index, ((field, statistics), mut chunk)) in columns.enumerate() {
+            fill(index, &mut |array| chunk.push(field, array, statistics, scratch).map_err(error))?;
+            chunk.append_to(&mut row_group, field, statistics, scratch).map_err(error)?;
+        }
+        row_group.close().map_err(error)?;
+        self.rows += rows as u64;
+        Ok(())
+    }
+
+    /// Writes the footer. The sink is complete then, but not durable.
+    pub(super) fn finish(mut self) -> Result<Totals> {
+        self.library.finish().map_err(|e| encode_error(self.spec, e))?;
+        let time_bounds = self.statistics.first().and_then(StatisticsBuilder::time_bounds);
+        let columns = self.statistics.into_iter().map(StatisticsBuilder::finish).collect();
+        Ok(Totals { rows: self.rows, time_bounds, columns })
+    }
+}
+
+/// The library's writers, which it makes for all leaves at once: not made before one is wanted.
+struct LibraryWriters {
+    made: Option<vec::IntoIter<ArrowColumnWriter>>,
+    skipped: usize,
+}
+
+impl LibraryWriters {
+    /// Passes over some leaves and returns what encodes them instead.
+    fn skip(&mut self, leaves: usize, instead: ColumnChunk) -> ColumnChunk {
+        match &mut self.made {
+            Some(made) => made.take(leaves).for_each(drop),
+            None => self.skipped += leaves,
+        }
+        instead
+    }
+
+    fn take(
+        &mut self,
+        leaves: usize,
+        make: impl FnOnce() -> Result<Vec<ArrowColumnWriter>, ParquetError>,
+    ) -> Result<Vec<ArrowColumnWriter>, ParquetError> {
+        if self.made.is_none() {
+            let mut made = make()?.into_iter();
+            made.by_ref().take(self.skipped).for_each(drop);
+            self.made = Some(made);
+        }
+        Ok(self.made.iter_mut().flatten().take(leaves).collect())
+    }
+}
+
+/// What the file system refused is told as such; all else the encoder refused, for the rows were checked before.
+pub(super) fn encode_error(spec: &DataFileSpec<'_>, error: ParquetError) -> Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<std::io::Error>() {
+            Ok(source) => Error::io("write", spec.path.as_str(), *source),
+            Err(source) => Error::internal(format!("cannot encode {}: {source}", spec.path)),
+        },
+        other => Error::internal(format!("cannot encode {}: {other}", spec.path)),
+    }
+}

@@ -1,0 +1,111 @@
+"""The data files through the readers that people have: each gives back what was written, value by value."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars
+import pyarrow.parquet
+import pytest
+from conftest import Server
+
+ROWS = 60_000
+HOSTS = 50
+COLUMNS = ["time", "host", "zone", "walk", "digits", "count", "any", "busy", "state", "note", "rare"]
+
+
+def written() -> list[dict[str, Any]]:
+    """Returns rows whose columns take every encoding, of fewer and more values than a page and a dictionary have."""
+    draw = random.Random(42)
+    rows = []
+    walk, count = [50.0] * HOSTS, [0] * HOSTS
+    for n in range(ROWS):
+        host = n % HOSTS
+        walk[host] = round(walk[host] + draw.uniform(-1, 1), 2)
+        count[host] += draw.randrange(3)
+        rows.append(
+            {
+                # A step that is not always the same.
+                "time": 1_700_006_400_000_000_000 + n * 1_000_000 + draw.randrange(1_000),
+                "host": f"host_{host}",
+                "zone": "eu" if host % 3 else None,
+                "walk": walk[host],
+                "digits": draw.random() if n % 7 else None,
+                "count": count[host],
+                "any": draw.randrange(-(2**63), 2**63),
+                "busy": None if n % 11 == 0 else n % 3 == 0,
+                "state": ["up", "down", "", "ü"][n % 4],
+                "note": f"{draw.random()} {'x' * (n % 40)}",
+                "rare": n if n % 20_000 == 0 else None,
+            }
+        )
+    return rows
+
+
+def line(row: dict[str, Any]) -> str:
+    tags = "".join(f",{key}={row[key]}" for key in ["host", "zone"] if row[key] is not None)
+    fields = [f"walk={row['walk']!r}", f"count={row['count']}i", f"any={row['any']}i"]
+    fields += [f'{key}="{row[key]}"' for key in ["state", "note"]]
+    fields += [f"digits={row['digits']!r}"] if row["digits"] is not None else []
+    fields += [f"busy={'t' if row['busy'] else 'f'}"] if row["busy"] is not None else []
+    fields += [f"rare={row['rare']}i"] if row["rare"] is not None else []
+    return f"cpu{tags} {','.join(fields)} {row['time']}"
+
+
+def of_pyarrow(file: Path) -> list[tuple[Any, ...]]:
+    table = pyarrow.parquet.ParquetFile(file).read(COLUMNS)
+    table = table.set_column(0, "time", table["time"].cast(pyarrow.int64()))
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def of_duckdb(file: Path) -> list[tuple[Any, ...]]:
+    names = ", ".join(f'"{name}"' for name in COLUMNS[1:])
+    query = f"SELECT epoch_ns(time), {names} FROM read_parquet('{file}')"
+    return duckdb.connect().execute(query).fetchall()
+
+
+def of_polars(file: Path) -> list[tuple[Any, ...]]:
+    return polars.read_parquet(file, columns=COLUMNS).with_columns(polars.col("time").cast(polars.Int64)).rows()
+
+
+READERS = [of_pyarrow, of_duckdb, of_polars]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    server = Server(tmp_path_factory.mktemp("readers") / "data")
+    lines = [line(row) for row in written()]
+    for start in range(0, ROWS, 20_000):
+        status, answer = server.post("/write?db=fleet", "\n".join(lines[start : start + 20_000]).encode())
+        assert status == 204, answer
+    server.stop()
+    found = sorted((server.data_dir / "data").rglob("*.parquet"))
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_reader_gives_back_what_was_written(
+    files: list[Path], reader: Callable[[Path], list[tuple[Any, ...]]]
+) -> None:
+    expected = sorted((tuple(row[name] for name in COLUMNS) for row in written()), key=lambda row: (row[1], row[0]))
+    read = sorted((row for file in files for row in reader(file)), key=lambda row: (row[1], row[0]))
+    assert read == expected
+
+
+def test_filters_that_skip_pages_find_what_is_there(files: list[Path]) -> None:
+    rows = written()
+    first, last = min(row["count"] for row in rows), max(row["count"] for row in rows)
+    middle = (first + last) // 2
+    expected = sum(row["count"] >= middle and row["host"] == "host_7" for row in rows)
+    listed = [str(file) for file in files]
+    of_duckdb = duckdb.connect().read_parquet(listed).filter(f"count >= {middle} AND host = 'host_7'")
+    of_polars = polars.scan_parquet(listed).filter(
+        (polars.col("count") >= middle) & (polars.col("host").cast(polars.String) == "host_7")
+    )
+    of_pyarrow = pyarrow.parquet.read_table(listed, filters=[("count", ">=", middle), ("host", "=", "host_7")])
+    assert (len(of_duckdb), of_polars.collect().height, of_pyarrow.num_rows) == (expected,) * 3
