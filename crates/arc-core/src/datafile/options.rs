@@ -12,7 +12,7 @@ pub struct ParquetOptions {
     /// each group) and costs memory while writing; fewer give queries more to skip and to run in parallel.
     pub row_group_rows: usize,
     /// Encoded bytes after which a row group ends, whatever its rows. Default 64 MiB. Bounds the writer's memory where
-    /// rows are wide.
+    /// wide rows come in batches, as in compaction; a flush holds one encoded column at a time, and does not need it.
     pub row_group_bytes: usize,
     /// Most rows of a page. Default 10,000. Fewer let a query of one series read less, and make the page index larger.
     pub page_rows: usize,
