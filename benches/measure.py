@@ -4,7 +4,7 @@
     cargo build --release -p arc-server -p arc-benches
     python3 benches/measure.py [--seconds 10] [--rounds 5] [--folder DIR] [--tables DIR] [section ...]
 
-Sections: paths, encodings, durability, single, size, kill, start (default: all). Needs Python 3.9+ and Linux, nothing else.
+Sections: paths, encodings, durability, requests, single, size, kill, start (default: all). Needs Python 3.9+ and Linux, nothing else.
 Every section starts servers of its own, on a free port and with a fresh data directory below --folder (default: the
 folder for temporary files; it must be on the disk that is to be measured, not in memory). Nothing else should run.
 """
@@ -173,6 +173,25 @@ def durability(a):
                     f"{max(rates['disk']) / max(rates['memory']):.0%}")
 
 
+def requests(a):
+    """`memory` and `disk` by the size of requests and the number of writers: line protocol, short lines. A server for each
+    size, a database for each run."""
+    table("points a request", "writers", "memory, points/s", "disk, points/s", "disk/memory", "memory p50 ms", "p99",
+          "disk p50 ms", "p99")
+    for batch in [1, 100, 1_000, 10_000]:
+        with Server(a.folder) as server:
+            load(server, kind="lp", shape="short", batch=batch, workers=8, seconds=1, database="warm")
+            for workers in [1, 8, 64]:
+                rates, times = [], []
+                for level in ["memory", "disk"]:
+                    report = load(server, kind="lp", shape="short", batch=batch, workers=workers,
+                                  hosts=max(100, workers), seconds=a.seconds / 4, durability=level,
+                                  database=f"{level}{workers}")
+                    rates.append(report["points_per_second"])
+                    times += (f"{report['latency_ms'][key]:.2f}" for key in ["p50", "p99"])
+                row(f"{batch:,}", str(workers), *(f"{rate:,.0f}" for rate in rates), f"{rates[1] / rates[0]:.0%}", *times)
+
+
 def single(a):
     """One point a request, one connection: the time of a durable write."""
     table("durability", "p50 ms", "p90 ms", "p99 ms", "max ms", "writes/s")
@@ -235,7 +254,7 @@ def start(a):
 
 
 def main():
-    sections = [paths, encodings, durability, single, size, kill, start]
+    sections = [paths, encodings, durability, requests, single, size, kill, start]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(part.__name__ for part in sections))
     parser.add_argument("--seconds", type=float, default=10, help="length of a run")

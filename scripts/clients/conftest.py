@@ -24,18 +24,20 @@ class Server:
         command += ["--log-format", "json", "--log-level", "info", *arguments]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.log: list[str] = []
-        self.address = self._read_address()
+        serving = self._read_addresses()
+        self.address = serving["address"]
+        self.flight = serving.get("flight", "")
         self.url = f"http://{self.address}"
         # A server whose pipe is full would wait for us.
         threading.Thread(target=self._read_log, daemon=True).start()
 
-    def _read_address(self) -> str:
+    def _read_addresses(self) -> dict[str, str]:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.log.append(line)
-            address = json.loads(line).get("address") if line.startswith("{") else None
-            if address is not None:
-                return str(address)
+            entry: dict[str, str] = json.loads(line) if line.startswith("{") else {}
+            if "address" in entry:
+                return entry
         raise RuntimeError("the server ended before it served:\n" + "".join(self.log))
 
     def _read_log(self) -> None:

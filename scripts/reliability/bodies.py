@@ -16,8 +16,12 @@ START_NS = 1_699_833_600 * 10**9
 # Points of a writer are this far apart: a whole number of microseconds, which some formats carry.
 STEP_NS = 1_000
 
+# A table that has a retention, and how many days of it; half of its points are older from the start.
+EXPIRING, RETENTION_DAYS = "expiring", 30
+# Tables of one writer each, which drops it now and then.
+DROPPED = ("dropped_0", "dropped_1", "dropped_2", "dropped_3")
 # Tables whose rows are known by tag and time, and one that appends: in it a row stored twice is counted twice.
-TABLES = ("lines", "more_lines", "rows", "keyed", "appended")
+TABLES = ("lines", "more_lines", "rows", "keyed", "appended", EXPIRING, *DROPPED)
 
 
 @dataclass(frozen=True)
@@ -121,14 +125,17 @@ class Body:
     tables: tuple[str, ...]
 
 
-def draw(random: random.Random, points: Points) -> Body:
-    """Chooses a format; sometimes compressed."""
-    name = random.choice(["v1", "v2", "native", "columns", "columns", "keyed", "rows"])
+def draw(random: random.Random, points: Points, table: str = "") -> Body:
+    """Chooses a format; sometimes compressed. With a `table` it is line protocol for that one."""
+    names = ["v1", "v2", "native"] + ([] if table else ["columns", "columns", "keyed", "rows"])
+    name = random.choice(names)
     headers = {"x-arc-database": "storm"} if random.random() < 0.5 else {}
     query = {"v1": "db", "v2": "bucket"}.get(name, "database") + "=storm"
     tables = {"columns": ("appended",), "keyed": ("keyed",), "rows": ("rows",)}.get(name, ("lines",))
     if name in ("v1", "v2", "native"):
-        if random.random() < 0.3:
+        if table:
+            tables = (table,)
+        elif random.random() < 0.3:
             tables = ("lines", "more_lines")
         path = {"v1": "/write", "v2": "/api/v2/write", "native": "/api/v1/write/line-protocol"}[name]
         data = lines(points, tables)

@@ -80,7 +80,8 @@ class Case:
         """Once the log failed, every later write is refused, and the server says that it is not ready."""
         is_log = self.mark.exists() and self.mark.read_text().endswith(".wal")
         after = self.statuses[self.failed_at or 0 :] if is_log else []
-        if set(after) - {503} or (503 in self.statuses) != is_log:
+        # Of the first nobody knows; those after it are refused.
+        if is_log != (after[:1] == [500]) or set(after[1:]) - {503} or (503 in self.statuses) != is_log:
             self.problems.append(f"{self.name}: statuses {self.statuses}")
         ready, _ = server.request("GET", "/ready")
         if (ready == 503) != is_log:

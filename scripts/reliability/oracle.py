@@ -27,9 +27,7 @@ def promise(status: int, answer: bytes) -> Fate:
     """Returns what the answer to a write says about it as a whole."""
     if status == 204:
         return Fate.STORED
-    # The group whose sync failed: what is on disk is known after a restart.
-    if status == 503 and b"whether this write survives" in answer:
-        return Fate.OPEN
+    # 500 is among others the group whose sync failed: what is on disk is known after a restart.
     return Fate.ABSENT if status in (400, 413, 429, 503, 507) else Fate.OPEN
 
 
@@ -43,6 +41,8 @@ class Request:
     what: str = ""
     # Whether a delete of it was sent. The files have its rows until a merge leaves them out.
     deleted: bool = False
+    # Whether it is past its table's retention: it goes as a whole, once, some time.
+    expires: bool = False
 
 
 # Of a request in a table: rows, smallest and largest number, sums of numbers and values, smallest and largest distance
@@ -111,6 +111,9 @@ class Oracle:
         else:
             self.violations.append(f"{case}: neither whole nor absent: {request}: found {found}, expected {whole}")
             return
+        if request.expires and request.fate is Fate.STORED and fate is Fate.ABSENT:
+            request.fate = fate
+            request.what += f", expired by {case}"
         if request.fate is Fate.OPEN:
             if settle:
                 request.fate = fate

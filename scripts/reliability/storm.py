@@ -60,6 +60,7 @@ class Storm:
         self.began = time.monotonic()
         self.kills = self.early = self.died = self.acknowledged = self.requests = self.unknown = self.refused = 0
         self.deleted = self.verified = self.counted = self.flushes = self.merges = 0
+        self.retried = self.replayed = self.drops = self.expired = 0
         self.is_ended = False
         self.restarts: list[float] = []
         self.violations: list[str] = []
@@ -110,6 +111,9 @@ class Storm:
     def end_directory(self) -> None:
         self.acknowledged += sum(writer.acknowledged for writer in self.writers)
         self.refused += sum(writer.refused for writer in self.writers)
+        self.retried += sum(writer.retried for writer in self.writers)
+        self.replayed += sum(writer.replayed for writer in self.writers)
+        self.drops += sum(writer.drops for writer in self.writers)
         if self.violations:
             print(f"kept {self.data_dir}")
         else:
@@ -146,6 +150,7 @@ class Storm:
         """Counts what the server did. No kill is a reason for it to meet an error."""
         self.flushes += server.logged('"flushed"')
         self.merges += server.logged('"merged data files"')
+        self.expired += server.logged('"dropped data files past their retention"')
         errors = [line for line in server.log if '"level":"ERROR"' in line]
         self.violations += [f"kill {self.kills}: logged {line}" for line in errors]
 
@@ -165,6 +170,8 @@ class Storm:
         self.requests += len(requests)
         self.unknown += sum(not request.what for request in requests)
         self.deleted += sum("delete 200" in request.what for request in requests)
+        for writer in self.writers:
+            self.violations += [f"kill {self.kills}: {problem}" for problem in writer.problems]
 
     def verify(self) -> dict[str, int]:
         """Runs `arc-server verify` on the stopped directory."""
@@ -201,7 +208,8 @@ class Storm:
         return (
             f"seed {self.options.seed}: {self.kills} kills ({self.early} while starting, {self.died} by crash point), "
             f"{acknowledged} points acknowledged in {self.requests} requests, {self.unknown} unknown, {self.refused} refused, "
-            f"{self.deleted} deleted, {self.flushes} flushes, {self.merges} merges, verified {self.verified} times, counted by DuckDB {self.counted} times, "
+            f"{self.deleted} deleted, {self.drops} drops, {self.expired} rounds of retention, "
+            f"{self.retried} sent again, of which {self.replayed} were there, {self.flushes} flushes, {self.merges} merges, verified {self.verified} times, counted by DuckDB {self.counted} times, "
             f"restart median {times[len(times) // 2]:.3f} s, longest {times[-1]:.3f} s, "
             f"{time.monotonic() - self.began:.0f} s, {len(self.violations)} violations"
         )

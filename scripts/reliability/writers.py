@@ -6,15 +6,28 @@ import http.client
 import json
 import random
 import threading
+import time
+from dataclasses import dataclass
 from typing import Optional
 
 import bodies
-from bodies import Points
+from bodies import DAY_NS, DROPPED, EXPIRING, RETENTION_DAYS, START_NS, Points
 from oracle import Fate, Request, promise
 from server import Server
 
 # The level, and how often it is asked for. Nothing is promised for `memory`, but no half and no double either.
 LEVELS = ["disk"] * 4 + ["process"] * 4 + ["memory"] * 2 + [""]
+
+
+@dataclass
+class Sent:
+    """A request as it was sent under a key, to be sent again if there was no answer."""
+
+    request: Request
+    path: str
+    data: bytes
+    headers: dict[str, str]
+    level: str
 
 
 class Writer:
@@ -29,16 +42,29 @@ class Writer:
         self.refused = 0
         self.deletes: Optional[bool] = None
         self.compacts = number == 0
+        # Requests with keys that had no answer.
+        self.unanswered: list[Sent] = []
+        # Requests to the table that this writer drops.
+        self.droppable: list[Request] = []
+        self.retried = self.replayed = self.drops = 0
+        self.problems: list[str] = []
 
     def run(self, server: Server, stop: threading.Event) -> list[Request]:
         """Writes until the server is gone; returns all requests that were sent."""
         sent: list[Request] = []
         connection = server.connect()
         try:
+            while self.unanswered and not stop.is_set():
+                self._retry(connection, self.unanswered[0])
+                self.unanswered.pop(0)
             while not stop.is_set():
                 request = self._write(connection, sent)
                 if request.fate is Fate.STORED and len(request.tables) == 1 and self.random.random() < 0.03:
                     self._delete(connection, request)
+                if self.droppable and self.random.random() < 0.05:
+                    self._drop(connection)
+                if self.compacts and self.random.random() < 0.05:
+                    self._set_retention(connection)
                 if self.compacts and self.random.random() < 0.05:
                     call(connection, "/api/v1/compaction/trigger", b"", {})
         except (OSError, http.client.HTTPException):
@@ -47,18 +73,23 @@ class Writer:
             connection.close()
         return sent
 
-    def _points(self) -> Points:
+    def _points(self, expiring: bool) -> Points:
         size = self.random.choice([10, 10, 1_000, self.largest])
         count = self.random.randint(1, min(size, self.largest))
         # Days in any order: most requests are late for some series.
-        points = Points(self.number << 32 | self.requests, self.number, self.next, count, self.random.randrange(4))
+        day = self.random.randrange(4)
+        if expiring and self.random.random() < 0.5:
+            # Of these days.
+            day = (time.time_ns() - START_NS) // DAY_NS - day
+        points = Points(self.number << 32 | self.requests, self.number, self.next, count, day)
         self.next += count
         self.requests += 1
         return points
 
     def _write(self, connection: http.client.HTTPConnection, sent: list[Request]) -> Request:
-        points = self._points()
-        body = bodies.draw(self.random, points)
+        table = self.random.choice(["", "", "", "", "", "", EXPIRING, *DROPPED[self.number : self.number + 1]])
+        points = self._points(table == EXPIRING)
+        body = bodies.draw(self.random, points, table)
         level = self.random.choice(LEVELS)
         if level:
             body.headers["x-arc-durability"] = level
@@ -69,11 +100,70 @@ class Writer:
                 data = data[: self.random.randrange(1, len(data))]
         elif bad < 0.04 and "content-encoding" not in body.headers and "msgpack" not in path:
             data += b"\nlines,writer=w n=no 1"
-        request = Request(points, body.tables)
+        # The newest point of a day is within that day.
+        age_days = (time.time_ns() - points.start_ns) // DAY_NS
+        request = Request(points, body.tables, expires=table == EXPIRING and age_days > RETENTION_DAYS)
         sent.append(request)
-        status, answer, reached = call(connection, path, data, body.headers)
+        if table in DROPPED:
+            self.droppable.append(request)
+        elif self.random.random() < 0.3:
+            # Not of the table that is dropped: a key is there although its points have gone.
+            body.headers["idempotency-key"] = f"{self.number} {points.request}"
+            self.unanswered.append(Sent(request, path, data, body.headers, level))
+        status, answer, reached, replayed = call(connection, path, data, body.headers)
+        if "idempotency-key" in body.headers:
+            self.unanswered.pop()
+        if replayed:
+            self.problems.append(f"{request} was sent once and answered as if it had been sent before")
         self._judge(request, status, answer, reached, level)
         return request
+
+    def _retry(self, connection: http.client.HTTPConnection, again: Sent) -> None:
+        """Sends a request again that had no answer: it is there once then, and the answer says whether it was before."""
+        request, before = again.request, again.request.fate
+        if before is Fate.ABSENT:
+            request.fate = Fate.OPEN
+        request.what += ", sent again"
+        status, answer, reached, replayed = call(connection, again.path, again.data, again.headers)
+        self.retried += 1
+        self.replayed += replayed
+        may_be_gone = request.expires and replayed
+        is_stored = status == 204 or b'"stored"' in answer
+        if is_stored and replayed != (before is Fate.STORED) and before is not Fate.OPEN and not may_be_gone:
+            self.problems.append(f"{request} was {before.value}, and sent again it was answered with replayed={replayed}")
+        if before is Fate.STORED:
+            return
+        if may_be_gone:
+            request.fate = before
+            return
+        self._judge(request, status, answer, reached, again.level)
+
+    def _drop(self, connection: http.client.HTTPConnection) -> None:
+        """Drops this writer's own table, where the server can."""
+        if self.deletes is False:
+            return
+        there = [request for request in self.droppable if request.fate is not Fate.ABSENT]
+        for request in there:
+            request.fate = Fate.OPEN
+            request.what += ", drop sent"
+        data = json.dumps({"sql": f"DROP TABLE IF EXISTS storm.{DROPPED[self.number]}"}).encode()
+        status, answer, _, _ = call(connection, "/api/v1/query", data, {})
+        if status != 200:
+            self.problems.append(f"a drop was answered {status} {answer!r}")
+            return
+        self.drops += 1
+        self.droppable.clear()
+        for request in there:
+            request.fate = Fate.ABSENT
+            request.what += ", dropped"
+
+    def _set_retention(self, connection: http.client.HTTPConnection) -> None:
+        path = f"/api/v1/retention/storm/{EXPIRING}"
+        data = json.dumps({"retention_days": RETENTION_DAYS}).encode()
+        status, answer, _, _ = call(connection, path, data, {}, method="PUT")
+        # There may be no such table yet, and it takes a flush, in which a table of another writer is dropped.
+        if status not in (200, 404, 503):
+            self.problems.append(f"a retention was answered {status} {answer!r}")
 
     def _judge(self, request: Request, status: int, answer: bytes, reached: str, level: str) -> None:
         request.what = f"{status} {reached}"
@@ -98,7 +188,7 @@ class Writer:
         data, headers = json.dumps(body).encode(), {"content-type": "application/json"}
         request.fate, request.deleted = Fate.OPEN, True
         request.what += ", delete sent"
-        status, answer, _ = call(connection, "/api/v1/delete", data, headers)
+        status, answer, _, _ = call(connection, "/api/v1/delete", data, headers)
         self.deletes = status not in (404, 405, 403)
         request.what += f", delete {status}"
         if status == 200:
@@ -109,11 +199,13 @@ class Writer:
 
 
 def call(
-    connection: http.client.HTTPConnection, path: str, data: bytes, headers: dict[str, str]
-) -> tuple[int, bytes, str]:
-    connection.request("POST", path, data, headers)
+    connection: http.client.HTTPConnection, path: str, data: bytes, headers: dict[str, str], method: str = "POST"
+) -> tuple[int, bytes, str, bool]:
+    """Returns status, body, the durability that was reached, and whether it is the answer of an earlier request."""
+    connection.request(method, path, data, headers)
     answer = connection.getresponse()
-    return answer.status, answer.read(), answer.headers.get("x-arc-durability", "")
+    replayed = answer.headers.get("idempotency-replayed") == "true"
+    return answer.status, answer.read(), answer.headers.get("x-arc-durability", ""), replayed
 
 
 def run_all(writers: list[Writer], server: Server, stop: threading.Event) -> tuple[list[threading.Thread], list[Request]]:

@@ -1,4 +1,4 @@
-//! The tables of `benches/measure.py`, and a chart of what a point costs the server.
+//! The tables of `benches/measure.py` and `upkeep`, and a chart of what a point costs the server.
 
 use std::{fs, io, path::Path};
 
@@ -18,8 +18,8 @@ const GOALS: [(&str, &str, f64, f64); 5] = [
     ("lp", "tsbs", 1.2, 0.65),
 ];
 
-/// Takes over every table that there is, and returns the chart of the section `paths`.
-pub(super) fn redraw(folder: &Path, document: &mut Document) -> io::Result<Vec<(String, String)>> {
+/// Takes over every table that there is of a part, and returns the chart of the section `paths`.
+pub(super) fn redraw(part: &str, folder: &Path, document: &mut Document) -> io::Result<Vec<(String, String)>> {
     let mut charts = Vec::new();
     let mut files: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
     files.sort_unstable_by_key(fs::DirEntry::file_name);
@@ -31,7 +31,7 @@ pub(super) fn redraw(folder: &Path, document: &mut Document) -> io::Result<Vec<(
             charts.push(("server.svg".to_owned(), chart(&table)?.to_svg()));
             table = with_goals(&table);
         }
-        document.replace(&format!("server-{section}"), &table)?;
+        document.replace(&format!("{part}-{section}"), &table)?;
     }
     Ok(charts)
 }

@@ -25,8 +25,10 @@ pub enum ErrorKind {
     Io,
     /// Bytes on disk are not what was written there.
     Corrupt,
-    /// The engine is closed, or closed to writes after a failed sync.
+    /// The engine is closed, or closed to writes after a failed sync: nothing of the request was done.
     Closed,
+    /// The request's own sync failed: whether it was done is known when the engine is opened again.
+    Unknown,
     /// A bug of this crate or of a library under it.
     Internal,
 }
@@ -154,6 +156,14 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
+    /// A data directory and an object store, or the lack of one, that do not belong together.
+    #[error("data directory {} cannot be used like this: {reason}", path.display())]
+    OtherStore {
+        /// The data directory.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
     /// A folder that a backup or a restored copy cannot be written to.
     #[error("cannot write to {}: {reason}", path.display())]
     BadTarget {
@@ -188,6 +198,12 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// The log failed while the request was on its way into it: it may be there after a restart, or not.
+    #[error("the log failed, and whether this request survives is known when the engine is opened again: {reason}")]
+    OutcomeUnknown {
+        /// What failed.
+        reason: String,
+    },
     /// Arrow refused; a bug of this crate, for input is checked before.
     #[error("arrow failed")]
     Arrow(#[from] arrow::error::ArrowError),
@@ -199,6 +215,25 @@ pub enum Error {
         /// What the library said.
         #[source]
         source: parquet::errors::ParquetError,
+    },
+    /// A file that cannot be imported, or not any further.
+    #[error("cannot import {file}: {reason}")]
+    Import {
+        /// The file.
+        file: String,
+        /// What was found and what was expected.
+        reason: String,
+    },
+    /// A piece of a file that its target does not take; what is before it is stored.
+    #[error("the import of {file} stopped at row {row}")]
+    ImportStopped {
+        /// The file.
+        file: String,
+        /// The first line or row of the piece, counted from 1.
+        row: u64,
+        /// What the target said.
+        #[source]
+        source: Box<Error>,
     },
     /// A broken promise inside the crate.
     #[error("internal error: {reason}")]
@@ -221,18 +256,22 @@ impl Error {
             | Self::DatabaseExists { .. }
             | Self::IdempotencyKeyReused { .. }
             | Self::NotADataDirectory { .. }
+            | Self::OtherStore { .. }
             | Self::BadTarget { .. }
+            | Self::Import { .. }
             | Self::NewerFormat { .. } => ErrorKind::InvalidInput,
             Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } => ErrorKind::NotFound,
             Self::SchemaConflict { .. } => ErrorKind::SchemaConflict,
             Self::Busy { .. } | Self::InUse { .. } => ErrorKind::Busy,
             Self::Timeout { .. } => ErrorKind::Timeout,
+            Self::ImportStopped { source, .. } => source.kind(),
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::StorageFull,
                 _ => ErrorKind::Io,
             },
             Self::Corrupt { .. } | Self::Parquet { .. } => ErrorKind::Corrupt,
             Self::Closed { .. } => ErrorKind::Closed,
+            Self::OutcomeUnknown { .. } => ErrorKind::Unknown,
             Self::Arrow(_) | Self::Internal { .. } => ErrorKind::Internal,
         }
     }
@@ -243,6 +282,11 @@ impl Error {
 
     pub(crate) fn corrupt(path: impl Into<PathBuf>, offset: u64, reason: impl Into<String>) -> Self {
         Self::Corrupt { path: path.into(), offset, reason: reason.into() }
+    }
+
+    /// The commit thread has gone without an answer.
+    pub(crate) fn unanswered() -> Self {
+        Self::OutcomeUnknown { reason: "the engine stopped before it answered".into() }
     }
 
     pub(crate) fn internal(reason: impl Into<String>) -> Self {

@@ -10,6 +10,8 @@ pub mod datafile;
 mod decoder;
 mod engine;
 mod error;
+#[cfg(feature = "import")]
+pub mod import;
 mod ingest;
 mod memory;
 mod options;
@@ -32,14 +34,18 @@ pub use backup::{BackupReport, RestoreReport, restore};
 pub use catalog::is_data_directory;
 pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
 pub use engine::{CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
+#[cfg(feature = "query")]
+pub use engine::{Deletion, Executed};
 pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 pub use predicate::{Comparison, Literal, Predicate};
 #[cfg(feature = "query")]
-pub use query::Answer;
+pub use query::{Answer, Description, is_change, is_drop};
 pub use repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
 pub use sequence::SequenceNumber;
 pub use tombstone::Tombstone;
+#[cfg(feature = "object-store")]
+pub use verify::verify_in_store;
 pub use verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};

@@ -2,9 +2,11 @@
 //!
 //! Owns the count and the limit. Never allocates, frees or waits: whoever holds memory says so, and decides what to do
 //! where there is none left. Writes wait and then fail as busy, queries spill and then fail. A flush takes what it needs
-//! without asking, for it is what makes room; the shares below leave room for it.
+//! without asking, for it is what makes room; the shares below leave room for it. What nobody counts shows in what the
+//! process holds in truth; near the limit of that, the same happens.
 
 mod machine;
+mod resident;
 
 use std::sync::{
     Arc,
@@ -12,6 +14,9 @@ use std::sync::{
 };
 
 pub(crate) use machine::available_bytes;
+pub(crate) use resident::Pressure;
+
+use resident::Resident;
 
 use crate::Options;
 
@@ -21,11 +26,19 @@ pub(crate) struct MemoryBudget {
     limit: usize,
     used: AtomicUsize,
     peak: AtomicUsize,
+    resident: Resident,
 }
 
 impl MemoryBudget {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
+    /// A budget of `limit` bytes in a process that may hold `resident_limit` bytes; 0 is no limit.
+    pub(crate) fn new(limit: usize, resident_limit: usize) -> Self {
+        let resident = Resident::within(resident_limit);
+        Self { limit, used: AtomicUsize::new(0), peak: AtomicUsize::new(0), resident }
+    }
+
+    /// Returns how near the whole process is to the memory that it may hold, counted or not.
+    pub(crate) fn pressure(&self) -> Pressure {
+        self.resident.pressure()
     }
 
     /// Counts `bytes` as held if they are within the limit.
@@ -91,6 +104,11 @@ pub(crate) fn merge_share(limit: usize) -> usize {
     limit / 8
 }
 
+/// Returns what the series cache of each database may hold.
+pub(crate) fn series_cache_share(limit: usize) -> usize {
+    limit / 32
+}
+
 /// Lowers the limits of the parts to their shares: writes a quarter, a flush as much again for its copy of them, queries
 /// three eighths; [the last eighth](merge_share) is for compaction. So none of them can take what another one needs to go on.
 pub(crate) fn within_budget(options: Options) -> Options {
@@ -109,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_is_held_stays_within_the_limit_unless_it_has_to_be() {
-        let budget = Arc::new(MemoryBudget::new(10));
+        let budget = Arc::new(MemoryBudget::new(10, 0));
         assert!(budget.try_take(7) && !budget.try_take(4) && budget.try_take(3));
         assert!(!budget.try_take(usize::MAX));
         let reserved = budget.reserve(5);
@@ -125,7 +143,7 @@ mod tests {
 
     #[test]
     fn many_threads_never_take_more_than_there_is() {
-        let budget = MemoryBudget::new(1_000);
+        let budget = MemoryBudget::new(1_000, 0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

@@ -106,6 +106,22 @@ impl Precision {
     }
 }
 
+impl Precision {
+    /// Guesses the unit of a time that nobody has declared: below 1e10 seconds, below 1e13 milliseconds, below 1e16
+    /// microseconds, else nanoseconds.
+    pub(crate) const fn of_magnitude(time: i64) -> Self {
+        if time < 10_000_000_000 {
+            Self::Second
+        } else if time < 10_000_000_000_000 {
+            Self::Millisecond
+        } else if time < 10_000_000_000_000_000 {
+            Self::Microsecond
+        } else {
+            Self::Nanosecond
+        }
+    }
+}
+
 impl FromStr for Precision {
     type Err = String;
 
@@ -137,6 +153,11 @@ pub struct Options {
     /// a quarter, `query_memory_bytes` to three eighths; compaction has the last eighth. Not counted: schemas, series (about
     /// 200 bytes each), lists of data files, kept receipts, and the log's replay on open.
     pub memory_bytes: usize,
+    /// Memory that the whole process may come to hold, in bytes: what the budget above counts, what it does not, and
+    /// whatever else runs in this process. Default: what the control group or the machine has; 0 is no limit. Linux only.
+    /// From three quarters of it on queries get little more memory; from seven eighths on the largest one is ended as busy,
+    /// no new one begins, and writes wait for a flush.
+    pub max_resident_bytes: usize,
     /// Bytes of unflushed points, over all tables, that start a flush. Default 64 MiB. More gives larger files and costs
     /// that much memory, twice while a flush runs.
     pub flush_bytes: usize,
@@ -164,7 +185,8 @@ pub struct Options {
     /// run. It stays in any case while a query or view of this process needs it: this is for readers that were given its
     /// path.
     pub compaction_grace: Duration,
-    /// Memory that all running queries share, in bytes, before they spill to disk. Default 1 GiB.
+    /// Memory that all running queries share, in bytes, before they spill to disk. Default 1 GiB. Half of it, at most
+    /// 128 MiB, is for what operators hold without counting it. With less than 64 MiB for each core, a query uses fewer cores.
     pub query_memory_bytes: usize,
     /// Longest time a query may run. Default 300 s.
     pub query_timeout: Duration,
@@ -183,6 +205,7 @@ impl Default for Options {
             durability: Durability::default(),
             flush_after: Duration::from_secs(60),
             memory_bytes: default_memory_bytes(),
+            max_resident_bytes: usize::try_from(available_bytes()).unwrap_or(usize::MAX),
             flush_bytes: 64 << 20,
             flush_wal_bytes: 512 << 20,
             max_buffer_bytes: 256 << 20,

@@ -43,6 +43,14 @@ pub struct Rejected {
     pub reason: String,
 }
 
+impl Rejected {
+    /// Makes the refusal of a line as another store has reported it.
+    #[must_use]
+    pub fn new(line: u64, column: u64, reason: impl Into<String>) -> Self {
+        Self { line, column, reason: reason.into() }
+    }
+}
+
 /// A write under way: decoded, checked and queued for the log.
 ///
 /// Await it, or block in [`PendingWrite::wait`]. Dropping it does not take the write back.
@@ -65,8 +73,9 @@ impl PendingWrite {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) or [`ErrorKind::Io`](crate::ErrorKind::Io) if the log failed:
-    /// whether the points survive is then unknown until the engine is opened again.
+    /// [`ErrorKind::Unknown`](crate::ErrorKind::Unknown) if the log failed at this write: whether its points survive is
+    /// known when the engine is opened again. Nothing is stored after [`Closed`](crate::ErrorKind::Closed), where it had
+    /// failed before, and after [`StorageFull`](crate::ErrorKind::StorageFull) and [`Io`](crate::ErrorKind::Io).
     pub fn wait(self) -> Result<Written> {
         futures::executor::block_on(self)
     }
@@ -76,8 +85,6 @@ impl Future for PendingWrite {
     type Output = Result<Written>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.answer).poll(cx).map(|answer| {
-            answer.unwrap_or_else(|_| Err(Error::Closed { reason: "the engine stopped before it answered".into() }))
-        })
+        Pin::new(&mut self.answer).poll(cx).map(|answer| answer.unwrap_or_else(|_| Err(Error::unanswered())))
     }
 }

@@ -227,6 +227,60 @@ impl Engine {
         py.detach(|| engine.drop_database(&database)).raise(py)
     }
 
+    /// Sets how long the points of a table are kept, or of all tables of a database that have no setting of their own.
+    ///
+    /// retention: seconds or a ``datetime.timedelta``; ``math.inf`` is for ever, and ``None`` takes the setting away: a table
+    ///     then goes by its database's, a database keeps its points.
+    /// table: a table of ``database``, or ``None`` for the database.
+    ///
+    /// Kept across restarts. Points go with the whole file that they are in, so they may be seen for up to a day longer.
+    #[pyo3(
+        signature = (database, retention, *, table=None),
+        text_signature = "($self, database, retention, *, table=None)"
+    )]
+    fn set_retention(
+        &self,
+        py: Python<'_>,
+        database: PyBackedStr,
+        retention: Option<Bound<'_, PyAny>>,
+        table: Option<PyBackedStr>,
+    ) -> PyResult<()> {
+        let engine = self.0.get(py)?;
+        let is_for_ever =
+            |value: &Bound<'_, PyAny>| value.extract::<f64>().is_ok_and(|seconds| seconds == f64::INFINITY);
+        let retention = match retention {
+            Some(value) if is_for_ever(&value) => Some(Duration::MAX),
+            Some(value) => Some(duration("retention", &value)?),
+            None => None,
+        };
+        py.detach(|| engine.set_retention(&database, table.as_deref(), retention)).raise(py)
+    }
+
+    /// Returns how many seconds the points of a table or a database are kept by a setting of its own: ``math.inf`` for ever,
+    /// ``None`` if nothing is set.
+    #[pyo3(signature = (database, *, table=None), text_signature = "($self, database, *, table=None)")]
+    fn retention(&self, py: Python<'_>, database: PyBackedStr, table: Option<PyBackedStr>) -> PyResult<Option<f64>> {
+        let retention = self.0.get(py)?.retention(&database, table.as_deref()).raise(py)?;
+        let is_for_ever = |retention: Duration| retention.as_nanos() >= u128::from(u64::MAX);
+        Ok(retention.map(|kept| if is_for_ever(kept) { f64::INFINITY } else { kept.as_secs_f64() }))
+    }
+
+    /// Sets what the points of ``database`` survive once their write returns, where the write does not say it itself:
+    /// ``"disk"``, ``"process"`` or ``"memory"``. ``None`` takes the setting away. Kept across restarts.
+    fn set_durability(&self, py: Python<'_>, database: PyBackedStr, durability: Option<PyBackedStr>) -> PyResult<()> {
+        let engine = self.0.get(py)?;
+        let durability = durability.map(|name| parse("durability", &name)).transpose().raise(py)?;
+        py.detach(|| engine.set_database_durability(&database, durability)).raise(py)
+    }
+
+    /// Returns the durability that was set for ``database``, or ``None``.
+    fn durability(&self, py: Python<'_>, database: PyBackedStr) -> PyResult<Option<String>> {
+        let engine = self.0.get(py)?;
+        let found = engine.databases().into_iter().find(|info| info.name == *database);
+        let missing = || Error::DatabaseNotFound { database: database.to_string() };
+        Ok(found.ok_or_else(missing).raise(py)?.durability.map(|level| level.to_string()))
+    }
+
     /// Returns a handle to one database, whose methods need not name it. Creates nothing.
     fn database<'py>(slf: &Bound<'py, Self>, name: PyBackedStr) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("arc.database")?.getattr("Database")?.call1((slf, name))

@@ -44,6 +44,7 @@ fn class_name(kind: ErrorKind) -> &'static str {
         ErrorKind::Io => "IoError",
         ErrorKind::Corrupt => "CorruptError",
         ErrorKind::Closed => "ClosedError",
+        ErrorKind::Unknown => "OutcomeUnknownError",
         ErrorKind::Internal => "InternalError",
         // A kind that this module does not know yet.
         _ => "Error",

@@ -1,5 +1,7 @@
 """Deleting points."""
 
+import math
+from datetime import timedelta
 from pathlib import Path
 
 import arc
@@ -43,3 +45,29 @@ def test_dropped_tables_and_databases_are_gone(folder: Path) -> None:
         assert engine.databases() == []
         with pytest.raises(arc.NotFoundError):
             engine.drop_database("plant")
+
+
+def test_settings_of_tables_and_databases_are_kept(folder: Path) -> None:
+    with arc.open(folder) as engine:
+        engine.write_lp("plant", "pump v=1 1\nfan v=1 1").raise_for_rejected()
+        assert engine.retention("plant") is None
+        engine.set_retention("plant", timedelta(days=30))
+        engine.set_retention("plant", math.inf, table="pump")
+        engine.database("plant").set_durability("process")
+    with arc.open(folder) as engine:
+        assert engine.retention("plant") == 30 * 86_400
+        assert engine.retention("plant", table="pump") == math.inf
+        assert engine.retention("plant", table="fan") is None
+        assert engine.write_lp("plant", "pump v=1 1").durability == "process"
+        assert engine.durability("plant") == "process"
+        engine.set_durability("plant", None)
+        engine.database("plant").set_retention(None, table="pump")
+        assert engine.durability("plant") is None
+        assert engine.retention("plant", table="pump") is None
+        with pytest.raises(arc.NotFoundError):
+            engine.set_retention("plant", 1, table="nothing")
+        for bad in (0, -1):
+            with pytest.raises(arc.InvalidInputError):
+                engine.set_retention("plant", bad)
+        with pytest.raises(arc.InvalidInputError):
+            engine.set_durability("plant", "paper")  # type: ignore[arg-type]

@@ -56,6 +56,7 @@ def test_the_exceptions_fit_into_those_of_python() -> None:
         arc.QueryTimeoutError: TimeoutError,
         arc.CorruptError: Exception,
         arc.ClosedError: Exception,
+        arc.OutcomeUnknownError: Exception,
         arc.InternalError: Exception,
     }
     assert set(arc.Error.__subclasses__()) == set(expected)

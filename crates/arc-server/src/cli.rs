@@ -2,18 +2,21 @@
 //!
 //! Ends with 0 after a stop in good order, 1 if something failed, 2 if it was told something it cannot do.
 
-use std::{ffi::OsString, fmt::Display, process::ExitCode};
+use std::{ffi::OsString, fmt::Display, process::ExitCode, time::Duration};
 
 use clap::{Arg, ArgAction, Command};
 
 use crate::{
+    allocator,
     config::{self, Config},
     errors::chain,
-    logging, maintenance, quickstart,
+    import, logging, maintenance, quickstart,
     server::{ServeError, Server, signals},
 };
 
 const USAGE_ERROR: u8 = 2;
+/// How long a thread that decodes writes waits for work before it ends, and gives its memory back.
+const WORKER_IDLE: Duration = Duration::from_millis(500);
 const AFTER_HELP: &str = "\
 A flag beats its environment variable, which beats the file named by --config, which beats the default.
 Unknown keys of the file and unknown ARC_ variables are errors.";
@@ -40,6 +43,9 @@ pub fn run(
     if let Some(code) = maintenance::run(name, chosen, &config) {
         return code;
     }
+    if name == "import" {
+        return import::run(chosen, &config);
+    }
     let once = name == "quickstart" && chosen.get_flag("once");
     match start(&config, name, once) {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,11 +66,21 @@ fn command() -> Command {
                 .about("Take a tour: store this machine's own measurements and query them")
                 .arg(once),
         )
+        .subcommand(import::command())
         .subcommands(maintenance::commands())
 }
 
-#[tokio::main]
-async fn start(config: &Config, command: &str, once: bool) -> Result<(), quickstart::Error> {
+fn start(config: &Config, command: &str, once: bool) -> Result<(), quickstart::Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_keep_alive(WORKER_IDLE)
+        .on_thread_park(allocator::give_back)
+        .build()
+        .map_err(|source| ServeError::Io { action: "start the threads that serve", source })?;
+    runtime.block_on(run_command(config, command, once))
+}
+
+async fn run_command(config: &Config, command: &str, once: bool) -> Result<(), quickstart::Error> {
     if command == "quickstart" {
         return quickstart::run(config, once).await;
     }
@@ -73,6 +89,7 @@ async fn start(config: &Config, command: &str, once: bool) -> Result<(), quickst
     let stop = signals()?;
     tracing::info!(
         address = %server.address(),
+        flight = server.flight_address().map(tracing::field::display),
         data_dir = %config.data_dir.display(),
         durability = %config.engine.durability,
         version = env!("CARGO_PKG_VERSION"),

@@ -1,11 +1,12 @@
 //! Deleting points over HTTP: counted first, and done if that is what the client has seen and wants.
 //!
-//! Only where `delete_enabled` is set; otherwise all of this is 403. The count is that of a query right before the delete:
-//! points that are written between the two are deleted, too, if they meet the condition, and are not counted.
+//! Owns the rules that points are taken away only where `delete_enabled` is set, and how many at a time; Flight asks here as
+//! well. The count is that of a query right before the delete: points that are written between the two are deleted, too, if
+//! they meet the condition, and are not counted.
 
 use std::{sync::Arc, time::Instant};
 
-use arc_core::Predicate;
+use arc_core::{Deletion, Predicate};
 use axum::{
     extract::{Request, State},
     response::Response,
@@ -74,7 +75,8 @@ pub(crate) async fn database(
     Ok(json_response(StatusCode::OK, body.to_string()))
 }
 
-fn check_enabled(app: &App) -> Result<(), Failure> {
+/// Refuses what takes points away, unless the settings allow it.
+pub(crate) fn check_enabled(app: &App) -> Result<(), Failure> {
     if !app.delete.enabled {
         return Err(Failure::new(StatusCode::FORBIDDEN, "deletes are not allowed; see the setting delete_enabled"));
     }
@@ -89,16 +91,11 @@ async fn answer(app: &Arc<App>, request: Request, started: Instant) -> Result<Re
     let (engine, asked) = (app.engine.clone(), wanted.clone());
     let predicate =
         blocking(move || engine.check_delete(&asked.database, &asked.table, &Predicate::from_sql(&asked.condition)?));
-    let predicate = predicate.await?;
-    let from = format!("{}.{}", quoted(&wanted.database), quoted(&wanted.table));
-    let count = query::count(app, &format!("SELECT count(*) FROM {from} WHERE {predicate}")).await?;
-    let mut affected_files = 0;
-    if !wanted.dry_run {
-        check_count(app, count, wanted.confirm)?;
-        let engine = app.engine.clone();
-        let deleted = blocking(move || engine.delete(&wanted.database, &wanted.table, &predicate)).await?;
-        affected_files = deleted.affected_files;
-    }
+    let deletion = Deletion::new(wanted.database, wanted.table, predicate.await?);
+    let (count, affected_files) = match wanted.dry_run {
+        true => (counted(app, &deletion).await?, 0),
+        false => points(app, deletion, wanted.confirm, "send \"confirm\": true").await?,
+    };
     let body = json!({
         "success": true,
         "deleted_count": count,
@@ -112,7 +109,29 @@ async fn answer(app: &Arc<App>, request: Request, started: Instant) -> Result<Re
     Ok(json_response(StatusCode::OK, body.to_string()))
 }
 
-fn check_count(app: &App, count: u64, confirmed: bool) -> Result<(), Failure> {
+/// Deletes points, if they are not too many. Returns how many they were before, and in how many files they may have been.
+///
+/// `how` is how the client would confirm that it means many.
+pub(crate) async fn points(
+    app: &Arc<App>,
+    deletion: Deletion,
+    confirmed: bool,
+    how: &str,
+) -> Result<(u64, u64), Failure> {
+    let count = counted(app, &deletion).await?;
+    check_count(app, count, confirmed, how)?;
+    let engine = app.engine.clone();
+    let deleted = blocking(move || engine.delete(&deletion.database, &deletion.table, &deletion.predicate)).await?;
+    Ok((count, deleted.affected_files))
+}
+
+async fn counted(app: &Arc<App>, deletion: &Deletion) -> Result<u64, Failure> {
+    let Deletion { database, table, predicate, .. } = deletion;
+    let from = format!("{}.{}", quoted(database), quoted(table));
+    query::count(app, &format!("SELECT count(*) FROM {from} WHERE {predicate}")).await
+}
+
+fn check_count(app: &App, count: u64, confirmed: bool, how: &str) -> Result<(), Failure> {
     let settings = &app.delete;
     if count > settings.max_rows {
         let most = settings.max_rows;
@@ -120,7 +139,7 @@ fn check_count(app: &App, count: u64, confirmed: bool) -> Result<(), Failure> {
         return Err(Failure::bad_request(text));
     }
     if count > settings.confirmation_threshold && !confirmed {
-        let text = format!("{count} points meet the condition; send \"confirm\": true to delete that many");
+        let text = format!("{count} points meet the condition; {how} to delete that many");
         return Err(Failure::bad_request(text));
     }
     Ok(())
@@ -161,7 +180,8 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-async fn blocking<T: Send + 'static>(
+/// Makes a call of the engine that waits for the disk, on a thread that may wait.
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> arc_core::Result<T> + Send + 'static,
 ) -> Result<T, Failure> {
     Ok(tokio::task::spawn_blocking(work).await.map_err(|_| Failure::bug())??)

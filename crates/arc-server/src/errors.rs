@@ -14,7 +14,7 @@ use serde_json::json;
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     pub(crate) message: String,
-    retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// Returns the status that stands for a kind of engine error, here and nowhere else.
@@ -136,6 +136,7 @@ mod tests {
             (ErrorKind::Closed, 503),
             (ErrorKind::Timeout, 504),
             (ErrorKind::StorageFull, 507),
+            (ErrorKind::Unknown, 500),
             (ErrorKind::Io, 500),
             (ErrorKind::Corrupt, 500),
             (ErrorKind::Internal, 500),

@@ -1,30 +1,37 @@
-//! Arc over HTTP: line protocol and MessagePack in, SQL out.
+//! Arc over HTTP and Arrow Flight: line protocol, MessagePack and record batches in, SQL out.
 //!
 //! This library is what the binary `arc-server` runs; it is a library so that tests can call the service without a
 //! socket. It translates requests into calls of [`arc_core`] and results into bytes, and has no storage or query logic.
 
 mod admin;
+mod allocator;
 mod app;
 mod backup;
 mod body;
 mod cli;
 mod compaction;
 mod config;
+mod connection;
+mod decompress;
 mod delete;
 mod errors;
+mod flight;
 mod http;
+mod import;
 mod influx;
 mod logging;
 mod maintenance;
 mod metrics;
 mod query;
 mod quickstart;
+mod retention;
+mod room;
 mod server;
 mod timestamp;
 mod write;
 
 pub use app::App;
 pub use cli::run;
-pub use config::{Config, ConfigError, Delete, Limits, Log, LogFormat, LogLevel, load};
+pub use config::{Config, ConfigError, Delete, Limits, Log, LogFormat, LogLevel, ObjectStore, load};
 pub use http::router::router;
 pub use server::{ServeError, Server};

@@ -29,6 +29,7 @@ pub(crate) struct Metrics {
     connections_closed: Counter,
     line_protocol: Requests,
     message_pack: Requests,
+    arrow: Requests,
     pub(crate) queries: Queries,
 }
 
@@ -48,6 +49,7 @@ pub(crate) struct Queries {
     pub(crate) rows: Counter,
     pub(crate) disconnects_json: Counter,
     pub(crate) disconnects_arrow: Counter,
+    pub(crate) disconnects_flight: Counter,
 }
 
 /// A number that only grows.
@@ -121,6 +123,7 @@ impl Metrics {
         match format {
             Format::LineProtocol => &self.line_protocol,
             Format::MessagePack => &self.message_pack,
+            Format::Arrow => &self.arrow,
         }
     }
 
@@ -139,6 +142,8 @@ impl Metrics {
             counter("arc_lineprotocol_records_total", "Points from line protocol", self.line_protocol.records.get()),
             counter("arc_msgpack_requests_total", "MessagePack requests", self.message_pack.requests.get()),
             counter("arc_msgpack_records_total", "Points from MessagePack", self.message_pack.records.get()),
+            counter("arc_arrow_requests_total", "Arrow requests", self.arrow.requests.get()),
+            counter("arc_arrow_records_total", "Points from Arrow", self.arrow.records.get()),
             counter("arc_query_requests_total", "Queries received", q.requests.get()),
             counter("arc_query_success_total", "Queries answered to the end", q.ok.get()),
             counter("arc_query_errors_total", "Queries that failed", q.failed.get()),
@@ -164,10 +169,14 @@ impl Metrics {
     fn prometheus_disconnects(&self, out: &mut String) {
         let name = "arc_query_client_disconnects_total";
         let _ = writeln!(out, "# HELP {name} Answers that the client did not wait for\n# TYPE {name} counter");
-        let by_path = [("json", &self.queries.disconnects_json), ("arrow", &self.queries.disconnects_arrow)];
-        for (path, counter) in by_path {
+        for (path, counter) in self.disconnects() {
             let _ = writeln!(out, "{name}{{path=\"{path}\"}} {}", counter.get());
         }
+    }
+
+    fn disconnects(&self) -> [(&'static str, &Counter); 3] {
+        let q = &self.queries;
+        [("json", &q.disconnects_json), ("arrow", &q.disconnects_arrow), ("flight", &q.disconnects_flight)]
     }
 
     fn prometheus_latency(&self, out: &mut String) {
@@ -188,7 +197,7 @@ impl Metrics {
     pub(crate) fn json(&self, engine: &EngineStats, uptime: Duration) -> serde_json::Value {
         let series = self.series(engine, uptime);
         let mut object: serde_json::Map<_, _> = series.iter().map(|s| (s.name.to_owned(), s.value.into())).collect();
-        let disconnects = self.queries.disconnects_json.get() + self.queries.disconnects_arrow.get();
+        let disconnects: u64 = self.disconnects().iter().map(|(_, counter)| counter.get()).sum();
         object.insert("arc_query_client_disconnects_total".to_owned(), disconnects.into());
         object.insert("arc_http_latency_seconds_count".to_owned(), self.latency.count.get().into());
         let sum = Duration::from_micros(self.latency.sum_us.get()).as_secs_f64();
@@ -245,6 +254,12 @@ fn of_engine(stats: &EngineStats) -> Vec<Series> {
         counter("arc_compaction_rows_written_total", "Rows written by merges", stats.compaction_rows_out),
         counter("arc_compaction_bytes_read_total", "Bytes of files that merges replaced", stats.compaction_bytes_in),
         counter("arc_compaction_bytes_written_total", "Bytes of files that merges wrote", stats.compaction_bytes_out),
+        counter("arc_buffer_flushed_records_total", "Points written to data files by flushes", stats.flushed_rows),
+        counter("arc_wal_syncs_total", "Syncs of the log", stats.wal_syncs),
+        counter("arc_deletes_total", "Deletes done", stats.deletes),
+        gauge("arc_deletes_pending", "Deletes not yet carried out in data files", stats.pending_deletes),
+        counter("arc_drops_total", "Tables and databases dropped", stats.drops),
+        counter("arc_drops_files_total", "Data files dropped with their table", stats.dropped_files),
         counter("arc_retention_files_total", "Data files dropped because of their age", stats.expired_files),
     ]
 }

@@ -1,31 +1,32 @@
 //! The socket and the life of the process: bind, open the engine, serve, and on a signal stop in good order.
 //!
-//! Owns connections and their limits. Never looks into a request.
+//! Owns the connections and how many there may be. What happens on one is `connection`'s.
 
 use std::{
     future::Future,
     io,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use arc_core::{Engine, ErrorKind};
-use axum::{Router, body::Body};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use axum::Router;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::JoinSet,
 };
-use tower::ServiceExt;
 
-use crate::{app::App, config::Config, http::router::router};
+use crate::{
+    allocator,
+    app::App,
+    config::Config,
+    connection,
+    http::router::{flight_router, router},
+};
 
-/// How long a connection may wait for a request, or take to send its head.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Pause before another connection is accepted when the system has no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -73,7 +74,7 @@ pub enum ServeError {
 
 fn in_use(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::AddrInUse => " (another program does; choose another port, for example --http 127.0.0.1:8001)",
+        io::ErrorKind::AddrInUse => " (another program does; choose another port, for example 127.0.0.1:8002)",
         _ => "",
     }
 }
@@ -93,24 +94,44 @@ fn if_damaged(path: &Path, source: &arc_core::Error) -> String {
 #[derive(Debug)]
 pub struct Server {
     app: Arc<App>,
-    listener: TcpListener,
-    address: SocketAddr,
+    http: Door,
+    /// There if Flight has an address of its own.
+    flight: Option<Door>,
     connections: usize,
     shutdown_timeout: Duration,
 }
 
+/// An address that is served on.
+#[derive(Debug)]
+struct Door {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Door {
+    async fn bind(address: SocketAddr) -> Result<Self, ServeError> {
+        let failed = |source| ServeError::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address })
+    }
+}
+
 impl Server {
-    /// Binds the address, then opens the data directory: a taken port is reported at once, before any recovery.
+    /// Binds the addresses, then opens the data directory: a taken port is reported at once, before any recovery.
     ///
     /// # Errors
     ///
     /// [`ServeError::Bind`], [`ServeError::Option`], [`ServeError::Open`], or [`ServeError::Io`] if there is no room for threads.
     pub async fn start(config: &Config) -> Result<Self, ServeError> {
-        let bind = |source| ServeError::Bind { address: config.http, source };
-        let listener = TcpListener::bind(config.http).await.map_err(bind)?;
-        let address = listener.local_addr().map_err(bind)?;
-        let (path, options) = (config.data_dir.clone(), config.engine.clone());
-        let opened = tokio::task::spawn_blocking(move || Engine::builder(path).options(options).open());
+        let http = Door::bind(config.http).await?;
+        let flight = match config.flight {
+            Some(address) => Some(Door::bind(address).await?),
+            None => None,
+        };
+        allocator::tune(config.engine.memory_bytes);
+        let opening = config.clone();
+        let opened = tokio::task::spawn_blocking(move || open_engine(&opening));
         let engine = opened.await.map_err(|_| ServeError::Died)?;
         let engine = engine.map_err(|source| match source {
             arc_core::Error::InvalidOption { .. } => ServeError::Option(source),
@@ -119,17 +140,23 @@ impl Server {
         let app = App::new(engine, config);
         Ok(Self {
             app: app.map_err(|source| ServeError::Io { action: "start the threads for queries", source })?,
-            listener,
-            address,
+            http,
+            flight,
             connections: config.limits.connections,
             shutdown_timeout: config.shutdown_timeout,
         })
     }
 
-    /// Returns the address that is served on, with the port that was taken where 0 was asked for.
+    /// Returns the address that HTTP is served on, with the port that was taken where 0 was asked for.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.http.address
+    }
+
+    /// Returns the address that serves Flight alone, if there is one.
+    #[must_use]
+    pub fn flight_address(&self) -> Option<SocketAddr> {
+        self.flight.as_ref().map(|door| door.address)
     }
 
     /// Returns the engine that is served.
@@ -144,27 +171,26 @@ impl Server {
     ///
     /// [`ServeError::Close`] if the last flush failed.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let router = router(Arc::clone(&self.app));
         let (stopping, stopped) = watch::channel(());
-        let mut connections = JoinSet::new();
+        let open = Connections { app: Arc::clone(&self.app), tasks: Mutex::default(), stopped };
         let room = Arc::new(Semaphore::new(self.connections));
-        let accept = accept(&self.listener, &room, |stream, permit| {
-            // Those that ended are forgotten here; a busy server would otherwise remember them all.
-            while connections.try_join_next().is_some() {}
-            let (app, router, stopped) = (Arc::clone(&self.app), router.clone(), stopped.clone());
-            connections.spawn(async move {
-                connection(&app, router, stream, stopped).await;
-                drop(permit);
-            });
-        });
+        let http = accept(&self.http.listener, &room, router(Arc::clone(&self.app)), &open);
+        let flight = async {
+            match &self.flight {
+                Some(door) => accept(&door.listener, &room, flight_router(Arc::clone(&self.app)), &open).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            () = accept => {}
+            () = http => {}
+            () = flight => {}
             () = stop => {}
         }
         tracing::info!("stopping: finishing requests under way");
         self.app.close();
-        drop(self.listener);
+        drop((self.http, self.flight));
         drop(stopping);
+        let mut connections = open.tasks.into_inner().unwrap_or_else(PoisonError::into_inner);
         let finished = async { while connections.join_next().await.is_some() {} };
         if tokio::time::timeout(self.shutdown_timeout, finished).await.is_err() {
             tracing::warn!(timeout = ?self.shutdown_timeout, "requests under way took too long and were dropped");
@@ -179,44 +205,47 @@ impl Server {
     }
 }
 
-/// Hands every new connection to `serve`, as long as there is room for more.
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-    mut serve: impl FnMut(TcpStream, tokio::sync::OwnedSemaphorePermit),
-) {
+/// Opens the engine that the settings describe.
+pub(crate) fn open_engine(config: &Config) -> arc_core::Result<Engine> {
+    let mut builder = Engine::builder(&config.data_dir).options(config.engine_options());
+    if let Some(storage) = config.object_store.open()? {
+        builder = builder.object_store(storage);
+    }
+    builder.open()
+}
+
+/// The connections that are open.
+struct Connections {
+    app: Arc<App>,
+    tasks: Mutex<JoinSet<()>>,
+    stopped: watch::Receiver<()>,
+}
+
+impl Connections {
+    /// Serves a connection; `permit` is its place among those that there may be.
+    fn add(&self, router: Router, stream: TcpStream, permit: OwnedSemaphorePermit) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that ended are forgotten here; a busy server would otherwise remember them all.
+        while tasks.try_join_next().is_some() {}
+        let (app, stopped) = (Arc::clone(&self.app), self.stopped.clone());
+        tasks.spawn(async move {
+            connection::serve(&app, router, stream, stopped).await;
+            drop(permit);
+        });
+    }
+}
+
+/// Accepts connections for `router`, as long as there is room for more.
+async fn accept(listener: &TcpListener, room: &Arc<Semaphore>, router: Router, open: &Connections) {
     while let Ok(permit) = Arc::clone(room).acquire_owned().await {
         match listener.accept().await {
-            Ok((stream, _)) => serve(stream, permit),
+            Ok((stream, _)) => open.add(router.clone(), stream, permit),
             Err(error) => {
                 // Out of file descriptors, mostly: others will end, so this passes.
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
-    }
-}
-
-async fn connection(app: &App, router: Router, stream: TcpStream, mut stopped: watch::Receiver<()>) {
-    let _open = app.metrics.connection();
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot switch off Nagle's algorithm");
-    }
-    let service = service_fn(move |request: hyper::Request<Incoming>| router.clone().oneshot(request.map(Body::new)));
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
-    let served = builder.serve_connection(TokioIo::new(stream), service);
-    let mut served = std::pin::pin!(served);
-    let result = tokio::select! {
-        result = served.as_mut() => result,
-        // The sender is dropped when the server stops; nothing is ever sent.
-        _ = stopped.changed() => {
-            served.as_mut().graceful_shutdown();
-            served.await
-        }
-    };
-    if let Err(error) = result {
-        tracing::debug!(error = crate::errors::chain(&error), "connection broke");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Writes over HTTP: line protocol and MessagePack, in all the dialects their clients speak.
+//! Writes over HTTP: line protocol and MessagePack in all the dialects their clients speak, and Arrow.
 //!
 //! Decodes the request, submits it to the engine, waits until the points are as durable as asked, and answers 204, or
 //! names every point that was refused. Never parses a point: that is the engine's work.
@@ -11,18 +11,27 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use hyper::{HeaderMap, StatusCode, header::HeaderValue};
+use hyper::{
+    HeaderMap, StatusCode,
+    header::{self, HeaderValue},
+};
 use serde_json::json;
 
 use crate::{
     app::App,
-    body,
+    body::{self, Caps},
+    decompress::{decompress, decompressed_size},
     errors::{Failure, json_response},
     http::params::{self, Params},
+    room::Room,
 };
 
 /// Header that asks for a durability, and says which one was reached.
 const DURABILITY: &str = "x-arc-durability";
+/// Header that says how many points a write has stored.
+const POINTS: &str = "x-arc-points";
+/// Content types of Arrow, for streams and for files.
+const ARROW_TYPES: &[u8] = b"application/vnd.apache.arrow.";
 /// Header that names a write, so that it can be sent again; and the one that says that it had been.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const IDEMPOTENCY_REPLAYED: &str = "idempotency-replayed";
@@ -34,11 +43,24 @@ const DATABASE: [&str; 3] = ["db", "bucket", "database"];
 pub(crate) enum Format {
     LineProtocol,
     MessagePack,
+    Arrow,
 }
 
-/// `POST /write`, `/api/v2/write`, `/api/v1/write/line-protocol` and their older names.
+/// `POST /write`, `/api/v2/write`, `/api/v1/write/line-protocol` and their older names; they take Arrow as well.
 pub(crate) async fn line_protocol(State(app): State<Arc<App>>, request: Request) -> Response {
-    answer(&app, request, Format::LineProtocol).await
+    let is_arrow = |value: &HeaderValue| {
+        value.as_bytes().get(..ARROW_TYPES.len()).is_some_and(|start| start.eq_ignore_ascii_case(ARROW_TYPES))
+    };
+    let format = match request.headers().get(header::CONTENT_TYPE).is_some_and(is_arrow) {
+        true => Format::Arrow,
+        false => Format::LineProtocol,
+    };
+    answer(&app, request, format).await
+}
+
+/// `POST /api/v1/write/arrow`: an Arrow IPC stream or file for one table.
+pub(crate) async fn arrow(State(app): State<Arc<App>>, request: Request) -> Response {
+    answer(&app, request, Format::Arrow).await
 }
 
 /// `POST /api/v1/write/msgpack` and its older names.
@@ -63,10 +85,14 @@ async fn write(app: &Arc<App>, request: Request, format: Format) -> Result<(Writ
     let params = Params::of(&parts.uri)?;
     let database = params::database(&parts.headers, &params, &DATABASE)?.into_owned();
     let options = options(&parts.headers, &params)?;
+    let table = if format == Format::Arrow { table(&parts.headers, &params)? } else { String::new() };
     let limits = &app.limits;
-    let body = body::read(body, &parts.headers, limits.body_bytes, limits.read_timeout).await?;
+    let caps = Caps { limit: limits.body_bytes, pause: limits.read_timeout };
+    let mut room = app.rooms.enter();
+    let body = body::read_within(body, &parts.headers, caps, Some(&mut room)).await?;
+    room.grow_to(body.len() + decompressed_size(&body, limits.decompressed_bytes)).await?;
     let broken_promise = body::broken_promise(&parts.headers, &body);
-    match store(app, Job { database, options, body, format }).await {
+    match store(app, Job { database, table, options, body, format, room }).await {
         Ok(written) => Ok((written, broken_promise)),
         Err(mut failure) => {
             failure.message = explained(failure.message, broken_promise.as_deref());
@@ -85,9 +111,13 @@ fn explained(message: String, suspicion: Option<&str>) -> String {
 /// One write, ready for the engine.
 struct Job {
     database: String,
+    /// Of Arrow; the others name theirs in the body.
+    table: String,
     options: WriteOptions,
     body: Bytes,
     format: Format,
+    /// Held until the engine counts the write itself.
+    room: Room,
 }
 
 async fn store(app: &Arc<App>, job: Job) -> Result<Written, Failure> {
@@ -109,14 +139,16 @@ async fn store(app: &Arc<App>, job: Job) -> Result<Written, Failure> {
 }
 
 fn submit(app: &App, job: Job) -> Result<PendingWrite, Failure> {
-    let body = body::decompress(job.body, app.limits.decompressed_bytes)?;
+    let body = decompress(job.body, app.limits.decompressed_bytes)?;
     if body.is_empty() {
         return Err(empty(job.format, "Empty request body"));
     }
     let pending = match job.format {
         Format::LineProtocol => app.engine.submit_lp(&job.database, body, &job.options),
         Format::MessagePack => app.engine.submit_msgpack(&job.database, body, &job.options),
+        Format::Arrow => app.engine.submit_arrow(&job.database, &job.table, body, &job.options),
     };
+    drop(job.room);
     pending.map_err(|error| app.write_failed(error))
 }
 
@@ -124,16 +156,28 @@ fn empty(format: Format, line_protocol: &str) -> Failure {
     Failure::bad_request(match format {
         Format::LineProtocol => line_protocol,
         Format::MessagePack => "Empty payload",
+        Format::Arrow => "the stream has no rows",
     })
 }
 
+/// Returns the table that an Arrow body is for.
+fn table(headers: &HeaderMap, params: &Params) -> Result<String, Failure> {
+    let header = params::header(headers, "x-arc-measurement")?;
+    let table = header.or_else(|| params.get("table")).or_else(|| params.get("measurement"));
+    let missing = || Failure::bad_request("which table is missing: send table=… or the header x-arc-measurement");
+    table.map(str::to_owned).ok_or_else(missing)
+}
+
 /// Reads what the request says about its points; a header beats the query string.
-fn options(headers: &HeaderMap, params: &Params) -> Result<WriteOptions, Failure> {
+pub(crate) fn options(headers: &HeaderMap, params: &Params) -> Result<WriteOptions, Failure> {
     let given = |header: &str, param: &str| -> Result<Option<String>, Failure> {
         let header = params::header(headers, header)?;
         Ok(header.or_else(|| params.get(param)).map(str::to_owned))
     };
     let mut options = WriteOptions::new();
+    if let Some(column) = given("x-arc-time-column", "time_column")? {
+        options = options.time_column(column);
+    }
     if let Some(precision) = given("x-arc-precision", "precision")? {
         options = options.precision(precision.parse().map_err(Failure::bad_request)?);
     }
@@ -159,6 +203,7 @@ fn receipt(written: &Written, format: Format, suspicion: Option<&str>) -> Respon
     if let Ok(durability) = HeaderValue::try_from(written.durability.to_string()) {
         response.headers_mut().insert(DURABILITY, durability);
     }
+    response.headers_mut().insert(POINTS, written.points.into());
     if written.replayed {
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     }
@@ -183,7 +228,7 @@ fn summary(written: &Written, format: Format) -> String {
     // Bytes of MessagePack have no lines; an item that is refused may be a block of many rows.
     let unit = match format {
         Format::LineProtocol => "line",
-        Format::MessagePack => "item",
+        Format::MessagePack | Format::Arrow => "item",
     };
     let first = written.rejected.first().map(|r| match r.column {
         0 => format!("; {unit} {}: {}", r.line, r.reason),

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     Error, Result, SequenceNumber,
     catalog::{
-        META_DIR, Manifest, ManifestState, WAL_DIR, check_marker, create_folders, survey as survey_manifest,
-        sync_parents, write_marker,
+        META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_marker, create_folders,
+        survey as survey_manifest, sync_parents, write_marker,
     },
     engine::{FrameChecker, lock},
     verify::{files_below, lock_if_used},
@@ -61,6 +61,7 @@ pub(crate) fn restore_on(vfs: &Arc<dyn Vfs>, from: &Path, to: &Path) -> Result<R
         });
     }
     let _used = lock_if_used(vfs.as_ref(), from)?;
+    check_has_no_store(vfs.as_ref(), from)?;
     check_marker(vfs.as_ref(), from)?;
     let state = read_manifest(vfs.as_ref(), from)?;
     let log = read_log(vfs.as_ref(), from, &state)?;

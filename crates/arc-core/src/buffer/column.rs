@@ -11,6 +11,9 @@ use arrow::{
 use super::bits::Bits;
 use crate::{Error, Result};
 
+/// Most bytes of text to make room for before they come: the first texts may be longer than those that follow.
+const MAX_TEXT_ROOM: usize = 1 << 20;
+
 /// One value on its way into a column. The column's type has been checked to fit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scalar<'a> {
@@ -272,6 +275,10 @@ impl ColumnValues {
             (Values::Text { ends, bytes }, Values::Text { ends: more, bytes: text }) => {
                 let base = text_end(bytes.len())?;
                 text_end(bytes.len() + text.len())?;
+                if bytes.capacity() == 0 {
+                    // As much a value as these have, for as many values as there is room for.
+                    bytes.reserve((text.len() * (ends.capacity() / more.len().max(1)).max(1)).min(MAX_TEXT_ROOM));
+                }
                 bytes.extend_from_slice(text);
                 ends.extend(more.iter().map(|end| base + end));
             }

@@ -43,6 +43,17 @@ impl Rows {
         self.time.reserve(self.expected);
     }
 
+    /// Makes empty rows that have room for as many as these.
+    pub(super) fn successor(&self) -> Self {
+        let rows = self.len();
+        Self {
+            time: Vec::with_capacity(rows),
+            series: Vec::with_capacity(self.series.len()),
+            columns: Vec::new(),
+            expected: rows,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.time.len()
     }

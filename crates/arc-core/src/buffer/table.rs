@@ -36,7 +36,10 @@ impl Pile {
             || self.tail.cells() + rows.cells() > CHUNK_CELLS
             || self.tail.bytes() + rows.bytes() > CHUNK_BYTES;
         if full {
+            // The next tail will be as long: grown by doubling it would be copied, and take fresh pages, twice.
+            let next = self.tail.successor();
             self.seal()?;
+            self.tail = next;
         }
         self.tail.append(&rows, select)
     }

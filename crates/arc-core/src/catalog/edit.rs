@@ -10,6 +10,9 @@ use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::
 /// What one commit changes, in all tables at once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ManifestEdit {
+    /// The engine that goes on from here, of a manifest in an object store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) opened: Option<Opening>,
     /// Every change up to this one is in data files and schemas once the edit is committed. Never goes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) flushed: Option<SequenceNumber>,
@@ -34,6 +37,15 @@ pub(crate) struct ManifestEdit {
     /// Receipts that are there, of writes up to this one, are kept no longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) receipts_dropped: Option<SequenceNumber>,
+}
+
+/// An engine that has opened a manifest in an object store, where no lock keeps others away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Opening {
+    /// The data directory, whose log the sequence numbers are of from here on.
+    pub(crate) directory: String,
+    /// Different each time, so that no other opening has the same bytes.
+    pub(crate) opening: String,
 }
 
 /// A table or database that goes.

@@ -126,7 +126,11 @@ pub(crate) fn check_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
 
 /// A stream of the manifest is never empty once it was open, and no data file is older than its stream. Without this
 /// check, all data files of a directory that lost its manifest would be taken for orphans.
-fn check_manifest_is_there(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+///
+/// # Errors
+///
+/// [`Error::Corrupt`], [`Error::Io`].
+pub(crate) fn check_manifest_is_there(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     let meta = root.join(META_DIR);
     for writer in list(vfs, &meta)?.into_iter().filter(|entry| entry.is_dir) {
         let objects = list(vfs, &meta.join(writer.name))?;

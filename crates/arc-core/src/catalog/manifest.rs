@@ -69,7 +69,7 @@ impl Manifest {
     ///
     /// [`Error::Corrupt`] if an object that is needed is missing, damaged or does not follow its predecessor;
     /// [`Error::NewerFormat`]; [`Error::Io`].
-    pub(super) fn open_at(place: Arc<dyn ObjectPlace>) -> Result<Self> {
+    pub(crate) fn open_at(place: Arc<dyn ObjectPlace>) -> Result<Self> {
         place.prepare()?;
         let listing = Listing::read(place.as_ref())?;
         let state = ManifestState::default();
@@ -91,6 +91,11 @@ impl Manifest {
     /// Returns what the manifest says now.
     pub(crate) fn state(&self) -> &ManifestState {
         &self.state
+    }
+
+    /// Returns why no commit can succeed any more.
+    pub(crate) fn closed(&self) -> Option<&str> {
+        self.closed.as_deref()
     }
 
     /// Returns whether no commit can succeed any more. After a commit that failed: whether its change may be durable.

@@ -13,6 +13,7 @@ mod orphans;
 mod receipts;
 mod schema;
 mod state;
+mod store_marker;
 mod survey;
 
 pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
@@ -28,4 +29,11 @@ pub(crate) use manifest::Manifest;
 pub(crate) use orphans::{find_orphans, remove_orphans};
 pub(crate) use receipts::{Fingerprint, KeptReceipt, ReceiptsEdit};
 pub(crate) use state::ManifestState;
+pub(crate) use store_marker::check_has_no_store;
 pub(crate) use survey::{ManifestSurvey, survey};
+#[cfg(feature = "object-store")]
+pub(crate) use {
+    edit::Opening,
+    layout::check_manifest_is_there,
+    store_marker::{has_log, read_store_marker, write_store_marker},
+};

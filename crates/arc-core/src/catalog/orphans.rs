@@ -1,6 +1,10 @@
-//! Data files that no manifest names: what a crash between a file's rename and its commit leaves behind.
+//! Data files that no manifest names, and folders without any: what a crash between a file's rename and its commit, or
+//! between the removal of a file and that of its folder, leaves behind.
 
-use std::{io::ErrorKind, path::Path};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use hashbrown::HashSet;
 use ulid::Ulid;
@@ -8,11 +12,12 @@ use ulid::Ulid;
 use super::ManifestState;
 use crate::{
     Error, Result,
-    datafile::{DATA_DIR, TEMPORARY_SUFFIX},
+    datafile::{DATA_DIR, TEMPORARY_SUFFIX, remove_data_file, remove_empty_folders},
     vfs::Vfs,
 };
 
-/// Removes the data files below `<root>/data` that `state` does not name, finished or not, and returns their paths.
+/// Removes the data files below `<root>/data` that `state` does not name, finished or not, and returns their paths; also
+/// the folders that are empty.
 ///
 /// Only files named as we name them (a ULID, `.parquet`, perhaps `.tmp`) are touched. To be called before anything is
 /// flushed, with the state of *all* writers: a file is named by no manifest until it is committed. A file that cannot be
@@ -23,11 +28,15 @@ use crate::{
 /// [`Error::Io`] if a folder cannot be listed.
 pub(crate) fn remove_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Vec<String>> {
     let mut removed = Vec::new();
-    for path in find_orphans(vfs, root, state)? {
-        match vfs.remove_file(&root.join(&path)) {
+    let Found { files, empty_folders } = find(vfs, root)?;
+    for path in unnamed(files, state) {
+        match remove_data_file(vfs, root, &path) {
             Ok(()) => removed.push(path),
             Err(error) => tracing::warn!(path, %error, "cannot remove a data file that no manifest names"),
         }
+    }
+    for folder in empty_folders {
+        remove_empty_folders(vfs, root, &root.join(folder));
     }
     Ok(removed)
 }
@@ -38,17 +47,39 @@ pub(crate) fn remove_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) 
 ///
 /// [`Error::Io`] if a folder cannot be listed.
 pub(crate) fn find_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Vec<String>> {
+    Ok(unnamed(find(vfs, root)?.files, state))
+}
+
+fn unnamed(mut files: Vec<String>, state: &ManifestState) -> Vec<String> {
     // By file name, which is unique: on a file system that ignores case the folders of `cpu` and `CPU` are one, and are
     // listed by the name of the first.
     let live: HashSet<&str> = state.files().map(|file| file_name(&file.path)).collect();
-    let mut orphans = data_files(vfs, root)?;
-    orphans.retain(|path| !live.contains(file_name(path)));
-    Ok(orphans)
+    files.retain(|path| !live.contains(file_name(path)));
+    files
 }
 
 /// Returns the paths of all files below `<root>/data` that are named as data files are, relative to `root`.
 pub(super) fn data_files(vfs: &dyn Vfs, root: &Path) -> Result<Vec<String>> {
-    let mut files = Vec::new();
+    Ok(find(vfs, root)?.files)
+}
+
+/// What there is below `<root>/data`, by paths relative to `root`.
+#[derive(Default)]
+struct Found {
+    /// Those that are named as data files are.
+    files: Vec<String>,
+    empty_folders: Vec<String>,
+}
+
+fn find(vfs: &dyn Vfs, root: &Path) -> Result<Found> {
+    let mut found = Found::default();
+    if let Some(listed) = vfs.list_below(&root.join(DATA_DIR)) {
+        // Where there are no folders, only names that look like paths.
+        let listed = listed.map_err(|e| Error::io("list", root.join(DATA_DIR), e))?;
+        let relative = |path: &PathBuf| path.strip_prefix(root).ok()?.to_str().map(str::to_owned);
+        found.files = listed.iter().filter_map(relative).filter(|path| is_data_file(file_name(path))).collect();
+        return Ok(found);
+    }
     let mut folders = vec![DATA_DIR.to_owned()];
     while let Some(folder) = folders.pop() {
         let path = root.join(&folder);
@@ -56,16 +87,19 @@ pub(super) fn data_files(vfs: &dyn Vfs, root: &Path) -> Result<Vec<String>> {
             Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
             listed => listed.map_err(|e| Error::io("list", path, e))?,
         };
+        if entries.is_empty() {
+            found.empty_folders.push(folder.clone());
+        }
         for entry in entries {
             let path = format!("{folder}/{}", entry.name);
             if entry.is_dir {
                 folders.push(path);
             } else if is_data_file(&entry.name) {
-                files.push(path);
+                found.files.push(path);
             }
         }
     }
-    Ok(files)
+    Ok(found)
 }
 
 fn file_name(path: &str) -> &str {

@@ -19,6 +19,9 @@ use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::
 /// Everything that the manifest says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ManifestState {
+    /// The data directory whose log goes with this, of a manifest in an object store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) directory: Option<String>,
     /// Every change up to this one is in data files and schemas here.
     pub(crate) flushed: SequenceNumber,
     /// Databases by name.
@@ -161,6 +164,7 @@ impl ManifestState {
     /// Makes the changes of an edit that [`ManifestState::check`] let pass.
     pub(crate) fn apply(&mut self, edit: ManifestEdit) {
         self.flushed = edit.flushed.unwrap_or(self.flushed);
+        self.directory = edit.opened.map(|opened| opened.directory).or(self.directory.take());
         for DropEdit { database, table } in edit.dropped {
             match (table, self.databases.get_mut(&database)) {
                 (Some(table), Some(database)) => drop(database.tables.remove(&table)),

@@ -58,5 +58,5 @@ pub(crate) use job::{Job, MAX_BATCH_BYTES, Source, run};
 pub(crate) use live_rows::Keep;
 pub(crate) use order::{Output, output};
 pub(crate) use plan::{Settings, Task, plan};
-pub(crate) use purge::purge;
+pub(crate) use purge::{batches, purge};
 pub(crate) use retention::expired;

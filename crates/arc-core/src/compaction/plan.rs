@@ -121,10 +121,11 @@ impl<'a> Partition<'a> {
             }
         }
         chosen.extend(&late);
-        // Too many to be open at once: make fewer of them first.
+        // Too many to be open at once: make fewer of them first, if that can be.
         if chosen.len() > self.limit {
             chosen = if small.len() > 1 { small } else { late };
             chosen.truncate(self.limit);
+            return (chosen.len() > 1).then_some(chosen);
         }
         (chosen.len() > 1 || chosen.iter().any(|file| file.late)).then_some(chosen)
     }
@@ -297,6 +298,18 @@ mod tests {
         let mut files = with(1, 1_000);
         files.extend([sized(&late("large", 0..=9, 4..=4), 30, 1), late("w", 0..=9, 5..=5)]);
         assert_eq!(planned(&files, 0), [(vec!["x", "y", "z"], Output::Late)]);
+    }
+
+    #[test]
+    fn a_late_file_over_more_files_than_may_be_open_is_left_alone_and_not_rewritten_for_ever() {
+        let large = |n: usize| sized(&file(&format!("f{n}"), n as i64..=n as i64, 1..=1), 1_000, 80);
+        let mut files: Vec<Arc<DataFile>> = (0..=MAX_INPUTS).map(large).collect();
+        files.push(late("l", 0..=1_000, 2..=2));
+        assert_eq!(planned(&files, OVER), []);
+        files.push(late("k", 0..=1_000, 3..=3));
+        assert_eq!(planned(&files, OVER), [(vec!["l", "k"], Output::Late)]);
+        let fewer: Vec<_> = files.split_off(2);
+        assert_eq!(planned(&fewer[fewer.len() - 100..], OVER).len(), 1);
     }
 
     #[test]

@@ -12,10 +12,13 @@ use crate::{
     datafile::{DataFile, PartitionDay},
 };
 
-/// Returns tasks that carry deletes out, at most one for each partition; there may be more to do once they are done.
+/// Files that one commit replaces, at most: what is written before it is for nothing if the process dies.
+const MAX_FILES: usize = 64;
+
+/// Returns tasks that carry deletes out.
 ///
 /// All files of a partition of which nothing is left go together, whatever their order, for nothing is merged. Others are
-/// rewritten one by one, which keeps each in its place among the others.
+/// rewritten one by one, which keeps each in its place among the others; so any number of them may be committed at once.
 pub(crate) fn purge(schema: &TableSchema, files: &[Arc<DataFile>], tombstones: &[Arc<Tombstone>]) -> Vec<Task> {
     if tombstones.is_empty() {
         return Vec::new();
@@ -24,27 +27,47 @@ pub(crate) fn purge(schema: &TableSchema, files: &[Arc<DataFile>], tombstones: &
     for file in files {
         partitions.entry(file.day()).or_default().push(file);
     }
-    partitions.into_iter().filter_map(|(day, files)| task(schema, day, &files, tombstones)).collect()
+    partitions.into_iter().flat_map(|(day, files)| tasks(schema, day, &files, tombstones)).collect()
 }
 
-fn task(
+/// Parts tasks into those that one commit takes: a limited number of files, and of bytes if it is more than one task.
+pub(crate) fn batches(tasks: Vec<Task>, max_bytes: u64) -> Vec<Vec<Task>> {
+    let mut batches: Vec<Vec<Task>> = Vec::new();
+    let (mut files, mut bytes) = (0, 0);
+    for task in tasks {
+        files += task.files.len();
+        bytes += task.files.iter().map(|file| file.bytes).sum::<u64>();
+        match batches.last_mut() {
+            Some(batch) if files <= MAX_FILES && bytes <= max_bytes => batch.push(task),
+            _ => {
+                files = task.files.len();
+                bytes = task.files.iter().map(|file| file.bytes).sum();
+                batches.push(vec![task]);
+            }
+        }
+    }
+    batches
+}
+
+fn tasks(
     schema: &TableSchema,
     day: PartitionDay,
     files: &[&Arc<DataFile>],
     tombstones: &[Arc<Tombstone>],
-) -> Option<Task> {
+) -> Vec<Task> {
     let is_empty = |file: &&&Arc<DataFile>| tombstones.iter().any(|tombstone| tombstone.takes_all_of(file));
     let empty: Vec<Arc<DataFile>> = files.iter().filter(is_empty).map(|file| Arc::clone(file)).collect();
-    if !empty.is_empty() {
-        return Some(Task { day, files: empty, output: Output::OnTime, may_drop_old: false });
-    }
     let is_touched = |file: &&&Arc<DataFile>| {
-        is_sorted(schema, file) && tombstones.iter().any(|tombstone| tombstone.applies_to(file))
+        !is_empty(file) && is_sorted(schema, file) && tombstones.iter().any(|tombstone| tombstone.applies_to(file))
     };
-    let file = files.iter().find(is_touched)?;
     let partition: Vec<Arc<DataFile>> = files.iter().map(|file| Arc::clone(file)).collect();
-    let output = output(&partition, |other| other.path == file.path)?;
-    Some(Task { day, files: vec![Arc::clone(file)], output, may_drop_old: false })
+    let rewrite = |file: &&Arc<DataFile>| {
+        let output = output(&partition, |other| other.path == file.path)?;
+        Some(Task { day, files: vec![Arc::clone(file)], output, may_drop_old: false })
+    };
+    let rewritten: Vec<Task> = files.iter().filter(is_touched).filter_map(rewrite).collect();
+    let gone = Task { day, files: empty, output: Output::OnTime, may_drop_old: false };
+    Some(gone).filter(|gone| !gone.files.is_empty()).into_iter().chain(rewritten).collect()
 }
 
 #[cfg(test)]
@@ -58,6 +81,31 @@ mod tests {
     fn before(seq: u64, time_ns: i64) -> Arc<Tombstone> {
         let predicate = Predicate::compare(TIME_COLUMN, Comparison::Less, Literal::Time(time_ns));
         Arc::new(Tombstone { seq: SequenceNumber(seq), predicate })
+    }
+
+    #[test]
+    fn a_commit_takes_many_files_and_not_all() {
+        let task = |files: usize, bytes: u64| {
+            let file = |n| Arc::new(DataFile { bytes, ..DataFile::clone(&file(&format!("{n}"), 0..=1, 1..=1)) });
+            Task {
+                day: file(0).day(),
+                files: (0..files).map(file).collect(),
+                output: Output::OnTime,
+                may_drop_old: false,
+            }
+        };
+        type Case<'a> = (&'a [(usize, u64)], &'a [usize]);
+        let cases: [Case<'_>; 5] = [
+            (&[], &[]),
+            (&[(1, 1); 64], &[64]),
+            (&[(1, 1); 130], &[64, 64, 2]),
+            (&[(100, 1), (1, 1), (1, 1)], &[1, 2]),
+            (&[(1, 60), (1, 40), (1, 1), (1, 500), (1, 1)], &[2, 1, 1, 1]),
+        ];
+        for (tasks, expected) in cases {
+            let made = batches(tasks.iter().map(|(files, bytes)| task(*files, *bytes)).collect(), 100);
+            assert_eq!(made.iter().map(Vec::len).collect::<Vec<_>>(), expected, "{tasks:?}");
+        }
     }
 
     #[test]
@@ -75,9 +123,9 @@ mod tests {
         let cases: [(Vec<Arc<Tombstone>>, Expected<'_>); 6] = [
             (vec![], &[]),
             (vec![before(5, 0)], &[]),
-            (vec![before(5, 5)], &[(&["a", "b"], Output::OnTime)]),
-            (vec![before(5, 3)], &[(&["a"], Output::OnTime)]),
-            (vec![before(3, 3)], &[(&["a"], Output::OnTime)]),
+            (vec![before(5, 5)], &[(&["a", "b"], Output::OnTime), (&["c"], Output::OnTime)]),
+            (vec![before(5, 3)], &[(&["a"], Output::OnTime), (&["b"], Output::Late), (&["c"], Output::OnTime)]),
+            (vec![before(3, 3)], &[(&["a"], Output::OnTime), (&["b"], Output::Late)]),
             (vec![before(2, 3), before(3, DAY_NS + 1)], &[(&["a", "b"], Output::OnTime), (&["d"], Output::OnTime)]),
         ];
         for (tombstones, expected) in cases {

@@ -1,13 +1,14 @@
 //! Data files: record batches to immutable Parquet files, and back.
 //!
 //! Owns the files under `data/`, their names and their encodings (docs/format.md, "Data directory", "Names", "Data
-//! files"). Never decides which rows go into which file, never sorts, never deletes a file that was published, never
-//! touches the manifest. Called by `engine` on flush, and by `compaction`, which rewrites files.
+//! files"). Never decides which rows go into which file, never sorts, never decides that a file that was published
+//! goes, never touches the manifest. Called by `engine` on flush, and by `compaction`, which rewrites files.
 
 mod column_chunks;
 mod encode;
 mod encodings;
 mod file;
+mod folders;
 mod names;
 mod options;
 mod parquet_file;
@@ -27,6 +28,7 @@ pub use options::ParquetOptions;
 pub use partition::PartitionDay;
 
 pub(crate) use encode::TextDictionary;
+pub(crate) use folders::{remove_data_file, remove_empty_folders};
 pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
 #[cfg(test)]
 pub(crate) use reader::read_data_file;

@@ -33,11 +33,12 @@ pub(crate) fn is_storable(data_type: &DataType) -> bool {
         | DataType::Utf8
         | DataType::LargeUtf8
         | DataType::Utf8View
-        | DataType::Decimal32(..)
-        | DataType::Decimal64(..)
-        | DataType::Decimal128(..)
-        | DataType::Decimal256(..)
         | DataType::Null => true,
+        // As Parquet has them.
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => u8::try_from(*scale).is_ok_and(|scale| scale <= *precision),
         DataType::Dictionary(_, value) => {
             matches!(**value, DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary)
         }

@@ -9,6 +9,7 @@ use arrow::{
 
 use super::{
     DataFile, ParquetOptions,
+    folders::create_with_folders,
     parquet_file::Totals,
     row_groups::{Columns, RowGroupWriter, write_columns},
     sink::Sink,
@@ -94,9 +95,7 @@ fn publish(
     check_schema(spec)?;
     let path = root.join(&spec.path);
     let temporary = root.join(format!("{}{TEMPORARY_SUFFIX}", spec.path));
-    let folder = path.parent().unwrap_or(root);
-    vfs.create_dir_all(folder).map_err(|e| Error::io("create folder", folder, e))?;
-    let file = vfs.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
+    let file = create_with_folders(vfs, &temporary)?;
     let publish = || -> Result<DataFile> {
         let data_file = write_rows(Sink::new(file), spec, &temporary, write)?;
         vfs.rename(&temporary, &path).map_err(|e| Error::io("rename", &temporary, e))?;

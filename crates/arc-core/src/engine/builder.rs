@@ -12,6 +12,8 @@ use super::{
     Engine, Inner,
     open::{self, Parts},
 };
+#[cfg(feature = "object-store")]
+use crate::store::{ObjectStorage, OpenStorage};
 use crate::{
     Durability, Options, Result,
     clock::{Clock, SystemClock},
@@ -28,6 +30,8 @@ pub struct EngineBuilder {
     vfs: Arc<dyn Vfs>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn RandomSource>,
+    #[cfg(feature = "object-store")]
+    storage: Option<ObjectStorage>,
 }
 
 impl EngineBuilder {
@@ -38,6 +42,8 @@ impl EngineBuilder {
             vfs: Arc::new(RealVfs),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom::default()),
+            #[cfg(feature = "object-store")]
+            storage: None,
         }
     }
 
@@ -71,6 +77,17 @@ impl EngineBuilder {
         self
     }
 
+    /// Keeps data files and manifest in an object store. The data directory has the log, and files on their way.
+    ///
+    /// Acknowledged points are in the log until they are in the store. If the store fails or hangs, writes go on until
+    /// [`Options::max_buffer_bytes`] is full, and fail as busy then; all is made up for when it answers again. A data
+    /// directory belongs to one store and prefix, and has always to be opened with it.
+    #[cfg(feature = "object-store")]
+    pub fn object_store(mut self, storage: ObjectStorage) -> Self {
+        self.storage = Some(storage);
+        self
+    }
+
     /// Sets the file system under WAL, manifest and data files. Queries read data files from the real one.
     pub fn vfs(mut self, vfs: Arc<dyn Vfs>) -> Self {
         self.vfs = vfs;
@@ -95,13 +112,20 @@ impl EngineBuilder {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for an option out of range, a folder that holds
-    /// other things or a newer format; [`Busy`](crate::ErrorKind::Busy) for one in use by another process;
+    /// other things, a newer format, or belongs to another object store; [`Busy`](crate::ErrorKind::Busy) for one in use by another process;
     /// [`Corrupt`](crate::ErrorKind::Corrupt) where an acknowledged point is damaged, naming file and byte:
     /// [`verify`](crate::verify) then names all damage, [`plan_repair`](crate::plan_repair) what can be done about it;
     /// [`Io`](crate::ErrorKind::Io) with the path that failed.
     pub fn open(self) -> Result<Engine> {
-        let Self { root, options, vfs, clock, random } = self;
-        let (shared, lock) = open::open(Parts { root, options, vfs, clock, random })?;
+        let (shared, lock) = open::open(Parts {
+            #[cfg(feature = "object-store")]
+            storage: self.storage.map(OpenStorage::new).transpose()?,
+            root: self.root,
+            options: self.options,
+            vfs: self.vfs,
+            clock: self.clock,
+            random: self.random,
+        })?;
         let threads = Mutex::new(open::start(&shared)?);
         let lock = Mutex::new(Some(lock));
         let inner = Inner {

@@ -22,7 +22,7 @@ use super::{
     stats::Counters,
 };
 use crate::{
-    Durability, Error, Result, SequenceNumber, Tombstone,
+    Durability, Error, ErrorKind, Result, SequenceNumber, Tombstone,
     crash::crash_point,
     ingest::Staged,
     wal::{Frame, SpareMaker},
@@ -134,7 +134,7 @@ impl Committer<'_> {
             }
             Entry::Drop(_, doomed, waiting) => {
                 self.applied = self.applied.next();
-                doomed.set_seq(self.applied);
+                self.shared.apply_drop(&doomed, self.applied);
                 if let Some(answer) = waiting {
                     let _ = answer.send(Ok(()));
                 }
@@ -190,9 +190,19 @@ impl Committer<'_> {
             tracing::error!(%error, "a delete in the log could not be applied, writes are refused from now on");
             self.shared.queue.close("a delete in the log could not be applied");
         }
+        Counters::add(&self.shared.counters.deletes, u64::from(deleted.is_ok()));
         // The next flush takes it to the manifest, and compaction makes it physical.
         self.shared.note_buffered();
         let _ = answer.send(deleted);
+    }
+
+    fn refuse_write(&self, write: QueuedWrite, refusal: Error) {
+        let cost = write.cost();
+        let QueuedWrite { answer, claim, .. } = write;
+        self.shared.memory.give(cost);
+        self.shared.queue.done(1, cost);
+        drop(claim);
+        let _ = answer.send(Err(refusal));
     }
 
     /// Answers a group that is not in the log, or may not be.
@@ -203,28 +213,27 @@ impl Committer<'_> {
         if failed {
             self.shared.queue.close(&format!("the log failed: {because}"));
         }
+        // A log that failed earlier was not touched by this group.
+        let is_unknown = failed && error.kind() != ErrorKind::Closed;
         let refusal = || match error {
             Error::Io { action, path, source } if !failed => {
                 Error::io(action, path, io::Error::new(source.kind(), source.to_string()))
             }
-            _ => Error::Closed {
-                reason: format!(
-                    "the log failed ({because}); whether this write survives is known when the engine is opened again"
-                ),
-            },
+            _ if is_unknown => Error::OutcomeUnknown { reason: because.clone() },
+            _ => Error::Closed { reason: because.clone() },
         };
         for entry in entries {
             match entry {
-                Entry::Write(_, mut write) | Entry::Unlogged(mut write) => {
-                    self.shared.memory.give(write.cost());
-                    self.shared.queue.done(1, write.cost());
-                    let refusal = refusal();
+                Entry::Write(_, mut write) => {
                     // Where it is known that nothing was stored the key is free again, before the answer says so.
-                    if let Some(claim) = write.claim.take().filter(|_| failed) {
-                        claim.unknown(&refusal.to_string());
+                    if let Some(claim) = write.claim.take().filter(|_| is_unknown) {
+                        claim.unknown(&because);
                     }
-                    let _ = write.answer.send(Err(refusal));
+                    self.refuse_write(write, refusal());
                 }
+                // It was not to be in the log, and is nowhere else.
+                Entry::Unlogged(write) if failed => self.refuse_write(write, Error::Closed { reason: because.clone() }),
+                Entry::Unlogged(write) => self.refuse_write(write, refusal()),
                 Entry::Drop(frame, doomed, waiting) => {
                     if let Some(answer) = waiting {
                         let _ = answer.send(Err(refusal()));
@@ -272,7 +281,9 @@ fn needs_sync(entry: &Entry) -> bool {
         Entry::Write(_, write) => write.durability == Durability::Disk,
         Entry::Delete(_, delete) => delete.durability == Durability::Disk,
         // Somebody created a database and waits for it; other changes are as durable as the write that needs them.
-        Entry::Change(_, waiting) | Entry::Drop(_, _, waiting) => waiting.is_some(),
+        Entry::Change(_, waiting) => waiting.is_some(),
+        // Also where nobody waits any more: with it go receipts, which must not go without their points.
+        Entry::Drop(..) => true,
         Entry::Unlogged(_) | Entry::Freeze(_) => false,
     }
 }

@@ -10,7 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use hashbrown::HashSet;
@@ -19,17 +19,20 @@ use ulid::Ulid;
 
 use super::{retired::Retired, shared::Shared, stats::Counters};
 use crate::{
-    Error, ErrorKind, Result,
-    catalog::{ManifestEdit, TableEdit},
-    compaction::{Job, Keep, MAX_BATCH_BYTES, Output, Settings, Source, Task, output, plan, purge, run},
+    Error, ErrorKind, Result, Tombstone,
+    catalog::{ManifestEdit, TableEdit, TableSchema},
+    compaction::{Job, Keep, MAX_BATCH_BYTES, Output, Settings, Source, Task, batches, output, plan, purge, run},
     crash::crash_point,
     datafile::{DataFile, ParquetOptions, data_file_path},
-    memory::merge_share,
+    memory::{Pressure, merge_share},
     registry::Table,
 };
 
 /// How long the thread leaves a failed round alone.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// How long a merge waits for memory of the process, and how often it looks.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(10);
+const MEMORY_POLL: Duration = Duration::from_millis(20);
 /// Longest sleep: the wall clock may be set meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3_600);
 
@@ -183,69 +186,101 @@ impl Shared {
         };
         while !table.is_dropped() {
             let files = table.rows.lock().files.clone();
-            let mut planned = plan(&table.schema(), &files, self.clock.now_ns(), &settings);
-            let damaged = self.compactor.damaged.lock().clone();
-            if planned.tasks.is_empty() {
-                planned.tasks = purge(&table.schema(), &files, &table.rows.lock().flushed_tombstones());
+            let planned = plan(&table.schema(), &files, self.clock.now_ns(), &settings);
+            let mut tasks = planned.tasks;
+            let is_purge = tasks.is_empty();
+            if is_purge {
+                tasks = purge(&table.schema(), &files, &table.rows.lock().flushed_tombstones());
             }
-            planned.tasks.retain(|task| !task.files.iter().any(|file| damaged.contains(&file.path)));
-            if planned.tasks.is_empty() {
+            let damaged = self.compactor.damaged.lock().clone();
+            tasks.retain(|task| !task.files.iter().any(|file| damaged.contains(&file.path)));
+            if tasks.is_empty() {
                 round.note_due(planned.next_due_ns);
                 return self.forget_tombstones(table);
             }
             drop(files);
-            for task in planned.tasks {
-                let inputs: Vec<String> = task.files.iter().map(|file| file.path.clone()).collect();
-                match self.merge(table, task, keep, &mut round.report) {
-                    Err(error) if error.kind() == ErrorKind::Corrupt => {
-                        self.compactor.damaged.lock().extend(inputs);
-                        Counters::add(&self.counters.compaction_failures, 1);
-                        tracing::error!(%error, "a data file cannot be merged and stays as it is");
-                        round.note_failure(Err(error));
-                    }
-                    merged => merged?,
-                }
+            // A merge is one commit; what deletes left of files is not worth one for each.
+            let most_bytes = if is_purge { settings.target_bytes } else { 0 };
+            for tasks in batches(tasks, most_bytes) {
+                self.merge(table, tasks, keep, round)?;
             }
         }
         Ok(())
     }
 
-    /// Does one task and commits it.
-    fn merge(&self, table: &Table, task: Task, keep: Keep, report: &mut CompactionReport) -> Result<()> {
+    /// Waits for a while if the process is near the most that it may hold: merges have time, up to a point.
+    fn wait_for_memory(&self) {
+        let patience = Instant::now() + MEMORY_PATIENCE;
+        while self.memory.pressure() > Pressure::None
+            && Instant::now() < patience
+            && self.compactor.check_running().is_ok()
+        {
+            std::thread::sleep(MEMORY_POLL);
+        }
+    }
+
+    /// Does tasks and commits them together. One with a damaged input is left out, and left alone from then on.
+    fn merge(&self, table: &Table, tasks: Vec<Task>, keep: Keep, round: &mut Round) -> Result<()> {
+        let tombstones = table.rows.lock().flushed_tombstones();
+        let mut merged: Vec<Merged> = Vec::new();
+        for task in tasks {
+            match self.run(table, &task, keep, &tombstones) {
+                Ok(made) => merged.push(Merged { task, made }),
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    self.compactor.damaged.lock().extend(task.files.iter().map(|file| file.path.clone()));
+                    Counters::add(&self.counters.compaction_failures, 1);
+                    tracing::error!(%error, "a data file cannot be merged and stays as it is");
+                    round.note_failure(Err(error));
+                }
+                Err(error) => {
+                    merged.iter().for_each(|done| self.discard_files(&done.made));
+                    return Err(error);
+                }
+            }
+        }
+        crash_point("compaction::files_written");
+        for done in self.commit_merges(table, merged)? {
+            self.count(&table.schema(), &done, &mut round.report);
+            self.compactor.retired.add(done.task.files, self.clock.now_ns());
+        }
+        Ok(())
+    }
+
+    /// Writes the outputs of one task.
+    fn run(&self, table: &Table, task: &Task, keep: Keep, tombstones: &[Arc<Tombstone>]) -> Result<Vec<Arc<DataFile>>> {
         let schema = table.schema();
         // A new file is as old as the newest of its rows, so that a partition that is merged still counts as quiet.
         let written_ns = task.files.iter().filter_map(|file| file.written_ns()).max().unwrap_or(0);
         let written_ms = u64::try_from(written_ns / 1_000_000).unwrap_or(0);
-        let tombstones = table.rows.lock().flushed_tombstones();
         let job = Job {
             source: Source { vfs: self.vfs.as_ref(), root: &self.root },
             schema: &schema,
-            task: &task,
+            task,
             keep: if task.may_drop_old { keep } else { Keep::default() },
-            tombstones: &tombstones,
+            tombstones,
             // What it encodes takes as much again.
             batch_bytes: MAX_BATCH_BYTES.min(merge_share(self.memory.limit()) as u64 / 2),
             target_bytes: self.options.compaction_file_bytes,
-            options: &ParquetOptions::compaction(),
+            options: &ParquetOptions::compaction().within(self.memory.limit()),
             cancelled: &self.compactor.cancelled,
         };
+        let mut paths = Vec::new();
         let path = || {
             let id = Ulid::from_parts(written_ms, self.random());
-            data_file_path(&schema.database, &schema.table, task.day, id)
+            paths.push(data_file_path(&schema.database, &schema.table, task.day, id));
+            paths.last().cloned().unwrap_or_default()
         };
+        self.wait_for_memory();
         let _memory = self.memory.reserve(job.memory_bytes());
-        let made = run(&job, path)?;
-        crash_point("compaction::files_written");
+        let made = run(&job, path).inspect_err(|_| paths.iter().for_each(|path| self.compactor.retired.leave(path)))?;
         let deleted_seq = tombstones.last().map_or(0, |tombstone| tombstone.seq.0);
-        let made: Vec<Arc<DataFile>> =
-            made.into_iter().map(|file| Arc::new(DataFile { deleted_seq, ..file })).collect();
-        if !self.commit_merge(table, &task, &made)? {
-            self.discard_files(&made);
-            return Ok(());
-        }
+        Ok(made.into_iter().map(|file| Arc::new(DataFile { deleted_seq, ..file })).collect())
+    }
+
+    fn count(&self, schema: &TableSchema, Merged { task, made }: &Merged, report: &mut CompactionReport) {
         let sum = |files: &[Arc<DataFile>], of: fn(&DataFile) -> u64| files.iter().map(|file| of(file)).sum::<u64>();
-        let (rows_in, rows_out) = (sum(&task.files, |file| file.rows), sum(&made, |file| file.rows));
-        let (bytes_in, bytes_out) = (sum(&task.files, |file| file.bytes), sum(&made, |file| file.bytes));
+        let (rows_in, rows_out) = (sum(&task.files, |file| file.rows), sum(made, |file| file.rows));
+        let (bytes_in, bytes_out) = (sum(&task.files, |file| file.bytes), sum(made, |file| file.bytes));
         tracing::debug!(
             database = %schema.database, table = %schema.table, day = %task.day, files_in = task.files.len(),
             files_out = made.len(), rows_in, rows_out, bytes_in, bytes_out, "merged data files"
@@ -263,45 +298,54 @@ impl Shared {
         Counters::add(&counters.compaction_rows_out, rows_out);
         Counters::add(&counters.compaction_bytes_in, bytes_in);
         Counters::add(&counters.compaction_bytes_out, bytes_out);
-        self.compactor.retired.add(task.files, self.clock.now_ns());
-        Ok(())
     }
 
-    /// Swaps outputs for inputs, in the manifest and then in the table; false if the inputs are not what they were.
-    fn commit_merge(&self, table: &Table, task: &Task, made: &[Arc<DataFile>]) -> Result<bool> {
+    /// Swaps outputs for inputs, in the manifest and then in the table; returns the tasks whose inputs were still what they
+    /// had been. The outputs of the others are removed.
+    fn commit_merges(&self, table: &Table, merged: Vec<Merged>) -> Result<Vec<Merged>> {
         let mut manifest = self.manifest.lock();
-        if table.is_dropped() || !is_still_right(&table.rows.lock().files, task) {
-            return Ok(false);
+        let (right, wrong): (Vec<Merged>, Vec<Merged>) = {
+            let live = &table.rows.lock().files;
+            merged.into_iter().partition(|done| !table.is_dropped() && is_still_right(live, &done.task))
+        };
+        wrong.iter().for_each(|done| self.discard_files(&done.made));
+        if right.is_empty() {
+            return Ok(right);
         }
         let schema = table.schema();
+        let gone: Vec<Arc<DataFile>> = right.iter().flat_map(|done| done.task.files.iter().cloned()).collect();
+        let made: Vec<Arc<DataFile>> = right.iter().flat_map(|done| done.made.iter().cloned()).collect();
         let edit = TableEdit {
             database: schema.database.to_string(),
             table: schema.table.to_string(),
             files_added: made.iter().map(|file| DataFile::clone(file)).collect(),
-            files_removed: task.files.iter().map(|file| file.path.clone()).collect(),
+            files_removed: gone.iter().map(|file| file.path.clone()).collect(),
             ..TableEdit::default()
         };
         let committed = manifest.commit(ManifestEdit { tables: vec![edit], ..ManifestEdit::default() });
         if let Err(error) = committed {
             // If the change may be durable, the next open needs the files.
             if !manifest.is_closed() {
-                self.discard_files(made);
+                self.discard_files(&made);
             }
             return Err(error);
         }
         crash_point("compaction::committed");
-        table.replace_files(&task.files, made);
+        table.replace_files(&gone, &made);
         crash_point("compaction::swapped");
-        Ok(true)
+        Ok(right)
     }
 
-    /// Removes files that are in no manifest and in no view.
+    /// Lets go of files that are in no manifest and in no view.
     fn discard_files(&self, files: &[Arc<DataFile>]) {
-        for file in files {
-            // What stays behind is removed on the next open.
-            let _ = self.vfs.remove_file(&self.root.join(&file.path));
-        }
+        files.iter().for_each(|file| self.compactor.retired.leave(&file.path));
     }
+}
+
+/// A task whose outputs are durable files that nobody knows yet.
+struct Merged {
+    task: Task,
+    made: Vec<Arc<DataFile>>,
 }
 
 /// Returns whether all inputs are live, and their merge still leaves the same rows to win.

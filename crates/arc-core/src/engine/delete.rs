@@ -52,7 +52,8 @@ impl Engine {
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a predicate that the table cannot have;
     /// [`Busy`](crate::ErrorKind::Busy) while 1,000 earlier deletes of the table wait to be carried out in its files;
     /// [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io) and
-    /// [`StorageFull`](crate::ErrorKind::StorageFull) if it cannot be logged.
+    /// [`StorageFull`](crate::ErrorKind::StorageFull) if it cannot be logged; [`Unknown`](crate::ErrorKind::Unknown) if the
+    /// log failed meanwhile: whether the points are deleted is known when the engine is opened again.
     pub fn delete(&self, database: &str, table: &str, predicate: &Predicate) -> Result<Deleted> {
         let shared = &self.inner.shared;
         let receiver = {
@@ -79,7 +80,7 @@ impl Engine {
             shared.queue.push_delete(frame, QueuedDelete { table: found, predicate, durability, answer })?;
             receiver
         };
-        let stopped = |_| Err(Error::Closed { reason: "the engine stopped before it answered".into() });
+        let stopped = |_| Err(Error::unanswered());
         futures::executor::block_on(receiver).unwrap_or_else(stopped)
     }
 
@@ -91,22 +92,6 @@ impl Engine {
     /// As [`delete`](Self::delete).
     pub fn check_delete(&self, database: &str, table: &str, predicate: &Predicate) -> Result<Predicate> {
         bind(predicate, &self.table(database, table)?.schema())
-    }
-
-    /// Runs one SQL statement that changes data, `DELETE FROM table WHERE …`; a name without a database means a table of
-    /// `database`. [`sql`](Self::sql) never changes anything.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a statement that is no such one; otherwise as
-    /// [`delete`](Self::delete).
-    #[cfg(feature = "query")]
-    pub fn execute(&self, database: &str, sql: &str) -> Result<Deleted> {
-        match crate::query::parse_change(sql)? {
-            crate::query::Change::Delete { database: named, table, predicate } => {
-                self.delete(named.as_deref().unwrap_or(database), &table, &predicate)
-            }
-        }
     }
 }
 

@@ -12,6 +12,7 @@ use futures::channel::oneshot;
 use super::{
     Engine,
     frame::{self, DropMeta, FrameKind},
+    idempotency::IdempotencyKeys,
     queue::QueuedFrame,
     shared::Shared,
     stats::Counters,
@@ -19,6 +20,7 @@ use super::{
 use crate::{
     Error, Result, SequenceNumber,
     catalog::{DropEdit, ManifestState},
+    crash::crash_point,
     registry::{Doomed, Registry},
     wal::{ReplayedFrame, body_checksum},
 };
@@ -32,9 +34,9 @@ impl Engine {
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table;
-    /// [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io) and
-    /// [`StorageFull`](crate::ErrorKind::StorageFull) if the log cannot be written: the table is out of sight then, and
-    /// whether it comes back is known when the engine is opened again.
+    /// [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io), [`StorageFull`](crate::ErrorKind::StorageFull)
+    /// and [`Unknown`](crate::ErrorKind::Unknown) if the log cannot be written: the table is out of sight then, and whether
+    /// it comes back is known when the engine is opened again.
     pub fn drop_table(&self, database: &str, table: &str) -> Result<()> {
         self.inner.shared.drop_named(database, Some(table))
     }
@@ -50,6 +52,15 @@ impl Engine {
 }
 
 impl Shared {
+    /// Ends what a drop took, at its place in the order of writes.
+    pub(super) fn apply_drop(&self, doomed: &Doomed, seq: SequenceNumber) {
+        doomed.set_seq(seq);
+        Counters::add(&self.counters.drops, 1);
+        if doomed.whole {
+            self.keys.forget(&doomed.database.name);
+        }
+    }
+
     fn drop_named(&self, name: &str, table: Option<&str>) -> Result<()> {
         let meta = DropMeta { database: name.to_owned(), table: table.map(str::to_owned) };
         let (meta, body_crc) = (frame::encode(&meta)?, body_checksum(&[]));
@@ -71,8 +82,9 @@ impl Shared {
                 Some(found) => self.registry.drop_table(&database, found),
             })?;
         }
-        let stopped = |_| Err(Error::Closed { reason: "the engine stopped before it answered".into() });
+        let stopped = |_| Err(Error::unanswered());
         futures::executor::block_on(receiver).unwrap_or_else(stopped)?;
+        crash_point("drop::applied");
         if let Err(error) = self.flush() {
             // It is dropped; the next flush tells the manifest.
             tracing::warn!(%error, "cannot flush after a drop");
@@ -87,11 +99,13 @@ impl Shared {
             let mut rows = table.rows.lock();
             let bytes = rows.buffer.forget(usize::MAX);
             self.counters.buffered_bytes.fetch_sub(bytes, std::sync::atomic::Ordering::Relaxed);
+            self.memory.give(bytes);
             let files = std::mem::take(&mut rows.files);
             Counters::add(&self.counters.dropped_files, files.len() as u64);
             self.compactor.retired.add(files, now_ns);
         }
         self.registry.forget(dropped);
+        crash_point("drop::buried");
         self.compactor.wake();
     }
 }
@@ -114,6 +128,15 @@ pub(super) fn edits(state: &ManifestState, dropped: &[Arc<Doomed>]) -> Vec<DropE
     edits
 }
 
+/// Forgets what a drop of the log ends besides tables. The error is the reason why it is damaged.
+pub(super) fn replay_forget(keys: &IdempotencyKeys, frame: &ReplayedFrame<'_>) -> Result<(), String> {
+    let DropMeta { database, table } = frame::decode(frame.meta)?;
+    if table.is_none() {
+        keys.forget(&database);
+    }
+    Ok(())
+}
+
 /// Does a drop of the log again. The error is the reason why it is damaged.
 pub(super) fn replay_drop(registry: &Registry, frame: &ReplayedFrame<'_>) -> Result<(), String> {
     let DropMeta { database, table } = frame::decode(frame.meta)?;
@@ -127,4 +150,54 @@ pub(super) fn replay_drop(registry: &Registry, frame: &ReplayedFrame<'_>) -> Res
     };
     doomed.set_seq(SequenceNumber(frame.seq.0));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+
+    use super::*;
+    use crate::{Options, WriteOptions};
+
+    /// Everything that memory has of a table.
+    fn pieces(engine: &Engine, table: &str) -> (Weak<crate::registry::Table>, Weak<crate::datafile::DataFile>) {
+        let table = engine.table("d", table).unwrap();
+        let file = table.rows.lock().files[0].clone();
+        (Arc::downgrade(&table), Arc::downgrade(&file))
+    }
+
+    #[test]
+    fn nothing_of_what_was_dropped_stays_in_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = Options::default();
+        (options.compaction, options.compaction_grace) = (false, std::time::Duration::ZERO);
+        let engine = Engine::builder(dir.path().join("data")).options(options).open().unwrap();
+        let send = |line: &str, key: &str| {
+            let options = WriteOptions::new().idempotency_key(key);
+            engine.submit_lp("d", line.to_owned().into(), &options).unwrap().wait().unwrap()
+        };
+        for whole in [false, true] {
+            assert!(!send("m,h=a v=1 1\nn,h=a v=1 1", "first").replayed);
+            engine.flush().unwrap();
+            assert!(!send("m,h=a v=2 2", "second").replayed);
+            let gone = [pieces(&engine, "m"), pieces(&engine, "n")];
+            if whole {
+                engine.drop_database("d").unwrap();
+            } else {
+                engine.drop_table("d", "m").unwrap();
+                engine.drop_table("d", "n").unwrap();
+                assert!(send("m,h=a v=2 2", "second").replayed, "the database has its receipts");
+            }
+            engine.compact().unwrap();
+            for (table, file) in gone {
+                assert!(table.upgrade().is_none() && file.upgrade().is_none(), "{whole}");
+            }
+            let stats = engine.stats();
+            assert_eq!((stats.buffered_bytes, stats.memory_bytes, stats.retired_files), (0, 0, 0), "{stats:?}");
+            if !whole {
+                engine.drop_database("d").unwrap();
+            }
+        }
+        assert!(!send("m,h=a v=2 2", "second").replayed, "it has gone with the database");
+    }
 }

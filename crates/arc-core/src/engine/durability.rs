@@ -18,15 +18,12 @@ impl Engine {
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database;
+    /// [`Busy`](crate::ErrorKind::Busy) if something is being dropped meanwhile;
     /// [`Io`](crate::ErrorKind::Io) if the setting cannot be stored; [`Closed`](crate::ErrorKind::Closed) once closed.
     pub fn set_database_durability(&self, database: &str, durability: Option<Durability>) -> Result<()> {
         let found = self.database(database)?;
         let shared = &self.inner.shared;
-        if shared.registry.has_doomed() || !shared.manifest.lock().state().databases.contains_key(database) {
-            shared.flush()?;
-        }
-        let mut manifest = shared.manifest.lock();
-        shared.compactor.check_running()?;
+        let mut manifest = shared.manifest_with(&found, None)?;
         let edit = DurabilityEdit { database: database.to_owned(), durability };
         manifest.commit(ManifestEdit { durabilities: vec![edit], ..ManifestEdit::default() })?;
         *found.durability.write() = durability;

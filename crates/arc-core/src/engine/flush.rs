@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use ulid::Ulid;
 
 use super::{dropping, idempotency::ReceiptsRound, shared::Shared, stats::Counters};
@@ -24,6 +24,8 @@ use crate::{
 
 /// Tables whose files are written at the same time.
 const MAX_WORKERS: usize = 4;
+/// Memory budget for each of them: encoders are not counted in it.
+const WORKER_BYTES: usize = 64 << 20;
 
 /// How long the flusher leaves a failed flush alone.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -53,9 +55,15 @@ struct TableRound {
 impl Shared {
     /// Writes all points that are applied by now to data files.
     pub(super) fn flush(&self) -> Result<FlushReport> {
-        let mut manifest = self.manifest.lock();
+        self.flush_with(self.lock_manifest()?)
+    }
+
+    /// As [`Self::flush`], with the manifest locked already, however long that took.
+    pub(super) fn flush_with(&self, mut manifest: MutexGuard<'_, Manifest>) -> Result<FlushReport> {
         self.flush_signal.reset();
-        let result = self.flush_round(&mut manifest);
+        let result = self.flush_all(&mut manifest);
+        let closed = manifest.closed().map(str::to_owned);
+        drop(manifest);
         let counters = &self.counters;
         match &result {
             Ok(report) => {
@@ -64,21 +72,62 @@ impl Shared {
                 if !report.files.is_empty() {
                     self.compactor.wake();
                 }
+                self.compactor.retired.remove_leftovers(self);
                 tracing::debug!(rows = report.rows, files = report.files.len(), "flushed");
             }
-            Err(_) => Counters::add(&counters.flush_failures, 1),
+            Err(_) => {
+                Counters::add(&counters.flush_failures, 1);
+                self.close_if_fenced(closed);
+                // At once where that makes room on a full disk; a store that fails is asked later.
+                if !self.is_remote() {
+                    self.compactor.retired.remove_leftovers(self);
+                }
+            }
         }
         self.queue.room_changed();
         result
     }
 
-    fn flush_round(&self, manifest: &mut Manifest) -> Result<FlushReport> {
+    /// Flushes what an earlier flush has frozen and could not write, and then the rest: while flushes fail, what comes in is
+    /// not frozen again and again, into buffers that would each become files of their own.
+    fn flush_all(&self, manifest: &mut Manifest) -> Result<FlushReport> {
+        let mut report = FlushReport::default();
+        if let Some(seq) = self.frozen.get() {
+            report = self.flush_round(manifest, seq)?;
+        }
+        let seq = self.freeze()?;
+        let FlushReport { rows, files } = self.flush_round(manifest, seq)?;
+        report.rows += rows;
+        report.files.extend(files);
+        Ok(report)
+    }
+
+    /// Takes no more points if another writer has the object store: this directory cannot be opened with it again.
+    fn close_if_fenced(&self, closed: Option<String>) {
+        if let Some(reason) = closed.filter(|_| self.is_remote()) {
+            tracing::error!(reason, "the object store is lost, writes are refused from now on");
+            self.queue.close(&reason);
+        }
+    }
+
+    /// Freezes all buffers; returns the last sequence number in them.
+    fn freeze(&self) -> Result<SequenceNumber> {
         let seq = futures::executor::block_on(self.queue.freeze()?)
             .unwrap_or_else(|_| Err(Error::Closed { reason: "the commit thread has ended".into() }))?;
+        self.frozen.set(Some(seq));
         crash_point("flush::frozen");
+        Ok(seq)
+    }
+
+    /// Flushes what is frozen up to `seq`.
+    fn flush_round(&self, manifest: &mut Manifest, seq: SequenceNumber) -> Result<FlushReport> {
+        if let Some(reason) = manifest.closed() {
+            return Err(Error::Closed { reason: reason.to_owned() });
+        }
         let Flushable { databases, tables, dropped } = self.registry.flushable(seq);
         let mut tables = tables_to_flush(tables, seq);
         if seq == manifest.state().flushed && databases.is_empty() && tables.is_empty() && dropped.is_empty() {
+            self.frozen.set(None);
             return Ok(FlushReport::default());
         }
         if let Err(error) = self.write_all_files(&mut tables) {
@@ -87,11 +136,22 @@ impl Shared {
         }
         crash_point("flush::files_written");
         let mut receipts = self.keys.round(self.clock.now_ns());
-        // The manifest has no place for those of a database that is no more.
-        receipts.added.retain(|edit| self.registry.database(&edit.database).is_some());
+        // The manifest has no place for those of a database that is no more. What counts is what it will have: one whose
+        // drop is not in the log yet, or never will be, has its receipts as it has its points.
+        receipts.added.retain(|edit| {
+            let has = |database: &Arc<Database>| *database.name == *edit.database;
+            databases.iter().any(has) || manifest.state().databases.contains_key(&edit.database)
+        });
         let mut edit = edit(seq, &databases, &tables, &receipts);
         edit.dropped = dropping::edits(manifest.state(), &dropped);
-        manifest.commit(edit)?;
+        if let Err(error) = manifest.commit(edit) {
+            // If the change may be durable, the next open needs the files.
+            if !manifest.is_closed() {
+                self.discard(&tables);
+            }
+            return Err(error);
+        }
+        self.frozen.set(None);
         self.keys.committed(&receipts);
         crash_point("flush::committed");
         databases.iter().for_each(|database| database.in_manifest.store(true, Ordering::Release));
@@ -114,7 +174,7 @@ impl Shared {
 
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.
     fn write_all_files(&self, tables: &mut [TableRound]) -> Result<()> {
-        let workers = tables.len().min(MAX_WORKERS);
+        let workers = tables.len().min(MAX_WORKERS).min(self.memory.limit() / WORKER_BYTES);
         let work = Mutex::new(tables.iter_mut());
         let write = || {
             loop {
@@ -154,8 +214,9 @@ impl Shared {
                     late: part.late,
                     tags: &tags,
                 };
-                let options = ParquetOptions::default();
-                round.files.push(write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options)?);
+                let options = ParquetOptions::default().within(self.memory.limit());
+                let written = write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options);
+                round.files.push(written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?);
             }
         }
         Ok(())
@@ -167,10 +228,7 @@ impl Shared {
             if round.schema_changed {
                 round.table.schema_changed.store(true, Ordering::Release);
             }
-            for file in &round.files {
-                // What stays behind is removed on the next open.
-                let _ = self.vfs.remove_file(&self.root.join(&file.path));
-            }
+            round.files.iter().for_each(|file| self.compactor.retired.leave(&file.path));
         }
     }
 
@@ -191,6 +249,12 @@ impl Shared {
             self.memory.give(bytes);
         }
         report
+    }
+
+    /// Returns how long a flush that has failed is left alone. An object store may be away for long, and each flush sends
+    /// all of it anew.
+    fn retry_after(&self, failures: u32) -> Duration {
+        if self.is_remote() { RETRY_AFTER * 2_u32.pow(failures.min(5)) } else { RETRY_AFTER }
     }
 
     pub(super) fn random(&self) -> u128 {
@@ -244,17 +308,19 @@ fn edit(
 pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
     std::thread::Builder::new().name("arc-flush".into()).spawn(move || {
+        let mut failures = 0;
         // If this thread dies, nothing makes room any more: better refuse writes at once than when memory is full.
         let _close = CloseOnPanic(&shared);
         while shared.flush_signal.wait(shared.options.flush_after) {
-            match shared.flush() {
-                Ok(_) => {}
+            match shared.flush_with(shared.manifest.lock()) {
+                Ok(_) => failures = 0,
                 // Another thread closes the engine, which flushes as well.
                 Err(error) if error.kind() == ErrorKind::Closed => tracing::debug!(%error, "a flush met the close"),
                 Err(error) => {
                     let source = std::error::Error::source(&error);
                     tracing::error!(%error, source, "flush failed, its points stay in memory and in the log");
-                    shared.flush_signal.pause(RETRY_AFTER);
+                    shared.flush_signal.pause(shared.retry_after(failures));
+                    failures += 1;
                     // The points are still there: look again, unless a later write has asked already.
                     shared.note_buffered();
                 }

@@ -45,10 +45,10 @@ pub(super) struct IdempotencyKeys {
 #[derive(Debug, Default)]
 struct State {
     databases: HashMap<Arc<str>, HashMap<Arc<str>, Slot, RandomState>, RandomState>,
-    /// Receipts with their databases, oldest first. Each has an ordinal, which counts up from the first ever.
-    order: VecDeque<(Arc<str>, KeptReceipt)>,
-    /// Ordinal of the oldest receipt.
-    first: u64,
+    /// Oldest first.
+    order: VecDeque<Kept>,
+    /// The ordinal that the next receipt will have.
+    end: u64,
     /// Ordinals below this are frozen.
     frozen: u64,
     /// Ordinals below this are in the manifest, or forgotten.
@@ -56,6 +56,15 @@ struct State {
     /// Number of the newest write whose receipt was forgotten, and what the manifest knows of it.
     dropped: SequenceNumber,
     dropped_committed: SequenceNumber,
+}
+
+/// A receipt in its place.
+#[derive(Debug)]
+struct Kept {
+    /// Counts up from the first receipt ever; those of a dropped database leave gaps.
+    ordinal: u64,
+    database: Arc<str>,
+    receipt: KeptReceipt,
 }
 
 /// What a key stands for.
@@ -97,14 +106,28 @@ impl IdempotencyKeys {
         receipts.sort_by_key(|(_, receipt)| receipt.seq);
         let mut state = State::default();
         receipts.into_iter().for_each(|(database, receipt)| state.keep(database, receipt, limit));
-        state.frozen = state.end();
-        state.committed = state.end();
+        state.frozen = state.end;
+        state.committed = state.end;
         Self { limit, window, replayed: AtomicU64::new(0), state: Mutex::new(state) }
     }
 
     /// Keeps the receipt of a write that was replayed from the log.
     pub(super) fn restore(&self, database: Arc<str>, receipt: KeptReceipt) {
         self.state.lock().keep(database, receipt, self.limit);
+    }
+
+    /// Forgets the receipts of a database that is dropped, at the drop's place in the order of writes. The manifest forgets
+    /// those that it has with the database.
+    pub(super) fn forget(&self, database: &str) {
+        let mut state = self.state.lock();
+        if let Some(keys) = state.databases.get_mut(database) {
+            // A write under way may be one behind the drop.
+            keys.retain(|_, slot| matches!(slot, Slot::Claimed(_)));
+            if keys.is_empty() {
+                state.databases.remove(database);
+            }
+        }
+        state.order.retain(|kept| &*kept.database != database);
     }
 
     /// Asks what to do about a write with a key.
@@ -145,7 +168,7 @@ impl IdempotencyKeys {
     /// Marks all receipts as those of rows that are frozen now.
     pub(super) fn freeze(&self) {
         let mut state = self.state.lock();
-        state.frozen = state.end();
+        state.frozen = state.end;
     }
 
     /// Forgets what is past the window, and returns what the commit that flushes the frozen rows is to say.
@@ -153,11 +176,11 @@ impl IdempotencyKeys {
         let mut state = self.state.lock();
         let window_ns = i64::try_from(self.window.as_nanos()).unwrap_or(i64::MAX);
         let expired = now_ns.saturating_sub(window_ns);
-        while state.order.front().is_some_and(|(_, receipt)| receipt.time_ns < expired) {
+        while state.order.front().is_some_and(|kept| kept.receipt.time_ns < expired) {
             state.forget_oldest();
         }
         let mut added: HashMap<Arc<str>, Vec<KeptReceipt>, RandomState> = HashMap::default();
-        for (database, receipt) in state.frozen() {
+        for Kept { database, receipt, .. } in state.frozen() {
             added.entry(Arc::clone(database)).or_default().push(receipt.clone());
         }
         let edit = |(database, receipts): (Arc<str>, _)| ReceiptsEdit { database: database.to_string(), receipts };
@@ -188,30 +211,25 @@ impl State {
         match self.databases.get_mut(database)?.get_mut(key)? {
             Slot::Claimed(claim) => Some(Found::Claimed(claim.0, &mut claim.1)),
             Slot::Kept(ordinal) => {
-                let index = usize::try_from(ordinal.checked_sub(self.first)?).ok()?;
-                self.order.get(index).map(|(_, receipt)| Found::Kept(receipt))
+                let index = self.order.binary_search_by_key(ordinal, |kept| kept.ordinal).ok()?;
+                self.order.get(index).map(|kept| Found::Kept(&kept.receipt))
             }
         }
     }
 
-    /// The ordinal that the next receipt will have.
-    fn end(&self) -> u64 {
-        self.first + self.order.len() as u64
-    }
-
     fn keep(&mut self, database: Arc<str>, receipt: KeptReceipt, limit: usize) {
-        let kept = Slot::Kept(self.end());
-        self.databases.entry(Arc::clone(&database)).or_default().insert(Arc::clone(&receipt.key), kept);
-        self.order.push_back((database, receipt));
+        let ordinal = self.end;
+        self.end += 1;
+        let keys = self.databases.entry(Arc::clone(&database)).or_default();
+        keys.insert(Arc::clone(&receipt.key), Slot::Kept(ordinal));
+        self.order.push_back(Kept { ordinal, database, receipt });
         while self.order.len() > limit {
             self.forget_oldest();
         }
     }
 
     fn forget_oldest(&mut self) {
-        let Some((database, receipt)) = self.order.pop_front() else { return };
-        let ordinal = self.first;
-        self.first += 1;
+        let Some(Kept { ordinal, database, receipt }) = self.order.pop_front() else { return };
         self.dropped = self.dropped.max(receipt.seq);
         // The key may stand for a later write already.
         if let Some(keys) = self.databases.get(&database)
@@ -231,10 +249,9 @@ impl State {
     }
 
     /// The receipts that are frozen and not yet in the manifest.
-    fn frozen(&self) -> impl Iterator<Item = &(Arc<str>, KeptReceipt)> {
-        let index = |ordinal: u64| usize::try_from(ordinal.saturating_sub(self.first)).unwrap_or(usize::MAX);
-        let (from, to) = (index(self.committed), index(self.frozen));
-        self.order.iter().take(to).skip(from)
+    fn frozen(&self) -> impl Iterator<Item = &Kept> {
+        let from = self.order.partition_point(|kept| kept.ordinal < self.committed);
+        self.order.iter().skip(from).take_while(|kept| kept.ordinal < self.frozen)
     }
 }
 
@@ -271,7 +288,7 @@ impl Claim {
 
     /// Answers those who wait that nobody knows: the engine takes no more writes.
     pub(super) fn unknown(mut self, reason: &str) {
-        self.settle(None, &|| Err(Error::Closed { reason: reason.to_owned() }));
+        self.settle(None, &|| Err(Error::OutcomeUnknown { reason: reason.to_owned() }));
     }
 
     fn settle(&mut self, receipt: Option<KeptReceipt>, answer: &dyn Fn() -> Result<Written>) {

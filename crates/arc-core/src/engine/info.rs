@@ -119,6 +119,7 @@ impl Engine {
         for table in shared.registry.all_tables() {
             let rows = table.rows.lock();
             stats.buffered_rows += rows.buffer.rows() as u64;
+            stats.pending_deletes += rows.tombstones.len() as u64;
             stats.files += rows.files.len() as u64;
             stats.file_bytes += rows.files.iter().map(|file| file.bytes).sum::<u64>();
         }

@@ -42,7 +42,7 @@ impl Engine {
         self.check_open()?;
         let shared = &self.inner.shared;
         let (mut report, pinned) = {
-            let manifest = shared.manifest.lock();
+            let manifest = shared.lock_manifest()?;
             let pinned = Pinned::new(shared, manifest.state());
             let logged = shared.wal.lock().last_seq();
             (verify_held(shared.vfs.as_ref(), &shared.root, &pinned.state, logged)?, pinned)
@@ -83,7 +83,9 @@ impl Engine {
         self.check_open()?;
         let shared = &self.inner.shared;
         shared.flush()?;
-        let pinned = Pinned::new(shared, shared.manifest.lock().state());
+        let mut pinned = Pinned::new(shared, shared.lock_manifest()?.state());
+        // The backup is a directory of its own.
+        pinned.state.directory = None;
         let source = Source { vfs: &shared.vfs, root: &shared.root, state: &pinned.state };
         backup::backup(&source, target.as_ref(), &mut progress)
     }

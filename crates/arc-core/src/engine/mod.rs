@@ -2,11 +2,15 @@
 
 mod builder;
 mod check;
+#[cfg(feature = "object-store")]
+mod claim;
 mod commit;
 mod compaction;
 mod delete;
 mod dropping;
 mod durability;
+#[cfg(feature = "query")]
+mod execute;
 mod flush;
 mod frame;
 mod idempotency;
@@ -31,6 +35,8 @@ use parking_lot::Mutex;
 pub use builder::EngineBuilder;
 pub use compaction::CompactionReport;
 pub use delete::Deleted;
+#[cfg(feature = "query")]
+pub use execute::{Deletion, Executed};
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;
@@ -43,6 +49,8 @@ use self::{
     shared::Shared,
     write::Request,
 };
+#[cfg(feature = "query")]
+use crate::store::OpenStorage;
 use crate::{PendingWrite, Result, WriteOptions, Written};
 
 /// A time-series store in one folder.
@@ -83,13 +91,15 @@ impl Inner {
         if let Some(query) = query.as_ref() {
             return Ok(Arc::clone(query));
         }
-        let Shared { registry, root, options, memory, .. } = self.shared.as_ref();
+        let Shared { registry, root, options, memory, storage, .. } = self.shared.as_ref();
         let tables = Arc::<crate::registry::Registry>::clone(registry);
-        let engine = crate::query::QueryEngine::new(tables, root, options, Arc::clone(memory))?;
+        let store = storage.as_ref().map(OpenStorage::reads);
+        let engine = crate::query::QueryEngine::new(tables, root, store, options, Arc::clone(memory))?;
         Ok(Arc::clone(query.insert(Arc::new(engine))))
     }
 
     fn stop(&self) {
+        self.shared.hurry();
         self.shared.stop_compaction();
         self.shared.flush_signal.stop();
         self.shared.queue.stop();
@@ -196,6 +206,26 @@ impl Engine {
         self.submit(FrameKind::Arrow, database, Some(table), write::arrow_body(batches)?, options)
     }
 
+    /// Decodes an Arrow IPC stream or file and queues it as one write, all or nothing, as
+    /// [`submit_batches`](Self::submit_batches) does.
+    ///
+    /// Dictionaries and compressed buffers are fine. `body` is kept for the log, not copied; values are copied out of it
+    /// once.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_batch`](Self::write_batch), and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a body
+    /// that is damaged, cut off, or takes more memory than one write may once it is decompressed.
+    pub fn submit_arrow(
+        &self,
+        database: &str,
+        table: &str,
+        body: Bytes,
+        options: &WriteOptions,
+    ) -> Result<PendingWrite> {
+        self.submit(FrameKind::Arrow, database, Some(table), write::arrow_stream(&body)?, options)
+    }
+
     fn submit(
         &self,
         kind: FrameKind,
@@ -222,7 +252,42 @@ impl Engine {
     pub async fn sql(&self, database: &str, sql: &str) -> Result<crate::Answer> {
         self.check_open()?;
         let query = self.inner.query()?;
-        query.sql(database, sql).await
+        query.sql(database, sql, None).await
+    }
+
+    /// Runs one SQL statement with `values` for its placeholders, as [`sql`](Self::sql) does for one without any.
+    ///
+    /// `values` has one row. `$1`, `$2` and so on are its columns in order, and so are the `?` of a statement that has
+    /// these instead; `$name` is the column of that name.
+    ///
+    /// # Errors
+    ///
+    /// As [`sql`](Self::sql), and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is not one value
+    /// for each placeholder.
+    #[cfg(feature = "query")]
+    pub async fn sql_with(&self, database: &str, sql: &str, values: &RecordBatch) -> Result<crate::Answer> {
+        self.check_open()?;
+        let query = self.inner.query()?;
+        query.sql(database, sql, Some(values)).await
+    }
+
+    /// Plans one SQL statement without running it. Without `values` its placeholders stay open.
+    ///
+    /// Must be called on a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// As [`sql_with`](Self::sql_with).
+    #[cfg(feature = "query")]
+    pub async fn describe(
+        &self,
+        database: &str,
+        sql: &str,
+        values: Option<&RecordBatch>,
+    ) -> Result<crate::Description> {
+        self.check_open()?;
+        let query = self.inner.query()?;
+        query.describe(database, sql, values).await
     }
 
     fn check_open(&self) -> Result<()> {
@@ -276,7 +341,12 @@ impl Engine {
             return Ok(());
         }
         self.inner.shared.queue.close("the engine is closed");
-        let flushed = self.inner.shared.flush();
+        let shared = &self.inner.shared;
+        shared.hurry();
+        // However long that takes: after it nobody can do it.
+        let flushed = shared.flush_with(shared.manifest.lock());
+        // That flush may have carried out a drop. What has to stay for now goes on the next open.
+        shared.remove_retired(shared.clock.now_ns());
         self.inner.stop();
         flushed.map(drop)
     }

@@ -8,10 +8,12 @@ use std::{
 
 use parking_lot::Mutex;
 
+#[cfg(feature = "object-store")]
+use super::claim::Claim;
 use super::{
     commit, compaction,
     delete::replay_delete,
-    dropping::replay_drop,
+    dropping::{replay_drop, replay_forget},
     flush,
     frame::{self, DatabaseMeta, FrameKind, KeyMeta, WriteMeta},
     idempotency::{IdempotencyKeys, fingerprint},
@@ -20,16 +22,18 @@ use super::{
     stats::Counters,
     write::{Request, decode},
 };
+#[cfg(feature = "object-store")]
+use crate::store::OpenStorage;
 use crate::{
     Error, Options, Result,
     catalog::{
-        KeptReceipt, LOCK_FILE, META_DIR, Manifest, ManifestState, WAL_DIR, check_layout, decode_schema, open_layout,
-        remove_orphans,
+        KeptReceipt, LOCK_FILE, META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_layout,
+        decode_schema, open_layout, remove_orphans,
     },
     clock::Clock,
     crash::crash_point,
     ingest::Staged,
-    memory::{MemoryBudget, within_budget},
+    memory::{MemoryBudget, series_cache_share, within_budget},
     random::RandomSource,
     registry::{Database, Registry, Table},
     vfs::Vfs,
@@ -47,6 +51,33 @@ pub(super) struct Parts {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn RandomSource>,
+    #[cfg(feature = "object-store")]
+    pub(super) storage: Option<OpenStorage>,
+}
+
+impl Parts {
+    /// Returns the file system with data files and manifest where they are.
+    fn mounted(&self) -> Arc<dyn Vfs> {
+        #[cfg(feature = "object-store")]
+        if let Some(storage) = &self.storage {
+            return storage.mount(Arc::clone(&self.vfs), &self.root);
+        }
+        Arc::clone(&self.vfs)
+    }
+
+    /// Opens the manifest where it is. Nobody else can write to it then.
+    #[cfg_attr(not(feature = "object-store"), expect(unused_variables, reason = "only an object store is mounted"))]
+    fn open_manifest(&self, mounted: &dyn Vfs) -> Result<Manifest> {
+        let (local, root) = (self.vfs.as_ref(), self.root.as_path());
+        #[cfg(feature = "object-store")]
+        if let Some(storage) = &self.storage {
+            OpenStorage::clear(local, root)?;
+            let (clock, random) = (self.clock.as_ref(), self.random.as_ref());
+            return Claim { storage, vfs: mounted, local, root, clock, random }.open();
+        }
+        check_has_no_store(local, root)?;
+        Manifest::open(Arc::clone(&self.vfs), &root.join(META_DIR).join(WRITER))
+    }
 }
 
 /// Exclusive use of a data directory, until dropped.
@@ -54,26 +85,29 @@ pub(crate) type Lock = Box<dyn std::any::Any + Send + Sync>;
 
 /// An engine that is ready but for its threads.
 pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
-    let Parts { root, options, vfs, clock, random } = parts;
-    check_options(&options)?;
-    let options = within_budget(options);
+    check_options(&parts.options)?;
+    let vfs = parts.mounted();
+    let Parts { root, options, clock, random, .. } = &parts;
+    let options = within_budget(options.clone());
     // Before the lock file is made, so that a folder of somebody else stays as it is.
-    check_layout(vfs.as_ref(), &root)?;
-    vfs.create_dir_all(&root).map_err(|e| Error::io("create folder", &root, e))?;
-    let lock = lock(vfs.as_ref(), &root)?;
-    open_layout(vfs.as_ref(), &root)?;
-    let manifest = Manifest::open(Arc::clone(&vfs), &root.join(META_DIR).join(WRITER))?;
-    for orphan in remove_orphans(vfs.as_ref(), &root, manifest.state())? {
+    check_layout(vfs.as_ref(), root)?;
+    vfs.create_dir_all(root).map_err(|e| Error::io("create folder", root, e))?;
+    let lock = lock(vfs.as_ref(), root)?;
+    open_layout(vfs.as_ref(), root)?;
+    let manifest = parts.open_manifest(vfs.as_ref())?;
+    for orphan in remove_orphans(vfs.as_ref(), root, manifest.state())? {
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }
     crash_point("open::orphans_removed");
-    let registry = Arc::new(registry_of(manifest.state()));
+    let mut registry = registry_of(manifest.state());
+    registry.bound_series_caches(series_cache_share(options.memory_bytes));
+    let registry = Arc::new(registry);
     let counters = Counters::default();
     let keys = IdempotencyKeys::new(options.idempotency_keys, options.idempotency_window, manifest.state());
-    let memory = MemoryBudget::new(options.memory_bytes);
+    let memory = MemoryBudget::new(options.memory_bytes, options.max_resident_bytes);
     let flushed = manifest.state().flushed;
     let wal_dir = root.join(WAL_DIR);
-    let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(&random) };
+    let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(random) };
     let mut visit = |frame: ReplayedFrame<'_>| {
         let damaged = |reason| Error::corrupt(&wal_dir, 0, format!("frame {}: {reason}", frame.seq));
         replay(&registry, &counters, &keys, &frame).map_err(damaged)
@@ -85,15 +119,18 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         memory: Arc::new(memory),
         wal: Mutex::new(wal),
         manifest: Mutex::new(manifest),
+        frozen: Default::default(),
         schema_lock: Mutex::new(()),
         flush_signal: Default::default(),
         compactor: Default::default(),
         next_receive_ns: clock.now_ns().into(),
-        root,
         options,
         vfs,
-        clock,
-        random,
+        #[cfg(feature = "object-store")]
+        storage: parts.storage,
+        root: parts.root,
+        clock: parts.clock,
+        random: parts.random,
         registry,
         counters,
     };
@@ -171,7 +208,12 @@ fn replay(
     frame: &ReplayedFrame<'_>,
 ) -> Result<(), String> {
     Counters::add(&counters.replayed_frames, 1);
-    let Some((request, staged)) = decode_frame(registry, frame)? else { return Ok(()) };
+    let Some((request, staged)) = decode_frame(registry, frame)? else {
+        if frame.kind == FrameKind::Drop as u8 {
+            replay_forget(keys, frame)?;
+        }
+        return Ok(());
+    };
     if let Some(KeyMeta { key, durability }) = &request.meta.idempotency {
         let receipt = KeptReceipt {
             key: key.as_str().into(),

@@ -19,6 +19,9 @@ use crate::{
     registry::{Doomed, Table},
 };
 
+/// How long a writer without room waits before it looks by itself.
+const ROOM_POLL: Duration = Duration::from_millis(20);
+
 /// A frame on its way to the log.
 #[derive(Debug)]
 pub(super) struct QueuedFrame {
@@ -124,11 +127,15 @@ impl Queue {
             }
             if timed_out {
                 return Err(Error::Busy {
-                    reason: "unflushed points, queued writes and queries have filled max_buffer_bytes or memory_bytes",
+                    reason: "unflushed points, queued writes and queries have filled max_buffer_bytes, memory_bytes or \
+                             max_resident_bytes",
                     retry_after: Duration::from_secs(1),
                 });
             }
-            timed_out = self.room.wait_until(&mut state, deadline).timed_out();
+            // Nobody tells when a query has given memory back.
+            let look_again = deadline.min(Instant::now() + ROOM_POLL);
+            self.room.wait_until(&mut state, look_again);
+            timed_out = Instant::now() >= deadline;
         }
         if !publish(&write) {
             return Ok(Some(write));

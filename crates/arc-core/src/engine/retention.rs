@@ -5,16 +5,21 @@
 //! leaves the old ones out. Unflushed rows are never dropped: points that are older than their table keeps rows when they
 //! arrive are stored like any other, and go with the next round after their flush.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use parking_lot::MutexGuard;
 
 use super::{Engine, compaction::Round, shared::Shared, stats::Counters};
 use crate::{
     Error, Result,
-    catalog::{ManifestEdit, RetentionEdit, TableEdit},
+    catalog::{Manifest, ManifestEdit, RetentionEdit, TableEdit},
     compaction::expired,
     crash::crash_point,
     datafile::DataFile,
-    registry::Table,
+    registry::{Database, Table},
 };
 
 impl Engine {
@@ -29,6 +34,7 @@ impl Engine {
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database or table;
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a retention of no time at all;
+    /// [`Busy`](crate::ErrorKind::Busy) if something is being dropped meanwhile;
     /// [`Io`](crate::ErrorKind::Io) if the setting cannot be stored.
     pub fn set_retention(&self, database: &str, table: Option<&str>, retention: Option<Duration>) -> Result<()> {
         if retention == Some(Duration::ZERO) {
@@ -39,21 +45,64 @@ impl Engine {
         let found = self.database(database)?;
         let found_table = table.map(|table| self.table(database, table)).transpose()?;
         let shared = &self.inner.shared;
-        let is_known = |state: &crate::catalog::ManifestState| match table {
-            None => state.databases.contains_key(database),
-            Some(table) => state.table(database, table).is_some(),
-        };
-        if shared.registry.has_doomed() || !is_known(shared.manifest.lock().state()) {
-            shared.flush()?;
-        }
+        let mut manifest = shared.manifest_with(&found, found_table.as_ref())?;
         let edit = RetentionEdit { database: database.into(), table: table.map(Into::into), retention_ns };
-        let mut manifest = shared.manifest.lock();
-        shared.compactor.check_running()?;
         manifest.commit(ManifestEdit { retentions: vec![edit], ..ManifestEdit::default() })?;
         found_table.as_ref().map_or(&found.retention, |table| &table.retention).set_ns(retention_ns);
         drop(manifest);
         shared.compactor.wake();
         Ok(())
+    }
+
+    /// Returns how long the rows of a table are kept by its own setting, or those of a database's tables that have none;
+    /// `None` if nothing is set.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database or table.
+    pub fn retention(&self, database: &str, table: Option<&str>) -> Result<Option<Duration>> {
+        match table {
+            None => Ok(self.database(database)?.retention.duration()),
+            Some(table) => Ok(self.table(database, table)?.retention.duration()),
+        }
+    }
+}
+
+impl Shared {
+    /// Locks the manifest, which has this database and table, for a setting of them. Flushes if it has them not.
+    pub(super) fn manifest_with(
+        &self,
+        database: &Database,
+        table: Option<&Arc<Table>>,
+    ) -> Result<MutexGuard<'_, Manifest>> {
+        let layout = table.map(|table| table.layout());
+        let name = layout.as_ref().map(|layout| &*layout.schema.table);
+        let is_ready = |manifest: &Manifest| {
+            let state = manifest.state();
+            // What the manifest knows by these names may be something dropped that it was not told of yet.
+            !self.registry.has_doomed()
+                && name.map_or(state.databases.contains_key(&*database.name), |table| {
+                    state.table(&database.name, table).is_some()
+                })
+        };
+        let mut manifest = self.lock_manifest()?;
+        if !is_ready(&manifest) {
+            drop(manifest);
+            self.flush()?;
+            manifest = self.lock_manifest()?;
+        }
+        self.compactor.check_running()?;
+        if database.dropped.load(Ordering::Acquire) {
+            return Err(Error::DatabaseNotFound { database: database.name.to_string() });
+        }
+        if let (Some(name), true) = (name, table.is_some_and(|table| table.is_dropped())) {
+            return Err(Error::TableNotFound { database: database.name.to_string(), table: name.to_owned() });
+        }
+        if !is_ready(&manifest) {
+            let reason = "something else is being dropped meanwhile";
+            return Err(Error::Busy { reason, retry_after: Duration::from_secs(1) });
+        }
+        Ok(manifest)
     }
 }
 

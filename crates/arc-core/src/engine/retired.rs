@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 
 use super::shared::Shared;
-use crate::datafile::DataFile;
+use crate::datafile::{DataFile, remove_data_file};
 
 /// When files that a view still needs are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -18,6 +18,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Retired {
     files: Mutex<Vec<RetiredFile>>,
+    /// Paths of files that were never in the manifest, and may be there.
+    leftovers: Mutex<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -34,6 +36,24 @@ impl Retired {
     /// Takes files that were taken out of the manifest and of the tables' views.
     pub(super) fn add(&self, files: impl IntoIterator<Item = Arc<DataFile>>, now_ns: i64) {
         self.files.lock().extend(files.into_iter().map(|file| RetiredFile { file, since_ns: now_ns }));
+    }
+
+    /// Takes the path of a file that is in no manifest and will be in none. It may be there or not.
+    pub(super) fn leave(&self, path: &str) {
+        self.leftovers.lock().push(path.to_owned());
+    }
+
+    /// Removes what was left; what cannot be removed stays for the next time, and at last for the next opening.
+    pub(super) fn remove_leftovers(&self, shared: &Shared) {
+        let mut leftovers = std::mem::take(&mut *self.leftovers.lock());
+        leftovers.retain(|path| match remove_data_file(shared.vfs.as_ref(), &shared.root, path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::debug!(path, %error, "cannot remove a data file that was never committed");
+                true
+            }
+            _ => false,
+        });
+        self.leftovers.lock().append(&mut leftovers);
     }
 
     /// Returns the files that may go: nobody holds them, and their time of grace is over.
@@ -56,9 +76,10 @@ impl Shared {
     /// Removes from disk the files that may go; returns how many. One that cannot be removed stays for the next time.
     pub(super) fn remove_retired(&self, now_ns: i64) -> u64 {
         let mut removed = 0;
+        self.compactor.retired.remove_leftovers(self);
         for retired in self.compactor.retired.take_free(now_ns, self.grace_ns()) {
             let path = &retired.file.path;
-            match self.vfs.remove_file(&self.root.join(path)) {
+            match remove_data_file(self.vfs.as_ref(), &self.root, path) {
                 Ok(()) => removed += 1,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {

@@ -9,12 +9,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{compaction::Compactor, idempotency::IdempotencyKeys, queue::Queue, stats::Counters};
+#[cfg(feature = "object-store")]
+use crate::{Error, store::OpenStorage};
 use crate::{
-    Options, catalog::Manifest, clock::Clock, memory::MemoryBudget, random::RandomSource, registry::Registry, vfs::Vfs,
-    wal::Wal,
+    Options, Result, SequenceNumber, catalog::Manifest, clock::Clock, memory::MemoryBudget, random::RandomSource,
+    registry::Registry, vfs::Vfs, wal::Wal,
 };
 
 /// Everything of one open engine but its threads and its lock.
@@ -23,6 +25,9 @@ pub(super) struct Shared {
     pub(super) root: PathBuf,
     pub(super) options: Options,
     pub(super) vfs: Arc<dyn Vfs>,
+    /// Where data files and manifest are, if it is an object store; `vfs` leads there.
+    #[cfg(feature = "object-store")]
+    pub(super) storage: Option<OpenStorage>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn RandomSource>,
     pub(super) registry: Arc<Registry>,
@@ -33,6 +38,8 @@ pub(super) struct Shared {
     pub(super) wal: Mutex<Wal>,
     /// Locked for the whole of a flush, so that there is one at a time. Compaction takes it to commit, not to work.
     pub(super) manifest: Mutex<Manifest>,
+    /// Last sequence number of what is frozen and in no data file yet. Changed with the manifest locked.
+    pub(super) frozen: Frozen,
     /// Held while tables and columns are registered.
     pub(super) schema_lock: Mutex<()>,
     pub(super) counters: Counters,
@@ -53,11 +60,54 @@ impl Shared {
         reserved.map_or(now, |next| next.max(now))
     }
 
+    /// Returns whether data files and manifest are in an object store.
+    pub(super) fn is_remote(&self) -> bool {
+        #[cfg(feature = "object-store")]
+        return self.storage.is_some();
+        #[cfg(not(feature = "object-store"))]
+        false
+    }
+
+    /// Locks the manifest for somebody who can come back later. An object store that does not answer holds it for as long as
+    /// it takes; a folder does not.
+    pub(super) fn lock_manifest(&self) -> Result<MutexGuard<'_, Manifest>> {
+        #[cfg(feature = "object-store")]
+        if let Some(storage) = &self.storage {
+            return self.manifest.try_lock_for(storage.patience()).ok_or(Error::Busy {
+                reason: "the manifest is being written, and the object store takes its time",
+                retry_after: Duration::from_secs(5),
+            });
+        }
+        Ok(self.manifest.lock())
+    }
+
+    /// Has what waits for an object store give up: the engine closes.
+    pub(super) fn hurry(&self) {
+        #[cfg(feature = "object-store")]
+        if let Some(storage) = &self.storage {
+            storage.hurry();
+        }
+    }
+
     /// Notes that unflushed rows have come to `bytes` and asks for a flush if that is too much.
     pub(super) fn note_buffered(&self) {
         let bytes = self.counters.buffered_bytes.load(Ordering::Relaxed);
         let full = bytes >= self.options.flush_bytes || self.wal.lock().live_bytes() >= self.options.flush_wal_bytes;
         self.flush_signal.note_write(full);
+    }
+}
+
+/// How far buffers are frozen of which there are no files yet.
+#[derive(Debug, Default)]
+pub(super) struct Frozen(Mutex<Option<SequenceNumber>>);
+
+impl Frozen {
+    pub(super) fn get(&self) -> Option<SequenceNumber> {
+        *self.0.lock()
+    }
+
+    pub(super) fn set(&self, seq: Option<SequenceNumber>) {
+        *self.0.lock() = seq;
     }
 }
 

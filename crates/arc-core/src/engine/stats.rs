@@ -40,6 +40,12 @@ pub struct EngineStats {
     pub expired_files: u64,
     /// Data files that went with their table.
     pub dropped_files: u64,
+    /// Deletes done.
+    pub deletes: u64,
+    /// Deletes that wait to be carried out in data files now.
+    pub pending_deletes: u64,
+    /// Tables and databases dropped.
+    pub drops: u64,
     /// Syncs of the log.
     pub wal_syncs: u64,
     /// Rows in buffers now.
@@ -87,6 +93,8 @@ pub(super) struct Counters {
     pub(super) compaction_bytes_out: AtomicU64,
     pub(super) expired_files: AtomicU64,
     pub(super) dropped_files: AtomicU64,
+    pub(super) deletes: AtomicU64,
+    pub(super) drops: AtomicU64,
     pub(super) wal_syncs: AtomicU64,
     pub(super) replayed_frames: AtomicU64,
     pub(super) replayed_points: AtomicU64,
@@ -119,6 +127,8 @@ impl Counters {
             compaction_bytes_out: get(&self.compaction_bytes_out),
             expired_files: get(&self.expired_files),
             dropped_files: get(&self.dropped_files),
+            deletes: get(&self.deletes),
+            drops: get(&self.drops),
             wal_syncs: get(&self.wal_syncs),
             replayed_frames: get(&self.replayed_frames),
             replayed_points: get(&self.replayed_points),

@@ -20,6 +20,7 @@ use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
     catalog::{KeptReceipt, TIME_COLUMN, encode_schema},
     ingest::{self, Context, Staged, StagedTable},
+    memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
     wal::body_checksum,
 };
@@ -32,8 +33,13 @@ pub(super) struct Request {
     pub(super) meta: WriteMeta,
 }
 
-/// Decodes a request: the one function for live writes and replay.
+/// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
 pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Staged> {
+    decode_within(request, database, usize::MAX)
+}
+
+/// Decodes a request whose values may take `most_bytes` where the body does not say how many they take.
+fn decode_within(request: &Request, database: &Arc<Database>, most_bytes: usize) -> Result<Staged> {
     let context = Context {
         database,
         receive_ns: request.meta.receive_ns,
@@ -46,7 +52,7 @@ pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Stag
         FrameKind::MessagePack => ingest::decode_msgpack(&request.body, &context),
         FrameKind::Arrow => {
             let table = request.meta.table.as_deref().unwrap_or_default();
-            ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), &context)
+            ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), most_bytes, &context)
         }
         FrameKind::Database | FrameKind::Schema | FrameKind::Delete | FrameKind::Drop | FrameKind::GivenUp => {
             Err(Error::internal("a schema change is not a write"))
@@ -93,7 +99,7 @@ impl Shared {
             }
             let database = self.registry.database(name);
             let database = database.unwrap_or_else(|| Arc::new(Database::new(name, self.clock.now_ns(), false)));
-            let mut staged = decode(request, &database)?;
+            let mut staged = decode_within(request, &database, self.most_bytes())?;
             staged.tables.retain(|table| !table.rows.is_empty());
             let rejections = std::mem::take(&mut staged.rejections);
             let written = Written {
@@ -201,7 +207,9 @@ impl Shared {
             let buffered = self.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
             let held = queued + buffered;
             // What is larger than all room that there is goes alone.
-            let is_taken = (held == 0 || held + cost <= self.options.max_buffer_bytes) && self.memory.try_take(cost);
+            let is_taken = (held == 0 || held + cost <= self.options.max_buffer_bytes)
+                && self.memory.pressure() < Pressure::Critical
+                && self.memory.try_take(cost);
             if !is_taken && buffered > 0 {
                 self.flush_signal.note_write(true);
             }
@@ -215,9 +223,14 @@ impl Shared {
         }))
     }
 
+    /// Returns the memory that one write may take with its points.
+    fn most_bytes(&self) -> usize {
+        self.options.memory_bytes / 4
+    }
+
     /// Refuses what could not be held in memory, however long it waits.
     fn check_size(&self, kind: FrameKind, bytes: usize) -> Result<()> {
-        let most = self.options.memory_bytes / 4;
+        let most = self.most_bytes();
         if bytes <= most {
             return Ok(());
         }
@@ -243,7 +256,7 @@ impl Shared {
         let database = Arc::new(Database::new(name, self.clock.now_ns(), false));
         let change = database_change(&database)?;
         let answer = self.queue.push_change(change, || self.registry.add(database))?;
-        let stopped = |_| Err(Error::Closed { reason: "the engine stopped before it answered".into() });
+        let stopped = |_| Err(Error::unanswered());
         futures::executor::block_on(answer).unwrap_or_else(stopped)
     }
 }
@@ -284,6 +297,11 @@ fn is_stale(database: &Database, staged: &StagedTable) -> bool {
         Some(known) if !Arc::ptr_eq(&known, &staged.table) => true,
         Some(known) => !staged.added.is_empty() && !Arc::ptr_eq(&known.layout(), &staged.base),
     }
+}
+
+/// Returns the stream that is logged of an Arrow IPC stream or file.
+pub(super) fn arrow_stream(body: &Bytes) -> Result<Bytes> {
+    ingest::arrow_stream_of_file(body).map_err(|reason| Error::InvalidPayload { format: "Arrow", reason })
 }
 
 /// Makes the request for record batches of one schema: their Arrow IPC stream is what is logged.

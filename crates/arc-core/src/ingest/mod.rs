@@ -8,7 +8,9 @@ mod lp;
 mod msgpack;
 mod staged;
 
-pub(crate) use arrow::decode as decode_arrow;
+#[cfg(feature = "import")]
+pub(crate) use arrow::ArrowReader;
+pub(crate) use arrow::{decode as decode_arrow, of_file as arrow_stream_of_file};
 pub(crate) use lp::decode as decode_lp;
 pub(crate) use msgpack::decode as decode_msgpack;
 pub(crate) use staged::{Context, Staged, StagedTable};

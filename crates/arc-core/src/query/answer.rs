@@ -9,12 +9,15 @@ use std::{
 };
 
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::{execution::SendableRecordBatchStream, physical_plan::EmptyRecordBatchStream};
 use futures::{Stream, StreamExt, TryStreamExt};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval, sleep_until};
 
-use super::error;
+use super::{account::Account, error};
 use crate::Result;
+
+/// How often a query asks whether the process has too little memory left for it.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The answer to one SQL statement: a stream of record batches that all have [`Answer::schema`].
 ///
@@ -23,12 +26,22 @@ pub struct Answer {
     stream: SendableRecordBatchStream,
     deadline: Pin<Box<Sleep>>,
     timeout: Duration,
+    account: Account,
+    /// When it is time to ask whether this query has to end.
+    look: Interval,
     ended: bool,
 }
 
 impl Answer {
-    pub(super) fn new(stream: SendableRecordBatchStream, deadline: Instant, timeout: Duration) -> Self {
-        Self { stream, deadline: Box::pin(sleep_until(deadline)), timeout, ended: false }
+    pub(super) fn new(
+        stream: SendableRecordBatchStream,
+        deadline: Instant,
+        timeout: Duration,
+        account: Account,
+    ) -> Self {
+        let mut look = interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { stream, deadline: Box::pin(sleep_until(deadline)), timeout, account, look, ended: false }
     }
 
     /// Returns the columns of the answer.
@@ -56,13 +69,35 @@ impl Stream for Answer {
         }
         // A stream that is always ready leaves the timer no chance to fire, so the clock is asked, too.
         let is_late = Instant::now() >= self.deadline.deadline() || self.deadline.as_mut().poll(cx).is_ready();
-        let item = if is_late { Some(Err(error::timed_out(self.timeout))) } else { ready!(self.poll_stream(cx)) };
+        let item = if is_late {
+            Some(Err(error::timed_out(self.timeout)))
+        } else if self.must_end(cx) {
+            tracing::warn!("a query was ended: the process holds nearly all of max_resident_bytes");
+            Some(Err(error::busy(
+                "the process has hardly any memory left (max_resident_bytes), and this query held most",
+            )))
+        } else {
+            ready!(self.poll_stream(cx))
+        };
         self.ended = !matches!(item, Some(Ok(_)));
+        if self.ended {
+            // Gives back at once what the plan holds.
+            self.stream = Box::pin(EmptyRecordBatchStream::new(self.stream.schema()));
+        }
         Poll::Ready(item)
     }
 }
 
 impl Answer {
+    /// Asks from time to time; the timer wakes the reader for it.
+    fn must_end(&mut self, cx: &mut Context<'_>) -> bool {
+        self.look.poll_tick(cx).is_ready() && {
+            // Once more, so that the next tick is waited for.
+            let _ = self.look.poll_tick(cx);
+            self.account.must_end()
+        }
+    }
+
     /// Polls the plan, in which a bug of a library must not end the caller's thread.
     fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         match catch_unwind(AssertUnwindSafe(|| self.stream.poll_next_unpin(cx))) {
@@ -86,15 +121,16 @@ mod tests {
     use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
     use futures::stream;
 
-    use super::*;
-    use crate::Error;
+    use super::{super::account::Accounts, *};
+    use crate::{Error, memory::MemoryBudget};
 
     fn answer<S>(batches: S, deadline: Instant) -> Answer
     where
         S: Stream<Item = datafusion::common::Result<RecordBatch>> + Send + 'static,
     {
         let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
-        Answer::new(Box::pin(stream), deadline, Duration::from_secs(7))
+        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 0))).open();
+        Answer::new(Box::pin(stream), deadline, Duration::from_secs(7), account)
     }
 
     #[tokio::test]

@@ -1,12 +1,12 @@
 //! Statements that change data: from text to what they ask the engine to do.
 //!
-//! Owns which of SQL's deletes can be said, and the way from its expressions to predicates. Never runs anything: what
-//! queries may do is decided elsewhere and does not include this.
+//! Owns which of SQL's deletes and drops can be said, and the way from its expressions to predicates. Never runs anything:
+//! what queries may do is decided elsewhere and does not include this.
 
 use datafusion::sql::sqlparser::{
     ast::{
-        self, BinaryOperator, Expr, FromTable, ObjectName, TableFactor, TableWithJoins, UnaryOperator, Value,
-        ValueWithSpan,
+        self, BinaryOperator, Expr, FromTable, ObjectName, ObjectType, TableFactor, TableWithJoins, UnaryOperator,
+        Value, ValueWithSpan,
     },
     dialect::GenericDialect,
     parser::{Parser, ParserError},
@@ -23,6 +23,47 @@ const STACK_BYTES: usize = 64 << 20;
 pub(crate) enum Change {
     /// `DELETE FROM table [WHERE condition]`, in the database named or else the default one.
     Delete { database: Option<String>, table: String, predicate: Predicate },
+    /// `DROP TABLE [IF EXISTS] table`, in the database named or else the default one.
+    DropTable { database: Option<String>, table: String, if_exists: bool },
+    /// `DROP DATABASE [IF EXISTS] database`.
+    DropDatabase { database: String, if_exists: bool },
+}
+
+/// Returns whether `sql` begins as a statement that drops something: one for [`Engine::execute`](crate::Engine::execute)
+/// and not for [`Engine::sql`](crate::Engine::sql).
+///
+/// ```
+/// assert!(arc_core::is_drop("/* no longer needed */ drop table cpu"));
+/// assert!(!arc_core::is_drop("SELECT 'DROP TABLE cpu'"));
+/// ```
+#[must_use]
+pub fn is_drop(sql: &str) -> bool {
+    verb(sql).eq_ignore_ascii_case("drop")
+}
+
+/// Returns whether `sql` begins as a statement for [`Engine::execute`](crate::Engine::execute): one that deletes or drops.
+///
+/// ```
+/// assert!(arc_core::is_change("delete from cpu where host = 'a'"));
+/// assert!(!arc_core::is_change("SELECT * FROM cpu"));
+/// ```
+#[must_use]
+pub fn is_change(sql: &str) -> bool {
+    verb(sql).eq_ignore_ascii_case("delete") || is_drop(sql)
+}
+
+/// Returns the first word of a statement.
+fn verb(sql: &str) -> &str {
+    let mut rest = sql.trim_start();
+    loop {
+        let behind = match rest.get(..2) {
+            Some("--") => rest.split_once('\n'),
+            Some("/*") => rest.split_once("*/"),
+            _ => break,
+        };
+        rest = behind.map_or("", |(_, behind)| behind.trim_start());
+    }
+    rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default()
 }
 
 /// Parses one statement that changes data.
@@ -54,6 +95,7 @@ impl Predicate {
     pub fn from_sql(condition: &str) -> Result<Self> {
         match parse(&format!("DELETE FROM t WHERE {condition}"))? {
             Change::Delete { predicate, .. } => Ok(predicate),
+            Change::DropTable { .. } | Change::DropDatabase { .. } => refuse("a condition drops nothing"),
         }
     }
 }
@@ -71,13 +113,45 @@ fn one(sql: &str) -> Result<ast::Statement> {
 }
 
 fn change(statement: ast::Statement) -> Result<Change> {
-    let delete = match statement {
-        ast::Statement::Delete(delete) => delete,
+    match statement {
+        ast::Statement::Delete(statement) => delete(&statement),
+        ast::Statement::Drop { .. } => drop_of(&statement),
         other => {
             let verb = other.to_string().split_whitespace().next().unwrap_or_default().to_uppercase();
-            return refuse(format!("{verb} is not a statement that changes data here; DELETE is"));
+            refuse(format!(
+                "{verb} is not a statement that changes data here; DELETE, DROP TABLE and DROP DATABASE are"
+            ))
         }
+    }
+}
+
+fn drop_of(statement: &ast::Statement) -> Result<Change> {
+    let ast::Statement::Drop {
+        object_type: object_type @ (ObjectType::Table | ObjectType::Database),
+        if_exists,
+        names,
+        cascade: false,
+        restrict: false,
+        purge: false,
+        temporary: false,
+        table: None,
+    } = statement
+    else {
+        return refuse("DROP takes TABLE or DATABASE, IF EXISTS and a name, and nothing else");
     };
+    let if_exists = *if_exists;
+    let [name] = names.as_slice() else { return refuse("DROP takes one name at a time") };
+    if *object_type == ObjectType::Table {
+        let (database, table) = named(name)?;
+        return Ok(Change::DropTable { database, table, if_exists });
+    }
+    match named(name)? {
+        (None, database) => Ok(Change::DropDatabase { database, if_exists }),
+        (Some(_), _) => refuse(format!("{name} is no database; quote a name that has a dot")),
+    }
+}
+
+fn delete(delete: &ast::Delete) -> Result<Change> {
     let is_plain = delete.tables.is_empty()
         && delete.using.is_none()
         && delete.returning.is_none()
@@ -287,12 +361,54 @@ mod tests {
     fn a_statement_names_one_table() {
         let delete = |sql: &str| match parse(sql).unwrap() {
             Change::Delete { database, table, predicate } => (database, table, predicate.to_string()),
+            other => panic!("{other:?}"),
         };
         assert_eq!(delete("DELETE FROM cpu"), (None, "cpu".into(), "TRUE".into()));
         let expected = (Some("My db".into()), "CPU".into(), "\"h\" = 'a'".into());
         assert_eq!(delete("delete from \"My db\".CPU where h = 'a';"), expected);
-        for sql in ["SELECT 1", "DROP TABLE cpu", "DELETE FROM a.b.c", "DELETE FROM a AS b", "DELETE FROM a, b", ""] {
+        for sql in ["SELECT 1", "DELETE FROM a.b.c", "DELETE FROM a AS b", "DELETE FROM a, b", ""] {
             assert!(matches!(parse(sql), Err(Error::Sql { .. })), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_drop_names_one_table_or_database() {
+        let table = |database: Option<&str>, table: &str, if_exists| Change::DropTable {
+            database: database.map(str::to_owned),
+            table: table.into(),
+            if_exists,
+        };
+        let database = |database: &str, if_exists| Change::DropDatabase { database: database.into(), if_exists };
+        let cases = [
+            ("DROP TABLE cpu", table(None, "cpu", false)),
+            ("-- gone\n drop table if exists plant.\"CPU load\";", table(Some("plant"), "CPU load", true)),
+            ("DROP DATABASE plant", database("plant", false)),
+            ("/* a */ /* b */ DROP DATABASE IF EXISTS \"a.b\"", database("a.b", true)),
+        ];
+        for (sql, expected) in cases {
+            assert!(is_drop(sql), "{sql}");
+            assert_eq!(parse(sql).unwrap(), expected, "{sql}");
+        }
+        let refused = [
+            "DROP",
+            "DROP TABLE",
+            "DROP TABLE a, b",
+            "DROP TABLE a CASCADE",
+            "DROP TABLE a.b.c",
+            "DROP TABLE a; DROP TABLE b",
+            "DROP DATABASE a.b",
+            "DROP DATABASE a RESTRICT",
+            "DROP VIEW a",
+            "DROP SCHEMA a",
+            "DROP FUNCTION a",
+        ];
+        for sql in refused {
+            assert!(is_drop(sql) && matches!(parse(sql), Err(Error::Sql { .. })), "{sql}");
+        }
+        for sql in
+            ["", "SELECT 1", "-- DROP TABLE a", "/* DROP TABLE a", "DROPS", "DELETE FROM a", "\"DROP\" TABLE a", "/"]
+        {
+            assert!(!is_drop(sql), "{sql}");
         }
     }
 }

@@ -6,7 +6,7 @@ use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use parquet::errors::ParquetError;
 
-use crate::Error;
+use crate::{Error, store::UNANSWERED};
 
 /// When a query that ran out of something is worth a second try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -64,6 +64,11 @@ fn is_about_storage(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 fn storage(message: &str) -> Error {
+    // By its text, for that is all that is left of some errors on their way through DataFusion.
+    if message.contains(UNANSWERED) {
+        tracing::warn!(message, "a query met an object store that does not answer");
+        return busy("the object store does not answer");
+    }
     Error::internal(format!("cannot read or spill data: {message}"))
 }
 

@@ -4,6 +4,7 @@
 //! rows. Never writes, never lists a directory, never lets a statement reach the host: what a statement may do is
 //! decided on its plan. Called by `engine`, which implements [`Tables`].
 
+mod account;
 mod answer;
 mod buffers;
 mod catalog;
@@ -17,9 +18,11 @@ mod functions;
 mod give_way;
 mod guard;
 mod merge;
+mod parameters;
 mod part;
 mod planner;
 mod pool;
+mod scale;
 mod session;
 mod show;
 mod statement;
@@ -30,11 +33,14 @@ mod tests;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 
-use tokio::time::{Instant, timeout_at};
+use arrow::{array::RecordBatch, datatypes::SchemaRef};
+use object_store::ObjectStore;
+use tokio::time::{Instant, sleep, timeout_at};
 
 pub use self::answer::Answer;
 pub(crate) use self::change::{Change, parse as parse_change};
-use self::planner::Planner;
+pub use self::change::{is_change, is_drop};
+use self::{account::Accounts, planner::Planner};
 use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};
 
 /// The tables that SQL can see; implemented by the engine.
@@ -53,36 +59,81 @@ pub(crate) trait Tables: Debug + Send + Sync + 'static {
     fn folder(&self, database: &str, table: &str) -> String;
 }
 
+/// What is known of a statement before it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Description {
+    /// The columns of its answer. Where placeholders have no values yet, their types are a guess.
+    pub columns: SchemaRef,
+    /// Its placeholders: those with a number in order, named `$1` and so on, or else those with a name, without the `$`.
+    /// The type is `Null` where the statement does not tell it.
+    pub parameters: SchemaRef,
+}
+
 /// Runs SQL statements over [`Tables`].
 #[derive(Debug)]
 pub(crate) struct QueryEngine {
     planner: Planner,
+    accounts: Arc<Accounts>,
     timeout: Duration,
 }
 
+/// How long a statement waits for memory before it is told to come back, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 impl QueryEngine {
     /// Returns an engine that reads data files below `data_dir`, which must exist and be held by this process: what
-    /// another one spilled there is removed.
+    /// another one spilled there is removed. If there is a `store`, the data files are there.
     pub(crate) fn new(
         tables: Arc<dyn Tables>,
         data_dir: &Path,
+        store: Option<Arc<dyn ObjectStore>>,
         options: &Options,
         memory: Arc<MemoryBudget>,
     ) -> Result<Self> {
-        let base = session::base_state(data_dir, options, memory)?;
+        let base = session::base_state(data_dir, store, options, Arc::clone(&memory))?;
         Ok(Self {
-            planner: Planner::new(tables, base, functions::limit(options.query_memory_bytes)),
+            accounts: Accounts::new(memory),
+            planner: Planner::new(tables, base, options.query_memory_bytes),
             timeout: options.query_timeout,
         })
     }
 
-    /// Runs one statement; names without a database mean tables of `database`, which need not exist.
+    /// Runs one statement with values for its placeholders; names without a database mean tables of `database`, which
+    /// need not exist.
     ///
     /// Must be called within a tokio runtime that has its timer enabled: reading and the time limit run there.
-    pub(crate) async fn sql(&self, database: &str, sql: &str) -> Result<Answer> {
+    pub(crate) async fn sql(&self, database: &str, sql: &str, values: Option<&RecordBatch>) -> Result<Answer> {
         let deadline = Instant::now() + self.timeout;
-        let planned = timeout_at(deadline, self.planner.plan(database, sql)).await;
+        self.wait_for_memory(deadline).await?;
+        let account = self.accounts.open();
+        let planned = timeout_at(deadline, self.planner.plan(database, sql, values, &account)).await;
         let stream = planned.map_err(|_| error::timed_out(self.timeout))??;
-        Ok(Answer::new(stream, deadline, self.timeout))
+        Ok(Answer::new(stream, deadline, self.timeout, account))
+    }
+
+    async fn wait_for_memory(&self, deadline: Instant) -> Result<()> {
+        let patience = deadline.min(Instant::now() + PATIENCE);
+        while self.accounts.is_full() {
+            if Instant::now() >= patience {
+                return Err(error::busy("the process has hardly any memory left for a query (max_resident_bytes)"));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Plans one statement without running it.
+    pub(crate) async fn describe(
+        &self,
+        database: &str,
+        sql: &str,
+        values: Option<&RecordBatch>,
+    ) -> Result<Description> {
+        let account = self.accounts.open();
+        let described = self.planner.describe(database, sql, values, &account);
+        let described = timeout_at(Instant::now() + self.timeout, described).await;
+        described.map_err(|_| error::timed_out(self.timeout))?
     }
 }

@@ -6,11 +6,12 @@ use std::{
     thread,
 };
 
-use arrow::array::RecordBatch;
+use arrow::{array::RecordBatch, datatypes::Schema};
 use datafusion::{
-    common::{DataFusionError, ResolvedTableReference, TableReference},
-    execution::{SendableRecordBatchStream, session_state::SessionState},
-    physical_plan::{execute_stream, stream::RecordBatchStreamAdapter},
+    common::{DataFusionError, ResolvedTableReference, TableReference, config::ConfigNonZeroUsize},
+    execution::{SendableRecordBatchStream, TaskContext, runtime_env::RuntimeEnv, session_state::SessionState},
+    logical_expr::LogicalPlan,
+    physical_plan::{ExecutionPlan, execute_stream, stream::RecordBatchStreamAdapter},
     sql::parser::Statement,
 };
 use futures::{StreamExt, executor, stream};
@@ -20,10 +21,12 @@ use tokio::{
 };
 
 use super::{
-    Tables, constants, error, give_way, guard, session, show,
+    Description, Tables,
+    account::Account,
+    constants, error, functions, give_way, guard, parameters, scale, session, show,
     statement::{self, Request},
 };
-use crate::{Error, Result};
+use crate::{Error, Result, catalog::TableSchema};
 
 /// Stack of a planning thread. Only pages that are touched take memory.
 const STACK_BYTES: usize = 64 << 20;
@@ -33,6 +36,8 @@ const STACK_BYTES: usize = 64 << 20;
 pub(super) struct Planner {
     tables: Arc<dyn Tables>,
     base: SessionState,
+    /// What all queries share.
+    memory_bytes: usize,
     /// Most bytes that one function may make for one batch.
     limit_bytes: usize,
     /// One permit for each thread that may plan at a time.
@@ -40,30 +45,68 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    pub(super) fn new(tables: Arc<dyn Tables>, base: SessionState, limit_bytes: usize) -> Self {
+    pub(super) fn new(tables: Arc<dyn Tables>, base: SessionState, memory_bytes: usize) -> Self {
         let threads = 2 * thread::available_parallelism().map_or(1, usize::from);
-        Self { tables, base, limit_bytes, permits: Arc::new(Semaphore::new(threads)) }
+        Self {
+            tables,
+            base,
+            memory_bytes,
+            limit_bytes: functions::limit(memory_bytes),
+            permits: Arc::new(Semaphore::new(threads)),
+        }
     }
 
-    /// Returns the stream of a statement's answer. Waits while too many others are planned.
-    ///
-    /// A caller that stops waiting does not stop the planning, which ends by itself and holds its permit until then.
-    pub(super) async fn plan(&self, database: &str, sql: &str) -> Result<SendableRecordBatchStream> {
-        let runtime = Handle::try_current().map_err(|_| Error::internal("SQL needs a tokio runtime"))?;
-        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|e| Error::internal(e.to_string()))?;
-        let planning = Planning {
+    /// Returns the stream of a statement's answer.
+    pub(super) async fn plan(
+        &self,
+        database: &str,
+        sql: &str,
+        values: Option<&RecordBatch>,
+        account: &Account,
+    ) -> Result<SendableRecordBatchStream> {
+        self.on_thread(self.planning(database, sql, values, account), Planning::run).await
+    }
+
+    /// Returns what a statement's answer will look like.
+    pub(super) async fn describe(
+        &self,
+        database: &str,
+        sql: &str,
+        values: Option<&RecordBatch>,
+        account: &Account,
+    ) -> Result<Description> {
+        self.on_thread(self.planning(database, sql, values, account), Planning::describe).await
+    }
+
+    fn planning(&self, database: &str, sql: &str, values: Option<&RecordBatch>, account: &Account) -> Planning {
+        Planning {
             tables: Arc::clone(&self.tables),
+            runtime: session::runtime_of(&self.base, account),
             state: session::query_state(&self.base, Arc::clone(&self.tables), database),
             database: database.to_owned(),
             sql: sql.to_owned(),
+            memory_bytes: self.memory_bytes,
+            values: values.cloned(),
             limit_bytes: self.limit_bytes,
-        };
+        }
+    }
+
+    /// Waits while too many others are planned.
+    ///
+    /// A caller that stops waiting does not stop the planning, which ends by itself and holds its permit until then.
+    async fn on_thread<T: Send + 'static>(
+        &self,
+        mut planning: Planning,
+        work: fn(&mut Planning) -> Result<T>,
+    ) -> Result<T> {
+        let runtime = Handle::try_current().map_err(|_| Error::internal("SQL needs a tokio runtime"))?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|e| Error::internal(e.to_string()))?;
         let (sender, receiver) = oneshot::channel();
         let work = move || {
             let _permit = permit;
             // Some plans start tasks.
             let _runtime = runtime.enter();
-            let planned = catch_unwind(AssertUnwindSafe(|| planning.run()));
+            let planned = catch_unwind(AssertUnwindSafe(move || work(&mut planning)));
             // The caller may have stopped waiting.
             let _ = sender.send(planned.unwrap_or_else(|panic| Err(error::panicked(&*panic))));
         };
@@ -76,38 +119,95 @@ impl Planner {
 /// One statement on its way to a plan.
 struct Planning {
     tables: Arc<dyn Tables>,
+    /// With the query's own pool.
+    runtime: Arc<RuntimeEnv>,
     state: SessionState,
     database: String,
     sql: String,
+    memory_bytes: usize,
+    /// Values for the statement's placeholders, if they are known.
+    values: Option<RecordBatch>,
     limit_bytes: usize,
 }
 
+/// A statement that may be run: what it says is known already, or has to be computed.
+enum Planned {
+    Known(RecordBatch),
+    Logical(LogicalPlan),
+}
+
 impl Planning {
-    fn run(&self) -> Result<SendableRecordBatchStream> {
-        match statement::parse(&self.sql)? {
-            Request::ShowDatabases => Ok(one_batch(show::databases(&*self.tables)?)),
-            Request::ShowTables(asked) => Ok(one_batch(show::tables(&*self.tables, asked.as_deref(), &self.database)?)),
-            Request::ShowColumns(database, table) => {
-                let database = database.as_deref().unwrap_or(&self.database);
-                Ok(one_batch(show::columns(&*self.tables, database, &table)?))
+    fn run(&mut self) -> Result<SendableRecordBatchStream> {
+        match self.planned()? {
+            Planned::Known(batch) => Ok(one_batch(batch)),
+            Planned::Logical(plan) => {
+                let physical = executor::block_on(self.physical(&self.bound(plan)?))?;
+                let context = TaskContext::from(&self.state).with_runtime(Arc::clone(&self.runtime));
+                let stream = execute_stream(physical, Arc::new(context)).map_err(error::from_datafusion)?;
+                Ok(self.pin(stream))
             }
-            Request::Plan(statement) => executor::block_on(self.query(*statement)),
         }
     }
 
-    async fn query(&self, statement: Statement) -> Result<SendableRecordBatchStream> {
-        let missing = self.missing(&statement)?;
+    fn describe(&mut self) -> Result<Description> {
+        let no_parameters = || Arc::new(Schema::empty());
+        match self.planned()? {
+            Planned::Known(batch) => Ok(Description { columns: batch.schema(), parameters: no_parameters() }),
+            Planned::Logical(plan) => {
+                let parameters = parameters::of(&plan)?;
+                if self.values.is_none() && !parameters.fields().is_empty() {
+                    let columns = Arc::clone(plan.schema().inner());
+                    return Ok(Description { columns, parameters });
+                }
+                // The logical plan's columns may differ in what can be null.
+                let physical = executor::block_on(self.physical(&self.bound(plan)?))?;
+                Ok(Description { columns: physical.schema(), parameters })
+            }
+        }
+    }
+
+    fn planned(&mut self) -> Result<Planned> {
+        let known = match statement::parse(&self.sql)? {
+            Request::ShowDatabases => show::databases(&*self.tables)?,
+            Request::ShowTables(asked) => show::tables(&*self.tables, asked.as_deref(), &self.database)?,
+            Request::ShowColumns(database, table) => {
+                let database = database.as_deref().unwrap_or(&self.database);
+                show::columns(&*self.tables, database, &table)?
+            }
+            Request::Plan(statement) => {
+                return executor::block_on(self.logical(*statement)).map(Planned::Logical);
+            }
+        };
+        self.values.as_ref().map_or(Ok(()), |values| parameters::check(&Schema::empty(), values))?;
+        Ok(Planned::Known(known))
+    }
+
+    async fn logical(&mut self, statement: Statement) -> Result<LogicalPlan> {
+        let named = self.tables_named(&statement)?;
+        let widest = named.iter().filter_map(|table| Some(self.schema(table)?.columns.len())).max().unwrap_or(1);
+        let missing = named.into_iter().filter(|table| self.schema(table).is_none()).collect::<Vec<_>>();
+        let options = self.state.config_mut().options_mut();
+        let rows = ConfigNonZeroUsize::try_new(scale::batch_rows(self.memory_bytes, widest));
+        options.execution.batch_size = rows.map_err(error::from_datafusion)?;
         let plan = match self.state.statement_to_plan(statement).await {
             Ok(plan) => plan,
             Err(error) => return Err(not_found(&error, &missing).unwrap_or_else(|| error::from_datafusion(error))),
         };
         guard::check(&plan)?;
-        let optimized = self.state.optimize(&plan).map_err(error::from_datafusion)?;
+        Ok(plan)
+    }
+
+    /// Puts values in the place of placeholders; each placeholder needs one.
+    fn bound(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        let none = RecordBatch::new_empty(Arc::new(Schema::empty()));
+        parameters::bind(plan, self.values.as_ref().unwrap_or(&none))
+    }
+
+    async fn physical(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+        let optimized = self.state.optimize(plan).map_err(error::from_datafusion)?;
         constants::check(&optimized, self.limit_bytes)?;
         let physical = self.state.query_planner().create_physical_plan(&optimized, &self.state).await;
-        let physical = physical.and_then(give_way::wrap).map_err(error::from_datafusion)?;
-        let stream = execute_stream(physical, self.state.task_ctx()).map_err(error::from_datafusion)?;
-        Ok(self.pin(stream))
+        physical.and_then(give_way::wrap).map_err(error::from_datafusion)
     }
 
     /// Makes the rows hold what they are read from: the plan knows data files by their paths only, and a file that no
@@ -118,15 +218,16 @@ impl Planning {
         Box::pin(RecordBatchStreamAdapter::new(pinned, stream.inspect(move |_| _ = &views)))
     }
 
-    /// Returns the tables that the statement names and that do not exist. A name of its own, such as that of a common
-    /// table expression in another branch, may be among them.
-    fn missing(&self, statement: &Statement) -> Result<Vec<ResolvedTableReference>> {
+    /// Returns the tables that the statement names. A name of its own, such as that of a common table expression in another
+    /// branch, may be among them.
+    fn tables_named(&self, statement: &Statement) -> Result<Vec<ResolvedTableReference>> {
         let references = self.state.resolve_table_references(statement).map_err(error::from_datafusion)?;
         let resolve = |reference: TableReference| reference.resolve(session::CATALOG, &self.database);
-        let exists = |table: &ResolvedTableReference| {
-            *table.catalog == *session::CATALOG && self.tables.schema(&table.schema, &table.table).is_some()
-        };
-        Ok(references.into_iter().map(resolve).filter(|table| !exists(table)).collect())
+        Ok(references.into_iter().map(resolve).collect())
+    }
+
+    fn schema(&self, table: &ResolvedTableReference) -> Option<Arc<TableSchema>> {
+        (*table.catalog == *session::CATALOG).then(|| self.tables.schema(&table.schema, &table.table))?
     }
 }
 

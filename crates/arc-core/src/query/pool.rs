@@ -11,7 +11,10 @@ use datafusion::{
     execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation},
 };
 
-use crate::memory::MemoryBudget;
+use crate::memory::{MemoryBudget, Pressure};
+
+/// Part of the memory of all queries that one operator gets also under pressure.
+const LITTLE: usize = 16;
 
 /// See the module.
 #[derive(Debug)]
@@ -25,6 +28,24 @@ impl BudgetedPool {
     /// A pool of `limit` bytes, as long as `budget` has them.
     pub(super) fn new(limit: usize, budget: Arc<MemoryBudget>) -> Self {
         Self { fair: FairSpillPool::new(limit), limit, budget }
+    }
+
+    /// Refuses more than a little where the process holds nearly all that it may: an operator that can spill does so then.
+    fn check_pressure(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let wanted = reservation.size().saturating_add(additional);
+        let allowed = match self.budget.pressure() {
+            Pressure::None => return Ok(()),
+            Pressure::High => self.limit / LITTLE,
+            Pressure::Critical => 0,
+        };
+        if wanted <= allowed {
+            return Ok(());
+        }
+        Err(DataFusionError::ResourcesExhausted(format!(
+            "{} holds {} bytes and needs {additional} more, and the process holds nearly all of max_resident_bytes",
+            reservation.consumer().name(),
+            reservation.size()
+        )))
     }
 }
 
@@ -58,6 +79,7 @@ impl MemoryPool for BudgetedPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        self.check_pressure(reservation, additional)?;
         // First: its errors name the operator and what it holds.
         self.fair.try_grow(reservation, additional)?;
         if self.budget.try_take(additional) {
@@ -88,7 +110,7 @@ mod tests {
 
     #[test]
     fn queries_take_from_the_budget_and_give_back() {
-        let budget = Arc::new(MemoryBudget::new(100));
+        let budget = Arc::new(MemoryBudget::new(100, 0));
         let pool: Arc<dyn MemoryPool> = Arc::new(BudgetedPool::new(60, Arc::clone(&budget)));
         let reservation = MemoryConsumer::new("sort").with_can_spill(true).register(&pool);
         reservation.try_grow(50).unwrap();

@@ -18,8 +18,9 @@ use datafusion::{
     functions_table::all_default_table_functions,
     prelude::SessionConfig,
 };
+use object_store::ObjectStore;
 
-use super::{Tables, catalog, error, functions, pool::BudgetedPool};
+use super::{Tables, account::Account, catalog, error, functions, pool::BudgetedPool, scale};
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
@@ -34,13 +35,18 @@ pub(super) fn data_url() -> Result<ObjectStoreUrl, DataFusionError> {
 }
 
 /// Returns the state that every query starts from.
-pub(super) fn base_state(data_dir: &Path, options: &Options, memory: Arc<MemoryBudget>) -> Result<SessionState> {
-    let runtime = runtime(data_dir, options, memory)?;
+pub(super) fn base_state(
+    data_dir: &Path,
+    store: Option<Arc<dyn ObjectStore>>,
+    options: &Options,
+    memory: Arc<MemoryBudget>,
+) -> Result<SessionState> {
+    let runtime = runtime(data_dir, store, options, memory)?;
     let limit_bytes = functions::limit(options.query_memory_bytes);
     let scalar_functions = functions::all(SessionStateDefaults::default_scalar_functions(), limit_bytes);
     // Functions of every kind, but neither file formats nor table factories: nothing to reach the host with.
     Ok(SessionStateBuilder::new()
-        .with_config(config())
+        .with_config(config(options.query_memory_bytes))
         .with_runtime_env(runtime)
         .with_expr_planners(SessionStateDefaults::default_expr_planners())
         .with_scalar_functions(scalar_functions)
@@ -49,6 +55,13 @@ pub(super) fn base_state(data_dir: &Path, options: &Options, memory: Arc<MemoryB
         .with_window_functions(SessionStateDefaults::default_window_functions())
         .with_table_function_list(all_default_table_functions())
         .build())
+}
+
+/// Returns what one query runs in: as all others, and with a pool that counts for its account.
+pub(super) fn runtime_of(base: &SessionState, account: &Account) -> Arc<RuntimeEnv> {
+    let mut runtime = RuntimeEnv::clone(base.runtime_env());
+    runtime.memory_pool = account.pool(Arc::clone(&runtime.memory_pool));
+    Arc::new(runtime)
 }
 
 /// Returns the state of one query, with its own view of the tables.
@@ -62,7 +75,7 @@ pub(super) fn query_state(base: &SessionState, tables: Arc<dyn Tables>, database
     state
 }
 
-fn config() -> SessionConfig {
+fn config(memory_bytes: usize) -> SessionConfig {
     let mut config = SessionConfig::new();
     let options = config.options_mut();
     options.catalog.create_default_catalog_and_schema = false;
@@ -73,21 +86,35 @@ fn config() -> SessionConfig {
     options.sql_parser.map_string_types_to_utf8view = false;
     options.execution.parquet.schema_force_view_types = false;
     options.execution.time_zone = Some("UTC".to_owned());
+    scale::configure(options, memory_bytes);
     config
 }
 
-fn runtime(data_dir: &Path, options: &Options, memory: Arc<MemoryBudget>) -> Result<Arc<RuntimeEnv>> {
+fn runtime(
+    data_dir: &Path,
+    store: Option<Arc<dyn ObjectStore>>,
+    options: &Options,
+    memory: Arc<MemoryBudget>,
+) -> Result<Arc<RuntimeEnv>> {
     let spill = DiskManagerMode::Directories(vec![spill_folder(data_dir)?]);
+    let memory_bytes = options.query_memory_bytes;
+    let disk = DiskManagerBuilder::default().with_mode(spill);
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(BudgetedPool::new(options.query_memory_bytes, memory)))
-        .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(spill))
+        .with_memory_pool(Arc::new(BudgetedPool::new(scale::counted_bytes(memory_bytes), memory)))
+        .with_metadata_cache_limit(scale::footer_bytes(memory_bytes))
+        .with_disk_manager_builder(disk.with_max_spill_merge_fan_in(scale::merge_fan_in(memory_bytes)))
         .build_arc()
         .map_err(error::from_datafusion)?;
-    // Whatever becomes of the process's working directory.
-    let data_dir = fs::canonicalize(data_dir).map_err(|e| Error::io("open", data_dir, e))?;
-    let store = DurableLocal::new(Arc::new(RealVfs), &data_dir);
+    let store = match store {
+        Some(store) => store,
+        None => {
+            // Whatever becomes of the process's working directory.
+            let data_dir = fs::canonicalize(data_dir).map_err(|e| Error::io("open", data_dir, e))?;
+            Arc::new(DurableLocal::new(Arc::new(RealVfs), &data_dir))
+        }
+    };
     let url = data_url().map_err(error::from_datafusion)?;
-    runtime.register_object_store(url.as_ref(), Arc::new(store));
+    runtime.register_object_store(url.as_ref(), store);
     Ok(runtime)
 }
 

@@ -12,7 +12,7 @@ use datafusion::sql::{
     },
 };
 
-use super::{dialect::Limited, error};
+use super::{dialect::Limited, error, parameters};
 use crate::{Error, Result};
 
 /// Longest statement accepted, in bytes.
@@ -51,6 +51,7 @@ pub(super) fn parse(sql: &str) -> Result<Request> {
         return refuse(format!("an expression has more than {MAX_CHAIN} operators"));
     }
     measurements_to_tables(&mut tokens);
+    parameters::number(&mut tokens)?;
     let dialect = Limited::new(tokens.len());
     let statements = DFParserBuilder::new(tokens)
         .with_dialect(&dialect)

@@ -23,8 +23,8 @@ use crate::{
     Error, Result, VerifyReport,
     backup::{BACKUP_MARKER, manifest_dir},
     catalog::{
-        MARKER, META_DIR, Manifest, ManifestState, WAL_DIR, check_marker, create_folders, find_orphans,
-        survey as survey_manifest, write_marker,
+        MARKER, META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_marker, create_folders,
+        find_orphans, survey as survey_manifest, write_marker,
     },
     datafile::DataFile,
     engine::lock,
@@ -84,6 +84,7 @@ struct Found {
 
 /// Finds out what is to be done.
 fn find(vfs: &dyn Vfs, root: &Path) -> Result<Found> {
+    check_has_no_store(vfs, root)?;
     let mut plan = RepairPlan::new(root);
     plan_marker(vfs, root, &mut plan)?;
     let survey = survey_manifest(vfs, &manifest_dir(root))?;

@@ -45,6 +45,11 @@ impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectPlace for FolderPla
         Ok(())
     }
 
+    /// Whoever writes to it holds the lock of the data directory.
+    fn is_locked(&self) -> bool {
+        true
+    }
+
     fn put_new(&self, name: &str, bytes: &[u8]) -> Result<(), PutError> {
         let path = self.path(name);
         let temporary = self.names.next(&path);

@@ -5,11 +5,25 @@
 //! [`ObjectPlace`], with the same code for both places; [`DurableLocal`] makes a local folder an object store that syncs.
 
 #[cfg(feature = "object-store")]
+mod client;
+#[cfg(feature = "object-store")]
 mod durable;
 mod folder;
+#[cfg(feature = "object-store")]
+mod mount;
+#[cfg(feature = "object-store")]
+mod options;
 mod publish;
+#[cfg(feature = "query")]
+mod reads;
 #[cfg(feature = "object-store")]
 mod remote;
+#[cfg(feature = "object-store")]
+mod s3;
+#[cfg(feature = "object-store")]
+mod spool;
+#[cfg(feature = "object-store")]
+mod storage;
 
 use std::{fmt::Debug, io, path::PathBuf};
 
@@ -17,8 +31,14 @@ use std::{fmt::Debug, io, path::PathBuf};
 pub use durable::DurableLocal;
 pub(crate) use folder::FolderPlace;
 pub(crate) use publish::object_of_temporary;
+#[cfg(feature = "query")]
+pub(crate) use reads::UNANSWERED;
+#[cfg(all(test, feature = "object-store-aws"))]
+pub(crate) use s3::test_bucket;
 #[cfg(feature = "object-store")]
-pub use remote::{StoreOptions, StorePlace};
+pub(crate) use storage::OpenStorage;
+#[cfg(feature = "object-store")]
+pub use {options::StoreOptions, remote::StorePlace, storage::ObjectStorage};
 
 use crate::{Error, Result};
 
@@ -33,6 +53,9 @@ pub trait ObjectPlace: Debug + Send + Sync {
     ///
     /// [`Error::Io`].
     fn prepare(&self) -> Result<()>;
+
+    /// Returns whether a lock keeps other writers away, for as long as anybody has the place.
+    fn is_locked(&self) -> bool;
 
     /// Puts an object unless its name is taken. After `Ok` it is durable, and whole for every reader.
     ///

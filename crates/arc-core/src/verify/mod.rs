@@ -26,8 +26,8 @@ use crate::{
     Error, Result, SequenceNumber,
     backup::BACKUP_MARKER,
     catalog::{
-        LOCK_FILE, MARKER, META_DIR, ManifestState, ManifestSurvey, WAL_DIR, check_marker, find_orphans,
-        survey as survey_manifest,
+        LOCK_FILE, MARKER, META_DIR, ManifestState, ManifestSurvey, WAL_DIR, check_has_no_store, check_marker,
+        find_orphans, survey as survey_manifest,
     },
     datafile::DATA_DIR,
     engine::{Lock, WRITER, lock},
@@ -69,9 +69,43 @@ pub fn verify(path: impl AsRef<Path>) -> Result<VerifyReport> {
     verify_on(&RealVfs, path.as_ref())
 }
 
+/// Verifies a data directory whose data files and manifest are in an object store; as [`verify`] otherwise.
+///
+/// Reads all of it from there, each data file at least once, and larger ones through a file under `tmp/store`. That
+/// nobody else has the store open is not looked at: what another engine writes meanwhile may be called an orphan.
+///
+/// # Errors
+///
+/// As of [`verify`]; [`Error::OtherStore`] for a directory that has no object store.
+#[cfg(feature = "object-store")]
+pub fn verify_in_store(path: impl AsRef<Path>, storage: crate::store::ObjectStorage) -> Result<VerifyReport> {
+    let root = path.as_ref();
+    let storage = crate::store::OpenStorage::new(storage)?;
+    let local: std::sync::Arc<dyn Vfs> = std::sync::Arc::new(RealVfs);
+    let _lock = lock_if_used(local.as_ref(), root)?;
+    let directory = crate::catalog::read_store_marker(local.as_ref(), root)?.ok_or_else(|| Error::OtherStore {
+        path: root.into(),
+        reason: "its data files and its manifest are in the directory, not in an object store".into(),
+    })?;
+    let vfs = storage.mount(local, root);
+    let mut report = verify_locked(vfs.as_ref(), root)?;
+    if report.directory.as_ref() != Some(&directory) {
+        let found = report.directory.clone().unwrap_or_else(|| "none".into());
+        let what = format!("the object store is that of the data directory {found}, this one is {directory}");
+        report.error(
+            root.join(META_DIR),
+            None,
+            what,
+            "name the store and the prefix that the directory was opened with",
+        );
+    }
+    Ok(report)
+}
+
 /// As [`verify`], on any file system.
 pub(crate) fn verify_on(vfs: &dyn Vfs, root: &Path) -> Result<VerifyReport> {
     let _lock = lock_if_used(vfs, root)?;
+    check_has_no_store(vfs, root)?;
     verify_locked(vfs, root)
 }
 
@@ -80,6 +114,7 @@ pub(crate) fn verify_locked(vfs: &dyn Vfs, root: &Path) -> Result<VerifyReport> 
     let mut report = VerifyReport::new(root);
     check_root(vfs, root, &mut report)?;
     let manifest = survey_manifest(vfs, &root.join(META_DIR).join(WRITER))?;
+    report.directory.clone_from(&manifest.state.directory);
     report_manifest(vfs, root, &manifest, &mut report)?;
     check_files(vfs, root, &manifest.state, &mut report)?;
     if manifest.reached == manifest.newest {
@@ -169,6 +204,9 @@ pub(crate) fn has_files(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
 
 /// Returns the paths of all files in a folder, which may be missing, and its folders.
 pub(crate) fn files_below(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<PathBuf>> {
+    if let Some(listed) = vfs.list_below(dir) {
+        return listed.map_err(|e| Error::io("list", dir, e));
+    }
     let mut files = Vec::new();
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {

@@ -77,11 +77,13 @@ pub struct VerifyReport {
     pub findings: Vec<Finding>,
     /// How much was looked at.
     pub totals: VerifyTotals,
+    /// The data directory that the manifest names, in an object store.
+    pub(super) directory: Option<String>,
 }
 
 impl VerifyReport {
     pub(super) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), findings: Vec::new(), totals: VerifyTotals::default() }
+        Self { path: path.to_owned(), findings: Vec::new(), totals: VerifyTotals::default(), directory: None }
     }
 
     /// Returns whether there is no finding of severity [`Severity::Error`].

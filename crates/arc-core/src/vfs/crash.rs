@@ -121,6 +121,25 @@ impl State {
         Ok(inode)
     }
 
+    /// Gives a file a name that must not exist.
+    fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let (inode, to) = (self.inode(&normal(from))?, normal(to));
+        self.parent_exists(&to)?;
+        if self.now.entries.contains_key(&to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.record(Event::Names(vec![(to, Some(Entry::File(inode)))]));
+        Ok(())
+    }
+
+    /// Takes a file's name away.
+    fn unlink(&mut self, path: &Path) -> io::Result<()> {
+        let path = normal(path);
+        self.inode(&path)?;
+        self.record(Event::Names(vec![(path, None)]));
+        Ok(())
+    }
+
     fn parent_exists(&self, path: &Path) -> io::Result<()> {
         if self.now.is_dir(path.parent().unwrap_or(Path::new(""))) {
             Ok(())
@@ -185,36 +204,30 @@ impl Vfs for CrashFs {
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let (from, to) = (normal(from), normal(to));
-        let mut state = self.state.lock();
-        let inode = state.inode(&from)?;
-        state.parent_exists(&to)?;
-        if state.now.entries.contains_key(&to) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
         // Two events, as the link and unlink of `RealVfs` are two calls.
-        state.record(Event::Names(vec![(to, Some(Entry::File(inode)))]));
-        state.record(Event::Names(vec![(from, None)]));
-        Ok(())
+        let mut state = self.state.lock();
+        state.link(from, to)?;
+        state.unlink(from)
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let (from, to) = (normal(from), normal(to));
-        let mut state = self.state.lock();
-        let inode = state.inode(&from)?;
-        state.parent_exists(&to)?;
-        if state.now.entries.contains_key(&to) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        state.record(Event::Names(vec![(to, Some(Entry::File(inode)))]));
-        Ok(())
+        self.state.lock().link(from, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        let path = normal(path);
+        self.state.lock().unlink(path)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        let dir = normal(dir);
         let mut state = self.state.lock();
-        state.inode(&path)?;
-        state.record(Event::Names(vec![(path, None)]));
+        if !state.now.is_dir(&dir) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if state.now.entries.keys().any(|path| path.parent() == Some(dir.as_path())) {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        state.record(Event::Names(vec![(dir, None)]));
         Ok(())
     }
 

@@ -30,6 +30,7 @@ pub enum Operation {
     RenameNew,
     HardLink,
     RemoveFile,
+    RemoveDir,
     SyncDir,
     List,
     Lock,
@@ -240,6 +241,11 @@ impl Vfs for FaultFs {
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.enter(Operation::RemoveFile, path)?;
         self.inner.remove_file(path)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        self.enter(Operation::RemoveDir, dir)?;
+        self.inner.remove_dir(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

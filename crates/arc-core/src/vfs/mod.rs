@@ -9,7 +9,13 @@ mod real;
 #[cfg(test)]
 mod tests;
 
-use std::{any::Any, fmt::Debug, io, path::Path, time::SystemTime};
+use std::{
+    any::Any,
+    fmt::Debug,
+    io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 pub use crash::{CrashFs, Image, PowerCut, PowerCuts};
 pub use fault::{Fault, FaultFs, Operation, Site};
@@ -53,10 +59,17 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Removes a folder that is empty (`DirectoryNotEmpty` otherwise).
+    fn remove_dir(&self, dir: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Lists a folder, sorted by name.
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
+    /// Returns the paths of all files in a folder and in those below it, where that takes fewer calls than listing each.
+    fn list_below(&self, dir: &Path) -> Option<io::Result<Vec<PathBuf>>> {
+        let _ = dir;
+        None
+    }
     /// Takes an exclusive lock on a file (created if absent) until the guard is dropped; `WouldBlock` if another has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>>;
 }

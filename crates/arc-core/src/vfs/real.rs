@@ -5,7 +5,8 @@
 use std::{
     any::Any,
     fs::{File, OpenOptions, TryLockError},
-    io,
+    io::{self, IoSlice},
+    iter,
     os::unix::fs::FileExt,
     path::Path,
     time::SystemTime,
@@ -13,9 +14,8 @@ use std::{
 
 use super::{DirEntry, Vfs, VfsFile};
 
-/// Parts of at least this many bytes are handed to the kernel as they are; smaller neighbours are copied together first,
-/// because a system call costs more than copying them.
-const DIRECT_BYTES: usize = 64 << 10;
+/// Most parts of one call. The kernel takes at least 16 (POSIX), 1,024 on Linux and macOS.
+const MOST_PARTS: usize = 512;
 
 /// [`Vfs`] over `std::fs`.
 #[derive(Debug, Default, Clone, Copy)]
@@ -59,6 +59,10 @@ impl Vfs for RealVfs {
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         std::fs::remove_file(path)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        std::fs::remove_dir(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -121,25 +125,31 @@ impl VfsFile for File {
         Ok(done)
     }
 
-    fn write_all_at(&self, parts: &[&[u8]], mut offset: u64) -> io::Result<()> {
-        if let [part] = parts {
-            return FileExt::write_all_at(self, part, offset);
-        }
-        // `pwritev` is not in stable std; gathering keeps a group of small frames one system call all the same.
-        let small = parts.iter().map(|part| part.len()).filter(|len| *len < DIRECT_BYTES);
-        let mut gathered = Vec::with_capacity(small.sum());
-        for part in parts {
-            if part.len() < DIRECT_BYTES {
-                gathered.extend_from_slice(part);
+    fn write_all_at(&self, mut parts: &[&[u8]], mut offset: u64) -> io::Result<()> {
+        // Of the first part, what is written already.
+        let mut done = 0;
+        while let Some((first, rest)) = parts.split_first() {
+            let unwritten = first.get(done..).unwrap_or_default();
+            if unwritten.is_empty() {
+                (parts, done) = (rest, 0);
                 continue;
             }
-            FileExt::write_all_at(self, &gathered, offset)?;
-            offset += gathered.len() as u64;
-            gathered.clear();
-            FileExt::write_all_at(self, part, offset)?;
-            offset += part.len() as u64;
+            let slices = iter::once(unwritten).chain(rest.iter().copied()).map(IoSlice::new);
+            let slices: Vec<IoSlice<'_>> = slices.take(MOST_PARTS).collect();
+            let written = match rustix::io::pwritev(self, &slices, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => written,
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            offset += written as u64;
+            done += written;
+            while let Some((first, rest)) = parts.split_first().filter(|(first, _)| first.len() <= done) {
+                done -= first.len();
+                parts = rest;
+            }
         }
-        FileExt::write_all_at(self, &gathered, offset)
+        Ok(())
     }
 
     // On macOS both of std's calls are `fcntl(F_FULLFSYNC)`, which empties the drive's cache as well; plain `fsync` there

@@ -39,6 +39,13 @@ fn all_file_systems_agree_on_every_call() {
         let expected = [b"\0\0one", &large[..], b"twothree", &large].concat();
         assert_eq!(file.len().unwrap(), expected.len() as u64);
         assert_eq!(vfs.read(&at("a/x")).unwrap(), expected);
+        // More parts than one call of the kernel takes.
+        let numbers: Vec<String> = (0..3000).map(|n| if n % 7 == 0 { String::new() } else { n.to_string() }).collect();
+        let parts: Vec<&[u8]> = numbers.iter().map(String::as_bytes).collect();
+        let many = vfs.create_new(&at("a/many")).unwrap();
+        many.write_all_at(&parts, 0).unwrap();
+        assert_eq!(vfs.read(&at("a/many")).unwrap(), numbers.concat().as_bytes());
+        vfs.remove_file(&at("a/many")).unwrap();
         file.set_len(7).unwrap();
         file.set_len(9).unwrap();
         file.sync_all().unwrap();

@@ -1,7 +1,7 @@
 //! What was acknowledged is there, exactly once, after a loss of power at any moment and after any failed call.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -17,6 +17,9 @@ use crate::support::{HandClock, check_crashed, number, query, quiet};
 
 /// Points of a table of their own, some of which are deleted, begin here.
 const DELETED: i64 = 1_000_000;
+
+/// Points of the table that is dropped begin here, and at twice this those of the database.
+const DROPPED: i64 = 2_000_000;
 
 const YEAR_NS: i64 = 365 * 86_400_000_000_000;
 
@@ -51,60 +54,60 @@ pub(crate) struct Write {
     pub(crate) points: Vec<i64>,
     pub(crate) begun: usize,
     pub(crate) acknowledged: Option<usize>,
-    /// The delete of its points: when it was begun, and acknowledged.
+    /// The delete or drop of its points: when it was begun, and acknowledged.
     pub(crate) deleted: Option<(usize, Option<usize>)>,
 }
 
-/// Writes, flushes, deletes, late points, a new column, merges of files, a retention and a restart; goes on after errors, as
-/// clients do.
+/// What was sent to an engine, in order.
+pub(crate) struct Sent<'a> {
+    pub(crate) operations: &'a dyn Fn() -> usize,
+    pub(crate) writes: Vec<Write>,
+}
+
+impl Sent<'_> {
+    /// Writes lines with `points`, and notes when that was acknowledged, if it was.
+    fn write(&mut self, engine: &Engine, database: &str, points: Vec<i64>, lines: &str) {
+        let begun = (self.operations)();
+        let written = engine.write_lp(database, lines.as_bytes()).ok();
+        let acknowledged = written.map(|written| {
+            assert_eq!(written.points, points.len() as u64);
+            (self.operations)()
+        });
+        self.writes.push(Write { points, begun, acknowledged, deleted: None });
+    }
+
+    /// Takes points away, by a delete or a drop that says whether it was done.
+    pub(crate) fn take_away(&mut self, points: impl Fn(i64) -> bool, act: impl FnOnce() -> bool) {
+        let begun = (self.operations)();
+        let done = act().then(|| (self.operations)());
+        let is_meant = |write: &&mut Write| points(write.points[0]) && write.deleted.is_none();
+        self.writes.iter_mut().filter(is_meant).for_each(|write| write.deleted = Some((begun, done)));
+    }
+}
+
+/// Writes, flushes, deletes, drops, late points, a new column, merges of files, a retention and a restart; goes on after
+/// errors, as clients do.
 ///
 /// Returns the writes, and how many merges were done and files expired.
 pub(crate) fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, u64) {
-    let (mut writes, mut gone) = (Vec::new(), 0);
-    let mut next = 0;
+    let (mut sent, mut gone) = (Sent { operations, writes: Vec::new() }, 0);
     for restart in 0..2 {
         let clock = HandClock::default();
         let Ok(engine) = engine(Arc::clone(vfs), &root().join("arc-crash"), &clock) else { continue };
         for step in 0..6 {
+            let next = 3 * (6 * restart + step);
             let points: Vec<i64> = (next..next + 3).collect();
-            next += 3;
             let mut body = String::new();
             for n in &points {
                 // Every third point is older than those before it: late for its series.
                 let time = if n % 3 == 2 { n - 2_000 } else { *n };
                 body.push_str(&format!("m,client=c{} n={n}i,f{step}=1 {time}\n", n % 2));
             }
-            let begun = operations();
-            let written = engine.write_lp("d", body.as_bytes());
-            let acknowledged = written.ok().map(|written| {
-                assert_eq!(written.points, 3);
-                operations()
-            });
-            writes.push(Write { points, begun, acknowledged, deleted: None });
+            sent.write(&engine, "d", points, &body);
             if step == 1 || restart == 1 && step == 2 {
-                // In a table of its own: a point that is deleted, and one that comes after that and stays.
-                for (last, n) in [(false, DELETED + next), (true, DELETED + next + 1)] {
-                    let begun = operations();
-                    let written = engine.write_lp("d", format!("other,h={next} n={n}i 1").as_bytes());
-                    let acknowledged = written.ok().map(|_| operations());
-                    writes.push(Write { points: vec![n], begun, acknowledged, deleted: None });
-                    if last {
-                        continue;
-                    }
-                    let begun = operations();
-                    let done =
-                        engine.delete("d", "other", &Predicate::compare("h", Comparison::Equal, &*next.to_string()));
-                    let done = done.ok().map(|_| operations());
-                    if let Some(write) = writes.last_mut() {
-                        write.deleted = Some((begun, done));
-                    }
-                }
-                let begun = operations();
-                let n = DELETED + next + 2;
-                let written = engine.write_lp("d", format!("other,h=b n={n}i {n}").as_bytes());
-                let acknowledged = written.ok().map(|_| operations());
-                writes.push(Write { points: vec![n], begun, acknowledged, deleted: None });
+                delete_some(&mut sent, &engine, next);
             }
+            drop_some(&mut sent, &engine, next, (restart, step));
             if step % 3 == 1 + restart % 2 {
                 // A failed flush keeps its points in memory and in the log.
                 let _ = engine.flush();
@@ -125,7 +128,40 @@ pub(crate) fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (V
             let _ = engine.close();
         }
     }
-    (writes, gone)
+    (sent.writes, gone)
+}
+
+/// In a table of its own: a point that is deleted, and two that come after that and stay.
+fn delete_some(sent: &mut Sent<'_>, engine: &Engine, next: i64) {
+    let first = DELETED + next;
+    sent.write(engine, "d", vec![first], &format!("other,h={next} n={first}i 1"));
+    let condition = Predicate::compare("h", Comparison::Equal, &*next.to_string());
+    sent.take_away(|n| n == first, || engine.delete("d", "other", &condition).is_ok());
+    sent.write(engine, "d", vec![first + 1], &format!("other,h={next} n={}i 1", first + 1));
+    sent.write(engine, "d", vec![first + 2], &format!("other,h=b n={}i {next}", first + 2));
+}
+
+/// A table, and after the restart a database, that are dropped when a part of them is in files, and then made anew.
+fn drop_some(sent: &mut Sent<'_>, engine: &Engine, next: i64, (restart, step): (i64, i64)) {
+    let (database, table) = [("d", "dropped"), ("e", "m")][usize::from(restart == 1)];
+    let n = DROPPED * (1 + restart) + next;
+    if [0, 2].contains(&step) || step == 4 && restart == 0 {
+        sent.write(engine, database, vec![n], &format!("{table} n={n}i {n}"));
+    }
+    if step == 3 {
+        let drop = || if restart == 0 { engine.drop_table(database, table) } else { engine.drop_database(database) };
+        sent.take_away(|n| n / DROPPED == 1 + restart, || drop().is_ok());
+    }
+}
+/// The numbers of all points in those of the tables that are there; one statement, for planning is most of the work.
+pub(crate) fn numbers(engine: &Engine, tables: &[(&str, &str)]) -> Vec<i64> {
+    let there = tables.iter().filter(|(database, table)| engine.schema(database, table).is_ok());
+    let parts: Vec<String> = there.map(|(database, table)| format!("SELECT n FROM {database}.{table}")).collect();
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let batches = query(engine, "d", &parts.join(" UNION ALL ")).unwrap();
+    batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
 }
 
 /// Opens what the crash left and returns the points in it.
@@ -140,12 +176,9 @@ pub(crate) fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
         if engine.databases().is_empty() || engine.tables("d").unwrap().is_empty() {
             return;
         }
-        for table in ["m", "other"].iter().filter(|table| engine.schema("d", table).is_ok()) {
-            for batch in query(engine, "d", &format!("SELECT n FROM {table}")).unwrap() {
-                for n in batch.column(0).as_primitive::<Int64Type>().values() {
-                    assert!(found.insert(*n), "point {n} came twice");
-                }
-            }
+        let tables = [("d", "m"), ("d", "other"), ("d", "dropped"), ("e", "m")];
+        for n in numbers(engine, &tables) {
+            assert!(found.insert(n), "point {n} came twice");
         }
         // No file may be live and missing.
         for table in engine.tables("d").unwrap() {
@@ -155,6 +188,11 @@ pub(crate) fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
         if compact {
             // What the crash left can be merged like anything else.
             engine.compact().unwrap();
+            while engine.stats().retired_files > 0 {
+                // The thread that planned the query above may hold them for a moment more.
+                std::thread::yield_now();
+                engine.compact().unwrap();
+            }
             let kept = found.iter().filter(|n| **n < DELETED).count();
             assert_eq!(number(engine, "d", "SELECT count(n) FROM m"), i64::try_from(kept).unwrap());
         }
@@ -163,6 +201,8 @@ pub(crate) fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
 }
 
 pub(crate) fn check(writes: &[Write], operations: usize, found: &BTreeSet<i64>, case: &str) {
+    // What a delete or drop under way was about, by when it was begun: it is done or not.
+    let mut under_way: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
     for write in writes {
         let present = write.points.iter().filter(|n| found.contains(n)).count();
         match write.deleted {
@@ -171,7 +211,13 @@ pub(crate) fn check(writes: &[Write], operations: usize, found: &BTreeSet<i64>, 
                 continue;
             }
             // Under way, or without an answer: done or not.
-            Some((begun, _)) if begun <= operations => continue,
+            Some((begun, _)) if begun <= operations => {
+                assert!(present == 0 || present == write.points.len(), "{case}: half a write: {write:?}");
+                if write.acknowledged.is_some_and(|at| at <= begun) {
+                    under_way.entry(begun).or_default().push(present > 0);
+                }
+                continue;
+            }
             _ => {}
         }
         if write.acknowledged.is_some_and(|at| at <= operations) {
@@ -181,6 +227,10 @@ pub(crate) fn check(writes: &[Write], operations: usize, found: &BTreeSet<i64>, 
         } else {
             assert!(present == 0 || present == write.points.len(), "{case}: half a write: {write:?}");
         }
+    }
+    for (begun, present) in under_way {
+        let is_whole = present.iter().all(|is_there| *is_there == present[0]);
+        assert!(is_whole, "{case}: half a drop, which was begun after {begun} operations");
     }
 }
 

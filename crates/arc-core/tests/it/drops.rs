@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_core::{
-    Engine, ErrorKind, Options,
+    Engine, ErrorKind, Executed, Options,
     vfs::{CrashFs, RealVfs, Vfs},
 };
 
@@ -68,6 +68,62 @@ fn a_database_goes_with_all_it_has_and_can_be_made_anew() {
     engine.create_database("d").unwrap();
     drop(engine);
     assert!(open(dir.path()).tables("d").unwrap().is_empty());
+}
+
+#[test]
+fn sql_drops_where_it_is_asked_to_and_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    write(&engine, "d", "m v=1 1\nn v=1 1");
+    write(&engine, "e", "m v=1 1");
+    assert_eq!(query(&engine, "d", "DROP TABLE m").unwrap_err().kind(), ErrorKind::InvalidInput);
+    let cases = [
+        ("DROP TABLE m", Some(Executed::Dropped)),
+        ("DROP TABLE m", None),
+        ("DROP TABLE IF EXISTS m", Some(Executed::NothingToDrop)),
+        ("DROP TABLE IF EXISTS nowhere.m", Some(Executed::NothingToDrop)),
+        ("DROP TABLE e.m", Some(Executed::Dropped)),
+        ("DROP DATABASE e", Some(Executed::Dropped)),
+        ("DROP DATABASE e", None),
+        ("DROP DATABASE IF EXISTS e", Some(Executed::NothingToDrop)),
+    ];
+    for (sql, expected) in cases {
+        match (engine.execute("d", sql), expected) {
+            (found, Some(expected)) => assert_eq!(found.unwrap(), expected, "{sql}"),
+            (found, None) => assert_eq!(found.unwrap_err().kind(), ErrorKind::NotFound, "{sql}"),
+        }
+    }
+    assert_eq!(engine.databases().len(), 1);
+    assert_eq!(engine.tables("d").unwrap().len(), 1);
+}
+
+#[test]
+fn a_drop_of_which_only_the_log_knows_is_carried_out_when_the_engine_closes() {
+    let root = std::path::PathBuf::from("/arc-drops");
+    let fs = CrashFs::new();
+    let builder = || {
+        let mut options = Options::default();
+        (options.compaction, options.compaction_grace) = (false, Duration::ZERO);
+        quiet(&root).options(options).vfs(Arc::new(fs.clone()) as Arc<dyn Vfs>)
+    };
+    let engine = builder().open().unwrap();
+    write(&engine, "d", "m v=1 1");
+    engine.flush().unwrap();
+    let faulty = arc_core::vfs::FaultFs::new(Arc::new(fs.clone()));
+    drop(engine);
+    let engine = builder().vfs(Arc::new(faulty.clone())).open().unwrap();
+    let file = root.join(&engine.data_files("d", "m").unwrap()[0].path);
+    // The manifest never hears of it.
+    let mut fault = arc_core::vfs::Fault::nth(1, std::io::ErrorKind::StorageFull);
+    fault.from_then_on = true;
+    faulty.set(fault.of(arc_core::vfs::Operation::CreateNew));
+    engine.drop_table("d", "m").unwrap();
+    drop(engine);
+    assert!(fs.read(&file).is_ok());
+    let engine = builder().open().unwrap();
+    assert!(engine.tables("d").unwrap().is_empty());
+    engine.close().unwrap();
+    assert_eq!(fs.read(&file).unwrap_err().kind(), std::io::ErrorKind::NotFound);
 }
 
 #[test]

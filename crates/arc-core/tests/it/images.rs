@@ -1,5 +1,5 @@
-//! Losses of power in random scenarios: writes at every durability to tables with and without a key, flushes, merges and
-//! restarts in an order drawn from a seed.
+//! Losses of power in random scenarios: writes at every durability to tables with and without a key, flushes, merges,
+//! drops and restarts in an order drawn from a seed.
 //!
 //! The short round runs with the other tests; the long one, of `ARC_TEST_IMAGES` states of the disk from the seed
 //! `ARC_TEST_SEED` on, is asked for:
@@ -14,19 +14,20 @@ use arc_core::{
     Durability, Engine, WriteOptions,
     vfs::{CrashFs, Image, RealVfs, Vfs},
 };
-use arrow::{
-    array::{ArrayRef, AsArray, Int64Array, RecordBatch, TimestampNanosecondArray},
-    datatypes::Int64Type,
-};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, TimestampNanosecondArray};
 
 use crate::{
-    crash::{Write, check, disk, engine, root},
-    support::{HandClock, check_crashed, query},
+    crash::{Sent, Write, check, disk, engine, numbers, root},
+    support::{HandClock, check_crashed},
 };
 
 /// States of the disk after each operation of a scenario.
 const IMAGES_PER_CUT: usize = 4;
 const STEPS: u64 = 24;
+/// Databases and tables, and where the numbers of their points begin: a table with a key, one that appends, one that is
+/// dropped, and one that is dropped with its database.
+const TABLES: [(&str, &str, i64); 4] =
+    [("d", "m", 0), ("d", "appended", 1_000_000), ("d", "dropped", 2_000_000), ("e", "m", 3_000_000)];
 
 /// Numbers drawn from a seed (SplitMix64).
 struct Draws(u64);
@@ -50,25 +51,25 @@ fn time(n: i64, draws: &mut Draws) -> i64 {
     }
 }
 
-/// A write of `points` to the table with a key or to the one that appends; returns whether a power cut must not lose it.
-fn write(engine: &Engine, points: &[i64], draws: &mut Draws) -> bool {
+/// A write of `points`; returns whether a power cut must not lose it.
+fn write(engine: &Engine, (database, table): (&str, &str), points: &[i64], draws: &mut Draws) -> bool {
     let durability = match draws.below(4) {
         0 => Durability::Process,
         1 => Durability::Memory,
         _ => Durability::Disk,
     };
     let options = WriteOptions::new().durability(durability);
-    let pending = if draws.below(2) == 0 {
+    let pending = if table != "appended" {
         let column = draws.below(5);
-        let line = |n: &i64| format!("m,client=c{} n={n}i,f{column}=1 {}\n", n % 2, time(*n, draws));
+        let line = |n: &i64| format!("{table},client=c{} n={n}i,f{column}=1 {}\n", n % 2, time(*n, draws));
         let body: String = points.iter().map(line).collect();
-        engine.submit_lp("d", body.into_bytes().into(), &options)
+        engine.submit_lp(database, body.into_bytes().into(), &options)
     } else {
         let times = points.iter().map(|n| time(*n, draws));
         let times: ArrayRef = Arc::new(TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC"));
         let numbers: ArrayRef = Arc::new(Int64Array::from(points.to_vec()));
         let batch = RecordBatch::try_from_iter([("time", times), ("n", numbers)]).unwrap();
-        engine.submit_batches("d", "appended", &[batch], &options)
+        engine.submit_batches(database, table, &[batch], &options)
     };
     assert_eq!(pending.unwrap().wait().unwrap().points, points.len() as u64);
     durability == Durability::Disk
@@ -80,18 +81,29 @@ fn scenario(fs: &CrashFs, seed: u64) -> Vec<Write> {
     let vfs: Arc<dyn Vfs> = Arc::new(fs.clone());
     let clock = HandClock::default();
     let open = || engine(Arc::clone(&vfs), &root().join("arc-crash"), &clock).unwrap();
-    let (mut writes, mut next, mut open_engine) = (Vec::new(), 0, open());
+    let operations = || fs.operations();
+    let (mut sent, mut next, mut open_engine) = (Sent { operations: &operations, writes: Vec::new() }, 0, open());
     for step in 0..STEPS {
-        match draws.below(8) {
+        match draws.below(9) {
             0 => drop(open_engine.flush().unwrap()),
             1 => drop(open_engine.compact().unwrap()),
+            2 => {
+                let (database, table, first) = TABLES[2 + usize::from(draws.below(2) == 1)];
+                let drop = || match table {
+                    "dropped" => open_engine.drop_table(database, table),
+                    _ => open_engine.drop_database(database),
+                };
+                sent.take_away(|n| (first..first + 1_000_000).contains(&n), || drop().is_ok());
+            }
             _ => {
+                let (database, table, first) = TABLES[[0, 0, 1, 1, 2, 3][usize::try_from(draws.below(6)).unwrap()]];
                 let count = i64::try_from(1 + draws.below(5)).unwrap();
-                let points: Vec<i64> = (next..next + count).collect();
+                let points: Vec<i64> = (first + next..first + next + count).collect();
                 next += count;
                 let begun = fs.operations();
-                let acknowledged = write(&open_engine, &points, &mut draws).then(|| fs.operations());
-                writes.push(Write { points, begun, acknowledged, deleted: None });
+                let is_safe = write(&open_engine, (database, table), &points, &mut draws);
+                let acknowledged = is_safe.then(|| fs.operations());
+                sent.writes.push(Write { points, begun, acknowledged, deleted: None });
             }
         }
         if step % 8 == 7 {
@@ -102,7 +114,7 @@ fn scenario(fs: &CrashFs, seed: u64) -> Vec<Write> {
             open_engine = open();
         }
     }
-    writes
+    sent.writes
 }
 
 /// Opens what the crash left and returns the points in it.
@@ -114,12 +126,8 @@ fn survivors(image: &Image) -> BTreeSet<i64> {
     let mut found = BTreeSet::new();
     let open = || engine(Arc::new(RealVfs), &path, &HandClock::default()).unwrap();
     check_crashed(&path, open, |engine| {
-        for table in engine.tables("d").unwrap_or_default() {
-            for batch in query(engine, "d", &format!("SELECT n FROM {}", table.schema.table)).unwrap() {
-                for n in batch.column(0).as_primitive::<Int64Type>().values() {
-                    assert!(found.insert(*n), "point {n} came twice");
-                }
-            }
+        for n in numbers(engine, &TABLES.map(|(database, table, _)| (database, table))) {
+            assert!(found.insert(n), "point {n} came twice");
         }
     });
     found

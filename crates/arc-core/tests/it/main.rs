@@ -5,6 +5,8 @@
 mod backup;
 mod compaction;
 mod crash;
+#[cfg(feature = "crash-points")]
+mod deaths;
 mod deletes;
 mod directory;
 mod drops;
@@ -13,6 +15,7 @@ mod idempotency;
 mod images;
 mod memory;
 mod model;
+mod object_store;
 #[cfg(feature = "crash-points")]
 mod points;
 mod repair;

@@ -1,8 +1,9 @@
-//! The engine equals a map of points under random writes, deletes, flushes, merges of files and restarts.
+//! The engine equals a map of points under random writes, writes that are sent again under their keys, deletes, drops,
+//! flushes, merges of files and restarts.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use arc_core::{Comparison, Engine, Literal, Options, Predicate};
+use arc_core::{Comparison, Engine, Literal, Options, Predicate, WriteOptions};
 use arrow::{
     array::{Array, AsArray},
     datatypes::{Float64Type, Int64Type},
@@ -15,7 +16,13 @@ use crate::support::{HandClock, number, query, quiet, write};
 enum Step {
     /// Points: host, time, and the fields x and y as (which, value).
     Write(Vec<(usize, i64, usize, i32)>),
+    /// The same under a key of its own.
+    Keyed(Vec<(usize, i64, usize, i32)>),
+    /// One of the writes with a key, sent again.
+    Again(prop::sample::Index),
     Delete(Delete),
+    /// The table, or its whole database, and with it its keys.
+    Drop(bool),
     Flush,
     /// Whether all days count as over.
     Compact(bool),
@@ -70,9 +77,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let delete =
         (prop::option::of(0..4usize), prop::option::weighted(0.8, (-1..15i64, 0..16i64)), prop::bool::weighted(0.2))
             .prop_map(|(host, days, negated)| Step::Delete(Delete { host, days, negated }));
+    let points = || prop::collection::vec(point.clone(), 1..12);
     let step = prop_oneof![
-        4 => prop::collection::vec(point, 1..12).prop_map(Step::Write),
+        3 => points().prop_map(Step::Write),
+        2 => points().prop_map(Step::Keyed),
+        2 => any::<prop::sample::Index>().prop_map(Step::Again),
         2 => delete,
+        1 => any::<bool>().prop_map(Step::Drop),
         2 => Just(Step::Flush),
         2 => prop::bool::weighted(0.3).prop_map(Step::Compact),
         1 => Just(Step::Restart),
@@ -105,6 +116,20 @@ fn apply(model: &mut Model, points: &[(usize, i64, usize, i32)]) -> String {
     body
 }
 
+/// Makes the table with all of its columns, so that every query plans.
+fn begin(engine: &Engine) -> Model {
+    write(engine, "d", "m,host=h0 x=0,y=0 -1");
+    Model::from([((Some("h0".into()), -1), (Some(0.0), Some(0.0)))])
+}
+
+/// Sends a write under a key; returns whether it had been stored before.
+fn send(engine: &Engine, key: usize, body: &str) -> bool {
+    let options = WriteOptions::new().idempotency_key(key.to_string());
+    let written = engine.submit_lp("d", body.to_owned().into(), &options).unwrap().wait().unwrap();
+    assert_eq!(written.points, body.lines().count() as u64);
+    written.replayed
+}
+
 fn stored(engine: &Engine) -> Model {
     let sql = "SELECT CAST(host AS VARCHAR) AS host, CAST(time AS BIGINT) AS t, x, y FROM m";
     let mut stored = Model::new();
@@ -134,20 +159,45 @@ proptest! {
             let mut options = Options::default();
             options.compaction_files = 2;
             options.compaction_grace = Duration::ZERO;
+            // The clock jumps.
+            options.idempotency_window = Duration::MAX;
             options.compaction = false;
             options.flush_after = Duration::from_secs(1 << 30);
             quiet(dir.path()).options(options).clock(Arc::new(clock.clone())).open().unwrap()
         };
         let mut engine = open();
-        // All columns exist from the start, so that every query plans.
-        write(&engine, "d", "m,host=h0 x=0,y=0 -1");
-        let mut model = Model::new();
-        model.insert((Some("h0".into()), -1), (Some(0.0), Some(0.0)));
-        for step in steps {
+        let mut model = begin(&engine);
+        let mut sent: Vec<(usize, String)> = Vec::new();
+        for (key, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Write(points) => {
                     let body = apply(&mut model, &points);
                     prop_assert_eq!(engine.write_lp("d", body.as_bytes()).unwrap().points, points.len() as u64);
+                }
+                Step::Keyed(points) => {
+                    let body = apply(&mut model, &points);
+                    prop_assert!(!send(&engine, key, &body));
+                    sent.push((key, body));
+                }
+                Step::Again(which) => {
+                    if !sent.is_empty() {
+                        let (key, body) = which.get(&sent);
+                        prop_assert!(send(&engine, *key, body), "it has a receipt, whatever became of its points");
+                    }
+                }
+                Step::Drop(whole) => {
+                    if whole {
+                        engine.drop_database("d").unwrap();
+                        if let Some((key, body)) = sent.drain(..).last() {
+                            // The database is another one now, with keys of its own.
+                            prop_assert!(!send(&engine, key, &body));
+                            engine.drop_table("d", "m").unwrap();
+                            sent.push((key, body));
+                        }
+                    } else {
+                        engine.drop_table("d", "m").unwrap();
+                    }
+                    model = begin(&engine);
                 }
                 Step::Delete(delete) => {
                     engine.delete("d", "m", &delete.predicate()).unwrap();

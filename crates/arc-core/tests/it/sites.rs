@@ -104,9 +104,10 @@ fn fail_each_call() -> (BTreeMap<Site, Vec<u64>>, Called) {
 fn fail_each_site(calls: &BTreeMap<Site, Vec<u64>>, way: Way, called: &mut Called) -> BTreeSet<Site> {
     let mut failed = BTreeSet::new();
     for (site, calls) in calls.iter().filter(|(site, _)| way.can_be_at(site)) {
-        // Which call is whose depends a little on threads: take another if it was not this site's.
+        // Which call is whose depends a little on threads: take another if it was not this site's, or one nearby.
         let mut left = CALLS_PER_SITE;
-        for nth in calls.iter().copied().take(16) {
+        let nearby = calls.iter().flat_map(|nth| (1..=8).flat_map(move |by| [nth + by, nth.saturating_sub(by).max(1)]));
+        for nth in calls.iter().copied().take(16).chain(nearby.take(32)) {
             let run = run(nth, way);
             run.check(nth, &format!("{way:?} at call {nth}, {site:?}"));
             left -= usize::from(run.failed.contains(site));

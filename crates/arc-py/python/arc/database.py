@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from arc._arc import Answer, Engine
     from arc.receipts import Written
-    from arc.types import ArrowTable, Durability, Precision
+    from arc.types import ArrowTable, Durability, Precision, Seconds
 
 
 class Database:
@@ -63,6 +63,14 @@ class Database:
     def delete(self, table: str, where: str) -> None:
         """Deletes points of a table; see :meth:`arc.Engine.delete`."""
         self.engine.delete(self.name, table, where)
+
+    def set_retention(self, retention: Seconds | None, *, table: str | None = None) -> None:
+        """Sets how long points are kept; see :meth:`arc.Engine.set_retention`."""
+        self.engine.set_retention(self.name, retention, table=table)
+
+    def set_durability(self, durability: Durability | None) -> None:
+        """Sets what points survive once written; see :meth:`arc.Engine.set_durability`."""
+        self.engine.set_durability(self.name, durability)
 
     def sql(self, query: str) -> Answer:
         """Runs one SQL statement; see :meth:`arc.Engine.sql`."""

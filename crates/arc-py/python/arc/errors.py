@@ -49,5 +49,9 @@ class ClosedError(Error):
     """The engine is closed, or closed to writes after a failed sync, or another process opened it (see fork)."""
 
 
+class OutcomeUnknownError(Error):
+    """The disk failed while the request was on its way: whether it was done is known when the engine is opened again."""
+
+
 class InternalError(Error):
     """A bug of the engine or of a library under it."""

@@ -136,8 +136,9 @@ pub fn load(
             origin: origin.to_string(),
         })?;
     }
-    if !result.http.ip().is_loopback() && !result.allow_unauthenticated {
-        return Err(ConfigError::Exposed { address: result.http });
+    let exposed = [Some(result.http), result.flight].into_iter().flatten().find(|at| !at.ip().is_loopback());
+    if let Some(address) = exposed.filter(|_| !result.allow_unauthenticated) {
+        return Err(ConfigError::Exposed { address });
     }
     Ok(result)
 }

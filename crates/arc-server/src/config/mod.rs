@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use arc_core::Options;
+use arc_core::{Options, store::ObjectStorage};
 
 pub use layers::{ConfigError, load};
 pub(crate) use layers::{arguments, given};
@@ -27,6 +27,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Address to serve HTTP on. Default `127.0.0.1:8000`.
     pub http: SocketAddr,
+    /// Address to serve Arrow Flight on, and nothing else. Default none: it is served beside HTTP in any case.
+    pub flight: Option<SocketAddr>,
     /// Whether an address that other machines can reach is allowed although nobody has to log in. Default no.
     pub allow_unauthenticated: bool,
     /// Accepted so that command lines work already; authentication does not exist yet. Default no.
@@ -36,10 +38,14 @@ pub struct Config {
     pub cors_origin: Option<String>,
     /// Folder of the backups that clients may ask for. Default none: then they may ask for none.
     pub backup_dir: Option<PathBuf>,
+    /// Where data files and manifest are, if not in the directory of the data.
+    pub object_store: ObjectStore,
     /// Whether clients may delete points, and how many.
     pub delete: Delete,
     /// Settings of the engine.
     pub engine: Options,
+    /// [`Options::max_resident_bytes`], if not twice [`Options::memory_bytes`]. Default none.
+    pub max_resident: Option<usize>,
     /// Limits on what clients may send and ask for.
     pub limits: Limits,
     /// What is logged, and how.
@@ -52,17 +58,43 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Largest request body as sent, in bytes. Default 100 MiB.
+    /// Largest request body as sent, in bytes. Default 100 MiB, and never more than a quarter of the engine's memory.
     pub body_bytes: usize,
-    /// Largest request body after decompression, in bytes. Default 100 MiB. Each request that is decoded at a time
-    /// can take that much memory.
+    /// Largest request body after decompression, in bytes. Default 100 MiB, and never more than a quarter of the engine's
+    /// memory. All bodies together take an eighth of that memory, or one of them more if it goes alone.
     pub decompressed_bytes: usize,
+    /// Largest file that is imported over HTTP, in bytes. Default 500 MiB. It lies on disk while it is read.
+    pub import_bytes: usize,
     /// Connections served at once. Default 10,000.
     pub connections: usize,
-    /// Queries that run at once. Default 32.
+    /// Queries that run at once. Default 32, and never more than one for each 32 MiB of the engine's memory.
     pub queries: usize,
     /// Longest pause within a request body. Default 30 s.
     pub read_timeout: Duration,
+}
+
+/// Where data files and manifest are, if not in the directory of the data.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ObjectStore {
+    /// `s3://bucket/prefix`. Default none: they are in the directory of the data.
+    pub url: Option<String>,
+    /// URL of a server that is not AWS. Default what `AWS_ENDPOINT_URL` says.
+    pub endpoint: Option<String>,
+    /// Whether a new directory may take over what another one has written there. Default no.
+    pub take_over: bool,
+}
+
+impl ObjectStore {
+    /// Returns the place as the engine opens it; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`arc_core::Error::InvalidOption`] for a URL that is not understood, and in a build without S3.
+    pub fn open(&self) -> arc_core::Result<Option<ObjectStorage>> {
+        let Some(url) = &self.url else { return Ok(None) };
+        Ok(Some(ObjectStorage::from_url(url, self.endpoint.as_deref())?.take_over(self.take_over)))
+    }
 }
 
 /// Whether clients may delete points, and how many.
@@ -118,12 +150,15 @@ impl Default for Config {
         Self {
             data_dir: "./arc-data".into(),
             http: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
+            flight: None,
             allow_unauthenticated: false,
             no_auth: false,
             cors_origin: None,
             backup_dir: None,
+            object_store: ObjectStore::default(),
             delete: Delete { enabled: false, confirmation_threshold: 10_000, max_rows: 1_000_000 },
             engine: Options::default(),
+            max_resident: None,
             limits: Limits::default(),
             log: Log { format: LogFormat::Text, level: LogLevel::Info },
             shutdown_timeout: Duration::from_secs(30),
@@ -136,10 +171,22 @@ impl Default for Limits {
         Self {
             body_bytes: 100 << 20,
             decompressed_bytes: 100 << 20,
+            import_bytes: 500 << 20,
             connections: 10_000,
             queries: 32,
             read_timeout: Duration::from_secs(30),
         }
+    }
+}
+
+impl Config {
+    /// Returns the settings of the engine, with what follows from others filled in.
+    pub(crate) fn engine_options(&self) -> Options {
+        let mut options = self.engine.clone();
+        // Half of what there is, is the default of the budget: so this is all of it, unless the budget was set.
+        let twice = options.max_resident_bytes.min(options.memory_bytes.saturating_mul(2));
+        options.max_resident_bytes = self.max_resident.unwrap_or(twice);
+        options
     }
 }
 

@@ -49,7 +49,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         |path: std::path::PathBuf| path.display().to_string(),
         "Directory of the data; created if it is not there"
     ),
-    setting!("http", "http", "ADDRESS", http, address, show, "Address to serve HTTP on; port 0 takes a free one"),
+    setting!(
+        "http",
+        "http",
+        "ADDRESS",
+        http,
+        address,
+        show,
+        "Address to serve HTTP and Arrow Flight on; port 0 takes a free one"
+    ),
+    setting!(
+        "flight",
+        "flight",
+        "ADDRESS",
+        flight,
+        |text: &str| if text == "none" { Ok(None) } else { address(text).map(Some) },
+        |at: Option<std::net::SocketAddr>| at.map_or_else(|| "none".to_owned(), |at| at.to_string()),
+        "A further address, for Arrow Flight alone; none for none"
+    ),
     setting!(
         "allow_unauthenticated",
         "allow-unauthenticated",
@@ -74,7 +91,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "ORIGIN",
         cors_origin,
         origin,
-        |o: Option<String>| o.unwrap_or_else(|| "none".to_owned()),
+        show_optional,
         "Web origin whose pages may call this server, * for all, none for none"
     ),
     setting!(
@@ -85,6 +102,33 @@ pub(super) const SETTINGS: &[Setting] = &[
         |text: &str| non_empty(text).map(|text| (text != "none").then(|| text.into())),
         |path: Option<std::path::PathBuf>| path.map_or_else(|| "none".to_owned(), |path| path.display().to_string()),
         "Folder of the backups that clients may ask for with POST /api/v1/backup, none for none"
+    ),
+    setting!(
+        "object_store_url",
+        "object-store-url",
+        "URL",
+        object_store.url,
+        optional_url,
+        show_optional,
+        "Keep data files and manifest there, like s3://bucket/prefix, and only the log in the directory; none for none"
+    ),
+    setting!(
+        "object_store_endpoint",
+        "object-store-endpoint",
+        "URL",
+        object_store.endpoint,
+        optional_url,
+        show_optional,
+        "URL of the object store's server if it is not AWS, none for what AWS_ENDPOINT_URL says"
+    ),
+    setting!(
+        "object_store_take_over",
+        "object-store-take-over",
+        "",
+        object_store.take_over,
+        switch,
+        show,
+        "Let a new directory take over what another one has in the object store, whose log is given up"
     ),
     setting!(
         "delete_enabled",
@@ -141,6 +185,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Largest request body after decompression; larger ones get 413"
     ),
     setting!(
+        "max_import_bytes",
+        "max-import-bytes",
+        "SIZE",
+        limits.import_bytes,
+        memory_size,
+        show_memory,
+        "Largest file for POST /api/v1/import/...; larger ones get 413"
+    ),
+    setting!(
         "max_connections",
         "max-connections",
         "N",
@@ -184,6 +237,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         memory_size,
         show_memory,
         "Memory for unflushed points, flushes and queries; half of what there is unless set"
+    ),
+    setting!(
+        "max_resident",
+        "max-resident",
+        "SIZE",
+        max_resident,
+        |text: &str| if text == "auto" { Ok(None) } else { memory_size(text).map(Some) },
+        |bytes: Option<usize>| bytes.map_or_else(|| "auto".to_owned(), show_memory),
+        "Memory the whole process may come to hold, near which queries end and writes wait; auto is twice --memory, 0 no limit"
     ),
     setting!(
         "flush_after",
@@ -353,6 +415,18 @@ fn rows(text: &str) -> Result<u64, String> {
 
 fn show<T: std::fmt::Display>(value: T) -> String {
     value.to_string()
+}
+
+fn optional_url(text: &str) -> Result<Option<String>, String> {
+    match text {
+        "none" => Ok(None),
+        _ if text.contains("://") => Ok(Some(text.to_owned())),
+        _ => Err("a URL or none".to_owned()),
+    }
+}
+
+fn show_optional(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "none".to_owned())
 }
 
 fn show_memory(bytes: usize) -> String {

@@ -29,7 +29,7 @@ const SECURITY_HEADERS: [(HeaderName, HeaderValue); 6] = [
 const CORS_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE, OPTIONS");
 const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
     "Origin, Content-Type, Accept, Authorization, x-api-key, x-arc-database, x-arc-precision, x-arc-durability, \
-     x-arc-tags, Idempotency-Key, x-arc-arrow-dictionary, x-arc-arrow-compression, Content-Encoding",
+     x-arc-tags, x-arc-time-column, x-arc-measurement, Idempotency-Key, x-arc-arrow-dictionary, x-arc-arrow-compression, Content-Encoding",
 );
 
 /// Runs one request.

@@ -31,6 +31,16 @@ impl Params {
             .map(Self)
     }
 
+    /// Takes the options of a write that are no query string; refuses those that nobody knows.
+    pub(crate) fn of_options(options: impl IntoIterator<Item = (String, String)>) -> Result<Self, Failure> {
+        const KNOWN: [&str; 4] = ["time_column", "precision", "durability", "tags"];
+        let options: Vec<_> = options.into_iter().collect();
+        match options.iter().find(|(name, _)| !KNOWN.contains(&name.as_str())) {
+            Some((name, _)) => Err(Failure::bad_request(format!("the option {name:?} is not known; {KNOWN:?} are"))),
+            None => Ok(Self(options)),
+        }
+    }
+
     /// Returns the first value of `name` that is not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, value)| value.as_str())

@@ -6,11 +6,14 @@ use axum::{
     Router,
     extract::{DefaultBodyLimit, Request},
     middleware,
-    routing::{any, get, post},
+    routing::{MethodRouter, any, get, post},
 };
 use hyper::StatusCode;
 
-use crate::{admin, app::App, backup, compaction, delete, errors::Failure, http::around, influx, query, write};
+use crate::{
+    admin, app::App, backup, compaction, delete, errors::Failure, flight, http::around, import, influx, query,
+    retention, write,
+};
 
 /// Returns the whole HTTP service.
 ///
@@ -23,6 +26,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/write/influxdb", post(write::line_protocol))
         .route("/api/v1/write/line-protocol", post(write::line_protocol))
         .route("/api/v1/write/msgpack", post(write::message_pack))
+        .route("/api/v1/write/arrow", post(write::arrow))
         .route("/write/v2/msgpack", post(write::message_pack))
         .route("/api/v2/msgpack", post(write::message_pack))
         .route("/api/v1/query", post(query::json))
@@ -32,6 +36,13 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/databases/{name}/measurements", get(admin::database_measurements))
         .route("/api/v1/delete", post(delete::delete))
         .route("/api/v1/delete/config", get(delete::config))
+        .route("/api/v1/import/csv", post(import::csv))
+        .route("/api/v1/import/parquet", post(import::parquet))
+        .route("/api/v1/import/lp", post(import::line_protocol))
+        .route("/api/v1/import/stats", get(import::stats))
+        .route("/api/v1/retention", get(retention::list))
+        .route("/api/v1/retention/{database}", retention_of())
+        .route("/api/v1/retention/{database}/{measurement}", retention_of())
         .route("/api/v1/measurements", get(admin::measurements))
         .route("/api/v1/compaction/status", get(compaction::status))
         .route("/api/v1/compaction/stats", get(compaction::stats))
@@ -42,14 +53,30 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/ready", get(admin::ready))
         .route("/metrics", get(admin::metrics));
     let routes = if app.backups.is_some() { routes.merge(backup_routes()) } else { routes };
+    let flight = flight::routes(&app);
     let routes = routes
         .method_not_allowed_fallback(method_not_allowed)
         .fallback(not_found)
         // Bodies are read by our own code, under our own limits.
         .layer(DefaultBodyLimit::disable())
-        .with_state(Arc::clone(&app));
+        .with_state(Arc::clone(&app))
+        .merge(flight);
+    within(routes, app)
+}
+
+/// Returns the service of an address that has Flight alone.
+pub(crate) fn flight_router(app: Arc<App>) -> Router {
+    within(flight::routes(&app).fallback(flight_only), app)
+}
+
+/// Puts around `routes` what happens around every request.
+fn within(routes: Router, app: Arc<App>) -> Router {
     // A layer on a router runs after its routing, too late to change the path; one on a router around it does not.
     Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(app, around::around))
+}
+
+fn retention_of() -> MethodRouter<Arc<App>> {
+    get(retention::get).put(retention::put).delete(retention::delete)
 }
 
 fn backup_routes() -> Router<Arc<App>> {
@@ -61,6 +88,10 @@ fn backup_routes() -> Router<Arc<App>> {
 
 async fn not_found(request: Request) -> Failure {
     Failure::new(StatusCode::NOT_FOUND, format!("Cannot {} {}", request.method(), request.uri().path()))
+}
+
+async fn flight_only() -> Failure {
+    Failure::new(StatusCode::NOT_FOUND, "this address serves Arrow Flight alone; HTTP has another one")
 }
 
 async fn method_not_allowed(request: Request) -> Failure {

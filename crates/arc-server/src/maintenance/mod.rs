@@ -7,11 +7,11 @@ mod json;
 
 use std::{fmt::Display, io::Write, path::Path, path::PathBuf, process::ExitCode};
 
-use arc_core::{BackupReport, Engine, Error, RestoreReport};
+use arc_core::{BackupReport, Error, RestoreReport};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 
-use crate::{config::Config, errors::chain};
+use crate::{config::Config, errors::chain, server::open_engine};
 
 const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
@@ -52,10 +52,10 @@ pub(crate) fn run(name: &str, arguments: &ArgMatches, config: &Config) -> Option
     let folder = |name: &str| arguments.get_one::<PathBuf>(name).cloned().unwrap_or_default();
     let path = config.data_dir.as_path();
     Some(match name {
-        "verify" => verify(path, as_json()),
+        "verify" => verify(config, as_json()),
         "repair" => repair(path, arguments.get_flag("apply"), as_json()),
         "backup" => {
-            let done = backup(path, &folder("to"), config);
+            let done = backup(&folder("to"), config);
             finish(done, as_json(), json::backup, |report| backup_text(report, &folder("to")))
         }
         "restore" => {
@@ -66,14 +66,19 @@ pub(crate) fn run(name: &str, arguments: &ArgMatches, config: &Config) -> Option
     })
 }
 
-fn verify(path: &Path, as_json: bool) -> ExitCode {
-    match arc_core::verify(path) {
+fn verify(config: &Config, as_json: bool) -> ExitCode {
+    let path = config.data_dir.as_path();
+    let verified = config.object_store.open().and_then(|storage| match storage {
+        Some(storage) => arc_core::verify_in_store(path, storage),
+        None => arc_core::verify(path),
+    });
+    match verified {
         Ok(report) => {
             if as_json {
                 print(&json::verify(&report));
             } else {
                 print(&report);
-                if !report.is_clean() {
+                if !report.is_clean() && config.object_store.url.is_none() {
                     print(&format!("What can be done about it: arc-server repair --data-dir {}", path.display()));
                 }
             }
@@ -111,12 +116,13 @@ fn repair(path: &Path, apply: bool, as_json: bool) -> ExitCode {
 }
 
 /// Opens the directory as a server would, which replays its log, and copies it.
-fn backup(path: &Path, to: &Path, config: &Config) -> Result<BackupReport, Error> {
+fn backup(to: &Path, config: &Config) -> Result<BackupReport, Error> {
+    let path = config.data_dir.as_path();
     if !arc_core::is_data_directory(path) {
         let reason = "it has no marker".to_owned();
         return Err(Error::NotADataDirectory { path: path.into(), reason });
     }
-    let engine = Engine::builder(path).options(config.engine.clone()).open()?;
+    let engine = open_engine(config)?;
     let report = engine.backup(to)?;
     engine.close()?;
     Ok(report)
@@ -142,6 +148,7 @@ fn exit_code(error: &Error) -> u8 {
         Error::InUse { .. }
         | Error::NotADataDirectory { .. }
         | Error::NewerFormat { .. }
+        | Error::OtherStore { .. }
         | Error::BadTarget { .. }
         | Error::InvalidOption { .. } => CANNOT_RUN,
         _ => FAILED,

@@ -1,14 +1,12 @@
 //! An answer as an Arrow IPC stream.
 //!
-//! By default every column has the layout that the oldest readers know: no dictionaries, no views. A client that can
-//! read more says so.
+//! A client that can read more than the plainest layout says so.
 
-use std::{sync::Arc, time::Instant};
+use std::time::Instant;
 
 use arrow::{
     array::RecordBatch,
-    compute::cast,
-    datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
+    datatypes::SchemaRef,
     error::ArrowError,
     ipc::{
         CompressionType,
@@ -17,7 +15,10 @@ use arrow::{
 };
 use hyper::HeaderMap;
 
-use super::encode::Encode;
+use super::{
+    encode::Encode,
+    layout::{self, unknown},
+};
 use crate::{app::App, errors::Failure, http::params::header, metrics::Counter};
 
 /// Encodes an answer as an Arrow IPC stream.
@@ -34,11 +35,7 @@ impl Encode for Ipc {
     }
 
     fn open(headers: &HeaderMap, schema: &SchemaRef, _started: Instant) -> Result<Self, Failure> {
-        let keep_dictionaries = match header(headers, "x-arc-arrow-dictionary")? {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(other) => return Err(unknown("x-arc-arrow-dictionary", other, "true or false")),
-        };
+        let keep_dictionaries = layout::keeps_dictionaries(headers)?;
         let compression = match header(headers, "x-arc-arrow-compression")? {
             None | Some("none") => None,
             Some("zstd") => Some(CompressionType::ZSTD),
@@ -49,10 +46,7 @@ impl Encode for Ipc {
     }
 
     fn append(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
-        let fields = self.schema.fields();
-        let columns = batch.columns().iter().zip(fields).map(|(column, field)| cast(column, field.data_type()));
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        self.writer.write(&RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+        self.writer.write(&layout::converted(batch, &self.schema)?)
     }
 
     fn finish(&mut self) -> Result<(), ArrowError> {
@@ -70,50 +64,20 @@ impl Ipc {
         keep_dictionaries: bool,
         compression: Option<CompressionType>,
     ) -> Result<Self, ArrowError> {
-        let fields: Vec<FieldRef> = schema.fields().iter().map(|field| readable(field, keep_dictionaries)).collect();
-        let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+        let schema = layout::readable(schema, keep_dictionaries);
         let options = IpcWriteOptions::default().try_with_compression(compression)?;
         let writer = StreamWriter::try_new_with_options(Vec::new(), &schema, options)?;
         Ok(Self { schema, writer })
     }
 }
 
-/// Returns the column as it is sent.
-fn readable(field: &FieldRef, keep_dictionaries: bool) -> FieldRef {
-    let data_type = match field.data_type() {
-        DataType::Dictionary(key, value) if keep_dictionaries => {
-            DataType::Dictionary(key.clone(), Box::new(plain(value)))
-        }
-        other => plain(other),
-    };
-    Arc::new(Field::clone(field).with_data_type(data_type))
-}
-
-/// Returns the type with the same values in the plainest layout.
-fn plain(data_type: &DataType) -> DataType {
-    let inner = |field: &FieldRef| readable(field, false);
-    match data_type {
-        DataType::Dictionary(_, values) => plain(values),
-        DataType::RunEndEncoded(_, values) => plain(values.data_type()),
-        DataType::Utf8View => DataType::Utf8,
-        DataType::BinaryView => DataType::Binary,
-        DataType::List(field) | DataType::ListView(field) => DataType::List(inner(field)),
-        DataType::LargeList(field) | DataType::LargeListView(field) => DataType::LargeList(inner(field)),
-        DataType::FixedSizeList(field, length) => DataType::FixedSizeList(inner(field), *length),
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
-        other => other.clone(),
-    }
-}
-
-fn unknown(name: &str, value: &str, expected: &str) -> Failure {
-    Failure::bad_request(format!("header {name}: {value:?} is not valid; expected {expected}"))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use arrow::{
         array::{ArrayRef, AsArray, DictionaryArray, StringViewArray},
-        datatypes::Int32Type,
+        datatypes::{DataType, Int32Type},
         ipc::reader::StreamReader,
     };
 

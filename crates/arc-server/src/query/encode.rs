@@ -8,7 +8,7 @@ use arrow::{array::RecordBatch, datatypes::SchemaRef, error::ArrowError};
 use futures::{Stream, StreamExt};
 use hyper::{HeaderMap, StatusCode};
 
-use super::runner::{Chunk, ChunkSender};
+use super::runner::{Chunk, PieceSender};
 use crate::{app::App, errors::Failure, metrics::Counter};
 
 /// Encoded bytes that are sent at a time, at least.
@@ -56,7 +56,7 @@ where
     }
 
     /// Encodes and sends everything, or as much as is wanted.
-    pub(super) async fn send(mut self, chunks: ChunkSender) -> Result<(), Failure> {
+    pub(super) async fn send(mut self, chunks: PieceSender<Chunk>) -> Result<(), Failure> {
         loop {
             let is_last = self.fill().await?;
             let bytes = std::mem::take(self.encoder.encoded()).into();

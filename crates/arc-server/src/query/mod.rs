@@ -1,23 +1,29 @@
 //! Queries over HTTP: SQL in; JSON or Arrow out, batch by batch.
 //!
 //! Decodes the request, runs it in the engine, and encodes the answer while it comes, so that its size does not matter.
-//! All but the decoding happens on threads of its own (`runner`). Never looks into the SQL.
+//! All but the decoding happens on threads of its own (`runner`). Of the SQL it knows only whether it drops something.
 
 mod arrow;
 mod cells;
 mod encode;
 mod json;
+pub(crate) mod layout;
 mod reply;
 mod runner;
+pub(crate) mod values;
 
 use std::{sync::Arc, time::Instant};
 
-use ::arrow::{array::AsArray, datatypes::Int64Type};
+use ::arrow::{
+    array::{AsArray, RecordBatch},
+    datatypes::{Int64Type, Schema},
+};
 use axum::{
     body::Body,
     extract::{Request, State},
     response::Response,
 };
+use futures::stream;
 use hyper::http::request::Parts;
 use serde_json::{Value, json};
 
@@ -25,15 +31,18 @@ use crate::{
     admin::{self, MAX_REQUEST_BYTES},
     app::App,
     body,
+    decompress::decompress,
+    delete,
     errors::Failure,
     http::params::{self, Params},
     timestamp,
 };
 use encode::{Encode, Encoding};
-use reply::{Reply, Ticket};
-use runner::{Chunk, Running};
+use reply::Reply;
+use runner::Chunk;
 
-pub(crate) use runner::Runner;
+pub(crate) use reply::Ticket;
+pub(crate) use runner::{PieceSender, Runner, Running};
 
 /// Where the query string may name the default database.
 const DATABASE: [&str; 2] = ["database", "db"];
@@ -53,7 +62,7 @@ pub(crate) async fn arrow(State(app): State<Arc<App>>, request: Request) -> Resp
 }
 
 async fn answer<E: Encode>(app: &Arc<App>, request: Request, started: Instant) -> Result<Response, Failure> {
-    let mut ticket = Ticket::new::<E>(app);
+    let mut ticket = Ticket::new(app, E::disconnects);
     let (parts, body) = request.into_parts();
     match start::<E>(app, parts, body, started).await {
         Ok(query) => Reply::new(query, ticket).respond(E::CONTENT_TYPE).await,
@@ -64,14 +73,33 @@ async fn answer<E: Encode>(app: &Arc<App>, request: Request, started: Instant) -
     }
 }
 
-async fn start<E: Encode>(app: &Arc<App>, parts: Parts, body: Body, started: Instant) -> Result<Running, Failure> {
+async fn start<E: Encode>(
+    app: &Arc<App>,
+    parts: Parts,
+    body: Body,
+    started: Instant,
+) -> Result<Running<Chunk>, Failure> {
     let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
-    let body = body::decompress(body, MAX_REQUEST_BYTES)?;
+    let body = decompress(body, MAX_REQUEST_BYTES)?;
     let request = Query::read(&parts, &body)?;
+    let is_drop = arc_core::is_drop(&request.sql);
+    if is_drop {
+        delete::check_enabled(app)?;
+    }
     let slot = app.query_slot().await?;
     let owned = Arc::clone(app);
-    Ok(app.runner.run(slot, |chunks| async move {
-        let answer = owned.engine.sql(&request.database, &request.sql).await?;
+    Ok(app.runner.run(slot, move |chunks| async move {
+        if is_drop {
+            let engine = owned.engine.clone();
+            delete::blocking(move || engine.execute(&request.database, &request.sql)).await?;
+            // Nobody waits longer for it than for a query, but begun is done.
+            let encoder = E::open(&parts.headers, &Arc::new(Schema::empty()), started)?;
+            return Encoding::new(&owned, stream::empty(), encoder).send(chunks).await;
+        }
+        let answer = match &request.values {
+            Some(values) => owned.engine.sql_with(&request.database, &request.sql, values).await?,
+            None => owned.engine.sql(&request.database, &request.sql).await?,
+        };
         let encoder = E::open(&parts.headers, &answer.schema(), started)?;
         Encoding::new(&owned, answer, encoder).send(chunks).await
     }))
@@ -99,10 +127,12 @@ pub(crate) async fn count(app: &Arc<App>, sql: &str) -> Result<u64, Failure> {
 struct Query {
     database: String,
     sql: String,
+    /// For its placeholders.
+    values: Option<RecordBatch>,
 }
 
 impl Query {
-    /// Reads `{"sql": "…", "database": "…"}`; the header `x-arc-database` and the query string come before the key
+    /// Reads `{"sql": "…", "database": "…", "params": {…}}`; the header `x-arc-database` and the query string come before the key
     /// `database`, and other keys are left to whoever knows them.
     fn read(parts: &Parts, body: &[u8]) -> Result<Self, Failure> {
         if body.is_empty() {
@@ -126,7 +156,8 @@ impl Query {
             Some(name) => name,
             None => text("database")?.filter(|name| !name.is_empty()).unwrap_or("default"),
         };
-        Ok(Self { database: database.to_owned(), sql: sql.to_owned() })
+        let values = request.get("params").map_or(Ok(None), values::row)?;
+        Ok(Self { database: database.to_owned(), sql: sql.to_owned(), values })
     }
 }
 

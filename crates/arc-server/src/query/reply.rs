@@ -13,29 +13,30 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use hyper::header;
 
-use super::{encode::Encode, runner::Running};
+use super::runner::{Chunk, Running};
 use crate::{app::App, errors::Failure, metrics::Counter};
 
 /// Counts one query, however it ends; one that never ends was left by its client.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(crate) struct Ticket {
     app: Arc<App>,
     disconnects: fn(&App) -> &Counter,
     open: bool,
 }
 
 impl Ticket {
-    pub(super) fn new<E: Encode>(app: &Arc<App>) -> Self {
+    /// Counts a query as received; `disconnects` is where it counts if its client leaves.
+    pub(crate) fn new(app: &Arc<App>, disconnects: fn(&App) -> &Counter) -> Self {
         app.metrics.queries.requests.add(1);
-        Self { app: Arc::clone(app), disconnects: E::disconnects, open: true }
+        Self { app: Arc::clone(app), disconnects, open: true }
     }
 
-    pub(super) fn failed(&mut self) {
+    pub(crate) fn failed(&mut self) {
         self.open = false;
         self.app.metrics.queries.failed.add(1);
     }
 
-    fn succeeded(&mut self) {
+    pub(crate) fn succeeded(&mut self) {
         self.open = false;
         self.app.metrics.queries.ok.add(1);
     }
@@ -52,12 +53,12 @@ impl Drop for Ticket {
 /// An answer under way.
 #[derive(Debug)]
 pub(super) struct Reply {
-    query: Running,
+    query: Running<Chunk>,
     ticket: Ticket,
 }
 
 impl Reply {
-    pub(super) fn new(query: Running, ticket: Ticket) -> Self {
+    pub(super) fn new(query: Running<Chunk>, ticket: Ticket) -> Self {
         Self { query, ticket }
     }
 

@@ -157,7 +157,7 @@ async fn compaction_runs_when_asked_for_and_says_what_it_did() {
 #[tokio::test]
 async fn unknown_routes_and_methods_answer_json() {
     let server = Server::new();
-    for path in ["/", "/nothing", "/api/v1/retention", "/api/v2/query"] {
+    for path in ["/", "/nothing", "/api/v1/schedulers", "/api/v2/query"] {
         server.get(path).await.is(404, &format!("Cannot GET {path}"));
     }
     for (method, path) in [

@@ -94,3 +94,23 @@ async fn a_database_is_dropped_by_those_who_confirm_it() {
     off.lines("m v=1 1").await;
     off.send(hyper::Method::DELETE, "/api/v1/databases/t?confirm=true", &[], "").await.is(403, "delete_enabled");
 }
+
+#[tokio::test]
+async fn sql_drops_where_deletes_are_allowed() {
+    let server = server();
+    server.lines("m,h=a v=1 1\nn v=1 1").await;
+    let answer = server.ask("DROP TABLE m").await.json();
+    assert_eq!((&answer["success"], &answer["columns"], &answer["data"]), (&json!(true), &json!([]), &json!([])));
+    server.ask("SELECT * FROM m").await.is(404, "m");
+    server.ask("DROP TABLE m").await.is(404, "m");
+    server.ask("DROP TABLE n CASCADE").await.is(400, "nothing else");
+    assert_eq!(server.ask("DROP TABLE IF EXISTS m").await.status, 200);
+    let body = json!({ "sql": "DROP DATABASE t" }).to_string();
+    assert_eq!(server.post("/api/v1/query/arrow", body).await.batches(), []);
+    assert_eq!(server.get("/api/v1/databases").await.json()["count"], 0);
+    let off = Server::new();
+    off.lines("m v=1 1").await;
+    off.ask("DROP TABLE m").await.is(403, "delete_enabled");
+    off.ask("DROP DATABASE IF EXISTS t").await.is(403, "delete_enabled");
+    assert_eq!(count(&off).await, 1);
+}

@@ -20,7 +20,17 @@ mod conformance;
 #[cfg(test)]
 mod delete;
 #[cfg(test)]
+mod flight;
+#[cfg(test)]
+mod flight_metadata;
+#[cfg(test)]
+mod flight_put;
+#[cfg(test)]
 mod idempotency;
+#[cfg(test)]
+mod import_command;
+#[cfg(test)]
+mod import_http;
 #[cfg(test)]
 mod influx;
 #[cfg(test)]
@@ -30,8 +40,14 @@ mod query;
 #[cfg(test)]
 mod query_limits;
 #[cfg(test)]
+mod retention;
+#[cfg(all(test, feature = "object-store-aws"))]
+mod s3;
+#[cfg(test)]
 mod socket;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
 mod write;
+#[cfg(test)]
+mod write_arrow;

@@ -15,19 +15,25 @@ const WRITERS: usize = 4;
 const LINES_PER_WRITE: u64 = 10;
 
 /// A running `arc-server`; killed when dropped.
-struct Running {
+pub(crate) struct Running {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
+}
+
+/// Gives a command the credentials of the tests' S3 server. The variable that names it is none of the server's settings.
+pub(crate) fn on_s3(command: &mut Command) {
+    command.env_remove("ARC_S3_ENDPOINT").env("AWS_ACCESS_KEY_ID", "arc").env("AWS_SECRET_ACCESS_KEY", "arc");
 }
 
 impl Running {
-    fn start(data_dir: &Path) -> Self {
+    pub(crate) fn start(data_dir: &Path) -> Self {
         Self::start_with(data_dir, &[])
     }
 
-    fn start_with(data_dir: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start_with(data_dir: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_arc-server"));
         command.args(["--http", "127.0.0.1:0", "--log-format", "json", "--data-dir"]).arg(data_dir).args(arguments);
+        on_s3(&mut command);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines.find_map(|line| {
@@ -39,12 +45,16 @@ impl Running {
         Self { child, address: address.expect("the log names the address") }
     }
 
-    fn kill(mut self) {
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    fn query(&self, sql: &str) -> Value {
+    pub(crate) fn query(&self, sql: &str) -> Value {
         let mut connection = Connection::open(self.address).unwrap();
         let (status, body) = connection.post("/api/v1/query?db=t", &json!({ "sql": sql }).to_string()).unwrap();
         let text = String::from_utf8(body).unwrap();
@@ -62,14 +72,14 @@ impl Drop for Running {
 }
 
 /// One HTTP connection, kept open.
-struct Connection(BufReader<TcpStream>);
+pub(crate) struct Connection(BufReader<TcpStream>);
 
 impl Connection {
-    fn open(address: SocketAddr) -> std::io::Result<Self> {
+    pub(crate) fn open(address: SocketAddr) -> std::io::Result<Self> {
         TcpStream::connect(address).map(|stream| Self(BufReader::new(stream)))
     }
 
-    fn post(&mut self, path: &str, body: &str) -> std::io::Result<(u16, Vec<u8>)> {
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> std::io::Result<(u16, Vec<u8>)> {
         self.send(path, "", body)
     }
 
@@ -99,7 +109,7 @@ impl Connection {
 }
 
 /// Writes until the server is gone; reports each write that was acknowledged.
-fn load(address: SocketAddr, writer: usize, acknowledged: &mpsc::Sender<usize>) {
+pub(crate) fn load(address: SocketAddr, writer: usize, acknowledged: &mpsc::Sender<usize>) {
     let mut connection = Connection::open(address).unwrap();
     for write in 0_u64.. {
         let lines: String = (0..LINES_PER_WRITE)

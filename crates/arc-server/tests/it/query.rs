@@ -65,6 +65,27 @@ async fn the_default_database_comes_from_header_query_or_body() {
 }
 
 #[tokio::test]
+async fn placeholders_take_values() {
+    let server = Server::new();
+    server.lines(SCENE).await;
+    let ask = async |sql: &str, params: serde_json::Value| {
+        server.post("/api/v1/query?db=t", json!({ "sql": sql, "params": params }).to_string()).await
+    };
+    for (sql, params) in [
+        ("SELECT n FROM cpu WHERE host = ? AND usage < ?", json!(["a", 10])),
+        ("SELECT n FROM cpu WHERE host = $2 AND usage < $1", json!([10, "a"])),
+        ("SELECT n FROM cpu WHERE host = $host AND usage < $most", json!({ "host": "a", "most": 10.5 })),
+    ] {
+        assert_eq!(ask(sql, params).await.json()["data"], json!([[1]]), "{sql}");
+    }
+    let injected = ask("SELECT n FROM cpu WHERE host = ?", json!(["x' OR 'a' = 'a"])).await.json();
+    assert_eq!(injected["data"], json!([]));
+    ask("SELECT n FROM cpu WHERE host = ?", json!(null)).await.is(400, "0 values were given");
+    ask("SELECT n FROM cpu WHERE host = ?", json!([[1]])).await.is(400, "params");
+    ask("SELECT n FROM cpu", json!(7)).await.is(400, "neither an object nor a list");
+}
+
+#[tokio::test]
 async fn a_query_may_come_compressed() {
     let server = Server::new();
     let body = json!({ "sql": "SELECT 1 AS one" }).to_string();

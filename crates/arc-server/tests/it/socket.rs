@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_server::{Config, ServeError, Server};
+use futures::TryStreamExt;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -139,4 +140,31 @@ async fn many_writers_lose_nothing() {
     futures::future::join_all(writers).await;
     assert_eq!(engine.stats().points, 160);
     running.abort();
+}
+
+#[tokio::test]
+async fn flight_is_beside_http_and_alone_on_its_own_address() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(&dir);
+    config.flight = Some("127.0.0.1:0".parse().unwrap());
+    let server = Server::start(&config).await.unwrap();
+    let (http, flight) = (server.address(), server.flight_address().unwrap());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(server.run(async {
+        stopped.await.unwrap();
+    }));
+    for address in [http, flight] {
+        let channel = tonic::transport::Endpoint::new(format!("http://{address}")).unwrap().connect().await.unwrap();
+        let mut client = arrow_flight::sql::client::FlightSqlServiceClient::new(channel);
+        let info = client.execute("SELECT 1".to_owned(), None).await.unwrap();
+        let rows = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
+        assert_eq!(rows.try_collect::<Vec<_>>().await.unwrap()[0].num_rows(), 1, "{address}");
+    }
+    let get = "GET /health HTTP/1.1\r\nhost: x\r\n\r\n";
+    let mut plain = TcpStream::connect(http).await.unwrap();
+    assert!(exchange(&mut plain, get).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    let mut alone = TcpStream::connect(flight).await.unwrap();
+    assert!(exchange(&mut alone, get).await.starts_with("HTTP/1.1 404 Not Found\r\n"));
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
 }

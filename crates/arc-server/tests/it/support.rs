@@ -145,3 +145,9 @@ pub(crate) fn gzip(data: &[u8]) -> Vec<u8> {
 pub(crate) fn zstd(data: &[u8]) -> Vec<u8> {
     zstd::stream::encode_all(data, 1).unwrap()
 }
+
+pub(crate) fn parquet(batch: &RecordBatch) -> Vec<u8> {
+    let mut writer = parquet::arrow::ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(batch).unwrap();
+    writer.into_inner().unwrap()
+}

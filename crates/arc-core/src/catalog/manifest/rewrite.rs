@@ -1,11 +1,11 @@
 //! Beginning a stream anew with a state that is known: for backups, and for a repair.
 
-use std::{path::Path, sync::Arc};
+use std::{io::ErrorKind, path::Path, sync::Arc};
 
-use super::{Listing, Manifest, ManifestEdit, ManifestState};
+use super::{Encoded, Listing, Manifest, ManifestEdit, ManifestState, ObjectId, decode, encode};
 use crate::{
-    Result,
-    store::{FolderPlace, ObjectPlace},
+    Error, Result,
+    store::{FolderPlace, ObjectPlace, PutError},
     vfs::Vfs,
 };
 
@@ -23,20 +23,47 @@ impl Manifest {
     ///
     /// A snapshot under a number above all others makes the change; it has no commit to follow, which its checksum 0 says.
     /// An empty commit and a second snapshot come after it, so that damage to any one of the three does no harm, and older
-    /// objects are removed. Nobody may have the stream open: a writer who does is not kept from the number of the snapshot.
+    /// objects are removed. Where no lock keeps others away, a writer who has the stream open is fenced first.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`](crate::Error::Io) if it could not be written; then the stream says the old or the new.
+    /// [`Error::Closed`] if another writer has made a commit meanwhile; [`Error::Io`] if it could not be written. Then the
+    /// stream says the old or the new.
     pub(super) fn write_anew_at(place: Arc<dyn ObjectPlace>, state: ManifestState) -> Result<()> {
         place.prepare()?;
         let listing = Listing::read(place.as_ref())?;
         let newest = listing.commits.last().max(listing.snapshots.last()).copied().unwrap_or(0);
         let number = newest + 1;
+        if !place.is_locked() {
+            fence(place.as_ref(), newest)?;
+        }
         let mut manifest = Self { place, state, number, checksum: 0, snapshots: Vec::new(), closed: None };
         manifest.remove(&listing.temporary);
         manifest.write_snapshot()?;
         manifest.commit(ManifestEdit::default())?;
         manifest.write_snapshot()
     }
+}
+
+/// Takes the number behind `newest` with an empty commit, so that nobody else can make it one of the old stream.
+fn fence(place: &dyn ObjectPlace, newest: u64) -> Result<()> {
+    let last = ObjectId::commit(newest);
+    let path = place.path(&last.name());
+    let previous = match place.get(&last.name()) {
+        // Where the stream is whole it stays so, if this is all that is done.
+        Ok(bytes) => decode(last, &path, &bytes).map_or(0, |commit| commit.checksum),
+        Err(e) if e.kind() == ErrorKind::NotFound => 0,
+        Err(e) => return Err(Error::io("read", path, e)),
+    };
+    let payload = rmp_serde::to_vec_named(&ManifestEdit::default())
+        .map_err(|e| Error::internal(format!("cannot encode a commit: {e}")))?;
+    let id = ObjectId::commit(newest + 1);
+    let Encoded { bytes, .. } = encode(id, previous, &payload);
+    place.put_new(&id.name(), &bytes).map_err(|error| match error {
+        PutError::NotThere(error) | PutError::Unknown(error) => error,
+        PutError::Taken => {
+            let path = place.path(&id.name());
+            Error::Closed { reason: format!("another writer has written {}", path.display()) }
+        }
+    })
 }

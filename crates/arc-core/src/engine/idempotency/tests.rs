@@ -63,7 +63,7 @@ fn the_second_write_waits_for_the_first_and_gets_its_answer() {
     let cases: [(Outcome, Result<u64, ErrorKind>, bool); 4] = [
         (|claim| claim.stored(SequenceNumber(7), &written(3)), Ok(3), true),
         (|claim| claim.refused(&written(0)), Ok(0), false),
-        (|claim| claim.unknown("?"), Err(ErrorKind::Closed), false),
+        (|claim| claim.unknown("?"), Err(ErrorKind::Unknown), false),
         (drop, Err(ErrorKind::Busy), false),
     ];
     for (outcome, answer, is_kept) in cases {
@@ -158,6 +158,38 @@ fn a_round_takes_what_is_frozen_until_it_is_committed() {
     }
     assert_eq!(flush(&keys, &mut manifest, 0).0, ["a", "b"]);
     assert_eq!(flush(&keys, &mut manifest, 0).0, [""; 0]);
+}
+
+#[test]
+fn receipts_go_with_their_database_and_all_others_stay() {
+    let (keys, mut manifest) = (keys(4, &ManifestState::default()), ManifestState::default());
+    let other = |key: &str, seq| new(&keys, "other", key, 0).stored(SequenceNumber(seq), &written(seq));
+    for seq in [1, 3, 5] {
+        other(&format!("o{seq}"), seq);
+        store(&keys, &format!("k{seq}"), seq + 1);
+    }
+    // o1 and k1 are forgotten, for there may be four; what is left is about to be committed.
+    keys.freeze();
+    let round = keys.round(0);
+    let under_way = new(&keys, "other", "under way", 0);
+    keys.forget("other");
+    keys.forget("never there");
+    keys.committed(&round);
+    store(&keys, "k7", 8);
+    assert_eq!(["k1", "k3", "k5", "k7"].map(|key| kept(&keys, key)), [None, Some(4), Some(6), Some(8)]);
+    under_way.stored(SequenceNumber(9), &written(9));
+    assert!(matches!(keys.claim("other", "under way", ONE, 0), Ok(Claimed::Kept(_))), "it came behind the drop");
+    drop(new(&keys, "other", "o5", 0));
+    let state = keys.state.lock();
+    assert_eq!((state.order.len(), state.databases["other"].len()), (4, 1));
+    drop(state);
+    manifest.databases.entry("other".into()).or_default();
+    let (added, _) = flush(&keys, &mut manifest, 0);
+    assert_eq!(
+        added.iter().collect::<std::collections::BTreeSet<_>>().len(),
+        2,
+        "k7 and what was under way: {added:?}"
+    );
 }
 
 #[test]

@@ -36,20 +36,13 @@ impl Time {
 
     /// Guesses the unit; a timestamp has none.
     pub(super) fn unit(self) -> Option<Precision> {
-        // Times that are no integers fall into the same classes as their whole part.
-        let below = |limit: i64| match self {
-            Self::Integer(time) => time < limit,
-            #[expect(clippy::cast_precision_loss, reason = "the limits are exact floats")]
-            Self::Float(time) => time < limit as f64,
-            Self::Exact(_) => false,
-        };
-        Some(match self {
-            Self::Exact(_) => return None,
-            _ if below(10_000_000_000) => Precision::Second,
-            _ if below(10_000_000_000_000) => Precision::Millisecond,
-            _ if below(10_000_000_000_000_000) => Precision::Microsecond,
-            _ => Precision::Nanosecond,
-        })
+        match self {
+            Self::Integer(time) => Some(Precision::of_magnitude(time)),
+            // Times that are no integers fall into the same classes as their whole part.
+            #[expect(clippy::cast_possible_truncation, reason = "what is too large stays large")]
+            Self::Float(time) => Some(Precision::of_magnitude(time as i64)),
+            Self::Exact(_) => None,
+        }
     }
 
     /// Converts to nanoseconds; only what is below a nanosecond is cut off.

@@ -22,7 +22,7 @@ async fn what_would_make_too_much_of_little_is_refused() {
         ("SELECT length(repeat('x', 2000000000))", "repeat"),
         ("SELECT length(repeat('x', 9223372036854775807))", "repeat"),
         ("SELECT repeat('x', 100000) FROM big", "repeat"),
-        ("SELECT repeat(text, x) FROM big", "repeat"),
+        ("SELECT repeat(text, 100 * x) FROM big", "repeat"),
         ("SELECT repeat(repeat(host, 1000), 1000) FROM big LIMIT 5", "repeat"),
         ("SELECT host FROM big WHERE length(repeat('x', 1000000)) > x", "repeat"),
         ("SELECT lpad(host, 1000000) FROM big", "lpad"),
@@ -31,7 +31,7 @@ async fn what_would_make_too_much_of_little_is_refused() {
         ("SELECT array_repeat(1, 1000000000)", "array_repeat"),
         ("SELECT list_repeat([1, 2], 1000000000)", "array_repeat"),
         ("SELECT array_length(array_repeat(array_repeat(1, 10000), 100))", "array_repeat"),
-        ("SELECT array_repeat(host, x) FROM big", "array_repeat"),
+        ("SELECT array_repeat(host, 100 * x) FROM big", "array_repeat"),
         ("SELECT array_resize([1], 1000000000)", "array_resize"),
         ("SELECT list_resize(['x'], 1000000000, 'y')", "array_resize"),
         ("SELECT range(1, 1000000000)", "range"),
@@ -125,7 +125,7 @@ async fn aggregates_that_keep_their_values_are_charged_for_them() {
         }
     }
     let numbers = "SELECT value::DOUBLE AS v, value % 2 AS g FROM generate_series(1, 3000000)";
-    for aggregate in ["median(v)", "percentile_cont(v, 0.5)", "count(DISTINCT v)", "array_agg(v)"] {
+    for aggregate in ["median(v)", "percentile_cont(v, 0.5)", "count(DISTINCT v), count(DISTINCT g)", "array_agg(v)"] {
         let sql = format!("SELECT {aggregate} FROM ({numbers})");
         let error = store.error(&sql).await;
         assert_eq!(error.kind(), ErrorKind::Busy, "{sql}: {error}");

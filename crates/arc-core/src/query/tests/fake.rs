@@ -97,9 +97,8 @@ impl Store {
         let folder = tempfile::tempdir().unwrap();
         let fake = Arc::new(Fake::default());
         let tables: Arc<dyn Tables> = Arc::clone(&fake) as _;
-        let engine =
-            QueryEngine::new(tables, folder.path(), options, Arc::new(MemoryBudget::new(options.memory_bytes)))
-                .unwrap();
+        let memory = MemoryBudget::new(options.memory_bytes, options.max_resident_bytes);
+        let engine = QueryEngine::new(tables, folder.path(), None, options, Arc::new(memory)).unwrap();
         Self { folder, fake, engine }
     }
 
@@ -135,12 +134,12 @@ impl Store {
     }
 
     pub(super) async fn run(&self, sql: &str) -> Result<Vec<RecordBatch>> {
-        self.engine.sql("db", sql).await?.collect().await
+        self.engine.sql("db", sql, None).await?.collect().await
     }
 
     /// Returns the answer as text, rows as they came.
     pub(super) async fn text(&self, sql: &str) -> String {
-        match self.engine.sql("db", sql).await {
+        match self.engine.sql("db", sql, None).await {
             Ok(answer) => {
                 let schema = answer.schema();
                 match answer.collect().await {

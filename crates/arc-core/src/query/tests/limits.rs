@@ -78,7 +78,7 @@ async fn a_query_that_needs_more_memory_than_there_is_is_told_to_come_back() {
 
 #[tokio::test]
 async fn a_sort_larger_than_memory_spills_below_the_data_directory() {
-    let options = Options { query_memory_bytes: 24 << 20, ..Options::default() };
+    let options = Options { query_memory_bytes: 8 << 20, ..Options::default() };
     let store = Store::with_options(&options);
     let sql = "SELECT max(n) FROM (SELECT row_number() OVER (ORDER BY value % 1000003 DESC) AS n \
                FROM generate_series(1, 1000000))";
@@ -101,7 +101,7 @@ async fn a_dropped_answer_lets_go_of_its_table() {
     let schema = store.fake.schema("db", "m").unwrap();
     let held = Arc::strong_count(&schema);
     let sql = "SELECT a.x, count(*) FROM m a, generate_series(1, 1000000000) GROUP BY a.x";
-    let mut answer = store.engine.sql("db", sql).await.unwrap();
+    let mut answer = store.engine.sql("db", sql, None).await.unwrap();
     assert!(futures::poll!(answer.next()).is_pending());
     drop(answer);
     while Arc::strong_count(&schema) > held {

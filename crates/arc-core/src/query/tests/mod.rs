@@ -7,6 +7,7 @@ mod functions;
 mod limits;
 mod merge;
 mod mutated;
+mod parameters;
 mod pruning;
 mod scan;
 mod statements;

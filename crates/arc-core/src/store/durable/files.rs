@@ -84,6 +84,23 @@ impl Files {
         &self.root
     }
 
+    /// Removes the files that were never given their names, in all folders.
+    pub(super) fn remove_unfinished(&self) -> crate::Result<()> {
+        let mut folders = vec![self.root.clone()];
+        while let Some(folder) = folders.pop() {
+            let entries = self.vfs.list(&folder).map_err(|e| crate::Error::io("list", &folder, e))?;
+            for entry in entries {
+                let path = folder.join(&entry.name);
+                if entry.is_dir {
+                    folders.push(path);
+                } else if object_of_temporary(&entry.name).is_some() {
+                    self.vfs.remove_file(&path).map_err(|e| crate::Error::io("remove", &path, e))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the file of an object.
     pub(super) fn path(&self, location: &StorePath) -> Result<PathBuf> {
         let unusable = |reason: &str| generic(format!("{location} cannot be a file: {reason}"));

@@ -43,7 +43,20 @@ pub struct DurableLocal {
 }
 
 impl DurableLocal {
-    /// Returns the store below `root`, which exists and is durable.
+    /// Opens the store below `root`, which exists and is durable, and which nobody else writes to: what a process that was
+    /// killed has not finished is removed, and would be in the way of an object of the same name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`](crate::Error::Io) if a folder cannot be listed or a file not be removed.
+    pub fn open(vfs: Arc<dyn Vfs>, root: &Path) -> crate::Result<Self> {
+        let store = Self::new(vfs, root);
+        store.files.remove_unfinished()?;
+        Ok(store)
+    }
+
+    /// Returns the store below `root`, which exists and is durable. Asks nothing, removes nothing; for those who only read,
+    /// or share the folder with others.
     #[must_use]
     pub fn new(vfs: Arc<dyn Vfs>, root: &Path) -> Self {
         Self { files: Arc::new(Files::new(vfs, root)) }

@@ -268,3 +268,27 @@ fn an_upload_with_a_part_missing_is_never_complete() {
     });
     assert_eq!(fs.current().files().count(), 0);
 }
+
+#[test]
+fn opening_removes_what_a_killed_process_has_not_finished() {
+    let fs = CrashFs::new();
+    fs.create_dir_all(Path::new("root/d")).unwrap();
+    let names = ["root/d/x.1.tmp", "root/d/x", "root/1.tmp", "root/.2.tmp", "root/y.12.tmp", "root/d/z.tmp"];
+    for name in names {
+        fs.create_new(Path::new(name)).unwrap();
+    }
+    let vfs: Arc<dyn Vfs> = Arc::new(fs.clone());
+    // The first try to put an object uses the name that is taken.
+    assert!(block_on(DurableLocal::new(Arc::clone(&vfs), Path::new("root")).put(&at("y/x"), "ok".into())).is_ok());
+    assert!(block_on(DurableLocal::new(Arc::clone(&vfs), Path::new("root")).put(&at("d/x"), "new".into())).is_err());
+    let store = DurableLocal::open(Arc::clone(&vfs), Path::new("root")).unwrap();
+    let left: Vec<&str> = names.into_iter().filter(|name| fs.open_read(Path::new(name)).is_ok()).collect();
+    assert_eq!(left, ["root/d/x", "root/1.tmp", "root/.2.tmp", "root/d/z.tmp"]);
+    block_on(store.put(&at("d/x"), "new".into())).unwrap();
+    assert_eq!(fs.read(Path::new("root/d/x")).unwrap(), b"new");
+    let faulty = FaultFs::new(Arc::new(fs.clone()));
+    fs.create_new(Path::new("root/d/x.1.tmp")).unwrap();
+    faulty.set(Fault::nth(1, io::ErrorKind::PermissionDenied).of(Operation::RemoveFile));
+    let error = DurableLocal::open(Arc::new(faulty), Path::new("root")).unwrap_err();
+    assert_eq!(error.to_string(), "cannot remove root/d/x.1.tmp");
+}

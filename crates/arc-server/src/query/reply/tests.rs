@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     config::Config,
     query::{
-        encode::{CHUNK_BYTES, Encoding, STEP_ROWS},
+        encode::{CHUNK_BYTES, Encode, Encoding, STEP_ROWS},
         json::Json,
     },
 };
@@ -35,7 +35,7 @@ async fn reply(app: &Arc<App>, batches: Vec<arc_core::Result<RecordBatch>>) -> R
     let slot = app.query_slot().await?;
     let encoding = Encoding::new(app, stream::iter(batches), encoder);
     let query = app.runner.run(slot, |chunks| encoding.send(chunks));
-    Reply::new(query, Ticket::new::<Json>(app)).respond(Json::CONTENT_TYPE).await
+    Reply::new(query, Ticket::new(app, Json::disconnects)).respond(Json::CONTENT_TYPE).await
 }
 
 /// Returns how many queries succeeded, failed, were left, and how many rows were sent.

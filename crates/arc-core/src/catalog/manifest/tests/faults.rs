@@ -178,14 +178,19 @@ impl ObjectStore for Faulty {
 }
 
 fn open(store: &Arc<Faulty>, settled_after: Duration) -> Result<Manifest> {
+    Manifest::open_at(place(store, settled_after))
+}
+
+fn place(store: &Arc<Faulty>, settled_after: Duration) -> Arc<dyn ObjectPlace> {
     let options = StoreOptions {
         // What hangs does so for good, and everything else answers at once.
         request_timeout: Duration::from_millis(2),
         tries: 3,
         first_pause: Duration::ZERO,
         settled_after,
+        ..StoreOptions::default()
     };
-    Manifest::open_at(Arc::new(StorePlace::new(Arc::clone(store) as _, DIR.into(), options).unwrap()))
+    Arc::new(StorePlace::new(Arc::clone(store) as _, DIR.into(), options).unwrap())
 }
 
 const ALL: [How; 7] = [How::Before, How::After, How::Refused, How::Hangs, How::HangsAfter, How::Truncated, How::Late];
@@ -273,6 +278,35 @@ fn a_writer_that_stalled_runs_into_the_fence_however_far_the_other_has_gone() {
     assert!(error.contains("another writer has written"), "{error}");
     assert!(matches!(stalled.commit(edit(0)), Err(Error::Closed { .. })));
     assert_eq!(open(&store, day).unwrap().state(), other.state());
+}
+
+#[test]
+fn a_stream_that_is_begun_anew_fences_who_has_it_open() {
+    for (how, requests) in ALL.into_iter().flat_map(|how| failing().map(move |requests| (how, requests))) {
+        // The fence must not be removed while somebody may run into it.
+        let day = StoreOptions::default().settled_after;
+        let case = format!("{how:?} {requests:?}");
+        let store = Faulty::new();
+        let mut writer = open(&store, day).unwrap();
+        writer.commit(edit(0)).unwrap();
+        let (old, mut new) = (writer.state().clone(), ManifestState::default());
+        new.apply(edit(0));
+        new.apply(edit(1));
+        store.set(how, requests);
+        let begun = Manifest::write_anew_at(place(&store, day), new.clone());
+        store.clear();
+        let committed = writer.commit(edit(2)).is_ok();
+        assert!(!(committed && begun.is_ok()), "{case}: two streams");
+        let found = open(&store, day).unwrap().state().clone();
+        let expected = if committed {
+            writer.state()
+        } else if begun.is_ok() {
+            &new
+        } else {
+            &old
+        };
+        assert!(found == *expected || (begun.is_err() && !committed && found == new), "{case}: {found:?}");
+    }
 }
 
 /// Two writers take turns on a store that fails now and then; whoever is fenced or in doubt opens the stream again.

@@ -1,26 +1,13 @@
 //! The manifest on an S3 server, which `scripts/s3` starts. One test runs at a time there, in its own bucket's prefix.
 
-use object_store::aws::{AmazonS3, AmazonS3Builder};
-
 use super::*;
 use crate::{
     catalog::survey::survey_at,
-    store::{StoreOptions, StorePlace},
+    store::{StoreOptions, StorePlace, test_bucket},
 };
 
-/// Returns a place in the bucket `arc` of the server that `ARC_S3_ENDPOINT` names.
 fn s3(prefix: &str) -> Arc<dyn ObjectPlace> {
-    let endpoint = std::env::var("ARC_S3_ENDPOINT").expect("ARC_S3_ENDPOINT is the URL of an S3 server");
-    let store: AmazonS3 = AmazonS3Builder::new()
-        .with_endpoint(endpoint)
-        .with_allow_http(true)
-        .with_region("us-east-1")
-        .with_bucket_name("arc")
-        .with_access_key_id("arc")
-        .with_secret_access_key("arc")
-        .build()
-        .unwrap();
-    Arc::new(StorePlace::new(Arc::new(store), prefix.into(), StoreOptions::default()).unwrap())
+    Arc::new(StorePlace::new(test_bucket(), prefix.into(), StoreOptions::default()).unwrap())
 }
 
 #[test]

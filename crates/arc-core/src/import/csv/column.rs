@@ -1,0 +1,225 @@
+//! One column of CSV: text into values of its type, exactly or not at all.
+
+use std::sync::Arc;
+
+use arrow::{
+    array::{
+        Array, ArrayRef, BooleanBuilder, Float64Builder, Int64Builder, StringArray, StringBuilder,
+        StringDictionaryBuilder, UInt64Builder,
+    },
+    compute::{can_cast_types, cast},
+    datatypes::{DataType, Int32Type},
+};
+
+use crate::{Error, Result};
+
+/// What the values of a column are.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum CellType {
+    Time,
+    Integer,
+    Unsigned,
+    Float,
+    Boolean,
+    Text,
+    Tag,
+    /// What Arrow makes of text, in a table that was written as Arrow.
+    Other(DataType),
+}
+
+impl CellType {
+    /// Returns what the cells of a field of a table are; the error says why there can be none.
+    pub(super) fn of(data_type: &DataType) -> Result<Self, String> {
+        Ok(match data_type {
+            DataType::Int64 => Self::Integer,
+            DataType::UInt64 => Self::Unsigned,
+            DataType::Float64 => Self::Float,
+            DataType::Boolean => Self::Boolean,
+            DataType::Utf8 => Self::Text,
+            other if can_cast_types(&DataType::Utf8, other) => Self::Other(other.clone()),
+            other => return Err(format!("is {other} in the table, which no text can be read as")),
+        })
+    }
+
+    /// Reads a value; the error says what was expected. An empty one is null, but in a column of text.
+    pub(super) fn read<'r>(&self, text: &'r str) -> Result<Cell<'r>, String> {
+        if text.is_empty() && !matches!(self, Self::Text) {
+            return Ok(Cell::Null);
+        }
+        let cell = match self {
+            Self::Integer => integer(text).map(Cell::Integer),
+            Self::Unsigned => unsigned(text).map(Cell::Unsigned),
+            Self::Float => float(text).map(Cell::Float),
+            Self::Boolean => boolean(text).map(Cell::Boolean),
+            Self::Time | Self::Text | Self::Tag => Some(Cell::Text(text)),
+            Self::Other(data_type) => {
+                let cast = cast(&StringArray::from(vec![text]), data_type);
+                cast.is_ok_and(|value| value.null_count() == 0).then_some(Cell::Text(text))
+            }
+        };
+        cell.ok_or_else(|| {
+            let shown: String = text.chars().take(64).collect();
+            format!("{shown:?} is not {}", self.name())
+        })
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Integer => "a 64-bit integer".to_owned(),
+            Self::Unsigned => "an unsigned 64-bit integer".to_owned(),
+            Self::Float => "a number that a float can hold".to_owned(),
+            Self::Boolean => "true or false".to_owned(),
+            Self::Time | Self::Text | Self::Tag => "text".to_owned(),
+            Self::Other(data_type) => format!("of the type {data_type}, which the table has"),
+        }
+    }
+}
+
+/// One value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Cell<'r> {
+    Null,
+    Integer(i64),
+    Unsigned(u64),
+    Float(f64),
+    Boolean(bool),
+    Text(&'r str),
+}
+
+/// Returns whether a number begins with zeros that reading it as a number would lose.
+fn is_padded(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text).as_bytes();
+    matches!(digits, [b'0', next, ..] if next.is_ascii_digit())
+}
+
+pub(super) fn integer(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|_| !is_padded(text) && text != "-0")
+}
+
+pub(super) fn unsigned(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| !is_padded(text))
+}
+
+/// Reads a float. An integer has to be exact, and only words are infinite.
+pub(super) fn float(text: &str) -> Option<f64> {
+    let value: f64 = text.parse().ok().filter(|_| !is_padded(text))?;
+    #[expect(clippy::cast_possible_truncation, reason = "compared with the integer itself")]
+    let is_exact = text.parse::<i128>().map_or(true, |integer| value as i128 == integer);
+    let overflows = value.is_infinite() && text.bytes().any(|byte| byte.is_ascii_digit());
+    (is_exact && !overflows).then_some(value)
+}
+
+pub(super) fn boolean(text: &str) -> Option<bool> {
+    let is = |word: &str| text.eq_ignore_ascii_case(word);
+    if is("true") || is("t") { Some(true) } else { (is("false") || is("f")).then_some(false) }
+}
+
+/// The values of a column that make the next piece.
+pub(super) struct CellColumn {
+    cell: CellType,
+    values: Values,
+}
+
+enum Values {
+    Integer(Int64Builder),
+    Unsigned(UInt64Builder),
+    Float(Float64Builder),
+    Boolean(BooleanBuilder),
+    Text(StringBuilder),
+    Tag(StringDictionaryBuilder<Int32Type>),
+}
+
+impl CellColumn {
+    pub(super) fn new(cell: CellType) -> Self {
+        let values = match &cell {
+            CellType::Integer => Values::Integer(Int64Builder::new()),
+            CellType::Unsigned => Values::Unsigned(UInt64Builder::new()),
+            CellType::Float => Values::Float(Float64Builder::new()),
+            CellType::Boolean => Values::Boolean(BooleanBuilder::new()),
+            CellType::Tag => Values::Tag(StringDictionaryBuilder::new()),
+            CellType::Time | CellType::Text | CellType::Other(_) => Values::Text(StringBuilder::new()),
+        };
+        Self { cell, values }
+    }
+
+    pub(super) fn read<'r>(&self, text: &'r str) -> Result<Cell<'r>, String> {
+        self.cell.read(text)
+    }
+
+    /// Appends a value that [`read`](Self::read) has returned.
+    pub(super) fn push(&mut self, cell: Cell<'_>) -> Result<()> {
+        match (&mut self.values, cell) {
+            (Values::Integer(values), Cell::Integer(value)) => values.append_value(value),
+            (Values::Unsigned(values), Cell::Unsigned(value)) => values.append_value(value),
+            (Values::Float(values), Cell::Float(value)) => values.append_value(value),
+            (Values::Boolean(values), Cell::Boolean(value)) => values.append_value(value),
+            (Values::Text(values), Cell::Text(value)) => values.append_value(value),
+            (Values::Tag(values), Cell::Text(value)) => values.append(value).map(drop)?,
+            (Values::Integer(values), Cell::Null) => values.append_null(),
+            (Values::Unsigned(values), Cell::Null) => values.append_null(),
+            (Values::Float(values), Cell::Null) => values.append_null(),
+            (Values::Boolean(values), Cell::Null) => values.append_null(),
+            (Values::Text(values), Cell::Null) => values.append_null(),
+            (Values::Tag(values), Cell::Null) => values.append_null(),
+            (_, cell) => return Err(Error::internal(format!("a column of {} was given {cell:?}", self.cell.name()))),
+        }
+        Ok(())
+    }
+
+    /// Returns the values so far, and begins anew.
+    pub(super) fn finish(&mut self) -> Result<ArrayRef> {
+        let array: ArrayRef = match &mut self.values {
+            Values::Integer(values) => Arc::new(values.finish()),
+            Values::Unsigned(values) => Arc::new(values.finish()),
+            Values::Float(values) => Arc::new(values.finish()),
+            Values::Boolean(values) => Arc::new(values.finish()),
+            Values::Text(values) => Arc::new(values.finish()),
+            Values::Tag(values) => Arc::new(values.finish()),
+        };
+        match &self.cell {
+            CellType::Other(data_type) => Ok(cast(&array, data_type)?),
+            _ => Ok(array),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_exactly_or_not_at_all() {
+        use CellType::{Boolean, Float, Integer, Other, Tag, Text, Unsigned};
+        let cases = [
+            (Integer, "-5", Some(Cell::Integer(-5))),
+            (Integer, "+5", Some(Cell::Integer(5))),
+            (Integer, "", Some(Cell::Null)),
+            (Integer, "007", None),
+            (Integer, "-0", None),
+            (Integer, "1.0", None),
+            (Integer, "9223372036854775808", None),
+            (Unsigned, "18446744073709551615", Some(Cell::Unsigned(u64::MAX))),
+            (Unsigned, "-1", None),
+            (Float, "1e3", Some(Cell::Float(1_000.0))),
+            (Float, "0.5", Some(Cell::Float(0.5))),
+            (Float, "inf", Some(Cell::Float(f64::INFINITY))),
+            (Float, "9007199254740993", None),
+            (Float, "9007199254740992", Some(Cell::Float(9_007_199_254_740_992.0))),
+            (Float, "1e999", None),
+            (Float, "00.5", None),
+            (Float, "1,5", None),
+            (Boolean, "TRUE", Some(Cell::Boolean(true))),
+            (Boolean, "f", Some(Cell::Boolean(false))),
+            (Boolean, "1", None),
+            (Text, "", Some(Cell::Text(""))),
+            (Tag, "", Some(Cell::Null)),
+            (Tag, "a", Some(Cell::Text("a"))),
+            (Other(DataType::Int8), "127", Some(Cell::Text("127"))),
+            (Other(DataType::Int8), "128", None),
+            (Other(DataType::Date32), "2024-02-30", None),
+        ];
+        for (cell, text, expected) in cases {
+            assert_eq!(cell.read(text).ok(), expected, "{cell:?} {text}");
+        }
+    }
+}

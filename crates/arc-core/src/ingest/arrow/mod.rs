@@ -1,0 +1,266 @@
+//! Record batches into columns: whole arrays, checked once each.
+//!
+//! A write of batches is all or nothing: the first thing that does not fit refuses it. Values are copied once, from the
+//! buffers of the body into the columns, so that no row keeps a body alive.
+
+mod expanded;
+#[cfg(feature = "import")]
+mod reader;
+mod stream;
+mod tags;
+#[cfg(test)]
+mod tests;
+mod time;
+mod types;
+
+use std::sync::Arc;
+
+use arrow::{
+    array::{Array, ArrayRef, AsArray, MutableArrayData, RecordBatch, make_array},
+    compute::cast,
+    datatypes::DataType,
+};
+use bytes::Bytes;
+
+use self::{expanded::expanded_bytes, tags::TagColumn, time::time_values};
+use super::staged::{
+    Context, Staged, StagedTable, TableIndex, check_column_name, check_distinct, no_tags_later, type_name,
+};
+use crate::{
+    Error, Result,
+    catalog::{ColumnKind, TIME_COLUMN, tag_type},
+    datafile::is_storable,
+    registry::{check_name, invalid_name},
+};
+
+#[cfg(feature = "import")]
+pub(crate) use reader::ArrowReader;
+pub(crate) use stream::of_file;
+
+/// Decodes an Arrow IPC stream into rows of `table`.
+///
+/// `most_bytes` is what the values may take that are compressed or shared in the stream. Replay, which decodes what was
+/// accepted, knows no such limit.
+///
+/// # Errors
+///
+/// [`Error::InvalidPayload`], [`Error::InvalidName`] or [`Error::SchemaConflict`]; nothing is stored then.
+pub(crate) fn decode(
+    body: &Bytes,
+    table: &str,
+    time_column: Option<&str>,
+    most_bytes: usize,
+    context: &Context<'_>,
+) -> Result<Staged> {
+    check_name(table).map_err(|reason| invalid_name("table", table, reason))?;
+    let mut staged = Staged::new(context.database);
+    let at = TableIndex::default().by_name(&mut staged, table, !context.tags.is_empty()).map_err(invalid)?;
+    let Some(into) = staged.tables.get_mut(at) else { return Err(Error::internal("a table is gone")) };
+    if !context.tags.is_empty() && !into.keyed() {
+        return Err(invalid(no_tags_later(into.name())));
+    }
+    let mut batches =
+        Batches { table: into, time_column: time_column.unwrap_or(TIME_COLUMN), room: most_bytes, context };
+    let fed: Result<(), Fault> = stream::batches(body, most_bytes, |batch| Ok(batches.append(batch)?));
+    fed.map_err(|fault| match fault {
+        Fault::Stream(reason) => invalid(reason),
+        Fault::Batch(error) => error,
+    })?;
+    if context.tags.is_empty() {
+        check_distinct(into.name(), &into.rows.series, &into.rows.time).map_err(invalid)?;
+    }
+    Ok(staged)
+}
+
+/// Why a stream was refused: for its form, or for what is in it.
+enum Fault {
+    Stream(String),
+    Batch(Error),
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self::Stream(reason)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Batch(error)
+    }
+}
+
+fn invalid(reason: String) -> Error {
+    Error::InvalidPayload { format: "Arrow", reason }
+}
+
+/// The batches of one write on their way into a table.
+struct Batches<'a> {
+    table: &'a mut StagedTable,
+    time_column: &'a str,
+    /// Bytes that values may still take beyond their buffers.
+    room: usize,
+    context: &'a Context<'a>,
+}
+
+impl Batches<'_> {
+    fn append(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.check_names(batch)?;
+        let Some(time) = batch.column_by_name(self.time_column) else {
+            return Err(invalid(format!("there is no column {:?} for the time", self.time_column)));
+        };
+        let time = time_values(time, self.time_column, self.context.precision).map_err(invalid)?;
+        let schema = batch.schema();
+        let mut tags = Vec::new();
+        for (field, array) in schema.fields().iter().zip(batch.columns()) {
+            let name = field.name().as_str();
+            if name == self.time_column {
+                continue;
+            }
+            if self.table.keyed() && self.is_tag(name) {
+                tags.push(self.tag(name, array)?);
+            } else {
+                self.take_room(name, array)?;
+                append_field(self.table, name, array)?;
+            }
+        }
+        if self.table.keyed() {
+            let series = tags::resolve(&mut self.table.table.series.write(), &tags, batch.num_rows())?;
+            self.table.rows.series.extend(series);
+        }
+        self.table.rows.time.extend_from_slice(&time);
+        Ok(())
+    }
+
+    /// Checks that no column comes twice, and that all declared tags are there.
+    fn check_names(&self, batch: &RecordBatch) -> Result<()> {
+        let schema = batch.schema();
+        let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        names.sort_unstable();
+        if let Some([name, _]) = names.array_windows().find(|[one, next]| one == next) {
+            return Err(invalid(format!("column {name:?} comes twice")));
+        }
+        match self.context.tags.iter().find(|tag| names.binary_search(&tag.as_str()).is_err()) {
+            Some(tag) => Err(invalid(format!("there is no column {tag:?}, which was declared a tag"))),
+            None => Ok(()),
+        }
+    }
+
+    fn is_tag(&self, name: &str) -> bool {
+        let known = || self.table.position(name).and_then(|index| self.table.column(index));
+        self.context.tags.iter().any(|tag| tag == name) || known().is_some_and(|column| column.kind == ColumnKind::Tag)
+    }
+
+    /// Checks a tag column, and proposes it if it is new.
+    fn tag<'n>(&mut self, name: &'n str, array: &ArrayRef) -> Result<TagColumn<'n>> {
+        match self.table.position(name).and_then(|index| self.table.column(index)) {
+            Some(column) if column.kind == ColumnKind::Field => {
+                return Err(conflict(self.table, name, &column.data_type, &tag_type()));
+            }
+            Some(_) => {}
+            None => {
+                check_column_name("tag", name).and_then(|()| self.table.check_room(1)).map_err(invalid)?;
+                self.table.add(name, ColumnKind::Tag, tag_type());
+            }
+        }
+        let tag = TagColumn::new(name, array)?;
+        tag.ok_or_else(|| conflict(self.table, name, &tag_type(), array.data_type()))
+    }
+
+    /// Counts what a column takes beyond its buffers.
+    fn take_room(&mut self, name: &str, array: &ArrayRef) -> Result<()> {
+        let bytes = expanded_bytes(array);
+        // Offsets into the text of one column have 31 bits.
+        let left = self.room.checked_sub(bytes).filter(|_| i32::try_from(bytes).is_ok());
+        self.room = left.ok_or_else(|| {
+            invalid(format!("column {name:?} repeats values: they take {bytes} bytes, more than one write may"))
+        })?;
+        Ok(())
+    }
+}
+
+/// Text in any of its Arrow forms becomes `Utf8`; every other type stays.
+fn plain(array: &ArrayRef) -> Result<ArrayRef> {
+    let text = match array.data_type() {
+        DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Dictionary(_, values) => {
+            matches!(values.as_ref(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+        }
+        _ => false,
+    };
+    if text { cast(array, &DataType::Utf8).map_err(|e| invalid(e.to_string())) } else { Ok(Arc::clone(array)) }
+}
+
+fn conflict(table: &StagedTable, column: &str, existing: &DataType, got: &DataType) -> Error {
+    Error::SchemaConflict {
+        table: table.name().to_owned(),
+        column: column.to_owned(),
+        existing: type_name(existing),
+        got: type_name(got),
+    }
+}
+
+fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef) -> Result<()> {
+    // A column without any value decides nothing, and its rows have none.
+    if *array.data_type() == DataType::Null {
+        return Ok(());
+    }
+    let mut array = plain(array)?;
+    let index = match table.position(name) {
+        Some(index) => index,
+        None => {
+            check_column_name("column", name).and_then(|()| table.check_room(1)).map_err(invalid)?;
+            if !is_storable(array.data_type()) {
+                return Err(invalid(format!(
+                    "column {name:?} has the type {}, which Parquet cannot hold",
+                    array.data_type()
+                )));
+            }
+            table.add(name, ColumnKind::Field, array.data_type().clone())
+        }
+    };
+    let Some(column) = table.column(index) else { return Err(Error::internal("a column is gone")) };
+    let data_type = column.data_type.clone();
+    if *array.data_type() != data_type && widens(array.data_type(), &data_type) {
+        let given = array;
+        array = cast(&given, &data_type).map_err(|e| invalid(e.to_string()))?;
+        if cast(&array, given.data_type()).ok().as_ref() != Some(&given) {
+            return Err(invalid(format!(
+                "column {name:?} is of floats, which cannot hold all of its integers exactly"
+            )));
+        }
+    }
+    if *array.data_type() != data_type {
+        return Err(conflict(table, name, &data_type, array.data_type()));
+    }
+    let rows = table.rows.len();
+    let array = if is_plain(&data_type) { array } else { owned(&array)? };
+    table.rows.column(index, &data_type, rows).append_array(&array)
+}
+
+/// Returns whether values of one type can be those of another; that none is altered is checked by converting back.
+fn widens(from: &DataType, to: &DataType) -> bool {
+    match to {
+        DataType::Float64 => from.is_integer() || matches!(from, DataType::Float32 | DataType::Float16),
+        DataType::Int64 => from.is_integer() && *from != DataType::UInt64,
+        DataType::UInt64 => from.is_unsigned_integer(),
+        _ => false,
+    }
+}
+
+/// Returns whether the values of a column are copied as they are appended.
+fn is_plain(data_type: &DataType) -> bool {
+    use DataType::{Boolean, Float64, Int64, UInt64, Utf8};
+    matches!(data_type, Float64 | Int64 | UInt64 | Boolean | Utf8)
+}
+
+/// Copies an array out of the body that it lies in.
+fn owned(array: &ArrayRef) -> Result<ArrayRef> {
+    if let Some(views) = array.as_binary_view_opt() {
+        return Ok(Arc::new(views.gc()));
+    }
+    let data = array.to_data();
+    let mut copy = MutableArrayData::new(vec![&data], false, array.len());
+    copy.try_extend(0, 0, array.len())?;
+    Ok(make_array(copy.freeze()))
+}

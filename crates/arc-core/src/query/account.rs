@@ -1,0 +1,148 @@
+//! What each running query holds, so that the largest one can be told to end.
+//!
+//! Owns the list of running queries and the pool that counts for one of them. Never ends a query: each asks for itself.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use datafusion::{
+    common::Result,
+    execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation},
+};
+use parking_lot::Mutex;
+
+use crate::memory::{MemoryBudget, Pressure};
+
+/// The queries that run.
+#[derive(Debug)]
+pub(super) struct Accounts {
+    budget: Arc<MemoryBudget>,
+    running: Mutex<Vec<Weak<AtomicUsize>>>,
+}
+
+/// One running query, until dropped.
+#[derive(Debug)]
+pub(super) struct Account {
+    all: Arc<Accounts>,
+    held: Arc<AtomicUsize>,
+}
+
+impl Accounts {
+    pub(super) fn new(budget: Arc<MemoryBudget>) -> Arc<Self> {
+        Arc::new(Self { budget, running: Mutex::default() })
+    }
+
+    /// Returns whether the process is so near to its limit that no query may begin.
+    pub(super) fn is_full(&self) -> bool {
+        self.budget.pressure() == Pressure::Critical
+    }
+
+    /// Begins a query.
+    pub(super) fn open(self: &Arc<Self>) -> Account {
+        let held = Arc::default();
+        let mut running = self.running.lock();
+        running.retain(|other| other.strong_count() > 0);
+        running.push(Arc::downgrade(&held));
+        drop(running);
+        Account { all: Arc::clone(self), held }
+    }
+}
+
+impl Account {
+    /// Returns whether this query has to end: the process is near its limit, and no other one holds more.
+    pub(super) fn must_end(&self) -> bool {
+        if self.all.budget.pressure() < Pressure::Critical {
+            return false;
+        }
+        let running = self.all.running.lock();
+        let largest = running.iter().filter_map(Weak::upgrade).map(|held| held.load(Ordering::Relaxed)).max();
+        self.held.load(Ordering::Relaxed) >= largest.unwrap_or(0)
+    }
+
+    /// Returns a pool that takes from `pool`, and counts for this query what it takes.
+    pub(super) fn pool(&self, pool: Arc<dyn MemoryPool>) -> Arc<dyn MemoryPool> {
+        Arc::new(Counting { pool, held: Arc::clone(&self.held) })
+    }
+}
+
+/// See [`Account::pool`].
+#[derive(Debug)]
+struct Counting {
+    pool: Arc<dyn MemoryPool>,
+    held: Arc<AtomicUsize>,
+}
+
+impl fmt::Display for Counting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pool.fmt(f)
+    }
+}
+
+impl MemoryPool for Counting {
+    fn name(&self) -> &str {
+        self.pool.name()
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        self.pool.register(consumer);
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.pool.unregister(consumer);
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.pool.grow(reservation, additional);
+        self.held.fetch_add(additional, Ordering::Relaxed);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.pool.shrink(reservation, shrink);
+        self.held.fetch_sub(shrink, Ordering::Relaxed);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        self.pool.try_grow(reservation, additional)?;
+        self.held.fetch_add(additional, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        self.pool.reserved()
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        self.pool.memory_limit()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::execution::memory_pool::UnboundedMemoryPool;
+
+    use super::*;
+
+    #[test]
+    fn only_the_largest_query_ends_and_only_under_pressure() {
+        // One byte is less than any process holds.
+        for (resident_limit, is_tight) in [(0, false), (1, cfg!(target_os = "linux"))] {
+            let accounts = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, resident_limit)));
+            assert_eq!(accounts.is_full(), is_tight);
+            let (small, large) = (accounts.open(), accounts.open());
+            let unbounded: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+            let pool = large.pool(unbounded);
+            let reservation = MemoryConsumer::new("sort").register(&pool);
+            reservation.try_grow(100).unwrap();
+            reservation.shrink(10);
+            assert_eq!(large.held.load(Ordering::Relaxed), 90);
+            assert_eq!((small.must_end(), large.must_end()), (false, is_tight));
+            drop((reservation, pool, large));
+            assert_eq!(small.must_end(), is_tight, "the largest of those that are left");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Values for the placeholders of a statement: `$1`, `$2` and so on, `?`, or `$name`.
+//!
+//! Values take the place of placeholders in the plan, before types are settled. Never in the text: no value can become
+//! a part of the statement.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use arrow::{
+    array::RecordBatch,
+    datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
+};
+use datafusion::{
+    common::{ParamValues, ScalarValue},
+    logical_expr::LogicalPlan,
+    sql::sqlparser::tokenizer::{Token, TokenWithSpan},
+};
+
+use super::{error, statement::refuse};
+use crate::Result;
+
+/// Most bytes that the values of one statement may take; as much as a statement may have.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Numbers the placeholders `?` from left to right, which makes them `$1`, `$2` and so on.
+pub(super) fn number(tokens: &mut [TokenWithSpan]) -> Result<()> {
+    let mut numbered = 0;
+    let mut named = false;
+    for token in tokens {
+        match &mut token.token {
+            Token::Placeholder(text) if text == "?" => {
+                numbered += 1;
+                *text = format!("${numbered}");
+            }
+            Token::Placeholder(_) => named = true,
+            _ => {}
+        }
+    }
+    if named && numbered > 0 {
+        return refuse("placeholders are all ? or all with a number or name behind $");
+    }
+    Ok(())
+}
+
+/// Returns the placeholders of a plan as columns: by number where they have numbers, else by name. A type that cannot
+/// be told is `Null`.
+pub(super) fn of(plan: &LogicalPlan) -> Result<SchemaRef> {
+    let found = plan.get_parameter_fields().map_err(error::from_datafusion)?;
+    // Of `$2` and `$10` the first is the one with the lower number.
+    let sorted: BTreeMap<(u64, String), Option<FieldRef>> =
+        found.into_iter().map(|(id, field)| ((position(&id).unwrap_or_default(), id), field)).collect();
+    let fields = sorted.into_iter().map(|((_, id), field)| {
+        let data_type = field.map_or(DataType::Null, |field| field.data_type().clone());
+        let name = if position(&id).is_some() { id.as_str() } else { id.trim_start_matches('$') };
+        Field::new(name, data_type, true)
+    });
+    Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+}
+
+fn position(id: &str) -> Option<u64> {
+    id.trim_start_matches('$').parse().ok()
+}
+
+/// Puts the one row of `values` in the place of the plan's placeholders: the column at its position for one with a
+/// number, the column of its name for others.
+pub(super) fn bind(plan: LogicalPlan, values: &RecordBatch) -> Result<LogicalPlan> {
+    let placeholders = of(&plan)?;
+    check(&placeholders, values)?;
+    if placeholders.fields().is_empty() {
+        return Ok(plan);
+    }
+    let row = values.columns().iter().map(|column| ScalarValue::try_from_array(column, 0));
+    let row = row.collect::<Result<Vec<_>, _>>().map_err(error::from_datafusion)?;
+    let values = if is_numbered(&placeholders) {
+        ParamValues::from(row)
+    } else {
+        let schema = values.schema();
+        let names = schema.fields().iter().map(|field| field.name().clone());
+        ParamValues::from(names.zip(row).collect::<HashMap<_, _>>())
+    };
+    plan.with_param_values(values).map_err(error::from_datafusion)
+}
+
+/// Refuses values that are not one for each placeholder.
+pub(super) fn check(placeholders: &Schema, values: &RecordBatch) -> Result<()> {
+    if values.num_rows() != 1 && values.num_columns() > 0 {
+        return refuse(format!("a statement takes one row of values, and there are {}", values.num_rows()));
+    }
+    if values.get_array_memory_size() > MAX_BYTES {
+        return refuse(format!("the values of a statement take more than {MAX_BYTES} bytes"));
+    }
+    if is_numbered(placeholders) {
+        return check_count(placeholders, values.num_columns());
+    }
+    let given = values.schema();
+    if let Some(missing) = placeholders.fields().iter().find(|field| given.column_with_name(field.name()).is_none()) {
+        return refuse(format!("there is no value for the placeholder ${}", missing.name()));
+    }
+    match given.fields().iter().find(|field| placeholders.column_with_name(field.name()).is_none()) {
+        Some(unused) => refuse(format!("the statement has no placeholder for the value {:?}", unused.name())),
+        None => Ok(()),
+    }
+}
+
+fn check_count(placeholders: &Schema, given: usize) -> Result<()> {
+    let highest = placeholders.fields().iter().filter_map(|field| position(field.name())).max().unwrap_or_default();
+    if usize::try_from(highest) == Ok(given) {
+        return Ok(());
+    }
+    refuse(format!("the statement has {highest} placeholders, and {given} values were given"))
+}
+
+fn is_numbered(placeholders: &Schema) -> bool {
+    placeholders.fields().iter().all(|field| field.name().starts_with('$'))
+}

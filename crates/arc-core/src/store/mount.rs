@@ -1,0 +1,301 @@
+//! A file system whose data files and manifest are objects of a store.
+//!
+//! Owns the way from a path below `data/` and `meta/` to an object; everything else goes to the local file system as it is.
+//! A data file is gathered in a local file, and is an object from its rename on: then it is durable, and syncing it or its
+//! folder does nothing. Never replaces an object, and never writes one of the manifest: that is for
+//! [`StorePlace`](super::StorePlace).
+
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use futures::TryStreamExt;
+use object_store::{ObjectMeta, ObjectStoreExt, path::Path as StorePath};
+use parking_lot::Mutex;
+
+use super::{
+    client::{StoreClient, io_error, read},
+    spool::{Fetched, SPOOL_DIR, Spool},
+};
+use crate::{
+    catalog::META_DIR,
+    datafile::{DATA_DIR, TEMPORARY_SUFFIX},
+    vfs::{DirEntry, Vfs, VfsFile},
+};
+
+/// [`Vfs`] of a data directory whose data files are elsewhere.
+#[derive(Debug)]
+pub(super) struct StoreMount {
+    local: Arc<dyn Vfs>,
+    root: PathBuf,
+    client: Arc<StoreClient>,
+    prefix: StorePath,
+    spool: Arc<Spool>,
+}
+
+/// What a path stands for.
+enum Place {
+    /// A file or folder of the local file system.
+    Local,
+    /// A data file that is being written, in the local file system.
+    Unfinished(PathBuf),
+    /// An object, or a folder of such.
+    Object(StorePath),
+}
+
+impl StoreMount {
+    pub(super) fn new(local: Arc<dyn Vfs>, root: &Path, client: Arc<StoreClient>, prefix: StorePath) -> Self {
+        let spool = Arc::new(Spool::new(Arc::clone(&local), root.join(SPOOL_DIR), Arc::clone(&client)));
+        Self { local, root: root.to_owned(), client, prefix, spool }
+    }
+
+    fn place(&self, path: &Path) -> io::Result<Place> {
+        let Ok(below) = path.strip_prefix(&self.root) else { return Ok(Place::Local) };
+        if !below.starts_with(DATA_DIR) && !below.starts_with(META_DIR) {
+            return Ok(Place::Local);
+        }
+        let unusable = || io::Error::new(io::ErrorKind::InvalidInput, "the path cannot be that of an object");
+        let below = below.to_str().ok_or_else(unusable)?;
+        let name = below.rsplit('/').next().unwrap_or(below);
+        if name.ends_with(TEMPORARY_SUFFIX) {
+            return Ok(Place::Unfinished(self.spool.unfinished(name)));
+        }
+        // `parse` takes the path as it is on disk; `join` would encode the encoded names once more.
+        StorePath::parse(format!("{}/{below}", self.prefix)).map(Place::Object).map_err(|_| unusable())
+    }
+
+    /// Returns the path in the local file system, for calls that objects do not have.
+    fn local_path(&self, path: &Path) -> io::Result<PathBuf> {
+        match self.place(path)? {
+            Place::Local => Ok(path.to_owned()),
+            Place::Unfinished(local) => Ok(local),
+            Place::Object(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    fn open_object(&self, key: StorePath) -> io::Result<Box<dyn VfsFile>> {
+        let head = || {
+            let (store, key) = (self.client.store(), key.clone());
+            async move { store.head(&key).await }
+        };
+        let meta = self.client.ask(head).map_err(io_error)?;
+        Ok(Box::new(ObjectFile { spool: Arc::clone(&self.spool), meta, fetched: Mutex::default() }))
+    }
+
+    /// Lists one folder; a folder that has no objects is not there.
+    fn list_objects(&self, key: &StorePath) -> io::Result<Vec<DirEntry>> {
+        let list = || {
+            let (store, key) = (self.client.store(), key.clone());
+            async move { store.list_with_delimiter(Some(&key)).await }
+        };
+        let listed = self.client.ask(list).map_err(io_error)?;
+        let mut entries = BTreeMap::new();
+        let name = |location: &StorePath| location.filename().map(str::to_owned);
+        for (object, name) in listed.objects.iter().filter_map(|object| Some((object, name(&object.location)?))) {
+            let (len, modified) = (object.size, object.last_modified.into());
+            entries.insert(name.clone(), DirEntry { name, is_dir: false, len, modified });
+        }
+        for name in listed.common_prefixes.iter().filter_map(name) {
+            let modified = SystemTime::UNIX_EPOCH;
+            entries.entry(name.clone()).or_insert(DirEntry { name, is_dir: true, len: 0, modified });
+        }
+        Ok(entries.into_values().collect())
+    }
+}
+
+impl Vfs for StoreMount {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        match self.place(dir)? {
+            Place::Object(_) => Ok(()),
+            _ => self.local.create_dir_all(dir),
+        }
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        match self.place(path)? {
+            Place::Local => self.local.create_new(path),
+            Place::Unfinished(local) => Ok(Box::new(UnfinishedFile(self.spool.create(&local)?))),
+            Place::Object(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        self.local.open(&self.local_path(path)?)
+    }
+
+    fn open_read(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        match self.place(path)? {
+            Place::Local => self.local.open_read(path),
+            Place::Unfinished(local) => self.local.open_read(&local),
+            Place::Object(key) => self.open_object(key),
+        }
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        match self.place(path)? {
+            Place::Local => self.local.read(path),
+            Place::Unfinished(local) => self.local.read(&local),
+            Place::Object(key) => self.client.ask(|| read(self.client.store(), key.clone())).map_err(io_error),
+        }
+    }
+
+    /// Puts an object where `to` is one; `from` is gone then.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let from = self.local_path(from)?;
+        match self.place(to)? {
+            Place::Object(key) => {
+                self.spool.put(&from, &key)?;
+                // What stays is removed by the next opening.
+                let _ = self.local.remove_file(&from);
+                Ok(())
+            }
+            _ => self.local.rename(&from, &self.local_path(to)?),
+        }
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.local.rename_new(&self.local_path(from)?, &self.local_path(to)?)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.local.hard_link(&self.local_path(from)?, &self.local_path(to)?)
+    }
+
+    /// Asks once: who removes something does so again later, and does not wait for it.
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        match self.place(path)? {
+            Place::Local => self.local.remove_file(path),
+            Place::Unfinished(local) => self.local.remove_file(&local),
+            Place::Object(key) => {
+                let store = self.client.store();
+                self.client.once(async move { store.delete(&key).await }).map_err(io_error)
+            }
+        }
+    }
+
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        match self.place(dir)? {
+            // There are no folders in a store of objects.
+            Place::Object(_) => Err(io::ErrorKind::Unsupported.into()),
+            _ => self.local.remove_dir(dir),
+        }
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        match self.place(dir)? {
+            Place::Object(_) => Ok(()),
+            _ => self.local.sync_dir(dir),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        match self.place(dir)? {
+            Place::Object(key) => self.list_objects(&key),
+            _ => self.local.list(dir),
+        }
+    }
+
+    fn list_below(&self, dir: &Path) -> Option<io::Result<Vec<PathBuf>>> {
+        let Ok(Place::Object(key)) = self.place(dir) else { return None };
+        let list = || {
+            let (store, key) = (self.client.store(), key.clone());
+            async move { store.list(Some(&key)).map_ok(|object| object.location).try_collect::<Vec<_>>().await }
+        };
+        let below = |location: StorePath| {
+            let parts = location.as_ref().strip_prefix(key.as_ref())?.strip_prefix('/')?;
+            Some(dir.join(parts))
+        };
+        let listed = self.client.ask(list).map_err(io_error);
+        Some(listed.map(|locations| locations.into_iter().filter_map(below).collect()))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.local.lock(path)
+    }
+}
+
+/// A data file that is being written. It becomes durable by being put.
+#[derive(Debug)]
+struct UnfinishedFile(Box<dyn VfsFile>);
+
+impl VfsFile for UnfinishedFile {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn modified(&self) -> io::Result<SystemTime> {
+        self.0.modified()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buf, offset)
+    }
+
+    fn write_all_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(parts, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+}
+
+/// An object open for reading, which is fetched by the first read.
+#[derive(Debug)]
+struct ObjectFile {
+    spool: Arc<Spool>,
+    meta: ObjectMeta,
+    fetched: Mutex<Option<Arc<Fetched>>>,
+}
+
+impl VfsFile for ObjectFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.meta.size)
+    }
+
+    fn modified(&self) -> io::Result<SystemTime> {
+        Ok(self.meta.last_modified.into())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut fetched = self.fetched.lock();
+        let found = match fetched.as_ref() {
+            Some(found) => Arc::clone(found),
+            None => Arc::clone(fetched.insert(self.spool.fetch(&self.meta)?)),
+        };
+        drop(fetched);
+        found.read_at(buf, offset)
+    }
+
+    fn write_all_at(&self, _: &[&[u8]], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

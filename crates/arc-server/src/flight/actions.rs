@@ -1,0 +1,91 @@
+//! The actions of Flight SQL: making and closing prepared statements.
+
+use std::sync::Arc;
+
+use arrow_flight::{
+    Action, ActionType,
+    sql::{
+        ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult,
+        Any, ProstMessageExt,
+    },
+};
+use bytes::Bytes;
+use prost::Message;
+
+use super::{
+    messages::{Handle, schema_bytes},
+    query,
+    statements::Statements,
+    status::unsupported,
+};
+use crate::{app::App, errors::Failure};
+
+const CREATE: &str = "CreatePreparedStatement";
+const CLOSE: &str = "ClosePreparedStatement";
+
+/// Returns what actions there are.
+pub(super) fn all() -> [ActionType; 2] {
+    let action = |name: &str, description: &str| ActionType { r#type: name.into(), description: description.into() };
+    [
+        action(CREATE, "Takes ActionCreatePreparedStatementRequest, returns ActionCreatePreparedStatementResult"),
+        action(CLOSE, "Takes ActionClosePreparedStatementRequest, returns nothing"),
+    ]
+}
+
+/// Does an action for a client that works with `database`; returns what it answers, if anything.
+pub(super) async fn run(
+    app: &Arc<App>,
+    statements: &Statements,
+    database: String,
+    keep_dictionaries: bool,
+    action: Action,
+) -> Result<Option<Bytes>, Failure> {
+    match action.r#type.as_str() {
+        CREATE => {
+            let asked: ActionCreatePreparedStatementRequest = unpack(&action.body)?;
+            no_transaction(asked.transaction_id.as_ref())?;
+            let statement = Handle { database, sql: asked.query, values: Vec::new() };
+            let made = create(app, statements, statement, keep_dictionaries).await?;
+            Ok(Some(made.as_any().encode_to_vec().into()))
+        }
+        CLOSE => {
+            let asked: ActionClosePreparedStatementRequest = unpack(&action.body)?;
+            statements.remove(&asked.prepared_statement_handle);
+            Ok(None)
+        }
+        "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
+            Err(unsupported("there are no transactions: each write is one of its own, stored as a whole or not at all"))
+        }
+        "CancelQuery" | "CancelFlightInfo" => Err(unsupported("a query is cancelled by closing its stream")),
+        other => Err(unsupported(&format!("the action {other:?} is not supported"))),
+    }
+}
+
+async fn create(
+    app: &Arc<App>,
+    statements: &Statements,
+    statement: Handle,
+    keep_dictionaries: bool,
+) -> Result<ActionCreatePreparedStatementResult, Failure> {
+    let (mut dataset_schema, mut parameter_schema) = (Bytes::new(), Bytes::new());
+    if !arc_core::is_change(&statement.sql) {
+        let described = query::describe(app, statement.clone().query()?, keep_dictionaries).await?;
+        dataset_schema = schema_bytes(&described.columns)?;
+        parameter_schema = schema_bytes(&described.parameters)?;
+    }
+    let prepared_statement_handle = statements.add(statement);
+    Ok(ActionCreatePreparedStatementResult { prepared_statement_handle, dataset_schema, parameter_schema })
+}
+
+/// Refuses to be part of a transaction.
+pub(super) fn no_transaction(id: Option<&Bytes>) -> Result<(), Failure> {
+    match id {
+        Some(id) if !id.is_empty() => Err(unsupported("there are no transactions")),
+        _ => Ok(()),
+    }
+}
+
+fn unpack<T: ProstMessageExt>(body: &[u8]) -> Result<T, Failure> {
+    let any = Any::decode(body).ok().and_then(|any| any.unpack().ok().flatten());
+    any.ok_or_else(|| Failure::bad_request(format!("the body of the action is not a {}", T::type_url())))
+}

@@ -1,0 +1,215 @@
+//! A stream of messages cut into parts, each of them an Arrow IPC stream of its own: what the engine stores as one write.
+//!
+//! Where the cuts are depends on the messages alone, so that a client which sends the same again gets the same parts.
+//! Looks at what a message is, never at its rows: whether these are as they should be the engine checks.
+
+use arrow::ipc::{Message, MessageHeader, root_as_message};
+use arrow_flight::FlightData;
+use bytes::Bytes;
+
+use crate::errors::Failure;
+
+/// Bytes after which a part is cut off.
+const PART_BYTES: usize = 8 << 20;
+/// How buffers should lie for vector instructions.
+const ALIGNMENT: usize = 64;
+/// What stands before each message, and its end mark: the same with a length of zero.
+const CONTINUATION: [u8; 4] = [0xff; 4];
+const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+
+/// Messages on their way to being a part.
+#[derive(Debug)]
+pub(super) struct Parts {
+    schema: Option<FlightData>,
+    /// Those that later batches may refer to, each with its number.
+    dictionaries: Vec<(i64, FlightData)>,
+    /// The part so far.
+    body: Vec<u8>,
+    /// Batches in it.
+    batches: usize,
+    /// Most bytes that all dictionaries may have.
+    limit: usize,
+}
+
+impl Parts {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { schema: None, dictionaries: Vec::new(), body: Vec::new(), batches: 0, limit }
+    }
+
+    /// Takes a message.
+    pub(super) fn push(&mut self, data: FlightData) -> Result<(), Failure> {
+        if data.data_header.is_empty() {
+            // Only tells something else, such as a descriptor.
+            return Ok(());
+        }
+        let header = data.data_header.clone();
+        let message = root_as_message(&header).map_err(|error| invalid(&error))?;
+        match (message.header_type(), self.schema.is_some()) {
+            (MessageHeader::Schema, false) => self.schema = Some(data),
+            (MessageHeader::Schema, true) => return Err(invalid(&"it is a second schema")),
+            (MessageHeader::DictionaryBatch | MessageHeader::RecordBatch, false) => {
+                return Err(invalid(&"there is no schema before it"));
+            }
+            (MessageHeader::DictionaryBatch, true) => self.dictionary(&message, data)?,
+            (MessageHeader::RecordBatch, true) => self.batch(&data)?,
+            (other, _) => return Err(invalid(&format!("it is a {}", other.variant_name().unwrap_or("stranger")))),
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.body.len() >= PART_BYTES
+    }
+
+    /// Returns the part, if it has any batches, and begins the next one.
+    pub(super) fn take(&mut self) -> Option<Bytes> {
+        if self.batches == 0 {
+            return None;
+        }
+        self.batches = 0;
+        let mut body = std::mem::take(&mut self.body);
+        body.extend(END);
+        Some(body.into())
+    }
+
+    fn dictionary(&mut self, message: &Message<'_>, data: FlightData) -> Result<(), Failure> {
+        let dictionary = message.header_as_dictionary_batch().ok_or_else(|| invalid(&"it has no dictionary"))?;
+        let id = dictionary.id();
+        if !dictionary.isDelta() {
+            self.dictionaries.retain(|(other, _)| *other != id);
+        }
+        if self.batches > 0 {
+            append(&mut self.body, &data)?;
+        }
+        self.dictionaries.push((id, data));
+        let bytes: usize = self.dictionaries.iter().map(|(_, data)| data.data_body.len()).sum();
+        if bytes > self.limit {
+            let text = format!("the dictionaries have more than {} bytes (max_body_bytes)", self.limit);
+            return Err(Failure::too_large(text));
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, data: &FlightData) -> Result<(), Failure> {
+        if self.batches == 0 {
+            for before in self.schema.iter().chain(self.dictionaries.iter().map(|(_, data)| data)) {
+                append(&mut self.body, before)?;
+            }
+        } else if self.batches == 1 {
+            // There will be more; to make room again and again would copy everything again and again.
+            self.body.reserve(PART_BYTES.saturating_sub(self.body.len()) + data.data_body.len());
+        }
+        append(&mut self.body, data)?;
+        self.batches += 1;
+        Ok(())
+    }
+}
+
+/// Appends one message as the format encapsulates it, with the body where vector instructions want it.
+fn append(stream: &mut Vec<u8>, data: &FlightData) -> Result<(), Failure> {
+    let header = &data.data_header;
+    let message = root_as_message(header).map_err(|error| invalid(&error))?;
+    let length = usize::try_from(message.bodyLength()).map_err(|_| invalid(&"its length is negative"))?;
+    // Some writers leave the last padding out.
+    let padding = length.checked_sub(data.data_body.len()).filter(|padding| *padding < ALIGNMENT);
+    let padding = padding.ok_or_else(|| invalid(&"its body is not as long as it says"))?;
+    let begin = stream.len() + CONTINUATION.len() + size_of::<u32>();
+    let metadata = (begin + header.len()).next_multiple_of(ALIGNMENT) - begin;
+    let announced = u32::try_from(metadata).map_err(|_| invalid(&"its header is too long"))?;
+    stream.reserve(metadata + length + 2 * ALIGNMENT);
+    stream.extend(CONTINUATION);
+    stream.extend(announced.to_le_bytes());
+    stream.extend_from_slice(header);
+    stream.resize(begin + metadata, 0);
+    stream.extend_from_slice(&data.data_body);
+    stream.resize(stream.len() + padding, 0);
+    Ok(())
+}
+
+fn invalid(reason: &dyn std::fmt::Display) -> Failure {
+    Failure::bad_request(format!("a message of the stream is not valid Arrow: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::{
+        array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch},
+        datatypes::Int32Type,
+        ipc::reader::StreamReader,
+    };
+    use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
+    use futures::{TryStreamExt, executor, stream};
+
+    use super::*;
+
+    fn batch(from: i64, rows: i64) -> RecordBatch {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + rows));
+        // Dictionaries of their own, so that each replaces the one before.
+        let hosts: DictionaryArray<Int32Type> = (0..rows)
+            .map(|row| format!("h{}-{}", from, row % 3))
+            .collect::<Vec<_>>()
+            .iter()
+            .map(String::as_str)
+            .collect();
+        RecordBatch::try_from_iter([("n", numbers), ("host", Arc::new(hosts))]).unwrap()
+    }
+
+    fn messages(batches: Vec<RecordBatch>) -> Vec<FlightData> {
+        let encoder = FlightDataEncoderBuilder::new()
+            .with_dictionary_handling(DictionaryHandling::Resend)
+            .with_max_flight_data_size(usize::MAX);
+        executor::block_on(encoder.build(stream::iter(batches.into_iter().map(Ok))).try_collect()).unwrap()
+    }
+
+    fn cut(messages: Vec<FlightData>) -> Result<Vec<Bytes>, String> {
+        let (mut parts, mut out) = (Parts::new(1 << 20), Vec::new());
+        for message in messages {
+            parts.push(message).map_err(|failure| failure.message)?;
+            if parts.is_full() {
+                out.extend(parts.take());
+            }
+        }
+        out.extend(parts.take());
+        Ok(out)
+    }
+
+    #[test]
+    fn every_part_is_a_stream_of_its_own() {
+        let batches: Vec<_> = (0..20).map(|n| batch(n * 100_000, 100_000)).collect();
+        let parts = cut(messages(batches.clone())).unwrap();
+        assert_eq!(parts.len(), 3);
+        let read = parts.iter().flat_map(|part| StreamReader::try_new(&part[..], None).unwrap().map(Result::unwrap));
+        assert_eq!(read.collect::<Vec<_>>(), batches);
+        assert_eq!(cut(messages(batches)).unwrap(), parts, "the same again");
+        assert!(parts.iter().all(|part| part.ends_with(&END)));
+    }
+
+    #[test]
+    fn without_batches_there_is_no_part() {
+        assert!(cut(messages(vec![batch(0, 1)])[..1].to_vec()).unwrap().is_empty());
+        assert!(cut(vec![]).unwrap().is_empty());
+        assert!(cut(vec![FlightData::new()]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_out_of_place_is_refused() {
+        let good = messages(vec![batch(0, 10)]);
+        let error = |messages: &[&FlightData]| cut(messages.iter().map(|m| (*m).clone()).collect()).unwrap_err();
+        assert!(error(&[&good[2]]).contains("no schema before it"));
+        assert!(error(&[&good[1]]).contains("no schema before it"));
+        assert!(error(&[&good[0], &good[0]]).contains("second schema"));
+        assert!(error(&[&FlightData::new().with_data_header(&b"garbage"[..])]).contains("not valid Arrow"));
+        let short = good[2].clone().with_data_body(good[2].data_body.slice(..8));
+        assert!(error(&[&good[0], &good[1], &short]).contains("not as long as it says"));
+        let large = messages(vec![
+            RecordBatch::try_from_iter([("host", {
+                let long = "x".repeat(2 << 20);
+                Arc::new([long.as_str()].into_iter().collect::<DictionaryArray<Int32Type>>()) as ArrayRef
+            })])
+            .unwrap(),
+        ]);
+        assert!(cut(large).unwrap_err().contains("max_body_bytes"));
+    }
+}

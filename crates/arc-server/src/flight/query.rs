@@ -1,0 +1,104 @@
+//! Statements that read: what their answer will look like, and the answer as a stream of messages.
+//!
+//! The same slots, threads, limits and counters as over HTTP. A client that goes away ends its query; what fails later
+//! ends the stream with a status, so that nobody takes a part for the whole.
+
+use std::sync::Arc;
+
+use arc_core::Description;
+use arrow_flight::FlightData;
+use futures::{StreamExt, stream};
+use tonic::Status;
+
+use super::{encode, messages::Query};
+use crate::{
+    app::App,
+    errors::Failure,
+    query::{PieceSender, Running, Ticket, layout},
+};
+
+/// A stream of messages to a client.
+pub(super) type Messages = stream::BoxStream<'static, Result<FlightData, Status>>;
+
+/// Returns the columns of an answer, as they will be sent, and the statement's placeholders.
+pub(super) async fn describe(app: &Arc<App>, query: Query, keep_dictionaries: bool) -> Result<Description, Failure> {
+    let slot = app.query_slot().await?;
+    let engine = app.engine.clone();
+    let mut running = app.runner.run(slot, |found| async move {
+        let described = engine.describe(&query.database, &query.sql, query.values.as_ref()).await?;
+        // Nobody may be there to hear it.
+        let _ = found.send(Ok(described)).await;
+        Ok(())
+    });
+    let mut described: Description = running.next().await?;
+    described.columns = layout::readable(&described.columns, keep_dictionaries);
+    Ok(described)
+}
+
+/// Runs a statement. What fails before its columns are known is returned; what fails later is in the stream.
+pub(super) async fn answer(app: &Arc<App>, query: Query, keep_dictionaries: bool) -> Result<Messages, Failure> {
+    let mut sending = Sending {
+        ticket: Ticket::new(app, |app| &app.metrics.queries.disconnects_flight),
+        running: None,
+        is_over: false,
+    };
+    let slot = app.query_slot().await.inspect_err(|_| sending.ticket.failed())?;
+    let owned = Arc::clone(app);
+    sending.running = Some(app.runner.run(slot, |pieces| run(owned, query, keep_dictionaries, pieces)));
+    let columns = sending.next().await?;
+    let rest = stream::unfold(sending, |mut sending| async move {
+        let next = sending.next().await.transpose()?;
+        Some((next.map_err(Status::from), sending))
+    });
+    Ok(stream::iter(columns.map(Ok)).chain(rest).boxed())
+}
+
+/// Runs a statement and sends its messages, then `None`.
+async fn run(
+    app: Arc<App>,
+    query: Query,
+    keep_dictionaries: bool,
+    pieces: PieceSender<Option<FlightData>>,
+) -> Result<(), Failure> {
+    let Query { database, sql, values } = query;
+    let answer = match values {
+        Some(values) => app.engine.sql_with(&database, &sql, &values).await?,
+        None => app.engine.sql(&database, &sql).await?,
+    };
+    let schema = layout::readable(&answer.schema(), keep_dictionaries);
+    let counted = answer.inspect(move |batch| {
+        let rows = batch.as_ref().map_or(0, |batch| u64::try_from(batch.num_rows()).unwrap_or_default());
+        app.metrics.queries.rows.add(rows);
+    });
+    let mut messages = encode::messages(counted, schema, keep_dictionaries);
+    while let Some(message) = messages.next().await.transpose()? {
+        if pieces.send(Ok(Some(message))).await.is_err() {
+            return Ok(());
+        }
+    }
+    // Nobody may be there to hear it.
+    let _ = pieces.send(Ok(None)).await;
+    Ok(())
+}
+
+/// An answer under way; dropping it ends its query.
+struct Sending {
+    ticket: Ticket,
+    running: Option<Running<Option<FlightData>>>,
+    is_over: bool,
+}
+
+impl Sending {
+    /// Returns the next message, `None` behind the last one.
+    async fn next(&mut self) -> Result<Option<FlightData>, Failure> {
+        let Some(running) = self.running.as_mut().filter(|_| !self.is_over) else { return Ok(None) };
+        let next = running.next().await;
+        match &next {
+            Ok(Some(_)) => {}
+            Ok(None) => self.ticket.succeeded(),
+            Err(_) => self.ticket.failed(),
+        }
+        self.is_over = !matches!(next, Ok(Some(_)));
+        next
+    }
+}

@@ -1,0 +1,149 @@
+//! The calls of the Flight service, one method each: decode, call, encode.
+
+use std::sync::Arc;
+
+use arrow_flight::{
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
+    PollInfo, PutResult, Result as ActionResult, SchemaResult, Ticket, flight_service_server::FlightService,
+    sql::Command,
+};
+use futures::{StreamExt, stream, stream::BoxStream};
+use tonic::{Request, Response, Status, Streaming, metadata::MetadataMap};
+
+use super::{
+    actions, changes, known,
+    messages::{self, Described, Fetched, Handle},
+    put,
+    query::{self, Messages},
+    statements::Statements,
+    status::unsupported,
+    target,
+};
+use crate::{app::App, errors::Failure, query::layout};
+
+/// The service; clones share everything.
+#[derive(Debug, Clone)]
+pub(super) struct Flight {
+    app: Arc<App>,
+    statements: Arc<Statements>,
+}
+
+impl Flight {
+    pub(super) fn new(app: &Arc<App>) -> Self {
+        Self { app: Arc::clone(app), statements: Arc::default() }
+    }
+
+    /// Returns what a descriptor stands for: the columns that it will bring, and the ticket.
+    async fn planned(&self, caller: &MetadataMap, descriptor: FlightDescriptor) -> Result<FlightInfo, Failure> {
+        let (database, keep) = (target::database(caller.as_ref())?, layout::keeps_dictionaries(caller.as_ref())?);
+        let statement = match messages::described(&descriptor)? {
+            Described::Path(path) => messages::select_all(&path, &database)?,
+            Described::Command(Command::CommandStatementQuery(asked)) => {
+                actions::no_transaction(asked.transaction_id.as_ref())?;
+                Handle { database, sql: asked.query, values: Vec::new() }
+            }
+            Described::Command(Command::CommandPreparedStatementQuery(asked)) => {
+                self.statements.get(&asked.prepared_statement_handle)?
+            }
+            Described::Command(command) => {
+                let ticket = Ticket::new(descriptor.cmd.clone());
+                let answer = known::answer(&self.app, command)?;
+                return messages::info(descriptor, &answer.schema(), ticket);
+            }
+        };
+        let ticket = statement.ticket();
+        if arc_core::is_change(&statement.sql) {
+            return messages::info(descriptor, &changes::columns(), ticket);
+        }
+        let described = query::describe(&self.app, statement.query()?, keep).await?;
+        messages::info(descriptor, &described.columns, ticket)
+    }
+
+    async fn fetch(&self, caller: &MetadataMap, ticket: &Ticket) -> Result<Messages, Failure> {
+        let (database, keep) = (target::database(caller.as_ref())?, layout::keeps_dictionaries(caller.as_ref())?);
+        let asked = match messages::fetched(&ticket.ticket, database)? {
+            Fetched::Query(asked) => asked,
+            Fetched::Command(Command::CommandPreparedStatementQuery(asked)) => {
+                self.statements.get(&asked.prepared_statement_handle)?.query()?
+            }
+            Fetched::Command(command) => return Ok(known::messages(known::answer(&self.app, command)?)),
+        };
+        if !arc_core::is_change(&asked.sql) {
+            return query::answer(&self.app, asked, keep).await;
+        }
+        if asked.values.is_some() {
+            return Err(unsupported("a statement that changes data takes no values"));
+        }
+        let count = changes::run(&self.app, &asked.database, &asked.sql, caller.as_ref()).await?;
+        Ok(known::messages(changes::answer(count)?))
+    }
+}
+
+type Answers<T> = BoxStream<'static, Result<T, Status>>;
+
+#[tonic::async_trait]
+impl FlightService for Flight {
+    type HandshakeStream = Answers<HandshakeResponse>;
+    type ListFlightsStream = Answers<FlightInfo>;
+    type DoGetStream = Messages;
+    type DoPutStream = Answers<PutResult>;
+    type DoExchangeStream = Answers<FlightData>;
+    type DoActionStream = Answers<ActionResult>;
+    type ListActionsStream = Answers<ActionType>;
+
+    /// Lets everybody in: nobody has to log in, but clients that were given a password ask all the same.
+    async fn handshake(
+        &self,
+        _: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Self::HandshakeStream>, Status> {
+        let mut response = Response::new(stream::iter([Ok(HandshakeResponse::default())]).boxed());
+        // Clients send it back with each call, and some fail without one.
+        response.metadata_mut().insert("authorization", tonic::metadata::MetadataValue::from_static("Bearer anyone"));
+        Ok(response)
+    }
+
+    async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
+        let (caller, _, descriptor) = request.into_parts();
+        Ok(Response::new(self.planned(&caller, descriptor).await?))
+    }
+
+    async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
+        let (caller, _, descriptor) = request.into_parts();
+        Ok(Response::new(SchemaResult { schema: self.planned(&caller, descriptor).await?.schema }))
+    }
+
+    async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
+        let (caller, _, ticket) = request.into_parts();
+        Ok(Response::new(self.fetch(&caller, &ticket).await?))
+    }
+
+    async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
+        let (caller, _, stream) = request.into_parts();
+        let answer = put::run(&self.app, &self.statements, &caller, stream).await?;
+        Ok(Response::new(stream::iter([Ok(answer)]).boxed()))
+    }
+
+    async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
+        let (caller, _, action) = request.into_parts();
+        let database = target::database(caller.as_ref())?;
+        let keep = layout::keeps_dictionaries(caller.as_ref())?;
+        let answer = actions::run(&self.app, &self.statements, database, keep, action).await?;
+        Ok(Response::new(stream::iter(answer.map(|body| Ok(ActionResult { body }))).boxed()))
+    }
+
+    async fn list_actions(&self, _: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
+        Ok(Response::new(stream::iter(actions::all().map(Ok)).boxed()))
+    }
+
+    async fn list_flights(&self, _: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
+        Err(unsupported("tables are listed by the commands of Flight SQL").into())
+    }
+
+    async fn poll_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
+        Err(unsupported("queries are not polled; GetFlightInfo answers at once").into())
+    }
+
+    async fn do_exchange(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoExchangeStream>, Status> {
+        Err(unsupported("DoExchange is not supported; DoGet and DoPut are").into())
+    }
+}

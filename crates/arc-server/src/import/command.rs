@@ -1,0 +1,235 @@
+//! `arc-server import`: files into a data directory that no server has open, or into a running server.
+//!
+//! Ends with 0 if every row is stored, 1 if rows were refused or something failed, 2 if it was told something it cannot
+//! do. An import that was interrupted is begun again with the same words.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use arc_core::{
+    Engine, Error, ErrorKind, Precision,
+    import::{ImportFile, ImportFormat, ImportOptions, ImportTarget, ImportType, import},
+};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use serde_json::Value;
+
+use super::{
+    remote::Remote,
+    show::{self, Progress, Rejects},
+};
+use crate::{config::Config, errors::chain};
+
+const FAILED: u8 = 1;
+const CANNOT_RUN: u8 = 2;
+const AFTER_HELP: &str = "\
+Line protocol (.lp), CSV (.csv), Parquet (.parquet) and Arrow (.arrow, .arrows), each also with .gz or .zst behind it.
+An import that was interrupted goes on when it is begun again with the same files and options: what is stored is passed
+over, for as long as the store remembers (idempotency_window, 24 h). Files are known by their content, not their name.";
+
+/// Returns the command, for the command line's definition.
+pub(crate) fn command() -> Command {
+    let option = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    let separator = |text: &str| match text.as_bytes() {
+        b"\\t" | b"tab" => Ok(b'\t'),
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("expected one character, or tab"),
+    };
+    let files = Arg::new("files").value_name("FILES").num_args(1..).required(true);
+    Command::new("import")
+        .about("Store files of line protocol, CSV, Parquet or Arrow")
+        .after_help(AFTER_HELP)
+        .arg(files.value_parser(value_parser!(PathBuf)).help("Files to store, one after the other"))
+        .arg(option("db", "NAME", "Database").default_value("default"))
+        .arg(option("table", "NAME", "Table; of line protocol the one measurement that is taken"))
+        .arg(
+            option("format", "FORMAT", "lp, csv, parquet or arrow; by the name of the file unless given")
+                .value_parser(|text: &str| text.parse::<ImportFormat>()),
+        )
+        .arg(
+            option(
+                "precision",
+                "UNIT",
+                "Unit of times that are numbers: ns, us, ms, s, m or h; ns for lp, else by the size of the first one",
+            )
+            .value_parser(|text: &str| text.parse::<Precision>()),
+        )
+        .arg(option("time-column", "NAME", "Column that has the time").default_value("time"))
+        .arg(option("tags", "NAMES", "Columns that are tags, with commas between them").value_delimiter(','))
+        .arg(
+            option("delimiter", "CHAR", "What stands between the values of CSV")
+                .default_value(",")
+                .value_parser(separator),
+        )
+        .arg(
+            option("skip-rows", "N", "Lines before the names of CSV")
+                .default_value("0")
+                .value_parser(value_parser!(u64)),
+        )
+        .arg(
+            option("type", "NAME=TYPE", "Type of a column of CSV: float, integer, unsigned, boolean or string")
+                .action(ArgAction::Append)
+                .value_parser(column_type),
+        )
+        .arg(option("null", "TEXT", "What stands for no value in CSV").action(ArgAction::Append))
+        .arg(
+            option("id", "TEXT", "A name for the import: the same file under another one is stored again")
+                .default_value(""),
+        )
+        .arg(option(
+            "url",
+            "URL",
+            "Server to send to, as http://127.0.0.1:8000; without it the data directory is opened",
+        ))
+        .arg(
+            option("rejected", "PATH", "File to list refused rows in, as lines of JSON")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text"))
+}
+
+fn column_type(text: &str) -> Result<(String, ImportType), String> {
+    let (name, given) = text.rsplit_once('=').ok_or("expected NAME=TYPE")?;
+    Ok((name.to_owned(), given.parse()?))
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &ArgMatches, config: &Config) -> ExitCode {
+    let mut options = options(arguments);
+    let target = match arguments.get_one::<String>("url") {
+        Some(url) => {
+            options.durability = arguments.get_one::<String>("durability").map(|_| config.engine.durability);
+            Remote::connect(url).map(|remote| Target::Server(Box::new(remote)))
+        }
+        None => {
+            // One write may take a quarter of the memory with its points, which are larger than CSV.
+            options.chunk_bytes = options.chunk_bytes.min(config.engine.memory_bytes / 64);
+            Engine::builder(&config.data_dir).options(config.engine.clone()).open().map(Target::Directory)
+        }
+    };
+    match target {
+        Ok(target) => run_into(&target, arguments, &options),
+        Err(error) => fail(exit_code(&error), &error),
+    }
+}
+
+/// Where files go.
+enum Target {
+    Directory(Engine),
+    Server(Box<Remote>),
+}
+
+fn run_into(target: &Target, arguments: &ArgMatches, options: &ImportOptions) -> ExitCode {
+    let rejected = arguments.get_one::<PathBuf>("rejected");
+    let mut rejects = match Rejects::create(rejected.map(PathBuf::as_path)) {
+        Ok(rejects) => rejects,
+        Err(source) => {
+            return fail(
+                CANNOT_RUN,
+                &Error::Io { action: "create", path: rejected.cloned().unwrap_or_default(), source },
+            );
+        }
+    };
+    let files = arguments.get_many::<PathBuf>("files").into_iter().flatten();
+    let (mut code, mut reports) = (0, Vec::new());
+    for path in files {
+        match one(target, path, options, &mut rejects) {
+            Ok((report, is_whole)) => {
+                code = code.max(if is_whole { 0 } else { FAILED });
+                reports.push(report);
+            }
+            Err(error) => {
+                code = code.max(exit_code(&error));
+                fail(code, &error);
+                // Other files have nothing to do with what is wrong with this one, unless it is the store.
+                if !matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::SchemaConflict) && path.is_file() {
+                    break;
+                }
+            }
+        }
+    }
+    if let Target::Directory(engine) = target
+        && let Err(error) = engine.close()
+    {
+        fail(FAILED, &error);
+        code = code.max(FAILED);
+    }
+    if let Err(source) = rejects.close() {
+        fail(FAILED, &Error::Io { action: "write", path: rejected.cloned().unwrap_or_default(), source });
+        code = code.max(FAILED);
+    }
+    print(&reports, arguments.get_flag("json"));
+    ExitCode::from(code)
+}
+
+/// A file's report, as text and as JSON.
+type Report = (String, Value);
+
+/// Imports one file; also returns whether all of its rows are stored.
+fn one(
+    target: &Target,
+    path: &PathBuf,
+    options: &ImportOptions,
+    rejects: &mut Rejects,
+) -> Result<(Report, bool), Error> {
+    let file = ImportFile::open(path)?;
+    let name = file.name().to_owned();
+    let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let mut progress = Progress::new(&name, bytes, rejects);
+    let target: &dyn ImportTarget = match target {
+        Target::Directory(engine) => engine,
+        Target::Server(remote) => remote.as_ref(),
+    };
+    let done = import(target, file, options, &mut |event| progress.event(event));
+    progress.end();
+    let lost = progress.failed.take();
+    let report = done?;
+    if let Some(source) = lost {
+        return Err(Error::Io { action: "list the refused rows of", path: path.clone(), source });
+    }
+    Ok(((show::text(&name, &report), show::as_json(&name, &report)), report.refused == 0))
+}
+
+fn print(reports: &[Report], as_json: bool) {
+    let text = match as_json {
+        true => Value::from(reports.iter().map(|(_, json)| json.clone()).collect::<Vec<_>>()).to_string(),
+        false => reports.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>().join("\n"),
+    };
+    if !text.is_empty() {
+        // Whoever reads may have gone; there is nobody to tell then.
+        let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{text}\n"));
+    }
+}
+
+fn options(arguments: &ArgMatches) -> ImportOptions {
+    let text = |name: &str| arguments.get_one::<String>(name).cloned();
+    let texts = |name: &str| arguments.get_many::<String>(name).into_iter().flatten().cloned().collect();
+    let mut options = ImportOptions::new();
+    options.database = text("db").unwrap_or_default();
+    options.table = text("table");
+    options.format = arguments.get_one("format").copied();
+    options.precision = arguments.get_one("precision").copied();
+    options.time_column = text("time-column").unwrap_or_default();
+    options.tags = texts("tags");
+    options.delimiter = arguments.get_one("delimiter").copied().unwrap_or(b',');
+    options.skip_rows = arguments.get_one("skip-rows").copied().unwrap_or_default();
+    options.types = arguments.get_many("type").into_iter().flatten().cloned().collect();
+    options.nulls = texts("null");
+    options.id = text("id");
+    options
+}
+
+fn exit_code(error: &Error) -> u8 {
+    match error {
+        Error::InUse { .. }
+        | Error::NotADataDirectory { .. }
+        | Error::NewerFormat { .. }
+        | Error::InvalidOption { .. } => CANNOT_RUN,
+        _ => FAILED,
+    }
+}
+
+fn fail(code: u8, error: &Error) -> ExitCode {
+    eprintln!("arc-server: {}", chain(error));
+    ExitCode::from(code)
+}

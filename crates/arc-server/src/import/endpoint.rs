@@ -1,0 +1,187 @@
+//! `/api/v1/import/…`: a file in a form, stored as a whole or named row by row.
+//!
+//! The answers are those that clients of the existing Arc server read, with what was refused beside them. A request that
+//! has an `Idempotency-Key` can be sent again: what of its file is stored already is passed over.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use arc_core::{
+    Error,
+    import::{ImportFile, ImportFormat, ImportOptions, ImportReport, import},
+};
+use axum::{
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use hyper::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+use super::{
+    show,
+    upload::{self, UploadLimits},
+};
+use crate::{
+    app::App,
+    errors::{Failure, json_response},
+    http::params::{self, Params},
+    timestamp, write,
+};
+
+/// Counters since the start.
+#[derive(Debug, Default)]
+pub(crate) struct ImportCounters {
+    requests: AtomicU64,
+    records: AtomicU64,
+    errors: AtomicU64,
+}
+
+/// `POST /api/v1/import/csv`.
+pub(crate) async fn csv(State(app): State<Arc<App>>, request: Request) -> Response {
+    answer(&app, request, ImportFormat::Csv).await
+}
+
+/// `POST /api/v1/import/parquet`.
+pub(crate) async fn parquet(State(app): State<Arc<App>>, request: Request) -> Response {
+    answer(&app, request, ImportFormat::Parquet).await
+}
+
+/// `POST /api/v1/import/lp`.
+pub(crate) async fn line_protocol(State(app): State<Arc<App>>, request: Request) -> Response {
+    answer(&app, request, ImportFormat::LineProtocol).await
+}
+
+/// `GET /api/v1/import/stats`.
+pub(crate) async fn stats(State(app): State<Arc<App>>) -> Response {
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let body = json!({
+        "status": "success",
+        "stats": {
+            "total_requests": count(&app.imports.requests),
+            "total_records": count(&app.imports.records),
+            "total_errors": count(&app.imports.errors),
+        },
+    });
+    json_response(StatusCode::OK, body.to_string())
+}
+
+async fn answer(app: &Arc<App>, request: Request, format: ImportFormat) -> Response {
+    let started = Instant::now();
+    app.imports.requests.fetch_add(1, Ordering::Relaxed);
+    match run(app, request, format).await {
+        Ok((options, report)) => {
+            app.imports.records.fetch_add(report.rows, Ordering::Relaxed);
+            reply(&options, format, &report, started)
+        }
+        Err(failure) => {
+            app.imports.errors.fetch_add(1, Ordering::Relaxed);
+            failure.into_response()
+        }
+    }
+}
+
+async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(ImportOptions, ImportReport), Failure> {
+    let (parts, body) = request.into_parts();
+    let params = Params::of(&parts.uri)?;
+    let mut options = options(&parts.headers, &params, format)?;
+    // As for a write from the command line: one piece may take a quarter of the memory with its points.
+    options.chunk_bytes = options.chunk_bytes.min(app.engine_memory / 64);
+    let slot = app.import_slot().await?;
+    let root = app.engine.path().to_owned();
+    let file = blocking(move || tempfile::tempfile_in(root)).await?;
+    let file = file.map_err(|error| {
+        Failure::from(Error::Io { action: "create a file in", path: app.engine.path().into(), source: error })
+    })?;
+    let limits = UploadLimits { bytes: app.limits.import_bytes, pause: app.limits.read_timeout };
+    let upload = upload::receive(&parts.headers, body, file, limits).await?;
+    let engine = app.engine.clone();
+    let imported = blocking(move || {
+        let done = import(&engine, ImportFile::new(upload.name, upload.file), &options, &mut |_| {});
+        drop(slot);
+        done.map(|report| (options, report))
+    });
+    imported.await?.map_err(|error| match error {
+        error @ Error::Import { .. } => Failure::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
+        error => app.write_failed(error),
+    })
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| Failure::bug())
+}
+
+fn options(headers: &HeaderMap, params: &Params, format: ImportFormat) -> Result<ImportOptions, Failure> {
+    let write = write::options(headers, params)?;
+    let mut options = ImportOptions::new();
+    options.format = Some(format);
+    options.database = params::database(headers, params, &["db", "database"])?.into_owned();
+    options.table = params.get("measurement").map(str::to_owned);
+    options.durability = write.durability;
+    options.precision = write.precision;
+    options.tags = write.tags;
+    options.id = write.idempotency_key;
+    if format == ImportFormat::LineProtocol {
+        return Ok(options);
+    }
+    if options.table.is_none() {
+        return Err(Failure::bad_request("measurement is required"));
+    }
+    if let Some(column) = write.time_column {
+        options.time_column = column;
+    }
+    if let Some(format) = params.get("time_format") {
+        let unit = format.strip_prefix("epoch_").and_then(|unit| unit.parse().ok());
+        let unknown =
+            || Failure::bad_request("time_format is unknown; expected epoch_s, epoch_ms, epoch_us or epoch_ns");
+        options.precision = Some(unit.ok_or_else(unknown)?);
+    }
+    if let Some(delimiter) = params.get("delimiter") {
+        options.delimiter = match delimiter.as_bytes() {
+            [byte] if byte.is_ascii() => *byte,
+            b"\\t" | b"tab" => b'\t',
+            _ => return Err(Failure::bad_request("delimiter has to be one character")),
+        };
+    }
+    if let Some(rows) = params.get("skip_rows") {
+        options.skip_rows = rows.parse().map_err(|_| Failure::bad_request("skip_rows has to be a number"))?;
+    }
+    Ok(options)
+}
+
+fn reply(options: &ImportOptions, format: ImportFormat, report: &ImportReport, started: Instant) -> Response {
+    let mut result = json!({
+        "database": options.database,
+        // Rows that an earlier try had stored count: the client was not told then.
+        "rows_imported": report.rows + report.rows_before,
+        "rows_rejected": report.refused,
+        "rejected": show::refusals(report),
+        "partitions_created": report.days,
+        "duration_ms": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    });
+    let mut put = |key: &str, value: Value| {
+        if let Some(result) = result.as_object_mut() {
+            result.insert(key.to_owned(), value);
+        }
+    };
+    if let Some((oldest, newest)) = report.times {
+        put("time_range_min", timestamp::format(oldest).into());
+        put("time_range_max", timestamp::format(newest).into());
+    }
+    match format {
+        ImportFormat::LineProtocol => {
+            put("measurements", report.tables.iter().cloned().collect::<Vec<_>>().into());
+            put("precision", show::precision_name(options.precision.unwrap_or_default()).into());
+        }
+        _ => {
+            put("measurement", options.table.clone().into());
+            put("columns", report.columns.clone().into());
+        }
+    }
+    let status = if report.refused == 0 { "ok" } else { "partial" };
+    json_response(StatusCode::OK, json!({ "status": status, "result": result }).to_string())
+}

@@ -1,0 +1,154 @@
+//! What an import says while it runs and in the end: a bar, rows that were refused, a line for each file.
+//!
+//! The bar is on standard error and only there if that is a terminal; reports are on standard output.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write as _},
+    path::Path,
+    time::Duration,
+};
+
+use arc_core::{
+    Precision,
+    import::{ImportEvent, ImportReport, Refusal},
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::timestamp;
+
+/// How many refused rows of a file are shown.
+const SHOWN: usize = 10;
+const BAR: &str = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+const REDRAW: Duration = Duration::from_millis(200);
+
+/// Where rows go that were refused, if anywhere: a file of JSON lines.
+#[derive(Debug)]
+pub(super) struct Rejects(Option<BufWriter<File>>);
+
+impl Rejects {
+    pub(super) fn create(path: Option<&Path>) -> io::Result<Self> {
+        path.map(File::create).transpose().map(|file| Self(file.map(BufWriter::new)))
+    }
+
+    fn write(&mut self, line: &Value) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), |file| writeln!(file, "{line}"))
+    }
+
+    /// Returns whether all of them are in the file, if there is one.
+    pub(super) fn close(self) -> io::Result<()> {
+        self.0.map_or(Ok(()), |mut file| file.flush())
+    }
+}
+
+/// Shows the import of one file.
+#[derive(Debug)]
+pub(super) struct Progress<'a> {
+    name: String,
+    bar: ProgressBar,
+    rejects: &'a mut Rejects,
+    shown: usize,
+    /// What could not be written to the file of refused rows.
+    pub(super) failed: Option<io::Error>,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(name: &str, bytes: u64, rejects: &'a mut Rejects) -> Self {
+        let bar = ProgressBar::new(bytes);
+        if let Ok(style) = ProgressStyle::with_template(BAR) {
+            bar.set_style(style);
+        }
+        bar.set_message(name.to_owned());
+        bar.enable_steady_tick(REDRAW);
+        Self { name: name.to_owned(), bar, rejects, shown: 0, failed: None }
+    }
+
+    pub(super) fn event(&mut self, event: ImportEvent<'_>) {
+        match event {
+            ImportEvent::Progress { bytes, .. } => {
+                self.bar.set_message(self.name.clone());
+                self.bar.set_position(bytes);
+            }
+            ImportEvent::Refused(refusal) => self.refused(refusal),
+            ImportEvent::AlsoRefused { count, after } => {
+                self.note(&json!({ "file": self.name, "after_row": after, "refused": count }));
+                self.show(&format!("{count} more behind row {after}, which the store counts and does not name"));
+            }
+            ImportEvent::Waiting { reason } => self.bar.set_message(format!("{} (waiting: {reason})", self.name)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn refused(&mut self, refusal: &Refusal) {
+        let Refusal { row, column, reason, .. } = refusal;
+        self.note(&json!({ "file": self.name, "row": row, "column": column, "reason": reason }));
+        let place = if column.is_empty() { format!("row {row}") } else { format!("row {row}, column {column}") };
+        self.show(&format!("{place}: {reason}"));
+    }
+
+    fn note(&mut self, line: &Value) {
+        if let Err(error) = self.rejects.write(line) {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn show(&mut self, text: &str) {
+        self.shown += 1;
+        let line = match self.shown {
+            ..=SHOWN => format!("{}, {text}", self.name),
+            n if n == SHOWN + 1 => format!("{}: more rows are refused; --rejected FILE lists all of them", self.name),
+            _ => return,
+        };
+        self.bar.suspend(|| eprintln!("{line}"));
+    }
+}
+
+/// Returns a report as a line of text.
+pub(super) fn text(name: &str, report: &ImportReport) -> String {
+    let mut text = format!("{name}: {} rows stored, {} refused", report.rows, report.refused);
+    if report.rows_before > 0 {
+        let before = report.rows_before;
+        text.push_str(&format!(
+            ", {before} there from an earlier import of this file (to store them again, give another --id)"
+        ));
+    }
+    text
+}
+
+/// Returns a report as JSON.
+pub(super) fn as_json(name: &str, report: &ImportReport) -> Value {
+    json!({
+        "file": name,
+        "rows": report.rows,
+        "rows_before": report.rows_before,
+        "refused": report.refused,
+        "refusals": refusals(report),
+        "tables": report.tables,
+        "columns": report.columns,
+        "time_min": report.times.map(|(oldest, _)| timestamp::format(oldest)),
+        "time_max": report.times.map(|(_, newest)| timestamp::format(newest)),
+    })
+}
+
+/// Returns the refused rows that a report names.
+pub(super) fn refusals(report: &ImportReport) -> Vec<Value> {
+    let one = |refusal: &Refusal| json!({ "row": refusal.row, "column": refusal.column, "reason": refusal.reason });
+    report.refusals.iter().map(one).collect()
+}
+
+/// Returns how a precision is written in requests.
+pub(super) fn precision_name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Microsecond => "us",
+        Precision::Millisecond => "ms",
+        Precision::Second => "s",
+        Precision::Minute => "m",
+        Precision::Hour => "h",
+        _ => "ns",
+    }
+}

@@ -1,0 +1,295 @@
+//! What clients send by Arrow Flight: rows, and statements that change data.
+
+use std::{collections::HashMap, sync::Arc};
+
+use arrow::{
+    array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray},
+    ipc::{CompressionType, writer::IpcWriteOptions},
+};
+use arrow_flight::{
+    FlightData, FlightDescriptor,
+    encode::FlightDataEncoderBuilder,
+    error::FlightError,
+    flight_service_client::FlightServiceClient,
+    sql::{
+        Any, Command, CommandStatementIngest, DoPutUpdateResult, ProstMessageExt, TableDefinitionOptions,
+        TableExistsOption, TableNotExistOption,
+    },
+};
+use futures::{StreamExt, TryStreamExt, stream};
+use prost::Message;
+use serde_json::json;
+use tonic::{Code, Request, Status};
+
+use crate::{
+    flight::{client, fails, fetch, plain, text},
+    support::Server,
+};
+
+/// Rows of the times `from..from + rows`, in nanoseconds.
+fn rows(from: i64, rows: i64) -> RecordBatch {
+    let times: ArrayRef = Arc::new(TimestampNanosecondArray::from_iter_values(from..from + rows));
+    let hosts: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|row| format!("h{}", row % 3))));
+    let values: ArrayRef = Arc::new(Float64Array::from_iter_values((0..rows).map(|row| row as f64 / 2.0)));
+    RecordBatch::try_from_iter([("time", times), ("host", hosts), ("v", values)]).unwrap()
+}
+
+fn command(table: &str) -> CommandStatementIngest {
+    CommandStatementIngest { table: table.to_owned(), ..CommandStatementIngest::default() }
+}
+
+/// Sends a stream to the server; returns how many rows it says that it has stored.
+async fn put(
+    server: &Server,
+    descriptor: FlightDescriptor,
+    headers: &[(&'static str, &str)],
+    batches: impl IntoIterator<Item = RecordBatch>,
+) -> Result<i64, FlightError> {
+    let encoder = FlightDataEncoderBuilder::new().with_flight_descriptor(Some(descriptor));
+    let batches: Vec<_> = batches.into_iter().map(Ok).collect();
+    let messages: Vec<FlightData> = encoder.build(stream::iter(batches)).try_collect().await.unwrap();
+    send(server, headers, messages).await.map_err(|status| FlightError::Tonic(Box::new(status)))
+}
+
+async fn send(server: &Server, headers: &[(&'static str, &str)], messages: Vec<FlightData>) -> Result<i64, Status> {
+    let mut client = FlightServiceClient::new(server.router.clone());
+    let mut request = Request::new(stream::iter(messages));
+    for (name, value) in headers {
+        request.metadata_mut().insert(*name, value.parse().unwrap());
+    }
+    let mut answers = client.do_put(request).await?.into_inner();
+    let answer = answers.next().await.unwrap()?;
+    Ok(DoPutUpdateResult::decode(answer.app_metadata).unwrap().record_count)
+}
+
+fn descriptor(command: &CommandStatementIngest) -> FlightDescriptor {
+    FlightDescriptor::new_cmd(command.as_any().encode_to_vec())
+}
+
+#[tokio::test]
+async fn rows_are_stored_and_survive_a_restart() {
+    let server = Server::new();
+    let headers = [("database", "t"), ("x-arc-tags", "host"), ("x-arc-durability", "process")];
+    let stored = put(&server, descriptor(&command("cpu")), &headers, [rows(0, 100), rows(100, 50)]).await.unwrap();
+    assert_eq!(stored, 150);
+    let server = server.reopened();
+    let sql = "SELECT count(*), count(DISTINCT host), sum(v), max(CAST(time AS BIGINT)) FROM cpu";
+    assert_eq!(server.rows(sql).await, json!([[150, 3, 3087.5, 149]]));
+    // The same again merges, because `host` is a tag.
+    assert_eq!(put(&server, descriptor(&command("cpu")), &headers, [rows(0, 100)]).await.unwrap(), 100);
+    assert_eq!(server.rows("SELECT count(*) FROM cpu").await, json!([[150]]));
+}
+
+#[tokio::test]
+async fn a_path_takes_rows_too() {
+    let server = Server::new();
+    let path = FlightDescriptor::new_path(vec!["t".into(), "my cpu".into()]);
+    assert_eq!(put(&server, path.clone(), &[], [rows(0, 10)]).await.unwrap(), 10);
+    assert_eq!(server.rows("SELECT count(*) FROM \"my cpu\"").await, json!([[10]]));
+    let mut client = plain(&server);
+    let info = client.get_flight_info(path).await.unwrap();
+    let read: Vec<_> =
+        client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap().try_collect().await.unwrap();
+    assert_eq!(read.iter().map(RecordBatch::num_rows).sum::<usize>(), 10);
+}
+
+#[tokio::test]
+async fn a_long_stream_is_stored_part_by_part_and_a_retry_under_its_key_stores_nothing() {
+    let server = Server::new();
+    let headers = [("database", "t"), ("idempotency-key", "load-1"), ("x-arc-durability", "process")];
+    let batches: Vec<_> = (0..30).map(|n| rows(n * 20_000, 20_000)).collect();
+    for _ in 0..2 {
+        assert_eq!(put(&server, descriptor(&command("cpu")), &headers, batches.clone()).await.unwrap(), 600_000);
+        assert_eq!(
+            server.rows("SELECT count(*), max(CAST(time AS BIGINT)) FROM cpu").await,
+            json!([[600_000, 599_999]])
+        );
+    }
+    // Another stream under the same key is none of it.
+    let other = put(&server, descriptor(&command("cpu")), &headers, [rows(7, 1)]).await;
+    fails(other, Code::FailedPrecondition, "load-1");
+    assert_eq!(server.engine.stats().replayed_writes, 2);
+}
+
+#[tokio::test]
+async fn what_was_stored_before_a_failure_is_said() {
+    let server = Server::new();
+    let mut batches: Vec<_> = (0..30).map(|n| rows(n * 20_000, 20_000)).collect();
+    let bad: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![None]));
+    let (host, v) = (batches[0].column(1).slice(0, 1), batches[0].column(2).slice(0, 1));
+    batches.push(
+        RecordBatch::try_from_iter_with_nullable([("time", bad, true), ("host", host, false), ("v", v, false)])
+            .unwrap(),
+    );
+    let schema = batches[30].schema();
+    let nullable =
+        batches.iter().map(|batch| RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()).unwrap());
+    let headers = [("database", "t"), ("x-arc-durability", "process")];
+    let failed = put(&server, descriptor(&command("cpu")), &headers, nullable).await;
+    let stored = server.rows("SELECT count(*) FROM cpu").await;
+    let count = stored[0][0].as_u64().unwrap();
+    assert!(count > 0 && count < 600_000, "{count}");
+    fails(failed, Code::InvalidArgument, &format!("; the first {count} rows of the stream are stored"));
+}
+
+#[tokio::test]
+async fn a_table_is_made_or_not_as_the_client_wants() {
+    let server = Server::new();
+    let modes = |if_not_exist: TableNotExistOption, if_exists: TableExistsOption| CommandStatementIngest {
+        schema: Some("t".to_owned()),
+        table_definition_options: Some(TableDefinitionOptions {
+            if_not_exist: if_not_exist.into(),
+            if_exists: if_exists.into(),
+        }),
+        ..command("cpu")
+    };
+    let append = modes(TableNotExistOption::Fail, TableExistsOption::Append);
+    let create = modes(TableNotExistOption::Create, TableExistsOption::Fail);
+    let either = modes(TableNotExistOption::Create, TableExistsOption::Append);
+    let replace = modes(TableNotExistOption::Create, TableExistsOption::Replace);
+    let one = |from| [rows(from, 1)];
+    fails(put(&server, descriptor(&append), &[], one(0)).await, Code::NotFound, "\"cpu\" does not exist");
+    assert_eq!(put(&server, descriptor(&create), &[], one(1)).await.unwrap(), 1);
+    fails(put(&server, descriptor(&create), &[], one(2)).await, Code::AlreadyExists, "exists already");
+    assert_eq!(put(&server, descriptor(&append), &[], one(3)).await.unwrap(), 1);
+    assert_eq!(put(&server, descriptor(&either), &[], one(4)).await.unwrap(), 1);
+    fails(put(&server, descriptor(&replace), &[], one(5)).await, Code::Unimplemented, "drop it first");
+    assert_eq!(server.rows("SELECT count(*) FROM cpu").await, json!([[3]]));
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_is_refused_as_a_whole() {
+    let server = Server::new();
+    server.lines("cpu v=1 1").await;
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
+    let time: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+    let with = |time_name: &str| RecordBatch::try_from_iter([(time_name, time.clone()), ("v", text.clone())]).unwrap();
+    let of = |change: fn(&mut CommandStatementIngest)| {
+        let mut command = CommandStatementIngest { schema: Some("t".to_owned()), ..command("cpu") };
+        change(&mut command);
+        descriptor(&command)
+    };
+    let option = |name: &str| {
+        let options = HashMap::from([(name.to_owned(), "x".to_owned())]);
+        descriptor(&CommandStatementIngest { options, ..command("cpu") })
+    };
+    for (descriptor, batch, code, expected) in [
+        (of(|_| {}), with("time"), Code::InvalidArgument, "type conflict"),
+        (of(|_| {}), with("when"), Code::InvalidArgument, "no column \"time\""),
+        (of(|c| c.temporary = true), with("time"), Code::Unimplemented, "temporary"),
+        (of(|c| c.transaction_id = Some("x".into())), with("time"), Code::Unimplemented, "transactions"),
+        (of(|c| c.catalog = Some("other".into())), with("time"), Code::InvalidArgument, "no catalog \"other\""),
+        (of(|c| c.table.clear()), with("time"), Code::InvalidArgument, "table name"),
+        (of(|c| c.schema = Some("a\u{7}b".into())), with("time"), Code::InvalidArgument, "database name"),
+        (option("durability"), with("time"), Code::InvalidArgument, "not a durability"),
+        (option("colour"), with("time"), Code::InvalidArgument, "\"colour\" is not known"),
+        (FlightDescriptor::new_path(vec![]), with("time"), Code::InvalidArgument, "a path is a table"),
+        (FlightDescriptor::new_cmd("x"), with("time"), Code::InvalidArgument, "no command"),
+    ] {
+        fails(put(&server, descriptor, &[], [batch]).await, code, expected);
+    }
+    let when = RecordBatch::try_from_iter([("when", time.clone()), ("n", time.clone())]).unwrap();
+    let headers = [("database", "t"), ("x-arc-time-column", "when"), ("x-arc-precision", "s")];
+    assert_eq!(put(&server, descriptor(&command("other")), &headers, [when]).await.unwrap(), 1);
+    assert_eq!(server.rows("SELECT CAST(time AS BIGINT), n FROM other").await, json!([[7_000_000_000_i64, 7]]));
+    assert_eq!(server.rows("SELECT count(*) FROM cpu").await, json!([[1]]));
+}
+
+#[tokio::test]
+async fn broken_streams_are_refused() {
+    let server = Server::with(|config| config.limits.body_bytes = 100_000);
+    let headers = [("database", "t")];
+    let encode = |batch: RecordBatch, options: IpcWriteOptions| async move {
+        let encoder = FlightDataEncoderBuilder::new().with_options(options).with_max_flight_data_size(usize::MAX);
+        let encoder = encoder.with_flight_descriptor(Some(descriptor(&command("cpu"))));
+        encoder.build(stream::iter([Ok(batch)])).try_collect::<Vec<FlightData>>().await.unwrap()
+    };
+    let good = encode(rows(0, 100), IpcWriteOptions::default()).await;
+    let fails = |result: Result<i64, Status>, code: Code, text: &str| {
+        fails(result.map_err(|status| FlightError::Tonic(Box::new(status))), code, text);
+    };
+    fails(send(&server, &headers, vec![]).await, Code::InvalidArgument, "no messages");
+    fails(send(&server, &headers, good[1..].to_vec()).await, Code::InvalidArgument, "no descriptor");
+    let mut short = good.clone();
+    short[1].data_body = short[1].data_body.slice(..64);
+    fails(send(&server, &headers, short).await, Code::InvalidArgument, "not as long as it says");
+    let mut lies = good.clone();
+    let header = lies[1].data_header.to_vec();
+    for at in 0..header.len() {
+        let mut changed = header.clone();
+        changed[at] ^= 0x7f;
+        lies[1].data_header = changed.into();
+        if let Err(status) = send(&server, &headers, lies.clone()).await {
+            assert_eq!(status.code(), Code::InvalidArgument, "byte {at}: {status:?}");
+        }
+    }
+    let large = encode(rows(0, 100_000), IpcWriteOptions::default()).await;
+    fails(send(&server, &headers, large).await, Code::ResourceExhausted, "max_body_bytes");
+    for compression in [CompressionType::ZSTD, CompressionType::LZ4_FRAME] {
+        let options = IpcWriteOptions::default().try_with_compression(Some(compression)).unwrap();
+        let compressed = encode(rows(1_000, 100), options).await;
+        assert_eq!(send(&server, &headers, compressed).await.unwrap(), 100);
+    }
+}
+
+#[tokio::test]
+async fn deletes_and_drops_are_allowed_and_counted_as_over_http() {
+    let server = Server::with(|config| {
+        config.delete.enabled = true;
+        config.delete.confirmation_threshold = 5;
+        config.delete.max_rows = 50;
+    });
+    put(&server, descriptor(&command("cpu")), &[("database", "t"), ("x-arc-tags", "host")], [rows(0, 100)])
+        .await
+        .unwrap();
+    let mut client = client(&server, "t");
+    let update =
+        async |client: &mut crate::flight::Client, sql: &str| client.execute_update(sql.to_owned(), None).await;
+    assert_eq!(update(&mut client, "DELETE FROM cpu WHERE time < 3").await.unwrap(), 3);
+    assert_eq!(server.rows("SELECT count(*) FROM cpu").await, json!([[97]]));
+    let many = "DELETE FROM cpu WHERE host = 'h0'";
+    fails(
+        update(&mut client, many).await,
+        Code::InvalidArgument,
+        "33 points meet the condition; send the header x-arc-confirm",
+    );
+    fails(update(&mut client, "DELETE FROM cpu").await, Code::InvalidArgument, "delete_max_rows");
+    fails(update(&mut client, "DELETE FROM nowhere").await, Code::NotFound, "nowhere");
+    fails(update(&mut client, "INSERT INTO cpu VALUES (1)").await, Code::InvalidArgument, "INSERT");
+    fails(update(&mut client, "SELECT 1").await, Code::InvalidArgument, "SELECT");
+    client.set_header("x-arc-confirm", "true");
+    let mut prepared = client.prepare(many.to_owned(), None).await.unwrap();
+    assert_eq!(prepared.execute_update().await.unwrap(), 33);
+    // A client that knows queries only gets the count as a row.
+    let info = client.execute("DELETE FROM cpu WHERE time = 4".to_owned(), None).await.unwrap();
+    assert_eq!(server.rows("SELECT count(*) FROM cpu WHERE CAST(time AS BIGINT) = 4").await, json!([[1]]), "not yet");
+    assert_eq!(text(&fetch(&mut client, info).await.unwrap()), ["1"]);
+    assert_eq!(update(&mut client, "DROP TABLE cpu").await.unwrap(), -1);
+    fails(update(&mut client, "DROP TABLE cpu").await, Code::NotFound, "cpu");
+    assert_eq!(update(&mut client, "DROP TABLE IF EXISTS cpu").await.unwrap(), -1);
+
+    let off = Server::new();
+    off.lines("cpu v=1 1").await;
+    let mut client = crate::flight::client(&off, "t");
+    for sql in ["DELETE FROM cpu", "DROP TABLE cpu"] {
+        fails(client.execute_update(sql.to_owned(), None).await, Code::PermissionDenied, "delete_enabled");
+        let info = client.execute(sql.to_owned(), None).await.unwrap();
+        fails(fetch(&mut client, info).await, Code::PermissionDenied, "delete_enabled");
+    }
+    assert_eq!(off.rows("SELECT count(*) FROM cpu").await, json!([[1]]));
+}
+
+#[tokio::test]
+async fn commands_that_take_no_stream_say_so() {
+    let server = Server::new();
+    let command = Command::CommandGetCatalogs(arrow_flight::sql::CommandGetCatalogs {});
+    let descriptor = FlightDescriptor::new_cmd(command.into_any().encode_to_vec());
+    fails(
+        put(&server, descriptor, &[], [rows(0, 1)]).await,
+        Code::InvalidArgument,
+        "not a command that takes a stream",
+    );
+    let unknown = Any { type_url: "type.googleapis.com/other.Thing".into(), value: "x".into() };
+    let descriptor = FlightDescriptor::new_cmd(unknown.encode_to_vec());
+    fails(put(&server, descriptor, &[], [rows(0, 1)]).await, Code::InvalidArgument, "other.Thing");
+}

@@ -1,0 +1,118 @@
+//! `arc-server import`, the real binary: into a directory, into a server, interrupted and begun again.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use arc_core::Engine;
+use serde_json::{Value, json};
+
+use crate::{process::Running, support::gzip};
+
+fn command(arguments: &[&str], dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arc-server"));
+    command.arg("import").args(arguments).current_dir(dir);
+    command
+}
+
+fn import(arguments: &[&str], dir: &Path) -> Output {
+    command(arguments, dir).output().unwrap()
+}
+
+/// Returns exit code, standard output and standard error.
+fn said(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+fn sample(dir: &Path) {
+    fs::write(dir.join("a.csv"), "time,host,v\n1700000000,a,1\n1700000001,b,2\nsoon,c,3\n").unwrap();
+    fs::write(dir.join("b.lp.gz"), gzip(b"m,host=d v=4i 1700000002\nm,host=e v= 1\n")).unwrap();
+    fs::write(dir.join("c.csv"), "a,b\n1,2\n").unwrap();
+}
+
+const FILES: [&str; 11] =
+    ["--db", "t", "--table", "m", "--tags", "host", "--precision", "s", "a.csv", "b.lp.gz", "c.csv"];
+
+#[test]
+fn files_go_into_a_directory_or_a_server_and_refused_rows_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path());
+    let server = Running::start(&dir.path().join("served"));
+    let url = server.url();
+    for to in [["--data-dir", "own"], ["--url", &url]] {
+        let arguments: Vec<&str> = FILES.into_iter().chain(to).chain(["--rejected", "bad.jsonl"]).collect();
+        let (code, out, err) = said(&import(&arguments, dir.path()));
+        assert_eq!(code, 1, "{out}{err}");
+        assert_eq!(out, "a.csv: 2 rows stored, 1 refused\nb.lp.gz: 1 rows stored, 1 refused\n");
+        assert!(err.contains("a.csv, row 4, column time: \"soon\" is no time"), "{err}");
+        assert!(err.contains("b.lp.gz, row 2, column"), "{err}");
+        assert!(err.contains("cannot import c.csv: there is no column \"time\""), "{err}");
+        let listed = fs::read_to_string(dir.path().join("bad.jsonl")).unwrap();
+        let listed: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(listed.len(), 2);
+        assert_eq!(
+            (&listed[0]["file"], &listed[0]["row"], &listed[0]["column"]),
+            (&json!("a.csv"), &json!(4), &json!("time"))
+        );
+        let arguments: Vec<&str> = arguments.into_iter().chain(["--json"]).collect();
+        let (code, out, _) = said(&import(&arguments, dir.path()));
+        let again: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((code, &again[0]["rows"], &again[0]["rows_before"]), (1, &json!(0), &json!(2)), "{out}");
+        assert_eq!(again[1]["rows_before"], 1);
+    }
+    let expected = json!([["a", 1], ["b", 2], ["d", 4]]);
+    assert_eq!(server.query("SELECT host, v FROM m ORDER BY v"), expected);
+    let own = Engine::open(dir.path().join("own")).unwrap();
+    let rows: u64 = own.tables("t").unwrap().iter().map(|table| table.file_rows).sum();
+    assert_eq!(rows, 3, "everything is flushed at the end");
+}
+
+#[test]
+fn an_import_that_is_killed_goes_on_without_doubling() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = 400_000;
+    let lines: String = (0..rows).map(|n| format!("{n},h{},{n}.5\n", n % 10)).collect();
+    fs::write(dir.path().join("a.csv"), format!("time,host,v\n{lines}")).unwrap();
+    let server = Running::start(&dir.path().join("served"));
+    let url = server.url();
+    // Without tags rows append: a second copy would show.
+    let arguments = ["--db", "t", "--table", "m", "--precision", "ms", "--url", &url, "a.csv"];
+    let stored = || {
+        let tables = server.query("SELECT count(*) FROM information_schema.tables WHERE table_name = 'm'");
+        if tables == json!([[0]]) { 0 } else { server.query("SELECT count(*) FROM m")[0][0].as_u64().unwrap() }
+    };
+    let mut first = command(&arguments, dir.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while stored() == 0 && first.try_wait().unwrap().is_none() {}
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let (code, out, err) = said(&import(&arguments, dir.path()));
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("there from an earlier import"), "{out}");
+    assert_eq!(stored(), rows);
+}
+
+#[test]
+fn what_cannot_be_done_is_said_before_anything_is_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path());
+    let served = dir.path().join("served");
+    let _server = Running::start(&served);
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&[], 2, "required"),
+        (&["--format", "xml", "a.csv"], 2, "expected lp, csv, parquet or arrow"),
+        (&["--type", "v=number", "a.csv"], 2, "expected float, integer"),
+        (&["--data-dir", "new", "missing.csv"], 1, "cannot open missing.csv"),
+        (&["--data-dir", "new", "a.csv"], 1, "which table it is for"),
+        (&["--data-dir", "served", "--table", "m", "a.csv"], 2, "in use by another process"),
+        (&["--url", "https://127.0.0.1:1", "--table", "m", "a.csv"], 1, "expected http://"),
+        (&["--url", "http://127.0.0.1:1", "--table", "m", "a.csv"], 1, "cannot send to http://127.0.0.1:1"),
+    ];
+    for (arguments, expected, says) in cases {
+        let (code, out, err) = said(&import(arguments, dir.path()));
+        assert_eq!(code, expected, "{arguments:?}: {out}{err}");
+        assert!(err.contains(says), "{arguments:?}: {err}");
+    }
+}
