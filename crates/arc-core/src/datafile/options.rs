@@ -12,7 +12,7 @@ pub struct ParquetOptions {
     /// each group) and costs memory while writing; fewer give queries more to skip and to run in parallel.
     pub row_group_rows: usize,
     /// Encoded bytes after which a row group ends, whatever its rows. Default 64 MiB. Bounds the writer's memory where
-    /// rows are wide.
+    /// wide rows come in batches, as in compaction; a flush holds one encoded column at a time, and does not need it.
     pub row_group_bytes: usize,
     /// Bytes of rows that are gathered before they are encoded. Default 16 MiB. Fewer cost a fifth of the time more.
     pub gather_bytes: usize,
