@@ -9,7 +9,7 @@ import pathlib
 import subprocess
 import threading
 import time
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATABASE = "storm"
@@ -36,10 +36,17 @@ class Ended(Exception):
 class Server:
     """One process of the server over a data directory.
 
-    Settings are flags of `arc-server serve` with `_` for `-`; `environment` is added to the process's own.
+    Settings are flags of `arc-server serve` with `_` for `-`; `environment` is added to the process's own; `before` runs in
+    the new process before it becomes the server.
     """
 
-    def __init__(self, data_dir: pathlib.Path, environment: Optional[dict[str, str]] = None, **settings: str) -> None:
+    def __init__(
+        self,
+        data_dir: pathlib.Path,
+        environment: Optional[dict[str, str]] = None,
+        before: Optional[Callable[[], None]] = None,
+        **settings: str,
+    ) -> None:
         self.data_dir = data_dir
         command = [binary(), "serve", "--data-dir", str(data_dir), "--http", "127.0.0.1:0"]
         command += ["--log-format", "json", "--log-level", "debug"]
@@ -48,7 +55,7 @@ class Server:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("ARC_")}
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, env={**inherited, **(environment or {})}
+            command, stderr=subprocess.PIPE, text=True, env={**inherited, **(environment or {})}, preexec_fn=before
         )
         self.log: list[str] = []
         self.reader: Optional[threading.Thread] = None

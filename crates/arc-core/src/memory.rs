@@ -104,6 +104,11 @@ pub(crate) fn merge_share(limit: usize) -> usize {
     limit / 8
 }
 
+/// Returns what the series cache of each database may hold.
+pub(crate) fn series_cache_share(limit: usize) -> usize {
+    limit / 32
+}
+
 /// Lowers the limits of the parts to their shares: writes a quarter, a flush as much again for its copy of them, queries
 /// three eighths; [the last eighth](merge_share) is for compaction. So none of them can take what another one needs to go on.
 pub(crate) fn within_budget(options: Options) -> Options {

@@ -185,7 +185,8 @@ pub struct Options {
     /// run. It stays in any case while a query or view of this process needs it: this is for readers that were given its
     /// path.
     pub compaction_grace: Duration,
-    /// Memory that all running queries share, in bytes, before they spill to disk. Default 1 GiB.
+    /// Memory that all running queries share, in bytes, before they spill to disk. Default 1 GiB. Half of it, at most
+    /// 128 MiB, is for what operators hold without counting it. With less than 64 MiB for each core, a query uses fewer cores.
     pub query_memory_bytes: usize,
     /// Longest time a query may run. Default 300 s.
     pub query_timeout: Duration,

@@ -72,9 +72,17 @@ pub(crate) struct Registry {
     databases: RwLock<BTreeMap<Arc<str>, Arc<Database>>>,
     /// Drops that the manifest was not told of yet, in order.
     doomed: Mutex<Vec<Arc<Doomed>>>,
+    /// Most bytes of the series cache of each database, if there is a limit.
+    series_cache_bytes: Option<usize>,
 }
 
 impl Registry {
+    /// Limits the series cache of each database, of those that come later, too.
+    pub(crate) fn bound_series_caches(&mut self, bytes: usize) {
+        self.series_cache_bytes = Some(bytes);
+        self.databases().iter().for_each(|database| database.series_cache.write().bound(bytes));
+    }
+
     pub(crate) fn database(&self, name: &str) -> Option<Arc<Database>> {
         self.databases.read().get(name).cloned()
     }
@@ -84,6 +92,9 @@ impl Registry {
     }
 
     pub(crate) fn add(&self, database: Arc<Database>) {
+        if let Some(bytes) = self.series_cache_bytes {
+            database.series_cache.write().bound(bytes);
+        }
         self.databases.write().insert(Arc::clone(&database.name), database);
     }
 

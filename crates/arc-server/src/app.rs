@@ -20,6 +20,7 @@ use crate::{
     import::ImportCounters,
     metrics::Metrics,
     query::Runner,
+    room::Rooms,
 };
 
 /// How long a query waits for others to end.
@@ -40,6 +41,8 @@ pub struct App {
     pub(crate) started: Instant,
     /// There if backups may be asked for.
     pub(crate) backups: Option<Backups>,
+    /// Memory for the bodies of writes.
+    pub(crate) rooms: Arc<Rooms>,
     /// What the engine was given, in bytes.
     pub(crate) engine_memory: usize,
     pub(crate) imports: ImportCounters,
@@ -67,9 +70,11 @@ impl App {
     ///
     /// What the operating system says if it has no room for the threads that queries run on.
     pub fn new(engine: Engine, config: &Config) -> io::Result<Arc<Self>> {
+        let memory_bytes = config.engine.memory_bytes;
+        let limits = within_memory(&config.limits, memory_bytes);
         Ok(Arc::new(Self {
             engine,
-            limits: config.limits.clone(),
+            rooms: Rooms::new(memory_bytes / 8, config.engine.write_timeout),
             delete: config.delete.clone(),
             cors_origin: config.cors_origin.as_ref().and_then(|origin| HeaderValue::try_from(origin).ok()),
             metrics: Metrics::default(),
@@ -80,7 +85,8 @@ impl App {
             imports: ImportCounters::default(),
             write_timeout: config.engine.write_timeout,
             write_slots: Arc::new(Semaphore::new(write_slots())),
-            query_slots: Arc::new(Semaphore::new(config.limits.queries)),
+            query_slots: Arc::new(Semaphore::new(limits.queries)),
+            limits,
             import_slots: Arc::new(Semaphore::new(IMPORTS)),
             closing: AtomicBool::new(false),
             closed_to_writes: AtomicBool::new(false),
@@ -135,6 +141,21 @@ async fn slot(slots: &Arc<Semaphore>, patience: Duration, busy: &str) -> Result<
     }
 }
 
+/// Memory budget for each query that runs: some of what it takes is in no account.
+const QUERY_BYTES: usize = 32 << 20;
+
+/// Lowers the limits on bodies to what the engine would take: it refuses a write that is more than a quarter of its memory;
+/// and the number of queries to what there is memory for.
+fn within_memory(limits: &Limits, memory_bytes: usize) -> Limits {
+    let most = memory_bytes / 4;
+    Limits {
+        body_bytes: limits.body_bytes.min(most),
+        decompressed_bytes: limits.decompressed_bytes.min(most),
+        queries: limits.queries.min(memory_bytes / QUERY_BYTES).max(1),
+        ..limits.clone()
+    }
+}
+
 fn write_slots() -> usize {
     std::thread::available_parallelism().map_or(8, |cores| (4 * cores.get()).max(8))
 }
@@ -142,6 +163,14 @@ fn write_slots() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn little_memory_lowers_the_limits_and_much_leaves_them() {
+        let lowered = within_memory(&Limits::default(), 128 << 20);
+        assert_eq!((lowered.body_bytes, lowered.decompressed_bytes, lowered.queries), (32 << 20, 32 << 20, 4));
+        assert_eq!(within_memory(&Limits::default(), 1 << 20).queries, 1);
+        assert_eq!(within_memory(&Limits::default(), 1 << 30), Limits::default());
+    }
 
     #[tokio::test]
     async fn a_write_that_finds_no_slot_is_told_to_come_back() {

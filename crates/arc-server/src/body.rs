@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::{HeaderMap, StatusCode, header};
 
-use crate::{decompress::is_compressed, errors::Failure};
+use crate::{decompress::is_compressed, errors::Failure, room::Room};
 
 /// What is reserved before the first byte came, whatever the client announces.
 const MAX_RESERVE: usize = 1 << 20;
@@ -21,16 +21,41 @@ const GROWTH: usize = 8;
 ///
 /// Fails with 413 above `limit` bytes (before reading, where `Content-Length` says so), with 408 after a pause longer
 /// than `pause`, and with 400 if the client goes away.
-pub(crate) async fn read(mut body: Body, headers: &HeaderMap, limit: usize, pause: Duration) -> Result<Bytes, Failure> {
+pub(crate) async fn read(body: Body, headers: &HeaderMap, limit: usize, pause: Duration) -> Result<Bytes, Failure> {
+    read_within(body, headers, Caps { limit, pause }, None).await
+}
+
+/// How large a body may be, and how long a pause in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caps {
+    pub(crate) limit: usize,
+    pub(crate) pause: Duration,
+}
+
+/// The same for a body that may be large: each byte has its place in `room` before it is kept. Fails with 503 if there is
+/// no room.
+pub(crate) async fn read_within(
+    mut body: Body,
+    headers: &HeaderMap,
+    caps: Caps,
+    mut room: Option<&mut Room>,
+) -> Result<Bytes, Failure> {
+    let Caps { limit, pause } = caps;
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|bytes| bytes > u64::try_from(limit).unwrap_or(u64::MAX)) {
         return Err(too_large("request body", limit, "max_body_bytes"));
+    }
+    if let (Some(room), Some(bytes)) = (&mut room, announced) {
+        room.grow_to(usize::try_from(bytes).unwrap_or(limit)).await?;
     }
     let mut first: Option<Bytes> = None;
     let mut buffer = BytesMut::new();
     while let Some(data) = next(&mut body, pause).await? {
         if buffer.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > limit {
             return Err(too_large("request body", limit, "max_body_bytes"));
+        }
+        if let Some(room) = &mut room {
+            room.grow_to(buffer.len() + first.as_ref().map_or(0, Bytes::len) + data.len()).await?;
         }
         // A body that comes in one piece, as most do, is used where it lies.
         match (first.take(), buffer.is_empty()) {

@@ -23,6 +23,9 @@ use crate::app::App;
 
 /// How long a connection may wait for a request, or take to send its head.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Bytes of a connection of HTTP/1.1 that are read before they are asked for, at most; they are in no account. Also the most
+/// that the head of a request may have.
+const READ_AHEAD_BYTES: usize = 64 << 10;
 /// How often a silent client of HTTP/2 is asked whether it is still there, and how long it may take to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
@@ -71,7 +74,7 @@ pub(crate) async fn serve(app: &App, router: Router, stream: TcpStream, mut stop
 
 fn builder() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(READ_AHEAD_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())

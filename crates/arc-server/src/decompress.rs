@@ -44,13 +44,30 @@ pub(crate) fn decompress(body: Bytes, limit: usize) -> Result<Bytes, Failure> {
     }
 }
 
+/// Returns how many bytes `body` will probably have once decompressed: none more if it is plain.
+pub(crate) fn decompressed_size(body: &[u8], limit: usize) -> usize {
+    if body.starts_with(GZIP_MAGIC) {
+        gzip_size(body, limit).min(limit)
+    } else if body.starts_with(ZSTD_MAGIC) {
+        let announced = zstd_safe::get_frame_content_size(body).ok().flatten();
+        let size = announced.map(|size| usize::try_from(size).unwrap_or(limit));
+        size.unwrap_or_else(|| body.len().saturating_mul(4)).min(limit)
+    } else {
+        0
+    }
+}
+
+/// Returns what the last four bytes say: the size of the last member, modulo 2^32. For the usual single member it is exact.
+fn gzip_size(body: &[u8], limit: usize) -> usize {
+    let size = body.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail));
+    usize::try_from(size).unwrap_or(limit).min(body.len().saturating_mul(MAX_GZIP_RATIO))
+}
+
 fn gunzip(body: &[u8], limit: usize) -> Result<Vec<u8>, Failure> {
     if let Some(plain) = gunzip_at_once(body, limit) {
         return Ok(plain);
     }
-    // The last four bytes are the size of the last member, modulo 2^32: for the usual single member the exact size.
-    let size = body.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail));
-    let guess = usize::try_from(size).unwrap_or(limit).min(body.len().saturating_mul(MAX_GZIP_RATIO));
+    let guess = gzip_size(body, limit);
     let decoder = flate2::bufread::MultiGzDecoder::new(body);
     read_capped(decoder, guess, limit).map_err(|error| damaged("gzip", error, limit))
 }
@@ -147,6 +164,20 @@ mod tests {
 
     fn run(body: Vec<u8>, limit: usize) -> Result<Vec<u8>, u16> {
         decompress(body.into(), limit).map(|b| b.to_vec()).map_err(|f| f.status.as_u16())
+    }
+
+    #[test]
+    fn the_size_is_known_beforehand() {
+        let data = vec![7; 100_000];
+        for (body, limit, expected) in [
+            (gzip(&data), 1 << 20, 100_000),
+            (gzip(&data), 10, 10),
+            (zstd_bulk(&data), 1 << 20, 100_000),
+            (zstd_stream(b"x"), 1 << 20, 4 * zstd_stream(b"x").len()),
+            (data, 1 << 20, 0),
+        ] {
+            assert_eq!(decompressed_size(&body, limit), expected);
+        }
     }
 
     #[test]

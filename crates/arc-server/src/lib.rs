@@ -25,6 +25,7 @@ mod metrics;
 mod query;
 mod quickstart;
 mod retention;
+mod room;
 mod server;
 mod timestamp;
 mod write;

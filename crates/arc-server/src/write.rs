@@ -19,10 +19,11 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    body,
-    decompress::decompress,
+    body::{self, Caps},
+    decompress::{decompress, decompressed_size},
     errors::{Failure, json_response},
     http::params::{self, Params},
+    room::Room,
 };
 
 /// Header that asks for a durability, and says which one was reached.
@@ -86,9 +87,12 @@ async fn write(app: &Arc<App>, request: Request, format: Format) -> Result<(Writ
     let options = options(&parts.headers, &params)?;
     let table = if format == Format::Arrow { table(&parts.headers, &params)? } else { String::new() };
     let limits = &app.limits;
-    let body = body::read(body, &parts.headers, limits.body_bytes, limits.read_timeout).await?;
+    let caps = Caps { limit: limits.body_bytes, pause: limits.read_timeout };
+    let mut room = app.rooms.enter();
+    let body = body::read_within(body, &parts.headers, caps, Some(&mut room)).await?;
+    room.grow_to(body.len() + decompressed_size(&body, limits.decompressed_bytes)).await?;
     let broken_promise = body::broken_promise(&parts.headers, &body);
-    match store(app, Job { database, table, options, body, format }).await {
+    match store(app, Job { database, table, options, body, format, room }).await {
         Ok(written) => Ok((written, broken_promise)),
         Err(mut failure) => {
             failure.message = explained(failure.message, broken_promise.as_deref());
@@ -112,6 +116,8 @@ struct Job {
     options: WriteOptions,
     body: Bytes,
     format: Format,
+    /// Held until the engine counts the write itself.
+    room: Room,
 }
 
 async fn store(app: &Arc<App>, job: Job) -> Result<Written, Failure> {
@@ -142,6 +148,7 @@ fn submit(app: &App, job: Job) -> Result<PendingWrite, Failure> {
         Format::MessagePack => app.engine.submit_msgpack(&job.database, body, &job.options),
         Format::Arrow => app.engine.submit_arrow(&job.database, &job.table, body, &job.options),
     };
+    drop(job.room);
     pending.map_err(|error| app.write_failed(error))
 }
 

@@ -13,6 +13,11 @@ const MIN_RUN_ROWS: usize = 8;
 /// Runs that may overlap at one time for merging to be cheaper than sorting.
 const MAX_OVERLAP: usize = 256;
 
+/// A step is a gap if it is more than such a part of all that a run spans,
+const GAP_PARTS: u64 = 4;
+/// and the run has more rows.
+const MIN_GAP_ROWS: usize = 64;
+
 /// Rows that follow each other in a chunk and are in order.
 #[derive(Debug, Clone, Copy)]
 struct Run<'a> {
@@ -43,12 +48,34 @@ fn runs<'a>(chunks: &[&'a Arc<Chunk>]) -> Vec<Run<'a>> {
     let mut runs = Vec::new();
     for (chunk, rows) in (0..).zip(chunks) {
         let mut row = 0;
-        for times in rows.time.chunk_by(|a, b| a <= b) {
-            runs.push(Run { chunk, row, times });
-            row += u32::try_from(times.len()).unwrap_or(u32::MAX);
+        for sorted in rows.time.chunk_by(|a, b| a <= b) {
+            let mut rest = sorted;
+            while !rest.is_empty() {
+                let (times, others) = rest.split_at(before_gap(rest));
+                runs.push(Run { chunk, row, times });
+                row += u32::try_from(times.len()).unwrap_or(u32::MAX);
+                rest = others;
+            }
         }
     }
     runs
+}
+
+/// Returns how many sorted times there are before a step that is large beside those before it. A request of a connection
+/// whose clock is ahead may follow one of another and seem to go on with it: as one run they would have been begun, and
+/// wait, for all that comes between the two.
+fn before_gap(times: &[i64]) -> usize {
+    let mut end = times.len();
+    loop {
+        let part = times.get(..end).unwrap_or_default();
+        let (Some(first), Some(last)) = (part.first(), part.last()) else { return end };
+        let large = last.wrapping_sub(*first).cast_unsigned() / GAP_PARTS;
+        let is_gap = |pair: &[i64; 2]| pair[1].wrapping_sub(pair[0]).cast_unsigned() > large;
+        match part.array_windows().position(is_gap).filter(|_| end > MIN_GAP_ROWS && large > 0) {
+            Some(before) => end = before + 1,
+            None => return end,
+        }
+    }
 }
 
 /// Returns `false` if too many runs overlap.
@@ -135,6 +162,27 @@ mod tests {
         check(&[(0..100).rev().collect(), (0..100).rev().collect()]);
         // More runs at one time than are merged.
         check(&[(0..3_000).map(|i| i % 10).collect()]);
+    }
+
+    #[test]
+    fn connections_that_drift_apart_are_merged() {
+        // Twelve connections of eight or nine hosts, each with a clock of its own, which some advance three times as often.
+        let mut clocks = [0_i64; 12];
+        let mut times = vec![Vec::new()];
+        for request in 0..3_000_usize {
+            let connection = if request % 3 == 0 { request / 3 % 12 } else { request * 7 % 4 };
+            let hosts = if connection < 4 { 9 } else { 8 };
+            let base = clocks[connection] + connection as i64;
+            if times.last().is_some_and(|chunk: &Vec<i64>| chunk.len() > 64_000) {
+                times.push(Vec::new());
+            }
+            times.last_mut().unwrap().extend((0..1_000).map(|row| base + row / hosts * 100));
+            clocks[connection] += (1_000 / hosts + 2) * 100;
+        }
+        let chunks: Vec<Arc<Chunk>> = times.iter().map(|times| chunk(times)).collect();
+        let chunks: Vec<&Arc<Chunk>> = chunks.iter().collect();
+        let runs = runs(&chunks);
+        assert!(merge(runs, &mut Vec::new()));
     }
 
     proptest! {

@@ -19,7 +19,6 @@ use super::{
 use crate::{Error, Result};
 
 const GATHER_ROWS: usize = 131_072;
-const GATHER_BYTES: usize = 16 << 20;
 
 /// Rows that are all in memory and can be had column by column.
 pub(crate) trait Columns {
@@ -110,7 +109,7 @@ impl<'a> RowGroupWriter<'a> {
         self.gathered_bytes += slice_bytes(&batch);
         self.gathered.push(batch);
         let row_group_is_full = self.encoded_rows + self.gathered_rows == self.options.row_group_rows;
-        if row_group_is_full || self.gathered_rows >= GATHER_ROWS || self.gathered_bytes >= GATHER_BYTES {
+        if row_group_is_full || self.gathered_rows >= GATHER_ROWS || self.gathered_bytes >= self.options.gather_bytes {
             self.encode_gathered()?;
             let encoded_bytes: usize = self.chunks.iter().map(ColumnChunk::bytes).sum();
             if row_group_is_full || encoded_bytes >= self.options.row_group_bytes {

@@ -10,7 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use hashbrown::HashSet;
@@ -24,12 +24,15 @@ use crate::{
     compaction::{Job, Keep, MAX_BATCH_BYTES, Output, Settings, Source, Task, batches, output, plan, purge, run},
     crash::crash_point,
     datafile::{DataFile, ParquetOptions, data_file_path},
-    memory::merge_share,
+    memory::{Pressure, merge_share},
     registry::Table,
 };
 
 /// How long the thread leaves a failed round alone.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// How long a merge waits for memory of the process, and how often it looks.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(10);
+const MEMORY_POLL: Duration = Duration::from_millis(20);
 /// Longest sleep: the wall clock may be set meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3_600);
 
@@ -205,6 +208,17 @@ impl Shared {
         Ok(())
     }
 
+    /// Waits for a while if the process is near the most that it may hold: merges have time, up to a point.
+    fn wait_for_memory(&self) {
+        let patience = Instant::now() + MEMORY_PATIENCE;
+        while self.memory.pressure() > Pressure::None
+            && Instant::now() < patience
+            && self.compactor.check_running().is_ok()
+        {
+            std::thread::sleep(MEMORY_POLL);
+        }
+    }
+
     /// Does tasks and commits them together. One with a damaged input is left out, and left alone from then on.
     fn merge(&self, table: &Table, tasks: Vec<Task>, keep: Keep, round: &mut Round) -> Result<()> {
         let tombstones = table.rows.lock().flushed_tombstones();
@@ -247,7 +261,7 @@ impl Shared {
             // What it encodes takes as much again.
             batch_bytes: MAX_BATCH_BYTES.min(merge_share(self.memory.limit()) as u64 / 2),
             target_bytes: self.options.compaction_file_bytes,
-            options: &ParquetOptions::compaction(),
+            options: &ParquetOptions::compaction().within(self.memory.limit()),
             cancelled: &self.compactor.cancelled,
         };
         let mut paths = Vec::new();
@@ -256,6 +270,7 @@ impl Shared {
             paths.push(data_file_path(&schema.database, &schema.table, task.day, id));
             paths.last().cloned().unwrap_or_default()
         };
+        self.wait_for_memory();
         let _memory = self.memory.reserve(job.memory_bytes());
         let made = run(&job, path).inspect_err(|_| paths.iter().for_each(|path| self.compactor.retired.leave(path)))?;
         let deleted_seq = tombstones.last().map_or(0, |tombstone| tombstone.seq.0);

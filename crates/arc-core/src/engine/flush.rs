@@ -24,6 +24,8 @@ use crate::{
 
 /// Tables whose files are written at the same time.
 const MAX_WORKERS: usize = 4;
+/// Memory budget for each of them: encoders are not counted in it.
+const WORKER_BYTES: usize = 64 << 20;
 
 /// How long the flusher leaves a failed flush alone.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -172,7 +174,7 @@ impl Shared {
 
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.
     fn write_all_files(&self, tables: &mut [TableRound]) -> Result<()> {
-        let workers = tables.len().min(MAX_WORKERS);
+        let workers = tables.len().min(MAX_WORKERS).min(self.memory.limit() / WORKER_BYTES);
         let work = Mutex::new(tables.iter_mut());
         let write = || {
             loop {
@@ -212,7 +214,7 @@ impl Shared {
                     late: part.late,
                     tags: &tags,
                 };
-                let options = ParquetOptions::default();
+                let options = ParquetOptions::default().within(self.memory.limit());
                 let written = write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options);
                 round.files.push(written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?);
             }

@@ -33,7 +33,7 @@ use crate::{
     clock::Clock,
     crash::crash_point,
     ingest::Staged,
-    memory::{MemoryBudget, within_budget},
+    memory::{MemoryBudget, series_cache_share, within_budget},
     random::RandomSource,
     registry::{Database, Registry, Table},
     vfs::Vfs,
@@ -99,7 +99,9 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }
     crash_point("open::orphans_removed");
-    let registry = Arc::new(registry_of(manifest.state()));
+    let mut registry = registry_of(manifest.state());
+    registry.bound_series_caches(series_cache_share(options.memory_bytes));
+    let registry = Arc::new(registry);
     let counters = Counters::default();
     let keys = IdempotencyKeys::new(options.idempotency_keys, options.idempotency_window, manifest.state());
     let memory = MemoryBudget::new(options.memory_bytes, options.max_resident_bytes);

@@ -53,19 +53,21 @@ impl Resident {
     pub(super) fn pressure(&self) -> Pressure {
         let Some(limit) = self.limit else { return Pressure::None };
         match self.bytes() {
+            0 => Pressure::None,
             bytes if bytes >= limit / 8 * 7 => Pressure::Critical,
             bytes if bytes >= limit / 4 * 3 => Pressure::High,
             _ => Pressure::None,
         }
     }
 
+    /// 0 if it is not known.
     fn bytes(&self) -> u64 {
         let now_us = u64::try_from(self.opened.elapsed().as_micros()).unwrap_or(u64::MAX);
         let read_us = self.read_us.load(Ordering::Relaxed);
         let is_good = read_us != u64::MAX && u128::from(now_us.saturating_sub(read_us)) < GOOD_FOR.as_micros();
         // One of those who ask at a time reads.
-        let mine = self.read_us.compare_exchange(read_us, now_us, Ordering::Relaxed, Ordering::Relaxed);
-        if !is_good && mine.is_ok() {
+        let is_mine = || self.read_us.compare_exchange(read_us, now_us, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if !is_good && is_mine() {
             self.bytes.store((self.read)().unwrap_or(0), Ordering::Relaxed);
         }
         self.bytes.load(Ordering::Relaxed)

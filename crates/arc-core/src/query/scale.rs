@@ -16,6 +16,15 @@ const MAX_BATCH_ROWS: usize = 8192;
 /// Part of the memory that one thing of which there are many may hold: a batch, a buffer, a cache.
 const PART: usize = 16;
 
+/// Most that operators are not given of the memory.
+const MAX_HEADROOM: usize = 128 << 20;
+
+/// Returns what operators may hold as they count it. A group-by that has to spill holds its groups, the batches made of them
+/// and those batches in order at the same time, and counts the first.
+pub(super) fn counted_bytes(memory_bytes: usize) -> usize {
+    memory_bytes - (memory_bytes / 2).min(MAX_HEADROOM)
+}
+
 /// Sets what does not depend on the statement. `memory_bytes` is what all queries share.
 pub(super) fn configure(options: &mut ConfigOptions, memory_bytes: usize) {
     let execution = &mut options.execution;
@@ -46,6 +55,13 @@ pub(super) fn merge_fan_in(memory_bytes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_of_little_memory_is_headroom_and_a_small_part_of_much() {
+        for (memory, counted) in [(0, 0), (48 << 20, 24 << 20), (1 << 30, (1 << 30) - (128 << 20))] {
+            assert_eq!(counted_bytes(memory), counted);
+        }
+    }
 
     #[test]
     fn little_memory_makes_small_batches_and_few_partitions() {

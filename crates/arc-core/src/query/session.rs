@@ -100,7 +100,7 @@ fn runtime(
     let memory_bytes = options.query_memory_bytes;
     let disk = DiskManagerBuilder::default().with_mode(spill);
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(BudgetedPool::new(memory_bytes, memory)))
+        .with_memory_pool(Arc::new(BudgetedPool::new(scale::counted_bytes(memory_bytes), memory)))
         .with_metadata_cache_limit(scale::footer_bytes(memory_bytes))
         .with_disk_manager_builder(disk.with_max_spill_merge_fan_in(scale::merge_fan_in(memory_bytes)))
         .build_arc()

@@ -51,7 +51,7 @@ impl Registry {
         table.dropped.store(true, Ordering::Release);
         database.tables.write().remove(&table.layout().schema.table);
         // Whoever is about to remember a series of it finds it dropped.
-        *database.series_cache.write() = super::SeriesCache::default();
+        database.series_cache.write().clear();
         self.doom(Doomed {
             database: Arc::clone(database),
             whole: false,

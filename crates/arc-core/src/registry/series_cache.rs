@@ -17,13 +17,27 @@ const MAX_CACHED_SERIES: usize = 1 << 20;
 /// Finds (table, series) by the raw bytes that name them in line protocol, so that known tags are not parsed again.
 ///
 /// Only keyed tables are in it, for only they have series.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SeriesCache {
     by_key: HashTable<u32>,
     entries: Vec<CachedSeries>,
     keys: Vec<u8>,
     tables: Vec<Arc<Table>>,
     hasher: FixedState,
+    max_bytes: usize,
+}
+
+impl Default for SeriesCache {
+    fn default() -> Self {
+        Self {
+            by_key: HashTable::new(),
+            entries: Vec::new(),
+            keys: Vec::new(),
+            tables: Vec::new(),
+            hasher: FixedState::default(),
+            max_bytes: usize::MAX,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -36,6 +50,21 @@ struct CachedSeries {
 }
 
 impl SeriesCache {
+    /// Has it start anew once it takes `max_bytes`; at [`MAX_CACHED_SERIES`] it does in any case.
+    pub(crate) fn bound(&mut self, max_bytes: usize) {
+        self.max_bytes = max_bytes;
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        *self = Self { max_bytes: self.max_bytes, ..Self::default() };
+    }
+
+    fn is_full(&self) -> bool {
+        let entries = self.entries.len() * (size_of::<CachedSeries>() + size_of::<u32>() + 1);
+        self.entries.len() >= MAX_CACHED_SERIES || entries + self.keys.len() >= self.max_bytes
+    }
+
     #[inline(always)]
     fn key(&self, entry: &CachedSeries) -> &[u8] {
         self.keys.get(entry.start..entry.start + entry.len).unwrap_or(&[])
@@ -64,8 +93,8 @@ impl SeriesCache {
         if table.is_dropped() || self.find(key).is_some() {
             return;
         }
-        if self.entries.len() >= MAX_CACHED_SERIES {
-            *self = Self::default();
+        if self.is_full() {
+            self.clear();
         }
         let known = self.tables.iter().rposition(|known| Arc::ptr_eq(known, table));
         let at = known.unwrap_or_else(|| {
@@ -85,6 +114,19 @@ impl SeriesCache {
 mod tests {
     use super::*;
     use crate::catalog::TableSchema;
+
+    #[test]
+    fn a_full_cache_starts_anew() {
+        let schema = TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() };
+        let table = Arc::new(Table::new(schema));
+        let mut cache = SeriesCache::default();
+        cache.bound(1_000);
+        for i in 0..100u32 {
+            cache.insert(format!("t,host={i}").as_bytes(), &table, i);
+            assert!(cache.get(format!("t,host={i}").as_bytes(), 0).is_some(), "{i}");
+        }
+        assert!(cache.entries.len() < 30 && cache.get(b"t,host=0", 0).is_none());
+    }
 
     #[test]
     fn cached_series_are_found_by_their_exact_bytes() {

@@ -46,6 +46,9 @@ const WAYS: [Way; 5] = [
 /// Failed calls of each site, in each way, after which the disk is looked at.
 const CALLS_PER_SITE: usize = 1;
 
+/// More calls of one kind than the scenario makes.
+const MOST_OF_A_KIND: u64 = 200;
+
 /// A run of the scenario in which the `nth` call failed.
 struct Run {
     fs: CrashFs,
@@ -55,15 +58,15 @@ struct Run {
 }
 
 fn run(nth: u64, way: Way) -> Run {
-    run_with(nth, way, None)
+    run_with(nth, way, None, None)
 }
 
-/// Runs the scenario with a failure and perhaps a second one, independent of it.
-fn run_with(nth: u64, way: Way, second: Option<Fault>) -> Run {
+/// Runs the scenario with a failure, of any call or of one kind, and perhaps a second one, independent of it.
+fn run_with(nth: u64, way: Way, kind: Option<Operation>, second: Option<Fault>) -> Run {
     let fs = disk();
     let first = FaultFs::new(Arc::new(fs.clone()));
     let Way { error, short_write, from_then_on } = way;
-    first.set(Fault { short_write, from_then_on, ..Fault::nth(nth, error) });
+    first.set(Fault { short_write, from_then_on, operation: kind, ..Fault::nth(nth, error) });
     let both = FaultFs::new(Arc::new(first.clone()));
     if let Some(fault) = second {
         both.set(fault);
@@ -104,12 +107,16 @@ fn fail_each_call() -> (BTreeMap<Site, Vec<u64>>, Called) {
 fn fail_each_site(calls: &BTreeMap<Site, Vec<u64>>, way: Way, called: &mut Called) -> BTreeSet<Site> {
     let mut failed = BTreeSet::new();
     for (site, calls) in calls.iter().filter(|(site, _)| way.can_be_at(site)) {
-        // Which call is whose depends a little on threads: take another if it was not this site's, or one nearby.
+        // Which call is whose depends a little on threads: take another if it was not this site's, and at last any call of
+        // its kind, three times over.
         let mut left = CALLS_PER_SITE;
-        let nearby = calls.iter().flat_map(|nth| (1..=8).flat_map(move |by| [nth + by, nth.saturating_sub(by).max(1)]));
-        for nth in calls.iter().copied().take(16).chain(nearby.take(32)) {
-            let run = run(nth, way);
-            run.check(nth, &format!("{way:?} at call {nth}, {site:?}"));
+        let of_site = calls.iter().take(16).map(|nth| (*nth, None));
+        let of_kind = (0..3).flat_map(|_| (1..=MOST_OF_A_KIND).map(|nth| (nth, Some(site.operation))));
+        for (nth, kind) in of_site.chain(of_kind) {
+            let run = run_with(nth, way, kind, None);
+            if kind.is_none() || run.failed.contains(site) {
+                run.check(nth, &format!("{way:?} at call {nth}, {site:?}"));
+            }
             left -= usize::from(run.failed.contains(site));
             failed.extend(run.failed);
             called.extend(run.called.into_iter().map(|site| (site, (nth, way))));
@@ -136,7 +143,7 @@ fn every_call_site_has_failed_in_every_way_and_nothing_acknowledged_is_lost() {
     for (site, (nth, way)) in only_after_others {
         // The first such call that is this site's.
         for second in 1.. {
-            let run = run_with(*nth, *way, Some(Fault::nth(second, ErrorKind::Other).of(site.operation)));
+            let run = run_with(*nth, *way, None, Some(Fault::nth(second, ErrorKind::Other).of(site.operation)));
             assert!(!run.failed.is_empty(), "{site:?} was called after {way:?} at call {nth} and never failed");
             if run.failed.contains(site) {
                 run.check(*nth, &format!("{way:?} at call {nth}, then EIO at call {second} of {:?}", site.operation));

@@ -58,16 +58,16 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Largest request body as sent, in bytes. Default 100 MiB.
+    /// Largest request body as sent, in bytes. Default 100 MiB, and never more than a quarter of the engine's memory.
     pub body_bytes: usize,
-    /// Largest request body after decompression, in bytes. Default 100 MiB. Each request that is decoded at a time
-    /// can take that much memory.
+    /// Largest request body after decompression, in bytes. Default 100 MiB, and never more than a quarter of the engine's
+    /// memory. All bodies together take an eighth of that memory, or one of them more if it goes alone.
     pub decompressed_bytes: usize,
     /// Largest file that is imported over HTTP, in bytes. Default 500 MiB. It lies on disk while it is read.
     pub import_bytes: usize,
     /// Connections served at once. Default 10,000.
     pub connections: usize,
-    /// Queries that run at once. Default 32.
+    /// Queries that run at once. Default 32, and never more than one for each 32 MiB of the engine's memory.
     pub queries: usize,
     /// Longest pause within a request body. Default 30 s.
     pub read_timeout: Duration,
