@@ -33,7 +33,8 @@ pub(crate) use folder::FolderPlace;
 pub(crate) use publish::object_of_temporary;
 #[cfg(feature = "query")]
 pub(crate) use reads::UNANSWERED;
-#[cfg(all(test, feature = "object-store-aws"))]
+#[cfg(test)]
+#[cfg(feature = "object-store-aws")]
 pub(crate) use s3::test_bucket;
 #[cfg(feature = "object-store")]
 pub(crate) use storage::OpenStorage;

@@ -73,7 +73,8 @@ fn open(location: &Location<'_>, endpoint: Option<&str>) -> Result<ObjectStorage
 }
 
 /// Returns the bucket `arc` of the server that `ARC_S3_ENDPOINT` names; `scripts/s3` starts one.
-#[cfg(all(test, feature = "object-store-aws"))]
+#[cfg(test)]
+#[cfg(feature = "object-store-aws")]
 pub(crate) fn test_bucket() -> std::sync::Arc<dyn object_store::ObjectStore> {
     let endpoint = std::env::var("ARC_S3_ENDPOINT").expect("ARC_S3_ENDPOINT is the URL of an S3 server");
     let builder = object_store::aws::AmazonS3Builder::new().with_endpoint(endpoint).with_allow_http(true);

@@ -41,7 +41,8 @@ mod query;
 mod query_limits;
 #[cfg(test)]
 mod retention;
-#[cfg(all(test, feature = "object-store-aws"))]
+#[cfg(test)]
+#[cfg(feature = "object-store-aws")]
 mod s3;
 #[cfg(test)]
 mod socket;
