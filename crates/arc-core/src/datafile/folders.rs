@@ -21,12 +21,18 @@ pub(super) fn create_with_folders(vfs: &dyn Vfs, path: &Path) -> Result<Box<dyn 
         vfs.create_dir_all(folder).map_err(|e| ("create folder", folder, e))?;
         vfs.create_new(path).map_err(|e| ("create", path, e))
     };
+    let gone = |failed: &(&str, &Path, io::Error)| match failed.2.kind() {
+        io::ErrorKind::NotFound => true,
+        // The folder was there when it was to be made, and was not when the system was asked whether it is a folder.
+        io::ErrorKind::AlreadyExists => failed.1 == folder,
+        _ => false,
+    };
     let mut created = create();
     for _ in 1..MAX_TRIES {
-        match created {
-            Err((_, _, e)) if e.kind() == io::ErrorKind::NotFound => created = create(),
-            _ => break,
+        if !created.as_ref().is_err_and(gone) {
+            break;
         }
+        created = create();
     }
     created.map_err(|(action, path, e)| Error::io(action, path, e))
 }
@@ -91,10 +97,14 @@ mod tests {
             let faulty = FaultFs::new(Arc::new(CrashFs::new()));
             faulty.set(Fault::nth(1, io::ErrorKind::NotFound).of(operation));
             assert!(create_with_folders(&faulty, Path::new("/data/a")).is_ok());
+            let exists = create_with_folders(&faulty, Path::new("/data/a")).err().unwrap();
+            assert!(exists.to_string().contains("create /data/a"), "{exists}");
             let mut fault = Fault::nth(1, io::ErrorKind::NotFound).of(operation);
             fault.from_then_on = true;
             faulty.set(fault);
             assert!(create_with_folders(&faulty, Path::new("/data/b")).is_err(), "not for ever");
+            faulty.set(Fault::nth(1, io::ErrorKind::AlreadyExists).of(Operation::CreateDirAll));
+            assert!(create_with_folders(&faulty, Path::new("/data/b")).is_ok());
             faulty.set(Fault::nth(1, io::ErrorKind::StorageFull).of(operation));
             assert_eq!(
                 create_with_folders(&faulty, Path::new("/data/c")).unwrap_err().kind(),
