@@ -55,7 +55,7 @@ impl ParquetWriterBuilder {
             folder: folder.to_owned(),
             schema,
             name: "part".into(),
-            layout: ParquetOptions { gather_bytes: 4 << 20, row_group_bytes: 12 << 20, ..ParquetOptions::default() },
+            layout: layout(),
             max_rows: u64::MAX,
             max_bytes: u64::MAX,
             group_by: Vec::new(),
@@ -75,8 +75,8 @@ impl ParquetWriterBuilder {
         self
     }
 
-    /// Sets how rows are laid out in a file. Default as of data files, but that 4 MiB of rows are gathered and a row group
-    /// ends at 12 MiB: a writer holds about the sum of the two, and some megabytes of dictionaries.
+    /// Sets how rows are laid out in a file. Default: 4 MiB of rows are gathered, a row group ends at 8 MiB or 1,048,576 rows, a
+    /// page at 20,000. A writer holds about the sum of the first two, and some megabytes of dictionaries.
     pub fn layout(mut self, layout: ParquetOptions) -> Self {
         self.layout = layout;
         self
@@ -227,6 +227,17 @@ impl ParquetWriterBuilder {
             })?;
         }
         Ok(Group::new(columns))
+    }
+}
+
+/// Data files are read by series; these mostly whole: their pages and row groups can be larger.
+fn layout() -> ParquetOptions {
+    ParquetOptions {
+        gather_bytes: 4 << 20,
+        row_group_bytes: 8 << 20,
+        row_group_rows: 1 << 20,
+        page_rows: 20_000,
+        ..ParquetOptions::default()
     }
 }
 

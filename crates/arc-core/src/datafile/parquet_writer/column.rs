@@ -29,7 +29,7 @@ use parquet::{
     schema::types::SchemaDescPtr,
 };
 
-use super::{DistinctValues, distinct::Distinct};
+use super::{DistinctValues, distinct::Distinct, integers};
 use crate::datafile::{
     ColumnStatistics, ParquetOptions,
     column_chunks::{ColumnChunk, drop_bounds, keeps_bounds},
@@ -79,7 +79,7 @@ impl ColumnSpec {
     }
 
     fn plan(&self, sample: Sample) -> crate::Result<Plan> {
-        if self.is_time || is_ascending(&sample) {
+        if self.is_time || are_close(&sample) {
             return Ok(Plan { words: WordEncoding::Delta, dictionary: false });
         }
         plan_of(&Field::new("", self.carrier.clone(), true), sample)
@@ -311,13 +311,11 @@ impl Column {
     }
 }
 
-/// Returns whether integers, as far as they are known, are those of a counter or a clock.
-fn is_ascending(sample: &Sample) -> bool {
-    let ascends = |array: &ArrayRef| {
-        let values = array.as_primitive_opt::<Int64Type>().filter(|values| values.null_count() == 0);
-        values.is_some_and(|values| values.values().is_sorted())
-    };
-    sample.arrays.iter().all(ascends)
+/// Returns whether the first values are integers that are close to their neighbours.
+fn are_close(sample: &Sample) -> bool {
+    let arrays = sample.arrays.iter().filter_map(|array| array.as_primitive_opt::<Int64Type>());
+    let values: Vec<i64> = arrays.flat_map(|array| array.iter().flatten()).take(integers::SAMPLE_VALUES).collect();
+    integers::are_close(&values)
 }
 
 /// Returns the type that has the same values in Parquet's terms and is encoded here, or the type itself.

@@ -13,6 +13,7 @@ mod assembly;
 mod builder;
 mod column;
 mod distinct;
+mod integers;
 mod open_file;
 mod parallel;
 mod publish;

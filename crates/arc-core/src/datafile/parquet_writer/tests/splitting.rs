@@ -55,7 +55,7 @@ fn a_file_ends_at_its_rows_or_with_the_group_that_they_end_in() {
 #[test]
 fn no_group_is_ever_in_two_files() {
     let mut random = Random(3);
-    for round in 0..20 {
+    for round in 0..8 {
         let sizes: Vec<usize> = (0..200).map(|_| 1 + random.count(1 + round * 3)).collect();
         let rows = groups(&sizes);
         let folder = tempfile::tempdir().unwrap();
