@@ -26,19 +26,38 @@ pub(crate) struct Keep {
     pub(crate) from_ns: Option<i64>,
 }
 
+/// The rows of some time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) from_ns: i64,
+    /// `None` where there is no end to it.
+    pub(super) before_ns: Option<i64>,
+}
+
+impl Part {
+    pub(super) fn overlaps(&self, file: &DataFile) -> bool {
+        file.max_time >= self.from_ns && self.before_ns.is_none_or(|before| file.min_time < before)
+    }
+
+    fn has(&self, time_ns: i64) -> bool {
+        time_ns >= self.from_ns && self.before_ns.is_none_or(|before| time_ns < before)
+    }
+}
+
 /// The rows of one data file that stay, in its order.
 pub(super) struct LiveRows {
     stream: DataFileStream,
-    keep: Keep,
+    part: Part,
     tombstones: Vec<Arc<Tombstone>>,
     path: String,
 }
 
-/// Opens a data file for its live rows, in batches of at most `batch_rows` rows.
-pub(super) fn live_rows(job: &Job<'_>, file: &DataFile, batch_rows: usize) -> Result<LiveRows> {
+/// Opens a data file for its live rows of some time, in batches of at most `batch_rows` rows.
+pub(super) fn live_rows(job: &Job<'_>, file: &DataFile, part: Part, batch_rows: usize) -> Result<LiveRows> {
     let stream = DataFileStream::open(job.source.vfs, job.source.root, file, batch_rows)?;
     let tombstones = job.tombstones.iter().filter(|tombstone| tombstone.applies_to(file)).cloned().collect();
-    Ok(LiveRows { stream, keep: job.keep, tombstones, path: file.path.clone() })
+    let part = Part { from_ns: part.from_ns.max(job.keep.from_ns.unwrap_or(i64::MIN)), ..part };
+    Ok(LiveRows { stream, part, tombstones, path: file.path.clone() })
 }
 
 impl LiveRows {
@@ -54,13 +73,15 @@ impl LiveRows {
 
     fn kept(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let batch = live(batch, &self.tombstones)?;
-        let Some(from_ns) = self.keep.from_ns else { return Ok(batch) };
-        let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
-        let times = times.ok_or_else(|| Error::internal(format!("{} does not begin with a time", self.path)))?;
-        if times.values().iter().all(|time| *time >= from_ns) {
+        if self.part.from_ns == i64::MIN && self.part.before_ns.is_none() {
             return Ok(batch);
         }
-        let stays: BooleanArray = times.values().iter().map(|time| Some(*time >= from_ns)).collect();
+        let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
+        let times = times.ok_or_else(|| Error::internal(format!("{} does not begin with a time", self.path)))?;
+        if times.values().iter().all(|time| self.part.has(*time)) {
+            return Ok(batch);
+        }
+        let stays: BooleanArray = times.values().iter().map(|time| Some(self.part.has(*time))).collect();
         Ok(filter_record_batch(&batch, &stays)?)
     }
 }

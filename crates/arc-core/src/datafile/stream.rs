@@ -16,7 +16,11 @@ use arrow::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use parquet::{
-    arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+    arrow::{
+        ProjectionMask,
+        arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups as _},
+        parquet_to_arrow_field_levels,
+    },
     errors::ParquetError,
     file::{
         metadata::PageIndexPolicy,
@@ -24,7 +28,7 @@ use parquet::{
     },
 };
 
-use super::DataFile;
+use super::{DataFile, pages::SharedRowGroups};
 use crate::{
     Error, Result,
     vfs::{Vfs, VfsFile},
@@ -33,17 +37,47 @@ use crate::{
 /// Bytes read at a time for the checksum.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// A reader of the rows of a data file.
-pub(crate) type RowReaderBuilder = ParquetRecordBatchReaderBuilder<FileChunks>;
+/// A data file of which the footer has been read.
+pub(crate) struct OpenFile {
+    path: PathBuf,
+    chunks: Arc<FileChunks>,
+    footer: ArrowReaderMetadata,
+}
 
-/// Opens a data file as Parquet: reads the footer.
-///
-/// # Errors
-///
-/// [`Error::Io`] if it cannot be opened, [`Error::Parquet`] if it is no Parquet file.
-pub(crate) fn read_rows(vfs: &dyn Vfs, path: &Path) -> Result<RowReaderBuilder> {
-    let chunks = FileChunks::open(vfs, path)?;
-    RowReaderBuilder::try_new(chunks).map_err(|source| Error::Parquet { path: path.to_owned(), source })
+impl OpenFile {
+    /// Opens a data file as Parquet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if it cannot be read, [`Error::Parquet`] if it is no Parquet file.
+    pub(crate) fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
+        let chunks = FileChunks::open(vfs, path)?;
+        let footer = ArrowReaderMetadata::load(&chunks, reader_options());
+        let footer = footer.map_err(|source| read_error(path, &chunks.refused, source))?;
+        Ok(Self { path: path.to_owned(), chunks: Arc::new(chunks), footer })
+    }
+
+    /// Returns what the file says of itself.
+    pub(crate) fn footer(&self) -> &ArrowReaderMetadata {
+        &self.footer
+    }
+
+    /// Returns the rows of some columns, in batches of at most `batch_rows` rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenFile::open`].
+    pub(crate) fn rows(&self, columns: ProjectionMask, batch_rows: usize) -> Result<ParquetRecordBatchReader> {
+        let rows = || {
+            let hint = Some(self.footer.schema().fields());
+            let levels = parquet_to_arrow_field_levels(self.footer.parquet_schema(), columns, hint)?;
+            let groups = SharedRowGroups::new(Arc::clone(&self.chunks), Arc::clone(self.footer.metadata()))?;
+            // Room for a whole batch is made for each column.
+            let batch_rows = batch_rows.min(groups.num_rows()).max(1);
+            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None)
+        };
+        rows().map_err(|source| read_error(&self.path, &self.chunks.refused, source))
+    }
 }
 
 /// Hands all bytes of a file to `take`, in order and in pieces; returns their number and crc32c.
@@ -94,12 +128,9 @@ impl DataFileStream {
     pub(crate) fn open(vfs: &dyn Vfs, root: &Path, data_file: &DataFile, batch_rows: usize) -> Result<Self> {
         let path = root.join(&data_file.path);
         check_bytes(vfs, &path, data_file)?;
-        let chunks = FileChunks::open(vfs, &path)?;
-        let refused = Refused::clone(&chunks.refused);
-        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, reader_options());
-        let reader = builder.and_then(|builder| builder.with_batch_size(batch_rows).build());
-        let reader = reader.map_err(|source| read_error(&path, &refused, source))?;
-        let schema = reader.schema();
+        let file = OpenFile::open(vfs, &path)?;
+        let reader = file.rows(ProjectionMask::all(), batch_rows)?;
+        let (schema, refused) = (reader.schema(), Refused::clone(&file.chunks.refused));
         Ok(Self { path, expected_rows: data_file.rows, seen_rows: 0, schema, reader, refused })
     }
 

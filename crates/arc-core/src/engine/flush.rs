@@ -214,7 +214,7 @@ impl Shared {
                     late: part.late,
                     tags: &tags,
                 };
-                let options = ParquetOptions::default().within(self.memory.limit());
+                let options = ParquetOptions::default().within(self.memory.limit(), spec.schema.fields().len());
                 let written = write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options);
                 round.files.push(written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?);
             }
