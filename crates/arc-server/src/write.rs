@@ -131,7 +131,7 @@ async fn store(app: &Arc<App>, job: Job) -> Result<Written, Failure> {
         pending
     });
     let pending = pending.await.map_err(|_| Failure::bug())??;
-    let written = pending.await.map_err(|error| app.write_failed(error))?;
+    let written = pending.await?;
     if written.points == 0 && written.rejected_points == 0 {
         return Err(empty(format, "No valid records in request"));
     }
@@ -149,7 +149,7 @@ fn submit(app: &App, job: Job) -> Result<PendingWrite, Failure> {
         Format::Arrow => app.engine.submit_arrow(&job.database, &job.table, body, &job.options),
     };
     drop(job.room);
-    pending.map_err(|error| app.write_failed(error))
+    pending.map_err(Failure::from)
 }
 
 fn empty(format: Format, line_protocol: &str) -> Failure {

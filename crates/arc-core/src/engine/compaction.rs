@@ -328,7 +328,7 @@ impl Shared {
             files_removed: gone.iter().map(|file| file.path.clone()).collect(),
             ..TableEdit::default()
         };
-        let committed = manifest.commit(ManifestEdit { tables: vec![edit], ..ManifestEdit::default() });
+        let committed = self.commit(&mut manifest, ManifestEdit { tables: vec![edit], ..ManifestEdit::default() });
         if let Err(error) = committed {
             // If the change may be durable, the next open needs the files.
             if !manifest.is_closed() {

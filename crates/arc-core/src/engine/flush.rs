@@ -62,7 +62,6 @@ impl Shared {
     pub(super) fn flush_with(&self, mut manifest: MutexGuard<'_, Manifest>) -> Result<FlushReport> {
         self.flush_signal.reset();
         let result = self.flush_all(&mut manifest);
-        let closed = manifest.closed().map(str::to_owned);
         drop(manifest);
         let counters = &self.counters;
         match &result {
@@ -77,7 +76,6 @@ impl Shared {
             }
             Err(_) => {
                 Counters::add(&counters.flush_failures, 1);
-                self.close_if_fenced(closed);
                 // At once where that makes room on a full disk; a store that fails is asked later.
                 if !self.is_remote() {
                     self.compactor.retired.remove_leftovers(self);
@@ -100,14 +98,6 @@ impl Shared {
         report.rows += rows;
         report.files.extend(files);
         Ok(report)
-    }
-
-    /// Takes no more points if another writer has the object store: this directory cannot be opened with it again.
-    fn close_if_fenced(&self, closed: Option<String>) {
-        if let Some(reason) = closed.filter(|_| self.is_remote()) {
-            tracing::error!(reason, "the object store is lost, writes are refused from now on");
-            self.queue.close(&reason);
-        }
     }
 
     /// Freezes all buffers; returns the last sequence number in them.
@@ -144,7 +134,7 @@ impl Shared {
         });
         let mut edit = edit(seq, &databases, &tables, &receipts);
         edit.dropped = dropping::edits(manifest.state(), &dropped);
-        if let Err(error) = manifest.commit(edit) {
+        if let Err(error) = self.commit(manifest, edit) {
             // If the change may be durable, the next open needs the files.
             if !manifest.is_closed() {
                 self.discard(&tables);
