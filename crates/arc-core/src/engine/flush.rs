@@ -118,6 +118,7 @@ impl Shared {
         let mut tables = tables_to_flush(tables, seq);
         if seq == manifest.state().flushed && databases.is_empty() && tables.is_empty() && dropped.is_empty() {
             self.frozen.set(None);
+            self.unlogged.note_flushed();
             return Ok(FlushReport::default());
         }
         if let Err(error) = self.write_all_files(&mut tables) {
@@ -142,6 +143,7 @@ impl Shared {
             return Err(error);
         }
         self.frozen.set(None);
+        self.unlogged.note_flushed();
         self.keys.committed(&receipts);
         crash_point("flush::committed");
         databases.iter().for_each(|database| database.in_manifest.store(true, Ordering::Release));

@@ -46,6 +46,7 @@ pub(super) struct Shared {
     pub(super) manifest: Mutex<Manifest>,
     /// Last sequence number of what is frozen and in no data file yet. Changed with the manifest locked.
     pub(super) frozen: Frozen,
+    pub(super) unlogged: Unlogged,
     /// Held while tables and columns are registered.
     pub(super) schema_lock: Mutex<()>,
     pub(super) counters: Counters,
@@ -87,7 +88,6 @@ impl Shared {
         Ok(self.manifest.lock())
     }
 
-    /// Has what waits for an object store give up: the engine closes.
     /// Commits to the manifest. Where that closes it, as a sync that fails does, nothing can be flushed until the directory is
     /// opened again, and no more points are taken from this moment on.
     pub(super) fn commit(&self, manifest: &mut Manifest, edit: ManifestEdit) -> Result<()> {
@@ -100,6 +100,7 @@ impl Shared {
         committed
     }
 
+    /// Has what waits for an object store give up: the engine closes.
     pub(super) fn hurry(&self) {
         #[cfg(feature = "object-store")]
         if let Some(storage) = &self.storage {
@@ -126,6 +127,35 @@ impl Frozen {
 
     pub(super) fn set(&self, seq: Option<SequenceNumber>) {
         *self.0.lock() = seq;
+    }
+}
+
+/// Counts the writes that are not in the log, so that it is known whether files and log have everything.
+#[derive(Debug, Default)]
+pub(super) struct Unlogged {
+    applied: AtomicU64,
+    frozen: AtomicU64,
+    flushed: AtomicU64,
+}
+
+impl Unlogged {
+    /// Notes that one was applied to the buffers, by the thread that freezes them.
+    pub(super) fn note_applied(&self) {
+        self.applied.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn note_frozen(&self) {
+        self.frozen.store(self.applied.load(Ordering::Acquire), Ordering::Release);
+    }
+
+    /// Notes that all that was frozen is in data files. Called with the manifest locked.
+    pub(super) fn note_flushed(&self) {
+        self.flushed.store(self.frozen.load(Ordering::Acquire), Ordering::Release);
+    }
+
+    /// Returns whether some of them are in memory only.
+    pub(super) fn any_in_memory(&self) -> bool {
+        self.applied.load(Ordering::Acquire) != self.flushed.load(Ordering::Acquire)
     }
 }
 

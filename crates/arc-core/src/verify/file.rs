@@ -65,7 +65,7 @@ pub(crate) fn check_contents(
 
 /// Checks size and checksum. The error is where and what is wrong.
 pub(crate) fn check_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> Result<(), (Option<u64>, String)> {
-    let read = read_pieces(vfs, path, |_, _| Ok(()));
+    let read = read_pieces(vfs, path, u64::MAX, |_, _| Ok(()));
     let compared = read.and_then(|(bytes, crc32c)| compare_bytes(path, data_file, bytes, crc32c));
     compared.map_err(|error| match error {
         Error::Corrupt { offset, reason, .. } => (Some(offset), reason),
