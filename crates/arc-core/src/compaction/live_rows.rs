@@ -52,12 +52,11 @@ pub(super) struct LiveRows {
     path: String,
 }
 
-/// Opens a data file for its live rows of some time, in batches of at most `batch_rows` rows.
-pub(super) fn live_rows(job: &Job<'_>, file: &DataFile, part: Part, batch_rows: usize) -> Result<LiveRows> {
-    let stream = DataFileStream::open(job.source.vfs, job.source.root, file, batch_rows)?;
+/// Returns the live rows of some time of a data file, of which `stream` has all rows.
+pub(super) fn live_rows(job: &Job<'_>, file: &DataFile, part: Part, stream: DataFileStream) -> LiveRows {
     let tombstones = job.tombstones.iter().filter(|tombstone| tombstone.applies_to(file)).cloned().collect();
     let part = Part { from_ns: part.from_ns.max(job.keep.from_ns.unwrap_or(i64::MIN)), ..part };
-    Ok(LiveRows { stream, part, tombstones, path: file.path.clone() })
+    LiveRows { stream, part, tombstones, path: file.path.clone() }
 }
 
 impl LiveRows {

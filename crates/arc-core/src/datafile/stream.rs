@@ -11,7 +11,7 @@ use std::{
 
 use arrow::{
     array::{RecordBatch, RecordBatchReader},
-    datatypes::SchemaRef,
+    datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -21,9 +21,10 @@ use parquet::{
         arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups as _},
         parquet_to_arrow_field_levels,
     },
+    basic::Encoding,
     errors::ParquetError,
     file::{
-        metadata::PageIndexPolicy,
+        metadata::{ColumnChunkMetaData, PageIndexPolicy},
         reader::{ChunkReader, Length},
     },
 };
@@ -60,6 +61,16 @@ impl OpenFile {
     /// Returns what the file says of itself.
     pub(crate) fn footer(&self) -> &ArrowReaderMetadata {
         &self.footer
+    }
+
+    /// Has columns be of the types of `schema` from now on, which differs from the file's own in those that it may be read as.
+    fn read_as(&mut self, schema: &SchemaRef) -> Result<()> {
+        if schema != self.footer.schema() {
+            let options = reader_options().with_schema(Arc::clone(schema));
+            let footer = ArrowReaderMetadata::try_new(Arc::clone(self.footer.metadata()), options);
+            self.footer = footer.map_err(|source| read_error(&self.path, &self.chunks.refused, source))?;
+        }
+        Ok(())
     }
 
     /// Returns the rows of some columns, in batches of at most `batch_rows` rows.
@@ -121,22 +132,73 @@ pub(crate) struct DataFileStream {
 /// What the file system refused, on its way past the Parquet reader, which keeps only the text of an error.
 type Refused = Arc<Mutex<Option<io::Error>>>;
 
-impl DataFileStream {
-    /// Opens a data file whose batches are to have `batch_rows` rows.
+/// A data file whose bytes are what the manifest says, and whose footer is read.
+pub(crate) struct CheckedDataFile {
+    expected_rows: u64,
+    file: OpenFile,
+}
+
+impl CheckedDataFile {
+    /// Opens a data file and reads all of its bytes for their checksum.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] if the file cannot be read; [`Error::Corrupt`] if its size or checksum is not what `data_file`
     /// says; [`Error::Parquet`] if it matches and yet is no Parquet file.
-    pub(crate) fn open(vfs: &dyn Vfs, root: &Path, data_file: &DataFile, batch_rows: usize) -> Result<Self> {
+    pub(crate) fn open(vfs: &dyn Vfs, root: &Path, data_file: &DataFile) -> Result<Self> {
         let path = root.join(&data_file.path);
         check_bytes(vfs, &path, data_file)?;
-        let file = OpenFile::open(vfs, &path)?;
-        let reader = file.rows(ProjectionMask::all(), batch_rows)?;
-        let (schema, refused) = (reader.schema(), Refused::clone(&file.chunks.refused));
-        Ok(Self { path, expected_rows: data_file.rows, seen_rows: 0, schema, reader, refused })
+        Ok(Self { expected_rows: data_file.rows, file: OpenFile::open(vfs, &path)? })
     }
 
+    /// Returns whether all texts of a column are in small dictionaries, so that it can be had as their places.
+    pub(crate) fn has_dictionary(&self, column: &str) -> bool {
+        let Ok(index) = self.file.footer.schema().index_of(column) else { return false };
+        self.file.footer.metadata().row_groups().iter().all(|row_group| {
+            // Data files have one leaf for each column of text, but a library's nested types would have more.
+            row_group.columns().len() == self.file.footer.schema().fields().len()
+                && row_group.columns().get(index).is_some_and(is_in_small_dictionary)
+        })
+    }
+
+    /// Returns its rows, in batches of `batch_rows`. Columns of text are places in dictionaries where `schema` says so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] and [`Error::Parquet`] as [`open`](Self::open).
+    pub(crate) fn stream(self, batch_rows: usize, schema: &Schema) -> Result<DataFileStream> {
+        let Self { expected_rows, mut file } = self;
+        let wanted = |field: &FieldRef| schema.field_with_name(field.name()).ok().map(Field::data_type);
+        let fields = file.footer.schema().fields().iter().map(|field| match wanted(field) {
+            Some(wanted) if field.data_type() == &DataType::Utf8 && *wanted == text_dictionary() => {
+                Arc::new(field.as_ref().clone().with_data_type(text_dictionary()))
+            }
+            _ => Arc::clone(field),
+        });
+        let metadata = file.footer.schema().metadata().clone();
+        file.read_as(&Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata)))?;
+        let reader = file.rows(ProjectionMask::all(), batch_rows)?;
+        let (schema, refused) = (reader.schema(), Refused::clone(&file.chunks.refused));
+        Ok(DataFileStream { path: file.path, expected_rows, seen_rows: 0, schema, reader, refused })
+    }
+}
+
+/// The type of texts that are places in a dictionary.
+pub(crate) fn text_dictionary() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// Bytes of a dictionary page, as they are in the file, up to which its texts are few.
+const SMALL_DICTIONARY_BYTES: i64 = 64 << 10;
+
+fn is_in_small_dictionary(chunk: &ColumnChunkMetaData) -> bool {
+    let is_small = |start: i64| chunk.data_page_offset() - start <= SMALL_DICTIONARY_BYTES;
+    // Levels are in RLE, a dictionary page is PLAIN.
+    let places = [Encoding::RLE_DICTIONARY, Encoding::PLAIN_DICTIONARY, Encoding::RLE, Encoding::PLAIN];
+    chunk.dictionary_page_offset().is_some_and(is_small) && chunk.encodings().all(|encoding| places.contains(&encoding))
+}
+
+impl DataFileStream {
     /// Returns the schema of all batches.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
