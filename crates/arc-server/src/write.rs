@@ -129,7 +129,7 @@ async fn store(app: &Arc<App>, mut job: Job) -> Result<Written, Failure> {
         Some(pending) => pending,
         None => submit_elsewhere(app, job).await?,
     };
-    let written = pending.await.map_err(|error| app.write_failed(error))?;
+    let written = pending.await?;
     if written.points == 0 && written.rejected_points == 0 {
         return Err(empty(format, "No valid records in request"));
     }
@@ -151,7 +151,7 @@ fn submit_here(app: &App, job: &mut Job) -> Result<Option<PendingWrite>, Failure
             Ok(Some(pending))
         }
         Err(error) if error.kind() == ErrorKind::Busy => Ok(None),
-        Err(error) => Err(app.write_failed(error)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -163,7 +163,7 @@ async fn submit_elsewhere(app: &Arc<App>, mut job: Job) -> Result<PendingWrite, 
         let body = decompress(std::mem::take(&mut job.body), blocking.limits.decompressed_bytes)?;
         let pending = submit(&blocking, &job, body);
         drop((slot, job.room));
-        pending?.map_err(|error| blocking.write_failed(error))
+        pending?.map_err(Failure::from)
     });
     pending.await.map_err(|_| Failure::bug())?
 }

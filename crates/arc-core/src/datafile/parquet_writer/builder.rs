@@ -235,6 +235,7 @@ fn layout() -> ParquetOptions {
     ParquetOptions {
         gather_bytes: 4 << 20,
         row_group_bytes: 8 << 20,
+        dictionary_bytes: 4 << 20,
         row_group_rows: 1 << 20,
         page_rows: 20_000,
         ..ParquetOptions::default()

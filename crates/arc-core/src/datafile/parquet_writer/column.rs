@@ -33,7 +33,7 @@ use super::{DistinctValues, distinct::Distinct, integers};
 use crate::datafile::{
     ColumnStatistics, ParquetOptions,
     column_chunks::{ColumnChunk, drop_bounds, keeps_bounds},
-    encode::{Plan, Scratch, WordEncoding},
+    encode::{Limits, Plan, Scratch, WordEncoding},
     encodings::{Sample, plan_of},
     statistics::StatisticsBuilder,
 };
@@ -48,7 +48,7 @@ pub(super) struct ColumnSpec {
     /// The type in which values reach the encoder: one that `encode` knows, where there is one for the same bytes.
     pub(super) carrier: DataType,
     is_time: bool,
-    page_rows: usize,
+    limits: Limits,
     /// Parquet's schema of this column alone.
     schema: SchemaRef,
     descriptor: SchemaDescPtr,
@@ -71,7 +71,7 @@ impl ColumnSpec {
             field: Arc::clone(field),
             carrier: carrier(field.data_type()),
             is_time,
-            page_rows: options.page_rows,
+            limits: Limits { page_rows: options.page_rows, dictionary_bytes: options.dictionary_bytes },
             schema,
             descriptor: Arc::new(descriptor),
             properties: Arc::new(properties.build()),
@@ -88,7 +88,7 @@ impl ColumnSpec {
     fn chunk(&self, plan: Plan) -> Result<ColumnChunk> {
         if let [column] = self.descriptor.columns() {
             let compression = self.properties.compression(column.path());
-            if let Some(ours) = plan.encoder(&self.carrier, self.page_rows, column, compression) {
+            if let Some(ours) = plan.encoder(&self.carrier, self.limits, column, compression) {
                 return Ok(ColumnChunk::Ours(ours));
             }
         }
