@@ -17,7 +17,7 @@ use document::Document;
 use results::Results;
 
 /// What can be redrawn.
-pub const PARTS: [&str; 8] = ["parser", "decode", "log", "ingest", "flush", "query", "upkeep", "server"];
+pub const PARTS: [&str; 9] = ["parser", "decode", "log", "ingest", "flush", "logs", "query", "upkeep", "server"];
 
 /// Redraws one part of `docs` from the folder `results`, and returns what it wrote.
 ///
