@@ -81,7 +81,7 @@ impl Shared {
             }
             request.meta.idempotency = Some(KeyMeta { key: key.clone(), durability });
         }
-        self.decode_and_queue(&request, durability, claim)
+        self.decode_and_queue(&request, durability, options.whole, claim)
     }
 
     /// Decodes a request until what it adds to the schema is new, and queues it.
@@ -89,6 +89,7 @@ impl Shared {
         &self,
         request: &Request,
         durability: Durability,
+        whole: bool,
         mut claim: Option<Claim>,
     ) -> Result<PendingWrite> {
         let name = request.meta.database.as_str();
@@ -102,8 +103,9 @@ impl Shared {
             let mut staged = decode_within(request, &database, self.most_bytes())?;
             staged.tables.retain(|table| !table.rows.is_empty());
             let rejections = std::mem::take(&mut staged.rejections);
+            let refuses_all = whole && !rejections.numbers.is_empty();
             let written = Written {
-                points: staged.points() as u64,
+                points: if refuses_all { 0 } else { staged.points() as u64 },
                 rejected_points: rejections.numbers.len() as u64,
                 rejected: rejections.first,
                 durability,
