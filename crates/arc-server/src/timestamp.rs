@@ -10,6 +10,30 @@ const DAY_SECONDS: i64 = 86_400;
 ///
 /// Years past 9999 and before 0, which RFC 3339 has no form for, get a sign as in ISO 8601.
 pub(crate) fn write(out: &mut Vec<u8>, seconds: i64, nanoseconds: u32) {
+    to_the_second(out, seconds);
+    if nanoseconds != 0 {
+        out.push(b'.');
+        digits::<9>(out, nanoseconds.into());
+        while out.last() == Some(&b'0') {
+            out.pop();
+        }
+    }
+    out.push(b'Z');
+}
+
+/// The same without the zone, and with zeros trimmed by threes: `2026-01-31T23:59:59.500`.
+pub(crate) fn write_bare(out: &mut Vec<u8>, seconds: i64, nanoseconds: u32) {
+    to_the_second(out, seconds);
+    if nanoseconds != 0 {
+        out.push(b'.');
+        digits::<9>(out, nanoseconds.into());
+        while out.ends_with(b"000") {
+            out.truncate(out.len() - 3);
+        }
+    }
+}
+
+fn to_the_second(out: &mut Vec<u8>, seconds: i64) {
     let (year, month, day) = civil(seconds.div_euclid(DAY_SECONDS));
     let of_day = seconds.rem_euclid(DAY_SECONDS);
     if (0..=9999).contains(&year) {
@@ -23,14 +47,6 @@ pub(crate) fn write(out: &mut Vec<u8>, seconds: i64, nanoseconds: u32) {
         out.push(mark);
         digits::<2>(out, value.unsigned_abs());
     }
-    if nanoseconds != 0 {
-        out.push(b'.');
-        digits::<9>(out, nanoseconds.into());
-        while out.last() == Some(&b'0') {
-            out.pop();
-        }
-    }
-    out.push(b'Z');
 }
 
 /// Returns the time now.

@@ -38,6 +38,10 @@ mod process;
 #[cfg(test)]
 mod query;
 #[cfg(test)]
+mod query_control;
+#[cfg(test)]
+mod query_forms;
+#[cfg(test)]
 mod query_limits;
 #[cfg(test)]
 mod retention;
