@@ -34,6 +34,8 @@ mod import_http;
 #[cfg(test)]
 mod influx;
 #[cfg(test)]
+mod influx_v3;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod query;
