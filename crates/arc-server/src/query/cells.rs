@@ -31,14 +31,18 @@ pub(super) type Cell<'a> = Box<dyn Fn(usize, &mut Vec<u8>) + 'a>;
 pub(super) enum Times {
     /// `2026-01-31T12:00:00.5Z`.
     Zoned,
+    /// `2026-01-31T12:00:00.500000000Z`: with as many digits as the column's unit has, for readers that expect one form in
+    /// a column.
+    Padded,
     /// `2026-01-31T12:00:00.500`, as InfluxDB 3 does.
     Bare,
 }
 
 impl Times {
-    fn write(self, out: &mut Vec<u8>, seconds: i64, nanoseconds: u32) {
+    fn write(self, out: &mut Vec<u8>, seconds: i64, nanoseconds: u32, per_second: i64) {
         match self {
             Self::Zoned => timestamp::write(out, seconds, nanoseconds),
+            Self::Padded => timestamp::write_padded(out, seconds, nanoseconds, per_second.ilog10()),
             Self::Bare => timestamp::write_bare(out, seconds, nanoseconds),
         }
     }
@@ -100,7 +104,7 @@ fn value(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowError> {
         }
         DataType::Date32 => {
             let array = array.as_primitive::<Date32Type>();
-            Box::new(move |row, out| quoted(out, |out| times.write(out, i64::from(array.value(row)) * 86_400, 0)))
+            Box::new(move |row, out| quoted(out, |out| times.write(out, i64::from(array.value(row)) * 86_400, 0, 1)))
         }
         DataType::Date64 => moment(array.as_primitive::<Date64Type>(), times, 1_000),
         DataType::Dictionary(..) => dictionary(array, times)?,
@@ -137,7 +141,7 @@ fn decimal<T: DecimalType>(array: &PrimitiveArray<T>) -> Cell<'_> {
 fn moment<T: ArrowPrimitiveType<Native = i64>>(array: &PrimitiveArray<T>, times: Times, per_second: i64) -> Cell<'_> {
     Box::new(move |row, out| {
         let (seconds, nanoseconds) = timestamp::split(array.value(row), per_second);
-        quoted(out, |out| times.write(out, seconds, nanoseconds));
+        quoted(out, |out| times.write(out, seconds, nanoseconds, per_second));
     })
 }
 

@@ -1,7 +1,8 @@
 //! An answer as CSV: a line of names, then one for each row.
 //!
 //! RFC 4180 with line feeds. Null is nothing between the commas, an empty text is `""`; where a row has one column only,
-//! null is `""` as well, for readers pass over empty lines. Other values look as in JSON, without the quotes.
+//! null is `""` as well, for readers pass over empty lines. Other values look as in JSON, without the quotes, and times
+//! have as many digits as their unit, whatever they are.
 
 use std::{fmt::Display, io::Write as _};
 
@@ -161,7 +162,7 @@ mod tests {
 
     fn written(columns: Vec<(&str, ArrayRef)>) -> String {
         let batch = RecordBatch::try_from_iter(columns).unwrap();
-        let mut csv = Csv::open(&batch.schema(), Times::Zoned);
+        let mut csv = Csv::open(&batch.schema(), Times::Padded);
         csv.append(&batch).unwrap();
         csv.finish().unwrap();
         String::from_utf8(csv.out).unwrap()
@@ -185,7 +186,7 @@ mod tests {
             ("none", Arc::new(NullArray::new(2))),
         ];
         let expected = "time,host,n,f,on,bytes,list,of day,d,none\n\
-                        1970-01-01T00:00:00Z,\"a,b\",-9223372036854775808,NaN,true,ff,\"[1,null]\",00:00:01,-0.05,\n\
+                        1970-01-01T00:00:00.000000000Z,\"a,b\",-9223372036854775808,NaN,true,ff,\"[1,null]\",00:00:01,-0.05,\n\
                         1970-01-01T00:00:00.000000001Z,,,-inf,false,\"\",,00:00:02,0.00,\n";
         assert_eq!(written(columns), expected);
     }

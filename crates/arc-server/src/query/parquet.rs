@@ -95,7 +95,7 @@ mod tests {
             most = most.max(parquet.writer.memory_size());
             bytes.append(parquet.encoded());
         }
-        assert!(bytes.len() > 8 << 20 && most < 2 * GROUP_BYTES, "{} {most}", bytes.len());
+        assert!(bytes.len() > 2 << 20 && most < 2 * GROUP_BYTES, "{} {most}", bytes.len());
         // A part of it is not a file.
         assert!(ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes.clone())).is_err());
         parquet.finish().unwrap();

@@ -74,7 +74,9 @@ impl Shape {
             (Form::Json, Dialect::Arc) => Box::new(Json::open(schema, started)),
             (Form::Json, Dialect::InfluxDb3) => Box::new(Objects::open(schema, Around::List, nulls, times)?),
             (Form::Ndjson, _) => Box::new(Objects::open(schema, Around::Lines, nulls, times)?),
-            (Form::Csv, _) => Box::new(Csv::open(schema, times)),
+            // Readers guess the form of a column by its first value.
+            (Form::Csv, Dialect::Arc) => Box::new(Csv::open(schema, Times::Padded)),
+            (Form::Csv, Dialect::InfluxDb3) => Box::new(Csv::open(schema, times)),
             (Form::Text, _) => Box::new(Table::open(schema)),
             (Form::MessagePack, _) => Box::new(Pack::open(schema, app.engine.path(), started)),
             (Form::Arrow | Form::Flight, _) => Box::new(Ipc::open(schema, self.wishes)?),
