@@ -130,11 +130,10 @@ class Arc(Process):
         """Throws an answer away; returns the seconds until its first bytes and until its last, and how many they are."""
         began = time.perf_counter()
         if form == "flight":
-            with self.client.do_get(flight.Ticket(json.dumps({"database": "default", "sql_query": sql}))) as reader:
-                first, size = None, 0
-                for chunk in reader:
-                    first = first or time.perf_counter() - began
-                    size += chunk.data.nbytes
+            first, size = 0, 0
+            for chunk in self.client.do_get(flight.Ticket(json.dumps({"database": "default", "sql_query": sql}))):
+                first = first or time.perf_counter() - began
+                size += chunk.data.nbytes
             return first, time.perf_counter() - began, size
         with self.http(f"/api/v1/query?format={form}", sql) as answer:
             size = len(answer.read(1))

@@ -252,6 +252,9 @@ pub struct WriteOptions {
     pub idempotency_key: Option<String>,
     /// Whether one line or item that is refused refuses all others as well. Default no: the good ones are stored.
     pub whole: bool,
+    /// How long to wait for room while the engine's memory is full, before the write is refused as
+    /// [`Busy`](crate::ErrorKind::Busy). Default: [`Options::write_timeout`]. Zero is for threads that must not wait.
+    pub max_wait: Option<Duration>,
 }
 
 impl WriteOptions {
@@ -293,6 +296,13 @@ impl WriteOptions {
     #[must_use]
     pub fn whole(mut self, whole: bool) -> Self {
         self.whole = whole;
+        self
+    }
+
+    /// Sets how long to wait for room.
+    #[must_use]
+    pub fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = Some(max_wait);
         self
     }
 
