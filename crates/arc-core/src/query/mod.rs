@@ -17,6 +17,7 @@ mod files;
 mod functions;
 mod give_way;
 mod guard;
+mod latest;
 mod merge;
 mod parameters;
 mod part;

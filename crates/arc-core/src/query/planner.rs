@@ -23,7 +23,7 @@ use tokio::{
 use super::{
     Description, Tables,
     account::Account,
-    constants, error, functions, give_way, guard, parameters, scale, session, show,
+    constants, error, functions, give_way, guard, latest, parameters, scale, session, show,
     statement::{self, Request},
 };
 use crate::{Error, Result, catalog::TableSchema};
@@ -36,6 +36,8 @@ const STACK_BYTES: usize = 64 << 20;
 pub(super) struct Planner {
     tables: Arc<dyn Tables>,
     base: SessionState,
+    /// What is remembered of data files.
+    latest: Arc<latest::Cache>,
     /// What all queries share.
     memory_bytes: usize,
     /// Most bytes that one function may make for one batch.
@@ -50,6 +52,7 @@ impl Planner {
         Self {
             tables,
             base,
+            latest: Arc::new(latest::Cache::new(scale::latest_bytes(memory_bytes))),
             memory_bytes,
             limit_bytes: functions::limit(memory_bytes),
             permits: Arc::new(Semaphore::new(threads)),
@@ -82,7 +85,7 @@ impl Planner {
         Planning {
             tables: Arc::clone(&self.tables),
             runtime: session::runtime_of(&self.base, account),
-            state: session::query_state(&self.base, Arc::clone(&self.tables), database),
+            state: session::query_state(&self.base, Arc::clone(&self.tables), Arc::clone(&self.latest), database),
             database: database.to_owned(),
             sql: sql.to_owned(),
             memory_bytes: self.memory_bytes,

@@ -20,7 +20,7 @@ use datafusion::{
 };
 use object_store::ObjectStore;
 
-use super::{Tables, account::Account, catalog, error, functions, pool::BudgetedPool, scale};
+use super::{Tables, account::Account, catalog, error, functions, latest, pool::BudgetedPool, scale};
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
@@ -54,6 +54,7 @@ pub(super) fn base_state(
         .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
         .with_window_functions(SessionStateDefaults::default_window_functions())
         .with_table_function_list(all_default_table_functions())
+        .with_optimizer_rule(Arc::new(latest::LatestRows))
         .build())
 }
 
@@ -65,10 +66,15 @@ pub(super) fn runtime_of(base: &SessionState, account: &Account) -> Arc<RuntimeE
 }
 
 /// Returns the state of one query, with its own view of the tables.
-pub(super) fn query_state(base: &SessionState, tables: Arc<dyn Tables>, database: &str) -> SessionState {
+pub(super) fn query_state(
+    base: &SessionState,
+    tables: Arc<dyn Tables>,
+    cache: Arc<latest::Cache>,
+    database: &str,
+) -> SessionState {
     let mut state = base.clone();
     state.config_mut().options_mut().catalog.default_schema = database.to_owned();
-    let list: Arc<dyn CatalogProviderList> = Arc::new(catalog::Catalogs::new(tables));
+    let list: Arc<dyn CatalogProviderList> = Arc::new(catalog::Catalogs::new(tables, cache));
     state.register_catalog_list(list);
     // `now()` is the time at which the statement began.
     state.mark_start_execution();

@@ -13,7 +13,7 @@ use datafusion::{
 };
 
 use super::{
-    buffers, deletes, files, merge,
+    buffers, deletes, files, latest, merge,
     part::{self, Part},
 };
 use crate::{catalog::TIME_COLUMN, view::TableView};
@@ -23,12 +23,27 @@ use crate::{catalog::TIME_COLUMN, view::TableView};
 pub(super) struct Table {
     view: TableView,
     schema: SchemaRef,
+    cache: Arc<latest::Cache>,
 }
 
 impl Table {
-    pub(super) fn new(view: TableView) -> Self {
+    pub(super) fn new(view: TableView, cache: Arc<latest::Cache>) -> Self {
         let schema = view.schema.arrow();
-        Self { view, schema }
+        Self { view, schema, cache }
+    }
+
+    pub(super) fn view(&self) -> &TableView {
+        &self.view
+    }
+
+    /// Returns what is remembered of data files.
+    pub(super) fn cache(&self) -> &Arc<latest::Cache> {
+        &self.cache
+    }
+
+    /// Returns whether it is known that no row lacks a value of this column.
+    pub(super) fn is_never_null(&self, column: &str) -> bool {
+        self.parts().iter().all(|part| part.is_never_null(column))
     }
 
     fn parts(&self) -> Vec<Part<'_>> {
@@ -45,13 +60,14 @@ impl Table {
 
     /// Returns those of `filters` that can be applied to single rows here. One without a physical form, such as one that
     /// holds a subquery, is left to the plan above, which applies all of them in any case.
-    fn usable<'a>(&self, state: &dyn Session, filters: &'a [Expr]) -> Result<Vec<&'a Expr>> {
+    pub(super) fn usable<'a>(&self, state: &dyn Session, filters: &'a [Expr]) -> Result<Vec<&'a Expr>> {
         let columns = DFSchema::try_from(Arc::clone(&self.schema))?;
         let has_form = |filter: &&Expr| state.create_physical_expr((*filter).clone(), &columns).is_ok();
         Ok(filters.iter().filter(has_form).collect())
     }
 
-    fn choose(&self, state: &dyn Session, filters: &[Expr]) -> Result<Choice<'_>> {
+    /// Returns the parts in which rows may be that meet `filters`.
+    pub(super) fn choose(&self, state: &dyn Session, filters: &[Expr]) -> Result<Choice<'_>> {
         let usable = self.usable(state, filters)?;
         let all = conjunction(usable.iter().map(|filter| (*filter).clone()));
         let parts = self.parts();
@@ -69,13 +85,13 @@ impl Table {
 }
 
 /// What a scan reads, and how.
-struct Choice<'a> {
+pub(super) struct Choice<'a> {
     /// Parts that are scanned as they are.
-    plain: Vec<Part<'a>>,
+    pub(super) plain: Vec<Part<'a>>,
     /// Parts that are merged, in order of version.
-    merged: Vec<Part<'a>>,
+    pub(super) merged: Vec<Part<'a>>,
     /// The filters that may be applied before the merge.
-    on_identity: Option<Expr>,
+    pub(super) on_identity: Option<Expr>,
 }
 
 #[async_trait]

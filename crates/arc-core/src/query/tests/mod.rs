@@ -4,6 +4,7 @@ mod bounded;
 mod differential;
 mod fake;
 mod functions;
+mod latest;
 mod limits;
 mod merge;
 mod mutated;
