@@ -21,6 +21,7 @@ mod latest;
 mod merge;
 mod parameters;
 mod part;
+mod plain_keys;
 mod planner;
 mod pool;
 mod scale;

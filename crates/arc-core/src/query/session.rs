@@ -20,7 +20,9 @@ use datafusion::{
 };
 use object_store::ObjectStore;
 
-use super::{Tables, account::Account, catalog, error, functions, latest, pool::BudgetedPool, scale};
+use super::{
+    Tables, account::Account, catalog, error, functions, latest, plain_keys::PlainKeys, pool::BudgetedPool, scale,
+};
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
@@ -51,10 +53,11 @@ pub(super) fn base_state(
         .with_expr_planners(SessionStateDefaults::default_expr_planners())
         .with_scalar_functions(scalar_functions)
         .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
-        .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
+        .with_aggregate_functions(functions::aggregates(SessionStateDefaults::default_aggregate_functions()))
         .with_window_functions(SessionStateDefaults::default_window_functions())
         .with_table_function_list(all_default_table_functions())
         .with_optimizer_rule(Arc::new(latest::LatestRows))
+        .with_optimizer_rule(Arc::new(PlainKeys))
         .build())
 }
 

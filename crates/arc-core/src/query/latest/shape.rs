@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::{
     catalog::TableProvider,
     common::{Column, ScalarValue},
@@ -149,8 +150,13 @@ fn newest_first(order: &[Order], keys: &[Column]) -> Option<Column> {
     }
 }
 
+/// Returns the columns that expressions are; a tag may have become plain text.
 fn columns(expressions: &[Expr]) -> Option<Vec<Column>> {
-    let column = |expr: &Expr| if let Expr::Column(column) = expr { Some(column.clone()) } else { None };
+    let column = |expr: &Expr| match expr {
+        Expr::Column(column) => Some(column.clone()),
+        Expr::Cast(cast) if *cast.field.data_type() == DataType::Utf8View => cast.expr.try_as_col().cloned(),
+        _ => None,
+    };
     expressions.iter().map(column).collect()
 }
 

@@ -8,6 +8,7 @@ mod latest;
 mod limits;
 mod merge;
 mod mutated;
+mod page;
 mod parameters;
 mod pruning;
 mod scan;
