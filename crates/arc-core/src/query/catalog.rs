@@ -44,6 +44,20 @@ impl Catalogs {
     }
 }
 
+impl Catalogs {
+    /// Returns what became of the data files of each table that was scanned, in order of name.
+    pub(super) fn scans(&self) -> Vec<String> {
+        let Some(snapshot) = &self.catalog.snapshot else { return Vec::new() };
+        let snapshot = snapshot.lock();
+        let mut tables: Vec<_> = snapshot.iter().collect();
+        tables.sort_by_key(|(name, _)| *name);
+        let scans = tables.into_iter().flat_map(|((database, table), scanned)| {
+            scanned.scans().into_iter().map(move |scan| format!("{database}.{table}: {scan}"))
+        });
+        scans.collect()
+    }
+}
+
 impl CatalogProviderList for Catalogs {
     fn register_catalog(&self, _name: String, _catalog: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
         None

@@ -16,12 +16,14 @@ use datafusion::{
         runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
     },
     functions_table::all_default_table_functions,
+    logical_expr::planner::ExprPlanner,
     prelude::SessionConfig,
 };
 use object_store::ObjectStore;
 
 use super::{
-    Tables, account::Account, catalog, error, functions, latest, plain_keys::PlainKeys, pool::BudgetedPool, scale,
+    Tables, account::Account, catalog, error, functions, integer_division::IntegerDivision, latest,
+    plain_keys::PlainKeys, pool::BudgetedPool, scale,
 };
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
@@ -50,15 +52,21 @@ pub(super) fn base_state(
     Ok(SessionStateBuilder::new()
         .with_config(config(options.query_memory_bytes))
         .with_runtime_env(runtime)
-        .with_expr_planners(SessionStateDefaults::default_expr_planners())
+        .with_expr_planners(expr_planners())
         .with_scalar_functions(scalar_functions)
         .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
         .with_aggregate_functions(functions::aggregates(SessionStateDefaults::default_aggregate_functions()))
-        .with_window_functions(SessionStateDefaults::default_window_functions())
+        .with_window_functions(functions::windows(SessionStateDefaults::default_window_functions()))
         .with_table_function_list(all_default_table_functions())
         .with_optimizer_rule(Arc::new(latest::LatestRows))
         .with_optimizer_rule(Arc::new(PlainKeys))
         .build())
+}
+
+fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
+    let mut planners = SessionStateDefaults::default_expr_planners();
+    planners.insert(0, Arc::new(IntegerDivision));
+    planners
 }
 
 /// Returns what one query runs in: as all others, and with a pool that counts for its account.

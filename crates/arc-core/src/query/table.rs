@@ -11,10 +11,12 @@ use datafusion::{
     logical_expr::{Expr, TableProviderFilterPushDown, utils::conjunction},
     physical_plan::{ExecutionPlan, empty::EmptyExec, project_schema, union::UnionExec},
 };
+use parking_lot::Mutex;
 
 use super::{
     buffers, deletes, files, latest, merge,
     part::{self, Part},
+    pruned::Pruned,
 };
 use crate::{catalog::TIME_COLUMN, view::TableView};
 
@@ -24,12 +26,14 @@ pub(super) struct Table {
     view: TableView,
     schema: SchemaRef,
     cache: Arc<latest::Cache>,
+    /// What became of its data files, scan by scan.
+    scans: Mutex<Vec<Pruned>>,
 }
 
 impl Table {
     pub(super) fn new(view: TableView, cache: Arc<latest::Cache>) -> Self {
         let schema = view.schema.arrow();
-        Self { view, schema, cache }
+        Self { view, schema, cache, scans: Mutex::default() }
     }
 
     pub(super) fn view(&self) -> &TableView {
@@ -39,6 +43,11 @@ impl Table {
     /// Returns what is remembered of data files.
     pub(super) fn cache(&self) -> &Arc<latest::Cache> {
         &self.cache
+    }
+
+    /// Returns what became of its data files, scan by scan.
+    pub(super) fn scans(&self) -> Vec<Pruned> {
+        self.scans.lock().clone()
     }
 
     /// Returns whether it is known that no row lacks a value of this column.
@@ -71,6 +80,27 @@ impl Table {
         let usable = self.usable(state, filters)?;
         let all = conjunction(usable.iter().map(|filter| (*filter).clone()));
         let parts = self.parts();
+        let live = files_in(&parts);
+        let on_time = conjunction(usable.iter().filter(|filter| is_on_time(filter)).map(|filter| (*filter).clone()));
+        let parts = part::survivors(state, &self.schema, on_time.as_ref(), parts)?;
+        let in_time = files_in(&parts);
+        let choice = self.choose_among(state, &usable, all, parts)?;
+        self.scans.lock().push(Pruned {
+            files: self.view.files.len(),
+            deleted: self.view.files.len() - live,
+            by_time: live - in_time,
+            by_values: in_time - files_in(&choice.plain) - files_in(&choice.merged),
+        });
+        Ok(choice)
+    }
+
+    fn choose_among<'a>(
+        &self,
+        state: &dyn Session,
+        usable: &[&Expr],
+        all: Option<Expr>,
+        parts: Vec<Part<'a>>,
+    ) -> Result<Choice<'a>> {
         if !self.view.schema.keyed {
             let plain = part::survivors(state, &self.schema, all.as_ref(), parts)?;
             return Ok(Choice { plain, merged: Vec::new(), on_identity: None });
@@ -82,6 +112,15 @@ impl Table {
         let plain = part::survivors(state, &self.schema, all.as_ref(), plain)?;
         Ok(Choice { plain, merged, on_identity })
     }
+}
+
+fn is_on_time(filter: &Expr) -> bool {
+    let columns = filter.column_refs();
+    !columns.is_empty() && columns.iter().all(|column| column.name == TIME_COLUMN)
+}
+
+fn files_in(parts: &[Part<'_>]) -> usize {
+    parts.iter().filter(|part| matches!(part, Part::File(_))).count()
 }
 
 /// What a scan reads, and how.

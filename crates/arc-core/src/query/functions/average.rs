@@ -97,7 +97,10 @@ impl GroupsAccumulator for ByRuns {
         total: usize,
     ) -> Result<()> {
         let floats = values.first().and_then(|values| values.as_primitive_opt::<Float64Type>());
-        match floats.filter(|floats| filter.is_none() && floats.null_count() == 0).and_then(|f| runs(f.values(), groups)) {
+        match floats
+            .filter(|floats| filter.is_none() && floats.null_count() == 0)
+            .and_then(|f| runs(f.values(), groups))
+        {
             Some(Runs { groups, counts, sums }) => {
                 let states: [ArrayRef; 2] = [Arc::new(UInt64Array::from(counts)), Arc::new(Float64Array::from(sums))];
                 self.inner.merge_batch(&states, &groups, total)

@@ -5,13 +5,14 @@ mod average;
 mod bounded;
 mod change;
 mod epoch;
+mod fill;
 mod time_bucket;
 mod utc;
 mod value_at;
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
 pub(super) use self::bounded::limit;
 use self::{bounded::bounded, change::Change, epoch::Epoch, time_bucket::TimeBucket, value_at::ValueAt};
@@ -31,4 +32,10 @@ pub(super) fn aggregates(theirs: Vec<Arc<AggregateUDF>>) -> Vec<Arc<AggregateUDF
     functions.extend([ValueAt::greatest(), ValueAt::least()].map(|function| Arc::new(AggregateUDF::from(function))));
     functions.extend(Change::all().map(|function| Arc::new(AggregateUDF::from(function))));
     functions
+}
+
+/// Returns DataFusion's window functions and ours.
+pub(super) fn windows(mut theirs: Vec<Arc<WindowUDF>>) -> Vec<Arc<WindowUDF>> {
+    theirs.extend(fill::fills());
+    theirs
 }

@@ -107,10 +107,8 @@ impl Accumulator for Best {
     fn update_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
         let [values, by] = columns else { return exec_err!("two columns are needed") };
         let held = self.by.to_array()?;
-        let (among, with_held) = (
-            make_comparator(by, by, SortOptions::default())?,
-            make_comparator(by, &held, SortOptions::default())?,
-        );
+        let (among, with_held) =
+            (make_comparator(by, by, SortOptions::default())?, make_comparator(by, &held, SortOptions::default())?);
         let better = if self.greatest { Ordering::Greater } else { Ordering::Less };
         let (values_set, by_set) = (values.logical_nulls(), by.logical_nulls());
         let mut best: Option<usize> = None;

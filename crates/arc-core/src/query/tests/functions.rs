@@ -62,17 +62,26 @@ async fn values_are_taken_at_the_ends_of_time() {
     store.put("db", metrics());
     let cases = [
         ("SELECT host, last(x, time), first(x, time) FROM m GROUP BY host ORDER BY host", vec!["a|40|10", "b|7|7"]),
-        ("SELECT host, arg_max(x, time), arg_min(x, time) FROM m GROUP BY host ORDER BY host", vec!["a|40|10", "b|7|7"]),
+        (
+            "SELECT host, arg_max(x, time), arg_min(x, time) FROM m GROUP BY host ORDER BY host",
+            vec!["a|40|10", "b|7|7"],
+        ),
         // The last row has no y.
         ("SELECT host, last(y, time) FROM m GROUP BY host ORDER BY host", vec!["a|0.5", "b|"]),
-        ("SELECT arg_max(host, x), arg_min(host, x), max_by(time, x) FROM m", vec!["a|b|1970-01-01T00:00:00.000000003Z"]),
+        (
+            "SELECT arg_max(host, x), arg_min(host, x), max_by(time, x) FROM m",
+            vec!["a|b|1970-01-01T00:00:00.000000003Z"],
+        ),
         ("SELECT last(x, time) FILTER (WHERE x < 20) FROM m", vec!["7"]),
         ("SELECT last(x, time) FROM m WHERE host = 'none'", vec![""]),
         (
             "SELECT x, last(x, time) OVER (PARTITION BY host ORDER BY time) FROM m ORDER BY time, host",
             vec!["10|10", "30|30", "20|20", "7|7", "40|40"],
         ),
-        ("SELECT first(x + 1, time) OVER (PARTITION BY host) AS f FROM m ORDER BY f", vec!["8", "11", "11", "11", "11"]),
+        (
+            "SELECT first(x + 1, time) OVER (PARTITION BY host) AS f FROM m ORDER BY f",
+            vec!["8", "11", "11", "11", "11"],
+        ),
     ];
     for (sql, expected) in cases {
         assert_eq!(store.rows(sql).await, expected, "{sql}");
@@ -126,6 +135,35 @@ async fn changes_are_taken_in_order_of_time_whatever_order_rows_come_in() {
         assert_eq!(store.rows(&second(sql)).await, expected, "{sql}");
     }
     for sql in ["SELECT rate(host, time) FROM m", "SELECT rate(x, x) FROM m", "SELECT rate(x) FROM m"] {
+        assert_eq!(store.error(sql).await.kind(), crate::ErrorKind::InvalidInput, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn gaps_are_filled_within_their_partition() {
+    let store = Store::new();
+    let points = "(VALUES ('a', 0, NULL), ('a', 10, 1.0), ('a', 20, NULL), ('a', 40, 4.0), ('a', 50, NULL), ('b', 15, NULL)) \
+                  AS p (host, s, x)";
+    let over = "OVER (PARTITION BY host ORDER BY s)";
+    let cases = [
+        (format!("SELECT locf(x) {over} FROM {points} ORDER BY host, s"), vec!["", "1.0", "1.0", "4.0", "4.0", ""]),
+        (
+            format!("SELECT interpolate(x, to_timestamp(s)) {over} FROM {points} ORDER BY host, s"),
+            vec!["", "1.0", "2.0", "4.0", "", ""],
+        ),
+        (
+            // The time says what is next to what, not the window.
+            format!(
+                "SELECT interpolate(x, to_timestamp(s)) OVER (PARTITION BY host ORDER BY x) FROM {points} ORDER BY host, s"
+            ),
+            vec!["", "1.0", "2.0", "4.0", "", ""],
+        ),
+        (format!("SELECT locf(host) {over} FROM {points} ORDER BY host, s LIMIT 1"), vec!["a"]),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(store.rows(&sql).await, expected, "{sql}");
+    }
+    for sql in ["SELECT locf() OVER ()", "SELECT interpolate(1.0) OVER ()", "SELECT interpolate('x', now()) OVER ()"] {
         assert_eq!(store.error(sql).await.kind(), crate::ErrorKind::InvalidInput, "{sql}");
     }
 }

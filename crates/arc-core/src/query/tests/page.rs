@@ -20,11 +20,13 @@ fn store() -> Store {
         cells.extend(flow.map(|flow| ("flow", Float(flow))));
         (NOON_NS + minute * MINUTE_NS, cells)
     };
-    let valve = |minute: i64, id, open: f64| (NOON_NS + minute * MINUTE_NS, vec![("id", Tag(id)), ("open", Float(open))]);
+    let valve =
+        |minute: i64, id, open: f64| (NOON_NS + minute * MINUTE_NS, vec![("id", Tag(id)), ("open", Float(open))]);
     let pumps = TableBuilder::new("pump")
         .part(File, vec![pump(0, "7", 1400, Some(1.5)), pump(0, "9", 1500, Some(2.0)), pump(1, "7", 1450, None)])
         .part(Buffer, vec![pump(4, "7", 1420, Some(2.5)), pump(5, "9", 1530, Some(2.2))]);
-    let valves = TableBuilder::new("valve").part(Buffer, vec![valve(0, "7", 0.5), valve(3, "7", 0.75), valve(2, "9", 1.0)]);
+    let valves =
+        TableBuilder::new("valve").part(Buffer, vec![valve(0, "7", 0.5), valve(3, "7", 0.75), valve(2, "9", 1.0)]);
     let store = Store::new();
     store.put("db", pumps).put("db", valves);
     store
