@@ -250,6 +250,9 @@ pub struct WriteOptions {
     /// Names are the database's own, and last as long as [`Options::idempotency_keys`] and
     /// [`Options::idempotency_window`] say. They survive what the points of the write survive.
     pub idempotency_key: Option<String>,
+    /// How long to wait for room while the engine's memory is full, before the write is refused as
+    /// [`Busy`](crate::ErrorKind::Busy). Default: [`Options::write_timeout`]. Zero is for threads that must not wait.
+    pub max_wait: Option<Duration>,
 }
 
 impl WriteOptions {
@@ -284,6 +287,13 @@ impl WriteOptions {
     #[must_use]
     pub fn time_column(mut self, name: impl Into<String>) -> Self {
         self.time_column = Some(name.into());
+        self
+    }
+
+    /// Sets how long to wait for room.
+    #[must_use]
+    pub fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = Some(max_wait);
         self
     }
 

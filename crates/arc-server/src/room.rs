@@ -59,6 +59,11 @@ impl Room {
         }
         Ok(())
     }
+
+    /// Gives all of it back.
+    pub(crate) fn give_up(&mut self) {
+        self.held = None;
+    }
 }
 
 #[cfg(test)]

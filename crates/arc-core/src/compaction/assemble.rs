@@ -1,6 +1,6 @@
 //! From the noted order of rows to record batches.
 
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use arrow::{
     array::{
@@ -8,14 +8,17 @@ use arrow::{
     },
     buffer::NullBuffer,
     compute::interleave,
-    datatypes::{Field, Int32Type, SchemaRef},
+    datatypes::{DataType, Field, Int32Type, SchemaRef},
 };
 
-use super::cursor::{Cursor, value};
+use super::{
+    cursor::{Cursor, value},
+    texts::Texts,
+};
 use crate::{Error, Result};
 
 /// A row: which batch, which row in it.
-type Position = (usize, usize);
+pub(super) type Position = (usize, usize);
 
 /// Rows that come next, in order, and the batches that they are in.
 #[derive(Debug, Default)]
@@ -92,12 +95,15 @@ impl Pending {
 pub(super) struct Assembler {
     schema: SchemaRef,
     tags: usize,
+    /// By column; used where that is a field of texts in dictionaries.
+    texts: Vec<Texts>,
 }
 
 impl Assembler {
     /// Makes batches of `schema`: time, then `tags` tags, then fields.
     pub(super) fn new(schema: SchemaRef, tags: usize) -> Self {
-        Self { schema, tags }
+        let texts = schema.fields().iter().map(|_| Texts::default()).collect();
+        Self { schema, tags, texts }
     }
 
     /// Returns some rows of one batch, without a copy.
@@ -111,15 +117,17 @@ impl Assembler {
     }
 
     /// Returns the pending rows.
-    pub(super) fn assemble(&self, pending: &Pending) -> Result<RecordBatch> {
+    pub(super) fn assemble(&mut self, pending: &Pending) -> Result<RecordBatch> {
         let rows =
             pending.firsts().flat_map(|((batch, first), rows)| (first..first + rows).map(move |row| (batch, row)));
         let rows: Vec<Position> = rows.collect();
-        let column = |(index, field): (usize, &Arc<Field>)| match index.checked_sub(1) {
-            Some(tag) if tag < self.tags => tag_column(pending, field),
-            _ => field_column(pending, field, &rows),
-        };
-        let columns = self.schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
+        let tags = 1..=self.tags;
+        let fields = self.schema.fields().iter().zip(&mut self.texts).enumerate();
+        let columns = fields.map(|(index, (field, texts))| match tags.contains(&index) {
+            true => tag_column(pending, field),
+            false => field_column(pending, field, &rows, texts),
+        });
+        let columns = columns.collect::<Result<_>>()?;
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 }
@@ -156,32 +164,40 @@ fn tag_column(pending: &Pending, field: &Field) -> Result<ArrayRef> {
 }
 
 /// Gathers the time or a field: of a row with versions, the last one that has a value.
-fn field_column(pending: &Pending, field: &Field, rows: &[Position]) -> Result<ArrayRef> {
+fn field_column(pending: &Pending, field: &Field, rows: &[Position], texts: &mut Texts) -> Result<ArrayRef> {
     let columns = by_batch(pending, field)?;
+    let is_plain = pending.versions.is_empty() && columns.iter().all(Option::is_some);
+    let chosen = if is_plain { Cow::Borrowed(rows) } else { Cow::Owned(last_values(pending, &columns, rows.len())) };
+    if matches!(field.data_type(), DataType::Dictionary(..)) {
+        return texts.gather(&columns, &chosen);
+    }
     let null = new_null_array(field.data_type(), 1);
     let arrays: Vec<&dyn Array> =
         columns.iter().map(|column| column.unwrap_or(&null).as_ref()).chain([null.as_ref()]).collect();
-    if pending.versions.is_empty() && columns.iter().all(Option::is_some) {
-        return Ok(interleave(&arrays, rows)?);
-    }
+    Ok(interleave(&arrays, &chosen)?)
+}
+
+/// Returns where the value of each row is: of a row with versions, in the last one that has a value. What is nowhere is
+/// in the batch behind the last one.
+fn last_values(pending: &Pending, columns: &[Option<&ArrayRef>], rows: usize) -> Vec<Position> {
     let none = (columns.len(), 0);
     let has_column = |batch: usize| columns.get(batch).is_some_and(Option::is_some);
     let has_value = |&&(batch, row): &&Position| {
         columns.get(batch).and_then(Option::as_ref).is_some_and(|column| !column.is_null(row))
     };
-    let mut indices: Vec<Position> = Vec::with_capacity(rows.len());
+    let mut positions: Vec<Position> = Vec::with_capacity(rows);
     for piece in &pending.pieces {
         match piece {
             Piece::Rows((batch, first), rows) if has_column(*batch) => {
-                indices.extend((*first..first + rows).map(|row| (*batch, row)));
+                positions.extend((*first..first + rows).map(|row| (*batch, row)));
             }
-            Piece::Rows(_, rows) => indices.extend(std::iter::repeat_n(none, *rows)),
+            Piece::Rows(_, rows) => positions.extend(std::iter::repeat_n(none, *rows)),
             Piece::Versions(range) => {
-                indices.push(pending.versions(range).iter().rev().find(has_value).copied().unwrap_or(none));
+                positions.push(pending.versions(range).iter().rev().find(has_value).copied().unwrap_or(none));
             }
         }
     }
-    Ok(interleave(&arrays, &indices)?)
+    positions
 }
 
 /// Returns the column of each batch, `None` where a batch has it not.

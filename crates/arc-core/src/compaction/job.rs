@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 
 use super::{
     assemble::Assembler,
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Error, Result, SequenceNumber, Tombstone,
     catalog::{TIME_COLUMN, TableSchema},
-    datafile::{DataFile, DataFileSpec, ParquetOptions, write_data_file},
+    datafile::{CheckedDataFile, DataFile, DataFileSpec, ParquetOptions, text_dictionary, write_data_file},
     vfs::Vfs,
 };
 
@@ -101,16 +101,22 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn open(&self, columns: &Columns<'_>) -> Result<Merge<'_>> {
+    fn open<'a>(&'a self, columns: &Columns<'_>) -> Result<Merge<'a>> {
         let batch_rows = self.batch_rows();
-        let cursor = |(rank, file): (usize, &Arc<DataFile>)| {
-            let rows = live_rows(self, file, batch_rows)?;
+        let has_rows = |file: &&Arc<DataFile>| !self.tombstones.iter().any(|t| t.takes_all_of(file));
+        let files = self.task.files.iter().filter(has_rows);
+        let checked = |file: &'a Arc<DataFile>| {
+            Ok((file.as_ref(), CheckedDataFile::open(self.source.vfs, self.source.root, file)?))
+        };
+        let files = files.map(checked).collect::<Result<Vec<_>>>()?;
+        let schema = columns.with_dictionaries(&files);
+        let cursor = |(rank, (file, checked)): (usize, (&DataFile, CheckedDataFile))| {
+            let rows = live_rows(self, file, checked.stream(batch_rows, &schema)?);
             Cursor::open(rows, rank, &columns.tags, self.schema.keyed)
         };
-        let has_rows = |(_, file): &(usize, &Arc<DataFile>)| !self.tombstones.iter().any(|t| t.takes_all_of(file));
-        let cursors = self.task.files.iter().enumerate().filter(has_rows).map(cursor);
+        let cursors = files.into_iter().enumerate().map(cursor);
         let cursors = cursors.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
-        let assembler = Assembler::new(Arc::clone(&columns.schema), columns.tags.len());
+        let assembler = Assembler::new(schema, columns.tags.len());
         Ok(Merge::new(cursors, self.schema.keyed, 2 * batch_rows, assembler, self.cancelled))
     }
 
@@ -172,5 +178,22 @@ impl<'a> Columns<'a> {
         let all_tags: Vec<&str> = table.tags().map(|tag| tag.name.as_ref()).collect();
         let tags = all_tags.iter().copied().filter(|tag| is_used(tag)).collect();
         Ok(Self { schema: Arc::new(Schema::new(fields)), tags, all_tags })
+    }
+
+    /// Returns the schema of the merge: that of the outputs, but fields of texts stay places in dictionaries where all
+    /// inputs have them so.
+    fn with_dictionaries(&self, files: &[(&DataFile, CheckedDataFile)]) -> SchemaRef {
+        let is_in_dictionaries = |name: &String| {
+            files
+                .iter()
+                .all(|(file, checked)| checked.has_dictionary(name) || !file.columns.iter().any(|c| c.name == *name))
+        };
+        let field = |field: &FieldRef| match field.data_type() {
+            DataType::Utf8 if is_in_dictionaries(field.name()) => {
+                Arc::new(field.as_ref().clone().with_data_type(text_dictionary()))
+            }
+            _ => Arc::clone(field),
+        };
+        Arc::new(Schema::new(self.schema.fields().iter().map(field).collect::<Vec<_>>()))
     }
 }

@@ -34,11 +34,10 @@ pub(super) struct LiveRows {
     path: String,
 }
 
-/// Opens a data file for its live rows, in batches of at most `batch_rows` rows.
-pub(super) fn live_rows(job: &Job<'_>, file: &DataFile, batch_rows: usize) -> Result<LiveRows> {
-    let stream = DataFileStream::open(job.source.vfs, job.source.root, file, batch_rows)?;
+/// Returns the live rows of a data file, of which `stream` has all rows.
+pub(super) fn live_rows(job: &Job<'_>, file: &DataFile, stream: DataFileStream) -> LiveRows {
     let tombstones = job.tombstones.iter().filter(|tombstone| tombstone.applies_to(file)).cloned().collect();
-    Ok(LiveRows { stream, keep: job.keep, tombstones, path: file.path.clone() })
+    LiveRows { stream, keep: job.keep, tombstones, path: file.path.clone() }
 }
 
 impl LiveRows {

@@ -53,6 +53,7 @@ mod purge;
 mod retention;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 pub(crate) use job::{Job, MAX_BATCH_BYTES, Source, run};
 pub(crate) use live_rows::Keep;

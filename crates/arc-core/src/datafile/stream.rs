@@ -11,15 +11,18 @@ use std::{
 
 use arrow::{
     array::{RecordBatch, RecordBatchReader},
-    datatypes::SchemaRef,
+    datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
 use parquet::{
-    arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder},
+    arrow::arrow_reader::{
+        ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    },
+    basic::Encoding,
     errors::ParquetError,
     file::{
-        metadata::PageIndexPolicy,
+        metadata::{ColumnChunkMetaData, PageIndexPolicy},
         reader::{ChunkReader, Length},
     },
 };
@@ -84,25 +87,88 @@ pub(crate) struct DataFileStream {
 /// What the file system refused, on its way past the Parquet reader, which keeps only the text of an error.
 type Refused = Arc<Mutex<Option<io::Error>>>;
 
-impl DataFileStream {
-    /// Opens a data file whose batches are to have `batch_rows` rows.
+/// A data file whose bytes are what the manifest says, and whose footer is read.
+pub(crate) struct CheckedDataFile {
+    path: PathBuf,
+    expected_rows: u64,
+    chunks: FileChunks,
+    footer: ArrowReaderMetadata,
+}
+
+impl CheckedDataFile {
+    /// Opens a data file and reads all of its bytes for their checksum.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] if the file cannot be read; [`Error::Corrupt`] if its size or checksum is not what `data_file`
     /// says; [`Error::Parquet`] if it matches and yet is no Parquet file.
-    pub(crate) fn open(vfs: &dyn Vfs, root: &Path, data_file: &DataFile, batch_rows: usize) -> Result<Self> {
+    pub(crate) fn open(vfs: &dyn Vfs, root: &Path, data_file: &DataFile) -> Result<Self> {
         let path = root.join(&data_file.path);
         check_bytes(vfs, &path, data_file)?;
         let chunks = FileChunks::open(vfs, &path)?;
-        let refused = Refused::clone(&chunks.refused);
-        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(chunks, reader_options());
-        let reader = builder.and_then(|builder| builder.with_batch_size(batch_rows).build());
-        let reader = reader.map_err(|source| read_error(&path, &refused, source))?;
-        let schema = reader.schema();
-        Ok(Self { path, expected_rows: data_file.rows, seen_rows: 0, schema, reader, refused })
+        let footer = ArrowReaderMetadata::load(&chunks, reader_options());
+        let footer = footer.map_err(|source| read_error(&path, &chunks.refused, source))?;
+        Ok(Self { path, expected_rows: data_file.rows, chunks, footer })
     }
 
+    /// Returns whether all texts of a column are in small dictionaries, so that it can be had as their places.
+    pub(crate) fn has_dictionary(&self, column: &str) -> bool {
+        let Ok(index) = self.footer.schema().index_of(column) else { return false };
+        self.footer.metadata().row_groups().iter().all(|row_group| {
+            // Data files have one leaf for each column of text, but a library's nested types would have more.
+            row_group.columns().len() == self.footer.schema().fields().len()
+                && row_group.columns().get(index).is_some_and(is_in_small_dictionary)
+        })
+    }
+
+    /// Returns its rows, in batches of `batch_rows`. Columns of text are places in dictionaries where `schema` says so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] and [`Error::Parquet`] as [`open`](Self::open).
+    pub(crate) fn stream(self, batch_rows: usize, schema: &Schema) -> Result<DataFileStream> {
+        let Self { path, expected_rows, chunks, footer } = self;
+        let refused = Refused::clone(&chunks.refused);
+        let open = || {
+            let wanted = |field: &FieldRef| schema.field_with_name(field.name()).ok().map(Field::data_type);
+            let fields = footer.schema().fields().iter().map(|field| match wanted(field) {
+                Some(wanted) if field.data_type() == &DataType::Utf8 && *wanted == text_dictionary() => {
+                    Arc::new(field.as_ref().clone().with_data_type(text_dictionary()))
+                }
+                _ => Arc::clone(field),
+            });
+            let own =
+                Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), footer.schema().metadata().clone()));
+            let footer = match own == *footer.schema() {
+                true => footer,
+                false => {
+                    ArrowReaderMetadata::try_new(Arc::clone(footer.metadata()), reader_options().with_schema(own))?
+                }
+            };
+            RowReaderBuilder::new_with_metadata(chunks, footer).with_batch_size(batch_rows).build()
+        };
+        let reader = open().map_err(|source| read_error(&path, &refused, source))?;
+        let schema = reader.schema();
+        Ok(DataFileStream { path, expected_rows, seen_rows: 0, schema, reader, refused })
+    }
+}
+
+/// The type of texts that are places in a dictionary.
+pub(crate) fn text_dictionary() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// Bytes of a dictionary page, as they are in the file, up to which its texts are few.
+const SMALL_DICTIONARY_BYTES: i64 = 64 << 10;
+
+fn is_in_small_dictionary(chunk: &ColumnChunkMetaData) -> bool {
+    let is_small = |start: i64| chunk.data_page_offset() - start <= SMALL_DICTIONARY_BYTES;
+    // Levels are in RLE, a dictionary page is PLAIN.
+    let places = [Encoding::RLE_DICTIONARY, Encoding::PLAIN_DICTIONARY, Encoding::RLE, Encoding::PLAIN];
+    chunk.dictionary_page_offset().is_some_and(is_small) && chunk.encodings().all(|encoding| places.contains(&encoding))
+}
+
+impl DataFileStream {
     /// Returns the schema of all batches.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema

@@ -480,12 +480,16 @@ fn a_file_that_was_written_survives_the_loss_of_power_and_is_never_seen_in_part(
     }
 }
 
+fn stream(vfs: &dyn Vfs, root: &Path, file: &DataFile, batch_rows: usize) -> Result<DataFileStream> {
+    CheckedDataFile::open(vfs, root, file)?.stream(batch_rows, &Schema::empty())
+}
+
 #[test]
 fn a_file_streams_by_in_batches_as_it_was_written() {
     let (memory, root) = (CrashFs::new(), Path::new("/store"));
     let file = write_to(&memory, root).unwrap();
     let (schema, whole) = read_data_file(&memory, root, &file).unwrap();
-    let stream = DataFileStream::open(&memory, root, &file, 7).unwrap();
+    let stream = stream(&memory, root, &file, 7).unwrap();
     assert_eq!(*stream.schema(), schema);
     let batches = stream.collect::<Result<Vec<_>>>().unwrap();
     assert!(batches.iter().all(|batch| batch.num_rows() <= 7) && batches.len() > 2);
@@ -503,7 +507,7 @@ fn a_stream_of_another_file_than_the_manifest_says_fails_and_names_it() {
         ("rows", DataFile { rows: file.rows + 1, ..file.clone() }),
     ];
     for (what, file) in cases {
-        let read = DataFileStream::open(&memory, root, &file, 100).and_then(Iterator::collect::<Result<Vec<_>>>);
+        let read = stream(&memory, root, &file, 100).and_then(Iterator::collect::<Result<Vec<_>>>);
         let error = read.unwrap_err();
         assert!(error.kind() == ErrorKind::Corrupt && error.to_string().contains(PATH), "{error}");
         assert!(error.to_string().contains(what), "{error}");
@@ -517,7 +521,7 @@ fn a_stream_in_which_any_call_fails_says_what_the_file_system_said() {
     for nth in 1.. {
         let faults = FaultFs::new(Arc::new(memory.clone()));
         faults.set(Fault::nth(nth, std::io::ErrorKind::PermissionDenied));
-        let read = DataFileStream::open(&faults, root, &file, 7).and_then(Iterator::collect::<Result<Vec<_>>>);
+        let read = stream(&faults, root, &file, 7).and_then(Iterator::collect::<Result<Vec<_>>>);
         if faults.total_calls() < nth {
             assert!(read.is_ok() && nth > 5);
             break;
@@ -528,4 +532,39 @@ fn a_stream_in_which_any_call_fails_says_what_the_file_system_said() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn few_texts_can_be_had_as_places_and_many_as_they_are() {
+    let (memory, root) = (CrashFs::new(), Path::new("/store"));
+    let few: StringArray = (0..500).map(|row| (row % 7 > 0).then(|| format!("state {}", row % 5))).collect();
+    // Long enough, and of as many digits that they stay so when compressed.
+    let digits =
+        |row: u64| (0..60).map(move |n| format!("{:016x}", (60 * row + n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let many: StringArray = (0..500).map(|row| Some(digits(row).collect::<String>())).collect();
+    let rows = batch(vec![("few", Arc::new(few) as ArrayRef), ("many", Arc::new(many))]);
+    let options = ParquetOptions { row_group_rows: 200, ..ParquetOptions::default() };
+    let spec = spec(rows.schema(), &[]);
+    let file = write_data_file(&memory, root, &spec, [Ok(rows.clone())].into_iter(), &options).unwrap();
+    let open = || CheckedDataFile::open(&memory, root, &file).unwrap();
+    assert_eq!(["few", "many", "other"].map(|column| open().has_dictionary(column)), [true, false, false]);
+    let fields = rows.schema().fields().iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>();
+    let wanted = Schema::new(
+        fields
+            .iter()
+            .map(|field| match field.name().as_str() {
+                "few" => field.clone().with_data_type(text_dictionary()),
+                _ => field.clone(),
+            })
+            .collect::<Vec<_>>(),
+    );
+    let batches = open().stream(64, &wanted).unwrap().collect::<Result<Vec<_>>>().unwrap();
+    assert!(batches.iter().all(|batch| batch.schema().fields() == wanted.fields()));
+    let plain = |batch: &RecordBatch| {
+        let columns = batch.columns().iter().zip(&fields);
+        let columns = columns.map(|(column, field)| arrow::compute::cast(column, field.data_type()).unwrap()).collect();
+        RecordBatch::try_new(rows.schema(), columns).unwrap()
+    };
+    let back: Vec<RecordBatch> = batches.iter().map(plain).collect();
+    assert_eq!(arrow::compute::concat_batches(&rows.schema(), &back).unwrap(), rows);
 }

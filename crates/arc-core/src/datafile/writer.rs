@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use arrow::{
     array::RecordBatch,
-    datatypes::{DataType, SchemaRef, TimeUnit},
+    datatypes::{DataType, FieldRef, Fields, SchemaRef, TimeUnit},
 };
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
     parquet_file::Totals,
     row_groups::{Columns, RowGroupWriter, write_columns},
     sink::Sink,
+    stream::text_dictionary,
 };
 use crate::{Error, Result, SequenceNumber, vfs::Vfs};
 
@@ -25,6 +26,7 @@ pub(crate) struct DataFileSpec<'a> {
     /// Path below the data directory, of [`data_file_path`](super::data_file_path).
     pub(crate) path: String,
     /// Schema of every batch: the time in nanoseconds first, then any columns. A column that is null throughout may be left out.
+    /// Texts may come as places in a dictionary.
     pub(crate) schema: SchemaRef,
     /// Columns by which the rows are sorted, ascending, nulls first; may name tags that are left out.
     pub(crate) sorted_by: Vec<String>,
@@ -60,13 +62,25 @@ pub(crate) fn write_data_file(
         let mut writer = RowGroupWriter::new(sink, spec, options);
         for batch in batches {
             let batch = batch?;
-            if batch.schema_ref().fields() != spec.schema.fields() {
+            if !fits(batch.schema_ref().fields(), spec.schema.fields()) {
                 return Err(Error::internal(format!("a batch for {} has another schema than announced", spec.path)));
             }
             writer.push(&batch)?;
         }
         writer.finish()
     })
+}
+
+/// Returns whether a batch has the columns of a file. Texts may come as places in a dictionary.
+fn fits(batch: &Fields, file: &Fields) -> bool {
+    let fits = |(given, wanted): (&FieldRef, &FieldRef)| {
+        given == wanted
+            || (wanted.data_type() == &DataType::Utf8
+                && given.data_type() == &text_dictionary()
+                && given.name() == wanted.name()
+                && given.is_nullable() == wanted.is_nullable())
+    };
+    batch.len() == file.len() && batch.iter().zip(file).all(fits)
 }
 
 /// Does as [`write_data_file`] with sorted rows that are all in memory: column after column, of which one is held encoded.

@@ -1,7 +1,7 @@
 //! Group commit: one thread owns the order of everything. It takes all that is queued, writes it to the log at once,
-//! syncs once, applies the rows to the buffers in order, and only then acknowledges.
+//! syncs once, and hands the group over to be applied to the buffers in order, and acknowledged only then.
 //!
-//! No timer: while one group is synced the next one gathers. When the log fails, the group's outcome is unknown; the
+//! No timer: while one group is synced the next one gathers, and the last one is applied. When the log fails, the group's outcome is unknown; the
 //! engine refuses writes from then on, and the next open decides from what is on disk. When there is no room for a new
 //! segment nothing was written: the group's writes are refused and later ones are tried again.
 
@@ -16,45 +16,45 @@ use std::{
 };
 
 use super::{
-    delete::apply_delete,
-    queue::{Entry, QueuedDelete, QueuedFrame, QueuedWrite},
+    apply::Applying,
+    queue::{Entry, QueuedFrame, QueuedWrite},
     shared::Shared,
     stats::Counters,
 };
 use crate::{
-    Durability, Error, ErrorKind, Result, SequenceNumber, Tombstone,
+    Durability, Error, ErrorKind, Result, SequenceNumber,
     crash::crash_point,
-    ingest::Staged,
     wal::{Frame, SpareMaker},
 };
 
 /// The committer's own state.
 struct Committer<'a> {
     shared: &'a Shared,
+    applying: &'a Applying,
     /// Wakes the thread that makes the next segment.
     spare: SyncSender<()>,
     /// Number of the last frame in the log.
     last_seq: SequenceNumber,
-    /// Number of the last frame whose rows are in the buffers.
-    applied: SequenceNumber,
     /// Schema changes that are visible already but found no room in the log: they go in front of the next group.
     unlogged_changes: Vec<Entry>,
 }
 
-/// Starts the committer, and the thread that makes the log's next segment while this one fills.
+/// Starts the committer, the thread that applies what it has logged, and the one that makes the log's next segment while
+/// this one fills.
 pub(super) fn spawn(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
     let (spare, wanted) = sync_channel(1);
     let maker = shared.wal.lock().spare_maker();
     let making = Builder::new().name("arc-segment".into()).spawn(move || make_spares(&maker, &wanted))?;
+    let last_seq = shared.wal.lock().last_seq();
+    let (applying, thread) = Applying::start(shared, last_seq)?;
     let shared = Arc::clone(shared);
     let committing = Builder::new().name("arc-commit".into()).spawn(move || {
         // If this thread dies, writers must not wait for it.
-        let _close = CloseOnDrop(&shared);
-        let last_seq = shared.wal.lock().last_seq();
-        let committer = Committer { shared: &shared, spare, last_seq, applied: last_seq, unlogged_changes: Vec::new() };
-        committer.run();
+        let _close = CloseOnDrop(&shared, &applying);
+        let unlogged_changes = Vec::new();
+        Committer { shared: &shared, applying: &applying, spare, last_seq, unlogged_changes }.run();
     })?;
-    Ok(vec![committing, making])
+    Ok(vec![committing, thread, making])
 }
 
 fn make_spares(maker: &SpareMaker, wanted: &Receiver<()>) {
@@ -66,11 +66,12 @@ fn make_spares(maker: &SpareMaker, wanted: &Receiver<()>) {
     }
 }
 
-struct CloseOnDrop<'a>(&'a Shared);
+struct CloseOnDrop<'a>(&'a Shared, &'a Applying);
 
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.queue.close("the commit thread has ended");
+        self.1.end();
     }
 }
 
@@ -82,10 +83,7 @@ impl Committer<'_> {
                 entries.splice(0..0, self.unlogged_changes.drain(..));
             }
             match self.log(&entries) {
-                Ok(()) => {
-                    entries.into_iter().for_each(|entry| self.apply(entry));
-                    crash_point("commit::applied");
-                }
+                Ok(()) => self.applying.hand_over(entries),
                 Err(error) => self.refuse(entries, &error),
             }
         }
@@ -110,6 +108,7 @@ impl Committer<'_> {
             Counters::add(&self.shared.counters.wal_syncs, 1);
         }
         let spare_needed = wal.spare_needed();
+        self.shared.counters.wal_bytes.store(wal.live_bytes(), Ordering::Relaxed);
         drop(wal);
         crash_point("commit::synced");
         self.last_seq = seq;
@@ -118,82 +117,6 @@ impl Committer<'_> {
             let _ = self.spare.try_send(());
         }
         Ok(())
-    }
-
-    fn apply(&mut self, entry: Entry) {
-        match entry {
-            Entry::Change(_, waiting) => {
-                self.applied = self.applied.next();
-                if let Some(answer) = waiting {
-                    let _ = answer.send(Ok(()));
-                }
-            }
-            Entry::Write(_, write) => {
-                self.applied = self.applied.next();
-                self.apply_write(write);
-            }
-            Entry::Drop(_, doomed, waiting) => {
-                self.applied = self.applied.next();
-                self.shared.apply_drop(&doomed, self.applied);
-                if let Some(answer) = waiting {
-                    let _ = answer.send(Ok(()));
-                }
-            }
-            Entry::Delete(_, delete) => {
-                self.applied = self.applied.next();
-                self.apply_delete(delete);
-            }
-            // Shares the number of the frame before it: it is never replayed, and flushed with its neighbours.
-            Entry::Unlogged(write) => self.apply_write(write),
-            Entry::Freeze(answer) => {
-                // The asker may have gone; the buffers are frozen all the same and flushed with the next round.
-                let _ = answer.send(freeze(self.shared).map(|()| self.applied));
-            }
-        }
-    }
-
-    fn apply_write(&self, write: QueuedWrite) {
-        let cost = write.cost();
-        let QueuedWrite { staged, written, body_bytes, row_bytes, answer, claim, .. } = write;
-        let (queue, counters) = (&self.shared.queue, &self.shared.counters);
-        let result = apply_rows(self.applied, staged);
-        counters.buffered_bytes.fetch_add(row_bytes, Ordering::Relaxed);
-        let answered = result.map(|()| {
-            Counters::add(&counters.writes, 1);
-            Counters::add(&counters.points, written.points);
-            Counters::add(&counters.rejected_points, written.rejected_points);
-            Counters::add(&counters.bytes, body_bytes as u64);
-            written
-        });
-        if let Err(error) = &answered {
-            tracing::error!(%error, "rows in the log could not be applied, writes are refused from now on");
-            queue.close("rows in the log could not be applied");
-        }
-        // Before the answer, so that whoever got it finds the receipt.
-        match (claim, &answered) {
-            (Some(claim), Ok(written)) => claim.stored(self.applied, written),
-            (Some(claim), Err(_)) => claim.unknown("rows in the log could not be applied"),
-            (None, _) => {}
-        }
-        // The rows are in the buffers now; the body is needed no longer.
-        self.shared.memory.give(body_bytes);
-        queue.done(1, cost);
-        self.shared.note_buffered();
-        // A writer that no longer waits has its points stored all the same.
-        let _ = answer.send(answered);
-    }
-
-    fn apply_delete(&self, delete: QueuedDelete) {
-        let QueuedDelete { table, predicate, answer, .. } = delete;
-        let deleted = apply_delete(&table, Tombstone { seq: self.applied, predicate });
-        if let Err(error) = &deleted {
-            tracing::error!(%error, "a delete in the log could not be applied, writes are refused from now on");
-            self.shared.queue.close("a delete in the log could not be applied");
-        }
-        Counters::add(&self.shared.counters.deletes, u64::from(deleted.is_ok()));
-        // The next flush takes it to the manifest, and compaction makes it physical.
-        self.shared.note_buffered();
-        let _ = answer.send(deleted);
     }
 
     fn refuse_write(&self, write: QueuedWrite, refusal: Error) {
@@ -244,7 +167,7 @@ impl Committer<'_> {
                     let _ = delete.answer.send(Err(refusal()));
                 }
                 // What was applied before is in the log and can be flushed, which is what makes room on a full disk.
-                freeze @ Entry::Freeze(_) => self.apply(freeze),
+                freeze @ Entry::Freeze(_) => self.applying.hand_over(vec![freeze]),
                 Entry::Change(frame, waiting) => {
                     if let Some(answer) = waiting {
                         let _ = answer.send(Err(refusal()));
@@ -286,20 +209,4 @@ fn needs_sync(entry: &Entry) -> bool {
         Entry::Drop(..) => true,
         Entry::Unlogged(_) | Entry::Freeze(_) => false,
     }
-}
-
-/// Puts decoded rows into the buffers of their tables.
-pub(super) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
-    for table in staged.tables {
-        if !table.rows.is_empty() {
-            table.table.rows.lock().buffer.append(seq, table.rows)?;
-        }
-    }
-    Ok(())
-}
-
-fn freeze(shared: &Shared) -> Result<()> {
-    // With the rows: both are frozen between the same two writes.
-    shared.keys.freeze();
-    shared.registry.all_tables().iter().try_for_each(|table| table.rows.lock().buffer.freeze())
 }

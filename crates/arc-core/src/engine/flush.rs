@@ -164,12 +164,18 @@ impl Shared {
         if carries_deletes {
             self.compactor.wake();
         }
-        if let Err(error) = self.wal.lock().release(seq) {
+        self.release_log(seq);
+        crash_point("flush::released");
+        Ok(report)
+    }
+
+    fn release_log(&self, seq: SequenceNumber) {
+        let mut wal = self.wal.lock();
+        if let Err(error) = wal.release(seq) {
             // The points are in their files; what the log still holds is passed over by replay and released next time.
             tracing::warn!(%error, "cannot release log segments");
         }
-        crash_point("flush::released");
-        Ok(report)
+        self.counters.wal_bytes.store(wal.live_bytes(), Ordering::Relaxed);
     }
 
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.

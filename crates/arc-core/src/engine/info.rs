@@ -114,7 +114,6 @@ impl Engine {
         stats.memory_bytes = shared.memory.used() as u64;
         stats.memory_peak_bytes = shared.memory.peak() as u64;
         stats.memory_limit_bytes = shared.memory.limit() as u64;
-        stats.wal_bytes = shared.wal.lock().live_bytes();
         stats.retired_files = shared.compactor.retired() as u64;
         for table in shared.registry.all_tables() {
             let rows = table.rows.lock();

@@ -1,5 +1,6 @@
 //! The public handle; wires the parts together, holds no algorithm.
 
+mod apply;
 mod builder;
 mod check;
 #[cfg(feature = "object-store")]

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 #[cfg(feature = "object-store")]
 use super::claim::Claim;
 use super::{
-    commit, compaction,
+    apply, commit, compaction,
     delete::replay_delete,
     dropping::{replay_drop, replay_forget},
     flush,
@@ -113,6 +113,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         replay(&registry, &counters, &keys, &frame).map_err(damaged)
     };
     let wal = Wal::open(Arc::clone(&vfs), &wal_dir, wal_options, flushed, &mut visit)?;
+    counters.wal_bytes.store(wal.live_bytes(), std::sync::atomic::Ordering::Relaxed);
     let shared = Shared {
         queue: Queue::new(),
         keys: Arc::new(keys),
@@ -228,7 +229,7 @@ fn replay(
     }
     Counters::add(&counters.replayed_points, staged.points() as u64);
     counters.buffered_bytes.fetch_add(staged.bytes(), std::sync::atomic::Ordering::Relaxed);
-    commit::apply_rows(frame.seq, staged).map_err(|e| e.to_string())
+    apply::apply_rows(frame.seq, staged).map_err(|e| e.to_string())
 }
 
 /// Makes the change of schema that a frame says, or decodes its rows. The error is the reason why it is damaged.

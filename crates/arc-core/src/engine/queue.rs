@@ -87,6 +87,15 @@ struct State {
     stopping: bool,
 }
 
+/// What a write is told for which no room was made.
+pub(super) fn no_room() -> Error {
+    Error::Busy {
+        reason: "unflushed points, queued writes and queries have filled max_buffer_bytes, memory_bytes or \
+                 max_resident_bytes",
+        retry_after: Duration::from_secs(1),
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -111,12 +120,12 @@ impl Queue {
         changes: Vec<QueuedFrame>,
         frame: Option<QueuedFrame>,
         write: QueuedWrite,
-        timeout: Duration,
+        max_wait: Duration,
         take_room: impl Fn(usize) -> bool,
         publish: impl FnOnce(&QueuedWrite) -> bool,
     ) -> Result<Option<QueuedWrite>> {
         let mut state = self.state.lock();
-        let deadline = Instant::now() + timeout;
+        let deadline = Instant::now() + max_wait;
         let mut timed_out = false;
         loop {
             if let Some(reason) = &state.closed {
@@ -126,11 +135,7 @@ impl Queue {
                 break;
             }
             if timed_out {
-                return Err(Error::Busy {
-                    reason: "unflushed points, queued writes and queries have filled max_buffer_bytes, memory_bytes or \
-                             max_resident_bytes",
-                    retry_after: Duration::from_secs(1),
-                });
+                return Err(no_room());
             }
             // Nobody tells when a query has given memory back.
             let look_again = deadline.min(Instant::now() + ROOM_POLL);
@@ -223,6 +228,11 @@ impl Queue {
             self.work.wait(&mut state);
         }
         Some(std::mem::take(&mut state.entries))
+    }
+
+    /// Returns whether nothing waits to be taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.state.lock().entries.is_empty()
     }
 
     /// Gives the room of a write back that has left the queue.

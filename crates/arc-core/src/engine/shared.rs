@@ -92,7 +92,8 @@ impl Shared {
     /// Notes that unflushed rows have come to `bytes` and asks for a flush if that is too much.
     pub(super) fn note_buffered(&self) {
         let bytes = self.counters.buffered_bytes.load(Ordering::Relaxed);
-        let full = bytes >= self.options.flush_bytes || self.wal.lock().live_bytes() >= self.options.flush_wal_bytes;
+        let log = self.counters.wal_bytes.load(Ordering::Relaxed);
+        let full = bytes >= self.options.flush_bytes || log >= self.options.flush_wal_bytes;
         self.flush_signal.note_write(full);
     }
 }

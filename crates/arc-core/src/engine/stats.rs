@@ -96,6 +96,8 @@ pub(super) struct Counters {
     pub(super) deletes: AtomicU64,
     pub(super) drops: AtomicU64,
     pub(super) wal_syncs: AtomicU64,
+    /// Bytes of log that hold unflushed writes, for those who must not wait for the log.
+    pub(super) wal_bytes: AtomicU64,
     pub(super) replayed_frames: AtomicU64,
     pub(super) replayed_points: AtomicU64,
     /// Bytes of applied, unflushed rows.
@@ -130,6 +132,7 @@ impl Counters {
             deletes: get(&self.deletes),
             drops: get(&self.drops),
             wal_syncs: get(&self.wal_syncs),
+            wal_bytes: get(&self.wal_bytes),
             replayed_frames: get(&self.replayed_frames),
             replayed_points: get(&self.replayed_points),
             buffered_bytes: self.buffered_bytes.load(Ordering::Relaxed) as u64,

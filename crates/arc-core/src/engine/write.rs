@@ -4,7 +4,7 @@
 //! under the schema lock; where another request came first it is decoded again, so that what is queued is exactly
 //! what replay will decode.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use arrow::array::RecordBatch;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use futures::channel::oneshot;
 use super::{
     frame::{DatabaseMeta, FrameKind, KeyMeta, WriteMeta, encode},
     idempotency::{Claim, Claimed, answer, check_key, fingerprint},
-    queue::{QueuedFrame, QueuedWrite},
+    queue::{QueuedFrame, QueuedWrite, no_room},
     shared::Shared,
 };
 use crate::{
@@ -81,7 +81,8 @@ impl Shared {
             }
             request.meta.idempotency = Some(KeyMeta { key: key.clone(), durability });
         }
-        self.decode_and_queue(&request, durability, claim)
+        let max_wait = options.max_wait.unwrap_or(self.options.write_timeout);
+        self.decode_and_queue(&request, durability, max_wait, claim)
     }
 
     /// Decodes a request until what it adds to the schema is new, and queues it.
@@ -89,6 +90,7 @@ impl Shared {
         &self,
         request: &Request,
         durability: Durability,
+        max_wait: Duration,
         mut claim: Option<Claim>,
     ) -> Result<PendingWrite> {
         let name = request.meta.database.as_str();
@@ -121,7 +123,7 @@ impl Shared {
             self.check_size(request.kind, body_bytes + row_bytes)?;
             let (answer, receiver) = oneshot::channel();
             let write = QueuedWrite { staged, durability, written, body_bytes, row_bytes, claim, answer };
-            match self.register_and_push(write, frame)? {
+            match self.register_and_push(write, frame, max_wait)? {
                 Ok(()) => return Ok(PendingWrite { answer: receiver }),
                 Err(Stale(unused)) => claim = unused,
             }
@@ -151,16 +153,22 @@ impl Shared {
         written
     }
 
-    fn register_and_push(&self, write: QueuedWrite, frame: Option<QueuedFrame>) -> Result<Result<(), Stale>> {
+    fn register_and_push(
+        &self,
+        write: QueuedWrite,
+        frame: Option<QueuedFrame>,
+        max_wait: Duration,
+    ) -> Result<Result<(), Stale>> {
         let database = Arc::clone(&write.staged.database);
         if is_registered(self.registry.database(&database.name).as_ref(), &database)
             && write.staged.tables.iter().all(|table| table.added.is_empty() && has_table(&database, table))
         {
             // A drop may come in between; behind it in the queue there must be nothing that belongs to what it took.
             let is_there = |write: &QueuedWrite| !write.staged.tables.iter().any(|table| table.table.is_dropped());
-            return self.push(Vec::new(), frame, write, is_there);
+            return self.push(Vec::new(), frame, write, max_wait, is_there);
         }
-        let _schema_lock = self.schema_lock.lock();
+        // Whoever has it may be waiting for room.
+        let _schema_lock = self.schema_lock.try_lock_for(max_wait).ok_or_else(no_room)?;
         let current = self.registry.database(&database.name);
         if current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &database))
             || database.dropped.load(std::sync::atomic::Ordering::Acquire)
@@ -192,7 +200,7 @@ impl Shared {
             }
             true
         };
-        self.push(changes, frame, write, publish)
+        self.push(changes, frame, write, max_wait, publish)
     }
 
     fn push(
@@ -200,6 +208,7 @@ impl Shared {
         changes: Vec<QueuedFrame>,
         frame: Option<QueuedFrame>,
         write: QueuedWrite,
+        max_wait: Duration,
         publish: impl FnOnce(&QueuedWrite) -> bool,
     ) -> Result<Result<(), Stale>> {
         let cost = write.cost();
@@ -215,7 +224,7 @@ impl Shared {
             }
             is_taken
         };
-        let stale = self.queue.push(changes, frame, write, self.options.write_timeout, take_room, publish)?;
+        let stale = self.queue.push(changes, frame, write, max_wait, take_room, publish)?;
         Ok(stale.map_or(Ok(()), |write| {
             // Its room was taken, and it does not stay.
             self.memory.give(cost);

@@ -80,6 +80,32 @@ fn a_flood_beside_large_queries_stays_within_the_budget_and_loses_nothing() {
 }
 
 #[test]
+fn a_write_that_may_not_wait_is_refused_and_can_be_sent_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.memory_bytes = 16 << 20;
+    // So that only a write that finds no room starts a flush.
+    (options.flush_bytes, options.max_buffer_bytes) = (2 << 20, 2 << 20);
+    options.durability = Durability::Process;
+    let engine = Engine::builder(dir.path()).options(options).open().unwrap();
+    let at_once = WriteOptions::new().max_wait(Duration::ZERO);
+    let (mut busy, mut points) = (0, 0);
+    for write in 0..100 {
+        let body = bytes::Bytes::from(lines(0, write, 1_000, 10));
+        let submit = |options: &WriteOptions| engine.submit_lp("d", body.clone(), options);
+        let written = submit(&at_once).or_else(|error| {
+            assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+            busy += 1;
+            submit(&WriteOptions::new())
+        });
+        points += written.unwrap().wait().unwrap().points;
+    }
+    assert!(busy > 0);
+    engine.flush().unwrap();
+    assert_eq!(engine.stats().points, points);
+}
+
+#[test]
 fn a_write_that_could_never_be_held_is_refused_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let engine = builder(dir.path(), 16 * MIB, Duration::from_secs(60)).open().unwrap();

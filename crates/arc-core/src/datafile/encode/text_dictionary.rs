@@ -48,7 +48,7 @@ impl TextDictionary {
     }
 
     /// Returns the size of the dictionary page.
-    pub(super) fn page_bytes(&self) -> usize {
+    pub(crate) fn page_bytes(&self) -> usize {
         self.bytes.len() + 4 * self.entries.len()
     }
 
