@@ -250,6 +250,8 @@ pub struct WriteOptions {
     /// Names are the database's own, and last as long as [`Options::idempotency_keys`] and
     /// [`Options::idempotency_window`] say. They survive what the points of the write survive.
     pub idempotency_key: Option<String>,
+    /// Whether one line or item that is refused refuses all others as well. Default no: the good ones are stored.
+    pub whole: bool,
     /// How long to wait for room while the engine's memory is full, before the write is refused as
     /// [`Busy`](crate::ErrorKind::Busy). Default: [`Options::write_timeout`]. Zero is for threads that must not wait.
     pub max_wait: Option<Duration>,
@@ -287,6 +289,13 @@ impl WriteOptions {
     #[must_use]
     pub fn time_column(mut self, name: impl Into<String>) -> Self {
         self.time_column = Some(name.into());
+        self
+    }
+
+    /// Sets whether the write is stored as a whole or not at all.
+    #[must_use]
+    pub fn whole(mut self, whole: bool) -> Self {
+        self.whole = whole;
         self
     }
 
