@@ -19,7 +19,7 @@ use crate::{
     errors::Failure,
     import::ImportCounters,
     metrics::Metrics,
-    query::Runner,
+    query::{List, Listed, Runner},
     room::Rooms,
 };
 
@@ -38,6 +38,10 @@ pub struct App {
     pub(crate) cors_origin: Option<HeaderValue>,
     pub(crate) metrics: Metrics,
     pub(crate) runner: Runner,
+    /// The statements that wait or run.
+    pub(crate) queries: Arc<List>,
+    /// From when on a query is slow, if that is to be logged.
+    pub(crate) slow_query: Option<Duration>,
     pub(crate) started: Instant,
     /// There if backups may be asked for.
     pub(crate) backups: Option<Backups>,
@@ -78,6 +82,8 @@ impl App {
             cors_origin: config.cors_origin.as_ref().and_then(|origin| HeaderValue::try_from(origin).ok()),
             metrics: Metrics::default(),
             runner: Runner::start(config.engine.query_timeout)?,
+            queries: Arc::default(),
+            slow_query: config.slow_query,
             started: Instant::now(),
             backups: config.backup_dir.as_deref().map(Backups::new),
             engine_memory: config.engine.memory_bytes,
@@ -105,8 +111,16 @@ impl App {
     }
 
     /// Waits for leave to run a query; it is held until the query has ended.
-    pub(crate) async fn query_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        slot(&self.query_slots, QUERY_PATIENCE, "too many queries are running (max_concurrent_queries)").await
+    pub(crate) async fn query_slot(&self, listed: &Listed) -> Result<OwnedSemaphorePermit, Failure> {
+        let slot = slot(&self.query_slots, QUERY_PATIENCE, "too many queries are running (max_concurrent_queries)");
+        let slot = listed.unless_cancelled(slot).await??;
+        listed.begin();
+        Ok(slot)
+    }
+
+    /// Puts a statement on the list; `door` is the form of its answer, or who asks.
+    pub(crate) fn list_query(&self, door: &'static str, database: &str, sql: &str) -> Arc<Listed> {
+        self.queries.add(door, database, sql, self.limits.query_rows)
     }
 
     /// From now on `/ready` says no.
