@@ -65,6 +65,21 @@ def test_queries_answer_in_every_form(client: ArcClient) -> None:
     assert client.query.query_polars(sql, database="plant").to_dicts() == expected
 
 
+def test_answers_are_estimated_before_they_are_asked_for(client: ArcClient) -> None:
+    client.write.write_line_protocol(["pump,id=a rpm=1i 1", "pump,id=b rpm=2i 2"], database="plant")
+    few = client.query.estimate("SELECT * FROM pump", database="plant")
+    assert (few.success, few.estimated_rows, few.warning_level) == (True, 2, "none")
+    many = client.query.estimate("SELECT * FROM generate_series(1, 2000000)")
+    assert (many.estimated_rows, many.warning_level) == (2_000_000, "high")
+    assert not client.query.estimate("SELECT * FROM nothing").success
+
+
+def test_databases_are_listed(client: ArcClient) -> None:
+    for name in ("plant", "farm"):
+        client.write.write_line_protocol(["pump rpm=1i 1"], database=name)
+    assert client.query.list_databases() == ["farm", "plant"]
+
+
 def test_measurements_are_listed(client: ArcClient) -> None:
     client.write.write_line_protocol(["pump rpm=1i 1", "cpu usage=1 1"], database="plant")
     listed = client.query.list_measurements(database="plant")

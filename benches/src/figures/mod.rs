@@ -1,7 +1,7 @@
 //! From what was measured to docs/performance.md: tables between marks in the text, and charts.
 //!
 //! `results` reads what criterion left, `parser` and `stages` say which figures go where, `server` takes over the tables
-//! of `benches/measure.py` and `upkeep`, `table` and `chart` write Markdown and SVG, `document` finds the places. Never measures.
+//! of `benches/measure.py` and `upkeep`, `transfer` those of `benches/transfer.py`, `table` and `chart` write Markdown and SVG, `document` finds the places. Never measures.
 
 mod chart;
 mod document;
@@ -10,6 +10,7 @@ mod results;
 mod server;
 mod stages;
 mod table;
+mod transfer;
 
 use std::{fs, io, path::Path};
 
@@ -17,7 +18,7 @@ use document::Document;
 use results::Results;
 
 /// What can be redrawn.
-pub const PARTS: [&str; 8] = ["parser", "decode", "log", "ingest", "flush", "query", "upkeep", "server"];
+pub const PARTS: [&str; 9] = ["parser", "decode", "log", "ingest", "flush", "query", "upkeep", "server", "transfer"];
 
 /// Redraws one part of `docs` from the folder `results`, and returns what it wrote.
 ///
@@ -29,6 +30,7 @@ pub fn redraw(part: &str, results: &Path, docs: &Path) -> io::Result<Vec<String>
     let charts = match part {
         "parser" => parser::redraw(results, &mut document)?,
         "server" | "upkeep" => server::redraw(part, &results.join(part), &mut document)?,
+        "transfer" => transfer::redraw(&results.join(part), &mut document)?,
         _ => stages::redraw(part, &Results::read(&results.join("stages"))?, &mut document)?,
     };
     fs::create_dir_all(docs.join("charts"))?;

@@ -163,7 +163,7 @@ pub struct Options {
     pub flush_bytes: usize,
     /// Bytes of log since the last flush that start a flush. Default 512 MiB. More gives a longer replay after a crash.
     pub flush_wal_bytes: u64,
-    /// Bytes of unflushed points, over all tables and the log's queue, above which writes wait. Default 256 MiB.
+    /// Bytes of unflushed points, over all tables and the log's queue, above which writes wait. Default 192 MiB.
     pub max_buffer_bytes: usize,
     /// How long a write waits for room before it fails as busy. Default 5 s.
     pub write_timeout: Duration,
@@ -208,7 +208,7 @@ impl Default for Options {
             max_resident_bytes: usize::try_from(available_bytes()).unwrap_or(usize::MAX),
             flush_bytes: 64 << 20,
             flush_wal_bytes: 512 << 20,
-            max_buffer_bytes: 256 << 20,
+            max_buffer_bytes: 192 << 20,
             write_timeout: Duration::from_secs(5),
             wal_segment_bytes: 64 << 20,
             compaction: true,
@@ -250,6 +250,8 @@ pub struct WriteOptions {
     /// Names are the database's own, and last as long as [`Options::idempotency_keys`] and
     /// [`Options::idempotency_window`] say. They survive what the points of the write survive.
     pub idempotency_key: Option<String>,
+    /// Whether one line or item that is refused refuses all others as well. Default no: the good ones are stored.
+    pub whole: bool,
     /// How long to wait for room while the engine's memory is full, before the write is refused as
     /// [`Busy`](crate::ErrorKind::Busy). Default: [`Options::write_timeout`]. Zero is for threads that must not wait.
     pub max_wait: Option<Duration>,
@@ -287,6 +289,13 @@ impl WriteOptions {
     #[must_use]
     pub fn time_column(mut self, name: impl Into<String>) -> Self {
         self.time_column = Some(name.into());
+        self
+    }
+
+    /// Sets whether the write is stored as a whole or not at all.
+    #[must_use]
+    pub fn whole(mut self, whole: bool) -> Self {
+        self.whole = whole;
         self
     }
 

@@ -136,12 +136,16 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
 
 /// `GET /metrics`: Prometheus text, or JSON for those who accept nothing else.
 pub(crate) async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
-    let (stats, uptime) = (app.engine.stats(), app.started.elapsed());
     if headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/json") {
-        return ok(&app.metrics.json(&stats, uptime));
+        return metrics_as_json(State(app)).await;
     }
-    let text = app.metrics.prometheus(&stats, uptime);
+    let text = app.metrics.prometheus(&app.engine.stats(), app.started.elapsed());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
+/// `GET /api/v1/metrics`: the same as one flat object.
+pub(crate) async fn metrics_as_json(State(app): State<Arc<App>>) -> Response {
+    ok(&app.metrics.json(&app.engine.stats(), app.started.elapsed()))
 }
 
 /// Reads a request body that is JSON, whatever `Content-Type` says.

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arc_core::{Engine, Error, ErrorKind};
+use arc_core::Engine;
 use hyper::header::HeaderValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -19,7 +19,7 @@ use crate::{
     errors::Failure,
     import::ImportCounters,
     metrics::Metrics,
-    query::Runner,
+    query::{List, Listed, Runner},
     room::Rooms,
 };
 
@@ -38,6 +38,10 @@ pub struct App {
     pub(crate) cors_origin: Option<HeaderValue>,
     pub(crate) metrics: Metrics,
     pub(crate) runner: Runner,
+    /// The statements that wait or run.
+    pub(crate) queries: Arc<List>,
+    /// From when on a query is slow, if that is to be logged.
+    pub(crate) slow_query: Option<Duration>,
     pub(crate) started: Instant,
     /// There if backups may be asked for.
     pub(crate) backups: Option<Backups>,
@@ -51,7 +55,6 @@ pub struct App {
     query_slots: Arc<Semaphore>,
     import_slots: Arc<Semaphore>,
     closing: AtomicBool,
-    closed_to_writes: AtomicBool,
     /// Rounds of compaction that were asked for, and whether the last one runs.
     pub(crate) compaction: Triggered,
 }
@@ -79,6 +82,8 @@ impl App {
             cors_origin: config.cors_origin.as_ref().and_then(|origin| HeaderValue::try_from(origin).ok()),
             metrics: Metrics::default(),
             runner: Runner::start(config.engine.query_timeout)?,
+            queries: Arc::default(),
+            slow_query: config.slow_query,
             started: Instant::now(),
             backups: config.backup_dir.as_deref().map(Backups::new),
             engine_memory: config.engine.memory_bytes,
@@ -89,7 +94,6 @@ impl App {
             limits,
             import_slots: Arc::new(Semaphore::new(IMPORTS)),
             closing: AtomicBool::new(false),
-            closed_to_writes: AtomicBool::new(false),
             compaction: Triggered::default(),
         }))
     }
@@ -107,8 +111,16 @@ impl App {
     }
 
     /// Waits for leave to run a query; it is held until the query has ended.
-    pub(crate) async fn query_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        slot(&self.query_slots, QUERY_PATIENCE, "too many queries are running (max_concurrent_queries)").await
+    pub(crate) async fn query_slot(&self, listed: &Listed) -> Result<OwnedSemaphorePermit, Failure> {
+        let slot = slot(&self.query_slots, QUERY_PATIENCE, "too many queries are running (max_concurrent_queries)");
+        let slot = listed.unless_cancelled(slot).await??;
+        listed.begin();
+        Ok(slot)
+    }
+
+    /// Puts a statement on the list; `door` is the form of its answer, or who asks.
+    pub(crate) fn list_query(&self, door: &'static str, database: &str, sql: &str) -> Arc<Listed> {
+        self.queries.add(door, database, sql, self.limits.query_rows)
     }
 
     /// From now on `/ready` says no.
@@ -116,20 +128,13 @@ impl App {
         self.closing.store(true, Ordering::Relaxed);
     }
 
-    /// Takes note of why a write failed: after a failed sync the engine takes no more until it is opened again.
-    pub(crate) fn write_failed(&self, error: Error) -> Failure {
-        if matches!(error.kind(), ErrorKind::Closed | ErrorKind::Unknown) {
-            self.closed_to_writes.store(true, Ordering::Relaxed);
-        }
-        error.into()
-    }
-
     /// Returns why requests are not welcome, if they are not.
-    pub(crate) fn not_ready(&self) -> Option<&'static str> {
+    pub(crate) fn not_ready(&self) -> Option<String> {
         if self.closing.load(Ordering::Relaxed) {
-            return Some("shutting down");
+            return Some("shutting down".into());
         }
-        self.closed_to_writes.load(Ordering::Relaxed).then_some("closed to writes until restarted; see the log")
+        let closed = self.engine.closed_to_writes()?;
+        Some(format!("closed to writes until restarted: {closed}"))
     }
 }
 

@@ -72,6 +72,13 @@ impl Failure {
         response
     }
 
+    /// Answers with bytes whose type the caller sets.
+    pub(crate) fn with_bytes(&self, bytes: Vec<u8>) -> Response {
+        let mut response = (self.status, bytes).into_response();
+        self.mark(response.headers_mut());
+        response
+    }
+
     fn mark(&self, headers: &mut HeaderMap) {
         if let Some(after) = self.retry_after {
             // Whole seconds, rounded up: 0 would invite clients to come back at once.

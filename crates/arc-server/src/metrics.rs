@@ -12,7 +12,7 @@ use std::{
 use arc_core::EngineStats;
 use hyper::StatusCode;
 
-use crate::write::Format;
+use crate::{query::Form, write::Format};
 
 /// Upper bounds of the latency histogram's buckets, in microseconds.
 const BUCKETS_US: [u64; 14] =
@@ -46,10 +46,24 @@ pub(crate) struct Queries {
     pub(crate) requests: Counter,
     pub(crate) ok: Counter,
     pub(crate) failed: Counter,
+    /// Sent to clients.
     pub(crate) rows: Counter,
-    pub(crate) disconnects_json: Counter,
-    pub(crate) disconnects_arrow: Counter,
-    pub(crate) disconnects_flight: Counter,
+    pub(crate) slow: Counter,
+    /// Of those whose client left, by [`Form`].
+    disconnects: [Counter; Form::ALL.len()],
+}
+
+impl Queries {
+    /// Counts a query whose client did not wait for its answer.
+    pub(crate) fn left(&self, form: Form) {
+        if let Some((_, counter)) = self.disconnects().find(|(of, _)| *of == form) {
+            counter.add(1);
+        }
+    }
+
+    fn disconnects(&self) -> impl Iterator<Item = (Form, &Counter)> {
+        Form::ALL.into_iter().zip(&self.disconnects)
+    }
 }
 
 /// A number that only grows.
@@ -148,6 +162,7 @@ impl Metrics {
             counter("arc_query_success_total", "Queries answered to the end", q.ok.get()),
             counter("arc_query_errors_total", "Queries that failed", q.failed.get()),
             counter("arc_query_rows_total", "Rows sent", q.rows.get()),
+            counter("arc_slow_queries_total", "Queries that took longer than slow_query", q.slow.get()),
         ];
         series.extend(of_engine(engine));
         series.extend(resident_bytes().map(|n| gauge("process_resident_memory_bytes", "Resident memory", n)));
@@ -169,14 +184,9 @@ impl Metrics {
     fn prometheus_disconnects(&self, out: &mut String) {
         let name = "arc_query_client_disconnects_total";
         let _ = writeln!(out, "# HELP {name} Answers that the client did not wait for\n# TYPE {name} counter");
-        for (path, counter) in self.disconnects() {
-            let _ = writeln!(out, "{name}{{path=\"{path}\"}} {}", counter.get());
+        for (form, counter) in self.queries.disconnects() {
+            let _ = writeln!(out, "{name}{{path=\"{}\"}} {}", form.name(), counter.get());
         }
-    }
-
-    fn disconnects(&self) -> [(&'static str, &Counter); 3] {
-        let q = &self.queries;
-        [("json", &q.disconnects_json), ("arrow", &q.disconnects_arrow), ("flight", &q.disconnects_flight)]
     }
 
     fn prometheus_latency(&self, out: &mut String) {
@@ -197,7 +207,7 @@ impl Metrics {
     pub(crate) fn json(&self, engine: &EngineStats, uptime: Duration) -> serde_json::Value {
         let series = self.series(engine, uptime);
         let mut object: serde_json::Map<_, _> = series.iter().map(|s| (s.name.to_owned(), s.value.into())).collect();
-        let disconnects: u64 = self.disconnects().iter().map(|(_, counter)| counter.get()).sum();
+        let disconnects: u64 = self.queries.disconnects().map(|(_, counter)| counter.get()).sum();
         object.insert("arc_query_client_disconnects_total".to_owned(), disconnects.into());
         object.insert("arc_http_latency_seconds_count".to_owned(), self.latency.count.get().into());
         let sum = Duration::from_micros(self.latency.sum_us.get()).as_secs_f64();

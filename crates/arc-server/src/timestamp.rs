@@ -10,6 +10,41 @@ const DAY_SECONDS: i64 = 86_400;
 ///
 /// Years past 9999 and before 0, which RFC 3339 has no form for, get a sign as in ISO 8601.
 pub(crate) fn write(out: &mut Vec<u8>, seconds: i64, nanoseconds: u32) {
+    to_the_second(out, seconds);
+    if nanoseconds != 0 {
+        out.push(b'.');
+        digits::<9>(out, nanoseconds.into());
+        while out.last() == Some(&b'0') {
+            out.pop();
+        }
+    }
+    out.push(b'Z');
+}
+
+/// The same with so many digits behind the second, at most nine: `2026-01-31T23:59:59.500Z`.
+pub(crate) fn write_padded(out: &mut Vec<u8>, seconds: i64, nanoseconds: u32, places: u32) {
+    to_the_second(out, seconds);
+    if places > 0 {
+        out.push(b'.');
+        digits::<9>(out, nanoseconds.into());
+        out.truncate(out.len() - usize::try_from(9_u32.saturating_sub(places)).unwrap_or_default());
+    }
+    out.push(b'Z');
+}
+
+/// The same without the zone, and with zeros trimmed by threes: `2026-01-31T23:59:59.500`.
+pub(crate) fn write_bare(out: &mut Vec<u8>, seconds: i64, nanoseconds: u32) {
+    to_the_second(out, seconds);
+    if nanoseconds != 0 {
+        out.push(b'.');
+        digits::<9>(out, nanoseconds.into());
+        while out.ends_with(b"000") {
+            out.truncate(out.len() - 3);
+        }
+    }
+}
+
+fn to_the_second(out: &mut Vec<u8>, seconds: i64) {
     let (year, month, day) = civil(seconds.div_euclid(DAY_SECONDS));
     let of_day = seconds.rem_euclid(DAY_SECONDS);
     if (0..=9999).contains(&year) {
@@ -23,14 +58,6 @@ pub(crate) fn write(out: &mut Vec<u8>, seconds: i64, nanoseconds: u32) {
         out.push(mark);
         digits::<2>(out, value.unsigned_abs());
     }
-    if nanoseconds != 0 {
-        out.push(b'.');
-        digits::<9>(out, nanoseconds.into());
-        while out.last() == Some(&b'0') {
-            out.pop();
-        }
-    }
-    out.push(b'Z');
 }
 
 /// Returns the time now.
@@ -95,6 +122,17 @@ mod tests {
             (i64::MIN, "1677-09-21T00:12:43.145224192Z"),
         ] {
             assert_eq!(format(ns), expected);
+        }
+    }
+
+    #[test]
+    fn padded_moments_have_their_places() {
+        for (places, expected) in
+            [(0, "20Z"), (3, "20.000Z"), (6, "20.000001Z"), (9, "20.000001500Z"), (12, "20.000001500Z")]
+        {
+            let mut out = Vec::new();
+            write_padded(&mut out, 1_700_000_000, 1_500, places);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("2023-11-14T22:13:{expected}"));
         }
     }
 

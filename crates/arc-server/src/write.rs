@@ -7,12 +7,13 @@ use std::{sync::Arc, time::Duration};
 
 use arc_core::{ErrorKind, PendingWrite, Rejected, WriteOptions, Written};
 use axum::{
+    body::Body,
     extract::{Request, State},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use hyper::{
-    HeaderMap, StatusCode,
+    HeaderMap, StatusCode, Uri,
     header::{self, HeaderValue},
 };
 use serde_json::json;
@@ -23,6 +24,7 @@ use crate::{
     decompress::{decompress, decompressed_size, is_compressed},
     errors::{Failure, json_response},
     http::params::{self, Params},
+    influx::precision,
     room::Room,
 };
 
@@ -72,33 +74,69 @@ pub(crate) async fn message_pack(State(app): State<Arc<App>>, request: Request) 
 }
 
 async fn answer(app: &Arc<App>, request: Request, format: Format) -> Response {
-    app.metrics.write_started(format);
-    match write(app, request, format).await {
-        Ok((written, suspicion)) => {
-            app.metrics.write_ended(format, if written.replayed { 0 } else { written.points });
-            receipt(&written, format, suspicion.as_deref())
+    let (parts, body) = request.into_parts();
+    let stored = match Wanted::read(&parts.headers, &parts.uri, format) {
+        Ok(wanted) => store(app, &parts.headers, body, wanted).await,
+        Err(failure) => {
+            app.metrics.write_started(format);
+            Err(failure)
         }
+    };
+    match stored {
+        Ok(stored) => receipt(&stored.written, format, stored.suspicion.as_deref()),
         Err(failure) => failure.into_response(),
     }
 }
 
-/// Stores the body; also returns what would explain points that are refused, if anything looks odd.
-async fn write(app: &Arc<App>, request: Request, format: Format) -> Result<(Written, Option<String>), Failure> {
-    let (parts, body) = request.into_parts();
-    let params = Params::of(&parts.uri)?;
-    let database = params::database(&parts.headers, &params, &DATABASE)?.into_owned();
-    let options = options(&parts.headers, &params)?;
-    let table = if format == Format::Arrow { table(&parts.headers, &params)? } else { String::new() };
+/// What is asked of a write beside its body.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) database: String,
+    /// Of Arrow; the others name theirs in the body.
+    pub(crate) table: String,
+    pub(crate) options: WriteOptions,
+    pub(crate) format: Format,
+    /// Whether the unit of line protocol's timestamps is to be found out.
+    pub(crate) guess: bool,
+}
+
+impl Wanted {
+    fn read(headers: &HeaderMap, uri: &Uri, format: Format) -> Result<Self, Failure> {
+        let params = Params::of(uri)?;
+        let database = params::database(headers, &params, &DATABASE)?.into_owned();
+        let options = options(headers, &params)?;
+        let table = if format == Format::Arrow { table(headers, &params)? } else { String::new() };
+        Ok(Self { database, table, options, format, guess: false })
+    }
+}
+
+/// A write that was answered by the engine.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) written: Written,
+    /// What would explain points that are refused, if anything looks odd.
+    pub(crate) suspicion: Option<String>,
+    /// Decompressed.
+    pub(crate) body: Bytes,
+}
+
+/// Reads a body and stores it.
+pub(crate) async fn store(app: &Arc<App>, headers: &HeaderMap, body: Body, wanted: Wanted) -> Result<Stored, Failure> {
+    let format = wanted.format;
+    app.metrics.write_started(format);
     let limits = &app.limits;
     let caps = Caps { limit: limits.body_bytes, pause: limits.read_timeout };
     let mut room = app.rooms.enter();
-    let body = body::read_within(body, &parts.headers, caps, Some(&mut room)).await?;
+    let body = body::read_within(body, headers, caps, Some(&mut room)).await?;
     room.grow_to(body.len() + decompressed_size(&body, limits.decompressed_bytes)).await?;
-    let broken_promise = body::broken_promise(&parts.headers, &body);
-    match store(app, Job { database, table, options, body, format, room }).await {
-        Ok(written) => Ok((written, broken_promise)),
+    let suspicion = body::broken_promise(headers, &body);
+    match acknowledged(app, Job { wanted, body, room }).await {
+        Ok((written, body)) => {
+            app.metrics.write_ended(format, if written.replayed { 0 } else { written.points });
+            Ok(Stored { written, suspicion, body })
+        }
         Err(mut failure) => {
-            failure.message = explained(failure.message, broken_promise.as_deref());
+            failure.message = explained(failure.message, suspicion.as_deref());
             Err(failure)
         }
     }
@@ -113,27 +151,23 @@ fn explained(message: String, suspicion: Option<&str>) -> String {
 
 /// One write, ready for the engine.
 struct Job {
-    database: String,
-    /// Of Arrow; the others name theirs in the body.
-    table: String,
-    options: WriteOptions,
+    wanted: Wanted,
     body: Bytes,
-    format: Format,
     /// Held until the engine counts the write itself.
     room: Room,
 }
 
-async fn store(app: &Arc<App>, mut job: Job) -> Result<Written, Failure> {
-    let format = job.format;
-    let pending = match submit_here(app, &mut job)? {
-        Some(pending) => pending,
+async fn acknowledged(app: &Arc<App>, mut job: Job) -> Result<(Written, Bytes), Failure> {
+    let format = job.wanted.format;
+    let (pending, body) = match submit_here(app, &mut job)? {
+        Some(pending) => (pending, job.body),
         None => submit_elsewhere(app, job).await?,
     };
-    let written = pending.await.map_err(|error| app.write_failed(error))?;
+    let written = pending.await?;
     if written.points == 0 && written.rejected_points == 0 {
         return Err(empty(format, "No valid records in request"));
     }
-    Ok(written)
+    Ok((written, body))
 }
 
 /// Submits what is decoded sooner than it is handed to another thread; `None` where that would take long, or where it
@@ -142,40 +176,46 @@ fn submit_here(app: &App, job: &mut Job) -> Result<Option<PendingWrite>, Failure
     if job.body.len() > INLINE_BYTES.min(app.limits.decompressed_bytes) || is_compressed(&job.body) {
         return Ok(None);
     }
-    job.options.max_wait = Some(Duration::ZERO);
-    let pending = submit(app, job, job.body.clone())?;
-    job.options.max_wait = None;
+    job.wanted.options.max_wait = Some(Duration::ZERO);
+    let body = job.body.clone();
+    let pending = submit(app, &mut job.wanted, body)?;
+    job.wanted.options.max_wait = None;
     match pending {
         Ok(pending) => {
             job.room.give_up();
             Ok(Some(pending))
         }
         Err(error) if error.kind() == ErrorKind::Busy => Ok(None),
-        Err(error) => Err(app.write_failed(error)),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// Submits from a thread that may block: decompressing, decoding and waiting for room take their time.
-async fn submit_elsewhere(app: &Arc<App>, mut job: Job) -> Result<PendingWrite, Failure> {
+/// Submits from a thread that may block: decompressing, decoding and waiting for room take their time. Also returns the
+/// body as it was stored.
+async fn submit_elsewhere(app: &Arc<App>, job: Job) -> Result<(PendingWrite, Bytes), Failure> {
     let slot = app.write_slot().await?;
     let blocking = Arc::clone(app);
     let pending = tokio::task::spawn_blocking(move || {
-        let body = decompress(std::mem::take(&mut job.body), blocking.limits.decompressed_bytes)?;
-        let pending = submit(&blocking, &job, body);
-        drop((slot, job.room));
-        pending?.map_err(|error| blocking.write_failed(error))
+        let Job { mut wanted, body, room } = job;
+        let body = decompress(body, blocking.limits.decompressed_bytes)?;
+        let pending = submit(&blocking, &mut wanted, body.clone());
+        drop((slot, room));
+        Ok((pending??, body))
     });
     pending.await.map_err(|_| Failure::bug())?
 }
 
-fn submit(app: &App, job: &Job, body: Bytes) -> Result<arc_core::Result<PendingWrite>, Failure> {
+fn submit(app: &App, wanted: &mut Wanted, body: Bytes) -> Result<arc_core::Result<PendingWrite>, Failure> {
     if body.is_empty() {
-        return Err(empty(job.format, "Empty request body"));
+        return Err(empty(wanted.format, "Empty request body"));
     }
-    Ok(match job.format {
-        Format::LineProtocol => app.engine.submit_lp(&job.database, body, &job.options),
-        Format::MessagePack => app.engine.submit_msgpack(&job.database, body, &job.options),
-        Format::Arrow => app.engine.submit_arrow(&job.database, &job.table, body, &job.options),
+    if wanted.guess {
+        wanted.options.precision = precision::guessed(&body)?;
+    }
+    Ok(match wanted.format {
+        Format::LineProtocol => app.engine.submit_lp(&wanted.database, body, &wanted.options),
+        Format::MessagePack => app.engine.submit_msgpack(&wanted.database, body, &wanted.options),
+        Format::Arrow => app.engine.submit_arrow(&wanted.database, &wanted.table, body, &wanted.options),
     })
 }
 
@@ -223,10 +263,15 @@ pub(crate) fn options(headers: &HeaderMap, params: &Params) -> Result<WriteOptio
 
 /// Says what was stored: 204 if everything was, else 400 with what was not.
 fn receipt(written: &Written, format: Format, suspicion: Option<&str>) -> Response {
-    let mut response = match written.rejected_points {
+    let response = match written.rejected_points {
         0 => StatusCode::NO_CONTENT.into_response(),
         _ => partial(written, &explained(summary(written, format), suspicion)),
     };
+    with_receipt(response, written)
+}
+
+/// Says in headers what was stored.
+pub(crate) fn with_receipt(mut response: Response, written: &Written) -> Response {
     if let Ok(durability) = HeaderValue::try_from(written.durability.to_string()) {
         response.headers_mut().insert(DURABILITY, durability);
     }

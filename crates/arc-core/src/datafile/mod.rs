@@ -11,7 +11,9 @@ mod file;
 mod folders;
 mod names;
 mod options;
+mod pages;
 mod parquet_file;
+mod parquet_writer;
 mod partition;
 #[cfg(test)]
 mod reader;
@@ -25,6 +27,9 @@ mod writer;
 pub use file::{ColumnStatistics, DataFile, StatisticsValue};
 pub use names::encode_name;
 pub use options::ParquetOptions;
+pub use parquet_writer::{
+    Accumulator, DistinctValues, FileStatistics, ParquetWriter, ParquetWriterBuilder, Value, WrittenFile,
+};
 pub use partition::PartitionDay;
 
 pub(crate) use encode::TextDictionary;
@@ -35,7 +40,7 @@ pub(crate) use reader::read_data_file;
 pub(crate) use row_groups::Columns;
 pub(crate) use statistics::StatisticsBuilder;
 pub(crate) use storable::is_storable;
-pub(crate) use stream::{CheckedDataFile, DataFileStream, compare_bytes, read_pieces, read_rows, text_dictionary};
+pub(crate) use stream::{CheckedDataFile, DataFileStream, OpenFile, compare_bytes, read_pieces, text_dictionary};
 pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file, write_data_file_of};
 
 #[cfg(test)]

@@ -81,19 +81,19 @@ impl Shared {
             }
             request.meta.idempotency = Some(KeyMeta { key: key.clone(), durability });
         }
-        let max_wait = options.max_wait.unwrap_or(self.options.write_timeout);
-        self.decode_and_queue(&request, durability, max_wait, claim)
+        self.decode_and_queue(&request, options, durability, claim)
     }
 
     /// Decodes a request until what it adds to the schema is new, and queues it.
     fn decode_and_queue(
         &self,
         request: &Request,
+        options: &WriteOptions,
         durability: Durability,
-        max_wait: Duration,
         mut claim: Option<Claim>,
     ) -> Result<PendingWrite> {
         let name = request.meta.database.as_str();
+        let max_wait = options.max_wait.unwrap_or(self.options.write_timeout);
         let body_crc = (durability != Durability::Memory).then(|| body_checksum(&request.body));
         loop {
             if let Some(reason) = self.queue.closed() {
@@ -104,8 +104,9 @@ impl Shared {
             let mut staged = decode_within(request, &database, self.most_bytes())?;
             staged.tables.retain(|table| !table.rows.is_empty());
             let rejections = std::mem::take(&mut staged.rejections);
+            let refuses_all = options.whole && !rejections.numbers.is_empty();
             let written = Written {
-                points: staged.points() as u64,
+                points: if refuses_all { 0 } else { staged.points() as u64 },
                 rejected_points: rejections.numbers.len() as u64,
                 rejected: rejections.first,
                 durability,

@@ -113,6 +113,24 @@ fn bad_lines_are_named_and_the_good_ones_stored_also_by_replay() {
 }
 
 #[test]
+fn a_write_that_is_to_be_whole_is_stored_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let whole = |lines: &'static [u8]| {
+        engine.submit_lp("d", Bytes::from_static(lines), &WriteOptions::new().whole(true)).unwrap().wait().unwrap()
+    };
+    assert_eq!(whole(b"m v=1 1\nm v=2 2").points, 2);
+    for lines in [&b"m v=3 3\nbroken"[..], b"m v=3 3\nm v=\"text\" 4", b"new w=1i 1\nm v=t 4\nnew,host=a w=1i 2"] {
+        let written = whole(lines);
+        assert_eq!((written.points, written.rejected_points, written.rejected.len()), (0, 1, 1));
+    }
+    assert_eq!(engine.tables("d").unwrap().len(), 1);
+    drop(engine);
+    let engine = open(dir.path());
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 2);
+}
+
+#[test]
 fn a_write_without_a_good_line_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());

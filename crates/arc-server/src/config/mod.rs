@@ -50,6 +50,8 @@ pub struct Config {
     pub limits: Limits,
     /// What is logged, and how.
     pub log: Log,
+    /// From when on a query is slow, which is logged with its statement. Default 5 s; `None` for never.
+    pub slow_query: Option<Duration>,
     /// How long requests under way may take when the server is told to stop. Default 30 s.
     pub shutdown_timeout: Duration,
 }
@@ -69,6 +71,8 @@ pub struct Limits {
     pub connections: usize,
     /// Queries that run at once. Default 32, and never more than one for each 32 MiB of the engine's memory.
     pub queries: usize,
+    /// Most rows of an answer; one that has more fails. Default no limit.
+    pub query_rows: u64,
     /// Longest pause within a request body. Default 30 s.
     pub read_timeout: Duration,
 }
@@ -161,6 +165,7 @@ impl Default for Config {
             max_resident: None,
             limits: Limits::default(),
             log: Log { format: LogFormat::Text, level: LogLevel::Info },
+            slow_query: Some(Duration::from_secs(5)),
             shutdown_timeout: Duration::from_secs(30),
         }
     }
@@ -174,6 +179,7 @@ impl Default for Limits {
             import_bytes: 500 << 20,
             connections: 10_000,
             queries: 32,
+            query_rows: u64::MAX,
             read_timeout: Duration::from_secs(30),
         }
     }

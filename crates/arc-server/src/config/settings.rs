@@ -212,6 +212,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Queries that run at once; further ones wait up to 10 s, then get 503"
     ),
     setting!(
+        "max_query_rows",
+        "max-query-rows",
+        "N",
+        limits.query_rows,
+        |text: &str| if text == "none" { Ok(u64::MAX) } else { rows(text) },
+        |rows: u64| if rows == u64::MAX { "none".to_owned() } else { rows.to_string() },
+        "Most rows of an answer; a query with more fails; none for no limit"
+    ),
+    setting!(
+        "slow_query",
+        "slow-query",
+        "TIME",
+        slow_query,
+        |text: &str| if text == "none" { Ok(None) } else { duration(text).map(Some) },
+        |time: Option<std::time::Duration>| time.map_or_else(|| "none".to_owned(), show_duration),
+        "Log queries that take this long until their answer is sent, with their statement; none for never"
+    ),
+    setting!(
         "read_timeout",
         "read-timeout",
         "TIME",

@@ -27,7 +27,7 @@ pub(super) fn messages<S>(
     keep_dictionaries: bool,
 ) -> impl Stream<Item = Result<FlightData, Failure>>
 where
-    S: Stream<Item = arc_core::Result<RecordBatch>> + Send + Unpin + 'static,
+    S: Stream<Item = Result<RecordBatch, Failure>> + Send + Unpin + 'static,
 {
     let handling = if keep_dictionaries { DictionaryHandling::Resend } else { DictionaryHandling::Hydrate };
     let pieces = Pieces { answer, schema: SchemaRef::clone(&schema), rest: Vec::new(), is_first: true };
@@ -72,7 +72,7 @@ struct Pieces<S> {
     is_first: bool,
 }
 
-impl<S: Stream<Item = arc_core::Result<RecordBatch>> + Unpin> Pieces<S> {
+impl<S: Stream<Item = Result<RecordBatch, Failure>> + Unpin> Pieces<S> {
     async fn next(&mut self) -> Result<Option<RecordBatch>, Failure> {
         if let Some(part) = self.rest.pop() {
             return Ok(Some(part));
@@ -85,7 +85,7 @@ impl<S: Stream<Item = arc_core::Result<RecordBatch>> + Unpin> Pieces<S> {
             }
             let batch = layout::converted(&batch, &self.schema).map_err(|error| unencodable(&error))?;
             rows += batch.num_rows();
-            bytes += size(&batch);
+            bytes += layout::size(&batch);
             small.push(batch);
             // Whoever waits for the first row should not wait for more.
             if std::mem::take(&mut self.is_first) {
@@ -110,7 +110,7 @@ fn cut(batch: RecordBatch) -> Vec<RecordBatch> {
     let (mut parts, mut whole) = (Vec::new(), vec![batch]);
     while let Some(batch) = whole.pop() {
         let rows = batch.num_rows();
-        if rows > 1 && (rows > MAX_ROWS || size(&batch) > MAX_BYTES) {
+        if rows > 1 && (rows > MAX_ROWS || layout::size(&batch) > MAX_BYTES) {
             let half = if rows > MAX_ROWS { MAX_ROWS } else { rows / 2 };
             whole.push(batch.slice(half, rows - half));
             whole.push(batch.slice(0, half));
@@ -120,12 +120,6 @@ fn cut(batch: RecordBatch) -> Vec<RecordBatch> {
     }
     parts.reverse();
     parts
-}
-
-/// Returns how many bytes the rows of a batch take, whatever else is in its buffers.
-fn size(batch: &RecordBatch) -> usize {
-    let of = |column: &arrow::array::ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(usize::MAX / 1024);
-    batch.columns().iter().map(of).sum()
 }
 
 #[cfg(test)]
@@ -189,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_failure_comes_through_as_it_is() {
-        let failed = Err(arc_core::Error::Timeout { after: std::time::Duration::from_secs(7) });
+        let failed = Err(Failure::from(arc_core::Error::Timeout { after: std::time::Duration::from_secs(7) }));
         let schema = numbers(0, 0).schema();
         let encoded = messages(stream::iter([Ok(numbers(0, 1)), failed]), schema, false);
         let all: Vec<_> = executor::block_on(encoded.collect());

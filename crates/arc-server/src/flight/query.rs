@@ -14,7 +14,7 @@ use super::{encode, messages::Query};
 use crate::{
     app::App,
     errors::Failure,
-    query::{PieceSender, Running, Ticket, layout},
+    query::{Form, Listed, PieceSender, Running, Ticket, layout},
 };
 
 /// A stream of messages to a client.
@@ -22,9 +22,10 @@ pub(super) type Messages = stream::BoxStream<'static, Result<FlightData, Status>
 
 /// Returns the columns of an answer, as they will be sent, and the statement's placeholders.
 pub(super) async fn describe(app: &Arc<App>, query: Query, keep_dictionaries: bool) -> Result<Description, Failure> {
-    let slot = app.query_slot().await?;
+    let listed = app.list_query("flight plan", &query.database, &query.sql);
+    let slot = app.query_slot(&listed).await?;
     let engine = app.engine.clone();
-    let mut running = app.runner.run(slot, |found| async move {
+    let mut running = app.runner.run(slot, listed, |found| async move {
         let described = engine.describe(&query.database, &query.sql, query.values.as_ref()).await?;
         // Nobody may be there to hear it.
         let _ = found.send(Ok(described)).await;
@@ -37,14 +38,12 @@ pub(super) async fn describe(app: &Arc<App>, query: Query, keep_dictionaries: bo
 
 /// Runs a statement. What fails before its columns are known is returned; what fails later is in the stream.
 pub(super) async fn answer(app: &Arc<App>, query: Query, keep_dictionaries: bool) -> Result<Messages, Failure> {
-    let mut sending = Sending {
-        ticket: Ticket::new(app, |app| &app.metrics.queries.disconnects_flight),
-        running: None,
-        is_over: false,
-    };
-    let slot = app.query_slot().await.inspect_err(|_| sending.ticket.failed())?;
-    let owned = Arc::clone(app);
-    sending.running = Some(app.runner.run(slot, |pieces| run(owned, query, keep_dictionaries, pieces)));
+    let mut sending = Sending { ticket: Ticket::new(app, Form::Flight), running: None, is_over: false };
+    let listed = sending.ticket.list(&query.database, &query.sql);
+    let slot = app.query_slot(&listed).await.inspect_err(|failure| sending.ticket.failed(failure))?;
+    let (owned, at_work) = (Arc::clone(app), Arc::clone(&listed));
+    let work = |pieces| run(owned, at_work, query, keep_dictionaries, pieces);
+    sending.running = Some(app.runner.run(slot, listed, work));
     let columns = sending.next().await?;
     let rest = stream::unfold(sending, |mut sending| async move {
         let next = sending.next().await.transpose()?;
@@ -56,6 +55,7 @@ pub(super) async fn answer(app: &Arc<App>, query: Query, keep_dictionaries: bool
 /// Runs a statement and sends its messages, then `None`.
 async fn run(
     app: Arc<App>,
+    listed: Arc<Listed>,
     query: Query,
     keep_dictionaries: bool,
     pieces: PieceSender<Option<FlightData>>,
@@ -66,9 +66,10 @@ async fn run(
         None => app.engine.sql(&database, &sql).await?,
     };
     let schema = layout::readable(&answer.schema(), keep_dictionaries);
-    let counted = answer.inspect(move |batch| {
-        let rows = batch.as_ref().map_or(0, |batch| u64::try_from(batch.num_rows()).unwrap_or_default());
-        app.metrics.queries.rows.add(rows);
+    let counted = answer.map(move |batch| {
+        let batch = batch?;
+        listed.count_rows(batch.num_rows())?;
+        Ok(batch)
     });
     let mut messages = encode::messages(counted, schema, keep_dictionaries);
     while let Some(message) = messages.next().await.transpose()? {
@@ -96,7 +97,7 @@ impl Sending {
         match &next {
             Ok(Some(_)) => {}
             Ok(None) => self.ticket.succeeded(),
-            Err(_) => self.ticket.failed(),
+            Err(failure) => self.ticket.failed(failure),
         }
         self.is_over = !matches!(next, Ok(Some(_)));
         next

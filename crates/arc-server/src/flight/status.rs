@@ -28,6 +28,8 @@ fn code_of(status: StatusCode) -> Code {
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::INSUFFICIENT_STORAGE => Code::ResourceExhausted,
         StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => Code::DeadlineExceeded,
         StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
+        // What a query that was cancelled is answered over HTTP.
+        status if status.as_u16() == 499 => Code::Cancelled,
         status if status.is_client_error() => Code::InvalidArgument,
         _ => Code::Internal,
     }

@@ -66,7 +66,7 @@ fn headers(app: &App, headers: &mut HeaderMap) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, CORS_METHODS);
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, CORS_HEADERS);
-        headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+        headers.append(header::VARY, HeaderValue::from_static("Origin"));
     }
 }
 

@@ -41,6 +41,11 @@ impl Params {
         }
     }
 
+    /// Returns all but `name`.
+    pub(crate) fn without(&self, name: &str) -> Self {
+        Self(self.0.iter().filter(|(n, _)| n != name).cloned().collect())
+    }
+
     /// Returns the first value of `name` that is not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, value)| value.as_str())

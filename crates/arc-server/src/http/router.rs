@@ -29,8 +29,13 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/write/arrow", post(write::arrow))
         .route("/write/v2/msgpack", post(write::message_pack))
         .route("/api/v2/msgpack", post(write::message_pack))
-        .route("/api/v1/query", post(query::json))
+        .route("/api/v1/query", post(query::any))
         .route("/api/v1/query/arrow", post(query::arrow))
+        .route("/api/v1/query/msgpack", post(query::message_pack))
+        .route("/api/v1/query/estimate", post(query::estimate))
+        .route("/api/v1/queries", get(query::control::list))
+        .route("/api/v1/queries/active", get(query::control::list))
+        .route("/api/v1/queries/{id}", get(query::control::get).delete(query::control::cancel))
         .route("/api/v1/databases", get(admin::databases).post(admin::create_database))
         .route("/api/v1/databases/{name}", get(admin::database).patch(admin::change_database).delete(delete::database))
         .route("/api/v1/databases/{name}/measurements", get(admin::database_measurements))
@@ -48,10 +53,13 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/compaction/stats", get(compaction::stats))
         .route("/api/v1/compaction/trigger", post(compaction::trigger))
         .route("/query", any(influx::query))
-        .route("/ping", get(influx::ping))
+        .route("/ping", get(influx::ping).post(influx::ping))
+        .route("/api/v3/query_sql", any(influx::query_sql))
+        .route("/api/v3/write_lp", post(influx::write_lp))
         .route("/health", get(admin::health))
         .route("/ready", get(admin::ready))
-        .route("/metrics", get(admin::metrics));
+        .route("/metrics", get(admin::metrics))
+        .route("/api/v1/metrics", get(admin::metrics_as_json));
     let routes = if app.backups.is_some() { routes.merge(backup_routes()) } else { routes };
     let flight = flight::routes(&app);
     let routes = routes

@@ -2,8 +2,6 @@
 //!
 //! A client that can read more than the plainest layout says so.
 
-use std::time::Instant;
-
 use arrow::{
     array::RecordBatch,
     datatypes::SchemaRef,
@@ -16,10 +14,10 @@ use arrow::{
 use hyper::HeaderMap;
 
 use super::{
-    encode::Encode,
+    encode::{Encode, unencodable},
     layout::{self, unknown},
 };
-use crate::{app::App, errors::Failure, http::params::header, metrics::Counter};
+use crate::{errors::Failure, http::params::header};
 
 /// Encodes an answer as an Arrow IPC stream.
 pub(super) struct Ipc {
@@ -28,29 +26,14 @@ pub(super) struct Ipc {
 }
 
 impl Encode for Ipc {
-    const CONTENT_TYPE: &'static str = "application/vnd.apache.arrow.stream";
-
-    fn disconnects(app: &App) -> &Counter {
-        &app.metrics.queries.disconnects_arrow
+    fn append(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
+        let batch = layout::converted(batch, &self.schema).map_err(unencodable)?;
+        self.writer.write(&batch).map_err(unencodable)
     }
 
-    fn open(headers: &HeaderMap, schema: &SchemaRef, _started: Instant) -> Result<Self, Failure> {
-        let keep_dictionaries = layout::keeps_dictionaries(headers)?;
-        let compression = match header(headers, "x-arc-arrow-compression")? {
-            None | Some("none") => None,
-            Some("zstd") => Some(CompressionType::ZSTD),
-            Some("lz4") => Some(CompressionType::LZ4_FRAME),
-            Some(other) => return Err(unknown("x-arc-arrow-compression", other, "zstd, lz4 or none")),
-        };
-        Self::new(schema, keep_dictionaries, compression).map_err(|e| Failure::from(arc_core::Error::from(e)))
-    }
-
-    fn append(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
-        self.writer.write(&layout::converted(batch, &self.schema)?)
-    }
-
-    fn finish(&mut self) -> Result<(), ArrowError> {
-        self.writer.finish()
+    fn finish(&mut self) -> Result<bool, Failure> {
+        self.writer.finish().map_err(unencodable)?;
+        Ok(true)
     }
 
     fn encoded(&mut self) -> &mut Vec<u8> {
@@ -58,7 +41,31 @@ impl Encode for Ipc {
     }
 }
 
+/// How a client wants its Arrow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wishes {
+    keep_dictionaries: bool,
+    compression: Option<CompressionType>,
+}
+
+impl Wishes {
+    /// Reads the headers that say so.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Self, Failure> {
+        let compression = match header(headers, "x-arc-arrow-compression")? {
+            None | Some("none") => None,
+            Some("zstd") => Some(CompressionType::ZSTD),
+            Some("lz4") => Some(CompressionType::LZ4_FRAME),
+            Some(other) => return Err(unknown("x-arc-arrow-compression", other, "zstd, lz4 or none")),
+        };
+        Ok(Self { keep_dictionaries: layout::keeps_dictionaries(headers)?, compression })
+    }
+}
+
 impl Ipc {
+    pub(super) fn open(schema: &SchemaRef, wishes: Wishes) -> Result<Self, Failure> {
+        Self::new(schema, wishes.keep_dictionaries, wishes.compression).map_err(unencodable)
+    }
+
     fn new(
         schema: &SchemaRef,
         keep_dictionaries: bool,
@@ -122,7 +129,6 @@ mod tests {
 
     #[test]
     fn unknown_wishes_are_refused() {
-        let schema = batch().schema();
         for (name, value, ok) in [
             ("x-arc-arrow-compression", "zstd", true),
             ("x-arc-arrow-compression", "lz4", true),
@@ -131,7 +137,7 @@ mod tests {
             ("x-arc-arrow-dictionary", "yes", false),
         ] {
             let headers = HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())]);
-            assert_eq!(Ipc::open(&headers, &schema, Instant::now()).is_ok(), ok, "{name}: {value}");
+            assert_eq!(Wishes::of(&headers).is_ok(), ok, "{name}: {value}");
         }
     }
 }

@@ -26,9 +26,31 @@ use crate::timestamp;
 /// Writes the value of one row of one column.
 pub(super) type Cell<'a> = Box<dyn Fn(usize, &mut Vec<u8>) + 'a>;
 
+/// How times are written, which are all in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Times {
+    /// `2026-01-31T12:00:00.5Z`.
+    Zoned,
+    /// `2026-01-31T12:00:00.500000000Z`: with as many digits as the column's unit has, for readers that expect one form in
+    /// a column.
+    Padded,
+    /// `2026-01-31T12:00:00.500`, as InfluxDB 3 does.
+    Bare,
+}
+
+impl Times {
+    fn write(self, out: &mut Vec<u8>, seconds: i64, nanoseconds: u32, per_second: i64) {
+        match self {
+            Self::Zoned => timestamp::write(out, seconds, nanoseconds),
+            Self::Padded => timestamp::write_padded(out, seconds, nanoseconds, per_second.ilog10()),
+            Self::Bare => timestamp::write_bare(out, seconds, nanoseconds),
+        }
+    }
+}
+
 /// Returns what writes the values of `array`.
-pub(super) fn cell(array: &dyn Array) -> Result<Cell<'_>, ArrowError> {
-    let value = value(array)?;
+pub(super) fn cell(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowError> {
+    let value = value(array, times)?;
     // Logical nulls: those of a dictionary's values count as well.
     let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) else { return Ok(value) };
     Ok(Box::new(move |row, out| {
@@ -41,7 +63,7 @@ pub(super) fn cell(array: &dyn Array) -> Result<Cell<'_>, ArrowError> {
 }
 
 /// Returns what writes the values of `array` where they are not null.
-fn value(array: &dyn Array) -> Result<Cell<'_>, ArrowError> {
+fn value(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowError> {
     Ok(match array.data_type() {
         DataType::Null => Box::new(|_, out| out.extend_from_slice(b"null")),
         DataType::Boolean => {
@@ -70,27 +92,27 @@ fn value(array: &dyn Array) -> Result<Cell<'_>, ArrowError> {
         DataType::LargeBinary => bytes(array.as_binary::<i64>()),
         DataType::BinaryView => bytes(array.as_binary_view()),
         DataType::FixedSizeBinary(_) => bytes(array.as_fixed_size_binary()),
-        DataType::Timestamp(TimeUnit::Second, _) => moment(array.as_primitive::<TimestampSecondType>(), 1),
+        DataType::Timestamp(TimeUnit::Second, _) => moment(array.as_primitive::<TimestampSecondType>(), times, 1),
         DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            moment(array.as_primitive::<TimestampMillisecondType>(), 1_000)
+            moment(array.as_primitive::<TimestampMillisecondType>(), times, 1_000)
         }
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            moment(array.as_primitive::<TimestampMicrosecondType>(), 1_000_000)
+            moment(array.as_primitive::<TimestampMicrosecondType>(), times, 1_000_000)
         }
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            moment(array.as_primitive::<TimestampNanosecondType>(), 1_000_000_000)
+            moment(array.as_primitive::<TimestampNanosecondType>(), times, 1_000_000_000)
         }
         DataType::Date32 => {
             let array = array.as_primitive::<Date32Type>();
-            Box::new(|row, out| quoted(out, |out| timestamp::write(out, i64::from(array.value(row)) * 86_400, 0)))
+            Box::new(move |row, out| quoted(out, |out| times.write(out, i64::from(array.value(row)) * 86_400, 0, 1)))
         }
-        DataType::Date64 => moment(array.as_primitive::<Date64Type>(), 1_000),
-        DataType::Dictionary(..) => dictionary(array)?,
-        DataType::List(_) => list(array.as_list::<i32>())?,
-        DataType::LargeList(_) => list(array.as_list::<i64>())?,
-        DataType::FixedSizeList(..) => fixed_size_list(array.as_fixed_size_list())?,
-        DataType::Struct(_) => structure(array.as_struct())?,
-        DataType::Map(..) => map(array.as_map())?,
+        DataType::Date64 => moment(array.as_primitive::<Date64Type>(), times, 1_000),
+        DataType::Dictionary(..) => dictionary(array, times)?,
+        DataType::List(_) => list(array.as_list::<i32>(), times)?,
+        DataType::LargeList(_) => list(array.as_list::<i64>(), times)?,
+        DataType::FixedSizeList(..) => fixed_size_list(array.as_fixed_size_list(), times)?,
+        DataType::Struct(_) => structure(array.as_struct(), times)?,
+        DataType::Map(..) => map(array.as_map(), times)?,
         _ => arrow_text(array)?,
     })
 }
@@ -116,10 +138,10 @@ fn decimal<T: DecimalType>(array: &PrimitiveArray<T>) -> Cell<'_> {
     Box::new(|row, out| out.extend_from_slice(array.value_as_string(row).as_bytes()))
 }
 
-fn moment<T: ArrowPrimitiveType<Native = i64>>(array: &PrimitiveArray<T>, per_second: i64) -> Cell<'_> {
+fn moment<T: ArrowPrimitiveType<Native = i64>>(array: &PrimitiveArray<T>, times: Times, per_second: i64) -> Cell<'_> {
     Box::new(move |row, out| {
         let (seconds, nanoseconds) = timestamp::split(array.value(row), per_second);
-        quoted(out, |out| timestamp::write(out, seconds, nanoseconds));
+        quoted(out, |out| times.write(out, seconds, nanoseconds, per_second));
     })
 }
 
@@ -137,10 +159,10 @@ fn bytes<'a>(array: impl arrow::array::ArrayAccessor<Item = &'a [u8]> + 'a) -> C
     })
 }
 
-fn dictionary(array: &dyn Array) -> Result<Cell<'_>, ArrowError> {
+fn dictionary(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowError> {
     let array = array.as_any_dictionary();
     let keys = array.normalized_keys();
-    let values = cell(array.values().as_ref())?;
+    let values = cell(array.values().as_ref(), times)?;
     Ok(Box::new(move |row, out| {
         if let Some(key) = keys.get(row) {
             values(*key, out);
@@ -148,16 +170,16 @@ fn dictionary(array: &dyn Array) -> Result<Cell<'_>, ArrowError> {
     }))
 }
 
-fn list<O: OffsetSizeTrait>(array: &GenericListArray<O>) -> Result<Cell<'_>, ArrowError> {
-    let values = cell(array.values().as_ref())?;
+fn list<O: OffsetSizeTrait>(array: &GenericListArray<O>, times: Times) -> Result<Cell<'_>, ArrowError> {
+    let values = cell(array.values().as_ref(), times)?;
     Ok(Box::new(move |row, out| {
         let mut bounds = array.value_offsets().iter().skip(row).map(|offset| offset.as_usize());
         items(out, bounds.next().unwrap_or(0)..bounds.next().unwrap_or(0), &values);
     }))
 }
 
-fn fixed_size_list(array: &FixedSizeListArray) -> Result<Cell<'_>, ArrowError> {
-    let values = cell(array.values().as_ref())?;
+fn fixed_size_list(array: &FixedSizeListArray, times: Times) -> Result<Cell<'_>, ArrowError> {
+    let values = cell(array.values().as_ref(), times)?;
     let length = usize::try_from(array.value_length()).unwrap_or_default();
     Ok(Box::new(move |row, out| items(out, row * length..(row + 1) * length, &values)))
 }
@@ -173,12 +195,12 @@ fn items(out: &mut Vec<u8>, rows: std::ops::Range<usize>, values: &Cell<'_>) {
     out.push(b']');
 }
 
-fn structure(array: &StructArray) -> Result<Cell<'_>, ArrowError> {
+fn structure(array: &StructArray, times: Times) -> Result<Cell<'_>, ArrowError> {
     let fields: Vec<(&str, Cell<'_>)> = array
         .fields()
         .iter()
         .zip(array.columns())
-        .map(|(field, column)| Ok((field.name().as_str(), cell(column.as_ref())?)))
+        .map(|(field, column)| Ok((field.name().as_str(), cell(column.as_ref(), times)?)))
         .collect::<Result<_, ArrowError>>()?;
     Ok(Box::new(move |row, out| {
         out.push(b'{');
@@ -194,10 +216,10 @@ fn structure(array: &StructArray) -> Result<Cell<'_>, ArrowError> {
     }))
 }
 
-fn map(array: &MapArray) -> Result<Cell<'_>, ArrowError> {
+fn map(array: &MapArray, times: Times) -> Result<Cell<'_>, ArrowError> {
     // JSON has only text for keys.
     let keys = arrow_text(array.keys().as_ref())?;
-    let values = cell(array.values().as_ref())?;
+    let values = cell(array.values().as_ref(), times)?;
     Ok(Box::new(move |row, out| {
         let mut bounds = array.value_offsets().iter().skip(row).filter_map(|offset| usize::try_from(*offset).ok());
         out.push(b'{');

@@ -2,57 +2,55 @@
 //!
 //! Runs on the query threads. Never knows the client: chunks go where they are told, at the pace they are taken.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
-use arrow::{array::RecordBatch, datatypes::SchemaRef, error::ArrowError};
+use arrow::{array::RecordBatch, error::ArrowError};
 use futures::{Stream, StreamExt};
-use hyper::{HeaderMap, StatusCode};
+use hyper::StatusCode;
 
-use super::runner::{Chunk, PieceSender};
-use crate::{app::App, errors::Failure, metrics::Counter};
+use super::{
+    layout,
+    listed::Listed,
+    runner::{Chunk, PieceSender},
+};
+use crate::errors::Failure;
 
 /// Encoded bytes that are sent at a time, at least.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
 /// Rows that are encoded at a time, at most: a batch may have any number of rows.
 pub(super) const STEP_ROWS: usize = 8192;
+/// Bytes that are encoded at a time, at most, unless one row has more.
+const STEP_BYTES: usize = 2 << 20;
 
 /// Turns record batches into bytes.
-pub(super) trait Encode: Sized + Send + 'static {
-    /// The type of what comes out.
-    const CONTENT_TYPE: &'static str;
-
-    /// Returns the counter of clients that did not wait for such an answer.
-    fn disconnects(app: &App) -> &Counter;
-
-    /// Begins an answer with these columns, in the way that the request's headers ask for.
-    fn open(headers: &HeaderMap, schema: &SchemaRef, started: Instant) -> Result<Self, Failure>;
-
+pub(super) trait Encode: Send {
     /// Encodes some rows.
-    fn append(&mut self, batch: &RecordBatch) -> Result<(), ArrowError>;
+    fn append(&mut self, batch: &RecordBatch) -> Result<(), Failure>;
 
-    /// Encodes what comes after the last row.
-    fn finish(&mut self) -> Result<(), ArrowError>;
+    /// Encodes some of what comes after the last row; returns whether that was all of it.
+    fn finish(&mut self) -> Result<bool, Failure>;
 
     /// Returns the bytes that were encoded since they were last taken.
     fn encoded(&mut self) -> &mut Vec<u8>;
 }
 
+/// What encodes one answer.
+pub(super) type Encoder = Box<dyn Encode>;
+
 /// An answer that is being encoded.
-pub(super) struct Encoding<S, E> {
-    app: Arc<App>,
+pub(super) struct Encoding<S> {
+    listed: Arc<Listed>,
     answer: S,
-    encoder: E,
+    encoder: Encoder,
     /// What is left of the last batch.
     rest: Option<RecordBatch>,
+    /// Whether all rows are encoded.
+    has_rows: bool,
 }
 
-impl<S, E> Encoding<S, E>
-where
-    S: Stream<Item = arc_core::Result<RecordBatch>> + Unpin,
-    E: Encode,
-{
-    pub(super) fn new(app: &Arc<App>, answer: S, encoder: E) -> Self {
-        Self { app: Arc::clone(app), answer, encoder, rest: None }
+impl<S: Stream<Item = arc_core::Result<RecordBatch>> + Unpin> Encoding<S> {
+    pub(super) fn new(listed: &Arc<Listed>, answer: S, encoder: Encoder) -> Self {
+        Self { listed: Arc::clone(listed), answer, encoder, rest: None, has_rows: true }
     }
 
     /// Encodes and sends everything, or as much as is wanted.
@@ -70,12 +68,17 @@ where
     /// Encodes until there is enough to send, or nothing more to come; returns whether it is that.
     async fn fill(&mut self) -> Result<bool, Failure> {
         while self.encoder.encoded().len() < CHUNK_BYTES {
-            let Some(rows) = self.rows().await? else {
-                self.encoder.finish().map_err(unencodable)?;
+            if self.has_rows
+                && let Some(rows) = self.rows().await?
+            {
+                self.listed.count_rows(rows.num_rows())?;
+                self.encoder.append(&rows)?;
+                continue;
+            }
+            self.has_rows = false;
+            if self.encoder.finish()? {
                 return Ok(true);
-            };
-            self.encoder.append(&rows).map_err(unencodable)?;
-            self.app.metrics.queries.rows.add(u64::try_from(rows.num_rows()).unwrap_or_default());
+            }
         }
         Ok(false)
     }
@@ -89,15 +92,44 @@ where
                 None => return Ok(None),
             },
         };
-        if batch.num_rows() <= STEP_ROWS {
+        let rows = step(&batch);
+        if batch.num_rows() <= rows {
             return Ok(Some(batch));
         }
-        self.rest = Some(batch.slice(STEP_ROWS, batch.num_rows() - STEP_ROWS));
-        Ok(Some(batch.slice(0, STEP_ROWS)))
+        self.rest = Some(batch.slice(rows, batch.num_rows() - rows));
+        Ok(Some(batch.slice(0, rows)))
     }
 }
 
-fn unencodable(error: ArrowError) -> Failure {
+/// Returns how many rows of a batch are encoded at a time.
+fn step(batch: &RecordBatch) -> usize {
+    let each = layout::size(batch) / batch.num_rows().max(1);
+    STEP_BYTES.checked_div(each).unwrap_or(STEP_ROWS).clamp(1, STEP_ROWS)
+}
+
+/// Returns the failure for rows that have no form on the wire, which is a bug: what has none is refused at the start.
+pub(super) fn unencodable(error: ArrowError) -> Failure {
     tracing::error!(%error, "an answer cannot be encoded");
     Failure::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the answer cannot be encoded: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, Int64Array, StringArray};
+
+    use super::*;
+
+    #[test]
+    fn rows_that_are_large_are_encoded_one_by_one() {
+        for (bytes, rows, expected) in
+            [(10, 10_000, STEP_ROWS), (1 << 20, 10, 1), (5 << 20, 2, 1), (1 << 10, 100, 1_900)]
+        {
+            let text = "x".repeat(bytes);
+            let column: ArrayRef = Arc::new(StringArray::from_iter_values((0..rows).map(|_| &text)));
+            let batch = RecordBatch::try_from_iter([("text", column)]).unwrap();
+            assert!(step(&batch).abs_diff(expected) < 150, "{bytes}: {}", step(&batch));
+        }
+        let empty: ArrayRef = Arc::new(Int64Array::from_iter_values([]));
+        assert_eq!(step(&RecordBatch::try_from_iter([("v", empty)]).unwrap()), STEP_ROWS);
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{RecordBatch, RecordBatchOptions},
+    array::{Array, ArrayRef, RecordBatch, RecordBatchOptions},
     compute::cast,
     datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
     error::ArrowError,
@@ -41,6 +41,26 @@ pub(crate) fn converted(batch: &RecordBatch, schema: &SchemaRef) -> Result<Recor
     // Without columns only this says how many rows there are.
     let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns.collect::<Result<_, _>>()?, &rows)
+}
+
+/// Refuses columns of one name, for forms whose readers would keep one of them.
+pub(super) fn check_names(schema: &Schema) -> Result<(), Failure> {
+    let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    names.sort_unstable();
+    let twice = names.windows(2).find_map(|pair| match pair {
+        [first, second] if first == second => Some(*first),
+        _ => None,
+    });
+    let advice = "give them different names with AS, or ask for a format that takes them, such as csv";
+    twice.map_or(Ok(()), |name| {
+        Err(Failure::bad_request(format!("more than one column of the answer is called {name:?}: {advice}")))
+    })
+}
+
+/// Returns how many bytes the rows of a batch take, whatever else is in its buffers.
+pub(crate) fn size(batch: &RecordBatch) -> usize {
+    let of = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(usize::MAX / 1024);
+    batch.columns().iter().map(of).fold(0, usize::saturating_add)
 }
 
 /// Returns the column as it is sent.

@@ -1,31 +1,42 @@
-//! Queries over HTTP: SQL in; JSON or Arrow out, batch by batch.
+//! Queries over HTTP: SQL in; JSON, CSV, MessagePack, Arrow or Parquet out, batch by batch.
 //!
 //! Decodes the request, runs it in the engine, and encodes the answer while it comes, so that its size does not matter.
 //! All but the decoding happens on threads of its own (`runner`). Of the SQL it knows only whether it drops something.
 
 mod arrow;
 mod cells;
+mod coding;
+pub(crate) mod control;
+mod csv;
 mod encode;
+mod estimate;
+pub(crate) mod form;
 mod json;
 pub(crate) mod layout;
+mod lines;
+mod listed;
+mod pack;
+mod packed;
+mod parquet;
 mod reply;
+pub(crate) mod request;
 mod runner;
+mod spool;
+mod table;
+mod types;
 pub(crate) mod values;
 
 use std::{sync::Arc, time::Instant};
 
-use ::arrow::{
-    array::{AsArray, RecordBatch},
-    datatypes::{Int64Type, Schema},
-};
+use ::arrow::datatypes::Schema;
 use axum::{
     body::Body,
     extract::{Request, State},
     response::Response,
 };
 use futures::stream;
-use hyper::http::request::Parts;
-use serde_json::{Value, json};
+use hyper::{header, http::request::Parts};
+use serde_json::json;
 
 use crate::{
     admin::{self, MAX_REQUEST_BYTES},
@@ -34,143 +45,133 @@ use crate::{
     decompress::decompress,
     delete,
     errors::Failure,
-    http::params::{self, Params},
+    http::params::Params,
     timestamp,
 };
-use encode::{Encode, Encoding};
+use encode::Encoding;
 use reply::Reply;
+use request::Dialect;
 use runner::Chunk;
 
+pub(crate) use estimate::{count, estimate};
+pub(crate) use form::Form;
+pub(crate) use listed::{List, Listed};
 pub(crate) use reply::Ticket;
+pub(crate) use request::{Query, Shape};
 pub(crate) use runner::{PieceSender, Runner, Running};
 
-/// Where the query string may name the default database.
-const DATABASE: [&str; 2] = ["database", "db"];
-
-/// `POST /api/v1/query`.
-pub(crate) async fn json(State(app): State<Arc<App>>, request: Request) -> Response {
-    let started = Instant::now();
-    answer::<json::Json>(&app, request, started).await.unwrap_or_else(|failure| envelope(&failure, started))
+/// `POST /api/v1/query`: in whatever form the client asks for, else JSON.
+pub(crate) async fn any(State(app): State<Arc<App>>, request: Request) -> Response {
+    let form = match Params::of(request.uri()) {
+        Ok(params) => Form::asked(request.headers(), &params, Form::Json),
+        Err(failure) => Err(failure),
+    };
+    respond(&app, request, form).await
 }
 
 /// `POST /api/v1/query/arrow`.
 pub(crate) async fn arrow(State(app): State<Arc<App>>, request: Request) -> Response {
-    let answer = answer::<arrow::Ipc>(&app, request, Instant::now()).await;
-    answer.unwrap_or_else(|failure| {
-        failure.with_body(&json!({ "success": false, "error": failure.message, "message": failure.message }))
-    })
+    respond(&app, request, Ok(Form::Arrow)).await
 }
 
-async fn answer<E: Encode>(app: &Arc<App>, request: Request, started: Instant) -> Result<Response, Failure> {
-    let mut ticket = Ticket::new(app, E::disconnects);
+/// `POST /api/v1/query/msgpack`.
+pub(crate) async fn message_pack(State(app): State<Arc<App>>, request: Request) -> Response {
+    respond(&app, request, Ok(Form::MessagePack)).await
+}
+
+async fn respond(app: &Arc<App>, request: Request, form: Result<Form, Failure>) -> Response {
+    let started = Instant::now();
+    // What fails before that is known is told in the form that most understand.
+    let told_in = *form.as_ref().unwrap_or(&Form::Json);
+    let mut ticket = Ticket::new(app, told_in);
     let (parts, body) = request.into_parts();
-    match start::<E>(app, parts, body, started).await {
-        Ok(query) => Reply::new(query, ticket).respond(E::CONTENT_TYPE).await,
+    let asked = async {
+        let shape = Shape::new(form?, Dialect::Arc, &parts.headers, parts.version)?;
+        Ok((shape, read(app, &parts, body).await?))
+    };
+    let answer = match asked.await {
+        Ok((shape, query)) => answer(app, ticket, query, shape, started).await,
         Err(failure) => {
-            ticket.failed();
+            ticket.failed(&failure);
+            Err(failure)
+        }
+    };
+    answer.unwrap_or_else(|failure| failed(&failure, told_in, started))
+}
+
+async fn read(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Query, Failure> {
+    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    Query::read(&parts.headers, &parts.uri, &decompress(body, MAX_REQUEST_BYTES)?)
+}
+
+/// Runs a statement and answers it; a failure is what there is no answer but a status for.
+pub(crate) async fn answer(
+    app: &Arc<App>,
+    mut ticket: Ticket,
+    query: Query,
+    shape: Shape,
+    started: Instant,
+) -> Result<Response, Failure> {
+    match start(app, &mut ticket, query, shape, started).await {
+        Ok(running) => Reply::new(running, ticket).respond(shape).await,
+        Err(failure) => {
+            ticket.failed(&failure);
             Err(failure)
         }
     }
 }
 
-async fn start<E: Encode>(
+async fn start(
     app: &Arc<App>,
-    parts: Parts,
-    body: Body,
+    ticket: &mut Ticket,
+    query: Query,
+    shape: Shape,
     started: Instant,
 ) -> Result<Running<Chunk>, Failure> {
-    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
-    let body = decompress(body, MAX_REQUEST_BYTES)?;
-    let request = Query::read(&parts, &body)?;
-    let is_drop = arc_core::is_drop(&request.sql);
+    let is_drop = arc_core::is_drop(&query.sql);
     if is_drop {
         delete::check_enabled(app)?;
     }
-    let slot = app.query_slot().await?;
-    let owned = Arc::clone(app);
-    Ok(app.runner.run(slot, move |chunks| async move {
+    let listed = ticket.list(&query.database, &query.sql);
+    let slot = app.query_slot(&listed).await?;
+    let (owned, at_work) = (Arc::clone(app), Arc::clone(&listed));
+    Ok(app.runner.run(slot, listed, move |chunks| async move {
+        let engine = owned.engine.clone();
         if is_drop {
-            let engine = owned.engine.clone();
-            delete::blocking(move || engine.execute(&request.database, &request.sql)).await?;
+            // First, so that what is refused for its shape is not done.
+            let encoder = shape.open(&owned, &Arc::new(Schema::empty()), started)?;
             // Nobody waits longer for it than for a query, but begun is done.
-            let encoder = E::open(&parts.headers, &Arc::new(Schema::empty()), started)?;
-            return Encoding::new(&owned, stream::empty(), encoder).send(chunks).await;
+            delete::blocking(move || engine.execute(&query.database, &query.sql)).await?;
+            return Encoding::new(&at_work, stream::empty(), encoder).send(chunks).await;
         }
-        let answer = match &request.values {
-            Some(values) => owned.engine.sql_with(&request.database, &request.sql, values).await?,
-            None => owned.engine.sql(&request.database, &request.sql).await?,
+        let answer = match &query.values {
+            Some(values) => engine.sql_with(&query.database, &query.sql, values).await?,
+            None => engine.sql(&query.database, &query.sql).await?,
         };
-        let encoder = E::open(&parts.headers, &answer.schema(), started)?;
-        Encoding::new(&owned, answer, encoder).send(chunks).await
+        let encoder = shape.open(&owned, &answer.schema(), started)?;
+        Encoding::new(&at_work, answer, encoder).send(chunks).await
     }))
 }
 
-/// Runs a query that answers one count, like any other query.
-pub(crate) async fn count(app: &Arc<App>, sql: &str) -> Result<u64, Failure> {
-    let slot = app.query_slot().await?;
-    let (engine, sql) = (app.engine.clone(), sql.to_owned());
-    let mut running = app.runner.run(slot, |chunks| async move {
-        let batches = engine.sql("default", &sql).await?.collect().await?;
-        let counted = batches.first().and_then(|batch| batch.columns().first());
-        let counted = counted.and_then(|column| column.as_primitive_opt::<Int64Type>()?.iter().next()?);
-        let bytes = counted.ok_or_else(Failure::bug)?.to_be_bytes().to_vec().into();
-        // Nobody may be there to hear it.
-        let _ = chunks.send(Ok(Chunk { bytes, is_last: true })).await;
-        Ok(())
-    });
-    let counted = running.next().await?;
-    let counted = <[u8; 8]>::try_from(&*counted.bytes).map_err(|_| Failure::bug())?;
-    u64::try_from(i64::from_be_bytes(counted)).map_err(|_| Failure::bug())
-}
-
-/// What a query request asks for.
-struct Query {
-    database: String,
-    sql: String,
-    /// For its placeholders.
-    values: Option<RecordBatch>,
-}
-
-impl Query {
-    /// Reads `{"sql": "…", "database": "…", "params": {…}}`; the header `x-arc-database` and the query string come before the key
-    /// `database`, and other keys are left to whoever knows them.
-    fn read(parts: &Parts, body: &[u8]) -> Result<Self, Failure> {
-        if body.is_empty() {
-            return Err(Failure::bad_request("Empty request body; expected {\"sql\": \"…\"}"));
+/// Answers a query that failed, in the shape that its clients look for.
+fn failed(failure: &Failure, form: Form, started: Instant) -> Response {
+    match form {
+        Form::Json => failure.with_body(&json!({
+            "success": false,
+            "columns": [],
+            "data": [],
+            "row_count": 0,
+            "execution_time_ms": admin::milliseconds(started),
+            "timestamp": timestamp::now(),
+            "error": failure.message,
+            "message": failure.message,
+        })),
+        Form::MessagePack => {
+            let mut response = failure.with_bytes(pack::failed(failure, started));
+            let content_type = header::HeaderValue::from_static(Form::MessagePack.content_type());
+            response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+            response
         }
-        let request = admin::parse(body)?;
-        let text = |key: &str| match request.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.as_str())),
-            Some(_) => Err(Failure::bad_request(format!("the key {key} is not a string"))),
-        };
-        let sql =
-            text("sql")?.ok_or_else(|| Failure::bad_request("the key sql is missing; expected {\"sql\": \"…\"}"))?;
-        if sql.trim().is_empty() {
-            return Err(Failure::bad_request("the key sql is empty"));
-        }
-        let params = Params::of(&parts.uri)?;
-        let named = params::header(&parts.headers, "x-arc-database")?;
-        let named = named.or_else(|| DATABASE.iter().find_map(|name| params.get(name)));
-        let database = match named {
-            Some(name) => name,
-            None => text("database")?.filter(|name| !name.is_empty()).unwrap_or("default"),
-        };
-        let values = request.get("params").map_or(Ok(None), values::row)?;
-        Ok(Self { database: database.to_owned(), sql: sql.to_owned(), values })
+        _ => failure.with_body(&json!({ "success": false, "error": failure.message, "message": failure.message })),
     }
-}
-
-/// The shape of a JSON query that failed: that of one that did not, with the lists empty.
-fn envelope(failure: &Failure, started: Instant) -> Response {
-    failure.with_body(&json!({
-        "success": false,
-        "columns": [],
-        "data": [],
-        "row_count": 0,
-        "execution_time_ms": admin::milliseconds(started),
-        "timestamp": timestamp::now(),
-        "error": failure.message,
-        "message": failure.message,
-    }))
 }

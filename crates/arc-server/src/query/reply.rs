@@ -11,41 +11,78 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use hyper::header;
+use hyper::{
+    HeaderMap, StatusCode, Version,
+    header::{self, HeaderName, HeaderValue},
+};
 
-use super::runner::{Chunk, Running};
-use crate::{app::App, errors::Failure, metrics::Counter};
+use super::{
+    form::Form,
+    listed::Listed,
+    request::Shape,
+    runner::{Chunk, Running},
+};
+use crate::{app::App, errors::Failure};
+
+/// Names the query of an answer, as in the list of queries.
+const QUERY_ID: HeaderName = HeaderName::from_static("x-arc-query-id");
 
 /// Counts one query, however it ends; one that never ends was left by its client.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     app: Arc<App>,
-    disconnects: fn(&App) -> &Counter,
+    form: Form,
+    /// There once it is known what is asked.
+    listed: Option<Arc<Listed>>,
     open: bool,
 }
 
 impl Ticket {
-    /// Counts a query as received; `disconnects` is where it counts if its client leaves.
-    pub(crate) fn new(app: &Arc<App>, disconnects: fn(&App) -> &Counter) -> Self {
+    /// Counts a query as received, whose answer is to have this form.
+    pub(crate) fn new(app: &Arc<App>, form: Form) -> Self {
         app.metrics.queries.requests.add(1);
-        Self { app: Arc::clone(app), disconnects, open: true }
+        Self { app: Arc::clone(app), form, listed: None, open: true }
     }
 
-    pub(crate) fn failed(&mut self) {
+    /// Puts the query on the list.
+    pub(crate) fn list(&mut self, database: &str, sql: &str) -> Arc<Listed> {
+        let listed = self.app.list_query(self.form.name(), database, sql);
+        self.listed = Some(Arc::clone(&listed));
+        listed
+    }
+
+    pub(crate) fn failed(&mut self, failure: &Failure) {
         self.open = false;
         self.app.metrics.queries.failed.add(1);
+        self.end(&failure.message);
     }
 
     pub(crate) fn succeeded(&mut self) {
         self.open = false;
         self.app.metrics.queries.ok.add(1);
+        self.end("");
+    }
+
+    /// Counts what it gave, and says in the log if it took long.
+    fn end(&self, error: &str) {
+        let Some(listed) = &self.listed else { return };
+        self.app.metrics.queries.rows.add(listed.rows());
+        let took = listed.elapsed();
+        if self.app.slow_query.is_some_and(|slow| took >= slow) {
+            self.app.metrics.queries.slow.add(1);
+            let (id, rows, ms) = (listed.id, listed.rows(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+            let (database, statement, format) = (&listed.database, &listed.sql, listed.door);
+            tracing::warn!(query = %id, ms, rows, database, statement, format, error, "slow query");
+        }
+        listed.end();
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
         if self.open {
-            (self.disconnects)(&self.app).add(1);
+            self.app.metrics.queries.left(self.form);
+            self.end("the client left");
         }
     }
 }
@@ -63,24 +100,46 @@ impl Reply {
     }
 
     /// Returns the response, as soon as it is known how it begins.
-    pub(super) async fn respond(mut self, content_type: &'static str) -> Result<Response, Failure> {
+    pub(super) async fn respond(mut self, shape: Shape) -> Result<Response, Failure> {
         let first = self.chunk().await?;
-        let body = if self.ticket.open {
-            let rest = stream::try_unfold(self, |mut reply| async move {
-                if !reply.ticket.open {
-                    return Ok(None);
-                }
-                let chunk = reply.chunk().await.map_err(|failure| {
-                    tracing::warn!(error = failure.message, "query failed after the answer had begun");
-                    io::Error::other(failure.message)
-                })?;
-                Ok::<_, io::Error>(Some((chunk, reply)))
-            });
-            Body::from_stream(stream::once(async { Ok(first) }).chain(rest))
-        } else {
-            Body::from(first)
-        };
-        Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
+        let headers = self.headers(shape);
+        if !self.ticket.open {
+            return Ok((headers, first).into_response());
+        }
+        // Where a connection that ends is the end of the answer, nobody could tell that a part is missing.
+        if shape.version < Version::HTTP_11 && !shape.form.shows_its_end() {
+            let text =
+                "an answer of this length and format needs HTTP/1.1, which can tell a broken answer from a whole one";
+            let failure = Failure::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, text);
+            self.ticket.failed(&failure);
+            return Err(failure);
+        }
+        let rest = stream::try_unfold(self, |mut reply| async move {
+            if !reply.ticket.open {
+                return Ok(None);
+            }
+            let chunk = reply.chunk().await.map_err(|failure| {
+                tracing::warn!(error = failure.message, "query failed after the answer had begun");
+                io::Error::other(failure.message)
+            })?;
+            Ok::<_, io::Error>(Some((chunk, reply)))
+        });
+        let body = Body::from_stream(stream::once(async { Ok(first) }).chain(rest));
+        Ok((headers, body).into_response())
+    }
+
+    fn headers(&self, shape: Shape) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(shape.content_type()));
+        if let Some(name) = shape.coding.name() {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
+        }
+        headers.insert(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        let id = self.ticket.listed.as_ref().and_then(|listed| HeaderValue::try_from(listed.id.to_string()).ok());
+        if let Some(id) = id {
+            headers.insert(QUERY_ID, id);
+        }
+        headers
     }
 
     async fn chunk(&mut self) -> Result<Bytes, Failure> {
@@ -92,7 +151,7 @@ impl Reply {
                 Ok(chunk.bytes)
             }
             Err(failure) => {
-                self.ticket.failed();
+                self.ticket.failed(&failure);
                 Err(failure)
             }
         }

@@ -6,7 +6,14 @@
 //!
 //! Owns the time limit as clients see it. Never looks into a query or a piece.
 
-use std::{future::Future, io, num::NonZero, sync::Mutex, thread::available_parallelism, time::Duration};
+use std::{
+    future::Future,
+    io,
+    num::NonZero,
+    sync::{Arc, Mutex},
+    thread::available_parallelism,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use tokio::{
@@ -16,6 +23,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+use super::listed::Listed;
 use crate::{allocator, errors::Failure};
 
 /// Pieces that may wait for the client; more would only take memory.
@@ -71,11 +79,16 @@ impl Runner {
         }
     }
 
-    /// Runs `query` until it ends, its time is over, or the answer is dropped.
+    /// Runs `query` until it ends, its time is over, it is cancelled as `listed`, or the answer is dropped.
     ///
     /// `slot` is given back when the query has really ended. That is later than its answer if an operator does not
     /// pause; else the queries that run could be more than `max_concurrent_queries`.
-    pub(crate) fn run<T, F>(&self, slot: OwnedSemaphorePermit, query: impl FnOnce(PieceSender<T>) -> F) -> Running<T>
+    pub(crate) fn run<T, F>(
+        &self,
+        slot: OwnedSemaphorePermit,
+        listed: Arc<Listed>,
+        query: impl FnOnce(PieceSender<T>) -> F,
+    ) -> Running<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<(), Failure>> + Send + 'static,
@@ -89,14 +102,15 @@ impl Runner {
                 let _ = sender.send(Err(failure)).await;
             }
         };
+        let at_work = Arc::clone(&listed);
         let task = self.threads.spawn(async move {
             // Also over while it waits for a client that does not read.
-            if timeout_at(deadline, query).await.is_err() {
-                tracing::info!(?timeout, "a query was ended at its time limit");
+            if timeout_at(deadline, at_work.unless_cancelled(query)).await.is_err() {
+                tracing::info!(query = %at_work.id, ?timeout, "a query was ended at its time limit");
             }
-            drop(slot);
+            drop((slot, at_work));
         });
-        Running { pieces, task, deadline, timeout }
+        Running { pieces, task, listed, deadline, timeout }
     }
 }
 
@@ -112,6 +126,7 @@ impl Drop for Runner {
 pub(crate) struct Running<T> {
     pieces: mpsc::Receiver<Result<T, Failure>>,
     task: JoinHandle<()>,
+    listed: Arc<Listed>,
     deadline: Instant,
     timeout: Duration,
 }
@@ -121,9 +136,10 @@ impl<T> Running<T> {
     /// in it.
     pub(crate) async fn next(&mut self) -> Result<T, Failure> {
         // The query ends itself when its time is over, unless an operator does not pause. Then the client is told here.
-        match timeout_at(self.deadline, self.pieces.recv()).await {
-            Ok(Some(piece)) => piece,
-            Ok(None) if Instant::now() < self.deadline => Err(Failure::bug()),
+        match timeout_at(self.deadline, self.listed.unless_cancelled(self.pieces.recv())).await {
+            Ok(Err(cancelled)) => Err(cancelled),
+            Ok(Ok(Some(piece))) => piece,
+            Ok(Ok(None)) if Instant::now() < self.deadline => Err(Failure::bug()),
             _ => Err(arc_core::Error::Timeout { after: self.timeout }.into()),
         }
     }
@@ -137,13 +153,15 @@ impl<T> Drop for Running<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use tokio::sync::Semaphore;
 
-    use super::*;
+    use super::{super::listed::List, *};
 
     const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn listed() -> Arc<Listed> {
+        Arc::new(List::default()).add("json", "d", "SELECT 1", u64::MAX)
+    }
 
     fn slots() -> Arc<Semaphore> {
         Arc::new(Semaphore::new(1))
@@ -157,7 +175,7 @@ mod tests {
     async fn stuck(runner: &Runner, slot: OwnedSemaphorePermit) -> (Running<Chunk>, std::sync::mpsc::Sender<()>) {
         let (go_on, paused) = std::sync::mpsc::channel();
         let (started, is_started) = tokio::sync::oneshot::channel();
-        let running = runner.run(slot, |_sender| async move {
+        let running = runner.run(slot, listed(), |_sender| async move {
             started.send(()).unwrap();
             let _ = paused.recv();
             Ok(())
@@ -173,7 +191,7 @@ mod tests {
     #[tokio::test]
     async fn a_query_whose_answer_is_not_read_ends_at_its_time_limit() {
         let (runner, slots) = (Runner::start(Duration::from_millis(1)).unwrap(), slots());
-        let mut running = runner.run(slot(&slots).await, |sender| async move {
+        let mut running = runner.run(slot(&slots).await, listed(), |sender| async move {
             while sender.send(chunk()).await.is_ok() {}
             Ok(())
         });
@@ -201,15 +219,28 @@ mod tests {
     #[tokio::test]
     async fn a_dropped_answer_ends_its_query() {
         let (runner, slots) = (Runner::start(HOUR).unwrap(), slots());
-        drop(runner.run(slot(&slots).await, |_sender: PieceSender<Chunk>| std::future::pending()));
+        drop(runner.run(slot(&slots).await, listed(), |_sender: PieceSender<Chunk>| std::future::pending()));
         let _next = slot(&slots).await;
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_query_ends_while_its_answer_is_not_read() {
+        let (runner, slots) = (Runner::start(HOUR).unwrap(), slots());
+        let listed = listed();
+        let mut running = runner.run(slot(&slots).await, Arc::clone(&listed), |sender| async move {
+            while sender.send(chunk()).await.is_ok() {}
+            Ok(())
+        });
+        listed.cancel();
+        let _next = slot(&slots).await;
+        assert_eq!(running.next().await.unwrap_err().status.as_u16(), 499);
     }
 
     #[tokio::test]
     async fn a_query_that_panics_is_a_bug_and_frees_its_slot() {
         let (runner, slots) = (Runner::start(HOUR).unwrap(), slots());
         let query = |_sender: PieceSender<Chunk>| async { panic!("a bug") };
-        let mut running = runner.run(slot(&slots).await, query);
+        let mut running = runner.run(slot(&slots).await, listed(), query);
         assert_eq!(running.next().await.unwrap_err().status.as_u16(), 500);
         let _next = slot(&slots).await;
     }

@@ -10,6 +10,27 @@ async fn ping_names_a_version() {
     let reply = Server::new().get("/ping").await;
     assert_eq!(reply.status, 204);
     assert!(reply.header("x-influxdb-version").starts_with("1."));
+    let verbose = Server::new().get("/ping?verbose=true").await;
+    assert_eq!(
+        (verbose.status.as_u16(), verbose.json()),
+        (200, json!({ "version": reply.header("x-influxdb-version") }))
+    );
+    assert_eq!(Server::new().post("/ping", "").await.status, 204);
+}
+
+#[tokio::test]
+async fn statements_may_come_together() {
+    let server = Server::new();
+    let reply = server.post("/query?q=CREATE%20DATABASE%20%22a;b%22;%20SHOW%20DATABASES;", "").await;
+    assert_eq!(
+        reply.json(),
+        json!({ "results": [
+            { "statement_id": 0 },
+            { "statement_id": 1, "series": [{ "name": "databases", "columns": ["name"], "values": [["a;b"]] }] },
+        ] })
+    );
+    server.post("/query?q=CREATE%20DATABASE%20c;%20DROP%20DATABASE%20c", "").await.is(400, "limited to");
+    assert_eq!(server.get("/api/v1/databases").await.json()["count"], 1);
 }
 
 #[tokio::test]

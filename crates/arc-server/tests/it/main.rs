@@ -34,9 +34,15 @@ mod import_http;
 #[cfg(test)]
 mod influx;
 #[cfg(test)]
+mod influx_v3;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod query;
+#[cfg(test)]
+mod query_control;
+#[cfg(test)]
+mod query_forms;
 #[cfg(test)]
 mod query_limits;
 #[cfg(test)]

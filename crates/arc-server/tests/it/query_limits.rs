@@ -52,3 +52,32 @@ async fn a_client_that_does_not_read_frees_its_place_at_the_time_limit() {
         assert!(unread.into_body().collect().await.is_err(), "{path}");
     }
 }
+
+#[tokio::test]
+async fn statements_that_take_all_there_is_leave_the_server_alive() {
+    let server = Server::with(|config| {
+        config.engine.query_timeout = Duration::from_secs(1);
+        config.engine.memory_bytes = 64 << 20;
+        config.engine.query_memory_bytes = 16 << 20;
+    });
+    fill(&server, 1_000).await;
+    let long = format!("SELECT 1{}", " + 1".repeat(200_000));
+    let statements = [
+        "SELECT a.v, b.v FROM m a, m b, m c, m d ORDER BY c.v, d.v",
+        "SELECT count(*) FROM generate_series(1, 10000000000)",
+        "SELECT count(*) FROM (SELECT value, count(*) FROM generate_series(1, 10000000) GROUP BY value)",
+        "SELECT value FROM generate_series(1, 10000000000) ORDER BY value % 1000003",
+        "SELECT array_agg(a.v) FROM m a, m b, m c",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r",
+        "SELECT regexp_replace(repeat('a', 100000), '(a?){300}a{300}', 'b', 'g')",
+        "SELECT repeat(repeat(repeat('x', 1000), 1000), 1000)",
+        &long,
+    ];
+    for reply in futures::future::join_all(statements.iter().map(|sql| server.ask(sql))).await {
+        assert!(matches!(reply.status.as_u16(), 200 | 400 | 503 | 504), "{reply:?}");
+    }
+    assert_eq!(server.get("/health").await.status, 200);
+    server.lines("m v=1i 1").await;
+    // Some operators take a while to notice that their time is over.
+    while server.ask("SELECT count(*) FROM m").await.status != 200 {}
+}

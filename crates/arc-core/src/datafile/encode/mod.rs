@@ -63,13 +63,24 @@ pub(super) struct Plan {
     pub(super) dictionary: bool,
 }
 
+/// What a column may hold while it is encoded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) page_rows: usize,
+    /// Of a dictionary, and of the texts of a page.
+    pub(super) dictionary_bytes: usize,
+}
+
 /// Encodes one column of one row group.
-pub(super) trait ColumnEncoder {
+pub(super) trait ColumnEncoder: Send {
     /// Takes the next rows.
     fn push(&mut self, array: &dyn Array, scratch: &mut Scratch) -> Result<()>;
 
-    /// Returns about how many bytes the chunk has so far.
+    /// Returns about how many bytes the chunk has so far; what is not compressed yet counts as it is.
     fn bytes(&self) -> usize;
+
+    /// Returns how many of them are not compressed yet: the dictionary and the page under way.
+    fn pending_bytes(&self) -> usize;
 
     /// Ends the column chunk.
     fn finish(self: Box<Self>, scratch: &mut Scratch) -> Result<(EncodedChunk, ChunkBounds)>;
@@ -89,7 +100,7 @@ impl Plan {
     pub(super) fn encoder(
         self,
         data_type: &DataType,
-        page_rows: usize,
+        limits: Limits,
         column: &ColumnDescPtr,
         compression: Compression,
     ) -> Option<Box<dyn ColumnEncoder>> {
@@ -98,11 +109,18 @@ impl Plan {
         }
         let words = (self.words, self.dictionary);
         Some(match Kind::of(data_type)? {
-            Kind::Word(kind) => Box::new(WordEncoder::new(kind, words, page_rows, column, compression)),
-            Kind::Text => Box::new(TextEncoder::new(page_rows, column, compression)),
-            Kind::Boolean => Box::new(BooleanEncoder::new(page_rows, column, compression)),
+            Kind::Word(kind) => Box::new(WordEncoder::new(kind, words, limits, column, compression)),
+            Kind::Text => Box::new(TextEncoder::new(limits, column, compression)),
+            Kind::Boolean => Box::new(BooleanEncoder::new(limits.page_rows, column, compression)),
         })
     }
+}
+
+/// Returns whether a dictionary of so many entries is not worth having after so many values, of any size.
+///
+/// Values that are drawn evenly and all but differ after some thousands are more than half different after tens of thousands.
+fn is_futile(entries: usize, values: usize) -> bool {
+    (values >= 4096 && entries > values - values / 16) || (values >= 32_768 && entries > values / 2)
 }
 
 /// What is encoded here.

@@ -4,6 +4,8 @@ mod bounded;
 mod differential;
 mod fake;
 mod functions;
+mod host;
+mod hostile;
 mod latest;
 mod limits;
 mod merge;

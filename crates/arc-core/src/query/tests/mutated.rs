@@ -41,14 +41,14 @@ const PIECES: [&str; 24] = [
 
 /// One change to a statement.
 #[derive(Debug, Clone)]
-enum Edit {
+pub(super) enum Edit {
     Delete { at: usize, len: usize },
     Double { at: usize, len: usize },
     Insert { at: usize, piece: &'static str },
     Swap { at: usize },
 }
 
-fn edit() -> impl Strategy<Value = Edit> {
+pub(super) fn edit() -> impl Strategy<Value = Edit> {
     let at = 0..200_usize;
     prop_oneof![
         (at.clone(), 1..6_usize).prop_map(|(at, len)| Edit::Delete { at, len }),
@@ -59,7 +59,7 @@ fn edit() -> impl Strategy<Value = Edit> {
 }
 
 /// Splits text into words, runs of blanks, and single signs.
-fn split(sql: &str) -> Vec<String> {
+pub(super) fn split(sql: &str) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     for c in sql.chars() {
         match pieces.last_mut() {
@@ -70,7 +70,7 @@ fn split(sql: &str) -> Vec<String> {
     pieces
 }
 
-fn apply(pieces: &mut Vec<String>, edit: &Edit) {
+pub(super) fn apply(pieces: &mut Vec<String>, edit: &Edit) {
     let count = pieces.len();
     match *edit {
         Edit::Delete { at, len } if count > 0 => {

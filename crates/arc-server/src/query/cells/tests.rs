@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn written(array: &dyn Array) -> Value {
-    let cell = cell(array).unwrap();
+    let cell = cell(array, Times::Zoned).unwrap();
     let mut out = b"[".to_vec();
     for row in 0..array.len() {
         if row > 0 {
@@ -28,7 +28,7 @@ fn written(array: &dyn Array) -> Value {
 
 fn text_of(array: &dyn Array, row: usize) -> String {
     let mut out = Vec::new();
-    cell(array).unwrap()(row, &mut out);
+    cell(array, Times::Zoned).unwrap()(row, &mut out);
     String::from_utf8(out).unwrap()
 }
 
@@ -133,4 +133,18 @@ fn every_character_survives() {
     let all: String = (0..0x300).filter_map(char::from_u32).chain("\u{2028}😀".chars()).collect();
     let array = StringArray::from(vec![all.as_str()]);
     assert_eq!(written(&array), json!([all]));
+}
+
+#[test]
+fn bare_times_have_no_zone_and_digits_by_threes() {
+    for (nanoseconds, expected) in [
+        (0, "1970-01-01T00:00:00"),
+        (500_000_000, "1970-01-01T00:00:00.500"),
+        (1_500, "1970-01-01T00:00:00.000001500"),
+        (-1_000, "1969-12-31T23:59:59.999999"),
+    ] {
+        let mut out = Vec::new();
+        cell(&TimestampNanosecondArray::from(vec![nanoseconds]), Times::Bare).unwrap()(0, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), format!("\"{expected}\""));
+    }
 }

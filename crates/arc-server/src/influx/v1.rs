@@ -1,4 +1,4 @@
-//! The few things beside writing that InfluxDB clients ask for before they write: `/ping`, and `/query` with
+//! The few things beside writing that InfluxDB 1.x clients ask for before they write: `/ping`, and `/query` with
 //! `CREATE DATABASE` or `SHOW DATABASES`.
 //!
 //! Never answers a query for points: InfluxQL is not spoken here, and says so.
@@ -23,10 +23,14 @@ use crate::{
 /// The version that clients take for "speaks the 1.8 write API".
 const INFLUXDB_VERSION: &str = "1.8.10";
 
-/// `GET /ping`.
-pub(crate) async fn ping() -> Response {
+/// `GET` or `POST /ping`; with `verbose=true` the version is in a body as well.
+pub(crate) async fn ping(request: Request) -> Result<Response, Failure> {
     let headers = [("x-influxdb-version", INFLUXDB_VERSION), ("x-influxdb-build", "Arc")];
-    (StatusCode::NO_CONTENT, headers).into_response()
+    if Params::of(request.uri())?.get("verbose") == Some("true") {
+        let body = json!({ "version": INFLUXDB_VERSION });
+        return Ok((headers, json_response(StatusCode::OK, body.to_string())).into_response());
+    }
+    Ok((StatusCode::NO_CONTENT, headers).into_response())
 }
 
 /// `GET` or `POST /query`, the statement in `q`.
@@ -34,13 +38,13 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resp
     match answer(&app, request).await {
         Ok(result) => {
             let headers = [("x-influxdb-version", INFLUXDB_VERSION)];
-            (headers, json_response(StatusCode::OK, json!({ "results": [result] }).to_string())).into_response()
+            (headers, json_response(StatusCode::OK, json!({ "results": result }).to_string())).into_response()
         }
         Err(failure) => failure.into_response(),
     }
 }
 
-async fn answer(app: &Arc<App>, request: Request) -> Result<Value, Failure> {
+async fn answer(app: &Arc<App>, request: Request) -> Result<Vec<Value>, Failure> {
     let (parts, body) = request.into_parts();
     if parts.method != Method::GET && parts.method != Method::POST {
         return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "expected GET or POST"));
@@ -53,26 +57,50 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Value, Failure> {
         params = Params::parse(form)?;
     }
     let text = params.get("q").ok_or_else(|| Failure::bad_request("missing required parameter \"q\""))?;
-    match Statement::parse(text) {
-        Some(Statement::ShowDatabases) => Ok(databases(app)),
-        Some(Statement::CreateDatabase(name)) => create(app, &name).await,
-        None => Err(Failure::bad_request(
-            "InfluxQL is limited to CREATE DATABASE and SHOW DATABASES; use SQL at /api/v1/query",
-        )),
+    // All are understood before the first is run.
+    let statements: Option<Vec<_>> = statements(text).map(Statement::parse).collect();
+    let statements = statements.filter(|statements| !statements.is_empty()).ok_or_else(|| {
+        Failure::bad_request("InfluxQL is limited to CREATE DATABASE and SHOW DATABASES; use SQL at /api/v1/query")
+    })?;
+    let mut results = Vec::with_capacity(statements.len());
+    for (id, statement) in statements.into_iter().enumerate() {
+        let result = match statement {
+            Statement::ShowDatabases => json!({ "statement_id": id, "series": databases(app) }),
+            Statement::CreateDatabase(name) => {
+                create(app, &name).await?;
+                json!({ "statement_id": id })
+            }
+        };
+        results.push(result);
     }
+    Ok(results)
 }
 
 fn databases(app: &App) -> Value {
     let names: Vec<_> = app.engine.databases().into_iter().map(|database| [database.name]).collect();
-    json!({ "statement_id": 0, "series": [{ "name": "databases", "columns": ["name"], "values": names }] })
+    json!([{ "name": "databases", "columns": ["name"], "values": names }])
 }
 
 /// Creates a database; as in InfluxDB it may exist.
-async fn create(app: &App, name: &str) -> Result<Value, Failure> {
+async fn create(app: &App, name: &str) -> Result<(), Failure> {
     match admin::create(app, name).await {
         Err(failure) if failure.status != StatusCode::CONFLICT => Err(failure),
-        _ => Ok(json!({ "statement_id": 0 })),
+        _ => Ok(()),
     }
+}
+
+/// Splits statements at semicolons that are not within quotes.
+fn statements(text: &str) -> impl Iterator<Item = &str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let parts = text.split(move |c: char| {
+        let is_end = c == ';' && !is_quoted;
+        if c == '"' && !is_escaped {
+            is_quoted = !is_quoted;
+        }
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    });
+    parts.filter(|part| !part.trim().is_empty())
 }
 
 /// What of InfluxQL is understood.
@@ -84,7 +112,7 @@ enum Statement {
 
 impl Statement {
     fn parse(text: &str) -> Option<Self> {
-        let text = text.trim().trim_end_matches(';').trim_end();
+        let text = text.trim();
         let (verb, rest) = text.split_once(char::is_whitespace)?;
         let rest = rest.trim_start();
         if verb.eq_ignore_ascii_case("show") && rest.eq_ignore_ascii_case("databases") {
@@ -130,7 +158,7 @@ mod tests {
         let create = |name: &str| Some(Statement::CreateDatabase(name.to_owned()));
         for (text, expected) in [
             ("SHOW DATABASES", Some(Statement::ShowDatabases)),
-            (" show  databases ;", Some(Statement::ShowDatabases)),
+            (" show  databases ", Some(Statement::ShowDatabases)),
             ("CREATE DATABASE \"telegraf\"", create("telegraf")),
             ("create database x", create("x")),
             (r#"CREATE DATABASE "a \"b\" c""#, create("a \"b\" c")),
@@ -144,6 +172,19 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(Statement::parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn semicolons_part_statements_but_within_quotes() {
+        for (text, expected) in [
+            ("SHOW DATABASES;", vec!["SHOW DATABASES"]),
+            ("a; b ;;", vec!["a", " b "]),
+            (r#"CREATE DATABASE "a;b"; c"#, vec![r#"CREATE DATABASE "a;b""#, " c"]),
+            (r#""a\";b";c"#, vec![r#""a\";b""#, "c"]),
+            (" ; ", vec![]),
+        ] {
+            assert_eq!(statements(text).collect::<Vec<_>>(), expected, "{text}");
         }
     }
 }

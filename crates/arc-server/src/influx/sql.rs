@@ -1,0 +1,87 @@
+//! `/api/v3/query_sql`: SQL with the parameters and answers of InfluxDB 3.
+//!
+//! Lists of objects without nulls, times without a zone (they are in UTC), and errors in `error`.
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use hyper::{HeaderMap, Method, StatusCode, http::request::Parts};
+use serde_json::Value;
+
+use crate::{
+    admin::{self, MAX_REQUEST_BYTES},
+    app::App,
+    body,
+    decompress::decompress,
+    errors::Failure,
+    http::params::Params,
+    query::{
+        self, Form, Query, Shape, Ticket,
+        request::{Dialect, text},
+        values,
+    },
+};
+
+/// `GET` with a query string, or `POST` with the same as JSON: `db`, `q`, `format`, `params`.
+pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Response {
+    let started = Instant::now();
+    let (parts, body) = request.into_parts();
+    let asked = match asked(&app, &parts, body).await {
+        Ok((query, form)) => {
+            let shape = Shape::new(form, Dialect::InfluxDb3, &parts.headers, parts.version);
+            shape.map(|shape| (query, shape, form))
+        }
+        Err(failure) => Err(failure),
+    };
+    let answer = match asked {
+        Ok((query, shape, form)) => query::answer(&app, Ticket::new(&app, form), query, shape, started).await,
+        Err(failure) => {
+            Ticket::new(&app, Form::Json).failed(&failure);
+            Err(failure)
+        }
+    };
+    answer.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn asked(app: &App, parts: &Parts, body: axum::body::Body) -> Result<(Query, Form), Failure> {
+    match parts.method {
+        Method::GET => from_params(&parts.headers, &Params::of(&parts.uri)?),
+        Method::POST => {
+            let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+            from_json(&parts.headers, &admin::parse(&decompress(body, MAX_REQUEST_BYTES)?)?)
+        }
+        _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "expected GET or POST")),
+    }
+}
+
+fn from_params(headers: &HeaderMap, params: &Params) -> Result<(Query, Form), Failure> {
+    let values = params.get("params").map_or(Ok(Value::Null), |text| admin::parse(text.as_bytes()))?;
+    read(headers, params.get("db"), params.get("q"), params.get("format"), &values)
+}
+
+fn from_json(headers: &HeaderMap, request: &Value) -> Result<(Query, Form), Failure> {
+    let values = request.get("params").unwrap_or(&Value::Null);
+    read(headers, text(request, "db")?, text(request, "q")?, text(request, "format")?, values)
+}
+
+fn read(
+    headers: &HeaderMap,
+    database: Option<&str>,
+    sql: Option<&str>,
+    format: Option<&str>,
+    values: &Value,
+) -> Result<(Query, Form), Failure> {
+    let missing = |name: &str| Failure::bad_request(format!("missing required parameter {name:?}"));
+    let filled = |text: Option<&str>, name| {
+        text.filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(|| missing(name))
+    };
+    let query = Query { database: filled(database, "db")?, sql: filled(sql, "q")?, values: values::row(values)? };
+    let form = match format {
+        Some(name) => Form::named(name)?,
+        None => Form::accepted(headers).unwrap_or(Form::Json),
+    };
+    Ok((query, form))
+}

@@ -1,0 +1,222 @@
+//! The statements that wait or run, for whoever wants to see or end one.
+//!
+//! Owns the list, and what is counted of each statement: when it came, what became of it, how many rows it gave. Never
+//! ends a statement itself: that is told, and ends.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use hyper::StatusCode;
+use tokio::sync::watch;
+use ulid::Ulid;
+
+use crate::errors::Failure;
+
+/// What the client of a cancelled statement is told; of the codes that gRPC has for HTTP it is the one for `CANCELLED`.
+const CANCELLED: u16 = 499;
+
+/// All statements that wait or run.
+#[derive(Debug, Default)]
+pub(crate) struct List(Mutex<BTreeMap<Ulid, Weak<Listed>>>);
+
+/// One statement; it is on the list until the last of its owners is dropped: its client, and its work.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) id: Ulid,
+    pub(crate) database: String,
+    pub(crate) sql: String,
+    /// The form of its answer, or who asked.
+    pub(crate) door: &'static str,
+    pub(crate) since: SystemTime,
+    started: Instant,
+    rows: AtomicU64,
+    state: AtomicU8,
+    /// Most rows that it may give.
+    most_rows: u64,
+    cancelled: watch::Sender<bool>,
+    list: Weak<List>,
+}
+
+/// How far a statement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It waits for others to end.
+    Queued,
+    /// It is computed, or its answer sent.
+    Running,
+    /// Its client has gone, or has its answer; its work is about to end.
+    Ending,
+    /// Somebody has ended it, which it may not have noticed.
+    Cancelled,
+}
+
+impl State {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Ending => "ending",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl List {
+    /// Puts a statement on the list, which may give as many rows as `most_rows`.
+    pub(crate) fn add(self: &Arc<Self>, door: &'static str, database: &str, sql: &str, most_rows: u64) -> Arc<Listed> {
+        let listed = Arc::new(Listed {
+            id: Ulid::new(),
+            database: database.to_owned(),
+            sql: sql.to_owned(),
+            door,
+            since: SystemTime::now(),
+            started: Instant::now(),
+            rows: AtomicU64::new(0),
+            state: AtomicU8::new(0),
+            most_rows,
+            cancelled: watch::Sender::new(false),
+            list: Arc::downgrade(self),
+        });
+        self.lock().insert(listed.id, Arc::downgrade(&listed));
+        listed
+    }
+
+    /// Returns the statements, oldest first.
+    pub(crate) fn all(&self) -> Vec<Arc<Listed>> {
+        self.lock().values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Returns one statement.
+    pub(crate) fn get(&self, id: Ulid) -> Option<Arc<Listed>> {
+        self.lock().get(&id)?.upgrade()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Ulid, Weak<Listed>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listed {
+    pub(crate) fn state(&self) -> State {
+        match self.state.load(Ordering::Relaxed) {
+            _ if *self.cancelled.borrow() => State::Cancelled,
+            0 => State::Queued,
+            1 => State::Running,
+            _ => State::Ending,
+        }
+    }
+
+    /// Its turn has come.
+    pub(crate) fn begin(&self) {
+        self.state.fetch_max(1, Ordering::Relaxed);
+    }
+
+    /// Nobody waits for it any longer.
+    pub(crate) fn end(&self) {
+        self.state.fetch_max(2, Ordering::Relaxed);
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Counts rows of the answer; fails above the most that it may have.
+    pub(crate) fn count_rows(&self, rows: usize) -> Result<(), Failure> {
+        let rows = u64::try_from(rows).unwrap_or(u64::MAX);
+        let before = self.rows.fetch_add(rows, Ordering::Relaxed);
+        if before.saturating_add(rows) > self.most_rows {
+            let most = self.most_rows;
+            return Err(Failure::bad_request(format!("the answer has more than {most} rows (max_query_rows)")));
+        }
+        Ok(())
+    }
+
+    /// Tells the statement to end.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.send_replace(true);
+    }
+
+    /// Waits until somebody cancels the statement.
+    pub(crate) async fn cancelled(&self) -> Failure {
+        // Its sender is held here, so that it does not end otherwise.
+        let _ = self.cancelled.subscribe().wait_for(|is_cancelled| *is_cancelled).await;
+        let status = StatusCode::from_u16(CANCELLED).unwrap_or(StatusCode::CONFLICT);
+        Failure::new(status, format!("the query was cancelled (DELETE /api/v1/queries/{})", self.id))
+    }
+
+    /// Waits for `work`, or until somebody cancels the statement.
+    pub(crate) async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            failure = self.cancelled() => Err(failure),
+            done = work => Ok(done),
+        }
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        if let Some(list) = self.list.upgrade() {
+            list.lock().remove(&self.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_statement_is_listed_until_nobody_holds_it() {
+        let list = Arc::new(List::default());
+        let (first, second) = (list.add("json", "d", "SELECT 1", 10), list.add("flight", "d", "SELECT 2", 10));
+        assert_eq!(list.all().iter().map(|listed| listed.id).collect::<std::collections::BTreeSet<_>>().len(), 2);
+        assert_eq!(first.state(), State::Queued);
+        first.begin();
+        assert_eq!(first.state(), State::Running);
+        first.end();
+        first.begin();
+        assert_eq!(first.state(), State::Ending);
+        let held = Arc::clone(&first);
+        drop(first);
+        assert!(list.get(held.id).is_some());
+        let id = held.id;
+        drop(held);
+        assert!(list.get(id).is_none());
+        assert_eq!(list.all()[0].sql, "SELECT 2");
+        drop(second);
+        assert!(list.all().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_statement_waits_for_nothing() {
+        let list = Arc::new(List::default());
+        let listed = list.add("json", "d", "SELECT 1", 10);
+        assert_eq!(listed.unless_cancelled(async { 7 }).await.unwrap(), 7);
+        let mut waiting = std::pin::pin!(listed.unless_cancelled(std::future::pending::<()>()));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        list.get(listed.id).unwrap().cancel();
+        let failure = waiting.await.unwrap_err();
+        assert_eq!(failure.status.as_u16(), 499);
+        assert!(failure.message.contains(&listed.id.to_string()), "{}", failure.message);
+        assert_eq!(listed.state(), State::Cancelled);
+        assert!(listed.unless_cancelled(async {}).await.is_err());
+    }
+
+    #[test]
+    fn rows_above_the_most_are_refused() {
+        let listed = Arc::new(List::default()).add("json", "d", "SELECT 1", 10);
+        assert!(listed.count_rows(10).is_ok());
+        assert_eq!(listed.count_rows(1).unwrap_err().status.as_u16(), 400);
+    }
+}
