@@ -25,7 +25,7 @@ impl Engine {
         let all = || schema.arrow().fields().iter().map(|field| field.name().clone()).collect();
         let columns: Vec<String> = if rows.columns.is_empty() { all() } else { rows.columns.clone() };
         if let Some(row) = rows.values.iter().find(|row| row.len() != columns.len()) {
-            return refuse(format!("a row has {} values for {} columns", row.len(), columns.len()));
+            return refuse(format!("INSERT has a row of {} values for {} columns", row.len(), columns.len()));
         }
         if !columns.iter().any(|column| column == TIME_COLUMN) {
             return refuse(format!("INSERT needs the column {TIME_COLUMN}"));
