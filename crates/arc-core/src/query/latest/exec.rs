@@ -18,6 +18,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
 
 use super::{
     best::Best,
+    cache::Known,
     job::{Job, Newest, PartRows, mask},
     of_all,
     read::{Reader, joined},
@@ -120,6 +121,21 @@ impl ExecutionPlan for LatestExec {
     }
 }
 
+/// Notes which rows of a part are the newest so far. Of an index that is not remembered, the others are given up.
+fn add(job: &Job, best: &mut Best, part: usize, found: Found) -> Result<Found> {
+    let passes = match &job.on_index {
+        Some(condition) => Some(mask(condition, found.known.decoded(&job.index_schema)?)?),
+        None => None,
+    };
+    let won = best.add(part, found.index(), passes.as_ref());
+    if found.is_remembered(&job.cache) || won.len() == found.index().rows.len() {
+        return Ok(found);
+    }
+    best.keep_only(part, &won);
+    let known = Arc::new(Known::new(found.index().only(&won)));
+    Ok(Found { known, rows: found.rows })
+}
+
 /// One execution.
 pub(super) struct Run {
     pub(super) job: Arc<Job>,
@@ -151,17 +167,17 @@ impl Run {
             async move { joined(SpawnedTask::spawn(search)).await }.boxed()
         });
         let searches: Vec<BoxFuture<'static, _>> = searches.collect();
-        let found: Vec<Option<Found>> = stream::iter(searches).buffered(width).try_collect().await?;
-        let found: Vec<Found> = found.into_iter().flatten().collect();
+        let mut searches = stream::iter(searches).buffered(width);
         let reservation = MemoryConsumer::new("LatestExec").register(self.reader.context.memory_pool());
-        reservation.try_grow(found.iter().map(|found| found.index().size()).sum())?;
-        let mut best = Best::default();
-        for (part, found) in found.iter().enumerate() {
-            let passes = match &job.on_index {
-                Some(condition) => Some(mask(condition, found.known.decoded(&job.index_schema)?)?),
-                None => None,
-            };
-            best.add(part, found.index(), passes.as_ref());
+        let (mut best, mut found): (Best, Vec<Found>) = (Best::default(), Vec::new());
+        let mut held = 0;
+        while let Some(next) = searches.try_next().await? {
+            let Some(next) = next else { continue };
+            let in_flight = next.index().size() * width;
+            let next = add(&job, &mut best, found.len(), next)?;
+            held += next.index().size();
+            found.push(next);
+            reservation.try_resize(best.size() + held + in_flight)?;
         }
         let places = best.places(found.len());
         let chosen: Vec<_> = found.into_iter().zip(places).filter(|(_, places)| !places.is_empty()).collect();
