@@ -14,7 +14,7 @@ use datafusion::{
         stream::RecordBatchStreamAdapter,
     },
 };
-use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
+use futures::{FutureExt, Stream, StreamExt, TryStreamExt, future::BoxFuture, stream};
 
 use super::{
     best::Best,
@@ -160,36 +160,40 @@ impl Run {
     /// Returns batches that have the newest row of each key: first finds out which they are, then reads them.
     async fn of_each_key(mut self) -> Result<stream::BoxStream<'static, Result<RecordBatch>>> {
         let width = self.width();
-        let (job, reader) = (Arc::clone(&self.job), self.reader.clone());
-        let searches = (0..job.parts.len()).map(|part| {
-            let search = search(Arc::clone(&job), reader.clone(), part, self.input_of(part));
-            // Not before its turn.
-            async move { joined(SpawnedTask::spawn(search)).await }.boxed()
-        });
-        let searches: Vec<BoxFuture<'static, _>> = searches.collect();
-        let mut searches = stream::iter(searches).buffered(width);
         let reservation = MemoryConsumer::new("LatestExec").register(self.reader.context.memory_pool());
         let (mut best, mut found): (Best, Vec<Found>) = (Best::default(), Vec::new());
         let mut held = 0;
+        let mut searches = self.searches().buffered(width);
         while let Some(next) = searches.try_next().await? {
             let Some(next) = next else { continue };
             let in_flight = next.index().size() * width;
-            let next = add(&job, &mut best, found.len(), next)?;
+            let next = add(&self.job, &mut best, found.len(), next)?;
             held += next.index().size();
             found.push(next);
             reservation.try_resize(best.size() + held + in_flight)?;
         }
         let places = best.places(found.len());
-        let chosen: Vec<_> = found.into_iter().zip(places).filter(|(_, places)| !places.is_empty()).collect();
-        let rows = chosen.into_iter().map(|(found, places)| {
-            let rows = rows::rows(Arc::clone(&job), reader.clone(), found, places);
-            async move { joined(SpawnedTask::spawn(rows)).await }.boxed()
+        let rows = found.into_iter().zip(places).filter(|(_, places)| !places.is_empty()).map(|(found, places)| {
+            let rows = rows::rows(Arc::clone(&self.job), self.reader.clone(), found, places);
+            in_its_turn(rows)
         });
-        let rows: Vec<BoxFuture<'static, _>> = rows.collect();
+        let batches = stream::iter(rows.collect::<Vec<_>>()).buffered(width);
         // The indexes are held until the last row is made.
-        let batches = stream::iter(rows)
-            .buffered(width)
-            .inspect(move |_: &Result<RecordBatch, DataFusionError>| _ = &reservation);
-        Ok(batches.boxed())
+        Ok(batches.inspect(move |_: &Result<RecordBatch, DataFusionError>| _ = &reservation).boxed())
     }
+
+    /// Returns a search of each part.
+    fn searches(&mut self) -> impl Stream<Item = BoxFuture<'static, Result<Option<Found>>>> + use<> {
+        let (job, reader) = (Arc::clone(&self.job), self.reader.clone());
+        let searches = (0..job.parts.len())
+            .map(|part| in_its_turn(search(Arc::clone(&job), reader.clone(), part, self.input_of(part))));
+        stream::iter(searches.collect::<Vec<_>>())
+    }
+}
+
+/// Makes a task of some work, not before it is asked for.
+fn in_its_turn<T: Send + 'static>(
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> BoxFuture<'static, Result<T>> {
+    async move { joined(SpawnedTask::spawn(work)).await }.boxed()
 }
