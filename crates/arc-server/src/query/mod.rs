@@ -59,6 +59,7 @@ pub(crate) use listed::{List, Listed};
 pub(crate) use reply::Ticket;
 pub(crate) use request::{Query, Shape};
 pub(crate) use runner::{PieceSender, Runner, Running};
+pub(crate) use spool::Spools;
 
 /// `POST /api/v1/query`: in whatever form the client asks for, else JSON.
 pub(crate) async fn any(State(app): State<Arc<App>>, request: Request) -> Response {
