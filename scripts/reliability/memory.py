@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from typing import Optional
+from typing import Any, Optional
 
 import bodies
 from bodies import Points
@@ -146,6 +146,18 @@ class Group:
             self.folder.rmdir()
 
 
+def patiently(server: Server, query: str) -> list[list[Any]]:
+    """Asks again for two minutes where there is no memory for it now: merges of what was written may still be running."""
+    deadline = time.monotonic() + 120
+    while True:
+        try:
+            return server.sql(query)
+        except RuntimeError as error:
+            if ": 503 " not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.5)
+
+
 def counted(server: Server, stored: list[int]) -> list[str]:
     """Counts the points of each writer in pieces, each of them a query of little memory; returns what is wrong."""
     problems = []
@@ -153,10 +165,10 @@ def counted(server: Server, stored: list[int]) -> list[str]:
         for low in range(0, count, PIECE):
             high = min(low + PIECE, count)
             query = f"SELECT count(*), count(DISTINCT n), min(n), max(n) FROM appended WHERE w = {writer} AND n >= {low} AND n < {high}"
-            row = server.sql(query)[0]
+            row = patiently(server, query)[0]
             if row != [high - low, high - low, low, high - 1]:
                 problems.append(f"writer {writer} from {low} to {high}: {row}")
-        row = server.sql(f"SELECT count(*), sum(n) FROM appended WHERE w = {writer}")[0]
+        row = patiently(server, f"SELECT count(*), sum(n) FROM appended WHERE w = {writer}")[0]
         if row != [count, (count - 1) * count // 2]:
             problems.append(f"writer {writer}: stored {row}, acknowledged {count}")
     return problems

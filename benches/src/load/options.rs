@@ -57,6 +57,10 @@ pub struct Options {
     #[arg(long, default_value = "load", value_parser = database)]
     pub database: String,
 
+    /// Path and query string that line protocol is posted to, for other servers. Default: ours, with the database.
+    #[arg(long)]
+    pub path: Option<String>,
+
     /// What acknowledged points must survive: disk, process or memory. Default: what the server is set to.
     #[arg(long)]
     pub durability: Option<Durability>,

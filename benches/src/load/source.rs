@@ -104,7 +104,10 @@ impl Source {
 fn head_start(options: &Options, authority: &str) -> String {
     let database = &options.database;
     let (path, content_type) = match options.kind {
-        Kind::Lp => (format!("/api/v2/write?bucket={database}&precision=ns"), "text/plain; charset=utf-8"),
+        Kind::Lp => {
+            let ours = || format!("/api/v2/write?bucket={database}&precision=ns");
+            (options.path.clone().unwrap_or_else(ours), "text/plain; charset=utf-8")
+        }
         Kind::MsgpackColumnar | Kind::MsgpackRow => ("/api/v1/write/msgpack".to_owned(), "application/msgpack"),
     };
     let encoding = match options.encoding {

@@ -104,6 +104,25 @@ pub(crate) fn merge_share(limit: usize) -> usize {
     limit / 8
 }
 
+/// Returns how many columns the inputs of one merge may have in all: a reader holds a page and a dictionary of each.
+pub(crate) fn merge_columns(limit: usize) -> usize {
+    /// What an open column takes, where files were written within the same limit.
+    const COLUMN_BYTES: usize = 32 << 10;
+    const MOST: usize = 4096;
+    (limit / COLUMN_BYTES).min(MOST)
+}
+
+/// Returns how large a merged file with so many columns may become, if `wanted` is what it should be. Each chunk of a column
+/// has its place in the footer, which writers and readers hold whole; the less memory, the smaller the chunks.
+pub(crate) fn merged_file_bytes(limit: usize, columns: usize, wanted: u64) -> u64 {
+    /// What is known of a chunk, with its share of the page index.
+    const CHUNK_BYTES: usize = 1536;
+    let chunks = limit / 32 / CHUNK_BYTES;
+    // A row group has a sixteenth of the limit, see `ParquetOptions::within`.
+    let chunk_bytes = (limit / 16 / columns.max(1)).max(1);
+    wanted.min(chunks.saturating_mul(chunk_bytes) as u64).max(1)
+}
+
 /// Returns what the series cache of each database may hold.
 pub(crate) fn series_cache_share(limit: usize) -> usize {
     limit / 32
@@ -160,9 +179,24 @@ mod tests {
     }
 
     #[test]
+    fn wide_tables_with_little_memory_have_small_files_and_few_inputs() {
+        const MIB: usize = 1 << 20;
+        for (limit, columns, bytes, open) in [
+            (128 * MIB, 10, 512 << 20, 4096),
+            (128 * MIB, 1_000, 22_899_240, 4096),
+            (32 * MIB, 1_000, 1_430_154, 1024),
+            (2048 * MIB, 1_000, 512 << 20, 4096),
+            (0, 10, 1, 0),
+        ] {
+            assert_eq!(merged_file_bytes(limit, columns, 512 << 20), bytes, "{limit} {columns}");
+            assert_eq!(merge_columns(limit), open, "{limit}");
+        }
+    }
+
+    #[test]
     fn the_shares_fit_together() {
         for (memory_bytes, expected) in
-            [(64 << 20, (8 << 20, 16 << 20, 24 << 20)), (1 << 40, (64 << 20, 256 << 20, 1 << 30))]
+            [(64 << 20, (8 << 20, 16 << 20, 24 << 20)), (1 << 40, (64 << 20, 192 << 20, 1 << 30))]
         {
             let options = within_budget(Options { memory_bytes, ..Options::default() });
             assert_eq!((options.flush_bytes, options.max_buffer_bytes, options.query_memory_bytes), expected);

@@ -41,6 +41,6 @@ pub(crate) fn verify_report<'py>(py: Python<'py>, report: &arc_core::VerifyRepor
 /// Returns the Python form of a backup's report.
 pub(crate) fn backup_report<'py>(py: Python<'py>, report: &arc_core::BackupReport) -> PyResult<Bound<'py, PyAny>> {
     let copies = (report.kept_files, report.linked_files, report.copied_files, report.removed_files);
-    let parts = (report.files, report.rows, report.bytes, copies.0, copies.1, copies.2, copies.3);
+    let parts = (report.files, report.rows, report.bytes, copies.0, copies.1, copies.2, copies.3, report.log_bytes);
     py.import("arc.receipts")?.getattr("BackupReport")?.call1(parts)
 }

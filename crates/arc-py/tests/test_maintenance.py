@@ -35,12 +35,13 @@ def test_a_backup_is_restored_and_a_damaged_one_is_refused(folder: Path, tmp_pat
     with arc.open(folder) as engine:
         engine.write_lp("plant", "pump rpm=3i 3").raise_for_rejected()
         report = engine.backup(copy)
-        assert (report.files, report.rows) == (2, 3)
-        assert engine.backup(copy).kept_files == 2
+        assert (report.files, report.rows, report.log_bytes > 0) == (1, 2, True)
+        assert engine.backup(copy).kept_files == 1
         with pytest.raises(arc.InvalidInputError):
             engine.backup(folder / "inside")
     arc.restore(copy, new)
-    assert arc.verify(new).rows == 3
+    with arc.open(new) as engine:
+        assert engine.sql("plant", "SELECT count(*) AS n FROM pump").read_all().to_pylist() == [{"n": 3}]
     file = next(copy.rglob("*.parquet"))
     file.write_bytes(b"x")
     with pytest.raises(arc.CorruptError, match=file.name):

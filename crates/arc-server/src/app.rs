@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arc_core::{Engine, Error, ErrorKind};
+use arc_core::Engine;
 use hyper::header::HeaderValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -57,7 +57,6 @@ pub struct App {
     query_slots: Arc<Semaphore>,
     import_slots: Arc<Semaphore>,
     closing: AtomicBool,
-    closed_to_writes: AtomicBool,
     /// Rounds of compaction that were asked for, and whether the last one runs.
     pub(crate) compaction: Triggered,
 }
@@ -98,7 +97,6 @@ impl App {
             limits,
             import_slots: Arc::new(Semaphore::new(IMPORTS)),
             closing: AtomicBool::new(false),
-            closed_to_writes: AtomicBool::new(false),
             compaction: Triggered::default(),
         }))
     }
@@ -133,20 +131,13 @@ impl App {
         self.closing.store(true, Ordering::Relaxed);
     }
 
-    /// Takes note of why a write failed: after a failed sync the engine takes no more until it is opened again.
-    pub(crate) fn write_failed(&self, error: Error) -> Failure {
-        if matches!(error.kind(), ErrorKind::Closed | ErrorKind::Unknown) {
-            self.closed_to_writes.store(true, Ordering::Relaxed);
-        }
-        error.into()
-    }
-
     /// Returns why requests are not welcome, if they are not.
-    pub(crate) fn not_ready(&self) -> Option<&'static str> {
+    pub(crate) fn not_ready(&self) -> Option<String> {
         if self.closing.load(Ordering::Relaxed) {
-            return Some("shutting down");
+            return Some("shutting down".into());
         }
-        self.closed_to_writes.load(Ordering::Relaxed).then_some("closed to writes until restarted; see the log")
+        let closed = self.engine.closed_to_writes()?;
+        Some(format!("closed to writes until restarted: {closed}"))
     }
 }
 

@@ -155,6 +155,7 @@ fn describe(status: &Status) -> Value {
         "linked_files": report.linked_files,
         "total_bytes": report.bytes,
         "processed_bytes": report.copied_bytes,
+        "log_bytes": report.log_bytes,
         "started_at": status.started_at,
         "completed_at": status.ended.as_ref().map(|(at, _)| at),
         "error": status.ended.as_ref().and_then(|(_, error)| error.as_deref()),

@@ -163,7 +163,7 @@ async fn acknowledged(app: &Arc<App>, mut job: Job) -> Result<(Written, Bytes), 
         Some(pending) => (pending, job.body),
         None => submit_elsewhere(app, job).await?,
     };
-    let written = pending.await.map_err(|error| app.write_failed(error))?;
+    let written = pending.await?;
     if written.points == 0 && written.rejected_points == 0 {
         return Err(empty(format, "No valid records in request"));
     }
@@ -186,7 +186,7 @@ fn submit_here(app: &App, job: &mut Job) -> Result<Option<PendingWrite>, Failure
             Ok(Some(pending))
         }
         Err(error) if error.kind() == ErrorKind::Busy => Ok(None),
-        Err(error) => Err(app.write_failed(error)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -200,7 +200,7 @@ async fn submit_elsewhere(app: &Arc<App>, job: Job) -> Result<(PendingWrite, Byt
         let body = decompress(body, blocking.limits.decompressed_bytes)?;
         let pending = submit(&blocking, &mut wanted, body.clone());
         drop((slot, room));
-        Ok((pending?.map_err(|error| blocking.write_failed(error))?, body))
+        Ok((pending??, body))
     });
     pending.await.map_err(|_| Failure::bug())?
 }

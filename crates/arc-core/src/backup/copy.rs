@@ -61,7 +61,7 @@ impl<'a> Copier<'a> {
         let (from, to) = (self.from.join(&file.path), self.to.join(&file.path));
         self.make_folder(&to)?;
         let (bytes, crc32c) =
-            copy_file(self.vfs, &from, &to, |bytes, crc32c| compare_bytes(&from, file, bytes, crc32c))?;
+            copy_file(self.vfs, &from, &to, u64::MAX, |bytes, crc32c| compare_bytes(&from, file, bytes, crc32c))?;
         compare_bytes(&from, file, bytes, crc32c)
     }
 
@@ -92,11 +92,13 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// Copies a file under a temporary name, syncs it and gives it its name if `check` lets its size and crc32c pass.
+/// Copies the first `most_bytes` of a file under a temporary name, syncs them and gives them their name if `check` lets their
+/// number and crc32c pass.
 pub(crate) fn copy_file(
     vfs: &dyn Vfs,
     from: &Path,
     to: &Path,
+    most_bytes: u64,
     check: impl FnOnce(u64, u32) -> Result<()>,
 ) -> Result<(u64, u32)> {
     let mut temporary = to.as_os_str().to_owned();
@@ -108,7 +110,7 @@ pub(crate) fn copy_file(
     }
     let file = vfs.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
     let copy = || {
-        let (bytes, crc32c) = read_pieces(vfs, from, |piece, offset| {
+        let (bytes, crc32c) = read_pieces(vfs, from, most_bytes, |piece, offset| {
             file.write_all_at(&[piece], offset).map_err(|e| Error::io("write", &temporary, e))
         })?;
         check(bytes, crc32c)?;

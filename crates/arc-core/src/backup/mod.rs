@@ -1,8 +1,10 @@
 //! Copies of a data directory: backups that are taken while it is in use, and what a backup is restored to.
 //!
-//! A backup is a data directory itself. Owns the order in which one comes to be: data files first, then the manifest that
-//! names them, the marker at the end, and only then what the manifest no longer names is removed; so a copy is whole, or
-//! the older one, or no data directory yet, wherever it is cut off. Never changes the directory that is copied, and never
+//! A backup is a data directory itself: the data files of one version of the manifest, and the log behind it. Owns the order
+//! in which one comes to be: data files first, then the manifest that names them, then the log, segment by segment, the
+//! marker at the end, and only then what is needed no longer is removed. So a copy is no data directory yet, or it is whole,
+//! with all that the older one had and maybe more, wherever it is cut off: the new manifest has everything up to some frame,
+//! and what is there of the older log or of the new one goes on from that frame. Never changes the directory that is copied, and never
 //! writes into a folder that holds anything but an earlier backup of the same.
 
 mod copy;
@@ -22,16 +24,18 @@ pub use restore::{RestoreReport, restore};
 pub(crate) use restore::restore_on;
 
 pub(crate) use copy::copy_file;
-pub(crate) use target::BACKUP_MARKER;
+pub(crate) use target::{BACKUP_MARKER, logged};
 
-use self::copy::Copier;
+use self::{copy::Copier, target::Target};
 use crate::{
-    Result,
+    Error, Result, SequenceNumber,
     catalog::{
-        META_DIR, Manifest, ManifestState, create_folders, remove_orphans, survey as survey_manifest, write_marker,
+        META_DIR, Manifest, ManifestState, WAL_DIR, create_folders, remove_orphans, survey as survey_manifest,
+        write_marker,
     },
     engine::WRITER,
     vfs::Vfs,
+    wal::LogPart,
 };
 
 /// What a backup did.
@@ -54,6 +58,8 @@ pub struct BackupReport {
     pub copied_bytes: u64,
     /// Files of an earlier backup that were removed, because the data directory no longer has them.
     pub removed_files: u64,
+    /// Bytes of the log that were copied: points that were in no data file, which the first opening replays.
+    pub log_bytes: u64,
 }
 
 /// A data directory of which a state is to be copied; the caller keeps its files from being removed.
@@ -62,6 +68,9 @@ pub(crate) struct Source<'a> {
     pub(crate) vfs: &'a Arc<dyn Vfs>,
     pub(crate) root: &'a Path,
     pub(crate) state: &'a ManifestState,
+    /// The log behind that state, oldest first, and its last frame.
+    pub(crate) log: &'a [LogPart],
+    pub(crate) logged: SequenceNumber,
 }
 
 /// Writes a backup of `source` to `target`, and tells `progress` after each file.
@@ -71,7 +80,7 @@ pub(crate) fn backup(
     progress: &mut dyn FnMut(&BackupReport),
 ) -> Result<BackupReport> {
     let vfs = source.vfs.as_ref();
-    let _lock = target::prepare(vfs, source.root, target)?;
+    let folder = Target::prepare(vfs, source.root, target, source.log)?;
     create_folders(vfs, target)?;
     let mut report = BackupReport::default();
     for file in source.state.files() {
@@ -91,9 +100,24 @@ pub(crate) fn backup(
     if !there.damage.is_empty() || there.newest == 0 || there.state != *source.state {
         Manifest::write_anew(source.vfs, &meta, source.state.clone())?;
     }
+    report.log_bytes = copy_log(vfs, source.log, &target.join(WAL_DIR))?;
     write_marker(vfs, target)?;
+    folder.finish(source.log, source.logged)?;
     report.removed_files = remove_orphans(vfs, target, source.state)?.len() as u64;
     Ok(report)
+}
+
+/// Copies the log, each segment durable before the next: one that comes later is of no use alone.
+fn copy_log(vfs: &dyn Vfs, log: &[LogPart], wal: &Path) -> Result<u64> {
+    for part in log {
+        let name: PathBuf = part.path.file_name().into_iter().collect();
+        copy_file(vfs, &part.path, &wal.join(name), part.bytes, |bytes, _| match bytes == part.bytes {
+            true => Ok(()),
+            false => Err(Error::corrupt(&part.path, bytes, format!("it ends before byte {}", part.bytes))),
+        })?;
+        vfs.sync_dir(wal).map_err(|e| Error::io("sync folder", wal, e))?;
+    }
+    Ok(log.iter().map(|part| part.bytes).sum())
 }
 
 pub(crate) fn manifest_dir(root: &Path) -> PathBuf {

@@ -7,11 +7,11 @@ use std::{
 
 use super::{
     copy::{Copier, copy_file},
-    manifest_dir,
+    logged, manifest_dir,
     target::{absolute, check_apart},
 };
 use crate::{
-    Error, Result, SequenceNumber,
+    Error, Result,
     catalog::{
         META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_marker, create_folders,
         survey as survey_manifest, sync_parents, write_marker,
@@ -32,7 +32,7 @@ pub struct RestoreReport {
     pub bytes: u64,
     /// Rows in them.
     pub rows: u64,
-    /// Frames of the log copied: points that the first opening replays. A backup that was never opened has none.
+    /// Frames of the log copied: points that the first opening replays.
     pub frames: u64,
 }
 
@@ -89,12 +89,13 @@ fn read_manifest(vfs: &dyn Vfs, root: &Path) -> Result<ManifestState> {
 /// Checks the log behind the data files.
 fn read_log(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Survey> {
     let dir = root.join(WAL_DIR);
-    if files_below(vfs, &dir)?.is_empty() {
+    let logged = logged(vfs, root)?;
+    if files_below(vfs, &dir)?.is_empty() && logged <= state.flushed {
         return Ok(Survey::default());
     }
     let mut checker = FrameChecker::new(state);
     let mut bad = None;
-    let found = survey(vfs, &dir, state.flushed, SequenceNumber::default(), &mut |place, frame| {
+    let found = survey(vfs, &dir, state.flushed, logged, &mut |place, frame| {
         if let Err(reason) = checker.check(&frame) {
             bad.get_or_insert((place.clone(), format!("frame {}: {reason}", frame.seq)));
         }
@@ -123,7 +124,7 @@ fn copy_all(vfs: &Arc<dyn Vfs>, from: &Path, to: &Path, state: ManifestState, lo
     let wal = to.join(WAL_DIR);
     for segment in &log.segments {
         let name: PathBuf = segment.file_name().into_iter().collect();
-        copy_file(vfs.as_ref(), segment, &wal.join(name), |_, _| Ok(()))?;
+        copy_file(vfs.as_ref(), segment, &wal.join(name), u64::MAX, |_, _| Ok(()))?;
     }
     vfs.sync_dir(&wal).map_err(|e| Error::io("sync folder", &wal, e))?;
     Manifest::write_anew(vfs, &manifest_dir(to), state)?;

@@ -8,7 +8,7 @@ use std::{
 
 use super::*;
 use crate::{
-    Engine, Error, Options, VerifyReport,
+    Durability, Engine, Error, Options, VerifyReport, WriteOptions,
     verify::verify_on,
     vfs::{CrashFs, Fault, FaultFs, Image, Operation},
 };
@@ -54,14 +54,17 @@ fn a_backup_has_all_points_and_is_brought_up_to_date_by_what_it_lacks() {
     write(&open, 2);
     let mut seen = Vec::new();
     let first = open.backup_with(TARGET, |report| seen.push(*report)).unwrap();
-    assert_eq!((first.files, first.rows, first.linked_files, first.kept_files), (2, 2, 2, 0));
-    assert_eq!((seen.len(), seen[0].files, seen[0].linked_files, seen[2].linked_files), (3, 2, 0, 2));
+    // What is not flushed is in the log, and stays there.
+    assert_eq!((first.files, first.rows, first.linked_files, first.kept_files), (1, 1, 1, 0));
+    assert_eq!((seen.len(), seen[0].files, seen[0].linked_files, seen[1].linked_files), (2, 1, 0, 1));
+    assert!(first.log_bytes > 0 && open.stats().flushes == 1, "{first:?}");
     assert_eq!(rows(&verified(&fs, TARGET)), 2);
     write(&open, 3);
+    open.flush().unwrap();
     let second = open.backup(TARGET).unwrap();
-    assert_eq!((second.files, second.linked_files, second.kept_files), (3, 1, 2));
+    assert_eq!((second.files, second.linked_files, second.kept_files, second.log_bytes), (2, 1, 1, 0));
     let again = open.backup(TARGET).unwrap();
-    assert_eq!((again.files, again.linked_files, again.kept_files), (3, 0, 3));
+    assert_eq!((again.files, again.linked_files, again.kept_files), (2, 0, 2));
     let report = verified(&fs, TARGET);
     assert_eq!((rows(&report), report.findings.len()), (3, 0), "{report}");
     // It opens, and another engine can be at work in each.
@@ -85,7 +88,7 @@ fn files_that_the_directory_no_longer_has_leave_the_backup_at_the_end() {
     let vfs: Arc<dyn Vfs> = Arc::new(fs.clone());
     let mut state = survey_manifest(&fs, &manifest_dir(Path::new(ROOT))).unwrap().state;
     let gone = state.drop_files(|file| file.min_time == 1);
-    let source = Source { vfs: &vfs, root: Path::new(ROOT), state: &state };
+    let source = Source { vfs: &vfs, root: Path::new(ROOT), state: &state, log: &[], logged: state.flushed };
     let report = backup(&source, Path::new(TARGET), &mut |_| {}).unwrap();
     assert_eq!((report.files, report.kept_files, report.removed_files), (2, 2, 1));
     assert_eq!(rows(&verified(&fs, TARGET)), 2);
@@ -152,31 +155,124 @@ fn is_whole_or_absent(image: &Image, target: &str, allowed: &[u64], case: &str) 
     }
 }
 
+/// Opens a copy and counts its rows.
+fn opened(image: &Image, root: &str) -> u64 {
+    let copy = engine(Arc::new(CrashFs::from_image(image)), root);
+    let table = &copy.tables("d").unwrap()[0];
+    table.file_rows + table.buffered_rows
+}
+
+/// Writes a point that fills half a segment of the log.
+fn write_large(engine: &Engine, n: i64) {
+    let text = "x".repeat(30 << 10);
+    let line = format!("m,host=h{} n={n}i,text=\"{text}\" {n}", n % 3);
+    assert_eq!(engine.write_lp("d", line.as_bytes()).unwrap().points, 1);
+}
+
 #[test]
-fn a_power_cut_leaves_the_source_and_the_older_backup_or_the_newer_one() {
+fn a_power_cut_leaves_the_source_and_a_backup_with_all_that_the_older_one_had() {
+    let (fs, open) = store();
+    // Operations before and after each backup, and the rows that it has.
+    let mut backups: Vec<(usize, usize, u64)> = Vec::new();
+    let mut n = 0;
+    for steps in ["wb", "wwwb", "wwfwb", "b", "wwwwwwwfb", "wwb", "wfwwwb"] {
+        for step in steps.chars() {
+            match step {
+                'w' => {
+                    n += 1;
+                    write_large(&open, n);
+                }
+                'f' => drop(open.flush().unwrap()),
+                _ => {
+                    let before = fs.operations();
+                    open.backup(TARGET).unwrap();
+                    backups.push((before, fs.operations(), n.unsigned_abs()));
+                }
+            }
+        }
+    }
+    let first = backups[0].0;
+    for cut in fs.power_cuts().skip(first) {
+        let at = cut.operations();
+        for image in cut.images(at as u64, 3) {
+            let case = format!("after operation {at} of {backups:?}");
+            let least = backups.iter().rfind(|(_, after, _)| *after <= at).map(|(.., rows)| *rows);
+            let most = backups.iter().rfind(|(before, ..)| *before <= at).map_or(0, |(.., rows)| *rows);
+            let allowed: Vec<u64> = (least.unwrap_or(1)..=most).collect();
+            let target = is_whole_or_absent(&image, TARGET, &allowed, &case);
+            assert!(target.is_some() || least.is_none(), "{case}");
+            assert!(target.is_none_or(|rows| opened(&image, TARGET) == rows), "{case}");
+            let acknowledged: Vec<u64> = (least.unwrap_or(1)..=n.unsigned_abs()).collect();
+            assert!(is_whole_or_absent(&image, ROOT, &acknowledged, &case).is_some(), "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_power_cut_during_a_restore_leaves_a_whole_directory_or_none() {
+    let (fs, open) = store();
+    write_large(&open, 1);
+    open.flush().unwrap();
+    (2..6).for_each(|n| write_large(&open, n));
+    open.backup(TARGET).unwrap();
+    let before = fs.operations();
+    let vfs: Arc<dyn Vfs> = Arc::new(fs.clone());
+    let report = restore_on(&vfs, Path::new(TARGET), Path::new("/new")).unwrap();
+    assert_eq!((report.rows, report.frames), (1, 4));
+    let after = fs.operations();
+    for cut in fs.power_cuts().skip(before) {
+        for image in cut.images(7, 8) {
+            let case = format!("after operation {} of {after}", cut.operations());
+            if image.get(Path::new("/new/ARC")).is_some() {
+                is_whole_or_absent(&image, "/new", &[5], &case);
+                assert_eq!(opened(&image, "/new"), 5, "{case}");
+            } else {
+                assert!(cut.operations() < after, "{case}");
+                // Either there is nothing of it, or it is refused for having no marker.
+                let refused = Engine::builder("/new").vfs(Arc::new(CrashFs::from_image(&image))).open();
+                let has_files = image.files().any(|path| path.starts_with("/new") && !path.ends_with("LOCK"));
+                assert!(refused.is_err() || !has_files, "{case}");
+            }
+            assert_eq!(is_whole_or_absent(&image, TARGET, &[5], "the backup"), Some(5));
+        }
+    }
+}
+
+#[test]
+fn points_that_are_in_no_log_are_in_the_backup_too() {
+    let (fs, open) = store();
+    write(&open, 1);
+    let memory = WriteOptions::new().durability(Durability::Memory);
+    assert_eq!(open.submit_lp("d", "m n=2i 2".into(), &memory).unwrap().wait().unwrap().points, 1);
+    open.backup(TARGET).unwrap();
+    assert_eq!((rows(&verified(&fs, TARGET)), open.stats().flushes), (2, 1));
+    write(&open, 3);
+    open.backup(TARGET).unwrap();
+    assert_eq!((rows(&verified(&fs, TARGET)), open.stats().flushes), (3, 1));
+}
+
+#[test]
+fn a_backup_that_has_lost_its_log_is_damaged() {
     let (fs, open) = store();
     write(&open, 1);
     open.flush().unwrap();
-    let before_first = fs.operations();
+    (2..6).for_each(|n| write_large(&open, n));
     open.backup(TARGET).unwrap();
-    let after_first = fs.operations();
-    for n in 2..4 {
-        write(&open, n);
-    }
-    let before_second = fs.operations();
-    open.backup(TARGET).unwrap();
-    let after_second = fs.operations();
-    for cut in fs.power_cuts().skip(before_first) {
-        let at = cut.operations();
-        for image in cut.images(at as u64, 8) {
-            let case =
-                format!("after operation {at} of {before_first}, {after_first}, {before_second}, {after_second}");
-            let source = is_whole_or_absent(&image, ROOT, &[1, 2, 3], &case);
-            assert!(source >= Some(if at >= before_second { 3 } else { 1 }), "{case}: {source:?}");
-            let target = is_whole_or_absent(&image, TARGET, &[1, 3], &case);
-            assert!(target.is_some() || at < after_first, "{case}");
-            assert!(target == Some(3) || at < after_second, "{case}");
-        }
+    let image = fs.current();
+    let wal = Path::new(TARGET).join(WAL_DIR);
+    let segments: Vec<PathBuf> = image.files().filter(|path| path.starts_with(&wal)).map(Path::to_owned).collect();
+    assert!(segments.len() > 1);
+    for gone in [&segments[..], &segments[segments.len() - 1..], &segments[..1]] {
+        let fs = CrashFs::from_image(&image);
+        gone.iter().for_each(|path| fs.remove_file(path).unwrap());
+        assert!(!verified(&fs, TARGET).is_clean());
+        let vfs: Arc<dyn Vfs> = Arc::new(fs.clone());
+        let error = restore_on(&vfs, Path::new(TARGET), Path::new("/new")).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+        // Another backup makes up for it.
+        let open = engine(Arc::new(fs.clone()), ROOT);
+        open.backup(TARGET).unwrap();
+        assert_eq!(rows(&verified(&fs, TARGET)), 5);
     }
 }
 
@@ -190,13 +286,14 @@ fn a_call_that_fails_leaves_nothing_behind_that_another_try_minds() {
         open.close().unwrap();
         let faulty = FaultFs::new(Arc::new(fs.clone()));
         let open = engine(Arc::new(faulty.clone()), ROOT);
+        (3..6).for_each(|n| write_large(&open, n));
         faulty.set(Fault::nth(nth, ErrorKind::Other));
         let failed = open.backup(TARGET).is_err();
         let has_failed = faulty.failed().values().sum::<u64>() > 0;
         faulty.clear();
-        is_whole_or_absent(&fs.current(), TARGET, if failed { &[1, 2] } else { &[2] }, &format!("call {nth}"));
+        is_whole_or_absent(&fs.current(), TARGET, if failed { &[1, 2, 3, 4, 5] } else { &[5] }, &format!("call {nth}"));
         open.backup(TARGET).unwrap();
-        assert_eq!(rows(&verified(&fs, TARGET)), 2, "call {nth}");
+        assert_eq!(rows(&verified(&fs, TARGET)), 5, "call {nth}");
         if !has_failed {
             assert!(nth > 20);
             return;
@@ -210,14 +307,16 @@ fn what_is_restored_is_whole_and_shares_nothing() {
     for n in 0..3 {
         write(&open, n);
     }
+    open.flush().unwrap();
+    write(&open, 3);
     open.backup(TARGET).unwrap();
     let vfs: Arc<dyn Vfs> = Arc::new(fs.clone());
     let restored = restore_on(&vfs, Path::new(TARGET), Path::new("/new/place")).unwrap();
-    assert_eq!((restored.files, restored.rows, restored.frames), (1, 3, 0));
-    assert_eq!(rows(&verified(&fs, "/new/place")), 3);
+    assert_eq!((restored.files, restored.rows, restored.frames), (1, 3, 1));
+    assert_eq!(rows(&verified(&fs, "/new/place")), 4);
     let file = open.data_files("d", "m").unwrap()[0].path.clone();
     fs.open(&Path::new(ROOT).join(&file)).unwrap().write_all_at(&[b"damage"], 9).unwrap();
-    assert_eq!(rows(&verified(&fs, "/new/place")), 3);
+    assert_eq!(rows(&verified(&fs, "/new/place")), 4);
     let error = restore_on(&vfs, Path::new(TARGET), Path::new("/new/place")).unwrap_err();
     assert!(matches!(error, Error::BadTarget { .. }), "{error}");
     // The backup has the damage, by its link; it is refused by name, and nothing stays of the try.
@@ -248,6 +347,7 @@ fn a_directory_with_a_log_is_restored_with_it_and_refused_where_it_is_damaged() 
 fn every_damaged_object_of_a_backups_manifest_is_survived_or_refused() {
     let (fs, open) = store();
     write(&open, 1);
+    open.flush().unwrap();
     open.backup(TARGET).unwrap();
     let image = fs.current();
     let meta = manifest_dir(Path::new(TARGET));

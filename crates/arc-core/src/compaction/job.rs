@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use super::{
     assemble::Assembler,
     cursor::Cursor,
-    live_rows::{Keep, live_rows},
+    live_rows::{Keep, Part, live_rows},
     merge::Merge,
     order::Output,
     plan::Task,
@@ -86,10 +86,26 @@ impl Job<'_> {
 
     fn write(&self, mut path: impl FnMut() -> String, written: &mut Vec<DataFile>) -> Result<()> {
         let columns = Columns::of(self.schema, &self.task.files)?;
+        let mut from_ns = i64::MIN;
+        for cut in self.task.cuts.iter().copied() {
+            self.write_part(&columns, Part { from_ns, before_ns: Some(cut) }, &mut path, written)?;
+            from_ns = cut;
+        }
+        self.write_part(&columns, Part { from_ns, before_ns: None }, &mut path, written)
+    }
+
+    /// Writes the rows of some time.
+    fn write_part(
+        &self,
+        columns: &Columns<'_>,
+        part: Part,
+        path: &mut impl FnMut() -> String,
+        written: &mut Vec<DataFile>,
+    ) -> Result<()> {
         let rows_per_file = self.rows_per_file();
-        let mut merge = self.open(&columns)?.peekable();
+        let mut merge = self.open(columns, part)?.peekable();
         while merge.peek().is_some() {
-            let spec = self.spec(path(), &columns);
+            let spec = self.spec(path(), columns);
             let mut left = rows_per_file;
             let batches = from_fn(|| {
                 let batch = if left > 0 { merge.next()? } else { return None };
@@ -101,9 +117,10 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn open<'a>(&'a self, columns: &Columns<'_>) -> Result<Merge<'a>> {
+    fn open<'a>(&'a self, columns: &Columns<'_>, part: Part) -> Result<Merge<'a>> {
         let batch_rows = self.batch_rows();
-        let has_rows = |file: &&Arc<DataFile>| !self.tombstones.iter().any(|t| t.takes_all_of(file));
+        let has_rows =
+            |file: &&Arc<DataFile>| part.overlaps(file) && !self.tombstones.iter().any(|t| t.takes_all_of(file));
         let files = self.task.files.iter().filter(has_rows);
         let checked = |file: &'a Arc<DataFile>| {
             Ok((file.as_ref(), CheckedDataFile::open(self.source.vfs, self.source.root, file)?))
@@ -111,7 +128,7 @@ impl Job<'_> {
         let files = files.map(checked).collect::<Result<Vec<_>>>()?;
         let schema = columns.with_dictionaries(&files);
         let cursor = |(rank, (file, checked)): (usize, (&DataFile, CheckedDataFile))| {
-            let rows = live_rows(self, file, checked.stream(batch_rows, &schema)?);
+            let rows = live_rows(self, file, part, checked.stream(batch_rows, &schema)?);
             Cursor::open(rows, rank, &columns.tags, self.schema.keyed)
         };
         let cursors = files.into_iter().enumerate().map(cursor);
@@ -133,8 +150,8 @@ impl Job<'_> {
         }
     }
 
-    /// Returns how many rows make a file, so that all of them have about the same size. One late file stays one: two
-    /// would have one version.
+    /// Returns how many rows make a file, so that all of them have about the same size. One late file stays one, unless it is
+    /// parted by time: two that share a time would have one version.
     fn rows_per_file(&self) -> u64 {
         let sum = |of: fn(&DataFile) -> u64| self.task.files.iter().map(|file| of(file)).sum::<u64>();
         let files = match self.task.output {

@@ -26,18 +26,37 @@ pub(crate) struct Keep {
     pub(crate) from_ns: Option<i64>,
 }
 
+/// The rows of some time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) from_ns: i64,
+    /// `None` where there is no end to it.
+    pub(super) before_ns: Option<i64>,
+}
+
+impl Part {
+    pub(super) fn overlaps(&self, file: &DataFile) -> bool {
+        file.max_time >= self.from_ns && self.before_ns.is_none_or(|before| file.min_time < before)
+    }
+
+    fn has(&self, time_ns: i64) -> bool {
+        time_ns >= self.from_ns && self.before_ns.is_none_or(|before| time_ns < before)
+    }
+}
+
 /// The rows of one data file that stay, in its order.
 pub(super) struct LiveRows {
     stream: DataFileStream,
-    keep: Keep,
+    part: Part,
     tombstones: Vec<Arc<Tombstone>>,
     path: String,
 }
 
-/// Returns the live rows of a data file, of which `stream` has all rows.
-pub(super) fn live_rows(job: &Job<'_>, file: &DataFile, stream: DataFileStream) -> LiveRows {
+/// Returns the live rows of some time of a data file, of which `stream` has all rows.
+pub(super) fn live_rows(job: &Job<'_>, file: &DataFile, part: Part, stream: DataFileStream) -> LiveRows {
     let tombstones = job.tombstones.iter().filter(|tombstone| tombstone.applies_to(file)).cloned().collect();
-    LiveRows { stream, keep: job.keep, tombstones, path: file.path.clone() }
+    let part = Part { from_ns: part.from_ns.max(job.keep.from_ns.unwrap_or(i64::MIN)), ..part };
+    LiveRows { stream, part, tombstones, path: file.path.clone() }
 }
 
 impl LiveRows {
@@ -53,13 +72,15 @@ impl LiveRows {
 
     fn kept(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let batch = live(batch, &self.tombstones)?;
-        let Some(from_ns) = self.keep.from_ns else { return Ok(batch) };
-        let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
-        let times = times.ok_or_else(|| Error::internal(format!("{} does not begin with a time", self.path)))?;
-        if times.values().iter().all(|time| *time >= from_ns) {
+        if self.part.from_ns == i64::MIN && self.part.before_ns.is_none() {
             return Ok(batch);
         }
-        let stays: BooleanArray = times.values().iter().map(|time| Some(*time >= from_ns)).collect();
+        let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
+        let times = times.ok_or_else(|| Error::internal(format!("{} does not begin with a time", self.path)))?;
+        if times.values().iter().all(|time| self.part.has(*time)) {
+            return Ok(batch);
+        }
+        let stays: BooleanArray = times.values().iter().map(|time| Some(self.part.has(*time))).collect();
         Ok(filter_record_batch(&batch, &stays)?)
     }
 }

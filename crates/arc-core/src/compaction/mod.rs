@@ -20,8 +20,10 @@
 //! - Late files may be merged into files on time if *every* file on time whose times overlap theirs takes part (or an
 //!   identity would be on time twice), and every *earlier* late file whose times overlap theirs (or it would overwrite
 //!   what overwrote it). Later late files may stay outside: they overwrite the result as they did the parts.
-//! - Late files alone may be merged into one late file if they are neighbours in the order of versions and the result's
-//!   version lies strictly between those of its neighbours.
+//! - Late files alone may be merged into one late file if no late file that stays outside and whose times overlap those of
+//!   the result has a version between theirs, and the result's version lies strictly on the same side of it as theirs.
+//! - Any output may be parted by time: each identity has one time. The parts of a late file have one version, and no row in
+//!   common.
 //!
 //! Folding versions field by field can be done in any grouping that keeps their order, so several steps give what one
 //! would. Rows that are flushed while a task runs cannot break it: one that is on time is newer than all rows that its
@@ -40,7 +42,8 @@
 //! file grows by that factor. Late files come along for nothing where they overlap no other file on time; else they are
 //! merged among themselves until they are worth the rewriting of what they overlap. Once its day has ended and nothing
 //! was added for a while, a partition is rewritten once more into files of about
-//! [`compaction_file_bytes`](crate::Options::compaction_file_bytes), and then left alone.
+//! [`compaction_file_bytes`](crate::Options::compaction_file_bytes), and then left alone. Where that is more files than may be
+//! open at once, a late file is parted by time until a part of it overlaps few enough.
 
 mod assemble;
 mod cursor;

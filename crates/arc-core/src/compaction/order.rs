@@ -51,17 +51,19 @@ fn skips_a_version(late: &[&DataFile], chosen: &impl Fn(&DataFile) -> bool) -> b
     false
 }
 
-/// Returns whether the chosen late files are neighbours, and their merge would stand between the files around them.
+/// Returns whether every other late file that may share a row with the chosen ones stands before all of them or behind all
+/// of them, and so before or behind their merge.
 fn keeps_its_place(late: &[&DataFile], chosen: &impl Fn(&DataFile) -> bool) -> bool {
-    let first = late.iter().position(|file| chosen(file)).unwrap_or(0);
-    let end = late.iter().rposition(|file| chosen(file)).map_or(0, |last| last + 1);
-    let Some(run) = late.get(first..end).filter(|run| run.iter().all(|file| chosen(file))) else { return false };
-    let newest = run.iter().map(|file| file.max_seq).max();
-    let oldest = run.iter().map(|file| file.min_seq).min();
-    let (Some(newest), Some(oldest)) = (newest, oldest) else { return false };
-    let before = first.checked_sub(1).and_then(|index| late.get(index));
-    before.is_none_or(|file| file.version() < (newest, oldest))
-        && late.get(end).is_none_or(|file| (newest, oldest) < file.version())
+    let (run, others): (Vec<&DataFile>, Vec<&DataFile>) = late.iter().partition(|file| chosen(file));
+    let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
+    let merged = (last.max_seq, run.iter().map(|file| file.min_seq).min().unwrap_or(last.min_seq));
+    let from = run.iter().map(|file| file.min_time).min().unwrap_or(i64::MIN);
+    let to = run.iter().map(|file| file.max_time).max().unwrap_or(i64::MAX);
+    let mut near = others.into_iter().filter(|other| other.min_time <= to && other.max_time >= from);
+    near.all(|other| {
+        let version = other.version();
+        (version < first.version() && version < merged) || (version > last.version() && version > merged)
+    })
 }
 
 #[cfg(test)]
@@ -87,7 +89,7 @@ mod tests {
             late("l2", 7..=12, 3..=3),
             late("l3", 40..=50, 4..=4),
         ];
-        let cases: [(&[&str], Option<Output>); 15] = [
+        let cases: [(&[&str], Option<Output>); 16] = [
             (&[], None),
             (&["a"], Some(Output::OnTime)),
             (&["a", "c"], Some(Output::OnTime)),
@@ -104,6 +106,8 @@ mod tests {
             (&["l1", "l2"], Some(Output::Late)),
             (&["l2", "l3"], Some(Output::Late)),
             (&["l1", "l3"], None),
+            // Nothing of l1 lies between them.
+            (&["l1", "l2", "l3"], Some(Output::Late)),
             // Nothing overlaps it.
             (&["l3"], Some(Output::OnTime)),
         ];
@@ -122,5 +126,16 @@ mod tests {
         }
         assert_eq!(merged(&partition, &["l1", "l2", "l3"]), Some(Output::Late));
         assert_eq!(merged(&partition, &["a", "l1"]), Some(Output::OnTime));
+    }
+
+    #[test]
+    fn late_files_that_share_no_time_have_no_order() {
+        let on_time = file("a", 0..=99, 1..=5);
+        let partition = [on_time, late("l1", 0..=9, 5..=5), late("l2", 10..=19, 5..=5), late("l3", 0..=9, 6..=6)];
+        assert_eq!(merged(&partition, &["l2"]), Some(Output::Late));
+        assert_eq!(merged(&partition, &["l1", "l3"]), Some(Output::Late));
+        // Their merge would begin before l2 ends.
+        let between = [&partition[..], &[late("l4", 15..=29, 7..=7)]].concat();
+        assert_eq!(merged(&between, &["l1", "l4"]), None);
     }
 }

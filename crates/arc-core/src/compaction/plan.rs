@@ -8,9 +8,6 @@ use crate::{
     datafile::{DataFile, PartitionDay},
 };
 
-/// Columns, over all inputs of one task, that are open at a time. Each holds a page of up to 1 MiB, of numbers about
-/// 80 KiB.
-const MAX_OPEN_COLUMNS: usize = 4096;
 /// Inputs of one task, whatever their columns.
 const MAX_INPUTS: usize = 128;
 
@@ -21,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) files: usize,
     /// Size that the last rewrite of a partition aims at.
     pub(crate) target_bytes: u64,
+    /// Columns, over all inputs of one task, that are open at a time; two inputs may be, whatever their columns.
+    pub(crate) open_columns: usize,
     /// How long a partition whose day has ended must have been left alone before its last rewrite.
     pub(crate) quiet_ns: i64,
 }
@@ -32,6 +31,8 @@ pub(crate) struct Task {
     /// The inputs, each overwriting those before it where a row of the same identity is in both.
     pub(crate) files: Vec<Arc<DataFile>>,
     pub(crate) output: Output,
+    /// Times, ascending, at which the outputs are parted: no file has rows from before one of them and from it on.
+    pub(crate) cuts: Vec<i64>,
     /// Whether rows may be left out because of their age: only where every version of such a row takes part. A late file
     /// that stays outside would show its version as if it were all of the row, and one that is merged with late ones
     /// only would uncover what it has overwritten.
@@ -59,10 +60,11 @@ pub(crate) fn plan(schema: &TableSchema, files: &[Arc<DataFile>], now_ns: i64, s
         if !files.iter().all(|file| is_sorted(schema, file)) {
             continue;
         }
-        let partition = Partition { day, files: &files, limit: max_inputs(&files), settings };
+        let partition = Partition { day, files: &files, limit: max_inputs(&files, settings.open_columns), settings };
         let due_ns = partition.due_ns();
-        let chosen = if due_ns <= now_ns { partition.last_rewrite() } else { partition.merge_of_equals() };
-        plan.tasks.extend(chosen.and_then(|chosen| partition.task(&chosen)));
+        let chosen =
+            if due_ns <= now_ns { partition.last_rewrite() } else { partition.merge_of_equals().map(Chosen::from) };
+        plan.tasks.extend(chosen.and_then(|chosen| partition.task(chosen)));
         if now_ns < due_ns && partition.last_rewrite().is_some() {
             plan.next_due_ns = Some(plan.next_due_ns.map_or(due_ns, |next| next.min(due_ns)));
         }
@@ -78,9 +80,21 @@ pub(super) fn is_sorted(schema: &TableSchema, file: &DataFile) -> bool {
     expected.eq(file.sorted_by.iter().map(String::as_str))
 }
 
-fn max_inputs(files: &[Arc<DataFile>]) -> usize {
+fn max_inputs(files: &[Arc<DataFile>], open_columns: usize) -> usize {
     let columns = files.iter().map(|file| file.columns.len()).max().unwrap_or(1);
-    (MAX_OPEN_COLUMNS / columns.max(1)).clamp(2, MAX_INPUTS)
+    (open_columns / columns.max(1)).clamp(2, MAX_INPUTS)
+}
+
+/// Files to be merged, and times at which the outputs are parted.
+struct Chosen<'a> {
+    files: Vec<&'a DataFile>,
+    cuts: Vec<i64>,
+}
+
+impl<'a> From<Vec<&'a DataFile>> for Chosen<'a> {
+    fn from(files: Vec<&'a DataFile>) -> Self {
+        Self { files, cuts: Vec::new() }
+    }
 }
 
 /// The live files of one table and day.
@@ -99,19 +113,19 @@ impl<'a> Partition<'a> {
         self.day.end_ns().max(written).saturating_add(self.settings.quiet_ns)
     }
 
-    fn task(&self, chosen: &[&DataFile]) -> Option<Task> {
-        let is_chosen = |file: &DataFile| chosen.iter().any(|chosen| chosen.path == file.path);
+    fn task(&self, chosen: Chosen<'_>) -> Option<Task> {
+        let is_chosen = |file: &DataFile| chosen.files.iter().any(|chosen| chosen.path == file.path);
         let output = output(self.files, is_chosen)?;
         let mut files: Vec<Arc<DataFile>> = self.files.iter().filter(|file| is_chosen(file)).cloned().collect();
         // Stable: files on time stay in the order in which they were added, which is that of rows of one time where
         // rows append.
         files.sort_by_key(|file| if file.late { (1, file.version()) } else { (0, (0, 0)) });
         let may_drop_old = output == Output::OnTime && self.files.iter().all(|file| !file.late || is_chosen(file));
-        Some(Task { day: self.day, files, output, may_drop_old })
+        Some(Task { day: self.day, files, output, cuts: chosen.cuts, may_drop_old })
     }
 
     /// All that is small or late, and what the late ones overlap.
-    fn last_rewrite(&self) -> Option<Vec<&'a DataFile>> {
+    fn last_rewrite(&self) -> Option<Chosen<'a>> {
         let (small, late) = (self.small(), by_version(self.files));
         let mut chosen = if small.len() > 1 { small.clone() } else { Vec::new() };
         let overlapped = self.on_time().filter(|file| late.iter().any(|late| late.overlaps(file)));
@@ -121,13 +135,62 @@ impl<'a> Partition<'a> {
             }
         }
         chosen.extend(&late);
-        // Too many to be open at once: make fewer of them first, if that can be.
-        if chosen.len() > self.limit {
-            chosen = if small.len() > 1 { small } else { late };
-            chosen.truncate(self.limit);
-            return (chosen.len() > 1).then_some(chosen);
+        if chosen.len() <= self.limit {
+            return (chosen.len() > 1 || chosen.iter().any(|file| file.late)).then_some(chosen.into());
         }
-        (chosen.len() > 1 || chosen.iter().any(|file| file.late)).then_some(chosen)
+        // Too many to be open at once: make fewer of them first, if that can be.
+        if small.len() > 1 {
+            return Some(small.into_iter().take(self.limit).collect::<Vec<_>>().into());
+        }
+        late.iter().find_map(|file| self.late_step(&late, file)).or_else(|| self.merge_of_stuck(&late))
+    }
+
+    /// What brings one late file nearer to being on time: the merge with what it overlaps, or else a cut.
+    ///
+    /// What is merged is parted where the late file begins and ends. Files on time that reach beyond would otherwise grow
+    /// with each part of a late file, and overlap the next one, all of them.
+    fn late_step(&self, late: &[&'a DataFile], file: &'a DataFile) -> Option<Chosen<'a>> {
+        let mut files: Vec<&DataFile> = vec![file];
+        // Those that it overwrites, from the latest to the earliest, with those that they overwrite.
+        for earlier in late.iter().rev().skip_while(|earlier| earlier.path != file.path).skip(1) {
+            if files.iter().any(|later| later.overlaps(earlier)) {
+                files.push(earlier);
+            }
+        }
+        let from = files.iter().map(|file| file.min_time).min()?;
+        let behind = files.iter().map(|file| file.max_time).max()?.checked_add(1)?;
+        let overlapped: Vec<&DataFile> =
+            self.on_time().filter(|file| files.iter().any(|late| late.overlaps(file))).collect();
+        files.extend(overlapped);
+        if files.len() <= self.limit {
+            return Some(Chosen { files, cuts: vec![from, behind] });
+        }
+        Some(Chosen { files: vec![file], cuts: vec![self.cut(file)?] })
+    }
+
+    /// Returns a time at which to part a late file, so that one of the parts overlaps fewer files than may be open.
+    fn cut(&self, late: &DataFile) -> Option<i64> {
+        let overlapped: Vec<&DataFile> = self.on_time().filter(|file| file.overlaps(late)).collect();
+        let mut starts: Vec<i64> = overlapped.iter().map(|file| file.min_time).collect();
+        starts.sort_unstable();
+        let one_too_many = starts.get(self.limit - 1).copied()?;
+        if one_too_many > late.min_time {
+            return Some(one_too_many);
+        }
+        // Too many from its beginning on: up to where there are fewer it stays as it is.
+        let open_at =
+            |time: i64| overlapped.iter().filter(|file| file.min_time <= time && time <= file.max_time).count();
+        let ends = overlapped.iter().map(|file| file.max_time).filter(|end| *end < late.max_time);
+        ends.map(|end| end + 1).filter(|time| open_at(*time) < self.limit).min()
+    }
+
+    /// Late files that overlap each other and of which none can be cut: one of them is better than many.
+    fn merge_of_stuck(&self, late: &[&'a DataFile]) -> Option<Chosen<'a>> {
+        late.iter().enumerate().find_map(|(index, first)| {
+            let others = late.iter().skip(index + 1).take_while(|file| file.overlaps(first)).copied();
+            let files: Vec<&DataFile> = std::iter::once(*first).chain(others).take(self.limit).collect();
+            (files.len() > 1).then(|| files.into())
+        })
     }
 
     /// Files of about the same size, once there are enough of them.
@@ -210,7 +273,7 @@ mod tests {
         *,
     };
 
-    const SETTINGS: Settings = Settings { files: 3, target_bytes: 100, quiet_ns: 10 };
+    const SETTINGS: Settings = Settings { files: 3, target_bytes: 100, open_columns: 4096, quiet_ns: 10 };
     const OVER: i64 = DAY_NS + SETTINGS.quiet_ns;
 
     /// Returns the paths of each task's inputs.
@@ -246,7 +309,7 @@ mod tests {
     #[test]
     fn a_day_of_flushes_keeps_few_files_and_rewrites_each_row_a_few_times() {
         const FLUSHES: i64 = 1_440;
-        let settings = Settings { files: 8, target_bytes: 1 << 40, quiet_ns: 0 };
+        let settings = Settings { files: 8, target_bytes: 1 << 40, open_columns: 4096, quiet_ns: 0 };
         let mut files: Vec<Arc<DataFile>> = Vec::new();
         let (mut rewritten, mut most) = (0, 0);
         for at in 0..=FLUSHES {
@@ -300,16 +363,64 @@ mod tests {
         assert_eq!(planned(&files, 0), [(vec!["x", "y", "z"], Output::Late)]);
     }
 
+    /// Does what is planned until there is nothing left to do, and returns the files then and how many tasks it took. Rows
+    /// are spread evenly over the time of their file.
+    fn settled(mut files: Vec<Arc<DataFile>>, settings: &Settings) -> (Vec<Arc<DataFile>>, usize) {
+        for tasks in 0..20_000 {
+            let Some(task) = plan(&table(), &files, OVER, settings).tasks.pop() else { return (files, tasks) };
+            files.retain(|file| !task.files.iter().any(|input| Arc::ptr_eq(input, file)));
+            let ends = task.cuts.iter().copied().chain([i64::MAX]);
+            let mut from = i64::MIN;
+            for (part, end) in ends.enumerate() {
+                let inputs = task.files.iter().filter(|file| file.max_time >= from && file.min_time < end);
+                let inputs: Vec<_> = inputs.collect();
+                let bytes: u64 = inputs.iter().map(|file| file.bytes / (1 + task.cuts.len() as u64)).sum();
+                let times = inputs.iter().map(|file| (file.min_time.max(from), file.max_time.min(end - 1)));
+                let times = times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
+                let Some((first, last)) = times else { continue };
+                let (max_seq, min_seq) = inputs.iter().map(|file| file.version()).max().unwrap();
+                let outputs =
+                    if task.output == Output::Late { 1 } else { bytes.div_ceil(settings.target_bytes).max(1) };
+                for n in 0..outputs {
+                    let path = format!("{tasks}-{part}-{n}");
+                    let made =
+                        DataFile::clone(&sized(&file(&path, first..=last, min_seq..=max_seq), 1, bytes / outputs));
+                    files.push(Arc::new(DataFile { late: task.output == Output::Late, ..made }));
+                }
+                from = end;
+            }
+        }
+        panic!("there is no end to it: {} files", files.len());
+    }
+
     #[test]
-    fn a_late_file_over_more_files_than_may_be_open_is_left_alone_and_not_rewritten_for_ever() {
-        let large = |n: usize| sized(&file(&format!("f{n}"), n as i64..=n as i64, 1..=1), 1_000, 80);
-        let mut files: Vec<Arc<DataFile>> = (0..=MAX_INPUTS).map(large).collect();
-        files.push(late("l", 0..=1_000, 2..=2));
+    fn a_late_file_over_more_files_than_may_be_open_is_merged_part_by_part() {
+        let large = |n: i64, wide: i64| sized(&file(&format!("f{n}"), 100 * n..=100 * n + wide, 1..=1), 1_000, 80);
+        // Files that touch, that overlap their neighbours, and that overlap several of them.
+        for (columns, wide) in
+            [(4096 / 128, 99), (4096 / 128, 150), (4096 / 10, 99), (4096 / 10, 150), (4096 / 10, 350)]
+        {
+            let settings = Settings { open_columns: 4096 / columns, ..SETTINGS };
+            let mut files: Vec<_> = (0..300).map(|n| large(n, wide)).collect();
+            files.extend([late("l", 50..=29_950, 2..=2), late("k", 10_000..=20_000, 3..=3)]);
+            let first = plan(&table(), &files, OVER, &settings).tasks.remove(0);
+            assert_eq!((first.files.len(), first.output, first.cuts.len()), (1, Output::Late, 1));
+            let (left, tasks) = settled(files, &settings);
+            assert!(left.iter().all(|file| !file.late), "{columns} columns, {wide}: {left:?}");
+            assert!(tasks < 200 && left.len() < 300, "{columns} columns, {wide}: {tasks} tasks, {} files", left.len());
+        }
+    }
+
+    #[test]
+    fn a_late_file_of_which_no_part_can_be_merged_stays_and_is_not_rewritten_for_ever() {
+        let large = |n: usize| sized(&file(&format!("f{n}"), 0..=1_000, 1..=1), 1_000, 80);
+        let mut files: Vec<Arc<DataFile>> = (0..MAX_INPUTS).map(large).collect();
+        files.push(late("l", 10..=900, 2..=2));
         assert_eq!(planned(&files, OVER), []);
-        files.push(late("k", 0..=1_000, 3..=3));
+        files.push(late("k", 500..=990, 3..=3));
         assert_eq!(planned(&files, OVER), [(vec!["l", "k"], Output::Late)]);
-        let fewer: Vec<_> = files.split_off(2);
-        assert_eq!(planned(&fewer[fewer.len() - 100..], OVER).len(), 1);
+        let fewer: Vec<_> = files.split_off(3);
+        assert_eq!(planned(&fewer, OVER).len(), 1);
     }
 
     #[test]
@@ -373,7 +484,7 @@ mod tests {
     #[test]
     fn a_task_opens_no_more_columns_than_it_may() {
         let column = file("a", 0..=1, 1..=1).columns[0].clone();
-        for (columns, inputs) in [(1, MAX_INPUTS), (100, 40), (MAX_OPEN_COLUMNS, 2)] {
+        for (columns, inputs) in [(1, MAX_INPUTS), (100, 40), (SETTINGS.open_columns, 2)] {
             let wide = |at: i64| {
                 let columns = vec![column.clone(); columns];
                 Arc::new(DataFile { columns, ..DataFile::clone(&file(&at.to_string(), at..=at, 1..=1)) })

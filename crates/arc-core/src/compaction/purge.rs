@@ -63,10 +63,10 @@ fn tasks(
     let partition: Vec<Arc<DataFile>> = files.iter().map(|file| Arc::clone(file)).collect();
     let rewrite = |file: &&Arc<DataFile>| {
         let output = output(&partition, |other| other.path == file.path)?;
-        Some(Task { day, files: vec![Arc::clone(file)], output, may_drop_old: false })
+        Some(Task { day, files: vec![Arc::clone(file)], output, cuts: Vec::new(), may_drop_old: false })
     };
     let rewritten: Vec<Task> = files.iter().filter(is_touched).filter_map(rewrite).collect();
-    let gone = Task { day, files: empty, output: Output::OnTime, may_drop_old: false };
+    let gone = Task { day, files: empty, output: Output::OnTime, cuts: Vec::new(), may_drop_old: false };
     Some(gone).filter(|gone| !gone.files.is_empty()).into_iter().chain(rewritten).collect()
 }
 
@@ -91,6 +91,7 @@ mod tests {
                 day: file(0).day(),
                 files: (0..files).map(file).collect(),
                 output: Output::OnTime,
+                cuts: Vec::new(),
                 may_drop_old: false,
             }
         };

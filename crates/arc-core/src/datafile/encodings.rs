@@ -12,7 +12,7 @@ use parquet::{
     basic::Encoding,
     file::{
         metadata::{KeyValue, SortingColumn},
-        properties::{EnabledStatistics, WriterProperties},
+        properties::{DEFAULT_DICTIONARY_PAGE_SIZE_LIMIT, DEFAULT_PAGE_SIZE, EnabledStatistics, WriterProperties},
     },
     schema::types::{ColumnPath, SchemaDescriptor},
 };
@@ -64,6 +64,8 @@ pub(super) fn writer_properties(
         .set_compression(options.compression()?)
         .set_max_row_group_row_count(None)
         .set_data_page_row_count_limit(options.page_rows)
+        .set_data_page_size_limit(options.dictionary_bytes.min(DEFAULT_PAGE_SIZE))
+        .set_dictionary_page_size_limit(options.dictionary_bytes.min(DEFAULT_DICTIONARY_PAGE_SIZE_LIMIT))
         .set_statistics_enabled(EnabledStatistics::Page)
         .set_sorting_columns(Some(sorting_columns(spec, descriptor)))
         .set_key_value_metadata(Some(key_values(spec)?));

@@ -11,6 +11,7 @@ mod file;
 mod folders;
 mod names;
 mod options;
+mod pages;
 mod parquet_file;
 mod partition;
 #[cfg(test)]
@@ -35,7 +36,7 @@ pub(crate) use reader::read_data_file;
 pub(crate) use row_groups::Columns;
 pub(crate) use statistics::StatisticsBuilder;
 pub(crate) use storable::is_storable;
-pub(crate) use stream::{CheckedDataFile, DataFileStream, compare_bytes, read_pieces, read_rows, text_dictionary};
+pub(crate) use stream::{CheckedDataFile, DataFileStream, OpenFile, compare_bytes, read_pieces, text_dictionary};
 pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file, write_data_file_of};
 
 #[cfg(test)]

@@ -4,6 +4,12 @@ use parquet::basic::{Compression, ZstdLevel};
 
 use crate::{Error, Result};
 
+/// What a value takes in memory, mostly.
+const VALUE_BYTES: usize = 8;
+/// However little memory there is, for what surrounds pages has its size, too.
+const MIN_PAGE_ROWS: usize = 64;
+const MIN_DICTIONARY_BYTES: usize = 1 << 10;
+
 /// How rows are laid out in a data file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -16,6 +22,10 @@ pub struct ParquetOptions {
     pub row_group_bytes: usize,
     /// Bytes of rows that are gathered before they are encoded. Default 16 MiB. Fewer cost a fifth of the time more.
     pub gather_bytes: usize,
+    /// Bytes after which a column's dictionary, and a page of texts without one, ends. Default 16 MiB, which is the most there
+    /// is: numbers have dictionaries of up to 1 MiB whatever this is, texts have pages of that size. Merging files takes as
+    /// much for each column; less makes columns with many repeated values larger.
+    pub dictionary_bytes: usize,
     /// Most rows of a page. Default 10,000. Fewer let a query of one series read less, and make the page index larger.
     pub page_rows: usize,
     /// Zstandard level, 1 to 22. Default 1: on random text level 3 is slower and larger, above it only slower.
@@ -28,6 +38,7 @@ impl Default for ParquetOptions {
             row_group_rows: 262_144,
             row_group_bytes: 64 << 20,
             gather_bytes: 16 << 20,
+            dictionary_bytes: 16 << 20,
             page_rows: 10_000,
             compression_level: 1,
         }
@@ -40,12 +51,16 @@ impl ParquetOptions {
         Self { row_group_rows: 1 << 20, ..Self::default() }
     }
 
-    /// Returns these options with what a writer holds in proportion to a memory budget: several files are written at a time,
-    /// and none of them asks before it takes.
-    pub(crate) fn within(self, memory_bytes: usize) -> Self {
+    /// Returns these options with what a writer of files with so many columns holds in proportion to a memory budget: several
+    /// files are written at a time, and none of them asks before it takes. Nor does a merge that reads them: it has a page
+    /// and a dictionary of each column.
+    pub(crate) fn within(self, memory_bytes: usize, columns: usize) -> Self {
+        let column_bytes = memory_bytes / 64 / columns.max(1);
         Self {
             row_group_bytes: self.row_group_bytes.min(memory_bytes / 16).max(1),
             gather_bytes: self.gather_bytes.min(memory_bytes / 32).max(1),
+            dictionary_bytes: self.dictionary_bytes.min(column_bytes.max(MIN_DICTIONARY_BYTES)),
+            page_rows: self.page_rows.min((column_bytes / VALUE_BYTES).max(MIN_PAGE_ROWS)),
             ..self
         }
     }
@@ -56,6 +71,7 @@ impl ParquetOptions {
             ("row_group_rows", self.row_group_rows),
             ("row_group_bytes", self.row_group_bytes),
             ("gather_bytes", self.gather_bytes),
+            ("dictionary_bytes", self.dictionary_bytes),
             ("page_rows", self.page_rows),
         ];
         for (option, value) in at_least_one {
@@ -81,10 +97,15 @@ mod tests {
 
     #[test]
     fn a_small_budget_bounds_what_a_writer_holds_and_a_large_one_changes_nothing() {
-        let small = ParquetOptions::compaction().within(64 << 20);
+        let small = ParquetOptions::compaction().within(64 << 20, 10);
         assert_eq!((small.row_group_bytes, small.gather_bytes), (4 << 20, 2 << 20));
-        assert!(small.validate().is_ok() && ParquetOptions::default().within(0).validate().is_ok());
-        assert_eq!(ParquetOptions::default().within(4 << 30), ParquetOptions::default());
+        assert_eq!((small.dictionary_bytes, small.page_rows), ((1 << 20) / 10, 10_000));
+        let wide = ParquetOptions::default().within(128 << 20, 1_000);
+        assert_eq!((wide.dictionary_bytes, wide.page_rows), (2_097, 262));
+        let tiny = ParquetOptions::default().within(0, 1_000);
+        assert_eq!((tiny.dictionary_bytes, tiny.page_rows), (1 << 10, 64));
+        assert!(small.validate().is_ok() && tiny.validate().is_ok());
+        assert_eq!(ParquetOptions::default().within(16 << 30, 10), ParquetOptions::default());
     }
 
     #[test]
@@ -94,6 +115,7 @@ mod tests {
             (ParquetOptions { row_group_rows: 0, ..defaults() }, "row_group_rows"),
             (ParquetOptions { row_group_bytes: 0, ..defaults() }, "row_group_bytes"),
             (ParquetOptions { gather_bytes: 0, ..defaults() }, "gather_bytes"),
+            (ParquetOptions { dictionary_bytes: 0, ..defaults() }, "dictionary_bytes"),
             (ParquetOptions { page_rows: 0, ..defaults() }, "page_rows"),
             (ParquetOptions { compression_level: 0, ..defaults() }, "compression_level"),
             (ParquetOptions { compression_level: 23, ..defaults() }, "compression_level"),

@@ -16,7 +16,7 @@ use parquet::{
 use super::{
     ColumnStatistics, DataFileSpec, ParquetOptions,
     column_chunks::ColumnChunk,
-    encode::{Plan, Scratch},
+    encode::{Limits, Plan, Scratch},
     encodings::writer_properties,
     sink::Sink,
     statistics::StatisticsBuilder,
@@ -99,7 +99,8 @@ impl<'a> ParquetFile<'a> {
         let [leaf] = leaves else { return Ok(None) };
         let compression = self.options.compression().map_err(|e| ParquetError::General(e.to_string()))?;
         let column = self.descriptor.column(*leaf);
-        let ours = plan.encoder(field.data_type(), self.options.page_rows, &column, compression);
+        let limits = Limits { page_rows: self.options.page_rows, dictionary_bytes: self.options.dictionary_bytes };
+        let ours = plan.encoder(field.data_type(), limits, &column, compression);
         Ok(ours.map(ColumnChunk::Ours))
     }
 

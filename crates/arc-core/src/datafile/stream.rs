@@ -16,8 +16,10 @@ use arrow::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use parquet::{
-    arrow::arrow_reader::{
-        ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    arrow::{
+        ProjectionMask,
+        arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowGroups as _},
+        parquet_to_arrow_field_levels,
     },
     basic::Encoding,
     errors::ParquetError,
@@ -27,7 +29,7 @@ use parquet::{
     },
 };
 
-use super::DataFile;
+use super::{DataFile, pages::SharedRowGroups};
 use crate::{
     Error, Result,
     vfs::{Vfs, VfsFile},
@@ -36,20 +38,60 @@ use crate::{
 /// Bytes read at a time for the checksum.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// A reader of the rows of a data file.
-pub(crate) type RowReaderBuilder = ParquetRecordBatchReaderBuilder<FileChunks>;
-
-/// Opens a data file as Parquet: reads the footer.
-///
-/// # Errors
-///
-/// [`Error::Io`] if it cannot be opened, [`Error::Parquet`] if it is no Parquet file.
-pub(crate) fn read_rows(vfs: &dyn Vfs, path: &Path) -> Result<RowReaderBuilder> {
-    let chunks = FileChunks::open(vfs, path)?;
-    RowReaderBuilder::try_new(chunks).map_err(|source| Error::Parquet { path: path.to_owned(), source })
+/// A data file of which the footer has been read.
+pub(crate) struct OpenFile {
+    path: PathBuf,
+    chunks: Arc<FileChunks>,
+    footer: ArrowReaderMetadata,
 }
 
-/// Hands all bytes of a file to `take`, in order and in pieces; returns their number and crc32c.
+impl OpenFile {
+    /// Opens a data file as Parquet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if it cannot be read, [`Error::Parquet`] if it is no Parquet file.
+    pub(crate) fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
+        let chunks = FileChunks::open(vfs, path)?;
+        let footer = ArrowReaderMetadata::load(&chunks, reader_options());
+        let footer = footer.map_err(|source| read_error(path, &chunks.refused, source))?;
+        Ok(Self { path: path.to_owned(), chunks: Arc::new(chunks), footer })
+    }
+
+    /// Returns what the file says of itself.
+    pub(crate) fn footer(&self) -> &ArrowReaderMetadata {
+        &self.footer
+    }
+
+    /// Has columns be of the types of `schema` from now on, which differs from the file's own in those that it may be read as.
+    fn read_as(&mut self, schema: &SchemaRef) -> Result<()> {
+        if schema != self.footer.schema() {
+            let options = reader_options().with_schema(Arc::clone(schema));
+            let footer = ArrowReaderMetadata::try_new(Arc::clone(self.footer.metadata()), options);
+            self.footer = footer.map_err(|source| read_error(&self.path, &self.chunks.refused, source))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the rows of some columns, in batches of at most `batch_rows` rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenFile::open`].
+    pub(crate) fn rows(&self, columns: ProjectionMask, batch_rows: usize) -> Result<ParquetRecordBatchReader> {
+        let rows = || {
+            let hint = Some(self.footer.schema().fields());
+            let levels = parquet_to_arrow_field_levels(self.footer.parquet_schema(), columns, hint)?;
+            let groups = SharedRowGroups::new(Arc::clone(&self.chunks), Arc::clone(self.footer.metadata()))?;
+            // Room for a whole batch is made for each column.
+            let batch_rows = batch_rows.min(groups.num_rows()).max(1);
+            ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None)
+        };
+        rows().map_err(|source| read_error(&self.path, &self.chunks.refused, source))
+    }
+}
+
+/// Hands the first `most_bytes` of a file to `take`, in order and in pieces; returns their number and crc32c.
 ///
 /// # Errors
 ///
@@ -57,12 +99,15 @@ pub(crate) fn read_rows(vfs: &dyn Vfs, path: &Path) -> Result<RowReaderBuilder> 
 pub(crate) fn read_pieces(
     vfs: &dyn Vfs,
     path: &Path,
+    most_bytes: u64,
     mut take: impl FnMut(&[u8], u64) -> Result<()>,
 ) -> Result<(u64, u32)> {
     let file = vfs.open_read(path).map_err(|e| Error::io("open", path, e))?;
     let (mut offset, mut crc) = (0, 0);
     let mut piece = vec![0; PIECE_BYTES];
     loop {
+        let wanted = usize::try_from(most_bytes.saturating_sub(offset)).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        piece.truncate(wanted);
         let read = file.read_at(&mut piece, offset).map_err(|e| Error::io("read", path, e))?;
         let found = piece.get(..read).unwrap_or_default();
         if found.is_empty() {
@@ -89,10 +134,8 @@ type Refused = Arc<Mutex<Option<io::Error>>>;
 
 /// A data file whose bytes are what the manifest says, and whose footer is read.
 pub(crate) struct CheckedDataFile {
-    path: PathBuf,
     expected_rows: u64,
-    chunks: FileChunks,
-    footer: ArrowReaderMetadata,
+    file: OpenFile,
 }
 
 impl CheckedDataFile {
@@ -105,18 +148,15 @@ impl CheckedDataFile {
     pub(crate) fn open(vfs: &dyn Vfs, root: &Path, data_file: &DataFile) -> Result<Self> {
         let path = root.join(&data_file.path);
         check_bytes(vfs, &path, data_file)?;
-        let chunks = FileChunks::open(vfs, &path)?;
-        let footer = ArrowReaderMetadata::load(&chunks, reader_options());
-        let footer = footer.map_err(|source| read_error(&path, &chunks.refused, source))?;
-        Ok(Self { path, expected_rows: data_file.rows, chunks, footer })
+        Ok(Self { expected_rows: data_file.rows, file: OpenFile::open(vfs, &path)? })
     }
 
     /// Returns whether all texts of a column are in small dictionaries, so that it can be had as their places.
     pub(crate) fn has_dictionary(&self, column: &str) -> bool {
-        let Ok(index) = self.footer.schema().index_of(column) else { return false };
-        self.footer.metadata().row_groups().iter().all(|row_group| {
+        let Ok(index) = self.file.footer.schema().index_of(column) else { return false };
+        self.file.footer.metadata().row_groups().iter().all(|row_group| {
             // Data files have one leaf for each column of text, but a library's nested types would have more.
-            row_group.columns().len() == self.footer.schema().fields().len()
+            row_group.columns().len() == self.file.footer.schema().fields().len()
                 && row_group.columns().get(index).is_some_and(is_in_small_dictionary)
         })
     }
@@ -127,29 +167,19 @@ impl CheckedDataFile {
     ///
     /// [`Error::Io`] and [`Error::Parquet`] as [`open`](Self::open).
     pub(crate) fn stream(self, batch_rows: usize, schema: &Schema) -> Result<DataFileStream> {
-        let Self { path, expected_rows, chunks, footer } = self;
-        let refused = Refused::clone(&chunks.refused);
-        let open = || {
-            let wanted = |field: &FieldRef| schema.field_with_name(field.name()).ok().map(Field::data_type);
-            let fields = footer.schema().fields().iter().map(|field| match wanted(field) {
-                Some(wanted) if field.data_type() == &DataType::Utf8 && *wanted == text_dictionary() => {
-                    Arc::new(field.as_ref().clone().with_data_type(text_dictionary()))
-                }
-                _ => Arc::clone(field),
-            });
-            let own =
-                Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), footer.schema().metadata().clone()));
-            let footer = match own == *footer.schema() {
-                true => footer,
-                false => {
-                    ArrowReaderMetadata::try_new(Arc::clone(footer.metadata()), reader_options().with_schema(own))?
-                }
-            };
-            RowReaderBuilder::new_with_metadata(chunks, footer).with_batch_size(batch_rows).build()
-        };
-        let reader = open().map_err(|source| read_error(&path, &refused, source))?;
-        let schema = reader.schema();
-        Ok(DataFileStream { path, expected_rows, seen_rows: 0, schema, reader, refused })
+        let Self { expected_rows, mut file } = self;
+        let wanted = |field: &FieldRef| schema.field_with_name(field.name()).ok().map(Field::data_type);
+        let fields = file.footer.schema().fields().iter().map(|field| match wanted(field) {
+            Some(wanted) if field.data_type() == &DataType::Utf8 && *wanted == text_dictionary() => {
+                Arc::new(field.as_ref().clone().with_data_type(text_dictionary()))
+            }
+            _ => Arc::clone(field),
+        });
+        let metadata = file.footer.schema().metadata().clone();
+        file.read_as(&Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata)))?;
+        let reader = file.rows(ProjectionMask::all(), batch_rows)?;
+        let (schema, refused) = (reader.schema(), Refused::clone(&file.chunks.refused));
+        Ok(DataFileStream { path: file.path, expected_rows, seen_rows: 0, schema, reader, refused })
     }
 }
 
@@ -211,7 +241,7 @@ fn reader_options() -> ArrowReaderOptions {
 
 /// A rewrite must not turn damaged bytes into a sound file: all of them are read before the first row is decoded.
 fn check_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> Result<()> {
-    let (bytes, crc32c) = read_pieces(vfs, path, |_, _| Ok(()))?;
+    let (bytes, crc32c) = read_pieces(vfs, path, u64::MAX, |_, _| Ok(()))?;
     compare_bytes(path, data_file, bytes, crc32c)
 }
 

@@ -146,7 +146,10 @@ impl Applier {
                 self.apply_delete(delete);
             }
             // Shares the number of the frame before it: it is never replayed, and flushed with its neighbours.
-            Entry::Unlogged(write) => self.apply_write(write),
+            Entry::Unlogged(write) => {
+                self.shared.unlogged.note_applied();
+                self.apply_write(write);
+            }
             Entry::Freeze(answer) => {
                 // The asker may have gone; the buffers are frozen all the same and flushed with the next round.
                 let _ = answer.send(freeze(&self.shared).map(|()| self.applied));
@@ -212,5 +215,6 @@ pub(super) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
 fn freeze(shared: &Shared) -> Result<()> {
     // With the rows: both are frozen between the same two writes.
     shared.keys.freeze();
+    shared.unlogged.note_frozen();
     shared.registry.all_tables().iter().try_for_each(|table| table.rows.lock().buffer.freeze())
 }

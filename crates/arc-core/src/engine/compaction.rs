@@ -24,7 +24,7 @@ use crate::{
     compaction::{Job, Keep, MAX_BATCH_BYTES, Output, Settings, Source, Task, batches, output, plan, purge, run},
     crash::crash_point,
     datafile::{DataFile, ParquetOptions, data_file_path},
-    memory::{Pressure, merge_share},
+    memory::{Pressure, merge_columns, merge_share, merged_file_bytes},
     registry::Table,
 };
 
@@ -181,7 +181,8 @@ impl Shared {
         let options = &self.options;
         let settings = Settings {
             files: options.compaction_files,
-            target_bytes: options.compaction_file_bytes,
+            target_bytes: self.merged_file_bytes(&table.schema()),
+            open_columns: merge_columns(self.memory.limit()),
             quiet_ns: i64::try_from(options.compaction_quiet.as_nanos()).unwrap_or(i64::MAX),
         };
         while !table.is_dropped() {
@@ -206,6 +207,11 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Returns the size of files that merges of a table aim at.
+    fn merged_file_bytes(&self, schema: &TableSchema) -> u64 {
+        merged_file_bytes(self.memory.limit(), schema.arrow().fields().len(), self.options.compaction_file_bytes)
     }
 
     /// Waits for a while if the process is near the most that it may hold: merges have time, up to a point.
@@ -260,8 +266,8 @@ impl Shared {
             tombstones,
             // What it encodes takes as much again.
             batch_bytes: MAX_BATCH_BYTES.min(merge_share(self.memory.limit()) as u64 / 2),
-            target_bytes: self.options.compaction_file_bytes,
-            options: &ParquetOptions::compaction().within(self.memory.limit()),
+            target_bytes: self.merged_file_bytes(&schema),
+            options: &ParquetOptions::compaction().within(self.memory.limit(), schema.arrow().fields().len()),
             cancelled: &self.compactor.cancelled,
         };
         let mut paths = Vec::new();
@@ -322,7 +328,7 @@ impl Shared {
             files_removed: gone.iter().map(|file| file.path.clone()).collect(),
             ..TableEdit::default()
         };
-        let committed = manifest.commit(ManifestEdit { tables: vec![edit], ..ManifestEdit::default() });
+        let committed = self.commit(&mut manifest, ManifestEdit { tables: vec![edit], ..ManifestEdit::default() });
         if let Err(error) = committed {
             // If the change may be durable, the next open needs the files.
             if !manifest.is_closed() {

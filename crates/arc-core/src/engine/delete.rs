@@ -138,7 +138,7 @@ impl Shared {
             tombstones_removed: done.clone(),
             ..TableEdit::default()
         };
-        manifest.commit(ManifestEdit { tables: vec![edit], ..ManifestEdit::default() })?;
+        self.commit(&mut manifest, ManifestEdit { tables: vec![edit], ..ManifestEdit::default() })?;
         crash_point("compaction::tombstones_forgotten");
         table.rows.lock().tombstones.retain(|tombstone| !done.contains(&tombstone.seq));
         Ok(())

@@ -25,7 +25,7 @@ impl Engine {
         let shared = &self.inner.shared;
         let mut manifest = shared.manifest_with(&found, None)?;
         let edit = DurabilityEdit { database: database.to_owned(), durability };
-        manifest.commit(ManifestEdit { durabilities: vec![edit], ..ManifestEdit::default() })?;
+        shared.commit(&mut manifest, ManifestEdit { durabilities: vec![edit], ..ManifestEdit::default() })?;
         *found.durability.write() = durability;
         Ok(())
     }

@@ -62,7 +62,6 @@ impl Shared {
     pub(super) fn flush_with(&self, mut manifest: MutexGuard<'_, Manifest>) -> Result<FlushReport> {
         self.flush_signal.reset();
         let result = self.flush_all(&mut manifest);
-        let closed = manifest.closed().map(str::to_owned);
         drop(manifest);
         let counters = &self.counters;
         match &result {
@@ -77,7 +76,6 @@ impl Shared {
             }
             Err(_) => {
                 Counters::add(&counters.flush_failures, 1);
-                self.close_if_fenced(closed);
                 // At once where that makes room on a full disk; a store that fails is asked later.
                 if !self.is_remote() {
                     self.compactor.retired.remove_leftovers(self);
@@ -102,14 +100,6 @@ impl Shared {
         Ok(report)
     }
 
-    /// Takes no more points if another writer has the object store: this directory cannot be opened with it again.
-    fn close_if_fenced(&self, closed: Option<String>) {
-        if let Some(reason) = closed.filter(|_| self.is_remote()) {
-            tracing::error!(reason, "the object store is lost, writes are refused from now on");
-            self.queue.close(&reason);
-        }
-    }
-
     /// Freezes all buffers; returns the last sequence number in them.
     fn freeze(&self) -> Result<SequenceNumber> {
         let seq = futures::executor::block_on(self.queue.freeze()?)
@@ -128,6 +118,7 @@ impl Shared {
         let mut tables = tables_to_flush(tables, seq);
         if seq == manifest.state().flushed && databases.is_empty() && tables.is_empty() && dropped.is_empty() {
             self.frozen.set(None);
+            self.unlogged.note_flushed();
             return Ok(FlushReport::default());
         }
         if let Err(error) = self.write_all_files(&mut tables) {
@@ -144,7 +135,7 @@ impl Shared {
         });
         let mut edit = edit(seq, &databases, &tables, &receipts);
         edit.dropped = dropping::edits(manifest.state(), &dropped);
-        if let Err(error) = manifest.commit(edit) {
+        if let Err(error) = self.commit(manifest, edit) {
             // If the change may be durable, the next open needs the files.
             if !manifest.is_closed() {
                 self.discard(&tables);
@@ -152,6 +143,7 @@ impl Shared {
             return Err(error);
         }
         self.frozen.set(None);
+        self.unlogged.note_flushed();
         self.keys.committed(&receipts);
         crash_point("flush::committed");
         databases.iter().for_each(|database| database.in_manifest.store(true, Ordering::Release));
@@ -220,7 +212,7 @@ impl Shared {
                     late: part.late,
                     tags: &tags,
                 };
-                let options = ParquetOptions::default().within(self.memory.limit());
+                let options = ParquetOptions::default().within(self.memory.limit(), spec.schema.fields().len());
                 let written = write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options);
                 round.files.push(written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?);
             }

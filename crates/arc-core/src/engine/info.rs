@@ -125,6 +125,16 @@ impl Engine {
         stats
     }
 
+    /// Returns why no more points are taken until the directory is opened again, if it has come to that: the engine is
+    /// closed, a sync of the log or the manifest has failed, another writer has the object store.
+    ///
+    /// Says so from the moment on, whoever it happens to, be it a thread of the engine. Memory or a disk that is full for now
+    /// is something else.
+    #[must_use]
+    pub fn closed_to_writes(&self) -> Option<String> {
+        self.inner.shared.queue.closed()
+    }
+
     pub(super) fn database(&self, database: &str) -> Result<Arc<Database>> {
         let found = self.inner.shared.registry.database(database);
         found.ok_or_else(|| Error::DatabaseNotFound { database: database.to_owned() })

@@ -1,29 +1,52 @@
 //! Looking after a data directory while it is open: verification, backup.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
-use super::{Engine, shared::Shared};
+use super::{Engine, retired::Hold, shared::Shared};
 use crate::{
-    BackupReport, Result, VerifyReport,
+    BackupReport, Result, SequenceNumber, VerifyReport,
     backup::{self, Source},
     catalog::ManifestState,
-    datafile::DataFile,
     verify::{verify_held, verify_pinned},
+    wal::LogPart,
 };
 
 /// One version of the manifest. Its data files stay as long as this is held.
 #[derive(Debug)]
 struct Pinned {
     state: ManifestState,
-    /// The same files as queries see them: who removes files looks at whether anybody holds these.
-    _files: Vec<Arc<DataFile>>,
+    _files: Hold,
 }
 
 impl Pinned {
     /// Takes the version that `manifest` says now, which the caller keeps from changing meanwhile.
     fn new(shared: &Shared, state: &ManifestState) -> Self {
-        let files = |table: &Arc<crate::registry::Table>| table.rows.lock().files.clone();
-        Self { state: state.clone(), _files: shared.registry.all_tables().iter().flat_map(files).collect() }
+        Self { state: state.clone(), _files: shared.compactor.retired.hold() }
+    }
+}
+
+/// The log behind a version of the manifest. Its segments stay as long as this is held.
+#[derive(Debug)]
+struct PinnedLog<'a> {
+    shared: &'a Shared,
+    parts: Vec<LogPart>,
+    last_seq: SequenceNumber,
+}
+
+impl<'a> PinnedLog<'a> {
+    /// Takes what is in the log now after `flushed`; the caller keeps the manifest from changing meanwhile.
+    fn new(shared: &'a Shared, flushed: SequenceNumber) -> Self {
+        let mut wal = shared.wal.lock();
+        Self { shared, parts: wal.hold(flushed), last_seq: wal.last_seq() }
+    }
+}
+
+impl Drop for PinnedLog<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.shared.wal.lock().let_go() {
+            // The next flush tries again.
+            tracing::debug!(%error, "cannot release log segments after a backup");
+        }
     }
 }
 
@@ -54,11 +77,12 @@ impl Engine {
     /// Writes a backup to the folder `target`, while points are written and read: a data directory of its own, with every
     /// point that was acknowledged before the call.
     ///
-    /// Flushes, pins that version of the manifest, and brings its data files to `target`: by hard link where both are on
-    /// one file system, by copying otherwise. Such links share the bytes with the files they were made from: they outlive
-    /// the data directory, but not its disk. If `target` holds an earlier backup of this directory, only the data files
-    /// that it lacks are brought, and what it no longer needs is removed at the end; it is the earlier backup or the new
-    /// one at every moment.
+    /// Pins a version of the manifest and the log behind it, brings the data files to `target`, by hard link where both are
+    /// on one file system, by copying otherwise, and copies the log. Flushes nothing, unless there are points that were
+    /// acknowledged for memory only, which are not in the log. Links share the bytes with the files they were made from:
+    /// they outlive the data directory, but not its disk. If `target` holds an earlier backup of this directory, only the
+    /// data files that it lacks are brought, and what it no longer needs is removed at the end; at every moment it has at
+    /// least what the earlier backup had.
     ///
     /// # Errors
     ///
@@ -82,11 +106,22 @@ impl Engine {
     ) -> Result<BackupReport> {
         self.check_open()?;
         let shared = &self.inner.shared;
-        shared.flush()?;
-        let mut pinned = Pinned::new(shared, shared.lock_manifest()?.state());
+        if shared.unlogged.any_in_memory() {
+            shared.flush()?;
+        }
+        let (mut pinned, log) = {
+            let manifest = shared.lock_manifest()?;
+            (Pinned::new(shared, manifest.state()), PinnedLog::new(shared, manifest.state().flushed))
+        };
         // The backup is a directory of its own.
         pinned.state.directory = None;
-        let source = Source { vfs: &shared.vfs, root: &shared.root, state: &pinned.state };
+        let source = Source {
+            vfs: &shared.vfs,
+            root: &shared.root,
+            state: &pinned.state,
+            log: &log.parts,
+            logged: log.last_seq,
+        };
         backup::backup(&source, target.as_ref(), &mut progress)
     }
 }

@@ -121,6 +121,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         wal: Mutex::new(wal),
         manifest: Mutex::new(manifest),
         frozen: Default::default(),
+        unlogged: Default::default(),
         schema_lock: Mutex::new(()),
         flush_signal: Default::default(),
         compactor: Default::default(),

@@ -251,10 +251,14 @@ impl Queue {
         self.room.notify_all();
     }
 
-    /// Refuses writes from now on; the first reason stays.
-    pub(super) fn close(&self, reason: &str) {
-        self.state.lock().closed.get_or_insert_with(|| reason.to_owned());
+    /// Refuses writes from now on; the first reason stays. Returns whether this is the first.
+    pub(super) fn close(&self, reason: &str) -> bool {
+        let mut state = self.state.lock();
+        let is_first = state.closed.is_none();
+        state.closed.get_or_insert_with(|| reason.to_owned());
+        drop(state);
         self.room.notify_all();
+        is_first
     }
 
     /// Returns why writes are refused.

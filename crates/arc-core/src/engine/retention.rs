@@ -47,7 +47,7 @@ impl Engine {
         let shared = &self.inner.shared;
         let mut manifest = shared.manifest_with(&found, found_table.as_ref())?;
         let edit = RetentionEdit { database: database.into(), table: table.map(Into::into), retention_ns };
-        manifest.commit(ManifestEdit { retentions: vec![edit], ..ManifestEdit::default() })?;
+        shared.commit(&mut manifest, ManifestEdit { retentions: vec![edit], ..ManifestEdit::default() })?;
         found_table.as_ref().map_or(&found.retention, |table| &table.retention).set_ns(retention_ns);
         drop(manifest);
         shared.compactor.wake();
@@ -138,7 +138,7 @@ impl Shared {
         }
         let mut manifest = self.manifest.lock();
         all.retain(|expired| !expired.table.is_dropped());
-        manifest.commit(edit(&all))?;
+        self.commit(&mut manifest, edit(&all))?;
         crash_point("retention::committed");
         for Expired { table, files } in &all {
             table.replace_files(files, &[]);

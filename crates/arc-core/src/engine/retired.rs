@@ -1,6 +1,12 @@
 //! Data files that are live no longer and still on disk, for those who read them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 
@@ -12,30 +18,54 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Files that no manifest names any more, since this process took them out of it.
 ///
-/// A view, and with it a query, holds the files that it reads; this list holds them too, so a file that nobody else holds
-/// cannot be asked for again. What is left here when the process ends is removed when the directory is opened the next
+/// A view, and with it a query, holds the files that it reads; a file that nobody holds cannot be asked for again, and what
+/// is known of its columns is not kept here. What is left here when the process ends is removed when the directory is opened the next
 /// time: the lock on it says that nobody reads there.
 #[derive(Debug, Default)]
 pub(super) struct Retired {
     files: Mutex<Vec<RetiredFile>>,
     /// Paths of files that were never in the manifest, and may be there.
     leftovers: Mutex<Vec<String>>,
+    holders: Arc<AtomicUsize>,
+}
+
+/// Keeps every file that is there on disk until this is dropped: whoever reads a version of the manifest holds it.
+#[derive(Debug)]
+pub(super) struct Hold(Arc<AtomicUsize>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 #[derive(Debug)]
 struct RetiredFile {
-    file: Arc<DataFile>,
+    path: String,
+    readers: Weak<DataFile>,
     since_ns: i64,
 }
 
 impl Retired {
+    /// Keeps files that are live now, or retired, from being removed. Called with the manifest locked: what is being removed
+    /// meanwhile is not in it.
+    pub(super) fn hold(&self) -> Hold {
+        self.holders.fetch_add(1, Ordering::AcqRel);
+        Hold(Arc::clone(&self.holders))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.files.lock().len()
     }
 
     /// Takes files that were taken out of the manifest and of the tables' views.
     pub(super) fn add(&self, files: impl IntoIterator<Item = Arc<DataFile>>, now_ns: i64) {
-        self.files.lock().extend(files.into_iter().map(|file| RetiredFile { file, since_ns: now_ns }));
+        let retired = |file: Arc<DataFile>| RetiredFile {
+            path: file.path.clone(),
+            readers: Arc::downgrade(&file),
+            since_ns: now_ns,
+        };
+        self.files.lock().extend(files.into_iter().map(retired));
     }
 
     /// Takes the path of a file that is in no manifest and will be in none. It may be there or not.
@@ -58,8 +88,11 @@ impl Retired {
 
     /// Returns the files that may go: nobody holds them, and their time of grace is over.
     fn take_free(&self, now_ns: i64, grace_ns: i64) -> Vec<RetiredFile> {
+        if self.holders.load(Ordering::Acquire) > 0 {
+            return Vec::new();
+        }
         let is_free = |retired: &mut RetiredFile| {
-            Arc::strong_count(&retired.file) == 1 && now_ns.saturating_sub(retired.since_ns) >= grace_ns
+            retired.readers.strong_count() == 0 && now_ns.saturating_sub(retired.since_ns) >= grace_ns
         };
         self.files.lock().extract_if(.., is_free).collect()
     }
@@ -78,13 +111,13 @@ impl Shared {
         let mut removed = 0;
         self.compactor.retired.remove_leftovers(self);
         for retired in self.compactor.retired.take_free(now_ns, self.grace_ns()) {
-            let path = &retired.file.path;
+            let path = &retired.path;
             match remove_data_file(self.vfs.as_ref(), &self.root, path) {
                 Ok(()) => removed += 1,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
                     tracing::warn!(path, %error, "cannot remove a data file that was replaced");
-                    self.compactor.retired.add([retired.file], now_ns);
+                    self.compactor.retired.files.lock().push(RetiredFile { since_ns: now_ns, ..retired });
                 }
             }
         }

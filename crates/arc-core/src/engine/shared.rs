@@ -4,7 +4,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -15,8 +15,14 @@ use super::{compaction::Compactor, idempotency::IdempotencyKeys, queue::Queue, s
 #[cfg(feature = "object-store")]
 use crate::{Error, store::OpenStorage};
 use crate::{
-    Options, Result, SequenceNumber, catalog::Manifest, clock::Clock, memory::MemoryBudget, random::RandomSource,
-    registry::Registry, vfs::Vfs, wal::Wal,
+    Options, Result, SequenceNumber,
+    catalog::{Manifest, ManifestEdit},
+    clock::Clock,
+    memory::MemoryBudget,
+    random::RandomSource,
+    registry::Registry,
+    vfs::Vfs,
+    wal::Wal,
 };
 
 /// Everything of one open engine but its threads and its lock.
@@ -40,6 +46,7 @@ pub(super) struct Shared {
     pub(super) manifest: Mutex<Manifest>,
     /// Last sequence number of what is frozen and in no data file yet. Changed with the manifest locked.
     pub(super) frozen: Frozen,
+    pub(super) unlogged: Unlogged,
     /// Held while tables and columns are registered.
     pub(super) schema_lock: Mutex<()>,
     pub(super) counters: Counters,
@@ -81,6 +88,18 @@ impl Shared {
         Ok(self.manifest.lock())
     }
 
+    /// Commits to the manifest. Where that closes it, as a sync that fails does, nothing can be flushed until the directory is
+    /// opened again, and no more points are taken from this moment on.
+    pub(super) fn commit(&self, manifest: &mut Manifest, edit: ManifestEdit) -> Result<()> {
+        let committed = manifest.commit(edit);
+        if let (Err(_), Some(reason)) = (&committed, manifest.closed())
+            && self.queue.close(&format!("the manifest is closed: {reason}"))
+        {
+            tracing::error!(reason, "the manifest is closed, writes are refused from now on");
+        }
+        committed
+    }
+
     /// Has what waits for an object store give up: the engine closes.
     pub(super) fn hurry(&self) {
         #[cfg(feature = "object-store")]
@@ -109,6 +128,35 @@ impl Frozen {
 
     pub(super) fn set(&self, seq: Option<SequenceNumber>) {
         *self.0.lock() = seq;
+    }
+}
+
+/// Counts the writes that are not in the log, so that it is known whether files and log have everything.
+#[derive(Debug, Default)]
+pub(super) struct Unlogged {
+    applied: AtomicU64,
+    frozen: AtomicU64,
+    flushed: AtomicU64,
+}
+
+impl Unlogged {
+    /// Notes that one was applied to the buffers, by the thread that freezes them.
+    pub(super) fn note_applied(&self) {
+        self.applied.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn note_frozen(&self) {
+        self.frozen.store(self.applied.load(Ordering::Acquire), Ordering::Release);
+    }
+
+    /// Notes that all that was frozen is in data files. Called with the manifest locked.
+    pub(super) fn note_flushed(&self) {
+        self.flushed.store(self.frozen.load(Ordering::Acquire), Ordering::Release);
+    }
+
+    /// Returns whether some of them are in memory only.
+    pub(super) fn any_in_memory(&self) -> bool {
+        self.applied.load(Ordering::Acquire) != self.flushed.load(Ordering::Acquire)
     }
 }
 
@@ -172,5 +220,78 @@ impl FlushSignal {
         if !state.stop {
             self.changed.wait_for(&mut state, time);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+    use crate::{
+        Engine,
+        vfs::{CrashFs, Fault, FaultFs, Operation},
+    };
+
+    fn engine(faults: &FaultFs) -> Engine {
+        let options = Options { compaction: false, flush_after: Duration::from_secs(1 << 30), ..Options::default() };
+        Engine::builder("/store").options(options).vfs(Arc::new(faults.clone())).open().unwrap()
+    }
+
+    fn write(engine: &Engine, line: &str) -> Result<u64> {
+        engine.write_lp("d", line.as_bytes()).map(|written| written.points)
+    }
+
+    #[test]
+    fn whoever_loses_the_manifest_closes_the_engine_to_writes_at_once() {
+        type Work = fn(&Engine) -> Result<()>;
+        let works: [(&str, Work); 4] = [
+            ("a flush", |engine| engine.flush().map(drop)),
+            ("a retention", |engine| engine.set_retention("d", None, Some(Duration::from_secs(1)))),
+            ("a durability", |engine| engine.set_database_durability("d", None)),
+            ("a merge", |engine| engine.compact().map(drop)),
+        ];
+        for (what, work) in works {
+            let faults = FaultFs::new(Arc::new(CrashFs::new()));
+            let open = engine(&faults);
+            for n in 0..8 {
+                write(&open, &format!("m v=1 {n}")).unwrap();
+                open.flush().unwrap();
+            }
+            write(&open, "m v=1 9").unwrap();
+            assert_eq!(open.closed_to_writes(), None, "{what}");
+            // Some sync of a folder is that of the manifest's; the others lose nothing but the work.
+            let mut closed = None;
+            for nth in 1..20 {
+                faults.set(Fault::nth(nth, ErrorKind::Other).of(Operation::SyncDir));
+                let failed = work(&open).is_err();
+                closed = open.closed_to_writes();
+                if closed.is_some() {
+                    assert!(failed, "{what}");
+                    break;
+                }
+            }
+            faults.clear();
+            let closed = closed.unwrap_or_else(|| panic!("{what} never lost the manifest"));
+            assert!(closed.contains("the manifest is closed"), "{closed}");
+            let refused = write(&open, "m v=1 10").unwrap_err();
+            assert_eq!(refused.kind(), crate::ErrorKind::Closed, "{what}");
+            drop(open);
+            let again = engine(&faults);
+            let table = &again.tables("d").unwrap()[0];
+            assert_eq!((table.file_rows + table.buffered_rows, again.closed_to_writes()), (9, None), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_fails_closes_the_engine_before_the_write_is_answered() {
+        let faults = FaultFs::new(Arc::new(CrashFs::new()));
+        let open = engine(&faults);
+        write(&open, "m v=1 1").unwrap();
+        faults.set(Fault::nth(1, ErrorKind::Other).of(Operation::SyncData));
+        assert_eq!(write(&open, "m v=1 2").unwrap_err().kind(), crate::ErrorKind::Unknown);
+        assert!(open.closed_to_writes().unwrap().contains("the log failed"));
+        open.close().unwrap();
+        assert!(open.closed_to_writes().is_some());
     }
 }

@@ -16,11 +16,28 @@ const GOOD_FOR: Duration = Duration::from_millis(5);
 pub(crate) enum Pressure {
     /// There is room.
     None,
-    /// Nobody should take much more: from three quarters on.
+    /// Nobody should take much more: from an eighth of the limit before the next on.
     High,
-    /// Somebody has to give some back: from seven eighths on.
+    /// Somebody has to give some back: from the last eighth of the limit on, or the last 48 MiB if that is more.
     Critical,
 }
+
+impl Pressure {
+    /// `bytes` are 0 where they are not known.
+    fn of(bytes: u64, limit: u64) -> Self {
+        let critical = limit - LAST_STEPS.min(limit.div_ceil(4)).max(limit / 8);
+        match bytes {
+            0 => Self::None,
+            bytes if bytes >= critical => Self::Critical,
+            bytes if bytes >= critical - limit / 8 => Self::High,
+            _ => Self::None,
+        }
+    }
+}
+
+/// What those take in all who took the last step before anybody looked, at most: requests on their way, a batch of each
+/// operator, a merge. Measured by `scripts/reliability/memory.py`, where it came to 33 MiB.
+const LAST_STEPS: u64 = 48 << 20;
 
 /// See the module.
 #[derive(Debug)]
@@ -51,13 +68,7 @@ impl Resident {
     }
 
     pub(super) fn pressure(&self) -> Pressure {
-        let Some(limit) = self.limit else { return Pressure::None };
-        match self.bytes() {
-            0 => Pressure::None,
-            bytes if bytes >= limit / 8 * 7 => Pressure::Critical,
-            bytes if bytes >= limit / 4 * 3 => Pressure::High,
-            _ => Pressure::None,
-        }
+        self.limit.map_or(Pressure::None, |limit| Pressure::of(self.bytes(), limit))
     }
 
     /// 0 if it is not known.
@@ -93,17 +104,22 @@ mod tests {
 
     #[test]
     fn pressure_rises_with_what_is_resident() {
-        const RESIDENT: fn() -> Option<u64> = || Some(700);
-        for (limit, pressure) in [
-            (0, Pressure::None),
-            (usize::MAX, Pressure::None),
-            (1000, Pressure::None),
-            (930, Pressure::High),
-            (800, Pressure::Critical),
-            (10, Pressure::Critical),
+        const MIB: u64 = 1 << 20;
+        for (limit, bytes, pressure) in [
+            (u64::MAX, 700 * MIB, Pressure::None),
+            (1000 * MIB, 700 * MIB, Pressure::None),
+            (930 * MIB, 700 * MIB, Pressure::High),
+            (800 * MIB, 700 * MIB, Pressure::Critical),
+            (10 * MIB, 700 * MIB, Pressure::Critical),
+            (1, 1, Pressure::Critical),
+            (256 * MIB, 175 * MIB, Pressure::None),
+            (256 * MIB, 176 * MIB, Pressure::High),
+            (256 * MIB, 208 * MIB, Pressure::Critical),
+            (64 * MIB, 48 * MIB, Pressure::Critical),
         ] {
-            assert_eq!(Resident::new(limit, RESIDENT).pressure(), pressure, "{limit}");
+            assert_eq!(Pressure::of(bytes, limit), pressure, "{bytes} of {limit}");
         }
+        assert_eq!(Resident::new(0, || Some(u64::MAX)).pressure(), Pressure::None, "there is no limit");
         assert_eq!(Resident::new(1, || None).pressure(), Pressure::None, "nothing is known");
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::plan::{GivenUp, RepairStep};
 use crate::{
     Result, SequenceNumber,
+    backup::logged,
     catalog::ManifestState,
     engine::{FrameChecker, GIVEN_UP, SchemaChange},
     vfs::Vfs,
@@ -69,7 +70,8 @@ fn walk(vfs: &dyn Vfs, dir: &Path, state: &ManifestState, mut to: Option<&mut Re
     let checker = FrameChecker::new(state);
     let mut fixer = Fixer { checker, next, frames: 0, points: 0, recreated: 0, bad: Vec::new() };
     let mut visit = |place: &Place, frame: ReplayedFrame<'_>| fixer.take(place, &frame, to.as_deref_mut());
-    let found = survey(vfs, dir, state.flushed, SequenceNumber::default(), &mut visit)?;
+    let logged = logged(vfs, dir.parent().unwrap_or(dir))?;
+    let found = survey(vfs, dir, state.flushed, logged, &mut visit)?;
     Ok((found, fixer))
 }
 

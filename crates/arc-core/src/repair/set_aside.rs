@@ -32,7 +32,7 @@ impl<'a> SetAside<'a> {
             Ok(()) => Ok(()),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
             // A file system without links.
-            Err(_) => copy_file(self.vfs, path, &to, |_, _| Ok(())).map(drop),
+            Err(_) => copy_file(self.vfs, path, &to, u64::MAX, |_, _| Ok(())).map(drop),
         }
     }
 
@@ -67,6 +67,6 @@ impl<'a> SetAside<'a> {
 }
 
 fn same_bytes(vfs: &dyn Vfs, a: &Path, b: &Path) -> Result<bool> {
-    let checksum = |path| crate::datafile::read_pieces(vfs, path, |_, _| Ok(()));
+    let checksum = |path| crate::datafile::read_pieces(vfs, path, u64::MAX, |_, _| Ok(()));
     Ok(checksum(a)? == checksum(b)?)
 }

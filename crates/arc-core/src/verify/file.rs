@@ -3,19 +3,20 @@
 use std::{io::ErrorKind, path::Path};
 
 use arrow::{array::RecordBatchReader, datatypes::Schema};
+use parquet::arrow::{ProjectionMask, arrow_reader::ArrowReaderMetadata};
 
 use super::{REPAIR, VerifyReport, describe, order::OrderCheck};
 use crate::{
     Error, Result, SequenceNumber,
     catalog::{TIME_COLUMN, TableSchema},
     datafile::{
-        ColumnStatistics, DataFile, PartitionDay, StatisticsBuilder, compare_bytes, read_pieces, read_rows,
-        table_folder,
+        ColumnStatistics, DataFile, OpenFile, PartitionDay, StatisticsBuilder, compare_bytes, read_pieces, table_folder,
     },
     vfs::Vfs,
 };
 
-/// Rows read at a time.
+/// Values read at a time, and rows.
+const BATCH_VALUES: usize = 1 << 20;
 const BATCH_ROWS: usize = 8192;
 
 const BUG: &str = "the file is as it was written, so this is a bug; please report it";
@@ -64,7 +65,7 @@ pub(crate) fn check_contents(
 
 /// Checks size and checksum. The error is where and what is wrong.
 pub(crate) fn check_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> Result<(), (Option<u64>, String)> {
-    let read = read_pieces(vfs, path, |_, _| Ok(()));
+    let read = read_pieces(vfs, path, u64::MAX, |_, _| Ok(()));
     let compared = read.and_then(|(bytes, crc32c)| compare_bytes(path, data_file, bytes, crc32c));
     compared.map_err(|error| match error {
         Error::Corrupt { offset, reason, .. } => (Some(offset), reason),
@@ -99,10 +100,10 @@ fn contradictions(table: &TableSchema, flushed: SequenceNumber, data_file: &Data
 
 /// Reads all rows; returns their number and what of them is not as the manifest says.
 fn check_rows(vfs: &dyn Vfs, path: &Path, table: &TableSchema, data_file: &DataFile) -> Result<(u64, Vec<String>)> {
-    let builder = read_rows(vfs, path)?;
-    let mut found = check_footer(&builder, table, data_file);
-    let parquet = |source| Error::Parquet { path: path.to_owned(), source };
-    let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(parquet)?;
+    let file = OpenFile::open(vfs, path)?;
+    let mut found = check_footer(file.footer(), table, data_file);
+    let batch_rows = (BATCH_VALUES / file.footer().schema().fields().len().max(1)).clamp(1, BATCH_ROWS);
+    let reader = file.rows(ProjectionMask::all(), batch_rows)?;
     let schema = reader.schema();
     let mut order = OrderCheck::new(&schema, &data_file.sorted_by, is_unique(table, &schema, data_file))?;
     let mut columns: Vec<StatisticsBuilder> =
@@ -129,14 +130,10 @@ fn check_rows(vfs: &dyn Vfs, path: &Path, table: &TableSchema, data_file: &DataF
 }
 
 /// Compares the file's own description of itself with the table and the manifest.
-fn check_footer(
-    builder: &parquet::arrow::arrow_reader::ArrowReaderBuilder<impl Sized>,
-    table: &TableSchema,
-    data_file: &DataFile,
-) -> Vec<String> {
+fn check_footer(footer: &ArrowReaderMetadata, table: &TableSchema, data_file: &DataFile) -> Vec<String> {
     let mut found = Vec::new();
     let of_table = table.arrow();
-    for (index, field) in builder.schema().fields().iter().enumerate() {
+    for (index, field) in footer.schema().fields().iter().enumerate() {
         match of_table.field_with_name(field.name()) {
             Ok(known) if known.data_type() != field.data_type() => {
                 let (known, is) = (known.data_type(), field.data_type());
@@ -149,7 +146,7 @@ fn check_footer(
             found.push(format!("column {index} is {:?}, and the first should be the time", field.name()));
         }
     }
-    let metadata = builder.metadata().file_metadata();
+    let metadata = footer.metadata().file_metadata();
     let pairs = metadata.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
     let late = pairs.iter().find(|pair| pair.key == "arc:late").and_then(|pair| pair.value.as_deref());
     if late != Some(if data_file.late { "true" } else { "false" }) {

@@ -15,9 +15,9 @@ use parquet::arrow::ProjectionMask;
 
 use super::VerifyReport;
 use crate::{
-    Error, Result,
+    Result,
     catalog::{TIME_COLUMN, TableSchema},
-    datafile::{DataFile, read_rows},
+    datafile::{DataFile, OpenFile},
     vfs::Vfs,
 };
 
@@ -126,14 +126,12 @@ impl Reader<'_> {
     /// Hands on each row at a contested time: its batch, its place there, and the hash of its identity.
     fn read(&self, file: &DataFile, mut take: impl FnMut(&RecordBatch, usize, u64)) -> Result<()> {
         let path = self.root.join(&file.path);
-        let builder = read_rows(self.vfs, &path)?;
+        let opened = OpenFile::open(self.vfs, &path)?;
         let is_wanted = |name: &str| name == TIME_COLUMN || self.table.tags().any(|tag| &*tag.name == name);
-        let fields = builder.schema().fields().iter().enumerate();
+        let fields = opened.footer().schema().fields().iter().enumerate();
         let wanted = fields.filter(|(_, field)| is_wanted(field.name())).map(|(index, _)| index);
-        let mask = ProjectionMask::roots(builder.parquet_schema(), wanted.collect::<Vec<_>>());
-        let parquet = |source| Error::Parquet { path: path.clone(), source };
-        let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(parquet)?;
-        for batch in reader {
+        let mask = ProjectionMask::roots(opened.footer().parquet_schema(), wanted.collect::<Vec<_>>());
+        for batch in opened.rows(mask, BATCH_ROWS)? {
             let batch = batch?;
             let Some(times) = batch.column_by_name(TIME_COLUMN) else { continue };
             let times = times.as_primitive::<TimestampNanosecondType>().values();

@@ -10,21 +10,25 @@ use crate::{
     wal::{Survey, survey},
 };
 
-/// Checks all frames that opening would replay on top of `manifest`, and decodes them.
+/// Checks all frames that opening would replay on top of `manifest`, and decodes them. Those up to `logged` have to be there.
 pub(super) fn check(
     vfs: &dyn crate::vfs::Vfs,
     dir: &Path,
     manifest: &ManifestState,
+    logged: SequenceNumber,
     report: &mut VerifyReport,
 ) -> Result<()> {
     if is_missing(vfs, dir) {
+        if logged > manifest.flushed {
+            report.error(dir, None, format!("it is missing, but the backup had frames up to {logged}"), REPAIR);
+        }
         return Ok(());
     }
     let mut checker = FrameChecker::new(manifest);
     let mut points = 0;
     let mut bad = Vec::new();
     let mut given_up = 0;
-    let found = survey(vfs, dir, manifest.flushed, SequenceNumber::default(), &mut |place, frame| {
+    let found = survey(vfs, dir, manifest.flushed, logged, &mut |place, frame| {
         given_up += u64::from(frame.kind == GIVEN_UP);
         match checker.check(&frame) {
             Ok(count) => points += count,

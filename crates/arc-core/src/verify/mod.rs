@@ -24,7 +24,7 @@ pub(crate) use report::describe;
 
 use crate::{
     Error, Result, SequenceNumber,
-    backup::BACKUP_MARKER,
+    backup::{BACKUP_MARKER, logged},
     catalog::{
         LOCK_FILE, MARKER, META_DIR, ManifestState, ManifestSurvey, WAL_DIR, check_has_no_store, check_marker,
         find_orphans, survey as survey_manifest,
@@ -120,7 +120,7 @@ pub(crate) fn verify_locked(vfs: &dyn Vfs, root: &Path) -> Result<VerifyReport> 
     if manifest.reached == manifest.newest {
         report_orphans(vfs, root, &manifest.state, &mut report)?;
     }
-    log::check(vfs, &root.join(WAL_DIR), &manifest.state, &mut report)?;
+    log::check(vfs, &root.join(WAL_DIR), &manifest.state, logged(vfs, root)?, &mut report)?;
     report_lost(vfs, root, &mut report)?;
     Ok(report)
 }

@@ -21,7 +21,7 @@ mod survey;
 mod tests;
 mod writer;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 
@@ -41,6 +41,13 @@ pub(crate) struct WalOptions {
     pub(crate) segment_bytes: u64,
     /// Where the salts of segments come from.
     pub(crate) random: Arc<dyn RandomSource>,
+}
+
+/// The beginning of a segment file that has all of its frames.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogPart {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
 }
 
 /// Returns the checksum of a frame's body. The caller computes it, so that this happens in parallel and outside the

@@ -10,7 +10,7 @@ use std::{
 use crate::{Error, Result, SequenceNumber, vfs::Vfs};
 
 use super::{
-    Frame, SpareMaker, WalOptions,
+    Frame, LogPart, SpareMaker, WalOptions,
     frame::{ALIGNMENT, Header},
     live::LiveBytes,
     reader::{self, Findings, Visit},
@@ -31,6 +31,9 @@ pub(crate) struct Wal {
     last_seq: SequenceNumber,
     durable_seq: SequenceNumber,
     live: LiveBytes,
+    /// Up to where frames are released, and how many keep segments from being given up.
+    released: SequenceNumber,
+    holders: usize,
     /// Why the log takes nothing more.
     failed: Option<String>,
 }
@@ -74,6 +77,8 @@ impl Wal {
             last_seq: findings.last_seq,
             durable_seq: findings.last_seq,
             live: LiveBytes::default(),
+            released: SequenceNumber::default(),
+            holders: 0,
             failed: None,
         };
         wal.take_over(&*vfs, findings)?;
@@ -186,12 +191,33 @@ impl Wal {
     /// If a file cannot be renamed or removed. The log stays usable; the next release tries again.
     pub(crate) fn release(&mut self, through: SequenceNumber) -> Result<()> {
         self.check_usable()?;
-        while let Some(oldest) = self.sealed.front().filter(|sealed| sealed.last_seq <= through) {
+        self.released = self.released.max(through);
+        while let Some(oldest) = self.sealed.front().filter(|sealed| self.holders == 0 && sealed.last_seq <= through) {
             self.spare.recycle(oldest.size, &oldest.path)?;
             self.sealed.pop_front();
         }
         self.live.release(through);
         Ok(())
+    }
+
+    /// Returns where the frames after `after` are, oldest first, and keeps all segments from now on until
+    /// [`Wal::let_go`], so that they can be copied while frames are appended and released.
+    pub(crate) fn hold(&mut self, after: SequenceNumber) -> Vec<LogPart> {
+        self.holders += 1;
+        let sealed = self.sealed.iter().filter(|sealed| sealed.last_seq > after);
+        let sealed = sealed.map(|sealed| LogPart { path: sealed.path.clone(), bytes: sealed.size });
+        let active = self.active.as_ref().filter(|active| active.end > 0 && self.last_seq > after);
+        sealed.chain(active.map(|active| LogPart { path: active.path.clone(), bytes: active.end })).collect()
+    }
+
+    /// Ends a [`Wal::hold`]; what was released meanwhile is given up.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Wal::release`].
+    pub(crate) fn let_go(&mut self) -> Result<()> {
+        self.holders = self.holders.saturating_sub(1);
+        self.release(self.released)
     }
 
     fn check_usable(&self) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The engine equals a map of points under random writes, writes that are sent again under their keys, deletes, drops,
 //! flushes, merges of files and restarts.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use arc_core::{Comparison, Engine, Literal, Options, Predicate, WriteOptions};
 use arrow::{
@@ -27,6 +27,8 @@ enum Step {
     /// Whether all days count as over.
     Compact(bool),
     Restart,
+    /// A backup of the running engine, restored to a directory of its own, which then goes on in place of the old one.
+    Restore,
 }
 
 /// Points to delete: by host, 0 for none, and by day, from one up to another; with the opposite of both.
@@ -87,6 +89,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Flush),
         2 => prop::bool::weighted(0.3).prop_map(Step::Compact),
         1 => Just(Step::Restart),
+        1 => Just(Step::Restore),
     ];
     prop::collection::vec(step, 1..20)
 }
@@ -155,7 +158,8 @@ proptest! {
     fn the_engine_equals_a_map_of_points(steps in steps()) {
         let dir = tempfile::tempdir().unwrap();
         let clock = HandClock::default();
-        let open = || {
+        let mut path = dir.path().join("0");
+        let open = |path: &Path| {
             let mut options = Options::default();
             options.compaction_files = 2;
             options.compaction_grace = Duration::ZERO;
@@ -163,9 +167,9 @@ proptest! {
             options.idempotency_window = Duration::MAX;
             options.compaction = false;
             options.flush_after = Duration::from_secs(1 << 30);
-            quiet(dir.path()).options(options).clock(Arc::new(clock.clone())).open().unwrap()
+            quiet(path).options(options).clock(Arc::new(clock.clone())).open().unwrap()
         };
-        let mut engine = open();
+        let mut engine = open(&path);
         let mut model = begin(&engine);
         let mut sent: Vec<(usize, String)> = Vec::new();
         for (key, step) in steps.into_iter().enumerate() {
@@ -212,9 +216,21 @@ proptest! {
                 }
                 Step::Restart => {
                     drop(engine);
-                    let report = arc_core::verify(dir.path()).unwrap();
+                    let report = arc_core::verify(&path).unwrap();
                     prop_assert!(report.is_clean(), "{}", report);
-                    engine = open();
+                    engine = open(&path);
+                }
+                Step::Restore => {
+                    let (copy, flushes) = (dir.path().join("copy"), engine.stats().flushes);
+                    engine.backup(&copy).unwrap();
+                    prop_assert_eq!(engine.stats().flushes, flushes, "nothing is flushed for it");
+                    let restored = dir.path().join(format!("{}", key + 1));
+                    arc_core::restore(&copy, &restored).unwrap();
+                    let report = arc_core::verify(&restored).unwrap();
+                    prop_assert!(report.findings.is_empty(), "{}", report);
+                    std::fs::remove_dir_all(&copy).unwrap();
+                    path = restored;
+                    engine = open(&path);
                 }
             }
         }

@@ -108,3 +108,5 @@ class BackupReport:
     """Files that were copied."""
     removed_files: int
     """Files of an earlier backup that were removed."""
+    log_bytes: int
+    """Bytes of the log that were copied: points that were in no file."""

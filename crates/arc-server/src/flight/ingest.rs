@@ -126,7 +126,7 @@ impl Storing<'_> {
         let submitted = tokio::task::spawn_blocking(move || {
             let submitted = app.engine.submit_arrow(&database, &table, body, &options);
             drop(slot);
-            submitted.map_err(|error| app.write_failed(error))
+            submitted.map_err(Failure::from)
         });
         submitted.await.map_err(|_| Failure::bug())?
     }
@@ -141,7 +141,7 @@ impl Storing<'_> {
                     self.rows += written.points;
                     self.new_rows += if written.replayed { 0 } else { written.points };
                 }
-                Err(error) => result = result.and(Err(self.app.write_failed(error))),
+                Err(error) => result = result.and(Err(error.into())),
             }
         }
         result

@@ -107,7 +107,7 @@ async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(
     });
     imported.await?.map_err(|error| match error {
         error @ Error::Import { .. } => Failure::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
-        error => app.write_failed(error),
+        error => error.into(),
     })
 }
 

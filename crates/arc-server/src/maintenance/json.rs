@@ -54,6 +54,7 @@ pub(super) fn backup(report: &BackupReport) -> Value {
         "copied_files": report.copied_files,
         "copied_bytes": report.copied_bytes,
         "removed_files": report.removed_files,
+        "log_bytes": report.log_bytes,
     })
 }
 

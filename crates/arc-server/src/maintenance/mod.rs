@@ -156,10 +156,11 @@ fn exit_code(error: &Error) -> u8 {
 }
 
 fn backup_text(report: &BackupReport, to: &Path) -> String {
-    let BackupReport { files, rows, bytes, kept_files, linked_files, copied_files, removed_files, .. } = report;
+    let BackupReport { files, rows, bytes, kept_files, linked_files, copied_files, removed_files, log_bytes, .. } =
+        report;
     format!(
         "{}: {files} data files with {rows} rows in {bytes} bytes: {kept_files} were there, {linked_files} linked, \
-         {copied_files} copied, {removed_files} old ones removed",
+         {copied_files} copied, {removed_files} old ones removed; {log_bytes} bytes of the log",
         to.display()
     )
 }

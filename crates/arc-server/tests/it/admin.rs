@@ -199,3 +199,13 @@ async fn a_closed_engine_gets_503() {
     assert_eq!((reply.status.as_u16(), &reply.json()["status"]), (503, &json!("not_ready")));
     assert!(reply.json()["reason"].as_str().unwrap().contains("closed to writes"));
 }
+
+#[tokio::test]
+async fn an_engine_that_is_closed_to_writes_is_not_ready_before_anybody_writes() {
+    let server = Server::new();
+    assert_eq!(server.get("/ready").await.status, 200);
+    server.engine.close().unwrap();
+    let reply = server.get("/ready").await;
+    assert_eq!((reply.status.as_u16(), &reply.json()["status"]), (503, &json!("not_ready")));
+    assert_eq!(reply.json()["reason"], "closed to writes until restarted: the engine is closed");
+}

@@ -32,6 +32,8 @@ async fn a_backup_is_started_and_ends_whole() {
     assert_eq!(server.get("/api/v1/backup/status").await.json(), json!({ "status": "idle" }));
     assert_eq!(server.get("/api/v1/backup").await.json(), json!({ "count": 0, "backups": [] }));
     server.lines("m v=1 1").await;
+    server.engine.flush().unwrap();
+    server.lines("m v=1 2").await;
     let reply = server.post("/api/v1/backup", "").await;
     assert_eq!(reply.status, 202, "{reply:?}");
     let id = reply.json()["backup_id"].as_str().unwrap().to_owned();
@@ -42,7 +44,9 @@ async fn a_backup_is_started_and_ends_whole() {
         (&json!("completed"), &json!(id), &Value::Null)
     );
     assert_eq!((&status["total_files"], &status["processed_files"]), (&json!(1), &json!(1)));
-    assert!(arc_core::verify(dir.path().join(&id)).unwrap().findings.is_empty());
+    assert!(status["log_bytes"].as_u64() > Some(0), "{status}");
+    let report = arc_core::verify(dir.path().join(&id)).unwrap();
+    assert_eq!((report.findings.len(), report.totals.rows, report.totals.points), (0, 1, 1));
     let listed = server.get("/api/v1/backup").await.json();
     assert_eq!((&listed["count"], &listed["backups"][0]["id"]), (&json!(1), &json!(id)));
     assert_eq!(server.get(&format!("/api/v1/backup/{id}")).await.json()["status"], "completed");
@@ -55,6 +59,7 @@ async fn a_named_backup_is_brought_up_to_date() {
     let server = with_backups(dir.path());
     for (round, kept) in [(1, 0), (2, 1)] {
         server.lines(format!("m v=1 {round}")).await;
+        server.engine.flush().unwrap();
         assert_eq!(server.post("/api/v1/backup", r#"{"id": "nightly"}"#).await.status, 202);
         let status = ended(&server).await;
         assert_eq!((&status["kept_files"], &status["total_files"]), (&json!(kept), &json!(round)), "{status}");

@@ -181,23 +181,24 @@ fn rows_of(batch: &RecordBatch) -> Vec<(Identity, Row)> {
 /// What is merged next.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Of the files of one day those whose bit is set, if that is allowed.
-    Any(i64, u32),
-    /// All that the planner plans, and what it plans then: files to a merge, whether the day is over, target bytes.
-    Planned(usize, bool, u64),
+    /// Of the files of one day those whose bit is set, if that is allowed; parted in the middle of their time or not.
+    Any(i64, u32, bool),
+    /// All that the planner plans, and what it plans then: files to a merge, whether the day is over, target bytes, columns
+    /// that may be open.
+    Planned(usize, bool, u64, usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0..2_i64, any::<u32>()).prop_map(|(day, bits)| Step::Any(day, bits)),
-        1 => (2..5_usize, any::<bool>(), prop::sample::select(vec![1, 3000, 1 << 30]))
-            .prop_map(|(files, is_over, target)| Step::Planned(files, is_over, target)),
+        4 => (0..2_i64, any::<u32>(), any::<bool>()).prop_map(|(day, bits, parted)| Step::Any(day, bits, parted)),
+        1 => (2..5_usize, any::<bool>(), prop::sample::select(vec![1, 3000, 1 << 30]), prop::sample::select(vec![1, 4096]))
+            .prop_map(|(files, is_over, target, columns)| Step::Planned(files, is_over, target, columns)),
     ]
 }
 
 fn apply(files: &mut Files, step: &Step) {
     match step {
-        Step::Any(day, bits) => {
+        Step::Any(day, bits, parted) => {
             let partition: Vec<Arc<DataFile>> =
                 files.live.iter().filter(|file| file.day().days() == *day).cloned().collect();
             let chosen: Vec<Arc<DataFile>> = (0..)
@@ -209,10 +210,18 @@ fn apply(files: &mut Files, step: &Step) {
             let mut ordered = chosen;
             ordered.sort_by_key(|file| (file.late, if file.late { file.version() } else { (0, 0) }));
             let Some(day) = ordered.first().map(|file| file.day()) else { return };
-            files.merge(&Task { day, files: ordered, output, may_drop_old: false }, 1 << 30);
+            let times = ordered.iter().flat_map(|file| [file.min_time, file.max_time]);
+            let middle = times.clone().min().into_iter().chain(times.max()).sum::<i64>() / 2;
+            let cuts = if *parted { vec![middle] } else { Vec::new() };
+            files.merge(&Task { day, files: ordered, output, cuts, may_drop_old: false }, 1 << 30);
         }
-        Step::Planned(files_to_merge, is_over, target_bytes) => {
-            let settings = Settings { files: *files_to_merge, target_bytes: *target_bytes, quiet_ns: 0 };
+        Step::Planned(files_to_merge, is_over, target_bytes, open_columns) => {
+            let settings = Settings {
+                files: *files_to_merge,
+                target_bytes: *target_bytes,
+                open_columns: *open_columns,
+                quiet_ns: 0,
+            };
             let now = if *is_over { i64::MAX } else { i64::MIN };
             for round in 0.. {
                 assert!(round < 64, "there is no end to it: {:?}", files.live);
@@ -222,7 +231,7 @@ fn apply(files: &mut Files, step: &Step) {
                 }
                 plan.tasks.iter().for_each(|task| files.merge(task, *target_bytes));
             }
-            if *is_over && *target_bytes > 1 << 20 {
+            if *is_over && *target_bytes > 1 << 20 && *open_columns > 1 {
                 // One file for each day, on time.
                 assert!(files.live.len() <= 2 && files.live.iter().all(|file| !file.late), "{:?}", files.live);
             }

@@ -42,7 +42,13 @@ fn written(vfs: &CrashFs, name: &str, rows: &[(&str, i64)]) -> Arc<DataFile> {
 }
 
 fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, keyed: bool) -> Result<Vec<DataFile>, Error> {
-    let task = Task { day: PartitionDay::from_time_ns(0), files, output: Output::OnTime, may_drop_old: true };
+    let task = Task {
+        day: PartitionDay::from_time_ns(0),
+        files,
+        output: Output::OnTime,
+        cuts: Vec::new(),
+        may_drop_old: true,
+    };
     let job = Job {
         source: Source { vfs, root: Path::new(ROOT) },
         schema: &schema(keyed),

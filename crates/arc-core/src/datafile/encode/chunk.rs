@@ -60,8 +60,7 @@ pub(super) struct Ending<'a> {
 pub(super) struct ChunkPages {
     column: ColumnDescPtr,
     compression: Compression,
-    pages: TrackedWrite<Vec<u8>>,
-    written: usize,
+    pages: Vec<u8>,
     sizes: Vec<(usize, usize)>,
     index: ColumnIndexBuilder,
     worth: Worth,
@@ -77,8 +76,7 @@ impl ChunkPages {
         Self {
             column,
             compression,
-            pages: TrackedWrite::new(Vec::new()),
-            written: 0,
+            pages: Vec::new(),
             sizes: Vec::new(),
             index,
             worth: Worth::default(),
@@ -101,7 +99,7 @@ impl ChunkPages {
 
     /// Returns the size of the pages so far.
     pub(super) fn bytes(&self) -> usize {
-        self.written
+        self.pages.len()
     }
 
     /// Compresses and appends a page.
@@ -115,11 +113,9 @@ impl ChunkPages {
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
-        let spec =
-            SerializedPageWriter::new(&mut self.pages).write_page(CompressedPage::new(header, page.body.len()))?;
-        self.uncompressed_bytes += spec.uncompressed_size;
-        self.written += spec.compressed_size;
-        self.sizes.push((spec.compressed_size, page.rows));
+        let (uncompressed, compressed) = append_page(&mut self.pages, CompressedPage::new(header, page.body.len()))?;
+        self.uncompressed_bytes += uncompressed;
+        self.sizes.push((compressed, page.rows));
         *self.encodings.entry(page.encoding).or_default() += 1;
         self.rows += page.rows;
         self.nulls += page.nulls;
@@ -167,7 +163,7 @@ impl ChunkPages {
             column_index: ending.page_bounds.then(|| self.index.build()).transpose()?,
             offset_index: Some(offsets.build()),
         };
-        let bytes = ChunkBytes { dictionary, pages: self.pages.into_inner()?.into() };
+        let bytes = ChunkBytes { dictionary, pages: self.pages.into() };
         Ok(EncodedChunk { bytes, close, nulls: self.nulls as u64 })
     }
 
@@ -179,10 +175,10 @@ impl ChunkPages {
             encoding: Encoding::PLAIN,
             is_sorted: false,
         };
-        let mut sink = TrackedWrite::new(Vec::new());
-        let spec = SerializedPageWriter::new(&mut sink).write_page(CompressedPage::new(header, page.body.len()))?;
-        self.uncompressed_bytes += spec.uncompressed_size;
-        Ok(sink.into_inner()?.into())
+        let mut bytes = Vec::new();
+        let (uncompressed, _) = append_page(&mut bytes, CompressedPage::new(header, page.body.len()))?;
+        self.uncompressed_bytes += uncompressed;
+        Ok(bytes.into())
     }
 }
 
@@ -225,6 +221,15 @@ impl ChunkReader for ChunkBytes {
         }
         Ok(bytes.copy_to_bytes(length))
     }
+}
+
+/// Appends a page behind its header; returns its size before compression and after, header included. The library's buffer is
+/// not kept: 8 KiB for each column.
+fn append_page(pages: &mut Vec<u8>, page: CompressedPage) -> Result<(usize, usize)> {
+    let mut sink = TrackedWrite::new(pages);
+    let spec = SerializedPageWriter::new(&mut sink).write_page(page)?;
+    sink.into_inner()?;
+    Ok((spec.uncompressed_size, spec.compressed_size))
 }
 
 fn stats(page_type: PageType, encoding: Encoding, count: i32) -> PageEncodingStats {

@@ -63,6 +63,14 @@ pub(super) struct Plan {
     pub(super) dictionary: bool,
 }
 
+/// What a column may hold while it is encoded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) page_rows: usize,
+    /// Of a dictionary, and of the texts of a page.
+    pub(super) dictionary_bytes: usize,
+}
+
 /// Encodes one column of one row group.
 pub(super) trait ColumnEncoder {
     /// Takes the next rows.
@@ -89,7 +97,7 @@ impl Plan {
     pub(super) fn encoder(
         self,
         data_type: &DataType,
-        page_rows: usize,
+        limits: Limits,
         column: &ColumnDescPtr,
         compression: Compression,
     ) -> Option<Box<dyn ColumnEncoder>> {
@@ -98,9 +106,9 @@ impl Plan {
         }
         let words = (self.words, self.dictionary);
         Some(match Kind::of(data_type)? {
-            Kind::Word(kind) => Box::new(WordEncoder::new(kind, words, page_rows, column, compression)),
-            Kind::Text => Box::new(TextEncoder::new(page_rows, column, compression)),
-            Kind::Boolean => Box::new(BooleanEncoder::new(page_rows, column, compression)),
+            Kind::Word(kind) => Box::new(WordEncoder::new(kind, words, limits, column, compression)),
+            Kind::Text => Box::new(TextEncoder::new(limits, column, compression)),
+            Kind::Boolean => Box::new(BooleanEncoder::new(limits.page_rows, column, compression)),
         })
     }
 }

@@ -17,7 +17,7 @@ use parquet::{
 };
 
 use super::{
-    ChunkBounds, ColumnEncoder, Scratch,
+    ChunkBounds, ColumnEncoder, Limits, Scratch,
     bit_packing::width_of,
     bounds::Bounds,
     chunk::{ChunkPages, DataPage, DictionaryPage, EncodedChunk, Ending},
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::datafile::statistics::{lower_text, upper_text};
 
-/// Bytes from which on a dictionary has to be worth its size, and bytes that none exceeds for long.
+/// Bytes from which on a dictionary has to be worth its size, and bytes that none exceeds for long, if it may have as many.
 const LARGE_DICTIONARY_BYTES: usize = 1 << 20;
 const MAX_DICTIONARY_BYTES: usize = 16 << 20;
 /// Values after which a dictionary that holds over half of them is given up.
@@ -39,7 +39,7 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 /// Encodes one column of one row group.
 pub(super) struct TextEncoder {
     is_optional: bool,
-    page_rows: usize,
+    limits: Limits,
     validity: Validity,
     /// Rows of the page under way, if there is a dictionary: places and how often they repeat.
     runs: Vec<(u32, u32)>,
@@ -60,10 +60,10 @@ pub(super) struct TextEncoder {
 }
 
 impl TextEncoder {
-    pub(super) fn new(page_rows: usize, column: &ColumnDescPtr, compression: Compression) -> Self {
+    pub(super) fn new(limits: Limits, column: &ColumnDescPtr, compression: Compression) -> Self {
         Self {
             is_optional: column.max_def_level() > 0,
-            page_rows,
+            limits,
             validity: Validity::default(),
             runs: Vec::new(),
             lengths: Vec::new(),
@@ -123,7 +123,7 @@ impl TextEncoder {
         let (offsets, bytes) = (array.value_offsets(), array.value_data());
         let mut start = 0;
         while start < array.len() {
-            let end = array.len().min(start + self.page_rows - self.validity.rows());
+            let end = array.len().min(start + self.limits.page_rows - self.validity.rows());
             let offsets = offsets.get(start..=end).unwrap_or_default();
             let taken =
                 self.push_until_full(offsets, bytes, nulls.map(|nulls| nulls.slice(start, end - start)).as_ref());
@@ -180,7 +180,7 @@ impl TextEncoder {
         let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
         let mut start = 0;
         while start < keys.len() {
-            let end = keys.len().min(start + self.page_rows - self.validity.rows());
+            let end = keys.len().min(start + self.limits.page_rows - self.validity.rows());
             match nulls.as_ref().map(|nulls| nulls.slice(start, end - start)) {
                 None => {
                     self.push_keys(keys.get(start..end).unwrap_or_default(), texts);
@@ -247,13 +247,14 @@ impl TextEncoder {
     }
 
     fn page_is_full(&self) -> bool {
-        self.validity.rows() >= self.page_rows || self.is_large()
+        self.validity.rows() >= self.limits.page_rows || self.is_large()
     }
 
     /// Returns whether the page has to end, however few its rows are.
     fn is_large(&self) -> bool {
-        self.bytes.len() >= MAX_PAGE_BYTES
-            || (self.dictionary_is_open && self.dictionary.page_bytes() >= MAX_DICTIONARY_BYTES)
+        let most_bytes = self.limits.dictionary_bytes;
+        self.bytes.len() >= MAX_PAGE_BYTES.min(most_bytes)
+            || (self.dictionary_is_open && self.dictionary.page_bytes() >= MAX_DICTIONARY_BYTES.min(most_bytes))
     }
 
     fn end_page(&mut self, scratch: &mut Scratch) -> Result<()> {
@@ -287,7 +288,7 @@ impl TextEncoder {
 
     fn dictionary_is_full(&self) -> bool {
         let (bytes, entries, values) = (self.dictionary.page_bytes(), self.dictionary.len(), self.chunk.values());
-        bytes >= MAX_DICTIONARY_BYTES
+        bytes >= MAX_DICTIONARY_BYTES.min(self.limits.dictionary_bytes)
             || (bytes >= LARGE_DICTIONARY_BYTES && entries > values / 4)
             || (values >= TRIED_VALUES && entries > values / 2)
     }

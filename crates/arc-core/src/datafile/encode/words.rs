@@ -13,7 +13,7 @@ use parquet::{
 };
 
 use super::{
-    ChunkBounds, ColumnEncoder, Scratch,
+    ChunkBounds, ColumnEncoder, Limits, Scratch,
     bit_packing::width_of,
     bounds::Bounds,
     byte_streams,
@@ -24,7 +24,7 @@ use super::{
     word_dictionary::WordDictionary,
 };
 
-/// Bytes of a dictionary from which on no values are added.
+/// Bytes of a dictionary from which on no values are added, if it may have as many.
 const MAX_DICTIONARY_BYTES: usize = 1 << 20;
 /// Values after which a dictionary that holds over half of them is given up.
 const TRIED_VALUES: usize = 32_768;
@@ -49,7 +49,7 @@ pub(super) struct WordEncoder {
     kind: WordKind,
     encoding: WordEncoding,
     is_optional: bool,
-    page_rows: usize,
+    limits: Limits,
     /// Values of the page under way, without nulls.
     values: Vec<u64>,
     validity: Validity,
@@ -66,7 +66,7 @@ impl WordEncoder {
     pub(super) fn new(
         kind: WordKind,
         (encoding, dictionary): (WordEncoding, bool),
-        page_rows: usize,
+        limits: Limits,
         column: &ColumnDescPtr,
         compression: Compression,
     ) -> Self {
@@ -74,7 +74,7 @@ impl WordEncoder {
             kind,
             encoding,
             is_optional: column.max_def_level() > 0,
-            page_rows,
+            limits,
             values: Vec::new(),
             validity: Validity::default(),
             dictionary: dictionary.then(WordDictionary::default),
@@ -90,10 +90,10 @@ impl ColumnEncoder for WordEncoder {
         let words = self.words(array)?;
         let mut start = 0;
         while start < words.len() {
-            let end = words.len().min(start + self.page_rows - self.validity.rows());
+            let end = words.len().min(start + self.limits.page_rows - self.validity.rows());
             let rows = words.get(start..end).unwrap_or_default();
             match array.nulls().filter(|nulls| nulls.null_count() > 0) {
-                None if rows.len() == self.page_rows => {
+                None if rows.len() == self.limits.page_rows => {
                     self.validity.push_valid(rows.len());
                     self.end_page(rows, scratch)?;
                 }
@@ -109,7 +109,7 @@ impl ColumnEncoder for WordEncoder {
                     self.validity.push(nulls.inner());
                 }
             }
-            if self.validity.rows() == self.page_rows {
+            if self.validity.rows() == self.limits.page_rows {
                 self.end_gathered_page(scratch)?;
             }
             start = end;
@@ -200,7 +200,8 @@ impl WordEncoder {
     fn close_full_dictionary(&mut self) {
         let is_full = |dictionary: &WordDictionary| {
             let (entries, values) = (dictionary.values().len(), self.chunk.values());
-            entries * size_of::<u64>() >= MAX_DICTIONARY_BYTES || (values >= TRIED_VALUES && entries > values / 2)
+            entries * size_of::<u64>() >= MAX_DICTIONARY_BYTES.min(self.limits.dictionary_bytes)
+                || (values >= TRIED_VALUES && entries > values / 2)
         };
         if let Some(full) = self.dictionary.take_if(|dictionary| is_full(dictionary)) {
             self.closed_dictionary = Some(full.into_values());

@@ -1,0 +1,153 @@
+//! The pages of all columns of a data file, decompressed by one context.
+//!
+//! The Parquet library has a context of Zstandard for each column that is open, of which some 40 KB are in use. A merge of
+//! tables with a thousand columns has several thousand open at a time. So the library is told that columns are not compressed,
+//! hands their pages on as they are, and they are decompressed here. Never decodes a page; with any other compression the
+//! library decompresses, too.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use parquet::{
+    arrow::arrow_reader::RowGroups,
+    basic::Compression,
+    column::page::{Page, PageIterator, PageMetadata, PageReader},
+    errors::{ParquetError, Result},
+    file::{
+        metadata::{ParquetMetaData, RowGroupMetaData},
+        reader::ChunkReader,
+        serialized_reader::SerializedPageReader,
+    },
+};
+use zstd::{bulk::Decompressor, zstd_safe::get_frame_content_size};
+
+/// The row groups of a file whose columns share one context.
+pub(super) struct SharedRowGroups<R> {
+    reader: Arc<R>,
+    metadata: Arc<ParquetMetaData>,
+    zstd: Arc<Mutex<Decompressor<'static>>>,
+}
+
+impl<R: ChunkReader + 'static> SharedRowGroups<R> {
+    pub(super) fn new(reader: Arc<R>, metadata: Arc<ParquetMetaData>) -> Result<Self> {
+        Ok(Self { reader, metadata, zstd: Arc::new(Mutex::new(Decompressor::new()?)) })
+    }
+}
+
+impl<R: ChunkReader + 'static> RowGroups for SharedRowGroups<R> {
+    fn num_rows(&self) -> usize {
+        self.row_groups().map(|group| usize::try_from(group.num_rows()).unwrap_or(0)).sum()
+    }
+
+    fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
+        let (reader, metadata, zstd) = (Arc::clone(&self.reader), Arc::clone(&self.metadata), Arc::clone(&self.zstd));
+        Ok(Box::new(ColumnChunks { reader, metadata, zstd, column, row_group: 0 }))
+    }
+
+    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
+        Box::new(self.metadata.row_groups().iter())
+    }
+
+    fn metadata(&self) -> &ParquetMetaData {
+        &self.metadata
+    }
+}
+
+/// The chunks of one column, row group by row group.
+struct ColumnChunks<R> {
+    reader: Arc<R>,
+    metadata: Arc<ParquetMetaData>,
+    zstd: Arc<Mutex<Decompressor<'static>>>,
+    column: usize,
+    row_group: usize,
+}
+
+impl<R: ChunkReader + 'static> ColumnChunks<R> {
+    fn pages(&self, row_group: &RowGroupMetaData) -> Result<Box<dyn PageReader>> {
+        let chunk = row_group.columns().get(self.column);
+        let chunk =
+            chunk.ok_or_else(|| ParquetError::General(format!("a row group without column {}", self.column)))?;
+        let index = self.metadata.offset_index().and_then(|groups| groups.get(self.row_group)?.get(self.column));
+        let places = index.map(|index| index.page_locations().clone());
+        let rows = usize::try_from(row_group.num_rows()).unwrap_or(0);
+        let open = |chunk| SerializedPageReader::new(Arc::clone(&self.reader), chunk, rows, places);
+        if !matches!(chunk.compression(), Compression::ZSTD(_)) {
+            return Ok(Box::new(open(chunk)?));
+        }
+        let pages = open(&chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED).build()?)?;
+        let most_bytes = usize::try_from(chunk.uncompressed_size()).unwrap_or(usize::MAX);
+        Ok(Box::new(SharedPages { pages, zstd: Arc::clone(&self.zstd), most_bytes }))
+    }
+}
+
+impl<R: ChunkReader + 'static> Iterator for ColumnChunks<R> {
+    type Item = Result<Box<dyn PageReader>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row_group = self.metadata.row_groups().get(self.row_group)?;
+        let pages = self.pages(row_group);
+        self.row_group += 1;
+        Some(pages)
+    }
+}
+
+impl<R: ChunkReader + 'static> PageIterator for ColumnChunks<R> {}
+
+/// The pages of one column chunk.
+struct SharedPages<R: ChunkReader> {
+    pages: SerializedPageReader<R>,
+    zstd: Arc<Mutex<Decompressor<'static>>>,
+    /// What no page of the chunk is larger than.
+    most_bytes: usize,
+}
+
+impl<R: ChunkReader> SharedPages<R> {
+    fn decompressed(&self, page: Page) -> Result<Page> {
+        Ok(match page {
+            Page::DataPage { buf, num_values, encoding, def_level_encoding, rep_level_encoding, statistics } => {
+                let buf = self.decompress(&buf)?;
+                Page::DataPage { buf, num_values, encoding, def_level_encoding, rep_level_encoding, statistics }
+            }
+            Page::DictionaryPage { buf, num_values, encoding, is_sorted } => {
+                Page::DictionaryPage { buf: self.decompress(&buf)?, num_values, encoding, is_sorted }
+            }
+            // Data files have pages of the first version (docs/format.md, "Data files").
+            Page::DataPageV2 { .. } => return Err(ParquetError::NYI("a data page of version 2".into())),
+        })
+    }
+
+    fn decompress(&self, frame: &[u8]) -> Result<Bytes> {
+        let bytes = get_frame_content_size(frame).ok().flatten().and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes.filter(|bytes| *bytes <= self.most_bytes);
+        let bytes = bytes.ok_or_else(|| ParquetError::General("a page that does not say its size".into()))?;
+        Ok(self.zstd.lock().decompress(frame, bytes)?.into())
+    }
+}
+
+impl<R: ChunkReader> Iterator for SharedPages<R> {
+    type Item = Result<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl<R: ChunkReader> PageReader for SharedPages<R> {
+    fn get_next_page(&mut self) -> Result<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        page.map(|page| self.decompressed(page)).transpose()
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<()> {
+        self.pages.skip_next_page()
+    }
+
+    fn at_record_boundary(&mut self) -> Result<bool> {
+        self.pages.at_record_boundary()
+    }
+}
