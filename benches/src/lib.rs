@@ -11,6 +11,8 @@ pub mod figures;
 pub mod hosts;
 #[cfg(feature = "engine")]
 pub mod load;
+#[cfg(feature = "engine")]
+pub mod logs;
 pub mod random;
 pub mod records;
 pub mod walk;

@@ -235,6 +235,22 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
+    /// A row that a Parquet writer does not take.
+    #[error("row {row}, column {column:?}: {reason}")]
+    Row {
+        /// The row, counted from 1 over all rows that the writer has taken.
+        row: u64,
+        /// The column.
+        column: String,
+        /// What was found and what was expected.
+        reason: String,
+    },
+    /// A Parquet writer that takes no more rows.
+    #[error("the Parquet writer is closed: {reason}")]
+    WriterClosed {
+        /// Why.
+        reason: String,
+    },
     /// A broken promise inside the crate.
     #[error("internal error: {reason}")]
     Internal {
@@ -259,6 +275,7 @@ impl Error {
             | Self::OtherStore { .. }
             | Self::BadTarget { .. }
             | Self::Import { .. }
+            | Self::Row { .. }
             | Self::NewerFormat { .. } => ErrorKind::InvalidInput,
             Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } => ErrorKind::NotFound,
             Self::SchemaConflict { .. } => ErrorKind::SchemaConflict,
@@ -270,7 +287,7 @@ impl Error {
                 _ => ErrorKind::Io,
             },
             Self::Corrupt { .. } | Self::Parquet { .. } => ErrorKind::Corrupt,
-            Self::Closed { .. } => ErrorKind::Closed,
+            Self::Closed { .. } | Self::WriterClosed { .. } => ErrorKind::Closed,
             Self::OutcomeUnknown { .. } => ErrorKind::Unknown,
             Self::Arrow(_) | Self::Internal { .. } => ErrorKind::Internal,
         }

@@ -59,6 +59,14 @@ impl ColumnChunk {
         }
     }
 
+    /// Returns how many of these bytes are known not to be compressed yet.
+    pub(super) fn pending_bytes(&self) -> usize {
+        match self {
+            Self::Ours(encoder) => encoder.pending_bytes(),
+            Self::Library(_) => 0,
+        }
+    }
+
     /// Ends it and appends it to the row group.
     pub(super) fn append_to(
         self,
@@ -86,7 +94,7 @@ impl ColumnChunk {
 }
 
 /// Returns whether the bounds that the library has found are to be trusted.
-fn keeps_bounds(data_type: &DataType, has_nan: bool) -> bool {
+pub(super) fn keeps_bounds(data_type: &DataType, has_nan: bool) -> bool {
     match data_type {
         DataType::Float32 | DataType::Float64 => !has_nan,
         // Nobody looked for NaNs in there.
@@ -114,7 +122,7 @@ fn has_float_leaf(data_type: &DataType) -> bool {
 ///
 /// The library leaves NaNs out of its bounds, while engines order NaN above all other values: a filter like `x > 5`
 /// would keep a NaN where it reads the rows and lose it where it skips them by bounds.
-fn drop_bounds(close: &mut ColumnCloseResult) -> Result<()> {
+pub(super) fn drop_bounds(close: &mut ColumnCloseResult) -> Result<()> {
     close.column_index = None;
     let Some(statistics) = close.metadata.statistics() else { return Ok(()) };
     let null_count = statistics.null_count_opt();

@@ -82,6 +82,11 @@ pub(super) fn writer_properties(
     Ok(builder.build())
 }
 
+/// Returns how a column is encoded whose rows are in any order.
+pub(super) fn plan_of(field: &Field, sample: Sample) -> Result<Plan> {
+    choose(usize::MAX, field, false, || Ok(sample))
+}
+
 fn choose(
     index: usize,
     field: &Field,

@@ -13,6 +13,7 @@ mod names;
 mod options;
 mod pages;
 mod parquet_file;
+mod parquet_writer;
 mod partition;
 #[cfg(test)]
 mod reader;
@@ -26,6 +27,9 @@ mod writer;
 pub use file::{ColumnStatistics, DataFile, StatisticsValue};
 pub use names::encode_name;
 pub use options::ParquetOptions;
+pub use parquet_writer::{
+    Accumulator, DistinctValues, FileStatistics, ParquetWriter, ParquetWriterBuilder, Value, WrittenFile,
+};
 pub use partition::PartitionDay;
 
 pub(crate) use encode::TextDictionary;

@@ -7,7 +7,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 
 use super::{
     DataFileSpec, ParquetOptions,
@@ -159,10 +159,17 @@ impl<'a> RowGroupWriter<'a> {
 }
 
 /// Bytes of the rows alone, not of the whole buffers that they are a slice of.
-fn slice_bytes(batch: &RecordBatch) -> usize {
-    let bytes_of = |array: &ArrayRef| {
+pub(super) fn slice_bytes(batch: &RecordBatch) -> usize {
+    let bytes_of = |array: &ArrayRef| match (array.data_type().primitive_width(), array.as_string_opt::<i32>()) {
+        // Most columns are of these: nothing is allocated to ask them.
+        (Some(width), _) => array.len() * width,
+        (_, Some(texts)) => {
+            let ends = texts.value_offsets().first().zip(texts.value_offsets().last());
+            let bytes = ends.map_or(0, |(start, end)| end - start);
+            usize::try_from(bytes).unwrap_or(0) + array.len() * size_of::<i32>()
+        }
         // The size of a type this cannot be asked for is an upper bound instead.
-        array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
+        _ => array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()),
     };
     batch.columns().iter().map(bytes_of).sum()
 }

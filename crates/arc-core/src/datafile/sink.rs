@@ -14,22 +14,27 @@ pub(super) struct Sink {
     buffer: Vec<u8>,
     written: u64,
     crc32c: u32,
+    failed: bool,
 }
 
 impl Sink {
     pub(super) fn new(file: Box<dyn VfsFile>) -> Self {
-        Self { file, buffer: Vec::new(), written: 0, crc32c: 0 }
+        Self { file, buffer: Vec::new(), written: 0, crc32c: 0, failed: false }
     }
 
     /// Writes what is buffered, syncs the file and returns its size and crc32c.
     pub(super) fn finish(mut self) -> io::Result<(u64, u32)> {
         self.flush()?;
+        if self.failed {
+            return Err(io::Error::other("an earlier write failed"));
+        }
         self.file.sync_all()?;
         Ok((self.written, self.crc32c))
     }
 
     fn write_through(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(&[bytes], self.written)?;
+        // Whoever wrote may not have looked: a buffer that is dropped tells nobody.
+        self.file.write_all_at(&[bytes], self.written).inspect_err(|_| self.failed = true)?;
         self.written += bytes.len() as u64;
         self.crc32c = crc32c::crc32c_append(self.crc32c, bytes);
         Ok(())

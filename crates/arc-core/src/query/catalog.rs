@@ -15,7 +15,7 @@ use datafusion::{
 };
 use parking_lot::Mutex;
 
-use super::{Tables, session::CATALOG, table::Table};
+use super::{Tables, latest, session::CATALOG, table::Table};
 
 /// Name of the schema that describes all others.
 const INFORMATION_SCHEMA: &str = "information_schema";
@@ -34,12 +34,27 @@ pub(super) struct Catalogs {
 
 impl Catalogs {
     /// Returns the catalog of one query.
-    pub(super) fn new(tables: Arc<dyn Tables>) -> Self {
+    pub(super) fn new(tables: Arc<dyn Tables>, cache: Arc<latest::Cache>) -> Self {
         // The information schema asks for every table, of which it wants columns and no rows.
-        let shapes = Catalog { tables: Arc::clone(&tables), snapshot: None, information: None };
+        let shapes =
+            Catalog { tables: Arc::clone(&tables), snapshot: None, cache: Arc::clone(&cache), information: None };
         let information = InformationSchemaProvider::new(Arc::new(Self { catalog: Arc::new(shapes) }));
         let information = Some(Arc::new(Information(information)));
-        Self { catalog: Arc::new(Catalog { tables, snapshot: Some(Arc::default()), information }) }
+        Self { catalog: Arc::new(Catalog { tables, snapshot: Some(Arc::default()), cache, information }) }
+    }
+}
+
+impl Catalogs {
+    /// Returns what became of the data files of each table that was scanned, in order of name.
+    pub(super) fn scans(&self) -> Vec<String> {
+        let Some(snapshot) = &self.catalog.snapshot else { return Vec::new() };
+        let snapshot = snapshot.lock();
+        let mut tables: Vec<_> = snapshot.iter().collect();
+        tables.sort_by_key(|(name, _)| *name);
+        let scans = tables.into_iter().flat_map(|((database, table), scanned)| {
+            scanned.scans().into_iter().map(move |scan| format!("{database}.{table}: {scan}"))
+        });
+        scans.collect()
     }
 }
 
@@ -62,6 +77,7 @@ struct Catalog {
     tables: Arc<dyn Tables>,
     /// `None` where tables are asked for their columns only.
     snapshot: Option<Arc<Snapshot>>,
+    cache: Arc<latest::Cache>,
     information: Option<Arc<Information>>,
 }
 
@@ -79,8 +95,8 @@ impl CatalogProvider for Catalog {
         {
             return Some(Arc::clone(information) as _);
         }
-        let (tables, snapshot) = (Arc::clone(&self.tables), self.snapshot.clone());
-        Some(Arc::new(Database { name: name.to_owned(), tables, snapshot }))
+        let (tables, snapshot, cache) = (Arc::clone(&self.tables), self.snapshot.clone(), Arc::clone(&self.cache));
+        Some(Arc::new(Database { name: name.to_owned(), tables, snapshot, cache }))
     }
 }
 
@@ -89,6 +105,7 @@ struct Database {
     name: String,
     tables: Arc<dyn Tables>,
     snapshot: Option<Arc<Snapshot>>,
+    cache: Arc<latest::Cache>,
 }
 
 #[async_trait]
@@ -111,7 +128,7 @@ impl SchemaProvider for Database {
         }
         let view = self.tables.view(&self.name, name).map_err(|e| DataFusionError::External(Box::new(e)))?;
         let Some(view) = view else { return Ok(None) };
-        let table = Arc::new(Table::new(view));
+        let table = Arc::new(Table::new(view, Arc::clone(&self.cache)));
         snapshot.insert(key, Arc::clone(&table));
         Ok(Some(table))
     }

@@ -67,12 +67,16 @@ pub(super) fn live(
         return Ok(input);
     }
     let schema = input.schema();
-    // A row of which nothing can be said stays.
-    let left = |tombstone: &&Arc<Tombstone>| Ok(Expr::IsNotTrue(Box::new(expression(&tombstone.predicate, &schema)?)));
-    let left = deletes.iter().map(left).collect::<Result<Vec<_>>>()?;
     let columns = DFSchema::try_from(Arc::clone(&schema))?;
-    let left = state.create_physical_expr(joined(&left, Operator::And, true), &columns)?;
+    let left = state.create_physical_expr(joined(&left(deletes, &schema)?, Operator::And, true), &columns)?;
     Ok(Arc::new(FilterExec::try_new(left, input)?))
+}
+
+/// Returns the conditions that rows meet which deletes have left.
+pub(super) fn left(deletes: &Deletes<'_>, schema: &SchemaRef) -> Result<Vec<Expr>> {
+    // A row of which nothing can be said stays.
+    let left = |tombstone: &&Arc<Tombstone>| Ok(Expr::IsNotTrue(Box::new(expression(&tombstone.predicate, schema)?)));
+    deletes.iter().map(left).collect()
 }
 
 /// Returns a predicate in the form of DataFusion.

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use arrow::{
-    array::{ArrayRef, BooleanArray, UInt64Array},
+    array::{Array, ArrayRef, BooleanArray, UInt64Array},
     datatypes::{DataType, SchemaRef},
 };
 use datafusion::{
@@ -52,6 +52,16 @@ impl Part<'_> {
         match self {
             Self::File(file) => file.rows,
             Self::Buffer(buffer) => buffer.batch.num_rows() as u64,
+        }
+    }
+
+    /// Returns whether every row is known to have a value of this column.
+    pub(super) fn is_never_null(&self, column: &str) -> bool {
+        match self {
+            Self::File(_) => self.null_count(column) == Some(0),
+            Self::Buffer(buffer) => {
+                buffer.batch.column_by_name(column).is_some_and(|values| values.logical_null_count() == 0)
+            }
         }
     }
 

@@ -6,8 +6,12 @@ use std::{
     thread,
 };
 
-use arrow::{array::RecordBatch, datatypes::Schema};
+use arrow::{
+    array::{ArrayRef, RecordBatch, StringArray},
+    datatypes::Schema,
+};
 use datafusion::{
+    catalog::CatalogProviderList,
     common::{DataFusionError, ResolvedTableReference, TableReference, config::ConfigNonZeroUsize},
     execution::{SendableRecordBatchStream, TaskContext, runtime_env::RuntimeEnv, session_state::SessionState},
     logical_expr::LogicalPlan,
@@ -23,7 +27,8 @@ use tokio::{
 use super::{
     Description, Tables,
     account::Account,
-    constants, error, functions, give_way, guard, parameters, scale, session, show,
+    catalog::Catalogs,
+    constants, error, functions, give_way, guard, latest, parameters, scale, session, show,
     statement::{self, Request},
 };
 use crate::{Error, Result, catalog::TableSchema};
@@ -36,6 +41,8 @@ const STACK_BYTES: usize = 64 << 20;
 pub(super) struct Planner {
     tables: Arc<dyn Tables>,
     base: SessionState,
+    /// What is remembered of data files.
+    latest: Arc<latest::Cache>,
     /// What all queries share.
     memory_bytes: usize,
     /// Most bytes that one function may make for one batch.
@@ -50,6 +57,7 @@ impl Planner {
         Self {
             tables,
             base,
+            latest: Arc::new(latest::Cache::new(scale::latest_bytes(memory_bytes))),
             memory_bytes,
             limit_bytes: functions::limit(memory_bytes),
             permits: Arc::new(Semaphore::new(threads)),
@@ -82,7 +90,7 @@ impl Planner {
         Planning {
             tables: Arc::clone(&self.tables),
             runtime: session::runtime_of(&self.base, account),
-            state: session::query_state(&self.base, Arc::clone(&self.tables), database),
+            state: session::query_state(&self.base, Arc::clone(&self.tables), Arc::clone(&self.latest), database),
             database: database.to_owned(),
             sql: sql.to_owned(),
             memory_bytes: self.memory_bytes,
@@ -141,9 +149,11 @@ impl Planning {
         match self.planned()? {
             Planned::Known(batch) => Ok(one_batch(batch)),
             Planned::Logical(plan) => {
+                let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
                 let physical = executor::block_on(self.physical(&self.bound(plan)?))?;
                 let context = TaskContext::from(&self.state).with_runtime(Arc::clone(&self.runtime));
                 let stream = execute_stream(physical, Arc::new(context)).map_err(error::from_datafusion)?;
+                let stream = if explains { self.with_scans(stream)? } else { stream };
                 Ok(self.pin(stream))
             }
         }
@@ -173,6 +183,14 @@ impl Planning {
             Request::ShowColumns(database, table) => {
                 let database = database.as_deref().unwrap_or(&self.database);
                 show::columns(&*self.tables, database, &table)?
+            }
+            Request::ShowSeries(database, table) => {
+                let database = database.as_deref().unwrap_or(&self.database);
+                let sql = show::series(&*self.tables, database, &table)?;
+                let Request::Plan(statement) = statement::parse(&sql)? else {
+                    return Err(Error::internal("SHOW SERIES asks no query"));
+                };
+                return executor::block_on(self.logical(*statement)).map(Planned::Logical);
             }
             Request::Plan(statement) => {
                 return executor::block_on(self.logical(*statement)).map(Planned::Logical);
@@ -208,6 +226,20 @@ impl Planning {
         constants::check(&optimized, self.limit_bytes)?;
         let physical = self.state.query_planner().create_physical_plan(&optimized, &self.state).await;
         physical.and_then(give_way::wrap).map_err(error::from_datafusion)
+    }
+
+    /// Adds to a plan what became of data files; plans have a column for what a row is about, and one for the text.
+    fn with_scans(&self, plan: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
+        let catalogs: &dyn CatalogProviderList = &**self.state.catalog_list();
+        let scans = catalogs.downcast_ref::<Catalogs>().map(Catalogs::scans).unwrap_or_default();
+        let schema = plan.schema();
+        if scans.is_empty() || schema.fields().len() != 2 {
+            return Ok(plan);
+        }
+        let about: ArrayRef = Arc::new(StringArray::from_iter_values(scans.iter().map(|_| "data_files")));
+        let columns = vec![about, Arc::new(StringArray::from(scans)) as ArrayRef];
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns)?;
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, plan.chain(stream::iter([Ok(batch)])))))
     }
 
     /// Makes the rows hold what they are read from: the plan knows data files by their paths only, and a file that no

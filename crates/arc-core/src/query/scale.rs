@@ -47,6 +47,11 @@ pub(super) fn footer_bytes(memory_bytes: usize) -> usize {
     (memory_bytes / PART).min(50 << 20)
 }
 
+/// Returns the bytes that the newest rows of data files may hold, once they are read.
+pub(super) fn latest_bytes(memory_bytes: usize) -> usize {
+    (memory_bytes / PART).min(64 << 20)
+}
+
 /// Returns how many spilled runs are merged at a time: each has a batch in memory.
 pub(super) fn merge_fan_in(memory_bytes: usize) -> usize {
     (memory_bytes / (2 << 20)).clamp(4, 64)

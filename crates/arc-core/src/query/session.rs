@@ -16,11 +16,15 @@ use datafusion::{
         runtime_env::{RuntimeEnv, RuntimeEnvBuilder},
     },
     functions_table::all_default_table_functions,
+    logical_expr::planner::ExprPlanner,
     prelude::SessionConfig,
 };
 use object_store::ObjectStore;
 
-use super::{Tables, account::Account, catalog, error, functions, pool::BudgetedPool, scale};
+use super::{
+    Tables, account::Account, catalog, error, functions, integer_division::IntegerDivision, latest,
+    plain_keys::PlainKeys, pool::BudgetedPool, scale,
+};
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
@@ -48,13 +52,21 @@ pub(super) fn base_state(
     Ok(SessionStateBuilder::new()
         .with_config(config(options.query_memory_bytes))
         .with_runtime_env(runtime)
-        .with_expr_planners(SessionStateDefaults::default_expr_planners())
+        .with_expr_planners(expr_planners())
         .with_scalar_functions(scalar_functions)
         .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
-        .with_aggregate_functions(SessionStateDefaults::default_aggregate_functions())
-        .with_window_functions(SessionStateDefaults::default_window_functions())
+        .with_aggregate_functions(functions::aggregates(SessionStateDefaults::default_aggregate_functions()))
+        .with_window_functions(functions::windows(SessionStateDefaults::default_window_functions()))
         .with_table_function_list(all_default_table_functions())
+        .with_optimizer_rule(Arc::new(latest::LatestRows))
+        .with_optimizer_rule(Arc::new(PlainKeys))
         .build())
+}
+
+fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
+    let mut planners = SessionStateDefaults::default_expr_planners();
+    planners.insert(0, Arc::new(IntegerDivision));
+    planners
 }
 
 /// Returns what one query runs in: as all others, and with a pool that counts for its account.
@@ -65,10 +77,15 @@ pub(super) fn runtime_of(base: &SessionState, account: &Account) -> Arc<RuntimeE
 }
 
 /// Returns the state of one query, with its own view of the tables.
-pub(super) fn query_state(base: &SessionState, tables: Arc<dyn Tables>, database: &str) -> SessionState {
+pub(super) fn query_state(
+    base: &SessionState,
+    tables: Arc<dyn Tables>,
+    cache: Arc<latest::Cache>,
+    database: &str,
+) -> SessionState {
     let mut state = base.clone();
     state.config_mut().options_mut().catalog.default_schema = database.to_owned();
-    let list: Arc<dyn CatalogProviderList> = Arc::new(catalog::Catalogs::new(tables));
+    let list: Arc<dyn CatalogProviderList> = Arc::new(catalog::Catalogs::new(tables, cache));
     state.register_catalog_list(list);
     // `now()` is the time at which the statement began.
     state.mark_start_execution();

@@ -1,4 +1,5 @@
-//! Answers of `SHOW DATABASES`, `SHOW TABLES` and `SHOW COLUMNS`, whose columns existing clients expect.
+//! Answers of `SHOW DATABASES`, `SHOW TABLES` and `SHOW COLUMNS`, whose columns existing clients expect, and what to ask
+//! for `SHOW SERIES`.
 
 use std::sync::Arc;
 
@@ -65,6 +66,18 @@ pub(super) fn columns(tables: &dyn Tables, database: &str, table: &str) -> Resul
     ];
     let fields: Vec<Field> = named.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), named.into_iter().map(|(_, array)| array).collect())?)
+}
+
+/// Returns the query that answers with the tags of each series of a table.
+pub(super) fn series(tables: &dyn Tables, database: &str, table: &str) -> Result<String> {
+    let not_found = || Error::TableNotFound { database: database.to_owned(), table: table.to_owned() };
+    let schema = tables.schema(database, table).ok_or_else(not_found)?;
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let tags = schema.tags().map(|tag| quoted(&tag.name)).collect::<Vec<_>>().join(", ");
+    if tags.is_empty() {
+        return Err(Error::Sql { reason: format!("{table} has no tags, so it has no series") });
+    }
+    Ok(format!("SELECT DISTINCT {tags} FROM {}.{} ORDER BY {tags}", quoted(database), quoted(table)))
 }
 
 fn tables_schema() -> Schema {

@@ -38,6 +38,8 @@ pub(super) enum Request {
     ShowTables(Option<String>),
     /// `SHOW COLUMNS`, of a table in the database named or else the default one.
     ShowColumns(Option<String>, String),
+    /// `SHOW SERIES`, likewise.
+    ShowSeries(Option<String>, String),
 }
 
 /// Parses exactly one statement.
@@ -50,7 +52,9 @@ pub(super) fn parse(sql: &str) -> Result<Request> {
     if depth(&tokens) > MAX_CHAIN {
         return refuse(format!("an expression has more than {MAX_CHAIN} operators"));
     }
-    measurements_to_tables(&mut tokens);
+    replace_second_word(&mut tokens, "measurements", "TABLES");
+    // What is said of columns can be said of series.
+    let of_series = replace_second_word(&mut tokens, "series", "COLUMNS");
     parameters::number(&mut tokens)?;
     let dialect = Limited::new(tokens.len());
     let statements = DFParserBuilder::new(tokens)
@@ -63,6 +67,10 @@ pub(super) fn parse(sql: &str) -> Result<Request> {
     }
     let mut statements = statements.map_err(error::from_datafusion)?;
     match (statements.pop_front(), statements.is_empty()) {
+        (Some(Statement::Statement(statement)), true) if of_series => match show(*statement) {
+            Ok(Request::ShowColumns(database, table)) => Ok(Request::ShowSeries(database, table)),
+            _ => refuse("SHOW SERIES FROM needs a table, and takes nothing else"),
+        },
         (Some(Statement::Statement(statement)), true) => show(*statement),
         (Some(statement), true) => match explained(&statement) {
             Statement::Statement(_) => planned(statement),
@@ -147,16 +155,16 @@ fn deepens(token: &Token) -> bool {
     }
 }
 
-/// Turns the tokens of `SHOW MEASUREMENTS …` into those of `SHOW TABLES …`, and leaves others as they are.
-fn measurements_to_tables(tokens: &mut [TokenWithSpan]) {
+/// Turns `SHOW` and `word` at the beginning into `SHOW` and `keyword`; returns whether they were there.
+fn replace_second_word(tokens: &mut [TokenWithSpan], word: &str, keyword: &str) -> bool {
     let mut words = tokens.iter_mut().filter(|t| !matches!(t.token, Token::Whitespace(_)));
     let is_word = |token: &Token, text| matches!(token, Token::Word(w) if is_unquoted(w, text));
-    if let (Some(first), Some(second)) = (words.next(), words.next())
-        && is_word(&first.token, "show")
-        && is_word(&second.token, "measurements")
-    {
-        second.token = Token::make_keyword("TABLES");
+    let (Some(first), Some(second)) = (words.next(), words.next()) else { return false };
+    let found = is_word(&first.token, "show") && is_word(&second.token, word);
+    if found {
+        second.token = Token::make_keyword(keyword);
     }
+    found
 }
 
 fn is_unquoted(word: &Word, text: &str) -> bool {
@@ -190,9 +198,9 @@ fn show(statement: ast::Statement) -> Result<Request> {
             let (database, table) = show_in.as_ref().and_then(table_named).ok_or_else(needs_a_table)?;
             Ok(Request::ShowColumns(database, table))
         }
-        ast::Statement::ShowVariable { .. } | ast::Statement::ShowVariables { .. } => {
-            refuse("SHOW of settings is not supported; SHOW knows DATABASES, TABLES, MEASUREMENTS, COLUMNS, FUNCTIONS")
-        }
+        ast::Statement::ShowVariable { .. } | ast::Statement::ShowVariables { .. } => refuse(
+            "SHOW of settings is not supported; SHOW knows DATABASES, TABLES, MEASUREMENTS, COLUMNS, SERIES, FUNCTIONS",
+        ),
         ast::Statement::Query(_)
         | ast::Statement::Explain { .. }
         | ast::Statement::ExplainTable { .. }
@@ -301,6 +309,8 @@ mod tests {
             ("SHOW TABLES FROM DATABASE plant", tables("plant")),
             ("SHOW COLUMNS FROM cpu", "ShowColumns(None, \"cpu\")".to_owned()),
             ("SHOW COLUMNS IN db.\"c p\"", "ShowColumns(Some(\"db\"), \"c p\")".to_owned()),
+            ("show Series from db.cpu;", "ShowSeries(Some(\"db\"), \"cpu\")".to_owned()),
+            ("SHOW SERIES IN cpu", "ShowSeries(None, \"cpu\")".to_owned()),
             ("SHOW COLUMNS FROM cpu FROM db", "ShowColumns(Some(\"db\"), \"cpu\")".to_owned()),
         ];
         for (sql, expected) in cases {
@@ -310,6 +320,8 @@ mod tests {
             "SHOW TABLES FROM a.b",
             "SHOW TABLES LIKE 'x'",
             "SHOW COLUMNS",
+            "SHOW SERIES",
+            "SHOW SERIES FROM cpu LIKE 'x'",
             "SHOW COLUMNS FROM a.b.c",
             "SHOW COLUMNS FROM cpu LIKE 'x'",
             "SHOW FUNCTIONS LIKE 'x'",

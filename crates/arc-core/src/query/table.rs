@@ -11,10 +11,12 @@ use datafusion::{
     logical_expr::{Expr, TableProviderFilterPushDown, utils::conjunction},
     physical_plan::{ExecutionPlan, empty::EmptyExec, project_schema, union::UnionExec},
 };
+use parking_lot::Mutex;
 
 use super::{
-    buffers, deletes, files, merge,
+    buffers, deletes, files, latest, merge,
     part::{self, Part},
+    pruned::Pruned,
 };
 use crate::{catalog::TIME_COLUMN, view::TableView};
 
@@ -23,12 +25,34 @@ use crate::{catalog::TIME_COLUMN, view::TableView};
 pub(super) struct Table {
     view: TableView,
     schema: SchemaRef,
+    cache: Arc<latest::Cache>,
+    /// What became of its data files, scan by scan.
+    scans: Mutex<Vec<Pruned>>,
 }
 
 impl Table {
-    pub(super) fn new(view: TableView) -> Self {
+    pub(super) fn new(view: TableView, cache: Arc<latest::Cache>) -> Self {
         let schema = view.schema.arrow();
-        Self { view, schema }
+        Self { view, schema, cache, scans: Mutex::default() }
+    }
+
+    pub(super) fn view(&self) -> &TableView {
+        &self.view
+    }
+
+    /// Returns what is remembered of data files.
+    pub(super) fn cache(&self) -> &Arc<latest::Cache> {
+        &self.cache
+    }
+
+    /// Returns what became of its data files, scan by scan.
+    pub(super) fn scans(&self) -> Vec<Pruned> {
+        self.scans.lock().clone()
+    }
+
+    /// Returns whether it is known that no row lacks a value of this column.
+    pub(super) fn is_never_null(&self, column: &str) -> bool {
+        self.parts().iter().all(|part| part.is_never_null(column))
     }
 
     fn parts(&self) -> Vec<Part<'_>> {
@@ -45,16 +69,38 @@ impl Table {
 
     /// Returns those of `filters` that can be applied to single rows here. One without a physical form, such as one that
     /// holds a subquery, is left to the plan above, which applies all of them in any case.
-    fn usable<'a>(&self, state: &dyn Session, filters: &'a [Expr]) -> Result<Vec<&'a Expr>> {
+    pub(super) fn usable<'a>(&self, state: &dyn Session, filters: &'a [Expr]) -> Result<Vec<&'a Expr>> {
         let columns = DFSchema::try_from(Arc::clone(&self.schema))?;
         let has_form = |filter: &&Expr| state.create_physical_expr((*filter).clone(), &columns).is_ok();
         Ok(filters.iter().filter(has_form).collect())
     }
 
-    fn choose(&self, state: &dyn Session, filters: &[Expr]) -> Result<Choice<'_>> {
+    /// Returns the parts in which rows may be that meet `filters`.
+    pub(super) fn choose(&self, state: &dyn Session, filters: &[Expr]) -> Result<Choice<'_>> {
         let usable = self.usable(state, filters)?;
         let all = conjunction(usable.iter().map(|filter| (*filter).clone()));
         let parts = self.parts();
+        let live = files_in(&parts);
+        let on_time = conjunction(usable.iter().filter(|filter| is_on_time(filter)).map(|filter| (*filter).clone()));
+        let parts = part::survivors(state, &self.schema, on_time.as_ref(), parts)?;
+        let in_time = files_in(&parts);
+        let choice = self.choose_among(state, &usable, all, parts)?;
+        self.scans.lock().push(Pruned {
+            files: self.view.files.len(),
+            deleted: self.view.files.len() - live,
+            by_time: live - in_time,
+            by_values: in_time - files_in(&choice.plain) - files_in(&choice.merged),
+        });
+        Ok(choice)
+    }
+
+    fn choose_among<'a>(
+        &self,
+        state: &dyn Session,
+        usable: &[&Expr],
+        all: Option<Expr>,
+        parts: Vec<Part<'a>>,
+    ) -> Result<Choice<'a>> {
         if !self.view.schema.keyed {
             let plain = part::survivors(state, &self.schema, all.as_ref(), parts)?;
             return Ok(Choice { plain, merged: Vec::new(), on_identity: None });
@@ -68,14 +114,23 @@ impl Table {
     }
 }
 
+fn is_on_time(filter: &Expr) -> bool {
+    let columns = filter.column_refs();
+    !columns.is_empty() && columns.iter().all(|column| column.name == TIME_COLUMN)
+}
+
+fn files_in(parts: &[Part<'_>]) -> usize {
+    parts.iter().filter(|part| matches!(part, Part::File(_))).count()
+}
+
 /// What a scan reads, and how.
-struct Choice<'a> {
+pub(super) struct Choice<'a> {
     /// Parts that are scanned as they are.
-    plain: Vec<Part<'a>>,
+    pub(super) plain: Vec<Part<'a>>,
     /// Parts that are merged, in order of version.
-    merged: Vec<Part<'a>>,
+    pub(super) merged: Vec<Part<'a>>,
     /// The filters that may be applied before the merge.
-    on_identity: Option<Expr>,
+    pub(super) on_identity: Option<Expr>,
 }
 
 #[async_trait]

@@ -133,8 +133,32 @@ fn send(engine: &Engine, key: usize, body: &str) -> bool {
     written.replayed
 }
 
+const COLUMNS: &str = "CAST(host AS VARCHAR) AS host, CAST(time AS BIGINT) AS t, x, y";
+
 fn stored(engine: &Engine) -> Model {
-    let sql = "SELECT CAST(host AS VARCHAR) AS host, CAST(time AS BIGINT) AS t, x, y FROM m";
+    asked(engine, &format!("SELECT {COLUMNS} FROM m"))
+}
+
+/// Asks for the newest rows, which are looked for in another way than all rows.
+fn check_newest(engine: &Engine, model: &Model) -> Result<(), TestCaseError> {
+    let by_host = "row_number() OVER (PARTITION BY host ORDER BY time DESC)";
+    for (condition, from) in [("true", i64::MIN), ("time >= '1970-01-01T00:00:00.000000003Z'", 3)] {
+        let sql = format!("SELECT {COLUMNS} FROM (SELECT *, {by_host} AS n FROM m WHERE {condition}) WHERE n = 1");
+        // A map is in order of time within each host.
+        let newest: BTreeMap<_, _> =
+            model.iter().filter(|((_, time), _)| *time >= from).map(|(k, v)| (&k.0, (k, v))).collect();
+        let expected: Model = newest.into_values().map(|(key, row)| (key.clone(), *row)).collect();
+        prop_assert_eq!(asked(engine, &sql), expected, "{}", condition);
+    }
+    let sql = format!("SELECT {COLUMNS} FROM m ORDER BY m.time DESC, m.host NULLS FIRST LIMIT 2");
+    let mut rows: Vec<_> = model.iter().collect();
+    rows.sort_by_key(|((host, time), _)| (std::cmp::Reverse(*time), host.clone()));
+    let expected: Model = rows.into_iter().take(2).map(|(key, row)| (key.clone(), *row)).collect();
+    prop_assert_eq!(asked(engine, &sql), expected);
+    Ok(())
+}
+
+fn asked(engine: &Engine, sql: &str) -> Model {
     let mut stored = Model::new();
     for batch in query(engine, "d", sql).unwrap() {
         let host = batch.column(0).as_string::<i32>();
@@ -208,8 +232,12 @@ proptest! {
                 Step::Delete(delete) => {
                     engine.delete("d", "m", &delete.predicate()).unwrap();
                     model.retain(|(host, time), _| !delete.takes(host.as_deref(), *time));
+                    check_newest(&engine, &model)?;
                 }
-                Step::Flush => drop(engine.flush().unwrap()),
+                Step::Flush => {
+                    engine.flush().unwrap();
+                    check_newest(&engine, &model)?;
+                }
                 Step::Compact(is_over) => {
                     clock.set(if is_over { i64::MAX } else { 0 });
                     engine.compact().unwrap();
@@ -235,6 +263,7 @@ proptest! {
             }
         }
         prop_assert_eq!(stored(&engine), model.clone());
+        check_newest(&engine, &model)?;
         prop_assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), i64::try_from(model.len()).unwrap());
         let with_x = model.values().filter(|(x, _)| x.is_some_and(|x| x >= 25.0)).count();
         prop_assert_eq!(number(&engine, "d", "SELECT count(*) FROM m WHERE x >= 25"), i64::try_from(with_x).unwrap());
@@ -248,6 +277,7 @@ proptest! {
         engine.flush().unwrap();
         engine.compact().unwrap();
         prop_assert_eq!(engine.view("d", "m").unwrap().tombstones.len(), 0);
+        check_newest(&engine, &model)?;
         prop_assert_eq!(stored(&engine), model.clone());
         let stored_rows: u64 = engine.data_files("d", "m").unwrap().iter().map(|file| file.rows).sum();
         prop_assert_eq!(stored_rows, model.len() as u64);

@@ -68,7 +68,11 @@ impl ColumnEncoder for BooleanEncoder {
     }
 
     fn bytes(&self) -> usize {
-        self.chunk.bytes()
+        self.chunk.bytes() + self.pending_bytes()
+    }
+
+    fn pending_bytes(&self) -> usize {
+        self.values.len() / 8
     }
 
     fn finish(mut self: Box<Self>, scratch: &mut Scratch) -> Result<(EncodedChunk, ChunkBounds)> {

@@ -104,6 +104,10 @@ impl ChunkPages {
 
     /// Compresses and appends a page.
     pub(super) fn push(&mut self, page: DataPage<'_>, compressor: &mut PageCompressor) -> Result<()> {
+        if !self.encodings.contains_key(&page.encoding) {
+            // That indices did not shrink says nothing of the texts that come when their dictionary is full.
+            self.worth = Worth::default();
+        }
         let compressed = compressor.compress(page.body, &mut self.worth)?;
         let header = Page::DataPage {
             buf: Bytes::copy_from_slice(compressed),
@@ -201,6 +205,13 @@ pub(in crate::datafile) struct ChunkBytes {
 impl Length for ChunkBytes {
     fn len(&self) -> u64 {
         (self.dictionary.len() + self.pages.len()) as u64
+    }
+}
+
+impl ChunkBytes {
+    /// Returns the dictionary page and the other pages.
+    pub(in crate::datafile) fn into_parts(self) -> [Bytes; 2] {
+        [self.dictionary, self.pages]
     }
 }
 

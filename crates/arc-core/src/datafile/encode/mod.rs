@@ -72,12 +72,15 @@ pub(super) struct Limits {
 }
 
 /// Encodes one column of one row group.
-pub(super) trait ColumnEncoder {
+pub(super) trait ColumnEncoder: Send {
     /// Takes the next rows.
     fn push(&mut self, array: &dyn Array, scratch: &mut Scratch) -> Result<()>;
 
-    /// Returns about how many bytes the chunk has so far.
+    /// Returns about how many bytes the chunk has so far; what is not compressed yet counts as it is.
     fn bytes(&self) -> usize;
+
+    /// Returns how many of them are not compressed yet: the dictionary and the page under way.
+    fn pending_bytes(&self) -> usize;
 
     /// Ends the column chunk.
     fn finish(self: Box<Self>, scratch: &mut Scratch) -> Result<(EncodedChunk, ChunkBounds)>;
@@ -111,6 +114,13 @@ impl Plan {
             Kind::Boolean => Box::new(BooleanEncoder::new(limits.page_rows, column, compression)),
         })
     }
+}
+
+/// Returns whether a dictionary of so many entries is not worth having after so many values, of any size.
+///
+/// Values that are drawn evenly and all but differ after some thousands are more than half different after tens of thousands.
+fn is_futile(entries: usize, values: usize) -> bool {
+    (values >= 4096 && entries > values - values / 16) || (values >= 32_768 && entries > values / 2)
 }
 
 /// What is encoded here.

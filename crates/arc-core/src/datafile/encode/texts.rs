@@ -23,6 +23,7 @@ use super::{
     chunk::{ChunkPages, DataPage, DictionaryPage, EncodedChunk, Ending},
     delta,
     hybrid::Hybrid,
+    is_futile,
     levels::Validity,
     text_dictionary::TextDictionary,
 };
@@ -31,8 +32,6 @@ use crate::datafile::statistics::{lower_text, upper_text};
 /// Bytes from which on a dictionary has to be worth its size, and bytes that none exceeds for long, if it may have as many.
 const LARGE_DICTIONARY_BYTES: usize = 1 << 20;
 const MAX_DICTIONARY_BYTES: usize = 16 << 20;
-/// Values after which a dictionary that holds over half of them is given up.
-const TRIED_VALUES: usize = 32_768;
 /// Bytes of texts after which a page ends, whatever its rows.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 
@@ -92,7 +91,16 @@ impl ColumnEncoder for TextEncoder {
     }
 
     fn bytes(&self) -> usize {
-        self.chunk.bytes() + self.dictionary.page_bytes()
+        self.chunk.bytes() + self.pending_bytes()
+    }
+
+    fn pending_bytes(&self) -> usize {
+        let open_page = if self.dictionary_is_open {
+            self.runs.len() * width_of(self.dictionary.len() as u64) as usize / 8
+        } else {
+            self.bytes.len() + self.lengths.len()
+        };
+        self.dictionary.page_bytes() + open_page
     }
 
     fn finish(mut self: Box<Self>, scratch: &mut Scratch) -> Result<(EncodedChunk, ChunkBounds)> {
@@ -290,7 +298,7 @@ impl TextEncoder {
         let (bytes, entries, values) = (self.dictionary.page_bytes(), self.dictionary.len(), self.chunk.values());
         bytes >= MAX_DICTIONARY_BYTES.min(self.limits.dictionary_bytes)
             || (bytes >= LARGE_DICTIONARY_BYTES && entries > values / 4)
-            || (values >= TRIED_VALUES && entries > values / 2)
+            || is_futile(entries, values)
     }
 
     /// Returns the bounds of the page under way as they are written.

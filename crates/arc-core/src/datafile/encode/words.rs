@@ -20,14 +20,13 @@ use super::{
     chunk::{ChunkPages, DataPage, DictionaryPage, EncodedChunk, Ending},
     delta,
     hybrid::Hybrid,
+    is_futile,
     levels::Validity,
     word_dictionary::WordDictionary,
 };
 
 /// Bytes of a dictionary from which on no values are added, if it may have as many.
 const MAX_DICTIONARY_BYTES: usize = 1 << 20;
-/// Values after which a dictionary that holds over half of them is given up.
-const TRIED_VALUES: usize = 32_768;
 
 /// How values without a dictionary are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,8 +117,14 @@ impl ColumnEncoder for WordEncoder {
     }
 
     fn bytes(&self) -> usize {
+        self.chunk.bytes() + self.pending_bytes()
+    }
+
+    fn pending_bytes(&self) -> usize {
         let dictionary = self.dictionary.as_ref().map_or(&[][..], WordDictionary::values);
-        self.chunk.bytes() + (dictionary.len() + self.closed_dictionary.as_ref().map_or(0, Vec::len)) * size_of::<u64>()
+        let entries = dictionary.len() + self.closed_dictionary.as_ref().map_or(0, Vec::len);
+        let width = if dictionary.is_empty() { u64::BITS } else { width_of(dictionary.len() as u64) };
+        entries * size_of::<u64>() + self.values.len() * width as usize / 8
     }
 
     fn finish(mut self: Box<Self>, scratch: &mut Scratch) -> Result<(EncodedChunk, ChunkBounds)> {
@@ -201,7 +206,7 @@ impl WordEncoder {
         let is_full = |dictionary: &WordDictionary| {
             let (entries, values) = (dictionary.values().len(), self.chunk.values());
             entries * size_of::<u64>() >= MAX_DICTIONARY_BYTES.min(self.limits.dictionary_bytes)
-                || (values >= TRIED_VALUES && entries > values / 2)
+                || is_futile(entries, values)
         };
         if let Some(full) = self.dictionary.take_if(|dictionary| is_full(dictionary)) {
             self.closed_dictionary = Some(full.into_values());

@@ -1,22 +1,41 @@
 //! SQL functions: those that DataFusion lacks and clients of time-series stores use, and limits on those that it has.
 //! Pure: no function here sees a table.
 
+mod average;
 mod bounded;
+mod change;
 mod epoch;
+mod fill;
 mod time_bucket;
+mod utc;
+mod value_at;
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
 pub(super) use self::bounded::limit;
-use self::{bounded::bounded, epoch::Epoch, time_bucket::TimeBucket};
+use self::{bounded::bounded, change::Change, epoch::Epoch, time_bucket::TimeBucket, value_at::ValueAt};
 
 /// Returns DataFusion's functions and ours; none makes much more than `limit_bytes` of little at once.
 pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
     let epochs = [Epoch::new("epoch_ns", 1), Epoch::new("epoch_us", 1_000), Epoch::new("epoch_ms", 1_000_000)];
     let mut functions: Vec<Arc<ScalarUDF>> = epochs.into_iter().map(|epoch| Arc::new(ScalarUDF::from(epoch))).collect();
     functions.push(Arc::new(ScalarUDF::from(TimeBucket::default())));
-    functions.extend(bounded(theirs, limit_bytes));
+    functions.extend(bounded(utc::without_zone(theirs), limit_bytes));
     functions
+}
+
+/// Returns DataFusion's aggregate functions and ours.
+pub(super) fn aggregates(theirs: Vec<Arc<AggregateUDF>>) -> Vec<Arc<AggregateUDF>> {
+    let mut functions = average::by_runs(theirs);
+    functions.extend([ValueAt::greatest(), ValueAt::least()].map(|function| Arc::new(AggregateUDF::from(function))));
+    functions.extend(Change::all().map(|function| Arc::new(AggregateUDF::from(function))));
+    functions
+}
+
+/// Returns DataFusion's window functions and ours.
+pub(super) fn windows(mut theirs: Vec<Arc<WindowUDF>>) -> Vec<Arc<WindowUDF>> {
+    theirs.extend(fill::fills());
+    theirs
 }

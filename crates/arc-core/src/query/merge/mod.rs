@@ -10,4 +10,4 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub(super) use self::plan::{scan, split};
+pub(super) use self::plan::{row_field, scan, split};

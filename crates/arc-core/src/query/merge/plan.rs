@@ -149,7 +149,8 @@ impl Needed {
         let identity = self.keys.iter().filter_map(|key| self.columns.get(*key).copied());
         let ordering = if sorted { sort_expressions(&scanned, identity.chain([rank, row])) } else { None };
         let projection = self.columns.iter().copied().chain([rank, row]).collect();
-        let config = FileScanConfigBuilder::new(session::data_url()?, Arc::new(files::source(state, schema)))
+        let source = files::source(state.config_options(), state.runtime_env(), schema)?;
+        let config = FileScanConfigBuilder::new(session::data_url()?, Arc::new(source))
             .with_file_groups(groups)
             .with_statistics(Statistics::new_unknown(&scanned))
             .with_output_ordering(ordering.into_iter().collect())
@@ -195,6 +196,7 @@ fn rank_field() -> FieldRef {
     Arc::new(Field::new(RANK, DataType::UInt64, false))
 }
 
-fn row_field() -> FieldRef {
+/// Returns the column that counts the rows of a file.
+pub(in crate::query) fn row_field() -> FieldRef {
     Arc::new(Field::new(ROW, DataType::Int64, false).with_extension_type(RowNumber))
 }

@@ -215,9 +215,65 @@ async fn check(chunks: &[Vec<Point>], flushed: usize, conditions: &[Condition]) 
         check_rows(&store, "true", rows.iter().collect()).await;
         for condition in conditions {
             let met = rows.iter().filter(|(identity, row)| condition.holds(identity, row) == Some(true));
-            check_rows(&store, &condition.sql(), met.collect()).await;
+            let met: Vec<_> = met.collect();
+            check_rows(&store, &condition.sql(), met.clone()).await;
+            check_newest(&store, &condition.sql(), &met).await;
         }
     }
+}
+
+/// The newest row of each series, in all ways to ask for it, and the newest rows of all.
+async fn check_newest(store: &Store, condition: &str, rows: &[(&Identity, &Fields)]) {
+    // In order of time within each series.
+    let newest: BTreeMap<_, _> = rows.iter().map(|((host, rack, time), row)| ((host, rack), (time, row))).collect();
+    let line = |((host, rack), (time, row)): (_, (&i64, &&Fields))| {
+        let (host, rack): (&Option<&str>, &Option<&str>) = (host, rack);
+        format!("{}|{}|{time}|{}|{}|{}", text(*host), text(*rack), text(row.x), float(row.y), text(row.s))
+    };
+    let expected: Vec<String> = newest.clone().into_iter().map(line).collect();
+    let order = "ORDER BY host NULLS FIRST, rack NULLS FIRST";
+    let number = "row_number() OVER (PARTITION BY host, rack ORDER BY time DESC)";
+    let statements = [
+        format!(
+            "SELECT host, rack, CAST(time AS BIGINT), x, y, s FROM \
+             (SELECT *, {number} AS n FROM m WHERE {condition}) t WHERE n = 1 {order}"
+        ),
+        format!(
+            "SELECT host, rack, CAST(time AS BIGINT), x, y, s FROM m WHERE {condition} QUALIFY {number} <= 1 {order}"
+        ),
+        format!(
+            "SELECT host, rack, CAST(max(time) AS BIGINT), first_value(x ORDER BY time DESC), \
+             last_value(y ORDER BY time), last_value(s ORDER BY time) FROM m WHERE {condition} GROUP BY host, rack {order}"
+        ),
+        format!(
+            "SELECT DISTINCT ON (host, rack) host, rack, CAST(time AS BIGINT), x, y, s FROM m WHERE {condition} \
+             ORDER BY host NULLS FIRST, rack NULLS FIRST, time DESC"
+        ),
+    ];
+    for sql in statements {
+        assert_eq!(store.rows(&sql).await, expected, "{sql}\n{}", store.plan(&sql).await);
+    }
+    let mut hosts: BTreeMap<Option<&str>, i64> = BTreeMap::new();
+    rows.iter()
+        .for_each(|((host, _, time), _)| _ = hosts.entry(*host).and_modify(|t| *t = *time.max(t)).or_insert(*time));
+    let expected: Vec<String> = hosts.iter().map(|(host, time)| format!("{}|{time}", text(*host))).collect();
+    let sql = format!(
+        "SELECT host, CAST(max(time) AS BIGINT) FROM m WHERE {condition} GROUP BY host ORDER BY host NULLS FIRST"
+    );
+    assert_eq!(store.rows(&sql).await, expected, "{sql}\n{}", store.plan(&sql).await);
+    let mut newest: Vec<_> =
+        rows.iter().map(|((host, rack, time), _)| (std::cmp::Reverse(*time), *host, *rack)).collect();
+    newest.sort();
+    newest.truncate(3);
+    let line = |(time, host, rack): (std::cmp::Reverse<i64>, Option<&str>, Option<&str>)| {
+        format!("{}|{}|{}", time.0, text(host), text(rack))
+    };
+    let expected: Vec<String> = newest.into_iter().map(line).collect();
+    let sql = format!(
+        "SELECT CAST(t.time AS BIGINT) AS at, host, rack FROM (SELECT * FROM m WHERE {condition}) t \
+         ORDER BY t.time DESC, host NULLS FIRST, rack NULLS FIRST LIMIT 3"
+    );
+    assert_eq!(store.rows(&sql).await, expected, "{sql}\n{}", store.plan(&sql).await);
 }
 
 async fn check_rows(store: &Store, condition: &str, expected: Vec<(&Identity, &Fields)>) {

@@ -55,3 +55,115 @@ async fn buckets_group_rows_and_keep_their_zone() {
         assert_eq!(store.error(sql).await.kind(), crate::ErrorKind::InvalidInput, "{sql}");
     }
 }
+
+#[tokio::test]
+async fn values_are_taken_at_the_ends_of_time() {
+    let store = Store::new();
+    store.put("db", metrics());
+    let cases = [
+        ("SELECT host, last(x, time), first(x, time) FROM m GROUP BY host ORDER BY host", vec!["a|40|10", "b|7|7"]),
+        (
+            "SELECT host, arg_max(x, time), arg_min(x, time) FROM m GROUP BY host ORDER BY host",
+            vec!["a|40|10", "b|7|7"],
+        ),
+        // The last row has no y.
+        ("SELECT host, last(y, time) FROM m GROUP BY host ORDER BY host", vec!["a|0.5", "b|"]),
+        (
+            "SELECT arg_max(host, x), arg_min(host, x), max_by(time, x) FROM m",
+            vec!["a|b|1970-01-01T00:00:00.000000003Z"],
+        ),
+        ("SELECT last(x, time) FILTER (WHERE x < 20) FROM m", vec!["7"]),
+        ("SELECT last(x, time) FROM m WHERE host = 'none'", vec![""]),
+        (
+            "SELECT x, last(x, time) OVER (PARTITION BY host ORDER BY time) FROM m ORDER BY time, host",
+            vec!["10|10", "30|30", "20|20", "7|7", "40|40"],
+        ),
+        (
+            "SELECT first(x + 1, time) OVER (PARTITION BY host) AS f FROM m ORDER BY f",
+            vec!["8", "11", "11", "11", "11"],
+        ),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(store.rows(sql).await, expected, "{sql}");
+    }
+    for sql in ["SELECT last(x) FROM m", "SELECT arg_max(x, time, 1) FROM m"] {
+        assert_eq!(store.error(sql).await.kind(), crate::ErrorKind::InvalidInput, "{sql}");
+    }
+    let plan = store.plan("SELECT host, last(x, time) FROM m GROUP BY host").await;
+    assert!(plan.contains("LatestExec: keys=[host]"), "{plan}");
+    let plan = store.plan("SELECT host, last(y, time) FROM m GROUP BY host").await;
+    assert!(!plan.contains("LatestExec"), "the last row may lack it: {plan}");
+}
+
+/// A host with a counter that begins again, and one with a single point.
+fn metrics() -> super::fake::TableBuilder {
+    use super::fake::{
+        Cell::{Float, Integer, Tag},
+        Place::{Buffer, File},
+        TableBuilder,
+    };
+    let row = |time, host, x, y: Option<f64>| {
+        let mut cells = vec![("host", Tag(host)), ("x", Integer(x))];
+        cells.extend(y.map(|y| ("y", Float(y))));
+        (time, cells)
+    };
+    TableBuilder::new("m")
+        .part(File, vec![row(0, "a", 10, Some(1.5)), row(1, "a", 30, None), row(2, "a", 20, Some(0.5))])
+        .part(Buffer, vec![row(2, "b", 7, None), row(3, "a", 40, None)])
+}
+
+#[tokio::test]
+async fn changes_are_taken_in_order_of_time_whatever_order_rows_come_in() {
+    let store = Store::new();
+    store.put("db", metrics());
+    let second = |sql: &str| sql.replace("second", "CAST(to_timestamp(CAST(time AS BIGINT)) AS TIMESTAMP)");
+    let cases = [
+        ("SELECT host, delta(x, time) FROM m GROUP BY host ORDER BY host", vec!["a|30.0", "b|"]),
+        // From 30 the counter fell to 20: it began again from 0.
+        ("SELECT host, increase(x, time) FROM m GROUP BY host ORDER BY host", vec!["a|60.0", "b|"]),
+        ("SELECT rate(x, second), derivative(x, second) FROM m WHERE host = 'a'", vec!["20.0|10.0"]),
+        ("SELECT derivative(y, second), delta(y, time) FROM m", vec!["-0.5|-1.0"]),
+        ("SELECT rate(x, TIMESTAMP '2025-01-01') FROM m", vec![""]),
+        ("SELECT rate(x, time) FROM m WHERE x < 0", vec![""]),
+        (
+            "SELECT delta(x, time) OVER (ORDER BY time ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS d FROM m \
+             WHERE host = 'a' ORDER BY time",
+            vec!["", "20.0", "-10.0", "20.0"],
+        ),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(store.rows(&second(sql)).await, expected, "{sql}");
+    }
+    for sql in ["SELECT rate(host, time) FROM m", "SELECT rate(x, x) FROM m", "SELECT rate(x) FROM m"] {
+        assert_eq!(store.error(sql).await.kind(), crate::ErrorKind::InvalidInput, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn gaps_are_filled_within_their_partition() {
+    let store = Store::new();
+    let points = "(VALUES ('a', 0, NULL), ('a', 10, 1.0), ('a', 20, NULL), ('a', 40, 4.0), ('a', 50, NULL), ('b', 15, NULL)) \
+                  AS p (host, s, x)";
+    let over = "OVER (PARTITION BY host ORDER BY s)";
+    let cases = [
+        (format!("SELECT locf(x) {over} FROM {points} ORDER BY host, s"), vec!["", "1.0", "1.0", "4.0", "4.0", ""]),
+        (
+            format!("SELECT interpolate(x, to_timestamp(s)) {over} FROM {points} ORDER BY host, s"),
+            vec!["", "1.0", "2.0", "4.0", "", ""],
+        ),
+        (
+            // The time says what is next to what, not the window.
+            format!(
+                "SELECT interpolate(x, to_timestamp(s)) OVER (PARTITION BY host ORDER BY x) FROM {points} ORDER BY host, s"
+            ),
+            vec!["", "1.0", "2.0", "4.0", "", ""],
+        ),
+        (format!("SELECT locf(host) {over} FROM {points} ORDER BY host, s LIMIT 1"), vec!["a"]),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(store.rows(&sql).await, expected, "{sql}");
+    }
+    for sql in ["SELECT locf() OVER ()", "SELECT interpolate(1.0) OVER ()", "SELECT interpolate('x', now()) OVER ()"] {
+        assert_eq!(store.error(sql).await.kind(), crate::ErrorKind::InvalidInput, "{sql}");
+    }
+}

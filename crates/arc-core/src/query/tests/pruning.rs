@@ -70,6 +70,29 @@ async fn parts_outside_a_condition_are_not_read() {
 }
 
 #[tokio::test]
+async fn explain_says_how_many_files_are_read_and_why_not_the_others() {
+    let store = store();
+    let cases = [
+        ("true", "db.m: 3 data files, 3 to read"),
+        ("time >= '2025-01-01T02:00:00Z'", "db.m: 3 data files, 1 to read; left out: 2 by time"),
+        ("host = 'b'", "db.m: 3 data files, 1 to read; left out: 2 by other columns"),
+        (
+            "time >= '2025-01-01T01:00:00Z' AND host = 'b'",
+            "db.m: 3 data files, 1 to read; left out: 1 by time, 1 by other columns",
+        ),
+    ];
+    for (condition, expected) in cases {
+        for explain in ["EXPLAIN", "EXPLAIN ANALYZE"] {
+            let rows = store.rows(&format!("{explain} SELECT x FROM m WHERE {condition}")).await;
+            assert_eq!(rows.last().unwrap(), &format!("data_files|{expected}"));
+        }
+    }
+    let join = "EXPLAIN SELECT a.x FROM m a JOIN m b ON a.x = b.x WHERE b.time > '2025-01-02'";
+    assert_eq!(store.rows(join).await.iter().filter(|row| row.starts_with("data_files")).count(), 2);
+    assert!(!store.rows("EXPLAIN SELECT 1").await.join("").contains("data_files"));
+}
+
+#[tokio::test]
 async fn a_condition_reaches_the_parquet_source_once() {
     let plan = store().plan("SELECT x FROM m WHERE host > 'a' AND x < 25").await;
     let physical = plan.split_once("physical_plan").unwrap().1;

@@ -1,0 +1,219 @@
+//! What is remembered of data files: the newest row of each key, by the columns that make the key.
+//!
+//! A data file never changes, so what was once read of it stays true. Bounded in bytes; what was not used for longest
+//! goes first. Equal sets of keys are held once: whether two files have the same series shows in a pointer.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock, Weak},
+};
+
+use arrow::{
+    array::{Array, ArrayRef, RecordBatch},
+    datatypes::SchemaRef,
+    error::ArrowError,
+};
+use parking_lot::Mutex;
+
+use super::index::{Index, KeySet};
+use crate::datafile::DataFile;
+
+/// Part of the cache that one file may take.
+const LARGEST: usize = 4;
+
+/// Which file, and the names of the columns that make the key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    path: String,
+    crc32c: u32,
+    keys: Vec<String>,
+}
+
+impl Place {
+    pub(super) fn new(file: &DataFile, keys: &[String]) -> Self {
+        Self { path: file.path.clone(), crc32c: file.crc32c, keys: keys.to_vec() }
+    }
+}
+
+/// What is known of one file.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) index: Index,
+    /// The keys as columns, and the times, once somebody asked for them.
+    decoded: OnceLock<RecordBatch>,
+    /// Other columns of the rows of the index, in its order, as far as somebody asked for them.
+    columns: Mutex<HashMap<String, ArrayRef>>,
+}
+
+impl Known {
+    pub(super) fn new(index: Index) -> Self {
+        Self { index, decoded: OnceLock::new(), columns: Mutex::default() }
+    }
+
+    /// Returns keys and times, with the columns of `schema`.
+    pub(super) fn decoded(&self, schema: &SchemaRef) -> Result<&RecordBatch, ArrowError> {
+        match self.decoded.get() {
+            Some(decoded) => Ok(decoded),
+            None => {
+                let decoded = self.index.to_batch(schema)?;
+                Ok(self.decoded.get_or_init(|| decoded))
+            }
+        }
+    }
+
+    pub(super) fn column(&self, name: &str) -> Option<ArrayRef> {
+        self.columns.lock().get(name).cloned()
+    }
+
+    fn size(&self) -> usize {
+        let columns = self.columns.lock();
+        let decoded = self.decoded.get().map_or(0, RecordBatch::get_array_memory_size);
+        self.index.size() + decoded + columns.values().map(|column| column.get_array_memory_size()).sum::<usize>()
+    }
+}
+
+/// The cache of all queries.
+#[derive(Debug)]
+pub(in crate::query) struct Cache {
+    limit_bytes: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    entries: HashMap<Place, Entry>,
+    bytes: usize,
+    uses: u64,
+    sets: HashMap<u64, Weak<KeySet>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    known: Arc<Known>,
+    bytes: usize,
+    used: u64,
+}
+
+impl Cache {
+    /// Returns an empty cache that holds at most so many bytes.
+    pub(in crate::query) fn new(limit_bytes: usize) -> Self {
+        Self { limit_bytes, held: Mutex::default() }
+    }
+
+    pub(super) fn get(&self, place: &Place) -> Option<Arc<Known>> {
+        let mut held = self.held.lock();
+        held.uses += 1;
+        let uses = held.uses;
+        let entry = held.entries.get_mut(place)?;
+        entry.used = uses;
+        Some(Arc::clone(&entry.known))
+    }
+
+    /// Remembers the index of a file; one that is too large is only returned.
+    pub(super) fn put(&self, place: Place, mut index: Index) -> Arc<Known> {
+        let mut held = self.held.lock();
+        index.keys = held.shared(index.keys);
+        let known = Arc::new(Known::new(index));
+        self.hold(&mut held, place, &known);
+        known
+    }
+
+    /// Remembers a column of the rows of an index.
+    pub(super) fn put_column(&self, place: &Place, known: &Arc<Known>, name: &str, column: ArrayRef) {
+        known.columns.lock().insert(name.to_owned(), column);
+        let mut held = self.held.lock();
+        let is_held = held.entries.get(place).is_some_and(|entry| Arc::ptr_eq(&entry.known, known));
+        if is_held {
+            self.hold(&mut held, place.clone(), known);
+        }
+    }
+
+    /// Returns whether what is known of `place` is held, so that adding to it is of use.
+    pub(super) fn holds(&self, place: &Place) -> bool {
+        self.held.lock().entries.contains_key(place)
+    }
+
+    fn hold(&self, held: &mut Held, place: Place, known: &Arc<Known>) {
+        held.remove(&place);
+        let bytes = known.size();
+        if bytes > self.limit_bytes / LARGEST {
+            return;
+        }
+        while held.bytes + bytes > self.limit_bytes {
+            let Some(oldest) = held.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(place, _)| place.clone())
+            else {
+                break;
+            };
+            held.remove(&oldest);
+        }
+        held.uses += 1;
+        held.bytes += bytes;
+        let entry = Entry { known: Arc::clone(known), bytes, used: held.uses };
+        held.entries.insert(place, entry);
+    }
+}
+
+impl Held {
+    fn remove(&mut self, place: &Place) {
+        if let Some(entry) = self.entries.remove(place) {
+            self.bytes = self.bytes.saturating_sub(entry.bytes);
+        }
+    }
+
+    /// Returns the equal set of keys that another index has, or this one.
+    fn shared(&mut self, keys: Arc<KeySet>) -> Arc<KeySet> {
+        let hash = keys.hash();
+        let known = self.sets.get(&hash).and_then(Weak::upgrade).filter(|known| **known == *keys);
+        if let Some(known) = known {
+            return known;
+        }
+        self.sets.retain(|_, set| set.strong_count() > 0);
+        self.sets.insert(hash, Arc::downgrade(&keys));
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::{
+        array::{Int64Array, StringArray},
+        datatypes::DataType,
+    };
+
+    use super::{super::index::Indexing, *};
+
+    fn index(keys: &[&str]) -> Index {
+        let mut indexing = Indexing::new(&[DataType::Utf8]).unwrap();
+        let column: ArrayRef = Arc::new(keys.iter().map(|key| Some(*key)).collect::<StringArray>());
+        indexing.push(&[column], &vec![1; keys.len()], |row| row as u64).unwrap();
+        indexing.finish()
+    }
+
+    fn place(path: &str, crc32c: u32) -> Place {
+        Place { path: path.to_owned(), crc32c, keys: vec!["host".to_owned()] }
+    }
+
+    #[test]
+    fn equal_keys_are_held_once() {
+        let cache = Cache::new(1 << 20);
+        let (one, other) = (cache.put(place("1", 0), index(&["a", "b"])), cache.put(place("2", 0), index(&["b", "a"])));
+        assert!(Arc::ptr_eq(&one.index.keys, &other.index.keys));
+        assert!(!Arc::ptr_eq(&one.index.keys, &cache.put(place("3", 0), index(&["a"])).index.keys));
+        assert!(cache.get(&place("1", 0)).is_some() && cache.get(&place("1", 1)).is_none());
+    }
+
+    #[test]
+    fn the_bytes_are_bounded_and_what_was_not_used_goes_first() {
+        let size = index(&["a"]).size();
+        let cache = Cache::new(size * 5);
+        (0..5).for_each(|n| _ = cache.put(place(&n.to_string(), 0), index(&["a"])));
+        assert!(cache.get(&place("0", 0)).is_some());
+        let last = cache.put(place("5", 0), index(&["a"]));
+        assert!(cache.holds(&place("0", 0)) && !cache.holds(&place("1", 0)));
+        // It grows past what one file may take.
+        let wide: ArrayRef = Arc::new(Int64Array::from(vec![1; size]));
+        cache.put_column(&place("5", 0), &last, "x", wide);
+        assert!(!cache.holds(&place("5", 0)) && last.column("x").is_some());
+        assert!(cache.held.lock().bytes <= size * 5);
+    }
+}

@@ -1,0 +1,124 @@
+//! Makes the rows of the answer, once it is known which they are: reads no other rows of a file.
+
+use std::{collections::HashMap, sync::Arc};
+
+use arrow::{
+    array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array},
+    compute::{concat, take},
+};
+use datafusion::common::{DataFusionError, Result};
+
+use super::{
+    cache::{Known, Place},
+    job::{Job, PartRows},
+    read::{Reader, Rows, collect},
+    search::{Found, FoundRows},
+};
+use crate::{catalog::TIME_COLUMN, datafile::DataFile};
+
+/// Returns the rows at `places` of the index of `found`.
+pub(super) async fn rows(job: Arc<Job>, reader: Reader, found: Found, places: Vec<usize>) -> Result<RecordBatch> {
+    match &found.rows {
+        FoundRows::Batch(batch) => {
+            let numbers = places.iter().filter_map(|place| found.index().rows.get(*place)).copied();
+            taken(&job, batch, &UInt64Array::from_iter_values(numbers))
+        }
+        FoundRows::File { part, place } => match job.parts.get(*part).map(|part| &part.rows) {
+            Some(PartRows::File(file)) => of_file(&job, &reader, &file.file, &found.known, place, &places).await,
+            _ => Err(DataFusionError::Internal("a file that is none".to_owned())),
+        },
+    }
+}
+
+/// Returns rows of a batch whose first columns are those of the answer.
+pub(super) fn taken(job: &Job, batch: &RecordBatch, rows: &UInt64Array) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().take(job.output.len()).map(|column| take(column, rows, None));
+    answer(job, columns.collect::<Result<_, _>>()?, rows.len())
+}
+
+pub(super) fn answer(job: &Job, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(&job.output_schema), columns, &options)?)
+}
+
+async fn of_file(
+    job: &Job,
+    reader: &Reader,
+    file: &DataFile,
+    known: &Arc<Known>,
+    place: &Place,
+    places: &[usize],
+) -> Result<RecordBatch> {
+    let missing: Vec<usize> = job.output.iter().copied().filter(|column| !is_known(job, known, *column)).collect();
+    let mut fresh: HashMap<usize, ArrayRef> = HashMap::new();
+    if !missing.is_empty() {
+        // For a few rows of many the whole is not worth reading.
+        let remember = job.cache.holds(place) && places.len() * 2 >= known.index.rows.len();
+        let numbers: Vec<u64> = match remember {
+            true => known.index.rows.clone(),
+            false => places.iter().filter_map(|place| known.index.rows.get(*place)).copied().collect(),
+        };
+        let columns = read(reader, file, &missing, &numbers).await?;
+        for (column, values) in missing.into_iter().zip(columns) {
+            if remember {
+                job.cache.put_column(place, known, job.schema.field(column).name(), values);
+            } else {
+                fresh.insert(column, values);
+            }
+        }
+    }
+    let at = UInt64Array::from_iter_values(places.iter().map(|place| *place as u64));
+    let columns = job.output.iter().map(|column| match fresh.remove(column) {
+        Some(values) => Ok(values),
+        None => Ok(take(&known_column(job, known, *column)?, &at, None)?),
+    });
+    answer(job, columns.collect::<Result<_>>()?, places.len())
+}
+
+/// Returns the place of a column in the schema of the index, if it is there.
+fn in_index(job: &Job, column: usize) -> Option<usize> {
+    let is_time = || job.schema.field(column).name() == TIME_COLUMN;
+    job.keys.iter().position(|key| *key == column).or_else(|| is_time().then_some(job.keys.len()))
+}
+
+fn is_known(job: &Job, known: &Known, column: usize) -> bool {
+    in_index(job, column).is_some() || known.column(job.schema.field(column).name()).is_some()
+}
+
+fn known_column(job: &Job, known: &Known, column: usize) -> Result<ArrayRef> {
+    if let Some(place) = in_index(job, column) {
+        return Ok(Arc::clone(known.decoded(&job.index_schema)?.column(place)));
+    }
+    let name = job.schema.field(column).name();
+    known.column(name).ok_or_else(|| DataFusionError::Internal(format!("column {name} was not read")))
+}
+
+/// Returns columns of the rows with these numbers, in the order of the numbers.
+pub(super) async fn read(
+    reader: &Reader,
+    file: &DataFile,
+    columns: &[usize],
+    numbers: &[u64],
+) -> Result<Vec<ArrayRef>> {
+    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    order.sort_unstable_by_key(|at| numbers.get(*at));
+    let sorted: Vec<u64> = order.iter().filter_map(|at| numbers.get(*at)).copied().collect();
+    let batches = collect(reader.streams(file, columns, Rows::Chosen(&sorted))?).await?;
+    if batches.iter().map(RecordBatch::num_rows).sum::<usize>() != numbers.len() {
+        let found = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+        let reason = format!("{} has {found} of {} rows that were in it", file.path, numbers.len());
+        return Err(DataFusionError::Internal(reason));
+    }
+    let mut back = vec![0; order.len()];
+    for (read, at) in (0_u64..).zip(&order) {
+        if let Some(back) = back.get_mut(*at) {
+            *back = read;
+        }
+    }
+    let back = UInt64Array::from(back);
+    let column = |place: usize| {
+        let pieces: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(place).as_ref()).collect();
+        Ok(take(&concat(&pieces)?, &back, None)?)
+    };
+    (0..columns.len()).map(column).collect()
+}

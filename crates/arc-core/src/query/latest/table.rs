@@ -1,0 +1,232 @@
+//! A table of which only the newest rows are wanted, as DataFusion plans it.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::{
+    catalog::{Session, TableProvider},
+    common::{DFSchema, Result},
+    datasource::TableType,
+    logical_expr::{Expr, utils::conjunction},
+    physical_expr::{PhysicalExpr, expressions::Column},
+    physical_plan::{ExecutionPlan, filter::FilterExec, projection::ProjectionExec},
+};
+
+use super::{
+    super::{
+        deletes, merge,
+        part::Part,
+        table::{Choice, Table},
+    },
+    exec::LatestExec,
+    filters::Sorted,
+    index::can_be_key,
+    job::{Condition, FilePart, Job, JobPart, Newest, PartRows},
+};
+use crate::{catalog::TIME_COLUMN, datafile::DataFile};
+
+/// What a statement wants of a table.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) newest: Newest,
+    /// Columns of the key, as places in the table's schema.
+    pub(super) keys: Vec<usize>,
+    /// What rows must meet to count; each is one condition.
+    pub(super) filters: Vec<Expr>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Latest {
+    /// A [`Table`].
+    table: Arc<dyn TableProvider>,
+    wanted: Wanted,
+}
+
+impl Latest {
+    pub(super) fn new(table: Arc<dyn TableProvider>, wanted: Wanted) -> Self {
+        Self { table, wanted }
+    }
+}
+
+#[async_trait]
+impl TableProvider for Latest {
+    fn schema(&self) -> SchemaRef {
+        self.table.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let table: &dyn TableProvider = &*self.table;
+        if let Some(table) = table.downcast_ref::<Table>()
+            && table.usable(state, &self.wanted.filters)?.len() == self.wanted.filters.len()
+            && let Some(planning) = Planning::new(state, table, &self.wanted, projection)?
+        {
+            return planning.plan();
+        }
+        // All rows do no harm.
+        self.table.scan(state, projection, filters, limit).await
+    }
+}
+
+/// A scan in the making.
+struct Planning<'a> {
+    state: &'a dyn Session,
+    table: &'a Table,
+    wanted: &'a Wanted,
+    schema: SchemaRef,
+    /// Columns of the key: those wanted, and tags that conditions look at, so that one index serves many conditions.
+    keys: Vec<usize>,
+    time: usize,
+    output: Vec<usize>,
+    sorted: Sorted,
+}
+
+impl<'a> Planning<'a> {
+    /// Returns `None` where there is no way but the plain one.
+    fn new(
+        state: &'a dyn Session,
+        table: &'a Table,
+        wanted: &'a Wanted,
+        projection: Option<&Vec<usize>>,
+    ) -> Result<Option<Self>> {
+        let schema = table.schema();
+        let mut keys = wanted.keys.clone();
+        if wanted.newest == Newest::OfEachKey {
+            keys.extend(tags_of(table, &wanted.filters)?.into_iter().filter(|tag| !wanted.keys.contains(tag)));
+        }
+        let is_key = |name: &str| keys.iter().any(|key| schema.field(*key).name() == name);
+        let sorted = Sorted::new(&wanted.filters, is_key);
+        if !keys.iter().all(|key| can_be_key(schema.field(*key).data_type())) {
+            return Ok(None);
+        }
+        let time = schema.index_of(TIME_COLUMN)?;
+        let output = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
+        Ok(Some(Self { state, table, wanted, schema, keys, time, output, sorted }))
+    }
+
+    fn plan(&self) -> Result<Arc<dyn ExecutionPlan>> {
+        let Choice { mut plain, merged, on_identity } = self.table.choose(self.state, &self.wanted.filters)?;
+        plain.sort_by_key(|part| std::cmp::Reverse(part.time_range().1));
+        let mut parts = plain.iter().map(|part| self.part(part)).collect::<Result<Vec<_>>>()?;
+        let mut inputs = Vec::new();
+        if let Some(max_time) = merged.iter().map(|part| part.time_range().1).max() {
+            let place = parts.partition_point(|part| part.max_time >= max_time);
+            parts.insert(place, JobPart { max_time, rows: PartRows::Merged(0) });
+            inputs.push(self.merge(&merged, on_identity)?);
+        }
+        let index_schema: SchemaRef = Arc::new(self.schema.project(&self.index_columns())?);
+        let on_index = conjunction(self.sorted.on_key.iter().chain(&self.sorted.newer).cloned());
+        let job = Job {
+            newest: self.wanted.newest,
+            key_names: self.keys.iter().map(|key| self.schema.field(*key).name().clone()).collect(),
+            output_schema: Arc::new(self.schema.project(&self.output)?),
+            on_index: on_index.map(|on_index| self.physical(on_index, &index_schema)).transpose()?,
+            predicate: self.condition_of_all(&self.schema)?,
+            cache: Arc::clone(self.table.cache()),
+            schema: Arc::clone(&self.schema),
+            keys: self.keys.clone(),
+            output: self.output.clone(),
+            index_schema,
+            parts,
+        };
+        Ok(Arc::new(LatestExec::new(Arc::new(job), inputs)))
+    }
+
+    fn index_columns(&self) -> Vec<usize> {
+        self.keys.iter().copied().chain([self.time]).collect()
+    }
+
+    fn part(&self, part: &Part<'_>) -> Result<JobPart> {
+        let rows = match part {
+            Part::File(file) => PartRows::File(Box::new(self.file(file)?)),
+            Part::Buffer(buffer) => {
+                PartRows::Buffer { buffer: (*buffer).clone(), filter: self.condition(&self.wanted.filters)? }
+            }
+        };
+        Ok(JobPart { max_time: part.time_range().1, rows })
+    }
+
+    fn file(&self, file: &Arc<DataFile>) -> Result<FilePart> {
+        let deletes = deletes::of(file, &self.table.view().tombstones);
+        let left = deletes::left(&deletes, &self.schema)?;
+        let filters: Vec<Expr> = self.wanted.filters.iter().cloned().chain(left).collect();
+        Ok(FilePart {
+            file: Arc::clone(file),
+            whole: deletes.is_empty() && self.sorted.others_hold_up_to(file.max_time),
+            selective: !self.sorted.on_key.is_empty(),
+            filter: self.condition(&filters)?,
+        })
+    }
+
+    /// Returns the conditions, over the columns of the index and those that they look at beside.
+    fn condition(&self, filters: &[Expr]) -> Result<Option<Condition>> {
+        let Some(all) = conjunction(filters.iter().cloned()) else { return Ok(None) };
+        let mut columns = self.index_columns();
+        for column in all.column_refs() {
+            let column = self.schema.index_of(&column.name)?;
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+        let schema = Arc::new(self.schema.project(&columns)?);
+        Ok(Some(Condition { holds: self.physical(all, &schema)?, columns }))
+    }
+
+    fn condition_of_all(&self, schema: &SchemaRef) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+        conjunction(self.wanted.filters.iter().cloned()).map(|all| self.physical(all, schema)).transpose()
+    }
+
+    fn physical(&self, condition: Expr, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+        self.state.create_physical_expr(condition, &DFSchema::try_from(schema.clone())?)
+    }
+
+    /// Returns the rows of late parts and those below them that count, with the columns that a job asks for.
+    fn merge(&self, parts: &[Part<'_>], on_identity: Option<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
+        let kept: Vec<usize> = self.output.iter().copied().chain(self.index_columns()).collect();
+        let looked_at = self.wanted.filters.iter().flat_map(Expr::column_refs);
+        let mut read = looked_at.map(|column| Ok(self.schema.index_of(&column.name)?)).collect::<Result<Vec<_>>>()?;
+        read.extend(&kept);
+        read.sort_unstable();
+        read.dedup();
+        let mut rows = merge::scan(self.state, self.table.view(), parts, Some(&read), on_identity)?;
+        if let Some(all) = self.condition_of_all(&rows.schema())? {
+            rows = Arc::new(FilterExec::try_new(all, rows)?);
+        }
+        let columns = kept.iter().filter_map(|column| {
+            let (name, place) = (self.schema.field(*column).name(), read.binary_search(column).ok()?);
+            Some((Arc::new(Column::new(name, place)) as Arc<dyn PhysicalExpr>, name.clone()))
+        });
+        Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), rows)?))
+    }
+}
+
+/// Returns the tags that conditions look at which look at nothing but tags.
+fn tags_of(table: &Table, filters: &[Expr]) -> Result<Vec<usize>> {
+    let schema = &table.view().schema;
+    let is_tag = |name: &str| schema.tags().any(|tag| &*tag.name == name);
+    let mut tags = Vec::new();
+    for filter in filters {
+        let columns = filter.column_refs();
+        if columns.iter().all(|column| is_tag(&column.name)) {
+            for column in columns {
+                let tag = table.schema().index_of(&column.name)?;
+                if !tags.contains(&tag) {
+                    tags.push(tag);
+                }
+            }
+        }
+    }
+    tags.sort_unstable();
+    Ok(tags)
+}
