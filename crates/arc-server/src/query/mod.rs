@@ -159,6 +159,7 @@ async fn start(
             Some(values) => engine.sql_with(&query.database, &query.sql, values).await?,
             None => engine.sql(&query.database, &query.sql).await?,
         };
+        at_work.scans(answer.scanned_files());
         let encoder = shape.open(&owned, &answer.schema(), started)?;
         Encoding::new(&at_work, answer, encoder).send(chunks).await
     }))
