@@ -79,20 +79,22 @@ fn main() -> ExitCode {
 }
 
 fn measure(column: &str, runs: &[(u64, Shape)]) -> Outcome<String> {
-    let mut table =
-        format!("| {column} | CPU s/M points | of the first | ns of CPU a field | points/s | bytes a point |\n");
-    table.push_str("| --- | --- | --- | --- | --- | --- |\n");
+    let mut table = format!(
+        "| {column} | CPU s/M points | of the first | ns of CPU a field | points/s | flushes | bytes a point |\n"
+    );
+    table.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
     let mut first = None;
     for (value, shape) in runs {
         let run = run(*shape)?;
         let first = *first.get_or_insert(run.cpu);
         writeln!(
             table,
-            "| {value} | {:.2} | {:.2} | {:.0} | {:.2} M | {:.1} |",
+            "| {value} | {:.2} | {:.2} | {:.0} | {:.2} M | {} | {:.1} |",
             run.cpu,
             run.cpu / first,
             run.cpu * 1e3 / shape.fields as f64,
             run.rate / 1e6,
+            run.flushes,
             run.bytes
         )?;
     }
@@ -104,6 +106,7 @@ struct Run {
     /// Seconds for each million points.
     cpu: f64,
     rate: f64,
+    flushes: u64,
     bytes: f64,
 }
 
@@ -120,7 +123,7 @@ fn run(shape: Shape) -> Outcome<Run> {
         write(&engine, bodies.drain(..firsts))?;
     }
     engine.flush()?;
-    let warm = engine.stats().points;
+    let warm = engine.stats();
     let cpu = || process::usage(std::process::id()).map_or(0.0, |usage| usage.cpu.as_secs_f64());
     let (start, before) = (Instant::now(), cpu());
     std::thread::scope(|scope| {
@@ -134,12 +137,17 @@ fn run(shape: Shape) -> Outcome<Run> {
     let cpu = cpu() - before;
     let stats = engine.stats();
     let written = points * shape.threads;
-    if (stats.points - warm, stats.rejected_points) != (written, 0) {
+    if (stats.points - warm.points, stats.rejected_points) != (written, 0) {
         return Err(format!("{} of {written} points are stored", stats.points).into());
     }
     engine.close()?;
     let written = written as f64;
-    Ok(Run { cpu: cpu * 1e6 / written, rate: written / took, bytes: stats.file_bytes as f64 / stats.points as f64 })
+    Ok(Run {
+        cpu: cpu * 1e6 / written,
+        rate: written / took,
+        flushes: stats.flushes - warm.flushes,
+        bytes: stats.file_bytes as f64 / stats.points as f64,
+    })
 }
 
 /// Writes bodies, a few at a time under way.

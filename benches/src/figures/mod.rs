@@ -18,8 +18,8 @@ use document::Document;
 use results::Results;
 
 /// What can be redrawn.
-pub const PARTS: [&str; 10] =
-    ["parser", "decode", "log", "ingest", "flush", "query", "upkeep", "scale", "server", "transfer"];
+pub const PARTS: [&str; 11] =
+    ["parser", "decode", "log", "ingest", "flush", "logs", "query", "upkeep", "scale", "server", "transfer"];
 
 /// Redraws one part of `docs` from the folder `results`, and returns what it wrote.
 ///
