@@ -94,9 +94,9 @@ def main():
     print("| --- | --- | --- | --- | --- | --- |")
     for name, answers in found.items():
         best = min(answers, key=lambda answer: answer["seconds"])
-        count = best["rows"]
+        count, cpu_seconds = best["rows"], min(answer["cpu_seconds"] for answer in answers)
         # Of two threads only one is counted.
-        cpu = "" if "threads" in name else f"{1e6 * best['cpu_seconds'] / count:.2f}"
+        cpu = "" if "threads" in name else f"{1e6 * cpu_seconds / count:.2f}"
         heap = f"{best['peak_mb']:.0f}" if "peak_mb" in best and name.split()[1][:5] in ("arrow", "whole") else ""
         allocations = f"{best['allocations_per_row']:.3f}" if "allocations_per_row" in best else ""
         print(f"| {name} | {count / best['seconds'] / 1e6:.2f} M | {cpu} | {best['bytes_per_row']:.1f} | {heap} | {allocations} |")

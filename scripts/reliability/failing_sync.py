@@ -77,15 +77,25 @@ class Case:
                 self.problems.append(f"{self.name}: {request} was acknowledged without its sync")
 
     def check_closed(self, server: Server) -> None:
-        """Once the log failed, every later write is refused, and the server says that it is not ready."""
-        is_log = self.mark.exists() and self.mark.read_text().endswith(".wal")
-        after = self.statuses[self.failed_at or 0 :] if is_log else []
-        # Of the first nobody knows; those after it are refused.
-        if is_log != (after[:1] == [500]) or set(after[1:]) - {503} or (503 in self.statuses) != is_log:
+        """Once the log or the manifest is lost, every later write is refused, and the server says that it is not ready."""
+        failed = self.mark.read_text() if self.mark.exists() else ""
+        is_log = failed.endswith(".wal")
+        # A new object of the manifest that is not synced is not there; one whose name is not synced may be.
+        is_manifest = failed.endswith("/meta/0")
+        after = self.statuses[self.failed_at or 0 :] if failed else []
+        if is_log:
+            # Of the first nobody knows; those after it are refused.
+            is_right = after[:1] == [500] and set(after[1:]) <= {503}
+        elif is_manifest:
+            # A flush fails at any time: until it has, writes are in the log.
+            is_right = set(after) <= {204, 503} and after == sorted(after)
+        else:
+            is_right = 503 not in self.statuses
+        if not is_right:
             self.problems.append(f"{self.name}: statuses {self.statuses}")
         ready, _ = server.request("GET", "/ready")
-        if (ready == 503) != is_log:
-            self.problems.append(f"{self.name}: /ready is {ready} after {len(after)} refused writes")
+        if (ready == 503) != (is_log or is_manifest):
+            self.problems.append(f"{self.name}: /ready is {ready} after {after.count(503)} refused writes")
 
     def restart(self) -> None:
         status, text, _ = verify(self.data_dir)

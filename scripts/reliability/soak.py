@@ -76,7 +76,7 @@ class Load:
             body.headers["x-arc-durability"] = draw.choice(["disk", "process", "memory"])
             request = Request(points, body.tables)
             self.requests.append(request)
-            status, answer, _ = call(connection, body.path, body.data, body.headers)
+            status, answer, *_ = call(connection, body.path, body.data, body.headers)
             request.fate, request.what = promise(status, answer), str(status)
             if status != 204:
                 self.errors.append(f"{status} {answer!r}")
@@ -120,6 +120,8 @@ def growth(samples: list[dict[str, float]], name: str) -> tuple[float, float]:
 def judge(samples: list[dict[str, float]]) -> list[str]:
     """Compares the second half of the run with what may grow in it."""
     problems, watched = [], samples[len(samples) // 2 :]
+    if len(watched) < 2:
+        return ["it ended before anything could be compared"]
     for name, (share, forgiven) in TOLERANCE.items():
         mean, rise = growth(watched, name)
         print(f"{name}: mean {mean:.1f}, rises by {rise:+.1f} in the second half, largest {max(s[name] for s in samples):.1f}")

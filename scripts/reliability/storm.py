@@ -3,17 +3,20 @@
 
     python scripts/reliability/storm.py --kills 100 --seed 1
 
-Acknowledged: each point exactly once, unaltered. No answer: the whole request or nothing. Refused: nothing. Ends with
-status 1 if anything else was found, and then keeps the data directory.
+Acknowledged: each point exactly once, unaltered. No answer: the whole request or nothing. Refused: nothing. Backups are
+under way when the server is killed, too; they are whole, and what is restored from one has the same. Ends with status 1 if
+anything else was found, and then keeps the data directory.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import pathlib
 import random
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -22,7 +25,7 @@ from http.client import HTTPException
 
 import oracle
 from oracle import Oracle
-from server import ROOT, Ended, Server, knows, verify
+from server import ROOT, Ended, Server, binary, knows, verify
 from writers import Writer, run_all
 
 
@@ -57,6 +60,8 @@ class Storm:
         self.parent = pathlib.Path(tempfile.mkdtemp(prefix="arc-storm-", dir=options.directory))
         self.points = crash_points() if options.crash_points else []
         self.deletes = {"ARC_DELETE_ENABLED": "true"} if knows("delete-enabled") else {}
+        self.has_backups = knows("backup-dir")
+        self.backups = self.restored = 0
         self.began = time.monotonic()
         self.kills = self.early = self.died = self.acknowledged = self.requests = self.unknown = self.refused = 0
         self.deleted = self.verified = self.counted = self.flushes = self.merges = 0
@@ -68,6 +73,7 @@ class Storm:
 
     def new_directory(self) -> None:
         self.data_dir = self.parent / f"{self.kills:06}"
+        self.backup_dir = self.parent / f"{self.kills:06}-backups"
         self.oracle = Oracle()
         seed = self.random.randrange(1 << 60)
         self.writers = [Writer(number, seed, self.options.largest) for number in range(self.options.writers)]
@@ -75,7 +81,8 @@ class Storm:
     def settings(self) -> dict[str, str]:
         """Draws settings under which flushes and merges run all the time."""
         draw = self.random.choice
-        return {
+        backups = {"backup_dir": str(self.backup_dir)} if self.has_backups else {}
+        return backups | {
             "flush_bytes": draw(["16KiB", "256KiB", "4MiB"]),
             "flush_after": draw(["50ms", "1s", "60s"]),
             "wal_segment_bytes": draw(["64KiB", "1MiB", "16MiB"]),
@@ -118,6 +125,7 @@ class Storm:
             print(f"kept {self.data_dir}")
         else:
             shutil.rmtree(self.data_dir)
+            shutil.rmtree(self.backup_dir, ignore_errors=True)
 
     def kill_once(self) -> None:
         """Starts the server, checks all of the directory, lets the writers go and kills it."""
@@ -157,7 +165,11 @@ class Storm:
     def load(self, server: Server, may_die: bool) -> None:
         stop = threading.Event()
         threads, requests = run_all(self.writers, server, stop)
-        time.sleep(self.random.uniform(0.005, 0.5))
+        wait = self.random.uniform(0.005, 0.5)
+        if self.has_backups and self.random.random() < 0.3:
+            self.begin_backup(server, wait)
+        else:
+            time.sleep(wait)
         died = not server.is_alive()
         server.kill()
         stop.set()
@@ -173,8 +185,46 @@ class Storm:
         for writer in self.writers:
             self.violations += [f"kill {self.kills}: {problem}" for problem in writer.problems]
 
+    def begin_backup(self, server: Server, wait: float) -> None:
+        """Has a backup begin while points are written; it may be cut off."""
+        early = self.random.uniform(0, wait)
+        time.sleep(early)
+        try:
+            status, _ = server.request("POST", "/api/v1/backup", b'{"id": "storm"}')
+            self.backups += status == 202
+        except (OSError, HTTPException):
+            pass  # A crash point came first.
+        time.sleep(wait - early)
+
+    def restore(self, server: Server) -> None:
+        """Brings the backup up to date in peace, restores it, and compares that with what the server has to have."""
+        case = f"kill {self.kills}, restored"
+        status, answer = server.request("POST", "/api/v1/backup", b'{"id": "storm"}')
+        while status == 202 and json.loads(server.request("GET", "/api/v1/backup/status")[1])["status"] == "running":
+            time.sleep(0.01)
+        copy, restored = self.backup_dir / "storm", self.backup_dir / "restored"
+        done = subprocess.run(
+            [binary(), "restore", "--from", str(copy), "--data-dir", str(restored)], capture_output=True, text=True
+        )
+        if status != 202 or done.returncode != 0:
+            self.violations.append(f"{case}: {status} {answer!r} {done.stdout}{done.stderr}")
+            return
+        again = Server(restored, compaction="false")
+        again.wait_until_ready()
+        self.oracle.check(oracle.ask_server(again), case)
+        again.stop()
+        self.restored += 1
+        shutil.rmtree(restored)
+
+    def verify_backup(self) -> None:
+        """A backup that was cut off is whole, or is none yet."""
+        status, text, _ = verify(self.backup_dir / "storm")
+        if status != 0 and "is not a data directory" not in text:
+            self.violations.append(f"kill {self.kills}: verify of the backup ended with {status}: {text}")
+
     def verify(self) -> dict[str, int]:
-        """Runs `arc-server verify` on the stopped directory."""
+        """Runs `arc-server verify` on the stopped directory, and on its backup."""
+        self.verify_backup()
         status, text, totals = verify(self.data_dir)
         self.verified += 1
         # A kill may come before anything was there.
@@ -186,10 +236,13 @@ class Storm:
         """Starts and stops the server in order, so that all is in files, and counts them with DuckDB."""
         case = f"kill {self.kills}, DuckDB"
         # Merges done, and a grace time of none: what is on disk is what the manifest lists.
-        server = Server(self.data_dir, compaction="false", compaction_grace="0ms")
+        backups = {"backup_dir": str(self.backup_dir)} if self.has_backups else {}
+        server = Server(self.data_dir, compaction="false", compaction_grace="0ms", **backups)
         try:
             server.wait_until_ready()
             self.oracle.check(oracle.ask_server(server), f"kill {self.kills}, before DuckDB")
+            if self.has_backups and self.oracle.requests:
+                self.restore(server)
             server.stop()
         except (Ended, OSError, RuntimeError, HTTPException) as error:
             self.violations.append(f"{case}: the server failed: {error}")
@@ -209,7 +262,7 @@ class Storm:
             f"seed {self.options.seed}: {self.kills} kills ({self.early} while starting, {self.died} by crash point), "
             f"{acknowledged} points acknowledged in {self.requests} requests, {self.unknown} unknown, {self.refused} refused, "
             f"{self.deleted} deleted, {self.drops} drops, {self.expired} rounds of retention, "
-            f"{self.retried} sent again, of which {self.replayed} were there, {self.flushes} flushes, {self.merges} merges, verified {self.verified} times, counted by DuckDB {self.counted} times, "
+            f"{self.retried} sent again, of which {self.replayed} were there, {self.flushes} flushes, {self.merges} merges, verified {self.verified} times, counted by DuckDB {self.counted} times, {self.backups} backups, {self.restored} restored, "
             f"restart median {times[len(times) // 2]:.3f} s, longest {times[-1]:.3f} s, "
             f"{time.monotonic() - self.began:.0f} s, {len(self.violations)} violations"
         )

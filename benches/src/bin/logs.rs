@@ -10,8 +10,6 @@
 //!
 //! Time is until the files are closed: with fsync, which costs nothing where the folder is in memory.
 
-#![expect(clippy::print_stdout, reason = "a program that says what it measured")]
-
 use std::{
     collections::HashMap,
     fs::File,

@@ -18,7 +18,8 @@ use document::Document;
 use results::Results;
 
 /// What can be redrawn.
-pub const PARTS: [&str; 9] = ["parser", "decode", "log", "ingest", "flush", "query", "upkeep", "server", "transfer"];
+pub const PARTS: [&str; 11] =
+    ["parser", "decode", "log", "ingest", "flush", "logs", "query", "upkeep", "scale", "server", "transfer"];
 
 /// Redraws one part of `docs` from the folder `results`, and returns what it wrote.
 ///
@@ -29,7 +30,7 @@ pub fn redraw(part: &str, results: &Path, docs: &Path) -> io::Result<Vec<String>
     let mut document = Document::open(&docs.join("performance.md"))?;
     let charts = match part {
         "parser" => parser::redraw(results, &mut document)?,
-        "server" | "upkeep" => server::redraw(part, &results.join(part), &mut document)?,
+        "server" | "upkeep" | "scale" => server::redraw(part, &results.join(part), &mut document)?,
         "transfer" => transfer::redraw(&results.join(part), &mut document)?,
         _ => stages::redraw(part, &Results::read(&results.join("stages"))?, &mut document)?,
     };

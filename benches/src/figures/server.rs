@@ -1,4 +1,4 @@
-//! The tables of `benches/measure.py` and `upkeep`, and a chart of what a point costs the server.
+//! The tables of `benches/measure.py`, `upkeep` and `scale`, and a chart of what a point costs the server.
 
 use std::{fs, io, path::Path};
 

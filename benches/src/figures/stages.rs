@@ -18,6 +18,7 @@ fn title(bench: &str) -> Option<&'static str> {
         "decode" => Some("One thread, requests of 10,000 points"),
         "ingest" => Some("Eight threads into one engine, 1,000 points a request"),
         "flush" => Some("From memory to Parquet"),
+        "logs" => Some("Log rows to Parquet, by the writer on its own"),
         "query" => Some("SQL over a day of host metrics"),
         _ => None,
     }

@@ -61,7 +61,7 @@ impl<'a> Copier<'a> {
         let (from, to) = (self.from.join(&file.path), self.to.join(&file.path));
         self.make_folder(&to)?;
         let (bytes, crc32c) =
-            copy_file(self.vfs, &from, &to, u64::MAX, |bytes, crc32c| compare_bytes(&from, file, bytes, crc32c))?;
+            copy_file(self.vfs, &from, &to, |bytes, crc32c| compare_bytes(&from, file, bytes, crc32c))?;
         compare_bytes(&from, file, bytes, crc32c)
     }
 
@@ -92,18 +92,39 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// Copies the first `most_bytes` of a file under a temporary name, syncs them and gives them their name if `check` lets their
-/// number and crc32c pass.
+/// Copies a file under a temporary name, syncs it and gives it its name if `check` lets its size and crc32c pass.
 pub(crate) fn copy_file(
+    vfs: &dyn Vfs,
+    from: &Path,
+    to: &Path,
+    check: impl FnOnce(u64, u32) -> Result<()>,
+) -> Result<(u64, u32)> {
+    let copied = copy_to_temporary(vfs, from, to, u64::MAX, check)?;
+    let temporary = temporary_of(to);
+    vfs.rename(&temporary, to).map_err(|e| Error::io("rename", &temporary, e)).inspect_err(|_| {
+        // Best effort: it has no name that anybody believes.
+        let _ = vfs.remove_file(&temporary);
+    })?;
+    Ok(copied)
+}
+
+/// Returns the name that the copy of a file has before it is whole.
+pub(super) fn temporary_of(to: &Path) -> PathBuf {
+    let mut temporary = to.as_os_str().to_owned();
+    temporary.push(TEMPORARY_SUFFIX);
+    PathBuf::from(temporary)
+}
+
+/// Copies the first `most_bytes` of a file to the temporary name of `to` and syncs them, if `check` lets their number and
+/// crc32c pass; else there is no such file afterwards.
+pub(super) fn copy_to_temporary(
     vfs: &dyn Vfs,
     from: &Path,
     to: &Path,
     most_bytes: u64,
     check: impl FnOnce(u64, u32) -> Result<()>,
 ) -> Result<(u64, u32)> {
-    let mut temporary = to.as_os_str().to_owned();
-    temporary.push(TEMPORARY_SUFFIX);
-    let temporary = PathBuf::from(temporary);
+    let temporary = temporary_of(to);
     match vfs.remove_file(&temporary) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", temporary, e)),
         _ => {}
@@ -115,11 +136,9 @@ pub(crate) fn copy_file(
         })?;
         check(bytes, crc32c)?;
         file.sync_all().map_err(|e| Error::io("sync", &temporary, e))?;
-        vfs.rename(&temporary, to).map_err(|e| Error::io("rename", &temporary, e))?;
         Ok((bytes, crc32c))
     };
     copy().inspect_err(|_| {
-        // Best effort: it has no name that anybody believes.
         let _ = vfs.remove_file(&temporary);
     })
 }

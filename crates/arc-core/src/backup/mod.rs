@@ -8,6 +8,7 @@
 //! writes into a folder that holds anything but an earlier backup of the same.
 
 mod copy;
+mod log;
 mod restore;
 mod target;
 #[cfg(test)]
@@ -28,7 +29,7 @@ pub(crate) use target::{BACKUP_MARKER, logged};
 
 use self::{copy::Copier, target::Target};
 use crate::{
-    Error, Result, SequenceNumber,
+    Result, SequenceNumber,
     catalog::{
         META_DIR, Manifest, ManifestState, WAL_DIR, create_folders, remove_orphans, survey as survey_manifest,
         write_marker,
@@ -63,7 +64,7 @@ pub struct BackupReport {
 }
 
 /// A data directory of which a state is to be copied; the caller keeps its files from being removed.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) vfs: &'a Arc<dyn Vfs>,
     pub(crate) root: &'a Path,
@@ -73,51 +74,53 @@ pub(crate) struct Source<'a> {
     pub(crate) logged: SequenceNumber,
 }
 
-/// Writes a backup of `source` to `target`, and tells `progress` after each file.
-pub(crate) fn backup(
-    source: &Source<'_>,
-    target: &Path,
-    progress: &mut dyn FnMut(&BackupReport),
-) -> Result<BackupReport> {
-    let vfs = source.vfs.as_ref();
-    let folder = Target::prepare(vfs, source.root, target, source.log)?;
-    create_folders(vfs, target)?;
-    let mut report = BackupReport::default();
-    for file in source.state.files() {
-        report.files += 1;
-        report.bytes += file.bytes;
-        report.rows += file.rows;
-    }
-    progress(&report);
-    let mut copier = Copier::new(vfs, source.root, target);
-    for file in source.state.files() {
-        copier.take(file, &mut report)?;
-        progress(&report);
-    }
-    copier.sync_folders()?;
-    let meta = manifest_dir(target);
-    let there = survey_manifest(vfs, &meta)?;
-    if !there.damage.is_empty() || there.newest == 0 || there.state != *source.state {
-        Manifest::write_anew(source.vfs, &meta, source.state.clone())?;
-    }
-    report.log_bytes = copy_log(vfs, source.log, &target.join(WAL_DIR))?;
-    write_marker(vfs, target)?;
-    folder.finish(source.log, source.logged)?;
-    report.removed_files = remove_orphans(vfs, target, source.state)?.len() as u64;
-    Ok(report)
+/// A backup under way.
+#[derive(Debug)]
+pub(crate) struct Backup<'a> {
+    source: Source<'a>,
+    target: &'a Path,
+    folder: Target<'a>,
+    log_bytes: u64,
 }
 
-/// Copies the log, each segment durable before the next: one that comes later is of no use alone.
-fn copy_log(vfs: &dyn Vfs, log: &[LogPart], wal: &Path) -> Result<u64> {
-    for part in log {
-        let name: PathBuf = part.path.file_name().into_iter().collect();
-        copy_file(vfs, &part.path, &wal.join(name), part.bytes, |bytes, _| match bytes == part.bytes {
-            true => Ok(()),
-            false => Err(Error::corrupt(&part.path, bytes, format!("it ends before byte {}", part.bytes))),
-        })?;
-        vfs.sync_dir(wal).map_err(|e| Error::io("sync folder", wal, e))?;
+impl<'a> Backup<'a> {
+    /// Begins a backup of `source` to `target`, and copies the log: what it is in is needed no longer afterwards.
+    pub(crate) fn begin(source: Source<'a>, target: &'a Path) -> Result<Self> {
+        let vfs = source.vfs.as_ref();
+        let folder = Target::prepare(vfs, source.root, target, source.log)?;
+        create_folders(vfs, target)?;
+        let log_bytes = log::stage(vfs, source.log, &target.join(WAL_DIR))?;
+        Ok(Self { source, target, folder, log_bytes })
     }
-    Ok(log.iter().map(|part| part.bytes).sum())
+
+    /// Brings the data files and makes the backup whole; tells `progress` after each file.
+    pub(crate) fn finish(self, progress: &mut dyn FnMut(&BackupReport)) -> Result<BackupReport> {
+        let Self { source, target, folder, log_bytes } = self;
+        let vfs = source.vfs.as_ref();
+        let mut report = BackupReport { log_bytes, ..BackupReport::default() };
+        for file in source.state.files() {
+            report.files += 1;
+            report.bytes += file.bytes;
+            report.rows += file.rows;
+        }
+        progress(&report);
+        let mut copier = Copier::new(vfs, source.root, target);
+        for file in source.state.files() {
+            copier.take(file, &mut report)?;
+            progress(&report);
+        }
+        copier.sync_folders()?;
+        let meta = manifest_dir(target);
+        let there = survey_manifest(vfs, &meta)?;
+        if !there.damage.is_empty() || there.newest == 0 || there.state != *source.state {
+            Manifest::write_anew(source.vfs, &meta, source.state.clone())?;
+        }
+        log::publish(vfs, source.log, &target.join(WAL_DIR))?;
+        write_marker(vfs, target)?;
+        folder.finish(source.log, source.logged)?;
+        report.removed_files = remove_orphans(vfs, target, source.state)?.len() as u64;
+        Ok(report)
+    }
 }
 
 pub(crate) fn manifest_dir(root: &Path) -> PathBuf {

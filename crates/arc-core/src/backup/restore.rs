@@ -124,7 +124,7 @@ fn copy_all(vfs: &Arc<dyn Vfs>, from: &Path, to: &Path, state: ManifestState, lo
     let wal = to.join(WAL_DIR);
     for segment in &log.segments {
         let name: PathBuf = segment.file_name().into_iter().collect();
-        copy_file(vfs.as_ref(), segment, &wal.join(name), u64::MAX, |_, _| Ok(()))?;
+        copy_file(vfs.as_ref(), segment, &wal.join(name), |_, _| Ok(()))?;
     }
     vfs.sync_dir(&wal).map_err(|e| Error::io("sync folder", &wal, e))?;
     Manifest::write_anew(vfs, &manifest_dir(to), state)?;

@@ -151,3 +151,93 @@ impl<R: ChunkReader> PageReader for SharedPages<R> {
         self.pages.at_record_boundary()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::{
+        array::{ArrayRef, Int64Array, RecordBatch, StringArray},
+        compute::concat_batches,
+    };
+    use parquet::{
+        arrow::{
+            ArrowWriter, ProjectionMask,
+            arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader},
+            parquet_to_arrow_field_levels,
+        },
+        basic::ZstdLevel,
+        file::{
+            metadata::PageIndexPolicy,
+            properties::{WriterProperties, WriterVersion},
+        },
+    };
+
+    use super::*;
+
+    fn rows() -> RecordBatch {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter((0..1_000).map(|i| (i % 7 != 0).then_some(i * i))));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..1_000).map(|i| format!("text {}", i % 50))));
+        RecordBatch::try_from_iter([("n", numbers), ("s", texts)]).unwrap()
+    }
+
+    /// Writes the rows with several pages and row groups, and reads them back.
+    fn read_back(compression: Compression, version: WriterVersion, index: PageIndexPolicy) -> Result<RecordBatch> {
+        let rows = rows();
+        let properties = WriterProperties::builder()
+            .set_compression(compression)
+            .set_writer_version(version)
+            .set_data_page_row_count_limit(100)
+            .set_write_batch_size(50)
+            .set_max_row_group_row_count(Some(400))
+            .build();
+        let mut file = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut file, rows.schema(), Some(properties))?;
+        writer.write(&rows)?;
+        writer.close()?;
+        let file = Bytes::from(file);
+        let footer = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_page_index_policy(index))?;
+        let groups = SharedRowGroups::new(Arc::new(file), Arc::clone(footer.metadata()))?;
+        assert_eq!((groups.num_rows(), groups.row_groups().count()), (1_000, 3));
+        let hint = Some(footer.schema().fields());
+        let levels = parquet_to_arrow_field_levels(footer.parquet_schema(), ProjectionMask::all(), hint)?;
+        let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, 64, None)?;
+        let batches = reader.collect::<std::result::Result<Vec<_>, _>>()?;
+        Ok(concat_batches(&rows.schema(), &batches)?)
+    }
+
+    #[test]
+    fn rows_come_back_whatever_the_compression() {
+        let zstd = Compression::ZSTD(ZstdLevel::try_new(1).unwrap());
+        for compression in [zstd, Compression::SNAPPY, Compression::UNCOMPRESSED] {
+            for index in [PageIndexPolicy::Required, PageIndexPolicy::Skip] {
+                let read = read_back(compression, WriterVersion::PARQUET_1_0, index).unwrap();
+                assert_eq!(read, rows(), "{compression} {index:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn pages_of_the_second_version_are_refused() {
+        let zstd = Compression::ZSTD(ZstdLevel::try_new(1).unwrap());
+        let error = read_back(zstd, WriterVersion::PARQUET_2_0, PageIndexPolicy::Required).unwrap_err();
+        assert!(error.to_string().contains("data page of version 2"), "{error}");
+    }
+
+    #[test]
+    fn a_page_never_takes_more_memory_than_its_chunk_says() {
+        let zstd = Arc::new(Mutex::new(Decompressor::new().unwrap()));
+        let frame = Bytes::from(zstd::bulk::compress(&[7; 10_000], 1).unwrap());
+        let metadata = {
+            let mut file = Vec::new();
+            ArrowWriter::try_new(&mut file, rows().schema(), None).unwrap().close().unwrap();
+            ArrowReaderMetadata::load(&Bytes::from(file), ArrowReaderOptions::new()).unwrap()
+        };
+        let column = metadata.parquet_schema().column(0);
+        let chunk = parquet::file::metadata::ColumnChunkMetaData::builder(column).build().unwrap();
+        for (most_bytes, is_taken) in [(10_000, true), (9_999, false)] {
+            let pages = SerializedPageReader::new(Arc::new(frame.clone()), &chunk, 0, Some(Vec::new())).unwrap();
+            let pages = SharedPages { pages, zstd: Arc::clone(&zstd), most_bytes };
+            assert_eq!(pages.decompress(&frame).is_ok(), is_taken);
+            assert!(pages.decompress(b"no frame").is_err());
+        }
+    }
+}

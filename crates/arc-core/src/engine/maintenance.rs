@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Engine, retired::Hold, shared::Shared};
 use crate::{
     BackupReport, Result, SequenceNumber, VerifyReport,
-    backup::{self, Source},
+    backup::{Backup, Source},
     catalog::ManifestState,
     verify::{verify_held, verify_pinned},
     wal::LogPart,
@@ -21,7 +21,7 @@ struct Pinned {
 impl Pinned {
     /// Takes the version that `manifest` says now, which the caller keeps from changing meanwhile.
     fn new(shared: &Shared, state: &ManifestState) -> Self {
-        Self { state: state.clone(), _files: shared.compactor.retired.hold() }
+        Self { state: state.clone(), _files: shared.compactor.retired.hold(state) }
     }
 }
 
@@ -119,9 +119,12 @@ impl Engine {
             vfs: &shared.vfs,
             root: &shared.root,
             state: &pinned.state,
-            log: &log.parts,
+            log: &log.parts.clone(),
             logged: log.last_seq,
         };
-        backup::backup(&source, target.as_ref(), &mut progress)
+        let begun = Backup::begin(source, target.as_ref())?;
+        // Segments are needed no longer, and go on being recycled while files are copied.
+        drop(log);
+        begun.finish(&mut progress)
     }
 }

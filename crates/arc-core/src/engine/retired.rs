@@ -1,17 +1,18 @@
 //! Data files that are live no longer and still on disk, for those who read them.
 
 use std::{
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use hashbrown::HashSet;
 use parking_lot::Mutex;
 
 use super::shared::Shared;
-use crate::datafile::{DataFile, remove_data_file};
+use crate::{
+    catalog::ManifestState,
+    datafile::{DataFile, remove_data_file},
+};
 
 /// When files that a view still needs are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -26,18 +27,12 @@ pub(super) struct Retired {
     files: Mutex<Vec<RetiredFile>>,
     /// Paths of files that were never in the manifest, and may be there.
     leftovers: Mutex<Vec<String>>,
-    holders: Arc<AtomicUsize>,
+    held: Mutex<Vec<Weak<HashSet<String>>>>,
 }
 
-/// Keeps every file that is there on disk until this is dropped: whoever reads a version of the manifest holds it.
+/// Keeps the files of a version of the manifest on disk until this is dropped.
 #[derive(Debug)]
-pub(super) struct Hold(Arc<AtomicUsize>);
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
+pub(super) struct Hold(#[expect(dead_code, reason = "held for as long as it is there")] Arc<HashSet<String>>);
 
 #[derive(Debug)]
 struct RetiredFile {
@@ -47,11 +42,19 @@ struct RetiredFile {
 }
 
 impl Retired {
-    /// Keeps files that are live now, or retired, from being removed. Called with the manifest locked: what is being removed
-    /// meanwhile is not in it.
-    pub(super) fn hold(&self) -> Hold {
-        self.holders.fetch_add(1, Ordering::AcqRel);
-        Hold(Arc::clone(&self.holders))
+    /// Keeps the files of a version of the manifest from being removed. Called with the manifest locked: what is being
+    /// removed meanwhile is not in it.
+    pub(super) fn hold(&self, state: &ManifestState) -> Hold {
+        let paths = Arc::new(state.files().map(|file| file.path.clone()).collect());
+        self.held.lock().push(Arc::downgrade(&paths));
+        Hold(paths)
+    }
+
+    /// Returns what is held now.
+    fn held(&self) -> Vec<Arc<HashSet<String>>> {
+        let mut held = self.held.lock();
+        held.retain(|paths| paths.strong_count() > 0);
+        held.iter().filter_map(Weak::upgrade).collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -88,11 +91,11 @@ impl Retired {
 
     /// Returns the files that may go: nobody holds them, and their time of grace is over.
     fn take_free(&self, now_ns: i64, grace_ns: i64) -> Vec<RetiredFile> {
-        if self.holders.load(Ordering::Acquire) > 0 {
-            return Vec::new();
-        }
+        let held = self.held();
         let is_free = |retired: &mut RetiredFile| {
-            retired.readers.strong_count() == 0 && now_ns.saturating_sub(retired.since_ns) >= grace_ns
+            retired.readers.strong_count() == 0
+                && !held.iter().any(|paths| paths.contains(&retired.path))
+                && now_ns.saturating_sub(retired.since_ns) >= grace_ns
         };
         self.files.lock().extract_if(.., is_free).collect()
     }

@@ -32,7 +32,7 @@ impl<'a> SetAside<'a> {
             Ok(()) => Ok(()),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
             // A file system without links.
-            Err(_) => copy_file(self.vfs, path, &to, u64::MAX, |_, _| Ok(())).map(drop),
+            Err(_) => copy_file(self.vfs, path, &to, |_, _| Ok(())).map(drop),
         }
     }
 

@@ -81,10 +81,8 @@ impl Assembly {
             self.out.write_all(bytes)?;
         }
         let moved = position - leaf.start;
-        let mut offset_index = leaf.offset_index.unwrap_or_else(|| OffsetIndexMetaData {
-            page_locations: Vec::new(),
-            unencoded_byte_array_data_bytes: None,
-        });
+        let without = || ParquetError::General("a column chunk without an offset index".into());
+        let mut offset_index = leaf.offset_index.ok_or_else(without)?;
         offset_index.page_locations.iter_mut().for_each(|page| page.offset += moved);
         let data = leaf.metadata.data_page_offset() + moved;
         let dictionary = leaf.metadata.dictionary_page_offset().map(|offset| offset + moved);

@@ -78,6 +78,18 @@ impl From<bool> for Value<'_> {
     }
 }
 
+impl From<i32> for Value<'_> {
+    fn from(value: i32) -> Self {
+        Self::Integer(value.into())
+    }
+}
+
+impl From<u32> for Value<'_> {
+    fn from(value: u32) -> Self {
+        Self::Integer(value.into())
+    }
+}
+
 impl From<i64> for Value<'_> {
     fn from(value: i64) -> Self {
         Self::Integer(value)

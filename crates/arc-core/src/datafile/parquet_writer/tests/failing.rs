@@ -96,6 +96,25 @@ fn what_is_closed_survives_a_loss_of_power_and_what_is_not_was_never_there() {
 }
 
 #[test]
+fn a_file_has_its_name_only_when_it_is_complete_whenever_the_power_fails() {
+    let crash = CrashFs::new();
+    let (_writer, result) = write(Arc::new(crash.clone()), Path::new("/out/logs"));
+    let complete: Vec<_> =
+        result.unwrap().iter().map(|file| (file.path.clone(), crash.read(&file.path).unwrap())).collect();
+    let mut found = 0;
+    for cut in crash.power_cuts() {
+        for image in cut.images(1, 8) {
+            for path in image.files().filter(|path| path.extension().is_some_and(|extension| extension == "parquet")) {
+                let (_, expected) = complete.iter().find(|(complete, _)| complete == path).unwrap();
+                assert!(image.get(path) == Some(expected), "{} after {} operations", path.display(), cut.operations());
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 10, "{found}");
+}
+
+#[test]
 fn closing_and_aborting_twice_changes_nothing() {
     let root = tempfile::tempdir().unwrap();
     let open = |name: &str| {

@@ -21,6 +21,12 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::datafile::ParquetOptions;
 
+/// A writer may be handed to another thread.
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<super::ParquetWriter>();
+};
+
 /// Numbers that are the same in each run.
 struct Random(u64);
 
