@@ -17,6 +17,7 @@ mod files;
 mod functions;
 mod give_way;
 mod guard;
+mod insert;
 mod integer_division;
 mod latest;
 mod merge;
@@ -43,8 +44,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 pub use self::answer::Answer;
 pub(crate) use self::change::{Change, parse as parse_change};
-pub use self::change::{is_change, is_drop};
-pub use self::pruned::ScannedFiles;
+pub(crate) use self::insert::Rows as InsertedRows;
+pub use self::{
+    change::{is_change, is_drop, is_write},
+    pruned::ScannedFiles,
+};
 use self::{account::Accounts, planner::Planner};
 use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};
 

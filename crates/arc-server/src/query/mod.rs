@@ -143,12 +143,16 @@ async fn start(
     if is_drop {
         delete::check_enabled(app)?;
     }
+    let changes = is_drop || arc_core::is_write(&query.sql);
+    if changes && query.values.is_some() {
+        return Err(Failure::bad_request("a statement that changes data takes no values"));
+    }
     let listed = ticket.list(&query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
     let (owned, at_work) = (Arc::clone(app), Arc::clone(&listed));
     Ok(app.runner.run(slot, listed, move |chunks| async move {
         let engine = owned.engine.clone();
-        if is_drop {
+        if changes {
             // First, so that what is refused for its shape is not done.
             let encoder = shape.open(&owned, &Arc::new(Schema::empty()), started)?;
             // Nobody waits longer for it than for a query, but begun is done.
