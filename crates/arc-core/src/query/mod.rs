@@ -45,11 +45,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 pub use self::answer::Answer;
 pub(crate) use self::change::{Change, parse as parse_change};
 pub(crate) use self::insert::Rows as InsertedRows;
+use self::{account::Accounts, planner::Planner};
 pub use self::{
     change::{is_change, is_drop, is_write},
     pruned::ScannedFiles,
 };
-use self::{account::Accounts, planner::Planner};
 use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};
 
 /// The tables that SQL can see; implemented by the engine.
