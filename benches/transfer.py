@@ -78,12 +78,15 @@ class Arc(Process):
 
     def __init__(self, folder, *options):
         self.data = Path(tempfile.mkdtemp(prefix="arc-transfer-", dir=folder))
+        self.start(*options)
+
+    def start(self, *options):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         command = [self.program, "serve", "--data-dir", self.data / "arc", "--http", f"127.0.0.1:{self.port}", "--log-level", "warn"]
         self.process = subprocess.Popen([*command, *options])
-        super().__init__(self.process.pid)
+        self.pid = self.process.pid
         while True:
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{self.port}/ready", timeout=60).close()
@@ -92,10 +95,13 @@ class Arc(Process):
                 time.sleep(0.01)
         self.client = flight.connect(f"grpc://127.0.0.1:{self.port}")
 
-    def stop(self):
+    def end(self):
         self.client.close()
         self.process.terminate()
         self.process.wait()
+
+    def stop(self):
+        self.end()
         shutil.rmtree(self.data)
 
     def metric(self, name):
@@ -236,10 +242,11 @@ def measure_exports(folder, rows):
     del table
     while server.metric("arc_buffer_records_buffered") > 0:
         time.sleep(0.2)
-    server.export("SELECT * FROM metrics LIMIT 1000000", "arrow")
     for name, form in FORMS.items():
-        # What the one before took is given back.
-        time.sleep(3)
+        # One that has ingested nothing, and whose threads have all run.
+        server.end()
+        server.start()
+        server.export("SELECT * FROM metrics LIMIT 100000", form)
         before = server.memory("VmRSS")
         server.forget_peak()
         first, last, size = server.export("SELECT * FROM metrics", form)

@@ -148,6 +148,11 @@ pub(crate) async fn metrics_as_json(State(app): State<Arc<App>>) -> Response {
     ok(&app.metrics.json(&app.engine.stats(), app.started.elapsed()))
 }
 
+/// `GET /api/v1/metrics/endpoints`: the same, those of each part of the server together.
+pub(crate) async fn metrics_by_part(State(app): State<Arc<App>>) -> Response {
+    ok(&app.metrics.by_part(&app.engine.stats(), app.started.elapsed()))
+}
+
 /// Reads a request body that is JSON, whatever `Content-Type` says.
 pub(crate) fn parse(body: &[u8]) -> Result<Value, Failure> {
     serde_json::from_slice(body).map_err(|e| Failure::bad_request(format!("Invalid request body: {e}")))

@@ -19,7 +19,7 @@ use crate::{
     errors::Failure,
     import::ImportCounters,
     metrics::Metrics,
-    query::{List, Listed, Runner},
+    query::{List, Listed, Runner, Spools},
     room::Rooms,
 };
 
@@ -40,6 +40,8 @@ pub struct App {
     pub(crate) runner: Runner,
     /// The statements that wait or run.
     pub(crate) queries: Arc<List>,
+    /// Where answers wait that are sent column by column.
+    pub(crate) spools: Arc<Spools>,
     /// From when on a query is slow, if that is to be logged.
     pub(crate) slow_query: Option<Duration>,
     pub(crate) started: Instant,
@@ -76,6 +78,7 @@ impl App {
         let memory_bytes = config.engine.memory_bytes;
         let limits = within_memory(&config.limits, memory_bytes);
         Ok(Arc::new(Self {
+            spools: Arc::new(Spools::new(engine.path().to_owned())),
             engine,
             rooms: Rooms::new(memory_bytes / 8, config.engine.write_timeout),
             delete: config.delete.clone(),

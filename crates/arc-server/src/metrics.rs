@@ -12,7 +12,7 @@ use std::{
 use arc_core::EngineStats;
 use hyper::StatusCode;
 
-use crate::{query::Form, write::Format};
+use crate::{query::Form, timestamp, write::Format};
 
 /// Upper bounds of the latency histogram's buckets, in microseconds.
 const BUCKETS_US: [u64; 14] =
@@ -213,6 +213,34 @@ impl Metrics {
         let sum = Duration::from_micros(self.latency.sum_us.get()).as_secs_f64();
         object.insert("arc_http_latency_seconds_sum".to_owned(), sum.into());
         object.into()
+    }
+}
+
+/// Parts of the server, by the beginnings of their series' names.
+const PARTS: [(&str, &str); 9] = [
+    ("http", "arc_http_"),
+    ("ingestion", "arc_ingest_"),
+    ("msgpack", "arc_msgpack_"),
+    ("lineprotocol", "arc_lineprotocol_"),
+    ("arrow", "arc_arrow_"),
+    ("query", "arc_query_"),
+    ("buffer", "arc_buffer_"),
+    ("storage", "arc_storage_"),
+    ("compaction", "arc_compaction_"),
+];
+
+impl Metrics {
+    /// Returns the series of each part as an object of its own, without the beginnings of their names.
+    pub(crate) fn by_part(&self, engine: &EngineStats, uptime: Duration) -> serde_json::Value {
+        let all = self.json(engine, uptime);
+        let of = |start: &str| -> serde_json::Map<_, _> {
+            let series = all.as_object().into_iter().flatten();
+            series.filter_map(|(name, value)| Some((name.strip_prefix(start)?.to_owned(), value.clone()))).collect()
+        };
+        let mut parts: serde_json::Map<_, _> =
+            PARTS.into_iter().map(|(part, start)| (part.to_owned(), of(start).into())).collect();
+        parts.insert("timestamp".to_owned(), timestamp::now().into());
+        parts.into()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Statements that change data: which call of the engine each of them is.
 
 use super::{Deleted, Engine};
-use crate::{ErrorKind, Predicate, Result, query::Change};
+use crate::{Error, ErrorKind, Predicate, Result, Written, query::Change};
 
 /// What a statement that changes data did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +13,12 @@ pub enum Executed {
     Dropped,
     /// There was nothing to drop, and the statement said `IF EXISTS`.
     NothingToDrop,
+    /// Rows were written.
+    Inserted(Written),
+    /// A database was created.
+    Created,
+    /// There was nothing to create, and the statement said `IF NOT EXISTS`.
+    NothingToCreate,
 }
 
 /// Points of one table that are to be deleted.
@@ -40,7 +46,9 @@ impl Engine {
     /// [`sql`](Self::sql) never changes anything.
     ///
     /// Knows `DELETE FROM table WHERE …` ([`delete`](Self::delete)), `DROP TABLE [IF EXISTS] table`
-    /// ([`drop_table`](Self::drop_table)) and `DROP DATABASE [IF EXISTS] database` ([`drop_database`](Self::drop_database)).
+    /// ([`drop_table`](Self::drop_table)), `DROP DATABASE [IF EXISTS] database` ([`drop_database`](Self::drop_database)),
+    /// `CREATE DATABASE [IF NOT EXISTS] database` ([`create_database`](Self::create_database)) and
+    /// `INSERT INTO table [(columns)] VALUES …`, which writes rows to a table that is there, all or nothing.
     ///
     /// # Errors
     ///
@@ -54,6 +62,14 @@ impl Engine {
                 dropped(self.drop_table(named.as_deref().unwrap_or(database), &table), if_exists)
             }
             Change::DropDatabase { database, if_exists } => dropped(self.drop_database(&database), if_exists),
+            Change::Insert { database: named, table, rows } => {
+                self.insert(named.as_deref().unwrap_or(database), &table, &rows).map(Executed::Inserted)
+            }
+            Change::CreateDatabase { database, if_not_exists } => match self.create_database(&database) {
+                Ok(()) => Ok(Executed::Created),
+                Err(Error::DatabaseExists { .. }) if if_not_exists => Ok(Executed::NothingToCreate),
+                Err(error) => Err(error),
+            },
         }
     }
 
@@ -70,7 +86,10 @@ impl Engine {
                 let predicate = self.check_delete(database, &table, &predicate)?;
                 Ok(Some(Deletion::new(database, table, predicate)))
             }
-            Change::DropTable { .. } | Change::DropDatabase { .. } => Ok(None),
+            Change::DropTable { .. }
+            | Change::DropDatabase { .. }
+            | Change::Insert { .. }
+            | Change::CreateDatabase { .. } => Ok(None),
         }
     }
 }

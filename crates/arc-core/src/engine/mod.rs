@@ -16,6 +16,8 @@ mod flush;
 mod frame;
 mod idempotency;
 mod info;
+#[cfg(feature = "query")]
+mod insert;
 mod maintenance;
 mod open;
 mod queue;

@@ -109,7 +109,7 @@ impl Binder<'_> {
 }
 
 /// Returns the value as the type has it, if it can have it.
-fn fit(value: &Literal, data_type: &DataType) -> Option<Literal> {
+pub(crate) fn fit(value: &Literal, data_type: &DataType) -> Option<Literal> {
     Some(match (value, data_type) {
         (Literal::Text(_), DataType::Utf8)
         | (Literal::Integer(_), DataType::Int64)

@@ -14,6 +14,8 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use bind::bind;
+#[cfg(feature = "query")]
+pub(crate) use bind::fit;
 pub(crate) use evaluate::without;
 pub(crate) use outcomes::{Known, Outcomes};
 

@@ -13,7 +13,7 @@ use datafusion::{execution::SendableRecordBatchStream, physical_plan::EmptyRecor
 use futures::{Stream, StreamExt, TryStreamExt};
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval, sleep_until};
 
-use super::{account::Account, error};
+use super::{ScannedFiles, account::Account, error};
 use crate::Result;
 
 /// How often a query asks whether the process has too little memory left for it.
@@ -30,24 +30,32 @@ pub struct Answer {
     /// When it is time to ask whether this query has to end.
     look: Interval,
     ended: bool,
+    files: ScannedFiles,
 }
 
 impl Answer {
     pub(super) fn new(
         stream: SendableRecordBatchStream,
+        files: ScannedFiles,
         deadline: Instant,
         timeout: Duration,
         account: Account,
     ) -> Self {
         let mut look = interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { stream, deadline: Box::pin(sleep_until(deadline)), timeout, account, look, ended: false }
+        Self { stream, deadline: Box::pin(sleep_until(deadline)), timeout, account, look, ended: false, files }
     }
 
     /// Returns the columns of the answer.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         self.stream.schema()
+    }
+
+    /// Returns how many data files are read for the answer.
+    #[must_use]
+    pub fn scanned_files(&self) -> ScannedFiles {
+        self.files
     }
 
     /// Reads the whole answer into memory.
@@ -130,7 +138,7 @@ mod tests {
     {
         let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
         let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 0))).open();
-        Answer::new(Box::pin(stream), deadline, Duration::from_secs(7), account)
+        Answer::new(Box::pin(stream), ScannedFiles::default(), deadline, Duration::from_secs(7), account)
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use datafusion::{
 };
 use parking_lot::Mutex;
 
-use super::{Tables, latest, session::CATALOG, table::Table};
+use super::{ScannedFiles, Tables, latest, session::CATALOG, table::Table};
 
 /// Name of the schema that describes all others.
 const INFORMATION_SCHEMA: &str = "information_schema";
@@ -55,6 +55,14 @@ impl Catalogs {
             scanned.scans().into_iter().map(move |scan| format!("{database}.{table}: {scan}"))
         });
         scans.collect()
+    }
+}
+
+impl Catalogs {
+    /// Returns how many data files the scans read.
+    pub(super) fn scanned_files(&self) -> ScannedFiles {
+        let Some(snapshot) = &self.catalog.snapshot else { return ScannedFiles::default() };
+        snapshot.lock().values().flat_map(|scanned| scanned.scans()).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Statements that change data: from text to what they ask the engine to do.
 //!
-//! Owns which of SQL's deletes and drops can be said, and the way from its expressions to predicates. Never runs anything:
+//! Owns which of SQL's deletes, drops and inserts can be said, and the way from its expressions to predicates. Never runs anything:
 //! what queries may do is decided elsewhere and does not include this.
 
 use datafusion::sql::sqlparser::{
@@ -12,7 +12,10 @@ use datafusion::sql::sqlparser::{
     parser::{Parser, ParserError},
 };
 
-use super::statement::{self, refuse};
+use super::{
+    insert::{self, Rows},
+    statement::{self, refuse},
+};
 use crate::{Comparison, Error, Literal, Predicate, Result};
 
 /// Stack for the parsed tree, which can be as deep as a statement has operators. Only pages that are touched take memory.
@@ -27,6 +30,10 @@ pub(crate) enum Change {
     DropTable { database: Option<String>, table: String, if_exists: bool },
     /// `DROP DATABASE [IF EXISTS] database`.
     DropDatabase { database: String, if_exists: bool },
+    /// `INSERT INTO table … VALUES …`, in the database named or else the default one.
+    Insert { database: Option<String>, table: String, rows: Rows },
+    /// `CREATE DATABASE [IF NOT EXISTS] database`.
+    CreateDatabase { database: String, if_not_exists: bool },
 }
 
 /// Returns whether `sql` begins as a statement that drops something: one for [`Engine::execute`](crate::Engine::execute)
@@ -41,7 +48,21 @@ pub fn is_drop(sql: &str) -> bool {
     verb(sql).eq_ignore_ascii_case("drop")
 }
 
-/// Returns whether `sql` begins as a statement for [`Engine::execute`](crate::Engine::execute): one that deletes or drops.
+/// Returns whether `sql` begins as a statement that adds something, rows or a database: one for
+/// [`Engine::execute`](crate::Engine::execute) that takes nothing away.
+///
+/// ```
+/// assert!(arc_core::is_write("insert into cpu (time, host) values (1, 'a')"));
+/// assert!(!arc_core::is_write("DELETE FROM cpu"));
+/// ```
+#[must_use]
+pub fn is_write(sql: &str) -> bool {
+    let verb = verb(sql);
+    verb.eq_ignore_ascii_case("insert") || verb.eq_ignore_ascii_case("create")
+}
+
+/// Returns whether `sql` begins as a statement for [`Engine::execute`](crate::Engine::execute): one that deletes, drops
+/// or writes.
 ///
 /// ```
 /// assert!(arc_core::is_change("delete from cpu where host = 'a'"));
@@ -49,7 +70,7 @@ pub fn is_drop(sql: &str) -> bool {
 /// ```
 #[must_use]
 pub fn is_change(sql: &str) -> bool {
-    verb(sql).eq_ignore_ascii_case("delete") || is_drop(sql)
+    verb(sql).eq_ignore_ascii_case("delete") || is_drop(sql) || is_write(sql)
 }
 
 /// Returns the first word of a statement.
@@ -95,7 +116,7 @@ impl Predicate {
     pub fn from_sql(condition: &str) -> Result<Self> {
         match parse(&format!("DELETE FROM t WHERE {condition}"))? {
             Change::Delete { predicate, .. } => Ok(predicate),
-            Change::DropTable { .. } | Change::DropDatabase { .. } => refuse("a condition drops nothing"),
+            _ => refuse("a condition changes nothing"),
         }
     }
 }
@@ -116,10 +137,13 @@ fn change(statement: ast::Statement) -> Result<Change> {
     match statement {
         ast::Statement::Delete(statement) => delete(&statement),
         ast::Statement::Drop { .. } => drop_of(&statement),
+        ast::Statement::Insert(statement) => insert::insert(&statement),
+        ast::Statement::CreateDatabase { .. } => insert::create_database(&statement),
         other => {
             let verb = other.to_string().split_whitespace().next().unwrap_or_default().to_uppercase();
             refuse(format!(
-                "{verb} is not a statement that changes data here; DELETE, DROP TABLE and DROP DATABASE are"
+                "{verb} is not a statement that changes data here; DELETE, DROP TABLE, DROP DATABASE, CREATE DATABASE and \
+                 INSERT are"
             ))
         }
     }
@@ -174,7 +198,7 @@ fn delete(delete: &ast::Delete) -> Result<Change> {
     Ok(Change::Delete { database, table, predicate })
 }
 
-fn named(name: &ObjectName) -> Result<(Option<String>, String)> {
+pub(super) fn named(name: &ObjectName) -> Result<(Option<String>, String)> {
     let parts: Option<Vec<String>> =
         name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.clone())).collect();
     match parts.as_deref() {
@@ -273,7 +297,7 @@ fn column(expr: &Expr) -> Result<String> {
     }
 }
 
-fn value(expr: &Expr) -> Result<Literal> {
+pub(super) fn value(expr: &Expr) -> Result<Literal> {
     let plain = |value: &Value| match value {
         Value::Number(digits, _) => number(digits),
         Value::SingleQuotedString(text) => Ok(Literal::Text(text.clone())),

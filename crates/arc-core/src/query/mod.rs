@@ -17,6 +17,7 @@ mod files;
 mod functions;
 mod give_way;
 mod guard;
+mod insert;
 mod integer_division;
 mod latest;
 mod merge;
@@ -43,8 +44,12 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 pub use self::answer::Answer;
 pub(crate) use self::change::{Change, parse as parse_change};
-pub use self::change::{is_change, is_drop};
+pub(crate) use self::insert::Rows as InsertedRows;
 use self::{account::Accounts, planner::Planner};
+pub use self::{
+    change::{is_change, is_drop, is_write},
+    pruned::ScannedFiles,
+};
 use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};
 
 /// The tables that SQL can see; implemented by the engine.
@@ -113,8 +118,8 @@ impl QueryEngine {
         self.wait_for_memory(deadline).await?;
         let account = self.accounts.open();
         let planned = timeout_at(deadline, self.planner.plan(database, sql, values, &account)).await;
-        let stream = planned.map_err(|_| error::timed_out(self.timeout))??;
-        Ok(Answer::new(stream, deadline, self.timeout, account))
+        let (stream, files) = planned.map_err(|_| error::timed_out(self.timeout))??;
+        Ok(Answer::new(stream, files, deadline, self.timeout, account))
     }
 
     async fn wait_for_memory(&self, deadline: Instant) -> Result<()> {

@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{
-    Description, Tables,
+    Description, ScannedFiles, Tables,
     account::Account,
     catalog::Catalogs,
     constants, error, functions, give_way, guard, latest, parameters, scale, session, show,
@@ -64,14 +64,14 @@ impl Planner {
         }
     }
 
-    /// Returns the stream of a statement's answer.
+    /// Returns the stream of a statement's answer, and how many data files it reads.
     pub(super) async fn plan(
         &self,
         database: &str,
         sql: &str,
         values: Option<&RecordBatch>,
         account: &Account,
-    ) -> Result<SendableRecordBatchStream> {
+    ) -> Result<(SendableRecordBatchStream, ScannedFiles)> {
         self.on_thread(self.planning(database, sql, values, account), Planning::run).await
     }
 
@@ -145,16 +145,17 @@ enum Planned {
 }
 
 impl Planning {
-    fn run(&mut self) -> Result<SendableRecordBatchStream> {
+    fn run(&mut self) -> Result<(SendableRecordBatchStream, ScannedFiles)> {
         match self.planned()? {
-            Planned::Known(batch) => Ok(one_batch(batch)),
+            Planned::Known(batch) => Ok((one_batch(batch), ScannedFiles::default())),
             Planned::Logical(plan) => {
                 let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
                 let physical = executor::block_on(self.physical(&self.bound(plan)?))?;
                 let context = TaskContext::from(&self.state).with_runtime(Arc::clone(&self.runtime));
                 let stream = execute_stream(physical, Arc::new(context)).map_err(error::from_datafusion)?;
                 let stream = if explains { self.with_scans(stream)? } else { stream };
-                Ok(self.pin(stream))
+                let files = self.catalogs().map(Catalogs::scanned_files).unwrap_or_default();
+                Ok((self.pin(stream), files))
             }
         }
     }
@@ -230,8 +231,7 @@ impl Planning {
 
     /// Adds to a plan what became of data files; plans have a column for what a row is about, and one for the text.
     fn with_scans(&self, plan: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
-        let catalogs: &dyn CatalogProviderList = &**self.state.catalog_list();
-        let scans = catalogs.downcast_ref::<Catalogs>().map(Catalogs::scans).unwrap_or_default();
+        let scans = self.catalogs().map(Catalogs::scans).unwrap_or_default();
         let schema = plan.schema();
         if scans.is_empty() || schema.fields().len() != 2 {
             return Ok(plan);
@@ -240,6 +240,11 @@ impl Planning {
         let columns = vec![about, Arc::new(StringArray::from(scans)) as ArrayRef];
         let batch = RecordBatch::try_new(Arc::clone(&schema), columns)?;
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, plan.chain(stream::iter([Ok(batch)])))))
+    }
+
+    fn catalogs(&self) -> Option<&Catalogs> {
+        let catalogs: &dyn CatalogProviderList = &**self.state.catalog_list();
+        catalogs.downcast_ref::<Catalogs>()
     }
 
     /// Makes the rows hold what they are read from: the plan knows data files by their paths only, and a file that no

@@ -13,6 +13,7 @@ mod drops;
 mod durability;
 mod idempotency;
 mod images;
+mod inserts;
 mod memory;
 mod model;
 mod object_store;

@@ -150,7 +150,8 @@ fn check_newest(engine: &Engine, model: &Model) -> Result<(), TestCaseError> {
         let expected: Model = newest.into_values().map(|(key, row)| (key.clone(), *row)).collect();
         prop_assert_eq!(asked(engine, &sql), expected, "{}", condition);
     }
-    let sql = format!("SELECT {COLUMNS} FROM m ORDER BY m.time DESC, m.host NULLS FIRST LIMIT 2");
+    let newest = "SELECT * FROM m ORDER BY time DESC, host NULLS FIRST LIMIT 2";
+    let sql = format!("SELECT {COLUMNS} FROM ({newest})");
     let mut rows: Vec<_> = model.iter().collect();
     rows.sort_by_key(|((host, time), _)| (std::cmp::Reverse(*time), host.clone()));
     let expected: Model = rows.into_iter().take(2).map(|(key, row)| (key.clone(), *row)).collect();
@@ -232,7 +233,6 @@ proptest! {
                 Step::Delete(delete) => {
                     engine.delete("d", "m", &delete.predicate()).unwrap();
                     model.retain(|(host, time), _| !delete.takes(host.as_deref(), *time));
-                    check_newest(&engine, &model)?;
                 }
                 Step::Flush => {
                     engine.flush().unwrap();

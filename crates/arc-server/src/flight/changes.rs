@@ -1,7 +1,8 @@
-//! Statements that change data: allowed where the settings say so, and counted, as over HTTP.
+//! Statements that change data: those that take something away are allowed where the settings say so, as over HTTP.
 
 use std::sync::Arc;
 
+use arc_core::Executed;
 use arrow::{
     array::{RecordBatch, UInt64Array},
     datatypes::{DataType, Field, Schema},
@@ -13,14 +14,14 @@ use crate::{app::App, delete, errors::Failure, http::params::header};
 /// Header that says that a delete of many points is meant.
 const CONFIRM: &str = "x-arc-confirm";
 
-/// Runs a statement; returns how many points it took, where that is known.
+/// Runs a statement; returns how many points it took or wrote, where that is known.
 pub(super) async fn run(
     app: &Arc<App>,
     database: &str,
     sql: &str,
     headers: &HeaderMap,
 ) -> Result<Option<u64>, Failure> {
-    if arc_core::is_change(sql) {
+    if arc_core::is_change(sql) && !arc_core::is_write(sql) {
         delete::check_enabled(app)?;
     }
     let (engine, database, sql) = (app.engine.clone(), database.to_owned(), sql.to_owned());
@@ -32,8 +33,10 @@ pub(super) async fn run(
         return delete::points(app, deletion, confirmed, &how).await.map(|(count, _)| Some(count));
     }
     let engine = app.engine.clone();
-    delete::blocking(move || engine.execute(&database, &sql)).await?;
-    Ok(None)
+    match delete::blocking(move || engine.execute(&database, &sql)).await? {
+        Executed::Inserted(written) => Ok(Some(written.points)),
+        _ => Ok(None),
+    }
 }
 
 /// Returns the columns of the answer to a statement that a client runs like a query.
@@ -41,7 +44,7 @@ pub(super) fn columns() -> Schema {
     Schema::new(vec![Field::new("count", DataType::UInt64, true)])
 }
 
-/// Returns that answer: how many points were taken.
+/// Returns that answer: how many points were taken or written.
 pub(super) fn answer(count: Option<u64>) -> Result<RecordBatch, Failure> {
     let column = Arc::new(UInt64Array::from(vec![count]));
     RecordBatch::try_new(Arc::new(columns()), vec![column]).map_err(|_| Failure::bug())

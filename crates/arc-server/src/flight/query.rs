@@ -65,6 +65,7 @@ async fn run(
         Some(values) => app.engine.sql_with(&database, &sql, &values).await?,
         None => app.engine.sql(&database, &sql).await?,
     };
+    listed.scans(answer.scanned_files());
     let schema = layout::readable(&answer.schema(), keep_dictionaries);
     let counted = answer.map(move |batch| {
         let batch = batch?;

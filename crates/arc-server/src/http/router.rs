@@ -33,6 +33,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/query/arrow", post(query::arrow))
         .route("/api/v1/query/msgpack", post(query::message_pack))
         .route("/api/v1/query/estimate", post(query::estimate))
+        .route("/api/v1/query/{measurement}", get(query::measurement))
         .route("/api/v1/queries", get(query::control::list))
         .route("/api/v1/queries/active", get(query::control::list))
         .route("/api/v1/queries/{id}", get(query::control::get).delete(query::control::cancel))
@@ -59,7 +60,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/health", get(admin::health))
         .route("/ready", get(admin::ready))
         .route("/metrics", get(admin::metrics))
-        .route("/api/v1/metrics", get(admin::metrics_as_json));
+        .route("/api/v1/metrics", get(admin::metrics_as_json))
+        .route("/api/v1/metrics/endpoints", get(admin::metrics_by_part));
     let routes = if app.backups.is_some() { routes.merge(backup_routes()) } else { routes };
     let flight = flight::routes(&app);
     let routes = routes

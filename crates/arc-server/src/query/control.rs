@@ -57,6 +57,8 @@ fn describe(listed: &Listed, most: usize) -> Value {
         "since": timestamp::format(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)),
         "duration_ms": u64::try_from(listed.elapsed().as_millis()).unwrap_or(u64::MAX),
         "rows": listed.rows(),
+        "files_read": listed.files().map(|files| files.read),
+        "files_left_out": listed.files().map(|files| files.left_out),
         "state": listed.state().name(),
         "format": listed.door,
     })

@@ -6,12 +6,13 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
 
+use arc_core::ScannedFiles;
 use hyper::StatusCode;
 use tokio::sync::watch;
 use ulid::Ulid;
@@ -37,6 +38,8 @@ pub(crate) struct Listed {
     started: Instant,
     rows: AtomicU64,
     state: AtomicU8,
+    /// Once it is planned.
+    files: OnceLock<ScannedFiles>,
     /// Most rows that it may give.
     most_rows: u64,
     cancelled: watch::Sender<bool>,
@@ -79,6 +82,7 @@ impl List {
             started: Instant::now(),
             rows: AtomicU64::new(0),
             state: AtomicU8::new(0),
+            files: OnceLock::new(),
             most_rows,
             cancelled: watch::Sender::new(false),
             list: Arc::downgrade(self),
@@ -128,6 +132,17 @@ impl Listed {
 
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// It is planned, and reads these data files.
+    pub(crate) fn scans(&self, files: ScannedFiles) {
+        // Nobody plans it twice.
+        let _ = self.files.set(files);
+    }
+
+    /// Returns how many data files it reads, if that is known yet.
+    pub(crate) fn files(&self) -> Option<ScannedFiles> {
+        self.files.get().copied()
     }
 
     /// Counts rows of the answer; fails above the most that it may have.

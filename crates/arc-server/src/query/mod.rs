@@ -15,6 +15,7 @@ mod json;
 pub(crate) mod layout;
 mod lines;
 mod listed;
+mod measurement;
 mod pack;
 mod packed;
 mod parquet;
@@ -56,38 +57,48 @@ use runner::Chunk;
 pub(crate) use estimate::{count, estimate};
 pub(crate) use form::Form;
 pub(crate) use listed::{List, Listed};
+pub(crate) use measurement::measurement;
 pub(crate) use reply::Ticket;
 pub(crate) use request::{Query, Shape};
 pub(crate) use runner::{PieceSender, Runner, Running};
+pub(crate) use spool::Spools;
 
 /// `POST /api/v1/query`: in whatever form the client asks for, else JSON.
 pub(crate) async fn any(State(app): State<Arc<App>>, request: Request) -> Response {
-    let form = match Params::of(request.uri()) {
-        Ok(params) => Form::asked(request.headers(), &params, Form::Json),
-        Err(failure) => Err(failure),
-    };
-    respond(&app, request, form).await
+    let (parts, body) = request.into_parts();
+    let form = asked_form(&parts);
+    respond(&app, &parts, form, read(&app, &parts, body)).await
 }
 
 /// `POST /api/v1/query/arrow`.
 pub(crate) async fn arrow(State(app): State<Arc<App>>, request: Request) -> Response {
-    respond(&app, request, Ok(Form::Arrow)).await
+    let (parts, body) = request.into_parts();
+    respond(&app, &parts, Ok(Form::Arrow), read(&app, &parts, body)).await
 }
 
 /// `POST /api/v1/query/msgpack`.
 pub(crate) async fn message_pack(State(app): State<Arc<App>>, request: Request) -> Response {
-    respond(&app, request, Ok(Form::MessagePack)).await
+    let (parts, body) = request.into_parts();
+    respond(&app, &parts, Ok(Form::MessagePack), read(&app, &parts, body)).await
 }
 
-async fn respond(app: &Arc<App>, request: Request, form: Result<Form, Failure>) -> Response {
+fn asked_form(parts: &Parts) -> Result<Form, Failure> {
+    Form::asked(&parts.headers, &Params::of(&parts.uri)?, Form::Json)
+}
+
+async fn respond(
+    app: &Arc<App>,
+    parts: &Parts,
+    form: Result<Form, Failure>,
+    query: impl Future<Output = Result<Query, Failure>>,
+) -> Response {
     let started = Instant::now();
     // What fails before that is known is told in the form that most understand.
     let told_in = *form.as_ref().unwrap_or(&Form::Json);
     let mut ticket = Ticket::new(app, told_in);
-    let (parts, body) = request.into_parts();
     let asked = async {
         let shape = Shape::new(form?, Dialect::Arc, &parts.headers, parts.version)?;
-        Ok((shape, read(app, &parts, body).await?))
+        Ok((shape, query.await?))
     };
     let answer = match asked.await {
         Ok((shape, query)) => answer(app, ticket, query, shape, started).await,
@@ -132,12 +143,16 @@ async fn start(
     if is_drop {
         delete::check_enabled(app)?;
     }
+    let changes = is_drop || arc_core::is_write(&query.sql);
+    if changes && query.values.is_some() {
+        return Err(Failure::bad_request("a statement that changes data takes no values"));
+    }
     let listed = ticket.list(&query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
     let (owned, at_work) = (Arc::clone(app), Arc::clone(&listed));
     Ok(app.runner.run(slot, listed, move |chunks| async move {
         let engine = owned.engine.clone();
-        if is_drop {
+        if changes {
             // First, so that what is refused for its shape is not done.
             let encoder = shape.open(&owned, &Arc::new(Schema::empty()), started)?;
             // Nobody waits longer for it than for a query, but begun is done.
@@ -148,6 +163,7 @@ async fn start(
             Some(values) => engine.sql_with(&query.database, &query.sql, values).await?,
             None => engine.sql(&query.database, &query.sql).await?,
         };
+        at_work.scans(answer.scanned_files());
         let encoder = shape.open(&owned, &answer.schema(), started)?;
         Encoding::new(&at_work, answer, encoder).send(chunks).await
     }))

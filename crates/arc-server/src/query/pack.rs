@@ -3,7 +3,7 @@
 //! The number of rows stands before the values of the first column, so nothing can be sent before the last row is there:
 //! whatever fails has a status, and the columns wait in a spool.
 
-use std::{io, path::Path, time::Instant};
+use std::{io, sync::Arc, time::Instant};
 
 use arrow::{
     array::RecordBatch,
@@ -15,7 +15,7 @@ use super::{
     cells::Cell,
     encode::{CHUNK_BYTES, Encode, unencodable},
     packed::{self, array, map, text, unsigned},
-    spool::Spool,
+    spool::{Spool, Spools},
     types::type_name,
 };
 use crate::{errors::Failure, timestamp};
@@ -43,9 +43,9 @@ enum Stage {
 }
 
 impl Pack {
-    /// Begins an answer; what is large of it lies in `folder`.
-    pub(super) fn open(schema: &SchemaRef, folder: &Path, started: Instant) -> Self {
-        let spool = Spool::new(folder.to_owned(), schema.fields().len());
+    /// Begins an answer; what is large of it waits among `spools`.
+    pub(super) fn open(schema: &SchemaRef, spools: &Arc<Spools>, started: Instant) -> Self {
+        let spool = Spool::new(spools, schema.fields().len());
         let schema = SchemaRef::clone(schema);
         Self { schema, spool, out: Vec::new(), row_count: 0, started, sent: 0, stage: Stage::Head }
     }
@@ -141,13 +141,12 @@ fn unspooled(error: &io::Error) -> Failure {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StatusCode::INSUFFICIENT_STORAGE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    Failure::new(status, format!("cannot lay the answer down in the data directory: {error}"))
+    let advice = "LIMIT or another format takes less";
+    Failure::new(status, format!("MessagePack waits on disk for its last row, and cannot: {error}; {advice}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::array::{ArrayRef, Int64Array, StringArray};
     use serde_json::{Value, json};
 
@@ -155,7 +154,8 @@ mod tests {
 
     fn written(batch: &RecordBatch, times: usize) -> Value {
         let folder = tempfile::tempdir().unwrap();
-        let mut pack = Pack::open(&batch.schema(), folder.path(), Instant::now());
+        let spools = Arc::new(Spools::new(folder.path().to_owned()));
+        let mut pack = Pack::open(&batch.schema(), &spools, Instant::now());
         (0..times).for_each(|_| pack.append(batch).unwrap());
         let mut bytes = Vec::new();
         loop {

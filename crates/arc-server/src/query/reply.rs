@@ -72,7 +72,20 @@ impl Ticket {
             self.app.metrics.queries.slow.add(1);
             let (id, rows, ms) = (listed.id, listed.rows(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
             let (database, statement, format) = (&listed.database, &listed.sql, listed.door);
-            tracing::warn!(query = %id, ms, rows, database, statement, format, error, "slow query");
+            let files = listed.files().unwrap_or_default();
+            let (files_read, files_left_out) = (files.read, files.left_out);
+            tracing::warn!(
+                query = %id,
+                ms,
+                rows,
+                files_read,
+                files_left_out,
+                database,
+                statement,
+                format,
+                error,
+                "slow query"
+            );
         }
         listed.end();
     }

@@ -78,7 +78,7 @@ impl Shape {
             (Form::Csv, Dialect::Arc) => Box::new(Csv::open(schema, Times::Padded)),
             (Form::Csv, Dialect::InfluxDb3) => Box::new(Csv::open(schema, times)),
             (Form::Text, _) => Box::new(Table::open(schema)),
-            (Form::MessagePack, _) => Box::new(Pack::open(schema, app.engine.path(), started)),
+            (Form::MessagePack, _) => Box::new(Pack::open(schema, &app.spools, started)),
             (Form::Arrow | Form::Flight, _) => Box::new(Ipc::open(schema, self.wishes)?),
             (Form::Parquet, _) => Box::new(Parquet::open(schema)?),
         };

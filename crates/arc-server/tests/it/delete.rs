@@ -114,3 +114,19 @@ async fn sql_drops_where_deletes_are_allowed() {
     off.ask("DROP DATABASE IF EXISTS t").await.is(403, "delete_enabled");
     assert_eq!(count(&off).await, 1);
 }
+
+#[tokio::test]
+async fn sql_writes_rows_also_where_deletes_are_not_allowed() {
+    let server = Server::new();
+    server.lines("m,h=a v=1 1").await;
+    let answer = server.ask("INSERT INTO m (time, h, v) VALUES (2, 'b', 2), (3, 'b', 3)").await.json();
+    assert_eq!((&answer["success"], &answer["data"]), (&json!(true), &json!([])));
+    assert_eq!(count(&server).await, 3);
+    server.ask("INSERT INTO n (time, v) VALUES (1, 1)").await.is(404, "n");
+    server.ask("INSERT INTO m SELECT * FROM m").await.is(400, "VALUES");
+    let body = json!({ "sql": "INSERT INTO m (time, v) VALUES ($1, 1)", "params": [4] }).to_string();
+    server.post("/api/v1/query?db=t", body).await.is(400, "takes no values");
+    assert_eq!(server.ask("CREATE DATABASE plant").await.status, 200);
+    server.ask("CREATE DATABASE plant").await.is(400, "plant");
+    assert_eq!(server.get("/api/v1/databases").await.json()["count"], 2);
+}

@@ -256,6 +256,9 @@ async fn deletes_and_drops_are_allowed_and_counted_as_over_http() {
     fails(update(&mut client, "DELETE FROM cpu").await, Code::InvalidArgument, "delete_max_rows");
     fails(update(&mut client, "DELETE FROM nowhere").await, Code::NotFound, "nowhere");
     fails(update(&mut client, "INSERT INTO cpu VALUES (1)").await, Code::InvalidArgument, "INSERT");
+    let insert = "INSERT INTO cpu (time, host) VALUES (1000, 'gone'), (1001, 'gone')";
+    assert_eq!(update(&mut client, insert).await.unwrap(), 2);
+    assert_eq!(update(&mut client, "DELETE FROM cpu WHERE host = 'gone'").await.unwrap(), 2);
     fails(update(&mut client, "SELECT 1").await, Code::InvalidArgument, "SELECT");
     client.set_header("x-arc-confirm", "true");
     let mut prepared = client.prepare(many.to_owned(), None).await.unwrap();

@@ -216,6 +216,9 @@ async fn queries_that_take_long_are_logged_with_their_statement() {
     let slow = Server::with(|config| config.slow_query = Some(Duration::ZERO));
     slow.rows("SELECT 'first' FROM generate_series(1, 5)").await;
     slow.ask("SELECT nothing").await.is(400, "");
+    slow.lines("m v=1 1\nm v=2 100000000000000000").await;
+    slow.engine.flush().unwrap();
+    slow.rows("SELECT v FROM m WHERE time < '1970-01-02'").await;
     for slow_query in [None, Some(Duration::from_secs(3_600))] {
         Server::with(|config| config.slow_query = slow_query).rows("SELECT 'quick'").await;
     }
@@ -223,10 +226,11 @@ async fn queries_that_take_long_are_logged_with_their_statement() {
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let lines: Vec<_> =
         lines.iter().map(|line| &line["fields"]).filter(|fields| fields["message"] == "slow query").collect();
-    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(lines.len(), 3, "{text}");
+    assert_eq!((&lines[2]["files_read"], &lines[2]["files_left_out"]), (&json!(1), &json!(1)), "{text}");
     assert_eq!(lines[0]["statement"], "SELECT 'first' FROM generate_series(1, 5)");
     assert_eq!((&lines[0]["rows"], &lines[0]["database"], &lines[0]["error"]), (&json!(5), &json!("t"), &json!("")));
     assert!(lines[0]["ms"].is_number() && lines[1]["error"].as_str().unwrap().contains("nothing"), "{text}");
     let metrics = slow.get("/api/v1/metrics").await.json();
-    assert_eq!(metrics["arc_slow_queries_total"], 2);
+    assert_eq!(metrics["arc_slow_queries_total"], 3);
 }

@@ -290,4 +290,44 @@ async fn an_estimate_counts_and_warns() {
     server.post("/api/v1/query/estimate", "{}").await.is(400, "the key sql is missing");
     let metrics = server.get("/api/v1/metrics").await;
     assert!(metrics.json()["arc_ingest_records_total"] == 2, "{metrics:?}");
+    let parts = server.get("/api/v1/metrics/endpoints").await.json();
+    assert_eq!((&parts["ingestion"]["records_total"], &parts["query"]["errors_total"]), (&json!(2), &json!(0)));
+    assert!(parts["timestamp"].is_string() && parts["http"]["requests_total"].is_u64());
+}
+
+#[tokio::test]
+async fn rows_of_a_table_need_no_statement() {
+    let server = Server::new();
+    server.lines("my-m,host=a n=1i 1\nmy-m,host=b n=2i 2\nmy-m,host=a n=3i 3").await;
+    for (params, expected) in [
+        ("", json!([[3], [2], [1]])),
+        ("&limit=1", json!([[3]])),
+        ("&limit=1&offset=1", json!([[2]])),
+        ("&order_by=n", json!([[1], [2], [3]])),
+        ("&order_by=n%20--", json!([[1], [2], [3]])),
+        ("&where=host%20=%20'a'", json!([[3], [1]])),
+        ("&where=host%20=%20'a'%20--%20all&order_by=n%20ASC&limit=1", json!([[1]])),
+    ] {
+        let answer = server.get(&format!("/api/v1/query/my-m?database=t{params}")).await.json();
+        assert_eq!(answer["columns"], json!(["time", "host", "n"]), "{params}: {answer}");
+        let n: Vec<_> = answer["data"].as_array().unwrap().iter().map(|row| json!([row[2]])).collect();
+        assert_eq!(json!(n), expected, "{params}");
+    }
+    let csv = server.get("/api/v1/query/my-m?database=t&format=csv&limit=1").await;
+    assert_eq!(text(&csv), "time,host,n\n1970-01-01T00:00:00.000000003Z,a,3\n");
+    for (path, status) in [
+        ("/api/v1/query/nothing?database=t", 404),
+        ("/api/v1/query/my-m", 404),
+        ("/api/v1/query/my-m?database=t&limit=0", 400),
+        ("/api/v1/query/my-m?database=t&limit=1000001", 400),
+        ("/api/v1/query/my-m?database=t&offset=-1", 400),
+        ("/api/v1/query/my-m?database=t&where=n%20=", 400),
+        ("/api/v1/query/my-m?database=t&where=true);%20DROP%20TABLE%20x;%20SELECT%20(1", 400),
+    ] {
+        let reply = server.get(path).await;
+        assert_eq!(reply.status, status, "{path}: {reply:?}");
+        assert_eq!(reply.json()["success"], false);
+    }
+    let long = format!("/api/v1/query/my-m?database=t&order_by={}", "n,".repeat(200));
+    server.get(&long).await.is(400, "more than 256");
 }

@@ -6,75 +6,100 @@ use arrow::array::{Array, BooleanArray};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use super::index::{Index, KeySet};
+use super::index::{Index, KeySet, of_slot};
+
+/// Key sets whose slots are remembered: most parts of a table have the same keys.
+const MAPPED: usize = 2;
 
 /// What is the newest so far.
 #[derive(Debug, Default)]
 pub(super) struct Best {
     hasher: FixedState,
     slots: HashTable<usize>,
-    found: Vec<Found>,
-    /// The slots of key sets that came already: most parts of a table have the same keys.
+    /// The key of each slot, one behind the other, and where it ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    newest: Vec<Option<Newest>>,
     mapped: Vec<(Arc<KeySet>, Vec<usize>)>,
 }
 
 /// The newest row of one key: in which part, and at which place of its index.
-#[derive(Debug)]
-struct Found {
-    key: (Arc<KeySet>, usize),
-    newest: Option<(i64, usize, usize)>,
-}
-
-impl Found {
-    fn key(&self) -> &[u8] {
-        self.key.0.get(self.key.1)
-    }
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    time: i64,
+    part: usize,
+    place: usize,
 }
 
 impl Best {
     /// Takes the index of a part. `passes` says which of its rows count, all of them where there is none.
-    pub(super) fn add(&mut self, part: usize, index: &Index, passes: Option<&BooleanArray>) {
+    ///
+    /// Returns the places whose rows are the newest so far, ascending.
+    pub(super) fn add(&mut self, part: usize, index: &Index, passes: Option<&BooleanArray>) -> Vec<usize> {
+        let mut won = Vec::new();
         let slots = self.slots_of(&index.keys);
         for (place, (slot, time)) in slots.iter().zip(&index.times).enumerate() {
             if passes.is_some_and(|passes| passes.is_null(place) || !passes.value(place)) {
                 continue;
             }
-            if let Some(found) = self.found.get_mut(*slot)
-                && found.newest.is_none_or(|(newest, ..)| *time > newest)
+            if let Some(newest) = self.newest.get_mut(*slot)
+                && newest.is_none_or(|newest| *time > newest.time)
             {
-                found.newest = Some((*time, part, place));
+                *newest = Some(Newest { time: *time, part, place });
+                won.push(place);
             }
         }
-        self.mapped.push((Arc::clone(&index.keys), slots));
+        self.mapped.truncate(MAPPED - 1);
+        self.mapped.insert(0, (Arc::clone(&index.keys), slots));
+        won
+    }
+
+    /// Says that of the index of a part only these places are kept, as returned by [`Self::add`] just before.
+    pub(super) fn keep_only(&mut self, part: usize, places: &[usize]) {
+        let Some((_, slots)) = self.mapped.first() else { return };
+        for (kept, place) in places.iter().enumerate() {
+            let slot = slots.get(*place).and_then(|slot| self.newest.get_mut(*slot));
+            if let Some(Some(newest)) = slot.filter(|newest| newest.is_some_and(|newest| newest.part == part)) {
+                newest.place = kept;
+            }
+        }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        let slots = self.newest.capacity() * (size_of::<Option<Newest>>() + 3 * size_of::<usize>());
+        self.bytes.capacity()
+            + slots
+            + self.mapped.iter().map(|(keys, slots)| keys.size() + 8 * slots.len()).sum::<usize>()
     }
 
     fn slots_of(&mut self, keys: &Arc<KeySet>) -> Vec<usize> {
         if let Some(known) = self.mapped.iter().position(|(known, _)| Arc::ptr_eq(known, keys)) {
             return self.mapped.swap_remove(known).1;
         }
-        (0..keys.len()).map(|place| self.slot(keys, place)).collect()
+        keys.iter().map(|key| self.slot(key)).collect()
     }
 
-    fn slot(&mut self, keys: &Arc<KeySet>, place: usize) -> usize {
-        let key = keys.get(place);
+    fn slot(&mut self, key: &[u8]) -> usize {
         let hash = self.hasher.hash_one(key);
-        let of = |found: &[Found], slot: usize| found.get(slot).is_some_and(|found| found.key() == key);
-        if let Some(slot) = self.slots.find(hash, |slot| of(&self.found, *slot)) {
+        let (bytes, ends) = (&self.bytes, &self.ends);
+        if let Some(slot) = self.slots.find(hash, |slot| of_slot(bytes, ends, *slot) == key) {
             return *slot;
         }
-        let slot = self.found.len();
-        self.found.push(Found { key: (Arc::clone(keys), place), newest: None });
-        let (found, hasher) = (&self.found, &self.hasher);
-        self.slots.insert_unique(hash, slot, |slot| found.get(*slot).map_or(0, |found| hasher.hash_one(found.key())));
+        let slot = self.ends.len();
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+        self.newest.push(None);
+        let (bytes, ends, hasher) = (&self.bytes, &self.ends, &self.hasher);
+        self.slots.insert_unique(hash, slot, |slot| hasher.hash_one(of_slot(bytes, ends, *slot)));
         slot
     }
 
     /// Returns, for each of `parts` parts, the places of its index that are the newest of their keys, ascending.
     pub(super) fn places(&self, parts: usize) -> Vec<Vec<usize>> {
         let mut places = vec![Vec::new(); parts];
-        for (_, part, place) in self.found.iter().filter_map(|found| found.newest) {
-            if let Some(places) = places.get_mut(part) {
-                places.push(place);
+        for newest in self.newest.iter().flatten() {
+            if let Some(places) = places.get_mut(newest.part) {
+                places.push(newest.place);
             }
         }
         places.iter_mut().for_each(|places| places.sort_unstable());
@@ -103,8 +128,26 @@ mod tests {
     fn each_key_is_taken_from_the_part_that_has_it_newest() {
         let parts = [index(&[("a", 9), ("b", 3)]), index(&[("a", 8), ("c", 1)]), index(&[("b", 4), ("c", 1)])];
         let mut best = Best::default();
-        parts.iter().enumerate().for_each(|(part, index)| best.add(part, index, None));
+        let won: Vec<_> = parts.iter().enumerate().map(|(part, index)| best.add(part, index, None)).collect();
+        assert_eq!(won, [vec![0, 1], vec![1], vec![0]]);
         assert_eq!(best.places(3), [vec![0], vec![1], vec![0]]);
+    }
+
+    #[test]
+    fn what_is_not_the_newest_can_be_given_up() {
+        let (newest, older) = (index(&[("a", 9)]), index(&[("a", 1), ("b", 1), ("c", 1)]));
+        let mut best = Best::default();
+        best.add(0, &newest, None);
+        let won = best.add(1, &older, None);
+        assert_eq!(won, [1, 2]);
+        best.keep_only(1, &won);
+        let kept = older.only(&won);
+        assert_eq!((kept.times.len(), kept.rows.clone()), (2, vec![1, 2]));
+        assert_eq!(kept.keys.iter().collect::<Vec<_>>(), older.keys.iter().skip(1).collect::<Vec<_>>());
+        assert_eq!(best.places(2), [vec![0], vec![0, 1]]);
+        // A newer row of a key that was found already.
+        best.add(2, &index(&[("c", 5)]), None);
+        assert_eq!(best.places(3), [vec![0], vec![0], vec![0]]);
     }
 
     #[test]

@@ -121,16 +121,14 @@ impl Cache {
     /// Remembers a column of the rows of an index.
     pub(super) fn put_column(&self, place: &Place, known: &Arc<Known>, name: &str, column: ArrayRef) {
         known.columns.lock().insert(name.to_owned(), column);
-        let mut held = self.held.lock();
-        let is_held = held.entries.get(place).is_some_and(|entry| Arc::ptr_eq(&entry.known, known));
-        if is_held {
-            self.hold(&mut held, place.clone(), known);
+        if self.holds(place, known) {
+            self.hold(&mut self.held.lock(), place.clone(), known);
         }
     }
 
-    /// Returns whether what is known of `place` is held, so that adding to it is of use.
-    pub(super) fn holds(&self, place: &Place) -> bool {
-        self.held.lock().entries.contains_key(place)
+    /// Returns whether this is what is held for `place`, so that adding to it is of use.
+    pub(super) fn holds(&self, place: &Place, known: &Arc<Known>) -> bool {
+        self.held.lock().entries.get(place).is_some_and(|entry| Arc::ptr_eq(&entry.known, known))
     }
 
     fn hold(&self, held: &mut Held, place: Place, known: &Arc<Known>) {
@@ -209,11 +207,11 @@ mod tests {
         (0..5).for_each(|n| _ = cache.put(place(&n.to_string(), 0), index(&["a"])));
         assert!(cache.get(&place("0", 0)).is_some());
         let last = cache.put(place("5", 0), index(&["a"]));
-        assert!(cache.holds(&place("0", 0)) && !cache.holds(&place("1", 0)));
+        assert!(cache.get(&place("0", 0)).is_some() && cache.get(&place("1", 0)).is_none());
         // It grows past what one file may take.
         let wide: ArrayRef = Arc::new(Int64Array::from(vec![1; size]));
         cache.put_column(&place("5", 0), &last, "x", wide);
-        assert!(!cache.holds(&place("5", 0)) && last.column("x").is_some());
+        assert!(!cache.holds(&place("5", 0), &last) && last.column("x").is_some());
         assert!(cache.held.lock().bytes <= size * 5);
     }
 }

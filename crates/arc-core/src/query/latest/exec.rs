@@ -14,10 +14,11 @@ use datafusion::{
         stream::RecordBatchStreamAdapter,
     },
 };
-use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
+use futures::{FutureExt, Stream, StreamExt, TryStreamExt, future::BoxFuture, stream};
 
 use super::{
     best::Best,
+    cache::Known,
     job::{Job, Newest, PartRows, mask},
     of_all,
     read::{Reader, joined},
@@ -120,6 +121,21 @@ impl ExecutionPlan for LatestExec {
     }
 }
 
+/// Notes which rows of a part are the newest so far. Of an index that is not remembered, the others are given up.
+fn add(job: &Job, best: &mut Best, part: usize, found: Found) -> Result<Found> {
+    let passes = match &job.on_index {
+        Some(condition) => Some(mask(condition, found.known.decoded(&job.index_schema)?)?),
+        None => None,
+    };
+    let won = best.add(part, found.index(), passes.as_ref());
+    if found.is_remembered(&job.cache) || won.len() == found.index().rows.len() {
+        return Ok(found);
+    }
+    best.keep_only(part, &won);
+    let known = Arc::new(Known::new(found.index().only(&won)));
+    Ok(Found { known, rows: found.rows })
+}
+
 /// One execution.
 pub(super) struct Run {
     pub(super) job: Arc<Job>,
@@ -144,36 +160,40 @@ impl Run {
     /// Returns batches that have the newest row of each key: first finds out which they are, then reads them.
     async fn of_each_key(mut self) -> Result<stream::BoxStream<'static, Result<RecordBatch>>> {
         let width = self.width();
-        let (job, reader) = (Arc::clone(&self.job), self.reader.clone());
-        let searches = (0..job.parts.len()).map(|part| {
-            let search = search(Arc::clone(&job), reader.clone(), part, self.input_of(part));
-            // Not before its turn.
-            async move { joined(SpawnedTask::spawn(search)).await }.boxed()
-        });
-        let searches: Vec<BoxFuture<'static, _>> = searches.collect();
-        let found: Vec<Option<Found>> = stream::iter(searches).buffered(width).try_collect().await?;
-        let found: Vec<Found> = found.into_iter().flatten().collect();
         let reservation = MemoryConsumer::new("LatestExec").register(self.reader.context.memory_pool());
-        reservation.try_grow(found.iter().map(|found| found.index().size()).sum())?;
-        let mut best = Best::default();
-        for (part, found) in found.iter().enumerate() {
-            let passes = match &job.on_index {
-                Some(condition) => Some(mask(condition, found.known.decoded(&job.index_schema)?)?),
-                None => None,
-            };
-            best.add(part, found.index(), passes.as_ref());
+        let (mut best, mut found): (Best, Vec<Found>) = (Best::default(), Vec::new());
+        let mut held = 0;
+        let mut searches = self.searches().buffered(width);
+        while let Some(next) = searches.try_next().await? {
+            let Some(next) = next else { continue };
+            let in_flight = next.index().size() * width;
+            let next = add(&self.job, &mut best, found.len(), next)?;
+            held += next.index().size();
+            found.push(next);
+            reservation.try_resize(best.size() + held + in_flight)?;
         }
         let places = best.places(found.len());
-        let chosen: Vec<_> = found.into_iter().zip(places).filter(|(_, places)| !places.is_empty()).collect();
-        let rows = chosen.into_iter().map(|(found, places)| {
-            let rows = rows::rows(Arc::clone(&job), reader.clone(), found, places);
-            async move { joined(SpawnedTask::spawn(rows)).await }.boxed()
+        let rows = found.into_iter().zip(places).filter(|(_, places)| !places.is_empty()).map(|(found, places)| {
+            let rows = rows::rows(Arc::clone(&self.job), self.reader.clone(), found, places);
+            in_its_turn(rows)
         });
-        let rows: Vec<BoxFuture<'static, _>> = rows.collect();
+        let batches = stream::iter(rows.collect::<Vec<_>>()).buffered(width);
         // The indexes are held until the last row is made.
-        let batches = stream::iter(rows)
-            .buffered(width)
-            .inspect(move |_: &Result<RecordBatch, DataFusionError>| _ = &reservation);
-        Ok(batches.boxed())
+        Ok(batches.inspect(move |_: &Result<RecordBatch, DataFusionError>| _ = &reservation).boxed())
     }
+
+    /// Returns a search of each part.
+    fn searches(&mut self) -> impl Stream<Item = BoxFuture<'static, Result<Option<Found>>>> + use<> {
+        let (job, reader) = (Arc::clone(&self.job), self.reader.clone());
+        let searches = (0..job.parts.len())
+            .map(|part| in_its_turn(search(Arc::clone(&job), reader.clone(), part, self.input_of(part))));
+        stream::iter(searches.collect::<Vec<_>>())
+    }
+}
+
+/// Makes a task of some work, not before it is asked for.
+fn in_its_turn<T: Send + 'static>(
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> BoxFuture<'static, Result<T>> {
+    async move { joined(SpawnedTask::spawn(work)).await }.boxed()
 }

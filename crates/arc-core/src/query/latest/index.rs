@@ -26,10 +26,6 @@ pub(super) struct KeySet {
 }
 
 impl KeySet {
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
     /// Returns the bytes of the keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(&0).chain(&self.ends);
@@ -37,8 +33,7 @@ impl KeySet {
     }
 
     pub(super) fn get(&self, place: usize) -> &[u8] {
-        let start = place.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
-        self.ends.get(place).and_then(|end| self.bytes.get(start..*end)).unwrap_or_default()
+        of_slot(&self.bytes, &self.ends, place)
     }
 
     pub(super) fn hash(&self) -> u64 {
@@ -79,6 +74,18 @@ impl Index {
 
     pub(super) fn size(&self) -> usize {
         self.keys.size() + (self.times.capacity() + self.rows.capacity()) * size_of::<u64>()
+    }
+
+    /// Returns the index of these places alone.
+    pub(super) fn only(&self, places: &[usize]) -> Self {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(places.len()));
+        for place in places {
+            bytes.extend_from_slice(self.keys.get(*place));
+            ends.push(bytes.len());
+        }
+        let of = |values: &[u64]| places.iter().filter_map(|place| values.get(*place)).copied().collect();
+        let times = places.iter().filter_map(|place| self.times.get(*place)).copied().collect();
+        Self { keys: Arc::new(KeySet { bytes, ends }), times, rows: of(&self.rows) }
     }
 
     /// Returns keys and times as a batch; `schema` has the key columns, then the time.
@@ -197,7 +204,8 @@ impl Indexing {
     }
 }
 
-fn of_slot<'b>(bytes: &'b [u8], ends: &[usize], slot: usize) -> &'b [u8] {
+/// Returns the bytes of one of several keys that are behind each other.
+pub(super) fn of_slot<'b>(bytes: &'b [u8], ends: &[usize], slot: usize) -> &'b [u8] {
     let start = slot.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
     ends.get(slot).and_then(|end| bytes.get(start..*end)).unwrap_or_default()
 }

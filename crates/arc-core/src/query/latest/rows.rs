@@ -53,7 +53,7 @@ async fn of_file(
     let mut fresh: HashMap<usize, ArrayRef> = HashMap::new();
     if !missing.is_empty() {
         // For a few rows of many the whole is not worth reading.
-        let remember = job.cache.holds(place) && places.len() * 2 >= known.index.rows.len();
+        let remember = job.cache.holds(place, known) && places.len() * 2 >= known.index.rows.len();
         let numbers: Vec<u64> = match remember {
             true => known.index.rows.clone(),
             false => places.iter().filter_map(|place| known.index.rows.get(*place)).copied().collect(),

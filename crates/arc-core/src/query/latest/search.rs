@@ -14,7 +14,7 @@ use datafusion::{
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{
-    cache::{Known, Place},
+    cache::{Cache, Known, Place},
     index::{Index, Indexing, times_of},
     job::{Condition, FilePart, Job, PartRows},
     read::{Reader, Rows, joined},
@@ -43,6 +43,11 @@ pub(super) enum FoundRows {
 impl Found {
     pub(super) fn index(&self) -> &Index {
         &self.known.index
+    }
+
+    /// Returns whether the index is in the cache, where it takes no room of the query's.
+    pub(super) fn is_remembered(&self, cache: &Cache) -> bool {
+        matches!(&self.rows, FoundRows::File { place, .. } if cache.holds(place, &self.known))
     }
 }
 

@@ -1,0 +1,100 @@
+//! Rows of a statement as a write: each value takes the type of its column, or the statement is refused.
+
+use std::sync::Arc;
+
+use arrow::{
+    array::{
+        ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+        UInt64Array,
+    },
+    datatypes::{DataType, Field, Schema, TimeUnit},
+};
+
+use super::Engine;
+use crate::{
+    Error, Literal, Result, WriteOptions, Written,
+    catalog::{TIME_COLUMN, TableSchema},
+    predicate::fit,
+    query::InsertedRows,
+};
+
+impl Engine {
+    /// Writes rows to a table that is there, all or nothing.
+    pub(super) fn insert(&self, database: &str, table: &str, rows: &InsertedRows) -> Result<Written> {
+        let schema = self.table(database, table)?.schema();
+        let all = || schema.arrow().fields().iter().map(|field| field.name().clone()).collect();
+        let columns: Vec<String> = if rows.columns.is_empty() { all() } else { rows.columns.clone() };
+        if let Some(row) = rows.values.iter().find(|row| row.len() != columns.len()) {
+            return refuse(format!("INSERT has a row of {} values for {} columns", row.len(), columns.len()));
+        }
+        if !columns.iter().any(|column| column == TIME_COLUMN) {
+            return refuse(format!("INSERT needs the column {TIME_COLUMN}"));
+        }
+        let columns = columns.iter().enumerate().map(|(at, name)| {
+            let data_type = type_of(&schema, name)?;
+            let values = rows.values.iter().map(|row| value(row.get(at).and_then(Option::as_ref), name, &data_type));
+            let array = array(&data_type, values.collect::<Result<_>>()?)?;
+            Ok((Field::new(name, array.data_type().clone(), true), array))
+        });
+        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let given = |name: &str| fields.iter().any(|field| field.name() == name);
+        let tags = schema.tags().filter(|tag| given(&tag.name)).map(|tag| tag.name.to_string());
+        let options = WriteOptions::new().tags(tags.collect::<Vec<_>>());
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;
+        self.submit_batches(database, table, &[batch], &options)?.wait()
+    }
+}
+
+/// Returns the type that values of a column have: of a tag, plain text.
+fn type_of(schema: &TableSchema, name: &str) -> Result<DataType> {
+    if let Ok(field) = schema.arrow().field_with_name(name) {
+        return Ok(match field.data_type() {
+            DataType::Dictionary(_, value) => value.as_ref().clone(),
+            other => other.clone(),
+        });
+    }
+    refuse(format!("table {:?} has no column {name:?}; new columns come with other writes", schema.table))
+}
+
+fn value(given: Option<&Literal>, column: &str, data_type: &DataType) -> Result<Option<Literal>> {
+    let Some(given) = given else { return Ok(None) };
+    match fit(given, data_type) {
+        Some(value) => Ok(Some(value)),
+        None => refuse(format!("column {column:?} is {data_type} and cannot be {given}")),
+    }
+}
+
+fn array(data_type: &DataType, values: Vec<Option<Literal>>) -> Result<ArrayRef> {
+    macro_rules! of {
+        ($variant:ident, $array:ty) => {
+            Arc::new(
+                values
+                    .into_iter()
+                    .map(|value| match value {
+                        Some(Literal::$variant(value)) => Some(value),
+                        _ => None,
+                    })
+                    .collect::<$array>(),
+            )
+        };
+    }
+    Ok(match data_type {
+        DataType::Utf8 => of!(Text, StringArray),
+        DataType::Int64 => of!(Integer, Int64Array),
+        DataType::UInt64 => of!(Unsigned, UInt64Array),
+        DataType::Float64 => of!(Float, Float64Array),
+        DataType::Boolean => of!(Boolean, BooleanArray),
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) => {
+            let times = values.into_iter().map(|value| match value {
+                Some(Literal::Time(time_ns)) => Some(time_ns),
+                _ => None,
+            });
+            Arc::new(times.collect::<TimestampNanosecondArray>().with_timezone_opt(zone.clone()))
+        }
+        other => return refuse(format!("a column of type {other} cannot be written by SQL")),
+    })
+}
+
+fn refuse<T>(reason: String) -> Result<T> {
+    Err(Error::Sql { reason })
+}
