@@ -113,7 +113,8 @@ fn parts_that_a_delete_cannot_touch_are_read_as_before() {
     engine.delete("d", "m", &is("h", Comparison::Equal, "zzz")).unwrap();
     assert!(!plan().contains("parquet"), "no file has such a tag: {}", plan());
     engine.delete("d", "m", &Predicate::And(vec![before(DAY_NS), is("h", Comparison::Equal, "a")])).unwrap();
-    assert!(plan().contains("FilterExec") && plan().contains("IS DISTINCT FROM"), "{}", plan());
+    // Above the scan or in it.
+    assert!(plan().contains("IS DISTINCT FROM"), "{}", plan());
     assert_eq!(number(&engine, "d", "SELECT count(*) FROM m"), 5);
     // A day of which nothing is left is not read at all.
     engine.delete("d", "m", &before(2 * DAY_NS)).unwrap();
