@@ -2,7 +2,7 @@
 //!
 //! Owns how an object is put so that it is there whole and durable or not at all, and what an error in between means.
 //! Never looks into an object, never replaces one, never decides which are still needed. The manifest is written through
-//! [`ObjectPlace`], with the same code for both places; [`DurableLocal`] makes a local folder an object store that syncs.
+//! [`ObjectPlace`], with the same code for both places; `DurableLocal` makes a local folder an object store that syncs.
 
 #[cfg(feature = "object-store")]
 mod client;
