@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the same log rows to Parquet with Arc's writer, pyarrow, DuckDB and Polars, one after the other, and prints a table.
 
-    cargo build --release -p arc-benches --no-default-features --features engine --bin logs
+    cargo build --release -p arc-benches --no-default-features --features engine --bin write_logs
     .venv/bin/python benches/logs.py                 # .venv: scripts/requirements.txt, as scripts/test makes it
     .venv/bin/python benches/logs.py --rows 1000000 --rounds 9
 
@@ -67,7 +67,7 @@ def main():
     parser = argparse.ArgumentParser(description="Compare writers of Parquet files on log rows.")
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--binary", default=str(HERE.parent / "target/release/logs"))
+    parser.add_argument("--binary", default=str(HERE.parent / "target/release/write_logs"))
     parser.add_argument("--engine", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -57,9 +57,8 @@ pub(crate) fn check_layout(vfs: &dyn Vfs, root: &Path) -> Result<()> {
 /// [`Error::Io`] naming what could not be read or written.
 pub(crate) fn open_layout(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     if is_marked(vfs, root)? {
-        create_folders(vfs, root)?;
-        // A crash may have left the marker or a folder in the cache only.
-        return sync(vfs, root);
+        // Also syncs: a crash may have left the marker or a folder in the cache only.
+        return create_folders(vfs, root);
     }
     create_folders(vfs, root)?;
     sync_parents(vfs, root)?;
@@ -97,13 +96,13 @@ pub(crate) fn sync_parents(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates the folders of a data directory.
+/// Creates the folders of a data directory, durably: a marker that came to be without them would be one of a damaged directory.
 pub(crate) fn create_folders(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     for folder in [DATA_DIR, META_DIR, WAL_DIR] {
         let folder = root.join(folder);
         vfs.create_dir_all(&folder).map_err(|e| Error::io("create folder", folder, e))?;
     }
-    Ok(())
+    sync(vfs, root)
 }
 
 /// Checks the marker of a folder that has one. Changes nothing.

@@ -1,6 +1,6 @@
 //! Writes log rows with the Parquet writer of `arc_core::datafile`, and says what that took: one line of JSON a run.
 //!
-//! `logs --input logs.arrow --out folder arrow` writes the rows of an Arrow file; without `--input` rows of the same shape are
+//! `write_logs --input logs.arrow --out folder arrow` writes the rows of an Arrow file; without `--input` rows of the same shape are
 //! made. `benches/logs.py` runs it beside other engines. Ways in:
 //!
 //! - `arrow`: record batches as they are
