@@ -15,4 +15,5 @@ pub mod load;
 pub mod logs;
 pub mod random;
 pub mod records;
+pub mod subjects;
 pub mod walk;

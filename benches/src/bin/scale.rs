@@ -7,16 +7,20 @@
 //! one of its series, which report in turn: with 10,000 tables no two points of a request are of one table.
 //! Prints the tables of docs/performance.md; with `--out` they are written to DIR as well, where `figures` looks for them.
 
-use std::{collections::VecDeque, error::Error, fmt::Write as _, fs, path::PathBuf, process::ExitCode, time::Instant};
+use std::{collections::VecDeque, error::Error, fmt::Write as _, process::ExitCode, time::Instant};
 
-use arc_benches::load::process;
+use arc_benches::{
+    load::process,
+    subjects::{self, Subject},
+};
 use arc_core::{Engine, PendingWrite, WriteOptions};
 use mimalloc::MiMalloc;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+type Failure = Box<dyn Error + Send + Sync>;
+type Outcome<T> = Result<T, Failure>;
 
 /// Points of a request, and of a run with two fields.
 const BATCH: u64 = 1_000;
@@ -36,56 +40,30 @@ struct Shape {
 
 const BASE: Shape = Shape { tables: 1, series: 100, fields: 2, threads: 2 };
 
-/// A subject, the column that names what grows, and its runs.
-type Subject = (&'static str, &'static str, Vec<(u64, Shape)>);
-
-fn subjects() -> [Subject; 4] {
-    let runs = |of: fn(u64) -> Shape, values: &[u64]| values.iter().map(|value| (*value, of(*value))).collect();
-    [
-        (
-            "tables",
-            "tables",
-            runs(|tables| Shape { tables, series: tables.max(100), ..BASE }, &[1, 100, 1_000, 10_000]),
-        ),
-        ("series", "series", runs(|series| Shape { series, ..BASE }, &[100, 10_000, 100_000, 1_000_000])),
-        ("fields", "fields", runs(|fields| Shape { fields, ..BASE }, &[2, 10, 50, 200])),
-        ("threads", "writing threads", runs(|threads| Shape { threads, ..BASE }, &[1, 2, 3, 4])),
-    ]
-}
-
 fn main() -> ExitCode {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut out = None;
-    if arguments.first().is_some_and(|first| first == "--out") && arguments.len() > 1 {
-        out = Some(PathBuf::from(arguments.remove(1)));
-        arguments.remove(0);
-    }
-    for (name, column, runs) in subjects() {
-        if !arguments.is_empty() && !arguments.iter().any(|wanted| wanted == name) {
-            continue;
-        }
-        let written = measure(column, &runs).and_then(|table| {
-            println!("\n{name}\n\n{table}");
-            let Some(out) = &out else { return Ok(()) };
-            fs::create_dir_all(out)?;
-            Ok(fs::write(out.join(format!("{name}.md")), table)?)
-        });
-        if let Err(error) = written {
-            eprintln!("{name}: {error}");
-            return ExitCode::FAILURE;
-        }
-    }
-    ExitCode::SUCCESS
+    let subject = |name, column, values: [u64; 4], shape: fn(u64) -> Shape| -> Subject<Failure> {
+        (name, Box::new(move || measure(column, values.map(|value| (value, shape(value))))))
+    };
+    subjects::run(&[
+        subject("tables", "tables", [1, 100, 1_000, 10_000], |tables| Shape {
+            tables,
+            series: tables.max(100),
+            ..BASE
+        }),
+        subject("series", "series", [100, 10_000, 100_000, 1_000_000], |series| Shape { series, ..BASE }),
+        subject("fields", "fields", [2, 10, 50, 200], |fields| Shape { fields, ..BASE }),
+        subject("threads", "writing threads", [1, 2, 3, 4], |threads| Shape { threads, ..BASE }),
+    ])
 }
 
-fn measure(column: &str, runs: &[(u64, Shape)]) -> Outcome<String> {
+fn measure(column: &str, runs: [(u64, Shape); 4]) -> Outcome<String> {
     let mut table = format!(
         "| {column} | CPU s/M points | of the first | ns of CPU a field | points/s | flushes | bytes a point |\n"
     );
     table.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
     let mut first = None;
     for (value, shape) in runs {
-        let run = run(*shape)?;
+        let run = run(shape)?;
         let first = *first.get_or_insert(run.cpu);
         writeln!(
             table,

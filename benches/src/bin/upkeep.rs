@@ -7,8 +7,6 @@
 
 use std::{
     error::Error,
-    fs,
-    path::PathBuf,
     process::ExitCode,
     time::{Duration, Instant},
 };
@@ -17,6 +15,7 @@ use arc_benches::{
     cpu_table::CpuTable,
     hosts::TAG_KEYS,
     load::{Bodies, Kind, Recipe, Shape, now_ns, own_hosts, process},
+    subjects::run,
 };
 use arc_core::{Durability, Engine, Options, PendingWrite, WriteOptions};
 use mimalloc::MiMalloc;
@@ -26,11 +25,6 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Measures one subject and returns its table.
-type Measure = fn() -> Outcome<String>;
-
-const SUBJECTS: [(&str, Measure); 3] = [("replay", replay), ("catalog", catalog), ("merge", merge)];
-
 /// Bytes of log that `replay` opens on.
 const LOG_BYTES: u64 = 1 << 30;
 /// Data files that `catalog` ends with, and those of one flush.
@@ -38,32 +32,7 @@ const FILES: u64 = 100_000;
 const TABLES: u64 = 2_000;
 
 fn main() -> ExitCode {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut out = None;
-    if arguments.first().is_some_and(|first| first == "--out") && arguments.len() > 1 {
-        out = Some(PathBuf::from(arguments.remove(1)));
-        arguments.remove(0);
-    }
-    if let Some(unknown) = arguments.iter().find(|name| SUBJECTS.iter().all(|(known, _)| known != name)) {
-        eprintln!("no subject {unknown}; there are {}", SUBJECTS.map(|(name, _)| name).join(", "));
-        return ExitCode::FAILURE;
-    }
-    for (name, measure) in SUBJECTS {
-        if !arguments.is_empty() && !arguments.iter().any(|wanted| wanted == name) {
-            continue;
-        }
-        let written = measure().and_then(|table| {
-            println!("\n{name}\n\n{table}");
-            let Some(out) = &out else { return Ok(()) };
-            fs::create_dir_all(out)?;
-            Ok(fs::write(out.join(format!("{name}.md")), table)?)
-        });
-        if let Err(error) = written {
-            eprintln!("{name}: {error}");
-            return ExitCode::FAILURE;
-        }
-    }
-    ExitCode::SUCCESS
+    run(&[("replay", Box::new(replay)), ("catalog", Box::new(catalog)), ("merge", Box::new(merge))])
 }
 
 /// A gigabyte of log and no data file, as `kill -9` may leave it, and the time to open on it.
