@@ -6,7 +6,7 @@ use super::{
     change::{Change, named, value},
     statement::refuse,
 };
-use crate::{Literal, Result};
+use crate::{Error, Literal, Result};
 
 /// Rows to insert: the columns named, all where there are none, and their values, `None` for `NULL`.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,17 +34,27 @@ pub(super) fn insert(insert: &ast::Insert) -> Result<Change> {
         (None, column) => Ok(column),
         (Some(_), _) => refuse(format!("{column} is not a column")),
     });
-    let row = |row: &ast::Parens<Vec<Expr>>| row.content.iter().map(cell).collect::<Result<Vec<_>>>();
-    let rows =
-        Rows { columns: columns.collect::<Result<_>>()?, values: values.rows.iter().map(row).collect::<Result<_>>()? };
-    Ok(Change::Insert { database, table, rows })
+    let columns = columns.collect::<Result<Vec<String>>>()?;
+    let row = |(number, row): (usize, &ast::Parens<Vec<Expr>>)| {
+        let cell = |(at, expr): (usize, &Expr)| cell(expr).ok_or_else(|| no_value(number, at, columns.get(at), expr));
+        row.content.iter().enumerate().map(cell).collect::<Result<Vec<_>>>()
+    };
+    let values = values.rows.iter().enumerate().map(row).collect::<Result<_>>()?;
+    Ok(Change::Insert { database, table, rows: Rows { columns, values } })
 }
 
-fn cell(expr: &Expr) -> Result<Option<Literal>> {
+fn cell(expr: &Expr) -> Option<Option<Literal>> {
     match expr {
-        Expr::Value(ValueWithSpan { value: Value::Null, .. }) => Ok(None),
-        other => value(other).map(Some),
+        Expr::Value(ValueWithSpan { value: Value::Null, .. }) => Some(None),
+        other => value(other).ok().map(Some),
     }
+}
+
+fn no_value(row: usize, at: usize, column: Option<&String>, expr: &Expr) -> Error {
+    let column = column.map_or_else(|| format!("column {}", at + 1), |column| format!("column {column:?}"));
+    let reason =
+        format!("row {}, {column}: {expr} is no value; VALUES takes numbers, texts, TRUE, FALSE and NULL", row + 1);
+    Error::Sql { reason }
 }
 
 /// Reads `CREATE DATABASE [IF NOT EXISTS] name`.
@@ -65,7 +75,7 @@ pub(super) fn create_database(statement: &ast::Statement) -> Result<Change> {
 #[cfg(test)]
 mod tests {
     use super::{super::parse_change, *};
-    use crate::{Error, is_change, is_write};
+    use crate::{is_change, is_write};
 
     #[test]
     fn rows_are_read_as_they_stand() {
@@ -113,6 +123,13 @@ mod tests {
         ];
         for sql in refused {
             assert!(matches!(parse_change(sql), Err(Error::Sql { .. })), "{sql}");
+        }
+        for (sql, place) in [
+            ("INSERT INTO m (a, b) VALUES (1, 2), (3, now())", "row 2, column \"b\": now() is no value"),
+            ("INSERT INTO m VALUES (1, $$x$$)", "row 1, column 2: $$x$$ is no value"),
+        ] {
+            let error = parse_change(sql).unwrap_err().to_string();
+            assert!(error.contains(place), "{error}");
         }
         let expected = Change::CreateDatabase { database: "a.b".to_owned(), if_not_exists: true };
         assert_eq!(parse_change("create database if not exists \"a.b\"").unwrap(), expected);
