@@ -55,7 +55,9 @@ fn asked(headers: &HeaderMap, params: &Params) -> Result<(Wanted, bool), Failure
     let accepts_partial = switch(params, "accept_partial", true)?;
     let mut options: WriteOptions = write::options(headers, &params.without("precision"))?.whole(!accepts_partial);
     if let Some(precision) = precision {
-        options = options.precision(precision.parse().map_err(Failure::bad_request)?);
+        let unknown =
+            |reason| Failure::bad_request(format!("{reason}; or auto, nanosecond, microsecond, millisecond or second"));
+        options = options.precision(precision.parse().map_err(unknown)?);
     }
     // Its acknowledgement does not wait for the disk there, either.
     if switch(params, "no_sync", false)? && options.durability.is_none() {

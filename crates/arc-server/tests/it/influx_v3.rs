@@ -101,7 +101,7 @@ async fn timestamps_have_the_unit_that_is_said_or_guessed() {
     }
     let server = Server::new();
     write(&server, "", "pump rpm=1i 1700000000\npump rpm=2i 1700000000123").await.is(400, "line 2 like milliseconds");
-    write(&server, "&precision=days", "pump rpm=1i 1").await.is(400, "not a precision");
+    write(&server, "&precision=days", "pump rpm=1i 1").await.is(400, "or auto, nanosecond");
 }
 
 #[tokio::test]
