@@ -218,3 +218,26 @@ fn freeze(shared: &Shared) -> Result<()> {
     shared.unlogged.note_frozen();
     shared.registry.all_tables().iter().try_for_each(|table| table.rows.lock().buffer.freeze())
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::{channel::oneshot, executor::block_on};
+
+    use super::*;
+    use crate::{Engine, ErrorKind};
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_has_died() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::open(dir.path().join("data")).unwrap();
+        let (applying, thread) = Applying::start(&engine.inner.shared, SequenceNumber(0)).unwrap();
+        // As when it panics.
+        drop(BreakOnDrop(&applying));
+        let (answer, receiver) = oneshot::channel();
+        applying.hand_over(vec![Entry::Freeze(answer)]);
+        assert!(block_on(receiver).is_err(), "its sender is gone");
+        assert_eq!(engine.write_lp("d", b"m v=1").unwrap_err().kind(), ErrorKind::Closed);
+        applying.end();
+        thread.join().unwrap();
+    }
+}

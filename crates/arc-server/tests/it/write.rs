@@ -36,6 +36,22 @@ async fn every_msgpack_path_stores() {
 }
 
 #[tokio::test]
+async fn small_writes_wait_for_room_as_large_ones_do() {
+    // So that only a write that finds no room starts a flush.
+    let server = Server::with(|config| {
+        config.engine.memory_bytes = 16 << 20;
+        (config.engine.flush_bytes, config.engine.max_buffer_bytes) = (2 << 20, 2 << 20);
+    });
+    for write in 0..120 {
+        let lines: String =
+            (0..1_000).map(|n| format!("m,host=host-{} v={n}i {}\n", n % 10, write * 1_000 + n)).collect();
+        server.lines(lines).await;
+    }
+    assert!(server.engine.stats().flushes > 0);
+    assert_eq!(server.rows("SELECT count(*) FROM m").await, json!([[120_000]]));
+}
+
+#[tokio::test]
 async fn a_trailing_slash_changes_nothing() {
     let server = Server::new();
     assert_eq!(server.post("/write/?db=t", "m v=1 1").await.status, 204);
