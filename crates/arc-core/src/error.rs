@@ -235,6 +235,15 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
+    /// An `INSERT` whose rows come from a query, and that failed when a part of them was stored.
+    #[error("the INSERT stopped; {rows} rows are stored")]
+    InsertStopped {
+        /// Rows that are stored, as durable as was asked.
+        rows: u64,
+        /// Why it stopped.
+        #[source]
+        source: Box<Error>,
+    },
     /// A row that a Parquet writer does not take.
     #[error("row {row}, column {column:?}: {reason}")]
     Row {
@@ -281,7 +290,7 @@ impl Error {
             Self::SchemaConflict { .. } => ErrorKind::SchemaConflict,
             Self::Busy { .. } | Self::InUse { .. } => ErrorKind::Busy,
             Self::Timeout { .. } => ErrorKind::Timeout,
-            Self::ImportStopped { source, .. } => source.kind(),
+            Self::ImportStopped { source, .. } | Self::InsertStopped { source, .. } => source.kind(),
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::StorageFull,
                 _ => ErrorKind::Io,

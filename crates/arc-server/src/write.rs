@@ -235,21 +235,27 @@ fn table(headers: &HeaderMap, params: &Params) -> Result<String, Failure> {
     table.map(str::to_owned).ok_or_else(missing)
 }
 
+/// Reads what the points of a request are to survive; a header beats the query string.
+pub(crate) fn durability(headers: &HeaderMap, params: &Params) -> Result<WriteOptions, Failure> {
+    let options = WriteOptions::new();
+    match params::header(headers, DURABILITY)?.or_else(|| params.get("durability")) {
+        Some(durability) => Ok(options.durability(durability.parse().map_err(Failure::bad_request)?)),
+        None => Ok(options),
+    }
+}
+
 /// Reads what the request says about its points; a header beats the query string.
 pub(crate) fn options(headers: &HeaderMap, params: &Params) -> Result<WriteOptions, Failure> {
     let given = |header: &str, param: &str| -> Result<Option<String>, Failure> {
         let header = params::header(headers, header)?;
         Ok(header.or_else(|| params.get(param)).map(str::to_owned))
     };
-    let mut options = WriteOptions::new();
+    let mut options = durability(headers, params)?;
     if let Some(column) = given("x-arc-time-column", "time_column")? {
         options = options.time_column(column);
     }
     if let Some(precision) = given("x-arc-precision", "precision")? {
         options = options.precision(precision.parse().map_err(Failure::bad_request)?);
-    }
-    if let Some(durability) = given(DURABILITY, "durability")? {
-        options = options.durability(durability.parse().map_err(Failure::bad_request)?);
     }
     if let Some(tags) = given("x-arc-tags", "tags")? {
         options = options.tags(tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()));

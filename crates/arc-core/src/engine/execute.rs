@@ -1,7 +1,12 @@
 //! Statements that change data: which call of the engine each of them is.
 
-use super::{Deleted, Engine};
-use crate::{Error, ErrorKind, Predicate, Result, Written, query::Change};
+use arrow::array::RecordBatch;
+
+use super::{
+    Deleted, Engine,
+    insert_query::{Insertion, blocking, on_own_runtime},
+};
+use crate::{Error, ErrorKind, Predicate, Result, WriteOptions, Written, query::Change};
 
 /// What a statement that changes data did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,14 +52,69 @@ impl Engine {
     ///
     /// Knows `DELETE FROM table WHERE …` ([`delete`](Self::delete)), `DROP TABLE [IF EXISTS] table`
     /// ([`drop_table`](Self::drop_table)), `DROP DATABASE [IF EXISTS] database` ([`drop_database`](Self::drop_database)),
-    /// `CREATE DATABASE [IF NOT EXISTS] database` ([`create_database`](Self::create_database)) and
-    /// `INSERT INTO table [(columns)] VALUES …`, which writes rows to a table that is there, all or nothing.
+    /// `CREATE DATABASE [IF NOT EXISTS] database` ([`create_database`](Self::create_database)),
+    /// `INSERT INTO table [(columns)] VALUES …`, which writes rows to a table that is there, all or nothing, and
+    /// `INSERT INTO table [(columns)] SELECT …`, for which [`run`](Self::run) is the better call: here the query has one
+    /// thread, and nothing but its time limit ends it.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`] for a statement that is none of these; otherwise as the call that it stands for.
     pub fn execute(&self, database: &str, sql: &str) -> Result<Executed> {
         match crate::query::parse_change(sql)? {
+            Change::InsertQuery { database: named, table, columns, query } => {
+                let target = named.as_deref().unwrap_or(database);
+                let insertion = Insertion::new(database, target, &table, &columns, &query);
+                on_own_runtime(self.insert_query(insertion, None, &WriteOptions::new())).map(Executed::Inserted)
+            }
+            change => self.execute_change(database, change, &WriteOptions::new()),
+        }
+    }
+
+    /// Runs one SQL statement that changes data, as [`execute`](Self::execute) does, on a tokio runtime. What waits for the
+    /// disk, waits on a thread that may.
+    ///
+    /// `values` are for the placeholders of an `INSERT`, as in [`sql_with`](Self::sql_with). Of `options` the durability
+    /// holds for the rows of an `INSERT`.
+    ///
+    /// An `INSERT` whose rows come from a query runs like one, within the limits of queries. It sees the tables as they
+    /// are when it begins, so that a table can be copied into itself. Its rows are stored in parts of some megabytes, each of
+    /// them as a whole or not at all, while the query goes on. Dropping the future ends it after the part under way.
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](Self::execute) and [`sql`](Self::sql); [`Error::InsertStopped`] with the number of rows if a part of
+    /// them is stored; [`ErrorKind::InvalidInput`] for values that nothing takes.
+    pub async fn run(
+        &self,
+        database: &str,
+        sql: &str,
+        values: Option<&RecordBatch>,
+        options: &WriteOptions,
+    ) -> Result<Executed> {
+        let (engine, default, text) = (self.clone(), database.to_owned(), sql.to_owned());
+        let given = options.clone();
+        let has_values = values.is_some();
+        let done = move || match crate::query::parse_change(&text)? {
+            query @ Change::InsertQuery { .. } => Ok(Err(query)),
+            _ if has_values => {
+                Err(Error::Sql { reason: "this statement has no placeholders, and takes no values".into() })
+            }
+            change => engine.execute_change(&default, change, &given).map(Ok),
+        };
+        match blocking(done).await? {
+            Ok(executed) => Ok(executed),
+            Err(Change::InsertQuery { database: named, table, columns, query }) => {
+                let target = named.as_deref().unwrap_or(database);
+                let insertion = Insertion::new(database, target, &table, &columns, &query);
+                self.insert_query(insertion, values, options).await.map(Executed::Inserted)
+            }
+            Err(_) => Err(Error::internal("a statement is neither done nor a query")),
+        }
+    }
+
+    fn execute_change(&self, database: &str, change: Change, options: &WriteOptions) -> Result<Executed> {
+        match change {
             Change::Delete { database: named, table, predicate } => {
                 self.delete(named.as_deref().unwrap_or(database), &table, &predicate).map(Executed::Deleted)
             }
@@ -63,8 +123,9 @@ impl Engine {
             }
             Change::DropDatabase { database, if_exists } => dropped(self.drop_database(&database), if_exists),
             Change::Insert { database: named, table, rows } => {
-                self.insert(named.as_deref().unwrap_or(database), &table, &rows).map(Executed::Inserted)
+                self.insert(named.as_deref().unwrap_or(database), &table, &rows, options).map(Executed::Inserted)
             }
+            Change::InsertQuery { .. } => Err(Error::internal("a query is run elsewhere")),
             Change::CreateDatabase { database, if_not_exists } => match self.create_database(&database) {
                 Ok(()) => Ok(Executed::Created),
                 Err(Error::DatabaseExists { .. }) if if_not_exists => Ok(Executed::NothingToCreate),
@@ -89,6 +150,7 @@ impl Engine {
             Change::DropTable { .. }
             | Change::DropDatabase { .. }
             | Change::Insert { .. }
+            | Change::InsertQuery { .. }
             | Change::CreateDatabase { .. } => Ok(None),
         }
     }

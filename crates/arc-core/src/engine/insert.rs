@@ -20,33 +20,51 @@ use crate::{
 
 impl Engine {
     /// Writes rows to a table that is there, all or nothing.
-    pub(super) fn insert(&self, database: &str, table: &str, rows: &InsertedRows) -> Result<Written> {
+    pub(super) fn insert(
+        &self,
+        database: &str,
+        table: &str,
+        rows: &InsertedRows,
+        options: &WriteOptions,
+    ) -> Result<Written> {
         let schema = self.table(database, table)?.schema();
-        let all = || schema.arrow().fields().iter().map(|field| field.name().clone()).collect();
-        let columns: Vec<String> = if rows.columns.is_empty() { all() } else { rows.columns.clone() };
+        let columns = target_columns(&schema, &rows.columns)?;
         if let Some(row) = rows.values.iter().find(|row| row.len() != columns.len()) {
             return refuse(format!("INSERT has a row of {} values for {} columns", row.len(), columns.len()));
         }
-        if !columns.iter().any(|column| column == TIME_COLUMN) {
-            return refuse(format!("INSERT needs the column {TIME_COLUMN}"));
-        }
-        let columns = columns.iter().enumerate().map(|(at, name)| {
+        let given = columns.iter().enumerate().map(|(at, name)| {
             let data_type = type_of(&schema, name)?;
             let values = rows.values.iter().map(|row| value(row.get(at).and_then(Option::as_ref), name, &data_type));
             let array = array(&data_type, values.collect::<Result<_>>()?)?;
             Ok((Field::new(name, array.data_type().clone(), true), array))
         });
-        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.collect::<Result<Vec<_>>>()?.into_iter().unzip();
-        let given = |name: &str| fields.iter().any(|field| field.name() == name);
-        let tags = schema.tags().filter(|tag| given(&tag.name)).map(|tag| tag.name.to_string());
-        let options = WriteOptions::new().tags(tags.collect::<Vec<_>>());
+        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = given.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let options = write_options(&schema, &columns, options);
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;
         self.submit_batches(database, table, &[batch], &options)?.wait()
     }
 }
 
+/// Returns the columns that rows are for: those that were named, or else all.
+pub(super) fn target_columns(schema: &TableSchema, named: &[String]) -> Result<Vec<String>> {
+    let all = || schema.arrow().fields().iter().map(|field| field.name().clone()).collect();
+    let columns: Vec<String> = if named.is_empty() { all() } else { named.to_vec() };
+    if !columns.iter().any(|column| column == TIME_COLUMN) {
+        return refuse(format!("INSERT needs the column {TIME_COLUMN}"));
+    }
+    Ok(columns)
+}
+
+/// Returns the settings of a write of these columns: those of them that are tags say which rows merge.
+pub(super) fn write_options(schema: &TableSchema, columns: &[String], options: &WriteOptions) -> WriteOptions {
+    let is_given = |name: &str| columns.iter().any(|column| column == name);
+    let tags = schema.tags().filter(|tag| is_given(&tag.name)).map(|tag| tag.name.to_string());
+    let options = WriteOptions { durability: options.durability, ..WriteOptions::new() };
+    options.tags(tags.collect::<Vec<_>>())
+}
+
 /// Returns the type that values of a column have: of a tag, plain text.
-fn type_of(schema: &TableSchema, name: &str) -> Result<DataType> {
+pub(super) fn type_of(schema: &TableSchema, name: &str) -> Result<DataType> {
     if let Ok(field) = schema.arrow().field_with_name(name) {
         return Ok(match field.data_type() {
             DataType::Dictionary(_, value) => value.as_ref().clone(),
@@ -95,6 +113,6 @@ fn array(data_type: &DataType, values: Vec<Option<Literal>>) -> Result<ArrayRef>
     })
 }
 
-fn refuse<T>(reason: String) -> Result<T> {
+pub(super) fn refuse<T>(reason: String) -> Result<T> {
     Err(Error::Sql { reason })
 }

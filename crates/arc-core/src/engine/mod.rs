@@ -12,12 +12,16 @@ mod dropping;
 mod durability;
 #[cfg(feature = "query")]
 mod execute;
+#[cfg(feature = "query")]
+mod fitting;
 mod flush;
 mod frame;
 mod idempotency;
 mod info;
 #[cfg(feature = "query")]
 mod insert;
+#[cfg(feature = "query")]
+mod insert_query;
 mod maintenance;
 mod open;
 mod queue;

@@ -30,8 +30,10 @@ pub(crate) enum Change {
     DropTable { database: Option<String>, table: String, if_exists: bool },
     /// `DROP DATABASE [IF EXISTS] database`.
     DropDatabase { database: String, if_exists: bool },
-    /// `INSERT INTO table … VALUES …`, in the database named or else the default one.
+    /// `INSERT INTO table … VALUES …` with values as they stand, in the database named or else the default one.
     Insert { database: Option<String>, table: String, rows: Rows },
+    /// `INSERT INTO table … SELECT …`, likewise: the columns named, all where there are none, and the query.
+    InsertQuery { database: Option<String>, table: String, columns: Vec<String>, query: String },
     /// `CREATE DATABASE [IF NOT EXISTS] database`.
     CreateDatabase { database: String, if_not_exists: bool },
 }
@@ -57,8 +59,18 @@ pub fn is_drop(sql: &str) -> bool {
 /// ```
 #[must_use]
 pub fn is_write(sql: &str) -> bool {
-    let verb = verb(sql);
-    verb.eq_ignore_ascii_case("insert") || verb.eq_ignore_ascii_case("create")
+    is_insert(sql) || verb(sql).eq_ignore_ascii_case("create")
+}
+
+/// Returns whether `sql` begins as a statement that writes rows: one for [`Engine::run`](crate::Engine::run), which says how
+/// many.
+///
+/// ```
+/// assert!(arc_core::is_insert("INSERT INTO cpu SELECT * FROM cpu_of_yesterday"));
+/// ```
+#[must_use]
+pub fn is_insert(sql: &str) -> bool {
+    verb(sql).eq_ignore_ascii_case("insert")
 }
 
 /// Returns whether `sql` begins as a statement for [`Engine::execute`](crate::Engine::execute): one that deletes, drops
@@ -89,7 +101,10 @@ fn verb(sql: &str) -> &str {
 
 /// Parses one statement that changes data.
 pub(crate) fn parse(sql: &str) -> Result<Change> {
-    let parse = || change(one(sql)?);
+    let parse = || match insert::source(sql) {
+        Some(source) => insert::of_source(sql, source),
+        None => change(one(sql)?),
+    };
     // Also dropped there.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("arc-plan".to_owned()).stack_size(STACK_BYTES);
@@ -121,7 +136,7 @@ impl Predicate {
     }
 }
 
-fn one(sql: &str) -> Result<ast::Statement> {
+pub(super) fn one(sql: &str) -> Result<ast::Statement> {
     statement::check_size(sql)?;
     let invalid = |e: ParserError| Error::Sql { reason: e.to_string() };
     let parser = Parser::new(&GenericDialect {}).with_recursion_limit(statement::MAX_NESTING);
@@ -137,7 +152,7 @@ fn change(statement: ast::Statement) -> Result<Change> {
     match statement {
         ast::Statement::Delete(statement) => delete(&statement),
         ast::Statement::Drop { .. } => drop_of(&statement),
-        ast::Statement::Insert(statement) => insert::insert(&statement),
+        ast::Statement::Insert(_) => refuse("INSERT INTO takes a table, columns, and VALUES or a query"),
         ast::Statement::CreateDatabase { .. } => insert::create_database(&statement),
         other => {
             let verb = other.to_string().split_whitespace().next().unwrap_or_default().to_uppercase();

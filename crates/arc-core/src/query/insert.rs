@@ -1,10 +1,17 @@
-//! `INSERT INTO … VALUES` and `CREATE DATABASE`: from the parsed statement to what they ask the engine to do.
+//! `INSERT INTO …` and `CREATE DATABASE`: from the statement to what they ask the engine to do.
+//!
+//! An `INSERT` whose rows have to be computed is cut in two: the query is left as text, for whoever plans queries.
 
-use datafusion::sql::sqlparser::ast::{self, Expr, SetExpr, TableObject, Value, ValueWithSpan};
+use datafusion::sql::sqlparser::{
+    ast::{self, Expr, SetExpr, TableObject, Value, ValueWithSpan},
+    dialect::GenericDialect,
+    keywords::Keyword,
+    tokenizer::{Location, Token, TokenWithSpan, Tokenizer},
+};
 
 use super::{
-    change::{Change, named, value},
-    statement::refuse,
+    change::{self, Change, named, value},
+    statement::{self, refuse},
 };
 use crate::{Error, Literal, Result};
 
@@ -15,19 +22,94 @@ pub(crate) struct Rows {
     pub(crate) values: Vec<Vec<Option<Literal>>>,
 }
 
-/// Reads `INSERT INTO table [(columns)] VALUES (…), (…)`.
-pub(super) fn insert(insert: &ast::Insert) -> Result<Change> {
+/// Where the rows of an `INSERT` are said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Source {
+    /// Byte of the statement at which they begin.
+    at: usize,
+    is_values: bool,
+}
+
+/// Finds the rows of a statement, if it is an `INSERT` that has some.
+pub(super) fn source(sql: &str) -> Option<Source> {
+    statement::check_size(sql).ok()?;
+    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location().ok()?;
+    let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    if !words.next().is_some_and(|first| keyword(first) == Some(Keyword::INSERT)) {
+        return None;
+    }
+    let mut depth = 0_usize;
+    let mut opening = None;
+    for token in words {
+        let begins = match keyword(token) {
+            Some(Keyword::VALUES | Keyword::SELECT | Keyword::WITH | Keyword::FROM) if depth == 0 => Some(token),
+            // In parentheses of its own; columns would be names.
+            Some(Keyword::SELECT | Keyword::WITH | Keyword::VALUES) => opening,
+            _ => None,
+        };
+        if let Some(first) = begins {
+            let is_values = keyword(first) == Some(Keyword::VALUES);
+            return Some(Source { at: offset(sql, first.span.start)?, is_values });
+        }
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        opening = match token.token {
+            Token::LParen if depth == 1 => Some(token),
+            Token::LParen => opening,
+            _ => None,
+        };
+    }
+    None
+}
+
+fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
+    match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    }
+}
+
+/// Returns the byte at a place that is counted in lines and characters.
+fn offset(sql: &str, place: Location) -> Option<usize> {
+    let (line, column) = (usize::try_from(place.line).ok()?, usize::try_from(place.column).ok()?);
+    let before: usize = sql.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    let (within, _) = sql.get(before..)?.char_indices().nth(column.checked_sub(1)?)?;
+    Some(before + within)
+}
+
+/// Reads an `INSERT` whose rows begin at `source`. Values that have to be computed first are a query like any other.
+pub(super) fn of_source(sql: &str, source: Source) -> Result<Change> {
+    if source.is_values
+        && let Some(rows) = insert(&change::one(sql)?)?
+    {
+        return Ok(rows);
+    }
+    let (Some(head), Some(query)) = (sql.get(..source.at), sql.get(source.at..)) else {
+        return Err(Error::internal("a statement is shorter than it was"));
+    };
+    match insert(&change::one(&format!("{head} VALUES (NULL)"))?)? {
+        Some(Change::Insert { database, table, rows: Rows { columns, .. } }) => {
+            Ok(Change::InsertQuery { database, table, columns, query: query.to_owned() })
+        }
+        _ => Err(Error::internal("NULL is no value")),
+    }
+}
+
+/// Reads `INSERT INTO table [(columns)] VALUES (…), (…)`; `None` if a value is more than a literal.
+fn insert(statement: &ast::Statement) -> Result<Option<Change>> {
+    let ast::Statement::Insert(insert) = statement else { return refuse_more() };
     let ast::Insert { table: TableObject::TableName(name), columns, source: Some(source), .. } = insert else {
-        return refuse("INSERT INTO takes a table, columns and VALUES, and nothing else");
+        return refuse_more();
     };
-    let SetExpr::Values(values) = source.body.as_ref() else {
-        return refuse("INSERT takes VALUES; what a query gives is written by the client that asked");
-    };
+    let SetExpr::Values(values) = source.body.as_ref() else { return refuse_more() };
     let listed = columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let listed = if listed.is_empty() { listed } else { format!("({listed}) ") };
     // Whatever else there is shows in the text.
     if insert.to_string() != format!("INSERT INTO {name} {listed}{values}") {
-        return refuse("INSERT INTO takes a table, columns and VALUES, and nothing else");
+        return refuse_more();
     }
     let (database, table) = named(name)?;
     let columns = columns.iter().map(|column| match named(column)? {
@@ -35,12 +117,13 @@ pub(super) fn insert(insert: &ast::Insert) -> Result<Change> {
         (Some(_), _) => refuse(format!("{column} is not a column")),
     });
     let columns = columns.collect::<Result<Vec<String>>>()?;
-    let row = |(number, row): (usize, &ast::Parens<Vec<Expr>>)| {
-        let cell = |(at, expr): (usize, &Expr)| cell(expr).ok_or_else(|| no_value(number, at, columns.get(at), expr));
-        row.content.iter().enumerate().map(cell).collect::<Result<Vec<_>>>()
-    };
-    let values = values.rows.iter().enumerate().map(row).collect::<Result<_>>()?;
-    Ok(Change::Insert { database, table, rows: Rows { columns, values } })
+    let row = |row: &ast::Parens<Vec<Expr>>| row.content.iter().map(cell).collect::<Option<Vec<_>>>();
+    let Some(values) = values.rows.iter().map(row).collect::<Option<_>>() else { return Ok(None) };
+    Ok(Some(Change::Insert { database, table, rows: Rows { columns, values } }))
+}
+
+fn refuse_more<T>() -> Result<T> {
+    refuse("INSERT INTO takes a table, columns, and VALUES or a query, and nothing else")
 }
 
 fn cell(expr: &Expr) -> Option<Option<Literal>> {
@@ -48,13 +131,6 @@ fn cell(expr: &Expr) -> Option<Option<Literal>> {
         Expr::Value(ValueWithSpan { value: Value::Null, .. }) => Some(None),
         other => value(other).ok().map(Some),
     }
-}
-
-fn no_value(row: usize, at: usize, column: Option<&String>, expr: &Expr) -> Error {
-    let column = column.map_or_else(|| format!("column {}", at + 1), |column| format!("column {column:?}"));
-    let reason =
-        format!("row {}, {column}: {expr} is no value; VALUES takes numbers, texts, TRUE, FALSE and NULL", row + 1);
-    Error::Sql { reason }
 }
 
 /// Reads `CREATE DATABASE [IF NOT EXISTS] name`.
@@ -102,14 +178,22 @@ mod tests {
     #[test]
     fn what_else_can_be_said_of_rows_is_refused() {
         let refused = [
-            "INSERT INTO m SELECT * FROM n",
+            "INSERT INTO m",
+            "INSERT INTO m SET a = 1",
+            "INSERT INTO m TABLE n",
+            "INSERT INTO m (a) EXPLAIN SELECT 1",
             "INSERT INTO m (a) VALUES (1) RETURNING a",
+            "INSERT INTO m (a) VALUES (now()) RETURNING a",
+            "INSERT INTO m (a) VALUES (now()) ON CONFLICT DO NOTHING",
+            "INSERT OR REPLACE INTO m (a) SELECT 1",
+            "INSERT OVERWRITE m SELECT 1",
+            "INSERT INTO m PARTITION (a) SELECT 1",
+            "INSERT INTO a.b.c SELECT 1",
+            "INSERT INTO m AS n SELECT 1",
+            "WITH n AS (SELECT 1) INSERT INTO m SELECT * FROM n",
             "INSERT INTO m (a) VALUES (1) ON CONFLICT DO NOTHING",
             "INSERT OR REPLACE INTO m (a) VALUES (1)",
             "INSERT OVERWRITE m VALUES (1)",
-            "INSERT INTO m (a) VALUES (1 + 1)",
-            "INSERT INTO m (a) VALUES (now())",
-            "INSERT INTO m (a) VALUES ((SELECT 1))",
             "INSERT INTO m (a) VALUES (1) LIMIT 1",
             "INSERT INTO m DEFAULT VALUES",
             "INSERT INTO a.b.c VALUES (1)",
@@ -124,14 +208,25 @@ mod tests {
         for sql in refused {
             assert!(matches!(parse_change(sql), Err(Error::Sql { .. })), "{sql}");
         }
-        for (sql, place) in [
-            ("INSERT INTO m (a, b) VALUES (1, 2), (3, now())", "row 2, column \"b\": now() is no value"),
-            ("INSERT INTO m VALUES (1, $$x$$)", "row 1, column 2: $$x$$ is no value"),
-        ] {
-            let error = parse_change(sql).unwrap_err().to_string();
-            assert!(error.contains(place), "{error}");
-        }
         let expected = Change::CreateDatabase { database: "a.b".to_owned(), if_not_exists: true };
         assert_eq!(parse_change("create database if not exists \"a.b\"").unwrap(), expected);
+    }
+
+    #[test]
+    fn rows_to_compute_are_left_as_the_query_that_they_are() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        for (sql, columns, query) in [
+            ("INSERT INTO m SELECT * FROM n", names(&[]), "SELECT * FROM n"),
+            ("INSERT INTO m(a, \"select\")\n  select 1 // 2,\n 'ü'", names(&["a", "select"]), "select 1 // 2,\n 'ü'"),
+            ("/* SELECT */ insert into m (time) -- ü\n(SELECT 1);", names(&["time"]), "(SELECT 1);"),
+            ("INSERT INTO m ((SELECT 1) UNION ALL (SELECT 2))", names(&[]), "((SELECT 1) UNION ALL (SELECT 2))"),
+            ("INSERT INTO m WITH n AS (SELECT 1) SELECT * FROM n", names(&[]), "WITH n AS (SELECT 1) SELECT * FROM n"),
+            ("INSERT INTO m FROM n", names(&[]), "FROM n"),
+            ("INSERT INTO m (a) VALUES (1 + 1), (now())", names(&["a"]), "VALUES (1 + 1), (now())"),
+            ("INSERT INTO m (a) VALUES (1, ?)", names(&["a"]), "VALUES (1, ?)"),
+        ] {
+            let expected = Change::InsertQuery { database: None, table: "m".into(), columns, query: query.to_owned() };
+            assert_eq!(parse_change(sql).unwrap(), expected, "{sql}");
+        }
     }
 }

@@ -47,7 +47,7 @@ pub(crate) use self::change::{Change, parse as parse_change};
 pub(crate) use self::insert::Rows as InsertedRows;
 use self::{account::Accounts, planner::Planner};
 pub use self::{
-    change::{is_change, is_drop, is_write},
+    change::{is_change, is_drop, is_insert, is_write},
     pruned::ScannedFiles,
 };
 use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};

@@ -1,8 +1,11 @@
 //! Rows that a statement writes: in the log and in files like any others, and nothing of a statement that does not fit.
 
-use arc_core::{ErrorKind, Executed};
+use std::{path::Path, sync::Arc};
 
-use crate::support::{open, query, shown, write};
+use arc_core::{Durability, Engine, Error, ErrorKind, Executed, Options, WriteOptions};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+
+use crate::support::{number, open, query, shown, write};
 
 #[test]
 fn rows_of_a_statement_are_points_like_others() {
@@ -77,4 +80,83 @@ fn sql_creates_databases() {
     assert_eq!(engine.execute("d", "CREATE DATABASE plant").unwrap_err().kind(), ErrorKind::InvalidInput);
     assert_eq!(engine.execute("d", "CREATE DATABASE IF NOT EXISTS plant").unwrap(), Executed::NothingToCreate);
     assert_eq!(engine.databases().len(), 1);
+}
+
+/// An engine with so little memory that parts have 1 MiB.
+fn small(path: &Path) -> Engine {
+    let mut options = Options::default();
+    options.memory_bytes = 64 << 20;
+    Engine::builder(path).options(options).compaction(false).open().unwrap()
+}
+
+#[test]
+fn rows_of_a_query_are_written_part_by_part_and_see_nothing_of_themselves() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = small(dir.path());
+    write(&engine, "d", "m,host=a x=1,s=\"one\" 1");
+    let fill = "INSERT INTO d.m (s, time, x, host) SELECT 'row ' || value, value, value * 0.5, 'h' || (value % 3) \
+                FROM generate_series(2, 100000)";
+    let points = |sql: &str| match engine.execute("d", sql) {
+        Ok(Executed::Inserted(written)) => {
+            assert_eq!((written.rejected_points, written.durability), (0, Durability::Disk), "{sql}");
+            written.points
+        }
+        other => panic!("{sql}: {other:?}"),
+    };
+    assert_eq!(points(fill), 99_999);
+    // Each row into another, once.
+    assert_eq!(points("INSERT INTO m SELECT time + INTERVAL '1 second', host, x, s FROM m"), 100_000);
+    assert_eq!(points("INSERT INTO m SELECT * FROM m WHERE x < 0"), 0);
+    assert_eq!(points("INSERT INTO m (time, x) VALUES (now(), 1 + 1)"), 1);
+    let sql = "SELECT count(*) AS n, count(DISTINCT s) AS s, sum(x) AS x FROM m WHERE s IS NOT NULL";
+    let expected = "\
++--------+--------+--------------+
+| n      | s      | x            |
++--------+--------+--------------+
+| 200000 | 100000 | 5000050001.0 |
++--------+--------+--------------+";
+    assert_eq!(shown(&engine, "d", sql), expected);
+    drop(engine);
+    assert_eq!(shown(&open(dir.path()), "d", sql), expected);
+}
+
+#[test]
+fn an_insert_that_fails_says_how_many_rows_are_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = small(dir.path());
+    write(&engine, "d", "m x=1i 0");
+    let bad =
+        "INSERT INTO m SELECT value, CASE WHEN value = 99999 THEN 0.5 ELSE value END FROM generate_series(1, 99999)";
+    let error = engine.execute("d", bad).unwrap_err();
+    let Error::InsertStopped { rows, ref source } = error else { panic!("{error:?}") };
+    assert!((1..99_999).contains(&rows), "{rows}");
+    assert_eq!(source.to_string(), "column \"x\" is Int64 and cannot be 0.5");
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert_eq!(number(&engine, "d", "SELECT count(*) - 1 FROM m"), i64::try_from(rows).unwrap());
+    // Of a few rows nothing is stored.
+    let few = engine.execute("d", "INSERT INTO m VALUES (1000000, 1 + 1), (1000001, 1.5)").unwrap_err();
+    assert_eq!(few.to_string(), "column \"x\" is Int64 and cannot be 1.5");
+    assert_eq!(number(&engine, "d", "SELECT count(*) FROM m WHERE time >= TIMESTAMP '1970-01-01 00:00:00.001'"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_insert_takes_values_and_a_durability() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    write(&engine, "d", "m,host=a x=1i 0");
+    let values: ArrayRef = Arc::new(Int64Array::from(vec![5]));
+    let values = RecordBatch::try_from_iter([("least", values)]).unwrap();
+    let options = WriteOptions::new().durability(Durability::Memory);
+    let sql = "INSERT INTO m SELECT $least, 'b', $least + 0 FROM m";
+    match engine.run("d", sql, Some(&values), &options).await.unwrap() {
+        Executed::Inserted(written) => assert_eq!((written.points, written.durability), (1, Durability::Memory)),
+        other => panic!("{other:?}"),
+    }
+    match engine.run("d", "INSERT INTO m (time, x) VALUES (9, 9)", None, &options).await.unwrap() {
+        Executed::Inserted(written) => assert_eq!((written.points, written.durability), (1, Durability::Memory)),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(engine.run("d", "DROP TABLE m", None, &options).await.unwrap(), Executed::Dropped);
+    let error = engine.run("d", "DROP TABLE IF EXISTS m", Some(&values), &options).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
 }

@@ -3,28 +3,43 @@
 use std::sync::Arc;
 
 use arc_core::Executed;
-use arrow::{
-    array::{RecordBatch, UInt64Array},
-    datatypes::{DataType, Field, Schema},
-};
+use arrow::array::RecordBatch;
 use hyper::HeaderMap;
 
-use crate::{app::App, delete, errors::Failure, http::params::header};
+use crate::{
+    app::App,
+    delete,
+    errors::Failure,
+    http::params::{Params, header},
+    query::change,
+    write,
+};
 
 /// Header that says that a delete of many points is meant.
 const CONFIRM: &str = "x-arc-confirm";
 
+/// A statement that changes data.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) database: String,
+    pub(super) sql: String,
+    /// Values for its placeholders, one row each; it runs once for each of them.
+    pub(super) values: Vec<RecordBatch>,
+}
+
 /// Runs a statement; returns how many points it took or wrote, where that is known.
-pub(super) async fn run(
-    app: &Arc<App>,
-    database: &str,
-    sql: &str,
-    headers: &HeaderMap,
-) -> Result<Option<u64>, Failure> {
-    if arc_core::is_change(sql) && !arc_core::is_write(sql) {
+pub(super) async fn run(app: &Arc<App>, asked: Asked, headers: &HeaderMap) -> Result<Option<u64>, Failure> {
+    if arc_core::is_insert(&asked.sql) {
+        return insert(app, asked, headers).await.map(Some);
+    }
+    let Asked { database, sql, values } = asked;
+    if !values.is_empty() {
+        return Err(Failure::bad_request("of the statements that change data, INSERT alone takes values"));
+    }
+    if arc_core::is_change(&sql) && !arc_core::is_write(&sql) {
         delete::check_enabled(app)?;
     }
-    let (engine, database, sql) = (app.engine.clone(), database.to_owned(), sql.to_owned());
+    let engine = app.engine.clone();
     let (asked, statement) = (database.clone(), sql.clone());
     let deletion = delete::blocking(move || engine.deletion(&asked, &statement)).await?;
     if let Some(deletion) = deletion {
@@ -33,19 +48,32 @@ pub(super) async fn run(
         return delete::points(app, deletion, confirmed, &how).await.map(|(count, _)| Some(count));
     }
     let engine = app.engine.clone();
-    match delete::blocking(move || engine.execute(&database, &sql)).await? {
-        Executed::Inserted(written) => Ok(Some(written.points)),
-        _ => Ok(None),
-    }
+    delete::blocking(move || engine.execute(&database, &sql)).await.map(|_| None)
 }
 
-/// Returns the columns of the answer to a statement that a client runs like a query.
-pub(super) fn columns() -> Schema {
-    Schema::new(vec![Field::new("count", DataType::UInt64, true)])
+/// Writes rows, with the threads and limits of queries, for it may be one.
+async fn insert(app: &Arc<App>, asked: Asked, headers: &HeaderMap) -> Result<u64, Failure> {
+    let options = write::durability(headers, &Params::default())?;
+    let listed = app.list_query("flight insert", &asked.database, &asked.sql);
+    let slot = app.query_slot(&listed).await?;
+    let engine = app.engine.clone();
+    let mut running = app.runner.run(slot, listed, |done| async move {
+        let Asked { database, sql, values } = asked;
+        let rows = if values.is_empty() { vec![None] } else { values.iter().map(Some).collect() };
+        let mut points = 0;
+        for row in rows {
+            if let Executed::Inserted(written) = engine.run(&database, &sql, row, &options).await? {
+                points += written.points;
+            }
+        }
+        // Nobody may be there to hear it.
+        let _ = done.send(Ok(points)).await;
+        Ok(())
+    });
+    running.next().await
 }
 
-/// Returns that answer: how many points were taken or written.
+/// Returns the answer to a statement that a client runs like a query: how many points were taken or written.
 pub(super) fn answer(count: Option<u64>) -> Result<RecordBatch, Failure> {
-    let column = Arc::new(UInt64Array::from(vec![count]));
-    RecordBatch::try_new(Arc::new(columns()), vec![column]).map_err(|_| Failure::bug())
+    change::count(count).map_err(|_| Failure::bug())
 }

@@ -12,11 +12,12 @@ use prost::Message;
 use tonic::{Code, Status, Streaming, metadata::MetadataMap};
 
 use super::{
-    actions, changes, decode,
+    actions,
+    changes::{self, Asked},
+    decode,
     ingest::{self, Target},
     messages::{self, Described},
     statements::Statements,
-    status::unsupported,
     target,
 };
 use crate::{app::App, errors::Failure, http::params::Params, write};
@@ -39,14 +40,16 @@ pub(super) async fn run(
         }
         Described::Command(Command::CommandPreparedStatementUpdate(asked)) => {
             let statement = statements.get(&asked.prepared_statement_handle)?;
-            if !incoming.values().await?.iter().all(|message| message.data_body.is_empty()) {
-                return Err(unsupported("a statement that changes data takes no values"));
-            }
-            changes::run(app, &statement.database, &statement.sql, headers).await?
+            // Some clients send values along, others have bound them before.
+            let sent = incoming.values().await?;
+            let has_values = sent.iter().any(|message| !message.data_body.is_empty());
+            let values = decode::all(if has_values { &sent } else { &statement.values })?;
+            changes::run(app, Asked { database: statement.database, sql: statement.sql, values }, headers).await?
         }
         Described::Command(Command::CommandStatementUpdate(asked)) => {
             actions::no_transaction(asked.transaction_id.as_ref())?;
-            changes::run(app, &target::database(headers)?, &asked.query, headers).await?
+            let asked = Asked { database: target::database(headers)?, sql: asked.query, values: Vec::new() };
+            changes::run(app, asked, headers).await?
         }
         Described::Command(Command::CommandStatementIngest(asked)) => {
             let target = Target::of(app, asked, headers)?;
@@ -76,7 +79,11 @@ async fn bind(
     let handle = &asked.prepared_statement_handle;
     let mut statement = statements.get(handle)?;
     statement.values = incoming.values().await?;
-    decode::one_row(&statement.values)?;
+    if arc_core::is_change(&statement.sql) {
+        decode::all(&statement.values)?;
+    } else {
+        decode::one_row(&statement.values)?;
+    }
     statements.replace(handle, statement)?;
     let same = DoPutPreparedStatementResult { prepared_statement_handle: Some(handle.clone()) };
     Ok(PutResult { app_metadata: same.encode_to_vec().into() })

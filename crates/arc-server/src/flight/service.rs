@@ -11,7 +11,9 @@ use futures::{StreamExt, stream, stream::BoxStream};
 use tonic::{Request, Response, Status, Streaming, metadata::MetadataMap};
 
 use super::{
-    actions, changes, known,
+    actions,
+    changes::{self, Asked},
+    known,
     messages::{self, Described, Fetched, Handle},
     put,
     query::{self, Messages},
@@ -19,7 +21,11 @@ use super::{
     status::unsupported,
     target,
 };
-use crate::{app::App, errors::Failure, query::layout};
+use crate::{
+    app::App,
+    errors::Failure,
+    query::{change, layout},
+};
 
 /// The service; clones share everything.
 #[derive(Debug, Clone)]
@@ -53,7 +59,7 @@ impl Flight {
         };
         let ticket = statement.ticket();
         if arc_core::is_change(&statement.sql) {
-            return messages::info(descriptor, &changes::columns(), ticket);
+            return messages::info(descriptor, &change::count_column(), ticket);
         }
         let described = query::describe(&self.app, statement.query()?, keep).await?;
         messages::info(descriptor, &described.columns, ticket)
@@ -71,10 +77,9 @@ impl Flight {
         if !arc_core::is_change(&asked.sql) {
             return query::answer(&self.app, asked, keep).await;
         }
-        if asked.values.is_some() {
-            return Err(unsupported("a statement that changes data takes no values"));
-        }
-        let count = changes::run(&self.app, &asked.database, &asked.sql, caller.as_ref()).await?;
+        let values = asked.values.into_iter().collect();
+        let asked = Asked { database: asked.database, sql: asked.sql, values };
+        let count = changes::run(&self.app, asked, caller.as_ref()).await?;
         Ok(known::messages(changes::answer(count)?))
     }
 }

@@ -23,6 +23,7 @@ use crate::{
         request::{Dialect, text},
         values,
     },
+    write,
 };
 
 /// `GET` with a query string, or `POST` with the same as JSON: `db`, `q`, `format`, `params`.
@@ -78,7 +79,8 @@ fn read(
     let filled = |text: Option<&str>, name| {
         text.filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(|| missing(name))
     };
-    let query = Query { database: filled(database, "db")?, sql: filled(sql, "q")?, values: values::row(values)? };
+    let (database, sql, values) = (filled(database, "db")?, filled(sql, "q")?, values::row(values)?);
+    let query = Query { database, sql, values, options: write::durability(headers, &Params::default())? };
     let form = match format {
         Some(name) => Form::named(name)?,
         None => Form::accepted(headers).unwrap_or(Form::Json),

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use ::arrow::{array::AsArray, datatypes::Int64Type};
+use arc_core::WriteOptions;
 use axum::{
     extract::{Request, State},
     response::Response,
@@ -81,7 +82,12 @@ async fn counted(app: &Arc<App>, query: Query) -> Result<u64, Failure> {
 
 /// Runs a query that answers one count, like any other query.
 pub(crate) async fn count(app: &Arc<App>, sql: &str) -> Result<u64, Failure> {
-    run(app, "delete", Query { database: "default".to_owned(), sql: sql.to_owned(), values: None }).await
+    run(
+        app,
+        "delete",
+        Query { database: "default".to_owned(), sql: sql.to_owned(), values: None, options: WriteOptions::new() },
+    )
+    .await
 }
 
 async fn run(app: &Arc<App>, door: &'static str, query: Query) -> Result<u64, Failure> {

@@ -4,6 +4,7 @@
 
 use std::{ops::RangeInclusive, sync::Arc};
 
+use arc_core::WriteOptions;
 use axum::{
     extract::{Path, Request, State, rejection::PathRejection},
     response::Response,
@@ -43,7 +44,7 @@ fn read(parts: &Parts, name: &str) -> Result<Query, Failure> {
     let condition = condition.map_or_else(String::new, |condition| format!("WHERE (\n{condition}\n) "));
     let table = name.replace('"', "\"\"");
     let sql = format!("SELECT * FROM \"{table}\" {condition}ORDER BY {order}\nLIMIT {limit} OFFSET {offset}");
-    Ok(Query { database, sql, values: None })
+    Ok(Query { database, sql, values: None, options: WriteOptions::new() })
 }
 
 fn number(params: &Params, name: &str, default: u64, within: RangeInclusive<u64>) -> Result<u64, Failure> {

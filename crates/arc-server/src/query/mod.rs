@@ -1,10 +1,11 @@
 //! Queries over HTTP: SQL in; JSON, CSV, MessagePack, Arrow or Parquet out, batch by batch.
 //!
 //! Decodes the request, runs it in the engine, and encodes the answer while it comes, so that its size does not matter.
-//! All but the decoding happens on threads of its own (`runner`). Of the SQL it knows only whether it drops something.
+//! All but the decoding happens on threads of its own (`runner`). Of the SQL it knows only whether it drops or writes something.
 
 mod arrow;
 mod cells;
+pub(crate) mod change;
 mod coding;
 pub(crate) mod control;
 mod csv;
@@ -29,7 +30,6 @@ pub(crate) mod values;
 
 use std::{sync::Arc, time::Instant};
 
-use ::arrow::datatypes::Schema;
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -144,9 +144,6 @@ async fn start(
         delete::check_enabled(app)?;
     }
     let changes = is_drop || arc_core::is_write(&query.sql);
-    if changes && query.values.is_some() {
-        return Err(Failure::bad_request("a statement that changes data takes no values"));
-    }
     let listed = ticket.list(&query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
     let (owned, at_work) = (Arc::clone(app), Arc::clone(&listed));
@@ -154,10 +151,10 @@ async fn start(
         let engine = owned.engine.clone();
         if changes {
             // First, so that what is refused for its shape is not done.
-            let encoder = shape.open(&owned, &Arc::new(Schema::empty()), started)?;
-            // Nobody waits longer for it than for a query, but begun is done.
-            delete::blocking(move || engine.execute(&query.database, &query.sql)).await?;
-            return Encoding::new(&at_work, stream::empty(), encoder).send(chunks).await;
+            let encoder = shape.open(&owned, &change::columns(&query.sql), started)?;
+            // Nobody waits longer for it than for a query, but what is not a query itself is done once it has begun.
+            let executed = engine.run(&query.database, &query.sql, query.values.as_ref(), &query.options).await?;
+            return Encoding::new(&at_work, stream::iter(change::answer(&executed)), encoder).send(chunks).await;
         }
         let answer = match &query.values {
             Some(values) => engine.sql_with(&query.database, &query.sql, values).await?,

@@ -4,6 +4,7 @@
 
 use std::time::Instant;
 
+use arc_core::WriteOptions;
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use hyper::{HeaderMap, Uri, Version};
 use serde_json::Value;
@@ -27,6 +28,7 @@ use crate::{
     app::App,
     errors::Failure,
     http::params::{self, Params},
+    write,
 };
 
 /// Where the query string may name the default database.
@@ -92,6 +94,8 @@ pub(crate) struct Query {
     pub(crate) database: String,
     pub(crate) sql: String,
     pub(crate) values: Option<RecordBatch>,
+    /// How the rows are written that it may write.
+    pub(crate) options: WriteOptions,
 }
 
 impl Query {
@@ -115,7 +119,8 @@ impl Query {
             None => text(&request, "database")?.filter(|name| !name.is_empty()).unwrap_or("default"),
         };
         let values = request.get("params").map_or(Ok(None), values::row)?;
-        Ok(Self { database: database.to_owned(), sql: sql.to_owned(), values })
+        let options = write::durability(headers, &params)?;
+        Ok(Self { database: database.to_owned(), sql: sql.to_owned(), values, options })
     }
 }
 

@@ -120,13 +120,45 @@ async fn sql_writes_rows_also_where_deletes_are_not_allowed() {
     let server = Server::new();
     server.lines("m,h=a v=1 1").await;
     let answer = server.ask("INSERT INTO m (time, h, v) VALUES (2, 'b', 2), (3, 'b', 3)").await.json();
-    assert_eq!((&answer["success"], &answer["data"]), (&json!(true), &json!([])));
+    assert_eq!((&answer["success"], &answer["row_count"]), (&json!(true), &json!(1)));
+    assert_eq!((&answer["columns"], &answer["data"]), (&json!(["count"]), &json!([[2]])));
     assert_eq!(count(&server).await, 3);
     server.ask("INSERT INTO n (time, v) VALUES (1, 1)").await.is(404, "n");
-    server.ask("INSERT INTO m SELECT * FROM m").await.is(400, "VALUES");
-    let body = json!({ "sql": "INSERT INTO m (time, v) VALUES ($1, 1)", "params": [4] }).to_string();
-    server.post("/api/v1/query?db=t", body).await.is(400, "takes no values");
     assert_eq!(server.ask("CREATE DATABASE plant").await.status, 200);
     server.ask("CREATE DATABASE plant").await.is(400, "plant");
     assert_eq!(server.get("/api/v1/databases").await.json()["count"], 2);
+}
+
+#[tokio::test]
+async fn sql_writes_the_rows_of_a_query() {
+    let server = Server::new();
+    server.lines("m,h=a v=1,s=\"x\" 1\nm,h=b v=2,s=\"y\" 2\nsum,h=a v=0i 0").await;
+    let ask = |sql: &str, params: serde_json::Value| json!({ "sql": sql, "params": params }).to_string();
+    let insert = "INSERT INTO sum SELECT max(time), h, sum(v) FROM m WHERE v >= $least GROUP BY h";
+    let answer = server.post("/api/v1/query?db=t", ask(insert, json!({ "least": 1.5 }))).await.json();
+    assert_eq!((&answer["columns"], &answer["data"]), (&json!(["count"]), &json!([[1]])));
+    let values = "INSERT INTO sum (time, h, v) VALUES ($1, $2, $3 + 1)";
+    let answer = server.post("/api/v1/query?db=t", ask(values, json!([7, "c", 41]))).await.json();
+    assert_eq!(answer["data"], json!([[1]]));
+    let rows = server.rows("SELECT CAST(time AS BIGINT) AS t, h, v FROM sum ORDER BY t").await;
+    assert_eq!(rows, json!([[0, "a", 0], [2, "b", 2], [7, "c", 42]]));
+    let copied = server.post("/api/v1/query/arrow?db=t", ask("INSERT INTO m SELECT * FROM m", json!(null))).await;
+    assert_eq!(copied.batches()[0].num_rows(), 1);
+    assert_eq!(count(&server).await, 2);
+
+    server.ask("INSERT INTO sum SELECT time, h, s FROM m").await.is(400, "column \"v\" of table \"sum\" is integer");
+    server
+        .ask("INSERT INTO sum SELECT time, h, v + 0.5 FROM m")
+        .await
+        .is(400, "column \"v\" is Int64 and cannot be 1.5");
+    server.ask("INSERT INTO sum SELECT time, h FROM m").await.is(400, "the rows have 2 columns, and INSERT has 3");
+    server.ask("INSERT INTO sum (time, v) SELECT v, v AS w FROM m").await.is(400, "column \"time\"");
+    server.ask("INSERT INTO sum SELECT * FROM nowhere").await.is(404, "nowhere");
+    server.ask("INSERT INTO nowhere SELECT * FROM m").await.is(404, "nowhere");
+    server.ask("INSERT INTO sum SELECT * FROM read_parquet('x')").await.is(400, "read_parquet");
+    let drop = ask("DROP TABLE IF EXISTS m", json!([1]));
+    server.post("/api/v1/query?db=t", drop).await.is(403, "delete_enabled");
+    server.post("/api/v1/query?db=t", ask("CREATE DATABASE x", json!([1]))).await.is(400, "takes no values");
+    let body = json!({ "sql": "INSERT INTO m SELECT * FROM m" }).to_string();
+    server.post("/api/v1/query?db=t&durability=eternal", body).await.is(400, "not a durability");
 }

@@ -283,6 +283,30 @@ async fn deletes_and_drops_are_allowed_and_counted_as_over_http() {
 }
 
 #[tokio::test]
+async fn inserts_take_rows_of_values_and_of_queries() {
+    let server = Server::new();
+    put(&server, descriptor(&command("cpu")), &[("database", "t"), ("x-arc-tags", "host")], [rows(0, 3)])
+        .await
+        .unwrap();
+    let mut client = client(&server, "t");
+    let copy = "INSERT INTO cpu SELECT time + INTERVAL '1 second', host, v FROM cpu WHERE v > 0";
+    assert_eq!(client.execute_update(copy.to_owned(), None).await.unwrap(), 2);
+    let mut prepared = client.prepare("INSERT INTO cpu (time, host) VALUES (?, ?)".to_owned(), None).await.unwrap();
+    let times: ArrayRef = Arc::new(Int64Array::from(vec![2_000_000, 2_000_001]));
+    let hosts: ArrayRef = Arc::new(StringArray::from(vec!["new", "new"]));
+    prepared.set_parameters(RecordBatch::try_from_iter([("1", times), ("2", hosts)]).unwrap()).unwrap();
+    assert_eq!(prepared.execute_update().await.unwrap(), 2);
+    assert_eq!(server.rows("SELECT count(*), count(v) FROM cpu").await, json!([[7, 5]]));
+    let bad = "INSERT INTO cpu (time, host) SELECT v, host FROM cpu";
+    fails(client.execute_update(bad.to_owned(), None).await, Code::InvalidArgument, "column \"time\"");
+    let drop = client.prepare("DROP TABLE IF EXISTS x".to_owned(), None).await;
+    let mut drop = drop.unwrap();
+    let value: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    drop.set_parameters(RecordBatch::try_from_iter([("1", value)]).unwrap()).unwrap();
+    fails(drop.execute_update().await, Code::InvalidArgument, "INSERT alone takes values");
+}
+
+#[tokio::test]
 async fn commands_that_take_no_stream_say_so() {
     let server = Server::new();
     let command = Command::CommandGetCatalogs(arrow_flight::sql::CommandGetCatalogs {});
