@@ -14,7 +14,7 @@ use datafusion::{
     logical_expr::{Expr, LogicalPlan, Operator, TableScan},
 };
 
-use super::{error, table::Table};
+use super::{asof::AsOf, error, table::Table};
 use crate::{Error, Result};
 
 /// Nodes that a plan may have, counting shared ones each time they are used.
@@ -70,6 +70,7 @@ fn check_node(node: &LogicalPlan) -> PlanResult<()> {
         LogicalPlan::Dml(dml) => refuse(format!("{} is not allowed: SQL here reads, and nothing else", dml.op.name())),
         LogicalPlan::Copy(_) => refuse("COPY is not allowed: SQL here reads, and nothing else"),
         LogicalPlan::Statement(statement) => refuse(format!("{} is not allowed", statement.name())),
+        LogicalPlan::Extension(extension) if extension.node.as_any().is::<AsOf>() => Ok(()),
         LogicalPlan::Extension(extension) => refuse(format!("{} is not allowed", extension.node.name())),
     }
 }

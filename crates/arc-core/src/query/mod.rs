@@ -6,6 +6,7 @@
 
 mod account;
 mod answer;
+mod asof;
 mod buffers;
 mod catalog;
 mod change;

@@ -17,12 +17,13 @@ use datafusion::{
     },
     functions_table::all_default_table_functions,
     logical_expr::planner::ExprPlanner,
+    optimizer::{Optimizer, OptimizerRule},
     prelude::SessionConfig,
 };
 use object_store::ObjectStore;
 
 use super::{
-    Tables, account::Account, catalog, error, functions, integer_division::IntegerDivision, latest,
+    Tables, account::Account, asof, catalog, error, functions, integer_division::IntegerDivision, latest,
     plain_keys::PlainKeys, pool::BudgetedPool, scale,
 };
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
@@ -53,14 +54,25 @@ pub(super) fn base_state(
         .with_config(config(options.query_memory_bytes))
         .with_runtime_env(runtime)
         .with_expr_planners(expr_planners())
+        .with_relation_planners(vec![Arc::new(asof::Relations)])
+        .with_query_planner(Arc::new(asof::Planner))
         .with_scalar_functions(scalar_functions)
         .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
         .with_aggregate_functions(functions::aggregates(SessionStateDefaults::default_aggregate_functions()))
         .with_window_functions(functions::windows(SessionStateDefaults::default_window_functions()))
         .with_table_function_list(all_default_table_functions())
+        .with_optimizer_rules(optimizer_rules())
         .with_optimizer_rule(Arc::new(latest::LatestRows))
         .with_optimizer_rule(Arc::new(PlainKeys))
         .build())
+}
+
+/// Returns DataFusion's rules, and ours that has to stand among them: conditions come down to it, and go on below it.
+fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let mut rules = Optimizer::new().rules;
+    let behind = rules.iter().position(|rule| rule.name() == "push_down_filter").map_or(rules.len(), |at| at + 1);
+    rules.insert(behind, Arc::new(asof::SinkFilters));
+    rules
 }
 
 fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {

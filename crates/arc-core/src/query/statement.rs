@@ -12,7 +12,7 @@ use datafusion::sql::{
     },
 };
 
-use super::{dialect::Limited, error, parameters};
+use super::{asof, dialect::Limited, error, parameters};
 use crate::{Error, Result};
 
 /// Longest statement accepted, in bytes.
@@ -56,6 +56,7 @@ pub(super) fn parse(sql: &str) -> Result<Request> {
     // What is said of columns can be said of series.
     let of_series = replace_second_word(&mut tokens, "series", "COLUMNS");
     parameters::number(&mut tokens)?;
+    asof::spell_out(&mut tokens);
     let dialect = Limited::new(tokens.len());
     let statements = DFParserBuilder::new(tokens)
         .with_dialect(&dialect)
@@ -210,11 +211,20 @@ fn show(statement: ast::Statement) -> Result<Request> {
 }
 
 /// Returns the request for a statement whose plan has to be looked at: a query may turn out to write, too.
-fn planned(statement: Statement) -> Result<Request> {
+fn planned(mut statement: Statement) -> Result<Request> {
+    nest(&mut statement);
     if relations(&statement) > MAX_RELATIONS {
         return refuse(format!("the statement names more than {MAX_RELATIONS} tables"));
     }
     Ok(Request::Plan(Box::new(statement)))
+}
+
+fn nest(statement: &mut Statement) {
+    match statement {
+        Statement::Explain(explain) => nest(&mut explain.statement),
+        Statement::Statement(statement) => asof::nest(statement),
+        _ => {}
+    }
 }
 
 fn not_a_query<T>(statement: &str) -> Result<T> {

@@ -1,5 +1,6 @@
 //! SQL over a fake engine: what a statement answers, in every state that rows can be in.
 
+mod asof;
 mod bounded;
 mod differential;
 mod fake;

@@ -1,0 +1,194 @@
+//! The merge of two sorted streams.
+//!
+//! Of the right side it holds the batch that it is at, and those whose rows wait to be put out with rows of the left side: a few.
+
+use std::sync::Arc;
+
+use arrow::{
+    array::{ArrayRef, RecordBatch, UInt64Array, new_null_array},
+    compute::{interleave, take},
+    row::{Row, RowConverter, Rows, SortField},
+};
+use datafusion::{
+    common::Result, execution::SendableRecordBatchStream, physical_expr::PhysicalExpr,
+    physical_plan::metrics::BaselineMetrics,
+};
+use futures::StreamExt;
+
+use super::exec::Join;
+
+/// Batches of the right side with matched rows that are held before rows are put out.
+const MOST_HELD: usize = 16;
+
+/// Two streams on their way to one.
+pub(super) struct Merging {
+    join: Join,
+    left: SendableRecordBatchStream,
+    right: SendableRecordBatchStream,
+    /// What has to be equal, and the time: rows that compare as bytes.
+    keys: RowConverter,
+    times: RowConverter,
+    /// The next row of the right side, if there is one.
+    ahead: Option<Place>,
+    /// The last row of the right side that is not behind the current one of the left side.
+    nearest: Option<Place>,
+    /// The rows of the left side, and the next of them.
+    at: Option<(Sorted, usize)>,
+    metrics: BaselineMetrics,
+}
+
+/// A batch with its rows to compare.
+#[derive(Debug)]
+struct Sorted {
+    batch: RecordBatch,
+    /// None where nothing has to be equal.
+    keys: Option<Rows>,
+    times: Rows,
+}
+
+impl Sorted {
+    fn key(&self, row: usize) -> Option<Row<'_>> {
+        self.keys.as_ref().map(|keys| keys.row(row))
+    }
+}
+
+/// A row of a batch.
+#[derive(Debug, Clone)]
+struct Place {
+    of: Arc<Sorted>,
+    row: usize,
+}
+
+/// Rows to put out: of the current batch of the left side, each with its match.
+#[derive(Debug, Default)]
+struct Matched {
+    left: Vec<u64>,
+    right: Vec<(usize, usize)>,
+    held: Vec<Arc<Sorted>>,
+}
+
+impl Merging {
+    pub(super) fn try_new(
+        join: Join,
+        left: SendableRecordBatchStream,
+        right: SendableRecordBatchStream,
+        metrics: BaselineMetrics,
+    ) -> Result<Self> {
+        let schema = left.schema();
+        let fields = join.left_by.iter().zip(join.orders());
+        let fields = fields.map(|(expr, order)| Ok(SortField::new_with_options(expr.data_type(&schema)?, order)));
+        let mut fields = fields.collect::<Result<Vec<_>>>()?;
+        let time = fields.split_off(fields.len().saturating_sub(1));
+        let (keys, times) = (RowConverter::new(fields)?, RowConverter::new(time)?);
+        Ok(Self { join, left, right, keys, times, ahead: None, nearest: None, at: None, metrics })
+    }
+
+    /// Returns the next rows, `None` behind the last.
+    pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            let Some((left, from)) = self.next_left().await? else { return Ok(None) };
+            let mut matched = Matched::default();
+            let mut row = from;
+            while row < left.batch.num_rows() && matched.held.len() < MOST_HELD {
+                self.go_to(&left, row).await?;
+                matched.add(row, self.match_of(&left, row), self.join.outer);
+                row += 1;
+            }
+            let out = self.put_out(&left, &matched)?;
+            if row < left.batch.num_rows() {
+                self.at = Some((left, row));
+            }
+            if out.num_rows() > 0 {
+                self.metrics.record_output(out.num_rows());
+                return Ok(Some(out));
+            }
+        }
+    }
+
+    async fn next_left(&mut self) -> Result<Option<(Sorted, usize)>> {
+        if let Some(at) = self.at.take() {
+            return Ok(Some(at));
+        }
+        while let Some(batch) = self.left.next().await.transpose()? {
+            if batch.num_rows() > 0 {
+                return Ok(Some((self.sorted(batch, true)?, 0)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes on in the right side until the next row is behind a row of the left side.
+    async fn go_to(&mut self, left: &Sorted, row: usize) -> Result<()> {
+        let strictly = self.join.nearest.strictly;
+        let limit = (left.key(row), left.times.row(row));
+        loop {
+            if self.ahead.is_none() {
+                let Some(batch) = self.right.next().await.transpose()? else { return Ok(()) };
+                if batch.num_rows() > 0 {
+                    self.ahead = Some(Place { of: Arc::new(self.sorted(batch, false)?), row: 0 });
+                }
+                continue;
+            }
+            let Some(ahead) = self.ahead.take_if(|ahead| {
+                let place = (ahead.of.key(ahead.row), ahead.of.times.row(ahead.row));
+                if strictly { place < limit } else { place <= limit }
+            }) else {
+                return Ok(());
+            };
+            if ahead.row + 1 < ahead.of.batch.num_rows() {
+                self.ahead = Some(Place { of: Arc::clone(&ahead.of), row: ahead.row + 1 });
+            }
+            self.nearest = Some(ahead);
+        }
+    }
+
+    /// Returns the match of a row: the nearest one, if it has the same keys.
+    fn match_of(&self, left: &Sorted, row: usize) -> Option<&Place> {
+        self.nearest.as_ref().filter(|place| place.of.key(place.row) == left.key(row))
+    }
+
+    fn sorted(&self, batch: RecordBatch, left: bool) -> Result<Sorted> {
+        let _timer = self.metrics.elapsed_compute().timer();
+        let by = if left { &self.join.left_by } else { &self.join.right_by };
+        let of = |expr: &Arc<dyn PhysicalExpr>| expr.evaluate(&batch)?.into_array(batch.num_rows());
+        let mut keys = by.iter().map(of).collect::<Result<Vec<ArrayRef>>>()?;
+        let time = keys.split_off(keys.len().saturating_sub(1));
+        let keys = if keys.is_empty() { None } else { Some(self.keys.convert_columns(&keys)?) };
+        let times = self.times.convert_columns(&time)?;
+        Ok(Sorted { batch, keys, times })
+    }
+
+    fn put_out(&self, left: &Sorted, matched: &Matched) -> Result<RecordBatch> {
+        let _timer = self.metrics.elapsed_compute().timer();
+        let rows = UInt64Array::from(matched.left.clone());
+        let of_left = left.batch.columns().iter().map(|column| Ok(take(column, &rows, None)?));
+        let width = left.batch.num_columns();
+        let of_right = self.join.schema.fields().iter().skip(width).enumerate().map(|(at, field)| {
+            // The first is for rows without a match.
+            let nothing = new_null_array(field.data_type(), 1);
+            let held = matched.held.iter().map(|held| held.batch.column(at).as_ref());
+            let columns: Vec<_> = std::iter::once(nothing.as_ref()).chain(held).collect();
+            Ok(interleave(&columns, &matched.right)?)
+        });
+        let columns = of_left.chain(of_right).collect::<Result<Vec<_>>>()?;
+        let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(matched.left.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.join.schema), columns, &options)?)
+    }
+}
+
+impl Matched {
+    fn add(&mut self, row: usize, place: Option<&Place>, outer: bool) {
+        let right = match place {
+            Some(place) => {
+                if !self.held.last().is_some_and(|last| Arc::ptr_eq(last, &place.of)) {
+                    self.held.push(Arc::clone(&place.of));
+                }
+                (self.held.len(), place.row)
+            }
+            None if outer => (0, 0),
+            None => return,
+        };
+        self.left.push(row as u64);
+        self.right.push(right);
+    }
+}
