@@ -17,7 +17,11 @@ use super::{
     fitting::fitted,
     insert::{refuse, target_columns, type_of, write_options},
 };
-use crate::{Answer, Error, PendingWrite, Result, WriteOptions, Written, catalog::TableSchema};
+use crate::{
+    Answer, Description, Error, PendingWrite, Result, WriteOptions, Written,
+    catalog::TableSchema,
+    query::{Change, inserted_placeholders, parse_change},
+};
 
 /// Bytes and rows after which a part is cut off. The less memory there is, the fewer bytes.
 const PART_BYTES: usize = 8 << 20;
@@ -89,6 +93,36 @@ impl Engine {
             (Err(error), Some(written)) => Err(Error::InsertStopped { rows: written.points, source: Box::new(error) }),
             (Err(error), None) => Err(error),
         }
+    }
+}
+
+impl Engine {
+    /// Plans an `INSERT` without running it: the columns are those of its rows. A placeholder that stands for a whole value
+    /// of `VALUES` has the type of the value's column.
+    pub(super) async fn describe_insert(
+        &self,
+        default: &str,
+        sql: &str,
+        values: Option<&RecordBatch>,
+    ) -> Result<Description> {
+        let text = sql.to_owned();
+        let (target, table, columns, query) = match blocking(move || parse_change(&text)).await? {
+            Change::InsertQuery { database, table, columns, query } => (database, table, columns, query),
+            Change::Insert { database, table, rows } => (database, table, rows.columns, "VALUES (NULL)".to_owned()),
+            _ => return refuse("this is no INSERT".to_owned()),
+        };
+        let schema = self.table(target.as_deref().unwrap_or(default), &table)?.schema();
+        let shape = Shape::new(&schema, &target_columns(&schema, &columns)?)?;
+        let described = self.inner.query()?.describe(default, &query, values).await?;
+        let types = inserted_placeholders(&query);
+        let typed = described.parameters.fields().iter().map(|field| {
+            let column =
+                types.iter().find(|(id, _)| id.trim_start_matches('$') == field.name().trim_start_matches('$'));
+            let column = column.and_then(|(_, at)| shape.schema.fields().get(*at));
+            column.map_or_else(|| field.as_ref().clone(), |column| column.as_ref().clone().with_name(field.name()))
+        });
+        let parameters = Arc::new(Schema::new(typed.collect::<Vec<_>>()));
+        Ok(Description { columns: shape.schema, parameters })
     }
 }
 

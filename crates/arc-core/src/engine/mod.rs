@@ -278,7 +278,8 @@ impl Engine {
         query.sql(database, sql, Some(values)).await
     }
 
-    /// Plans one SQL statement without running it. Without `values` its placeholders stay open.
+    /// Plans one SQL statement without running it. Without `values` its placeholders stay open. Of the statements that
+    /// change data it knows `INSERT`, whose columns are those of its rows.
     ///
     /// Must be called on a tokio runtime.
     ///
@@ -293,6 +294,9 @@ impl Engine {
         values: Option<&RecordBatch>,
     ) -> Result<crate::Description> {
         self.check_open()?;
+        if crate::query::is_insert(sql) {
+            return self.describe_insert(database, sql, values).await;
+        }
         let query = self.inner.query()?;
         query.describe(database, sql, values).await
     }

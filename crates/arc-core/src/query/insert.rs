@@ -6,11 +6,13 @@ use datafusion::sql::sqlparser::{
     ast::{self, Expr, SetExpr, TableObject, Value, ValueWithSpan},
     dialect::GenericDialect,
     keywords::Keyword,
+    parser::Parser,
     tokenizer::{Location, Token, TokenWithSpan, Tokenizer},
 };
 
 use super::{
     change::{self, Change, named, value},
+    parameters,
     statement::{self, refuse},
 };
 use crate::{Error, Literal, Result};
@@ -35,7 +37,7 @@ pub(super) fn source(sql: &str) -> Option<Source> {
     statement::check_size(sql).ok()?;
     let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location().ok()?;
     let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    if !words.next().is_some_and(|first| keyword(first) == Some(Keyword::INSERT)) {
+    if words.next().is_none_or(|first| keyword(first) != Some(Keyword::INSERT)) {
         return None;
     }
     let mut depth = 0_usize;
@@ -120,6 +122,23 @@ fn insert(statement: &ast::Statement) -> Result<Option<Change>> {
     let row = |row: &ast::Parens<Vec<Expr>>| row.content.iter().map(cell).collect::<Option<Vec<_>>>();
     let Some(values) = values.rows.iter().map(row).collect::<Option<_>>() else { return Ok(None) };
     Ok(Some(Change::Insert { database, table, rows: Rows { columns, values } }))
+}
+
+/// Returns the placeholders that stand for a whole value each in a query of `VALUES`, and the column that the value is for.
+pub(crate) fn placeholders(query: &str) -> Vec<(String, usize)> {
+    let Ok(mut tokens) = Tokenizer::new(&GenericDialect {}, query).tokenize_with_location() else { return Vec::new() };
+    if parameters::number(&mut tokens).is_err() {
+        return Vec::new();
+    }
+    let parser = Parser::new(&GenericDialect {}).with_recursion_limit(statement::MAX_NESTING);
+    let Ok(query) = parser.with_tokens_with_locations(tokens).parse_query() else { return Vec::new() };
+    let SetExpr::Values(values) = query.body.as_ref() else { return Vec::new() };
+    let cells = values.rows.iter().flat_map(|row| row.content.iter().enumerate());
+    let placeholder = |(at, cell): (usize, &Expr)| match cell {
+        Expr::Value(ValueWithSpan { value: Value::Placeholder(id), .. }) => Some((id.clone(), at)),
+        _ => None,
+    };
+    cells.filter_map(placeholder).collect()
 }
 
 fn refuse_more<T>() -> Result<T> {

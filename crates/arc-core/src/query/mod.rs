@@ -45,7 +45,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 pub use self::answer::Answer;
 pub(crate) use self::change::{Change, parse as parse_change};
-pub(crate) use self::insert::Rows as InsertedRows;
+pub(crate) use self::insert::{Rows as InsertedRows, placeholders as inserted_placeholders};
 use self::{account::Accounts, planner::Planner};
 pub use self::{
     change::{is_change, is_drop, is_insert, is_write},

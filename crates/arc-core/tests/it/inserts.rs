@@ -156,6 +156,19 @@ async fn an_insert_takes_values_and_a_durability() {
         Executed::Inserted(written) => assert_eq!((written.points, written.durability), (1, Durability::Memory)),
         other => panic!("{other:?}"),
     }
+    for (sql, types) in [
+        (
+            "INSERT INTO m (x, time, host) VALUES (?, ?, ?), (1, ?, 'b')",
+            "$1: Int64, $2: Timestamp(ns, \"UTC\"), $3: Utf8, $4: Timestamp(ns, \"UTC\")",
+        ),
+        ("INSERT INTO m SELECT time, host, x + $n FROM m", "n: Int64"),
+        ("INSERT INTO m (time, x) VALUES (1, 2)", ""),
+    ] {
+        let described = engine.describe("d", sql, None).await.unwrap();
+        let parameters =
+            described.parameters.fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type()));
+        assert_eq!(parameters.collect::<Vec<_>>().join(", "), types, "{sql}");
+    }
     assert_eq!(engine.run("d", "DROP TABLE m", None, &options).await.unwrap(), Executed::Dropped);
     let error = engine.run("d", "DROP TABLE IF EXISTS m", Some(&values), &options).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);

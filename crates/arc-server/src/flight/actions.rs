@@ -68,9 +68,11 @@ async fn create(
     keep_dictionaries: bool,
 ) -> Result<ActionCreatePreparedStatementResult, Failure> {
     let (mut dataset_schema, mut parameter_schema) = (Bytes::new(), Bytes::new());
-    if !arc_core::is_change(&statement.sql) {
+    let is_insert = arc_core::is_insert(&statement.sql);
+    if is_insert || !arc_core::is_change(&statement.sql) {
         let described = query::describe(app, statement.clone().query()?, keep_dictionaries).await?;
-        dataset_schema = schema_bytes(&described.columns)?;
+        // A statement without columns is how clients tell a change from a query.
+        dataset_schema = if is_insert { dataset_schema } else { schema_bytes(&described.columns)? };
         parameter_schema = schema_bytes(&described.parameters)?;
     }
     let prepared_statement_handle = statements.add(statement);

@@ -33,6 +33,8 @@ pub(super) async fn describe(app: &Arc<App>, query: Query, keep_dictionaries: bo
     });
     let mut described: Description = running.next().await?;
     described.columns = layout::readable(&described.columns, keep_dictionaries);
+    // One value makes no dictionary, and the JDBC driver cannot send one.
+    described.parameters = layout::readable(&described.parameters, false);
     Ok(described)
 }
 
