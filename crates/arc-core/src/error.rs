@@ -101,6 +101,14 @@ pub enum Error {
         /// The name asked for.
         database: String,
     },
+    /// The table is there already.
+    #[error("table {table:?} exists already in database {database:?}")]
+    TableExists {
+        /// The database.
+        database: String,
+        /// The name asked for.
+        table: String,
+    },
     /// A whole write contradicts the table's schema.
     #[error("field type conflict: column {column:?} of table {table:?} is {existing}, the write has {got}")]
     SchemaConflict {
@@ -279,6 +287,7 @@ impl Error {
             | Self::Sql { .. }
             | Self::Predicate { .. }
             | Self::DatabaseExists { .. }
+            | Self::TableExists { .. }
             | Self::IdempotencyKeyReused { .. }
             | Self::NotADataDirectory { .. }
             | Self::OtherStore { .. }

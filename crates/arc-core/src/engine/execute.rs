@@ -6,7 +6,7 @@ use super::{
     Deleted, Engine,
     insert_query::{Insertion, blocking, on_own_runtime},
 };
-use crate::{Error, ErrorKind, Predicate, Result, WriteOptions, Written, query::Change};
+use crate::{Error, ErrorKind, Predicate, Result, WriteOptions, Written, catalog::TableSchema, query::Change};
 
 /// What a statement that changes data did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Executed {
     NothingToDrop,
     /// Rows were written.
     Inserted(Written),
-    /// A database was created.
+    /// A table or a database was created.
     Created,
     /// There was nothing to create, and the statement said `IF NOT EXISTS`.
     NothingToCreate,
@@ -53,6 +53,7 @@ impl Engine {
     /// Knows `DELETE FROM table WHERE …` ([`delete`](Self::delete)), `DROP TABLE [IF EXISTS] table`
     /// ([`drop_table`](Self::drop_table)), `DROP DATABASE [IF EXISTS] database` ([`drop_database`](Self::drop_database)),
     /// `CREATE DATABASE [IF NOT EXISTS] database` ([`create_database`](Self::create_database)),
+    /// `CREATE TABLE [IF NOT EXISTS] table (column type, …, PRIMARY KEY (tags, time))` ([`create_table`](Self::create_table)),
     /// `INSERT INTO table [(columns)] VALUES …`, which writes rows to a table that is there, all or nothing, and
     /// `INSERT INTO table [(columns)] SELECT …`, for which [`run`](Self::run) is the better call: here the query has one
     /// thread, and nothing but its time limit ends it.
@@ -126,11 +127,14 @@ impl Engine {
                 self.insert(named.as_deref().unwrap_or(database), &table, &rows, options).map(Executed::Inserted)
             }
             Change::InsertQuery { .. } => Err(Error::internal("a query is run elsewhere")),
-            Change::CreateDatabase { database, if_not_exists } => match self.create_database(&database) {
-                Ok(()) => Ok(Executed::Created),
-                Err(Error::DatabaseExists { .. }) if if_not_exists => Ok(Executed::NothingToCreate),
-                Err(error) => Err(error),
-            },
+            Change::CreateDatabase { database, if_not_exists } => {
+                created(self.create_database(&database), if_not_exists)
+            }
+            Change::CreateTable { database: named, table, keyed, columns, if_not_exists } => {
+                let database = named.as_deref().unwrap_or(database).into();
+                let schema = TableSchema { database, table: table.into(), keyed, columns };
+                created(self.create_table(&schema), if_not_exists)
+            }
         }
     }
 
@@ -151,8 +155,17 @@ impl Engine {
             | Change::DropDatabase { .. }
             | Change::Insert { .. }
             | Change::InsertQuery { .. }
-            | Change::CreateDatabase { .. } => Ok(None),
+            | Change::CreateDatabase { .. }
+            | Change::CreateTable { .. } => Ok(None),
         }
+    }
+}
+
+fn created(result: Result<()>, if_not_exists: bool) -> Result<Executed> {
+    match result {
+        Ok(()) => Ok(Executed::Created),
+        Err(Error::DatabaseExists { .. } | Error::TableExists { .. }) if if_not_exists => Ok(Executed::NothingToCreate),
+        Err(error) => Err(error),
     }
 }
 

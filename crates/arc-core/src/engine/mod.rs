@@ -7,6 +7,7 @@ mod check;
 mod claim;
 mod commit;
 mod compaction;
+mod create_table;
 mod delete;
 mod dropping;
 mod durability;

@@ -15,4 +15,4 @@ pub(crate) use lp::decode as decode_lp;
 pub(crate) use msgpack::decode as decode_msgpack;
 #[cfg(feature = "query")]
 pub(crate) use staged::type_name;
-pub(crate) use staged::{Context, Staged, StagedTable};
+pub(crate) use staged::{Context, MAX_COLUMNS, Staged, StagedTable, check_column_name};

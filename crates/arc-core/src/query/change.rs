@@ -1,6 +1,6 @@
 //! Statements that change data: from text to what they ask the engine to do.
 //!
-//! Owns which of SQL's deletes, drops and inserts can be said, and the way from its expressions to predicates. Never runs anything:
+//! Owns which of SQL's deletes, drops, inserts and creates can be said, and the way from its expressions to predicates. Never runs anything:
 //! what queries may do is decided elsewhere and does not include this.
 
 use datafusion::sql::sqlparser::{
@@ -13,10 +13,11 @@ use datafusion::sql::sqlparser::{
 };
 
 use super::{
+    create,
     insert::{self, Rows},
     statement::{self, refuse},
 };
-use crate::{Comparison, Error, Literal, Predicate, Result};
+use crate::{Comparison, Error, Literal, Predicate, Result, catalog::Column};
 
 /// Stack for the parsed tree, which can be as deep as a statement has operators. Only pages that are touched take memory.
 const STACK_BYTES: usize = 64 << 20;
@@ -36,6 +37,8 @@ pub(crate) enum Change {
     InsertQuery { database: Option<String>, table: String, columns: Vec<String>, query: String },
     /// `CREATE DATABASE [IF NOT EXISTS] database`.
     CreateDatabase { database: String, if_not_exists: bool },
+    /// `CREATE TABLE [IF NOT EXISTS] table (…)`, in the database named or else the default one.
+    CreateTable { database: Option<String>, table: String, keyed: bool, columns: Vec<Column>, if_not_exists: bool },
 }
 
 /// Returns whether `sql` begins as a statement that drops something: one for [`Engine::execute`](crate::Engine::execute)
@@ -50,7 +53,7 @@ pub fn is_drop(sql: &str) -> bool {
     verb(sql).eq_ignore_ascii_case("drop")
 }
 
-/// Returns whether `sql` begins as a statement that adds something, rows or a database: one for
+/// Returns whether `sql` begins as a statement that adds something: rows, a table or a database: one for
 /// [`Engine::execute`](crate::Engine::execute) that takes nothing away.
 ///
 /// ```
@@ -153,12 +156,13 @@ fn change(statement: ast::Statement) -> Result<Change> {
         ast::Statement::Delete(statement) => delete(&statement),
         ast::Statement::Drop { .. } => drop_of(&statement),
         ast::Statement::Insert(_) => refuse("INSERT INTO takes a table, columns, and VALUES or a query"),
-        ast::Statement::CreateDatabase { .. } => insert::create_database(&statement),
+        ast::Statement::CreateDatabase { .. } => create::database(&statement),
+        ast::Statement::CreateTable(statement) => create::table(&statement),
         other => {
             let verb = other.to_string().split_whitespace().next().unwrap_or_default().to_uppercase();
             refuse(format!(
-                "{verb} is not a statement that changes data here; DELETE, DROP TABLE, DROP DATABASE, CREATE DATABASE and \
-                 INSERT are"
+                "{verb} is not a statement that changes data here; DELETE, DROP TABLE, DROP DATABASE, CREATE TABLE, \
+                 CREATE DATABASE and INSERT are"
             ))
         }
     }

@@ -1,4 +1,4 @@
-//! `INSERT INTO …` and `CREATE DATABASE`: from the statement to what they ask the engine to do.
+//! `INSERT INTO …`: from the statement to what they ask the engine to do.
 //!
 //! An `INSERT` whose rows have to be computed is cut in two: the query is left as text, for whoever plans queries.
 
@@ -152,21 +152,6 @@ fn cell(expr: &Expr) -> Option<Option<Literal>> {
     }
 }
 
-/// Reads `CREATE DATABASE [IF NOT EXISTS] name`.
-pub(super) fn create_database(statement: &ast::Statement) -> Result<Change> {
-    let ast::Statement::CreateDatabase { db_name, if_not_exists, .. } = statement else {
-        return refuse("CREATE takes DATABASE, IF NOT EXISTS and a name; tables come with the first write");
-    };
-    let condition = if *if_not_exists { "IF NOT EXISTS " } else { "" };
-    if statement.to_string() != format!("CREATE DATABASE {condition}{db_name}") {
-        return refuse("CREATE DATABASE takes IF NOT EXISTS and a name, and nothing else");
-    }
-    match named(db_name)? {
-        (None, database) => Ok(Change::CreateDatabase { database, if_not_exists: *if_not_exists }),
-        (Some(_), _) => refuse(format!("{db_name} is no database; quote a name that has a dot")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{super::parse_change, *};
@@ -217,18 +202,10 @@ mod tests {
             "INSERT INTO m DEFAULT VALUES",
             "INSERT INTO a.b.c VALUES (1)",
             "INSERT INTO m (n.a) VALUES (1)",
-            "CREATE DATABASE a.b",
-            "CREATE DATABASE a LOCATION 'x'",
-            "CREATE OR REPLACE DATABASE a",
-            "CREATE SCHEMA a",
-            "CREATE TABLE t (a INT)",
-            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x'",
         ];
         for sql in refused {
             assert!(matches!(parse_change(sql), Err(Error::Sql { .. })), "{sql}");
         }
-        let expected = Change::CreateDatabase { database: "a.b".to_owned(), if_not_exists: true };
-        assert_eq!(parse_change("create database if not exists \"a.b\"").unwrap(), expected);
     }
 
     #[test]

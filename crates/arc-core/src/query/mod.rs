@@ -11,6 +11,7 @@ mod buffers;
 mod catalog;
 mod change;
 mod constants;
+mod create;
 mod deletes;
 mod dialect;
 mod error;

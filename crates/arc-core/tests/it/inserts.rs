@@ -173,3 +173,78 @@ async fn an_insert_takes_values_and_a_durability() {
     let error = engine.run("d", "DROP TABLE IF EXISTS m", Some(&values), &options).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
 }
+
+#[test]
+fn sql_creates_tables_which_stay_without_a_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let create = "CREATE TABLE pump (time TIMESTAMP, id TEXT, rpm BIGINT, note TEXT, PRIMARY KEY (id, time))";
+    assert_eq!(engine.execute("plant", create).unwrap(), Executed::Created);
+    assert_eq!(
+        engine.execute("plant", "CREATE TABLE plant.loose (x DOUBLE, since TIMESTAMP)").unwrap(),
+        Executed::Created
+    );
+    let error = engine.execute("plant", create).unwrap_err();
+    assert_eq!((error.kind(), error.to_string().contains("exists already")), (ErrorKind::InvalidInput, true));
+    let again = "CREATE TABLE IF NOT EXISTS pump (x DOUBLE)";
+    assert_eq!(engine.execute("plant", again).unwrap(), Executed::NothingToCreate);
+    let columns = "SELECT table_name AS t, column_name AS c FROM information_schema.columns WHERE table_schema = 'plant' ORDER BY t, ordinal_position";
+    let described = shown(&engine, "plant", columns);
+    assert!(described.contains("| pump  | rpm   |"), "{described}");
+    assert_eq!(number(&engine, "plant", "SELECT count(*) FROM pump"), 0);
+    // From the log, from the manifest, and once more.
+    let mut engine = Some(engine);
+    for flush in [false, true, false] {
+        drop(engine.take());
+        let reopened = open(dir.path());
+        assert_eq!(shown(&reopened, "plant", columns), described);
+        if flush {
+            reopened.flush().unwrap();
+            assert!(reopened.verify().unwrap().is_clean());
+        }
+        engine = Some(reopened);
+    }
+    let engine = engine.unwrap();
+    write(&engine, "plant", "pump,id=a rpm=1i 1\npump,id=a note=\"n\" 1");
+    assert!(engine.write_lp("plant", b"pump,id=a rpm=1.5 2").unwrap().rejected[0].reason.contains("type conflict"));
+    engine.execute("plant", "INSERT INTO loose (time, x) VALUES (1, 1), (1, 2)").unwrap();
+    engine.execute("plant", "INSERT INTO pump (time, id, rpm) VALUES (1, 'a', 2)").unwrap();
+    let expected = "\
++----------------------+----+-----+------+
+| time                 | id | rpm | note |
++----------------------+----+-----+------+
+| 1970-01-01T00:00:00Z | a  | 2   | n    |
++----------------------+----+-----+------+";
+    let rows = "SELECT date_trunc('second', time) AS time, id, rpm, note FROM pump";
+    assert_eq!(shown(&engine, "plant", rows), expected);
+    assert_eq!(number(&engine, "plant", "SELECT count(*) FROM loose"), 2);
+    engine.flush().unwrap();
+    assert_eq!(shown(&engine, "plant", rows), expected);
+    assert_eq!(engine.execute("plant", "DROP TABLE pump").unwrap(), Executed::Dropped);
+    assert_eq!(engine.execute("plant", create).unwrap(), Executed::Created);
+    assert_eq!(number(&engine, "plant", "SELECT count(*) FROM pump"), 0);
+}
+
+#[test]
+fn a_table_has_columns_that_a_write_could_make() {
+    use arc_core::catalog::{Column, ColumnKind, TableSchema, tag_type};
+    use arrow::datatypes::DataType;
+
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let column = |name: &str, kind, data_type| Column { name: name.into(), kind, data_type };
+    let schema = |keyed, columns| TableSchema { database: "d".into(), table: "m".into(), keyed, columns };
+    let bad = [
+        schema(true, vec![column("x", ColumnKind::Field, tag_type())]),
+        schema(true, vec![column("x", ColumnKind::Tag, DataType::Utf8)]),
+        schema(false, vec![column("x", ColumnKind::Tag, tag_type())]),
+        schema(true, vec![column("time", ColumnKind::Field, DataType::Int64)]),
+        schema(true, vec![column("x", ColumnKind::Field, DataType::Int64), column("x", ColumnKind::Tag, tag_type())]),
+        TableSchema { table: "".into(), ..schema(true, Vec::new()) },
+        TableSchema { database: "information_schema".into(), ..schema(true, Vec::new()) },
+    ];
+    for schema in bad {
+        assert_eq!(engine.create_table(&schema).unwrap_err().kind(), ErrorKind::InvalidInput, "{schema:?}");
+    }
+    assert!(engine.databases().is_empty());
+}

@@ -127,6 +127,12 @@ async fn sql_writes_rows_also_where_deletes_are_not_allowed() {
     assert_eq!(server.ask("CREATE DATABASE plant").await.status, 200);
     server.ask("CREATE DATABASE plant").await.is(400, "plant");
     assert_eq!(server.get("/api/v1/databases").await.json()["count"], 2);
+    let create = "CREATE TABLE pump (time TIMESTAMP, id TEXT, rpm BIGINT, PRIMARY KEY (id, time))";
+    assert_eq!(server.ask(create).await.json()["columns"], json!([]));
+    server.ask(create).await.is(400, "exists already");
+    server.ask("CREATE TABLE x (y DECIMAL(3, 1))").await.is(400, "\"y\" cannot be");
+    assert_eq!(server.ask("INSERT INTO pump VALUES (1, 'a', 1), (1, 'a', 2)").await.json()["data"], json!([[2]]));
+    assert_eq!(server.rows("SELECT id, rpm FROM pump").await, json!([["a", 2]]));
 }
 
 #[tokio::test]

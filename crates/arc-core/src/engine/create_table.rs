@@ -1,0 +1,81 @@
+//! Tables that are made before their first write.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Engine, frame::FrameKind, queue::QueuedFrame, shared::Shared};
+use crate::{
+    Error, Result,
+    catalog::{ColumnKind, TableSchema, encode_schema, tag_type},
+    datafile::is_storable,
+    ingest::{MAX_COLUMNS, check_column_name},
+    registry::{Table, check_database_name, check_name, invalid_name},
+    wal::body_checksum,
+};
+
+impl Engine {
+    /// Makes a table without rows: its columns, which of them are tags, and whether rows of the same tags and time merge.
+    /// Writes make theirs by themselves; this is for who wants to say it before. The database is made if there is none.
+    ///
+    /// Returns once it is as durable as `disk` says.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for bad names, for columns that no table can have, and for a
+    /// table that is there ([`Error::TableExists`]).
+    pub fn create_table(&self, schema: &TableSchema) -> Result<()> {
+        check(schema)?;
+        match self.create_database(&schema.database) {
+            Ok(()) | Err(Error::DatabaseExists { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        self.inner.shared.create_table(schema)
+    }
+}
+
+impl Shared {
+    fn create_table(&self, schema: &TableSchema) -> Result<()> {
+        let _schema_lock = self.schema_lock.lock();
+        let database = self.registry.database(&schema.database);
+        // Dropped meanwhile.
+        let missing = || Error::DatabaseNotFound { database: schema.database.to_string() };
+        let database = database.ok_or_else(missing)?;
+        if database.table(&schema.table).is_some() {
+            return Err(Error::TableExists { database: schema.database.to_string(), table: schema.table.to_string() });
+        }
+        let body = Bytes::from(encode_schema(schema));
+        let body_crc = body_checksum(&body);
+        let change = QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body, body_crc };
+        let table = Arc::new(Table::new(schema.clone()));
+        let answer = self.queue.push_change(change, || database.add(table))?;
+        let stopped = |_| Err(Error::unanswered());
+        futures::executor::block_on(answer).unwrap_or_else(stopped)
+    }
+}
+
+/// Refuses what no write could make.
+fn check(schema: &TableSchema) -> Result<()> {
+    let TableSchema { database, table, keyed, columns } = schema;
+    check_database_name(database).map_err(|reason| invalid_name("database", database, reason))?;
+    check_name(table).map_err(|reason| invalid_name("table", table, reason))?;
+    if columns.len() > MAX_COLUMNS {
+        return invalid(format!("a table has up to {MAX_COLUMNS} columns"));
+    }
+    for (at, column) in columns.iter().enumerate() {
+        let name = column.name.as_ref();
+        check_column_name("column", name).or_else(invalid)?;
+        if schema.position(name) != Some(at) {
+            return invalid(format!("column {name:?} comes twice"));
+        }
+        let is_tag = column.kind == ColumnKind::Tag;
+        if is_tag != (column.data_type == tag_type()) || (is_tag && !keyed) || !is_storable(&column.data_type) {
+            return invalid(format!("column {name:?} cannot be a {:?} of type {}", column.kind, column.data_type));
+        }
+    }
+    Ok(())
+}
+
+fn invalid<T>(reason: String) -> Result<T> {
+    Err(Error::InvalidOption { option: "schema", reason })
+}
