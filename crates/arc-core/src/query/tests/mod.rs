@@ -15,4 +15,5 @@ mod page;
 mod parameters;
 mod pruning;
 mod scan;
+mod spellings;
 mod statements;
