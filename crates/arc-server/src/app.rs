@@ -17,6 +17,7 @@ use crate::{
     backup::Backups,
     config::{Config, Delete, Limits},
     errors::Failure,
+    history::History,
     import::ImportCounters,
     metrics::Metrics,
     query::{List, Listed, Runner, Spools},
@@ -37,6 +38,7 @@ pub struct App {
     pub(crate) delete: Delete,
     pub(crate) cors_origin: Option<HeaderValue>,
     pub(crate) metrics: Metrics,
+    pub(crate) history: History,
     pub(crate) runner: Runner,
     /// The statements that wait or run.
     pub(crate) queries: Arc<List>,
@@ -84,6 +86,7 @@ impl App {
             delete: config.delete.clone(),
             cors_origin: config.cors_origin.as_ref().and_then(|origin| HeaderValue::try_from(origin).ok()),
             metrics: Metrics::default(),
+            history: History::default(),
             runner: Runner::start(config.engine.query_timeout)?,
             queries: Arc::default(),
             slow_query: config.slow_query,

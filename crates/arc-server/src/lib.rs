@@ -16,6 +16,7 @@ mod decompress;
 mod delete;
 mod errors;
 mod flight;
+mod history;
 mod http;
 mod import;
 mod influx;

@@ -169,6 +169,11 @@ impl Metrics {
         series
     }
 
+    /// Returns the same by name.
+    pub(crate) fn values(&self, engine: &EngineStats, uptime: Duration) -> Vec<(&'static str, u64)> {
+        self.series(engine, uptime).into_iter().map(|series| (series.name, series.value)).collect()
+    }
+
     /// Returns the text that Prometheus scrapes.
     pub(crate) fn prometheus(&self, engine: &EngineStats, uptime: Duration) -> String {
         let mut out = String::with_capacity(8 << 10);

@@ -23,7 +23,7 @@ use crate::{
     allocator,
     app::App,
     config::Config,
-    connection,
+    connection, history,
     http::router::{flight_router, router},
 };
 
@@ -184,6 +184,7 @@ impl Server {
         tokio::select! {
             () = http => {}
             () = flight => {}
+            () = history::record(Arc::clone(&self.app)) => {}
             () = stop => {}
         }
         tracing::info!("stopping: finishing requests under way");

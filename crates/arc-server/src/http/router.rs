@@ -11,7 +11,7 @@ use axum::{
 use hyper::StatusCode;
 
 use crate::{
-    admin, app::App, backup, compaction, delete, errors::Failure, flight, http::around, import, influx, query,
+    admin, app::App, backup, compaction, delete, errors::Failure, flight, history, http::around, import, influx, query,
     retention, write,
 };
 
@@ -61,7 +61,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/ready", get(admin::ready))
         .route("/metrics", get(admin::metrics))
         .route("/api/v1/metrics", get(admin::metrics_as_json))
-        .route("/api/v1/metrics/endpoints", get(admin::metrics_by_part));
+        .route("/api/v1/metrics/endpoints", get(admin::metrics_by_part))
+        .route("/api/v1/metrics/timeseries/{type}", get(history::timeseries));
     let routes = if app.backups.is_some() { routes.merge(backup_routes()) } else { routes };
     let flight = flight::routes(&app);
     let routes = routes

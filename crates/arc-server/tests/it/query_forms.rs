@@ -290,6 +290,14 @@ async fn an_estimate_counts_and_warns() {
     server.post("/api/v1/query/estimate", "{}").await.is(400, "the key sql is missing");
     let metrics = server.get("/api/v1/metrics").await;
     assert!(metrics.json()["arc_ingest_records_total"] == 2, "{metrics:?}");
+    let history = server.get("/api/v1/metrics/timeseries/api?duration_minutes=5").await.json();
+    assert_eq!(
+        (&history["type"], &history["duration_minutes"], &history["points_count"]),
+        (&json!("api"), &json!(5), &json!(1))
+    );
+    assert!(history["data"][0]["values"]["arc_http_requests_total"].is_number(), "{history}");
+    server.get("/api/v1/metrics/timeseries/gc").await.is(404, "application");
+    server.get("/api/v1/metrics/timeseries/api?duration_minutes=1441").await.is(400, "1440");
     let parts = server.get("/api/v1/metrics/endpoints").await.json();
     assert_eq!((&parts["ingestion"]["records_total"], &parts["query"]["errors_total"]), (&json!(2), &json!(0)));
     assert!(parts["timestamp"].is_string() && parts["http"]["requests_total"].is_u64());
