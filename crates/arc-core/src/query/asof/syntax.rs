@@ -3,7 +3,7 @@
 //! There the match condition stands apart: `ASOF JOIN … MATCH_CONDITION (left.time >= right.time) ON …`. A truth in its place
 //! says that it is part of what follows, and whether all rows of the left side stay. Snowflake's own always keeps them.
 
-use std::ops::ControlFlow;
+use std::{iter::Peekable, ops::ControlFlow};
 
 use datafusion::sql::sqlparser::{
     ast::{JoinOperator, Select, Statement, TableFactor, TableWithJoins, VisitMut, VisitorMut},
@@ -16,7 +16,7 @@ pub(in crate::query) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     if !tokens.iter().any(|token| keyword(token) == Some(Keyword::ASOF)) {
         return;
     }
-    let mut spelled = Vec::with_capacity(tokens.len() + 8);
+    let mut spelled: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 8);
     // For each join that waits for its condition: the parentheses that it is in, and whether it keeps all rows.
     let mut waiting: Vec<(usize, bool)> = Vec::new();
     let mut depth = 0_usize;
@@ -28,12 +28,14 @@ pub(in crate::query) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
                 depth = depth.saturating_sub(1);
                 waiting.retain(|(of, _)| *of <= depth);
             }
-            (_, Some(Keyword::ASOF)) => {
+            (_, Some(Keyword::ASOF)) if is_behind_a_table(&spelled) => {
                 let outer = skip(&mut rest, Keyword::LEFT);
                 if outer {
                     skip(&mut rest, Keyword::OUTER);
                 }
-                waiting.push((depth, outer));
+                if next_is(&mut rest, Keyword::JOIN) {
+                    waiting.push((depth, outer));
+                }
             }
             (_, Some(Keyword::MATCH_CONDITION)) => {
                 waiting.pop_if(|(of, _)| *of == depth);
@@ -50,6 +52,17 @@ pub(in crate::query) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     *tokens = spelled;
 }
 
+/// Returns whether a join may follow, so that the next word is none that somebody gave to a table or column.
+fn is_behind_a_table(before: &[TokenWithSpan]) -> bool {
+    let last = before.iter().rev().find(|token| !matches!(token.token, Token::Whitespace(_)));
+    last.is_some_and(|last| match (&last.token, keyword(last)) {
+        (Token::RParen, _) => true,
+        (Token::Word(_), Some(of)) => !matches!(of, Keyword::FROM | Keyword::JOIN | Keyword::SELECT | Keyword::AS),
+        (Token::Word(_), None) => true,
+        _ => false,
+    })
+}
+
 fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
@@ -57,10 +70,17 @@ fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
     }
 }
 
+type Rest = Peekable<std::vec::IntoIter<TokenWithSpan>>;
+
 /// Leaves out the next word if it is this one.
-fn skip(rest: &mut std::iter::Peekable<std::vec::IntoIter<TokenWithSpan>>, word: Keyword) -> bool {
+fn skip(rest: &mut Rest, word: Keyword) -> bool {
+    next_is(rest, word) && rest.next().is_some()
+}
+
+/// Returns whether the next word is this one, and leaves out what is before it.
+fn next_is(rest: &mut Rest, word: Keyword) -> bool {
     while rest.next_if(|token| matches!(token.token, Token::Whitespace(_))).is_some() {}
-    rest.next_if(|token| keyword(token) == Some(word)).is_some()
+    rest.peek().is_some_and(|token| keyword(token) == Some(word))
 }
 
 fn match_condition(outer: bool) -> impl Iterator<Item = TokenWithSpan> {

@@ -171,6 +171,18 @@ async fn one_of_several_of_the_same_time_is_taken() {
 }
 
 #[tokio::test]
+async fn its_word_can_be_a_name() {
+    let store = store(&side(1, 10), &side(2, 10));
+    for from in [
+        "(SELECT 1 AS asof, 2 AS k) AS a JOIN (SELECT 2 AS k, 3 AS b) AS b ON a.k = b.k",
+        "(WITH asof AS (SELECT 1 AS asof, 2 AS k) SELECT asof.asof, b FROM asof LEFT JOIN (SELECT 2 AS k, 3 AS b) AS b ON asof.k = b.k)",
+        "(SELECT 1 AS k, 1 AS asof) AS a JOIN (SELECT 1 AS k, 3 AS b) AS b USING (k)",
+    ] {
+        assert_eq!(store.rows(&format!("SELECT asof, b FROM {from}")).await, ["1|3"], "{from}");
+    }
+}
+
+#[tokio::test]
 async fn what_it_cannot_be_is_said() {
     let store = store(&side(1, 10), &side(2, 10));
     for (join, reason) in [
