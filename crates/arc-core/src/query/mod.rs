@@ -27,6 +27,7 @@ mod plain_keys;
 mod planner;
 mod pool;
 mod pruned;
+mod readers;
 mod scale;
 mod session;
 mod show;
@@ -35,6 +36,7 @@ mod statistics;
 mod table;
 #[cfg(test)]
 mod tests;
+mod times;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 
