@@ -15,3 +15,4 @@ mod parameters;
 mod pruning;
 mod scan;
 mod statements;
+mod times;

@@ -10,6 +10,8 @@ mod cache;
 mod opening;
 mod pieces;
 mod range;
+mod relaxed;
+mod sorting;
 mod source;
 
 pub(super) use self::{

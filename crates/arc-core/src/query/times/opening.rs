@@ -1,6 +1,6 @@
 //! Opens one file for the rows whose times are asked for.
 
-use std::{collections::VecDeque, fmt, mem, ops::Range, sync::Arc};
+use std::{borrow::Cow, collections::VecDeque, ops::Range, sync::Arc};
 
 use arrow::{
     array::{AsArray, RecordBatch},
@@ -15,8 +15,7 @@ use datafusion::{
             parquet::{ParquetAccessPlan, ParquetFileReaderFactory, RowGroupAccess},
         },
     },
-    physical_expr::PhysicalExpr,
-    physical_plan::metrics::ExecutionPlanMetricsSet,
+    physical_expr::{PhysicalExpr, conjunction},
 };
 use futures::{FutureExt, Stream, StreamExt, TryStreamExt, stream, stream::BoxStream};
 use object_store::ObjectStore;
@@ -34,118 +33,51 @@ use super::{
     cache::{Cache, Place},
     pieces::{Noting, Selected, Times},
     range::TimeRange,
+    relaxed::relaxed,
+    sorting::{End, Look, Sorting},
     source::InTimeOrder,
 };
 use crate::catalog::TIME_COLUMN;
 
-/// Where a sort with a limit looks first: a part of a row group's times, which has the first rows more often than not.
-const FIRST_LOOK: i64 = 64;
 /// Rows of a piece of a file that such a sort takes at a time.
-const PIECE_ROWS: usize = 1 << 20;
-
-/// An end of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    Oldest,
-    Newest,
-}
-
-impl End {
-    /// Returns what the files or row groups of some times are ordered by, those nearest to the end first.
-    pub(super) fn rank(self, bounds: TimeRange) -> i64 {
-        match self {
-            Self::Oldest => bounds.min,
-            Self::Newest => !bounds.max,
-        }
-    }
-
-    /// Returns a small part of some times, at this end.
-    fn first(self, bounds: TimeRange) -> TimeRange {
-        let width = (bounds.max / FIRST_LOOK).saturating_sub(bounds.min / FIRST_LOOK);
-        match self {
-            Self::Oldest => TimeRange::new(bounds.min, bounds.min.saturating_add(width)),
-            Self::Newest => TimeRange::new(bounds.max.saturating_sub(width), bounds.max),
-        }
-    }
-}
+const PIECE_ROWS: usize = 3 << 20;
 
 type Rows = BoxStream<'static, Result<RecordBatch>>;
-
-/// Opens a file as the Parquet source does.
-#[derive(Clone)]
-pub(super) struct Whole(Arc<dyn Fn(PartitionedFile) -> Result<FileOpenFuture> + Send + Sync>);
-
-impl Whole {
-    pub(super) fn new(
-        source: &ParquetSource,
-        store: Arc<dyn ObjectStore>,
-        config: &FileScanConfig,
-        partition: usize,
-    ) -> Result<Self> {
-        let files = source.create_morselizer(store, config, partition)?;
-        Ok(Self(Arc::new(move |file| {
-            // A file is planned in steps, some of which read and some of which bring rows.
-            let mut planners = VecDeque::from([files.plan_file(file)?]);
-            let open = async move {
-                let mut rows = Vec::new();
-                while let Some(planner) = planners.pop_front() {
-                    let Some(mut plan) = planner.plan()? else { continue };
-                    rows.extend(plan.take_morsels().into_iter().map(|morsel| morsel.into_stream()));
-                    planners.extend(plan.take_ready_planners());
-                    if let Some(pending) = plan.take_pending_planner() {
-                        planners.push_back(pending.await?);
-                    }
-                }
-                Ok(stream::iter(rows).flatten().boxed())
-            };
-            Ok(open.boxed())
-        })))
-    }
-
-    fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
-        (self.0)(file)
-    }
-}
-
-impl fmt::Debug for Whole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Whole").finish_non_exhaustive()
-    }
-}
 
 /// How the files of one partition are opened.
 #[derive(Debug, Clone)]
 pub(super) struct Opening {
     /// Does not look at the time of rows.
-    pub(super) all: Whole,
+    pub(super) all: ParquetSource,
     /// Leaves out rows whose time is not wanted.
-    pub(super) looking: Whole,
+    pub(super) looking: ParquetSource,
     pub(super) wanted: Option<TimeRange>,
     pub(super) few: bool,
-    pub(super) begin_at: Option<End>,
+    pub(super) sorting: Option<Sorting>,
     /// What else rows must meet; it may get stricter while they are read.
     pub(super) condition: Option<Arc<dyn PhysicalExpr>>,
     pub(super) reader: Arc<dyn ParquetFileReaderFactory>,
     pub(super) cache: Arc<Cache>,
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) config: Arc<FileScanConfig>,
     pub(super) partition: usize,
-    pub(super) metrics: ExecutionPlanMetricsSet,
 }
 
 impl FileOpener for Opening {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
         match self.whole(&file) {
-            Some(whole) => whole.open(file),
+            Some(source) => self.open_by(source, file),
             None => Ok(rows(self.clone(), file).boxed()),
         }
     }
 }
 
 impl Opening {
-    /// Returns who opens a file that is opened as a whole.
-    fn whole(&self, file: &PartitionedFile) -> Option<&Whole> {
+    /// Returns what opens a file that is opened as a whole.
+    fn whole(&self, file: &PartitionedFile) -> Option<&ParquetSource> {
         let bounds = bounds(file);
         let all_wanted = self.wanted_of(bounds).is_none();
-        let pays = !all_wanted || self.begin_at.is_some();
+        let pays = !all_wanted || self.sorting.is_some();
         let splits = pays && !self.few && bounds.is_some() && file.extensions.contains::<InTimeOrder>();
         match (splits, all_wanted) {
             (true, _) => None,
@@ -170,7 +102,7 @@ impl Opening {
     }
 
     fn open_reader(&self, file: &PartitionedFile) -> Result<Box<dyn AsyncFileReader>> {
-        Ok(self.reader.create_reader(self.partition, file.clone(), None, &self.metrics)?)
+        Ok(self.reader.create_reader(self.partition, file.clone(), None, self.all.metrics())?)
     }
 
     /// Returns where the times of a row group lie; reads them if nobody did.
@@ -194,15 +126,47 @@ impl Opening {
         Ok(times)
     }
 
+    /// Opens a file as a Parquet source does: in steps, some of which read and some of which bring rows.
+    fn open_by(&self, source: &ParquetSource, file: PartitionedFile) -> Result<FileOpenFuture> {
+        let files = source.create_morselizer(Arc::clone(&self.store), &self.config, self.partition)?;
+        let mut planners = VecDeque::from([files.plan_file(file)?]);
+        let open = async move {
+            let mut rows = Vec::new();
+            while let Some(planner) = planners.pop_front() {
+                let Some(mut plan) = planner.plan()? else { continue };
+                rows.extend(plan.take_morsels().into_iter().map(|morsel| morsel.into_stream()));
+                planners.extend(plan.take_ready_planners());
+                if let Some(pending) = plan.take_pending_planner() {
+                    planners.push_back(pending.await?);
+                }
+            }
+            Ok(stream::iter(rows).flatten().boxed())
+        };
+        Ok(open.boxed())
+    }
+
     /// Opens the chosen rows of a file.
     async fn open_chosen(&self, mut file: PartitionedFile, chosen: Chosen) -> Result<Rows> {
         if chosen.plan.row_group_index_iter().next().is_none() {
             return Ok(stream::empty().boxed());
         }
-        let whole = if chosen.certain { &self.all } else { &self.looking };
+        let source = if chosen.certain { &self.all } else { &self.looking };
         file.range = None;
         file.extensions.insert(chosen.plan);
-        whole.open(file)?.await
+        let source = self.with_first_column_first(source)?;
+        self.open_by(&source, file)?.await
+    }
+
+    /// Lets a source look at the column that a sort begins with before it reads the others.
+    fn with_first_column_first<'a>(&self, source: &'a ParquetSource) -> Result<Cow<'a, ParquetSource>> {
+        let first = self.sorting.as_ref().and_then(|sorting| sorting.first.as_ref());
+        let (Some(first), Some(condition), Some(all)) = (first, &self.condition, source.filter()) else {
+            return Ok(Cow::Borrowed(source));
+        };
+        Ok(match relaxed(condition, first)? {
+            Some(relaxed) => Cow::Owned(source.with_predicate(conjunction([relaxed, all]))),
+            None => Cow::Borrowed(source),
+        })
     }
 }
 
@@ -230,8 +194,8 @@ async fn rows(opening: Opening, file: PartitionedFile) -> Result<Rows> {
     let metadata = opening.open_reader(&file)?.get_metadata(None).await?;
     let candidates = candidates(&metadata, &file, opening.still_wanted(&file))?;
     let row_groups = metadata.num_row_groups();
-    match opening.begin_at {
-        Some(end) => Ok(in_two_looks(opening, file, candidates, row_groups, end).boxed()),
+    match opening.sorting.as_ref().map(|sorting| sorting.time) {
+        Some(end) => Ok(in_looks(opening, file, candidates, row_groups, end).boxed()),
         None => at_once(&opening, file, candidates, row_groups).await,
     }
 }
@@ -251,8 +215,8 @@ async fn at_once(
     opening.open_chosen(file, chosen).await
 }
 
-/// Opens row group after row group, first the rows at one end of its times, then those others that may still be wanted.
-fn in_two_looks(
+/// Opens a few rows at one end of time, and then those others that may still be wanted.
+fn in_looks(
     opening: Opening,
     file: PartitionedFile,
     mut candidates: Vec<Candidate>,
@@ -260,23 +224,17 @@ fn in_two_looks(
     end: End,
 ) -> impl Stream<Item = Result<RecordBatch>> + Send {
     candidates.sort_by_key(|candidate| end.rank(candidate.bounds));
-    let looks: VecDeque<Candidate> = candidates.into();
-    let state = (opening, file, looks, None::<Candidate>);
-    let streams = stream::try_unfold(state, move |(opening, file, mut looks, half)| async move {
-        let (mut candidate, is_first) = match (half, looks.pop_front()) {
-            (Some(half), next) => {
-                next.into_iter().for_each(|next| looks.push_front(next));
-                (half, false)
-            }
-            (None, Some(next)) => (next, true),
-            (None, None) => return Ok::<_, DataFusionError>(None),
-        };
-        let wanted = opening.still_wanted(&file).and(candidate.bounds);
-        let within = if is_first { end.first(wanted) } else { wanted };
+    let state = (opening, file, candidates, Look::ALL.into_iter());
+    let streams = stream::try_unfold(state, move |(opening, file, mut candidates, mut looks)| async move {
+        let Some(look) = looks.next() else { return Ok::<_, DataFusionError>(None) };
         let mut chosen = Chosen { plan: ParquetAccessPlan::new_none(row_groups), certain: true };
-        choose(&opening, &file, &mut candidate, within, &mut chosen).await?;
+        let wanted = opening.still_wanted(&file);
+        for (place, candidate) in candidates.iter_mut().enumerate() {
+            let within = wanted.and(look.times(place, candidate.bounds, end));
+            choose(&opening, &file, candidate, within, &mut chosen).await?;
+        }
         let opened = opening.open_chosen(file.clone(), chosen).await?;
-        Ok(Some((opened, (opening, file, looks, is_first.then_some(candidate)))))
+        Ok(Some((opened, (opening, file, candidates, looks))))
     });
     streams.try_flatten()
 }
@@ -298,8 +256,7 @@ async fn choose(
     } else {
         opening.times(file, candidate.row_group).await?.select(within)
     };
-    let opened = mem::take(&mut candidate.opened);
-    let selected = selected.without(&opened);
+    let selected = selected.without(&candidate.opened);
     chosen.certain &= selected.certain || opening.wanted_of(bounds(file)).is_none();
     let access = match selected.ranges.as_slice() {
         [] => RowGroupAccess::Skip,
@@ -309,6 +266,7 @@ async fn choose(
         }
     };
     chosen.plan.set(candidate.row_group, access);
+    // There are two looks at most, and nobody asks after the second.
     candidate.opened = selected.ranges;
     Ok(())
 }
@@ -359,7 +317,7 @@ pub(super) fn bounds(file: &PartitionedFile) -> Option<TimeRange> {
     }
 }
 
-/// Splits a file, or a range of it, in pieces of about one row group.
+/// Splits a file, or a range of it, in pieces of a few row groups.
 pub(super) fn split(file: PartitionedFile) -> Vec<PartitionedFile> {
     let size = i64::try_from(file.object_meta.size).unwrap_or(i64::MAX);
     let whole = file.range.clone().unwrap_or(FileRange { start: 0, end: size });

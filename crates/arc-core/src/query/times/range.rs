@@ -26,7 +26,7 @@ pub(in crate::query) struct TimeRange {
 
 impl TimeRange {
     pub(super) const ALL: Self = Self { min: i64::MIN, max: i64::MAX };
-    const NONE: Self = Self { min: i64::MAX, max: i64::MIN };
+    pub(super) const NONE: Self = Self { min: i64::MAX, max: i64::MIN };
 
     pub(in crate::query) fn new(min: i64, max: i64) -> Self {
         Self { min, max }

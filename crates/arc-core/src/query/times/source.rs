@@ -11,8 +11,7 @@ use datafusion::{
         table_schema::TableSchema,
     },
     physical_expr::{
-        EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, conjunction,
-        expressions::{Column, DynamicFilterTracking},
+        EquivalenceProperties, PhysicalExpr, PhysicalSortExpr, conjunction, expressions::DynamicFilterTracking,
         projection::ProjectionExprs,
     },
     physical_plan::{
@@ -24,10 +23,10 @@ use object_store::ObjectStore;
 
 use super::{
     cache::Cache,
-    opening::{self, End, Opening, Whole},
+    opening::{self, Opening},
     range::TimeRange,
+    sorting::Sorting,
 };
-use crate::catalog::TIME_COLUMN;
 
 /// Said of a file: its rows are in order of (tags, time), so that finding out where its times lie pays.
 #[derive(Debug, Clone, Copy)]
@@ -50,14 +49,6 @@ pub(in crate::query) struct TimedSource {
 struct Timed {
     range: TimeRange,
     condition: Arc<dyn PhysicalExpr>,
-}
-
-/// How a sort above, of which only the first rows are wanted, orders rows.
-#[derive(Debug, Clone, Copy)]
-struct Sorting {
-    first_descends: bool,
-    /// At which end of time the rows are that come first among those that are equal up to there.
-    time: End,
 }
 
 impl TimedSource {
@@ -96,22 +87,18 @@ impl TimedSource {
         }
     }
 
-    /// Returns the end of time at which to begin, if rows are wanted by time among others and their number is limited.
-    fn begin_at(&self) -> Option<End> {
+    /// Returns a source for few rows of each series: the Parquet library decodes whole batches for what it may need again.
+    fn without_predicate_cache(&self) -> Self {
+        let mut options = self.parquet.table_parquet_options().clone();
+        options.global.max_predicate_cache_size = Some(0);
+        Self { parquet: self.parquet.clone().with_table_parquet_options(options), ..self.clone() }
+    }
+
+    /// Returns how rows are sorted, if by time among others, and if their number is limited.
+    fn limited_sort(&self) -> Option<Sorting> {
         let predicate = self.parquet.filter()?;
         let is_limited = DynamicFilterTracking::classify(&predicate).contains_dynamic_filter();
-        self.sort.filter(|_| is_limited).map(|sort| sort.time)
-    }
-}
-
-impl Sorting {
-    fn of(order: &[PhysicalSortExpr]) -> Option<Self> {
-        let is_time = |sort: &&PhysicalSortExpr| {
-            sort.expr.downcast_ref::<Column>().is_some_and(|column| column.name() == TIME_COLUMN)
-        };
-        let time = order.iter().find(is_time)?;
-        let end = if time.options.descending { End::Newest } else { End::Oldest };
-        Some(Self { first_descends: order.first()?.options.descending, time: end })
+        self.sort.clone().filter(|_| is_limited)
     }
 }
 
@@ -122,24 +109,27 @@ impl FileSource for TimedSource {
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
+        let sorting = self.limited_sort().filter(|_| !config.preserve_order);
+        let source = if sorting.is_some() && !self.few { self.without_predicate_cache() } else { self.clone() };
         Ok(Arc::new(Opening {
-            all: Whole::new(&self.parquet, Arc::clone(&store), config, partition)?,
-            looking: Whole::new(&self.looking(), store, config, partition)?,
+            looking: source.looking(),
+            all: source.parquet,
             wanted: self.time.as_ref().map(|time| time.range),
             few: self.few,
-            begin_at: self.begin_at().filter(|_| !config.preserve_order),
+            sorting,
             condition: self.parquet.filter(),
             reader: Arc::clone(&self.reader),
             cache: Arc::clone(&self.cache),
+            store,
+            config: Arc::new(config.clone()),
             partition,
-            metrics: self.metrics().clone(),
         }))
     }
 
     fn reorder_files(&self, mut files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
-        let Some((sort, end)) = self.sort.zip(self.begin_at()) else { return self.parquet.reorder_files(files) };
+        let Some(sort) = self.limited_sort() else { return self.parquet.reorder_files(files) };
         // The Parquet source keeps the order of files that are equal to it, or turns all of it round.
-        files.sort_by_key(|file| opening::bounds(file).map(|bounds| end.rank(bounds)));
+        files.sort_by_key(|file| opening::bounds(file).map(|bounds| sort.time.rank(bounds)));
         if sort.first_descends {
             files.reverse();
         }
