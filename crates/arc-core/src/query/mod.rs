@@ -31,6 +31,7 @@ mod readers;
 mod scale;
 mod session;
 mod show;
+mod spellings;
 mod statement;
 mod statistics;
 mod table;

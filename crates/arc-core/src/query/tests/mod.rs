@@ -14,5 +14,6 @@ mod page;
 mod parameters;
 mod pruning;
 mod scan;
+mod spellings;
 mod statements;
 mod times;
