@@ -215,16 +215,18 @@ mod tests {
 
     #[test]
     fn rows_can_be_taken_away() {
-        let all = |ranges: &[Range<usize>]| Selected { ranges: ranges.to_vec(), certain: true };
-        for (rows, others, left) in [
-            (vec![0..10], vec![], vec![0..10]),
-            (vec![0..10], vec![0..10], vec![]),
-            (vec![0..10], vec![2..3, 5..7], vec![0..2, 3..5, 7..10]),
-            (vec![0..10, 20..30], vec![5..25], vec![0..5, 25..30]),
-            (vec![5..10, 20..30], vec![0..6, 9..12, 29..40], vec![6..9, 20..29]),
-            (vec![5..10], vec![0..20], vec![]),
-        ] {
-            assert_eq!(all(&rows).without(&others), all(&left), "{rows:?} without {others:?}");
+        let ranges = |ends: &[(usize, usize)]| ends.iter().map(|(start, end)| *start..*end).collect::<Vec<_>>();
+        let cases: [(&[_], &[_], &[_]); 6] = [
+            (&[(0, 10)], &[], &[(0, 10)]),
+            (&[(0, 10)], &[(0, 10)], &[]),
+            (&[(0, 10)], &[(2, 3), (5, 7)], &[(0, 2), (3, 5), (7, 10)]),
+            (&[(0, 10), (20, 30)], &[(5, 25)], &[(0, 5), (25, 30)]),
+            (&[(5, 10), (20, 30)], &[(0, 6), (9, 12), (29, 40)], &[(6, 9), (20, 29)]),
+            (&[(5, 10)], &[(0, 20)], &[]),
+        ];
+        for (rows, others, left) in cases {
+            let selected = Selected { ranges: ranges(rows), certain: true };
+            assert_eq!(selected.without(&ranges(others)).ranges, ranges(left), "{rows:?} without {others:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use super::range::TimeRange;
 use crate::catalog::TIME_COLUMN;
 
 /// Part of a row group's times that is looked at first: mostly it tells that no others are wanted.
-const FIRST_LOOK: i64 = 64;
+const FIRST_LOOK: i64 = 256;
 
 /// How a sort by time and maybe others orders rows, of which only the first are wanted.
 #[derive(Debug, Clone)]
