@@ -16,14 +16,38 @@ use datafusion::{
     },
     execution::{SendableRecordBatchStream, TaskContext},
     physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, projection::ProjectionExprs},
-    physical_plan::{DisplayFormatType, ExecutionPlan, Partitioning, execution_plan::SchedulingType, project_schema},
+    physical_plan::{
+        DisplayFormatType, ExecutionPlan, Partitioning, execution_plan::SchedulingType, filter::FilterExec,
+        project_schema,
+    },
 };
 
-use super::statistics;
+use super::{deletes, statistics, times::TimeRange};
 use crate::{catalog::TIME_COLUMN, view::BufferPart};
 
+/// Returns a scan of those rows of `parts` that have one of these times.
+pub(super) fn scan_times(
+    state: &dyn Session,
+    schema: &SchemaRef,
+    parts: &[&BufferPart],
+    projection: Option<&Vec<usize>>,
+    times: TimeRange,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if parts.iter().all(|part| times.covers(TimeRange::new(part.min_time, part.max_time))) {
+        return scan(state, schema, parts, projection);
+    }
+    let wanted = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
+    let (mut read, time) = (wanted.clone(), schema.index_of(TIME_COLUMN)?);
+    if !read.contains(&time) {
+        read.push(time);
+    }
+    let all = scan(state, schema, parts, Some(&read))?;
+    let in_time = FilterExec::try_new(times.condition(&all.schema())?, all)?;
+    deletes::first_columns(Arc::new(in_time), wanted.len())
+}
+
 /// Returns a scan of `parts`, in any order, spread over as many partitions as pay.
-pub(super) fn scan(
+fn scan(
     state: &dyn Session,
     schema: &SchemaRef,
     parts: &[&BufferPart],

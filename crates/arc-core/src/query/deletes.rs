@@ -15,7 +15,7 @@ use datafusion::{
     physical_plan::{ExecutionPlan, filter::FilterExec, projection::ProjectionExec},
 };
 
-use super::files;
+use super::files::{self, Wanted};
 use crate::{Comparison, Literal, Predicate, SequenceNumber, Tombstone, datafile::DataFile};
 
 /// Deletes that apply to the same files.
@@ -31,13 +31,14 @@ pub(super) fn take_all(file: &DataFile, tombstones: &[Arc<Tombstone>]) -> bool {
     tombstones.iter().any(|tombstone| tombstone.takes_all_of(file))
 }
 
-/// Returns a scan of `files`, which deletes apply to.
+/// Returns a scan of the `rows` of `files`, which deletes apply to.
 pub(super) fn scan(
     state: &dyn Session,
     schema: &SchemaRef,
     files: &[&Arc<DataFile>],
     projection: Option<&Vec<usize>>,
     deletes: &Deletes<'_>,
+    rows: Wanted,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let wanted = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
     let mut read = wanted.clone();
@@ -47,14 +48,19 @@ pub(super) fn scan(
             read.push(index);
         }
     }
-    let live = live(state, files::scan(state, schema, files, Some(&read))?, deletes)?;
-    if read == wanted {
-        return Ok(live);
+    let live = live(state, files::scan(state, schema, files, Some(&read), rows)?, deletes)?;
+    first_columns(live, wanted.len())
+}
+
+/// Returns `plan` with its first columns only.
+pub(super) fn first_columns(plan: Arc<dyn ExecutionPlan>, count: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = plan.schema();
+    if schema.fields().len() == count {
+        return Ok(plan);
     }
-    let read = live.schema();
-    let columns = read.fields().iter().enumerate().take(wanted.len());
+    let columns = schema.fields().iter().enumerate().take(count);
     let columns = columns.map(|(index, field)| (Arc::new(Column::new(field.name(), index)) as _, field.name().clone()));
-    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), live)?))
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
 }
 
 /// Returns the rows of `input` that deletes have left. It must have the columns that they look at.

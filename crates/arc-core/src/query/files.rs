@@ -12,10 +12,7 @@ use datafusion::{
     },
     datasource::{
         listing::PartitionedFile,
-        physical_plan::{
-            FileGroup, FileScanConfigBuilder, ParquetSource,
-            parquet::{CachedParquetFileReaderFactory, ParquetFileReaderFactory},
-        },
+        physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource, parquet::ParquetFileReaderFactory},
         source::DataSourceExec,
         table_schema::TableSchema,
     },
@@ -24,8 +21,21 @@ use datafusion::{
 };
 use object_store::path::Path as ObjectPath;
 
-use super::{session, statistics};
+use super::{
+    readers::IndexedReaders,
+    session, statistics,
+    times::{InTimeOrder, TimeRange, TimedSource},
+};
 use crate::datafile::DataFile;
+
+/// The rows that a scan is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    /// No others may come.
+    pub(super) times: TimeRange,
+    /// Whether conditions on tags leave few of them.
+    pub(super) few: bool,
+}
 
 /// Returns a scan of `files`, in any order, spread over as many partitions as pay.
 pub(super) fn scan(
@@ -33,15 +43,20 @@ pub(super) fn scan(
     schema: &SchemaRef,
     files: &[&Arc<DataFile>],
     projection: Option<&Vec<usize>>,
+    wanted: Wanted,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let known: Vec<Statistics> = files.iter().map(|file| statistics::of_file(file, schema)).collect();
     let total = Statistics::try_merge_iter(&known, schema)?;
-    let listed =
-        files.iter().zip(known).map(|(file, known)| list(file, Vec::new(), known)).collect::<Result<Vec<_>>>()?;
-    let groups = FileGroup::new(listed).split_files(state.config().target_partitions());
+    let listed = files.iter().zip(known).map(|(file, known)| {
+        let listed = list(file, Vec::new(), known)?;
+        Ok(if file.sorted_by.is_empty() { listed } else { listed.with_extension(InTimeOrder) })
+    });
+    let groups = FileGroup::new(listed.collect::<Result<Vec<_>>>()?).split_files(state.config().target_partitions());
     let source = source(state.config_options(), state.runtime_env(), TableSchema::from(Arc::clone(schema)))?;
     // Columns are decoded only where the conditions on others hold: half the time where few rows meet them.
     let source = source.with_pushdown_filters(true);
+    let has_all = files.iter().all(|file| wanted.times.covers(TimeRange::new(file.min_time, file.max_time)));
+    let source = TimedSource::new(state, source, (!has_all).then_some(wanted.times), wanted.few)?;
     let config = FileScanConfigBuilder::new(session::data_url()?, Arc::new(source))
         .with_file_groups(groups)
         .with_statistics(total)
@@ -50,12 +65,12 @@ pub(super) fn scan(
     Ok(DataSourceExec::from_data_source(config))
 }
 
-/// Returns the Parquet source of a scan, with the session's settings. It keeps the footers that it reads.
+/// Returns the Parquet source of a scan, with the session's settings. It keeps the footers and page indexes that it reads.
 pub(super) fn source(options: &ConfigOptions, runtime: &RuntimeEnv, schema: TableSchema) -> Result<ParquetSource> {
     let options = TableParquetOptions { global: options.execution.parquet.clone(), ..Default::default() };
     let store = runtime.object_store(session::data_url()?)?;
     let footers = runtime.cache_manager.get_file_metadata_cache();
-    let reader: Arc<dyn ParquetFileReaderFactory> = Arc::new(CachedParquetFileReaderFactory::new(store, footers));
+    let reader: Arc<dyn ParquetFileReaderFactory> = Arc::new(IndexedReaders::new(store, footers));
     Ok(ParquetSource::new(schema).with_table_parquet_options(options).with_parquet_file_reader_factory(reader))
 }
 

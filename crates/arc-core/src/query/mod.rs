@@ -29,6 +29,7 @@ mod plain_keys;
 mod planner;
 mod pool;
 mod pruned;
+mod readers;
 mod scale;
 mod session;
 mod show;
@@ -38,6 +39,7 @@ mod statistics;
 mod table;
 #[cfg(test)]
 mod tests;
+mod times;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 

@@ -52,6 +52,11 @@ pub(super) fn latest_bytes(memory_bytes: usize) -> usize {
     (memory_bytes / PART).min(64 << 20)
 }
 
+/// Returns the bytes that it may take to remember where the times of data files lie.
+pub(super) fn times_bytes(memory_bytes: usize) -> usize {
+    (memory_bytes / PART / 4).min(16 << 20)
+}
+
 /// Returns how many spilled runs are merged at a time: each has a batch in memory.
 pub(super) fn merge_fan_in(memory_bytes: usize) -> usize {
     (memory_bytes / (2 << 20)).clamp(4, 64)

@@ -24,7 +24,7 @@ use object_store::ObjectStore;
 
 use super::{
     Tables, account::Account, asof, catalog, error, functions, integer_division::IntegerDivision, latest,
-    plain_keys::PlainKeys, pool::BudgetedPool, scale,
+    plain_keys::PlainKeys, pool::BudgetedPool, scale, times,
 };
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
@@ -116,7 +116,7 @@ fn config(memory_bytes: usize) -> SessionConfig {
     options.execution.parquet.schema_force_view_types = false;
     options.execution.time_zone = Some("UTC".to_owned());
     scale::configure(options, memory_bytes);
-    config
+    config.with_extension(Arc::new(times::Cache::new(scale::times_bytes(memory_bytes))))
 }
 
 fn runtime(

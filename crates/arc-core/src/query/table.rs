@@ -14,9 +14,12 @@ use datafusion::{
 use parking_lot::Mutex;
 
 use super::{
-    buffers, deletes, files, latest, merge,
+    buffers, deletes,
+    files::{self, Wanted},
+    latest, merge,
     part::{self, Part},
     pruned::Pruned,
+    times::TimeRange,
 };
 use crate::{catalog::TIME_COLUMN, view::TableView};
 
@@ -65,6 +68,12 @@ impl Table {
     fn is_on_identity(&self, filter: &Expr) -> bool {
         let is_key = |name: &str| name == TIME_COLUMN || self.view.schema.tags().any(|tag| &*tag.name == name);
         filter.column_refs().into_iter().all(|column| is_key(&column.name))
+    }
+
+    /// Returns whether one of the filters looks at a tag.
+    fn has_one_on_tags(&self, filters: &[Expr]) -> bool {
+        let tags: Vec<&str> = self.view.schema.tags().map(|tag| &*tag.name).collect();
+        filters.iter().flat_map(Expr::column_refs).any(|column| tags.contains(&column.name.as_str()))
     }
 
     /// Returns those of `filters` that can be applied to single rows here. One without a physical form, such as one that
@@ -144,7 +153,12 @@ impl TableProvider for Table {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+        // A range of times is left to the scan, which need not look at the time of each row; see `times`.
+        let push_down = |filter: &&Expr| match TimeRange::of(filter) {
+            Some(_) => TableProviderFilterPushDown::Exact,
+            None => TableProviderFilterPushDown::Inexact,
+        };
+        Ok(filters.iter().map(push_down).collect())
     }
 
     async fn scan(
@@ -165,15 +179,16 @@ impl TableProvider for Table {
             "planned a scan"
         );
         let (files, buffers) = by_place(&plain);
+        let wanted = Wanted { times: TimeRange::of_all(filters), few: self.has_one_on_tags(filters) };
         let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
         for group in deletes::groups(files, |file| file, tombstones) {
             inputs.push(match group.deletes.as_slice() {
-                [] => files::scan(state, &self.schema, &group.files, projection)?,
-                _ => deletes::scan(state, &self.schema, &group.files, projection, &group.deletes)?,
+                [] => files::scan(state, &self.schema, &group.files, projection, wanted)?,
+                _ => deletes::scan(state, &self.schema, &group.files, projection, &group.deletes, wanted)?,
             });
         }
         if !buffers.is_empty() {
-            inputs.push(buffers::scan(state, &self.schema, &buffers, projection)?);
+            inputs.push(buffers::scan_times(state, &self.schema, &buffers, projection, wanted.times)?);
         }
         if !merged.is_empty() {
             inputs.push(merge::scan(state, &self.view, &merged, projection, on_identity)?);

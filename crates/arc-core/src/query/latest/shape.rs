@@ -183,7 +183,16 @@ impl Below {
                     filters = unnormalize_cols(split_conjunction_owned(filter.predicate.clone()));
                     plan = &filter.input;
                 }
-                LogicalPlan::TableScan(scan) if scan.fetch.is_none() && !filters.iter().any(Expr::is_volatile) => {
+                LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
+                    // Those that the scan applies by itself are only there.
+                    for filter in unnormalize_cols(scan.filters.iter().cloned()) {
+                        if !filters.contains(&filter) {
+                            filters.push(filter);
+                        }
+                    }
+                    if filters.iter().any(Expr::is_volatile) {
+                        return None;
+                    }
                     let provider = source_as_provider(&scan.source).ok()?;
                     let schema = provider.schema();
                     let keys = columns.iter().map(|column| schema.index_of(&column.name).ok());

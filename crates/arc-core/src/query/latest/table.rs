@@ -64,7 +64,7 @@ impl TableProvider for Latest {
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
-        filters: &[Expr],
+        _filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let table: &dyn TableProvider = &*self.table;
@@ -74,8 +74,8 @@ impl TableProvider for Latest {
         {
             return planning.plan();
         }
-        // All rows do no harm.
-        self.table.scan(state, projection, filters, limit).await
+        // More rows do no harm, but for those that no condition above takes out.
+        self.table.scan(state, projection, &self.wanted.filters, limit).await
     }
 }
 

@@ -19,7 +19,11 @@ use arrow::{
     util::pretty::pretty_format_batches,
 };
 use parking_lot::Mutex;
-use parquet::{arrow::ArrowWriter, file::properties::WriterProperties};
+use parquet::{
+    arrow::ArrowWriter,
+    file::properties::{EnabledStatistics, WriterProperties},
+    schema::types::ColumnPath,
+};
 
 use super::super::{QueryEngine, Tables};
 use crate::{
@@ -318,7 +322,19 @@ fn sorted(columns: &[Column], batch: &RecordBatch) -> RecordBatch {
 /// Returns the size and the checksum of the file.
 fn write_file(path: &Path, batch: &RecordBatch) -> (u64, u32) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(4)).build();
+    // Several row groups in each file; in those of many rows there is room for rows at equal distances.
+    let row_group_rows = if batch.num_rows() > 200 { 97 } else { 4 };
+    let mut properties = WriterProperties::builder().set_max_row_group_row_count(Some(row_group_rows));
+    let schema = batch.schema();
+    for (field, values) in schema.fields().iter().zip(batch.columns()) {
+        // As in files of the engine, there are no bounds where there is a NaN.
+        let floats = values.as_primitive_opt::<Float64Type>();
+        if floats.is_some_and(|floats| floats.iter().flatten().any(f64::is_nan)) {
+            let column = ColumnPath::from(field.name().as_str());
+            properties = properties.set_column_statistics_enabled(column, EnabledStatistics::None);
+        }
+    }
+    let properties = properties.build();
     let mut writer =
         ArrowWriter::try_new(std::fs::File::create(path).unwrap(), batch.schema(), Some(properties)).unwrap();
     writer.write(batch).unwrap();

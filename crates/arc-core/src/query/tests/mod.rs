@@ -17,3 +17,4 @@ mod pruning;
 mod scan;
 mod spellings;
 mod statements;
+mod times;
