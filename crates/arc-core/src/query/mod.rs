@@ -27,6 +27,7 @@ mod plain_keys;
 mod planner;
 mod pool;
 mod pruned;
+mod runs;
 mod scale;
 mod session;
 mod show;

@@ -23,7 +23,7 @@ use object_store::ObjectStore;
 
 use super::{
     Tables, account::Account, catalog, error, functions, integer_division::IntegerDivision, latest,
-    plain_keys::PlainKeys, pool::BudgetedPool, scale,
+    plain_keys::PlainKeys, pool::BudgetedPool, runs::GroupRuns, scale,
 };
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
@@ -60,6 +60,7 @@ pub(super) fn base_state(
         .with_table_function_list(all_default_table_functions())
         .with_optimizer_rule(Arc::new(latest::LatestRows))
         .with_optimizer_rule(Arc::new(PlainKeys))
+        .with_physical_optimizer_rule(Arc::new(GroupRuns))
         .build())
 }
 
