@@ -30,6 +30,7 @@ mod planner;
 mod pool;
 mod pruned;
 mod readers;
+mod runs;
 mod scale;
 mod session;
 mod show;

@@ -24,7 +24,7 @@ use object_store::ObjectStore;
 
 use super::{
     Tables, account::Account, asof, catalog, error, functions, integer_division::IntegerDivision, latest,
-    plain_keys::PlainKeys, pool::BudgetedPool, scale, times,
+    plain_keys::PlainKeys, pool::BudgetedPool, runs::GroupRuns, scale, times,
 };
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
@@ -64,6 +64,7 @@ pub(super) fn base_state(
         .with_optimizer_rules(optimizer_rules())
         .with_optimizer_rule(Arc::new(latest::LatestRows))
         .with_optimizer_rule(Arc::new(PlainKeys))
+        .with_physical_optimizer_rule(Arc::new(GroupRuns))
         .build())
 }
 

@@ -156,8 +156,12 @@ fn runs(values: &[f64], groups: &[usize]) -> Option<Runs> {
     Some(runs)
 }
 
-fn sum(values: &[f64]) -> f64 {
+/// Returns the sum of some numbers, added up in an order that depends on how many there are, and on nothing else.
+pub(in crate::query) fn sum(values: &[f64]) -> f64 {
     let (rows, rest) = values.as_chunks::<LANES>();
+    if rows.is_empty() {
+        return rest.iter().sum();
+    }
     let mut sums = [0.0; LANES];
     for row in rows {
         sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);

@@ -43,7 +43,9 @@ impl ScalarUDFImpl for TimeBucket {
         if let [interval, time] = arguments.args.as_slice()
             && matches!(time.data_type(), DataType::Timestamp(..))
         {
-            let origin = ScalarValue::TimestampNanosecond(Some(origin_ns(interval)), Some("UTC".into()));
+            let origin_ns =
+                if let ColumnarValue::Scalar(interval) = interval { origin_ns(interval) } else { MONDAY_NS };
+            let origin = ScalarValue::TimestampNanosecond(Some(origin_ns), Some("UTC".into()));
             arguments.args.push(ColumnarValue::Scalar(origin));
         }
         self.date_bin.invoke_with_args(arguments)
@@ -54,11 +56,10 @@ impl ScalarUDFImpl for TimeBucket {
     }
 }
 
-fn origin_ns(interval: &ColumnarValue) -> i64 {
+/// Returns from where buckets of this length are counted where nothing else is said.
+pub(in crate::query) fn origin_ns(interval: &ScalarValue) -> i64 {
     match interval {
-        ColumnarValue::Scalar(ScalarValue::IntervalMonthDayNano(Some(interval))) if interval.months != 0 => {
-            FIRST_OF_MONTH_NS
-        }
+        ScalarValue::IntervalMonthDayNano(Some(interval)) if interval.months != 0 => FIRST_OF_MONTH_NS,
         _ => MONDAY_NS,
     }
 }

@@ -292,10 +292,36 @@ async fn check_rows(store: &Store, condition: &str, expected: Vec<(&Identity, &F
     let last = expected.iter().filter_map(|(_, row)| row.s).max();
     let line = format!("{}|{}|{ys}|{}|{}", expected.len(), text(sum), text(last), expected.is_empty());
     assert_eq!(store.rows(&sql).await, [line], "{sql}\n{}", store.plan(&sql).await);
+    check_groups(store, condition, &expected).await;
     let sql = format!("SELECT count(*) FROM m WHERE {condition}");
     assert_eq!(store.rows(&sql).await, [expected.len().to_string()], "{sql}");
     let sql = format!("SELECT count(*) FROM (SELECT x FROM m WHERE {condition} LIMIT 2)");
     assert_eq!(store.rows(&sql).await, [expected.len().min(2).to_string()], "{sql}");
+}
+
+/// Groups by a tag and a bucket of time.
+async fn check_groups(store: &Store, condition: &str, rows: &[(&Identity, &Fields)]) {
+    let mut groups: BTreeMap<(Option<&str>, i64), Vec<&Fields>> = BTreeMap::new();
+    for ((host, _, time), fields) in rows {
+        groups.entry((*host, time.div_euclid(4) * 4)).or_default().push(fields);
+    }
+    let line = |((host, bucket), rows): (&(Option<&str>, i64), &Vec<&Fields>)| {
+        let xs: Vec<i64> = rows.iter().filter_map(|row| row.x).collect();
+        let sum = (!xs.is_empty()).then(|| xs.iter().sum::<i64>());
+        let greatest = rows.iter().filter_map(|row| row.y).reduce(f64::max);
+        format!("{}|{bucket}|{}|{}|{}|{}", text(*host), rows.len(), text(sum), text(xs.iter().min()), float(greatest))
+    };
+    let bucket = "date_bin(INTERVAL '4 nanoseconds', time)";
+    let sql = format!(
+        "SELECT host, CAST({bucket} AS BIGINT) AS bucket, count(*), sum(x), min(x), max(y) FROM m WHERE {condition} \
+         GROUP BY host, {bucket} ORDER BY host NULLS FIRST, bucket"
+    );
+    assert_eq!(
+        store.rows(&sql).await,
+        groups.iter().map(line).collect::<Vec<_>>(),
+        "{sql}\n{}",
+        store.plan(&sql).await
+    );
 }
 
 #[test]
