@@ -147,7 +147,7 @@ impl<'a> Decoder<'a, '_> {
     #[cold]
     fn leave_loose(&mut self) {
         self.line.mode = Mode::Store;
-        let Some(table) = self.loose.table(&self.cache) else { return };
+        let Some(table) = self.loose.table(self.cache) else { return };
         let at = self.index.by_table(&mut self.staged, table);
         self.loose_ends(self.loose.place, at);
         self.begin(at);
@@ -167,7 +167,7 @@ impl<'a> Decoder<'a, '_> {
     #[inline(always)]
     pub(super) fn finish_loose(&mut self, timestamp: Option<i64>) -> Result<(), Fault> {
         let time = self.time_of(timestamp)?;
-        let (Some(table), Some(series)) = (self.loose.table(&self.cache), self.line.series) else {
+        let (Some(table), Some(series)) = (self.loose.table(self.cache), self.line.series) else {
             return Err(Fault::from("no table".to_owned()));
         };
         self.untimed += i64::from(timestamp.is_none());
