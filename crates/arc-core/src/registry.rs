@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use arrow::{
     array::{AsArray, RecordBatch},
     datatypes::TimestampNanosecondType,
@@ -35,7 +35,7 @@ use crate::{
 
 pub(crate) use column_index::ColumnIndex;
 pub(crate) use doomed::{Doomed, Flushable};
-pub(crate) use series_cache::SeriesCache;
+pub(crate) use series_cache::{FoundSeries, SeriesCache};
 
 /// Longest name in bytes.
 const MAX_NAME_BYTES: usize = 256;
@@ -151,7 +151,9 @@ impl Database {
 
     pub(crate) fn add(&self, table: Arc<Table>) {
         let name = Arc::clone(&table.layout().schema.table);
-        self.tables.write().insert(name, table);
+        let mut tables = self.tables.write();
+        table.registered.store(true, Ordering::Release);
+        tables.insert(name, table);
     }
 }
 
@@ -177,6 +179,8 @@ pub(crate) struct Table {
     pub(crate) rows: Mutex<TableRows>,
     /// Whether the schema has changed since the manifest was last told.
     pub(crate) schema_changed: AtomicBool,
+    /// Whether its database has it, or had it before it was dropped.
+    registered: AtomicBool,
     /// Whether it was dropped: another of the same name is another table.
     dropped: AtomicBool,
     pub(crate) retention: Retention,
@@ -227,9 +231,14 @@ impl Table {
                 tombstones_flushed: SequenceNumber(0),
             }),
             schema_changed: AtomicBool::new(schema_changed),
+            registered: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             retention: Retention::default(),
         }
+    }
+
+    pub(crate) fn is_registered(&self) -> bool {
+        self.registered.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -238,6 +247,12 @@ impl Table {
 
     pub(crate) fn layout(&self) -> Arc<Layout> {
         self.layout.load_full()
+    }
+
+    /// Returns the layout for a moment: a few may be held by a thread at a time.
+    #[inline]
+    pub(crate) fn layout_guard(&self) -> Guard<Arc<Layout>> {
+        self.layout.load()
     }
 
     pub(crate) fn schema(&self) -> Arc<TableSchema> {

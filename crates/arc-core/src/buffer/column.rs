@@ -38,6 +38,19 @@ impl Scalar<'_> {
         }
     }
 
+    /// Returns whether that is the type of a column.
+    #[inline(always)]
+    pub(crate) fn is_of(&self, data_type: &DataType) -> bool {
+        matches!(
+            (self, data_type),
+            (Self::Float(_), DataType::Float64)
+                | (Self::Integer(_), DataType::Int64)
+                | (Self::Unsigned(_), DataType::UInt64)
+                | (Self::Boolean(_), DataType::Boolean)
+                | (Self::Text(_) | Self::Bytes(_), DataType::Utf8)
+        )
+    }
+
     /// Returns the type that a column decided by this value has.
     pub(crate) fn data_type(&self) -> DataType {
         match self {

@@ -8,6 +8,7 @@ mod bits;
 mod by_time;
 mod column;
 mod gather;
+mod loose;
 mod rows;
 mod series;
 mod sorted;
@@ -15,6 +16,7 @@ mod table;
 mod text_keys;
 
 pub(crate) use column::{ColumnValues, Scalar};
+pub(crate) use loose::LooseRows;
 pub(crate) use rows::Rows;
 pub(crate) use series::{SeriesId, SeriesIndex};
 pub(crate) use sorted::split;

@@ -11,6 +11,7 @@ use arrow::{
 
 use super::{
     column::{ColumnValues, Scalar},
+    loose::LooseRow,
     series::{SeriesId, SeriesIndex},
 };
 use crate::{
@@ -162,6 +163,23 @@ impl Rows {
             }
         }
         Ok(())
+    }
+
+    /// Appends one row.
+    pub(super) fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<()> {
+        for (index, value) in row.values() {
+            if !self.put(index, value) {
+                // The first value of the column in this tail.
+                self.set(index, &value.data_type(), value)?;
+            }
+        }
+        self.end_row(row.time, Some(row.series));
+        Ok(())
+    }
+
+    /// Returns the number of columns.
+    pub(crate) fn width(&self) -> usize {
+        self.columns.len()
     }
 
     /// Returns the number of cells, rows by columns, also of those that are empty.

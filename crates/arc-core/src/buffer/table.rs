@@ -5,7 +5,11 @@
 
 use std::sync::Arc;
 
-use super::rows::{Chunk, Rows};
+use super::{
+    loose::LooseRow,
+    rows::{Chunk, Rows},
+    series::SeriesId,
+};
 use crate::{Result, SequenceNumber};
 
 /// Rows at which the growing tail becomes an immutable chunk: large enough to scan well, small enough to copy for a
@@ -23,6 +27,8 @@ const CHUNK_CELLS: usize = 8 << 20;
 struct Pile {
     sealed: Vec<Arc<Chunk>>,
     tail: Rows,
+    /// Bytes that were appended to the tail.
+    tail_bytes: usize,
 }
 
 impl Pile {
@@ -32,19 +38,33 @@ impl Pile {
             self.sealed.push(Arc::new(rows.into_chunk()?));
             return Ok(());
         }
-        let full = self.tail.len() + rows.len() > CHUNK_ROWS
-            || self.tail.cells() + rows.cells() > CHUNK_CELLS
-            || self.tail.bytes() + rows.bytes() > CHUNK_BYTES;
-        if full {
+        let (bytes, cells) = (rows.bytes(), self.tail.cells() + rows.cells());
+        self.make_room(rows.len(), cells, bytes)?;
+        self.tail_bytes += bytes;
+        self.tail.append(&rows, select)
+    }
+
+    fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<()> {
+        let (bytes, width) = (row.bytes(), row.width().max(self.tail.width()));
+        self.make_room(1, (self.tail.len() + 1) * width, bytes)?;
+        self.tail_bytes += bytes;
+        self.tail.append_loose(row)
+    }
+
+    /// Seals the tail if so many more rows of so many bytes, with which it has so many cells, do not fit.
+    #[inline]
+    fn make_room(&mut self, rows: usize, cells: usize, bytes: usize) -> Result<()> {
+        if self.tail.len() + rows > CHUNK_ROWS || cells > CHUNK_CELLS || self.tail_bytes + bytes > CHUNK_BYTES {
             // The next tail will be as long: grown by doubling it would be copied, and take fresh pages, twice.
             let next = self.tail.successor();
             self.seal()?;
             self.tail = next;
         }
-        self.tail.append(&rows, select)
+        Ok(())
     }
 
     fn seal(&mut self) -> Result<()> {
+        self.tail_bytes = 0;
         if !self.tail.is_empty() {
             self.sealed.push(Arc::new(std::mem::take(&mut self.tail).into_chunk()?));
         }
@@ -140,20 +160,40 @@ impl TableBuffer {
         self.main.append(rows, Some(&on_time))
     }
 
+    /// Applies one row of a write; the table has series.
+    pub(crate) fn append_loose(&mut self, seq: SequenceNumber, row: &LooseRow<'_>) -> Result<()> {
+        self.min_seq.get_or_insert(seq);
+        self.max_seq = seq;
+        self.rows += 1;
+        self.bytes += row.bytes();
+        if self.is_late(row.series, row.time) { self.late.append_loose(row) } else { self.main.append_loose(row) }
+    }
+
     /// Moves the newest time of each row's series on; returns the rows that are not newer than their series.
     fn note_newest(&mut self, rows: &Rows) -> Vec<u32> {
         let mut late = Vec::new();
         for (row, (series, time)) in (0..).zip(rows.series.iter().zip(&rows.time)) {
-            let series = *series as usize;
-            if self.newest.len() <= series {
-                self.newest.resize(series + 1, self.unseen);
-            }
-            match self.newest.get_mut(series) {
-                Some(newest) if *time > *newest => *newest = *time,
-                _ => late.push(row),
+            if self.is_late(*series, *time) {
+                late.push(row);
             }
         }
         late
+    }
+
+    /// Returns whether a time is not newer than all before it of its series; if it is, it is the newest now.
+    #[inline]
+    fn is_late(&mut self, series: SeriesId, time: i64) -> bool {
+        let series = series as usize;
+        if self.newest.len() <= series {
+            self.newest.resize(series + 1, self.unseen);
+        }
+        match self.newest.get_mut(series) {
+            Some(newest) if time > *newest => {
+                *newest = time;
+                false
+            }
+            _ => true,
+        }
     }
 
     /// Moves all rows that take writes into a frozen buffer.
@@ -175,6 +215,12 @@ impl TableBuffer {
         self.min_seq = None;
         self.newest_frozen = self.newest_frozen.max(newest);
         Ok(())
+    }
+
+    /// Returns the bytes of the rows that are not frozen.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Returns the frozen buffers, oldest first.

@@ -131,6 +131,8 @@ struct Found {
 /// sorted rows begin with one series, which says little of the others.
 fn mostly_distinct(sample: &Sample, take: fn(&ArrayRef, usize, &mut Found)) -> bool {
     let mut found = Found::default();
+    let values: usize = sample.arrays.iter().map(|array| array.len().div_ceil(sample.step)).sum();
+    found.distinct.reserve(values.min(SAMPLE_VALUES));
     for array in &sample.arrays {
         take(array, sample.step, &mut found);
     }

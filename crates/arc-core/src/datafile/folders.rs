@@ -3,7 +3,13 @@
 //! A file is made in a folder that may be about to go. Nobody locks: a folder goes only while it is empty, and whoever finds
 //! it gone makes it again. What a loss of power leaves of empty folders goes on the next open.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use hashbrown::HashSet;
+use parking_lot::Mutex;
 
 use super::DATA_DIR;
 use crate::{
@@ -14,8 +20,95 @@ use crate::{
 /// How often a folder may go before a file can be made in it: each time, somebody has removed the last file of it meanwhile.
 const MAX_TRIES: usize = 100;
 
-/// Creates a file with all folders above it.
+/// Folders at which those that are known start to be forgotten.
+const MAX_KNOWN: usize = 1 << 16;
+
+/// Folders of days that are known to be durable with all folders above them, below the data directory.
+///
+/// What an earlier process has made may be in the cache only: a folder is known once this one has synced those above it,
+/// while a file was in it. Whoever is about to remove a file, and maybe its folder, has it forgotten first.
+#[derive(Debug, Default)]
+pub(crate) struct KnownFolders(Mutex<HashSet<PathBuf>>);
+
+impl KnownFolders {
+    /// Forgets the folder of a file that is about to be removed.
+    pub(crate) fn forget(&self, path: &str) {
+        if let Some(folder) = Path::new(path).parent() {
+            self.0.lock().remove(folder);
+        }
+    }
+
+    fn has(&self, folder: &Path) -> bool {
+        self.0.lock().contains(folder)
+    }
+
+    fn add(&self, folders: impl IntoIterator<Item = PathBuf>) {
+        let mut known = self.0.lock();
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.extend(folders);
+    }
+}
+
+/// The folders of files that are published together. Each is synced once, however many of the files are below it.
+#[derive(Debug)]
+pub(crate) struct FolderSyncs<'a> {
+    vfs: &'a dyn Vfs,
+    root: &'a Path,
+    known: &'a KnownFolders,
+    /// Folders that have many folders below them, and are synced in the end.
+    shared: Mutex<HashSet<PathBuf>>,
+    /// Folders of days that are known to be durable then.
+    made: Mutex<Vec<PathBuf>>,
+}
+
+impl<'a> FolderSyncs<'a> {
+    pub(crate) fn new(vfs: &'a dyn Vfs, root: &'a Path, known: &'a KnownFolders) -> Self {
+        Self { vfs, root, known, shared: Mutex::default(), made: Mutex::default() }
+    }
+
+    /// Syncs the folders that are of one table alone, whose files have these paths.
+    pub(crate) fn sync_table<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
+        let days: HashSet<&Path> = paths.filter_map(|path| Path::new(path).parent()).collect();
+        let mut tables: HashSet<&Path> = HashSet::new();
+        for day in days {
+            self.sync(day)?;
+            if self.known.has(day) {
+                continue;
+            }
+            self.made.lock().push(day.to_owned());
+            if let Some(table) = day.parent().filter(|table| tables.insert(table)) {
+                self.sync(table)?;
+                let above = table.ancestors().skip(1).take_while(|folder| *folder != Path::new(""));
+                self.shared.lock().extend(above.map(Path::to_owned));
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs those above them. From then on all of the files are durable under their names.
+    pub(crate) fn finish(self) -> Result<()> {
+        self.shared.lock().iter().try_for_each(|folder| self.sync(folder))?;
+        self.known.add(self.made.into_inner());
+        Ok(())
+    }
+
+    fn sync(&self, folder: &Path) -> Result<()> {
+        let folder = self.root.join(folder);
+        self.vfs.sync_dir(&folder).map_err(|e| Error::io("sync folder", folder, e))
+    }
+}
+
+/// Creates a file, with all folders above it where they are not there.
 pub(super) fn create_with_folders(vfs: &dyn Vfs, path: &Path) -> Result<Box<dyn VfsFile>> {
+    match vfs.create_new(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create_folders_too(vfs, path),
+        created => created.map_err(|e| Error::io("create", path, e)),
+    }
+}
+
+fn create_folders_too(vfs: &dyn Vfs, path: &Path) -> Result<Box<dyn VfsFile>> {
     let folder = path.parent().unwrap_or(path);
     let create = || {
         vfs.create_dir_all(folder).map_err(|e| ("create folder", folder, e))?;
@@ -102,15 +195,46 @@ mod tests {
             let mut fault = Fault::nth(1, io::ErrorKind::NotFound).of(operation);
             fault.from_then_on = true;
             faulty.set(fault);
-            assert!(create_with_folders(&faulty, Path::new("/data/b")).is_err(), "not for ever");
+            assert!(create_with_folders(&faulty, Path::new("/b/b")).is_err(), "not for ever");
             faulty.set(Fault::nth(1, io::ErrorKind::AlreadyExists).of(Operation::CreateDirAll));
-            assert!(create_with_folders(&faulty, Path::new("/data/b")).is_ok());
+            assert!(create_with_folders(&faulty, Path::new("/b/b")).is_ok());
             faulty.set(Fault::nth(1, io::ErrorKind::StorageFull).of(operation));
             assert_eq!(
-                create_with_folders(&faulty, Path::new("/data/c")).unwrap_err().kind(),
+                create_with_folders(&faulty, Path::new("/c/c")).unwrap_err().kind(),
                 crate::ErrorKind::StorageFull
             );
         }
+    }
+
+    #[test]
+    fn folders_of_files_that_are_published_together_are_synced_once_and_known_afterwards() {
+        let faults = FaultFs::new(Arc::new(CrashFs::new()));
+        let (root, known) = (Path::new("/r"), KnownFolders::default());
+        let paths =
+            ["data/d/t/day=1/a", "data/d/t/day=1/b", "data/d/t/day=2/a", "data/d/u/day=1/a", "data/e/v/day=1/a"];
+        let syncs = |paths: &[&str]| {
+            paths.iter().for_each(|path| drop(create_with_folders(&faults, &root.join(path))));
+            let before = faults.calls(Operation::SyncDir);
+            let folders = FolderSyncs::new(&faults, root, &known);
+            folders.sync_table(paths.iter().filter(|path| path.contains("/t/")).copied()).unwrap();
+            folders.sync_table(paths.iter().filter(|path| path.contains("/u/")).copied()).unwrap();
+            folders.sync_table(paths.iter().filter(|path| path.contains("/v/")).copied()).unwrap();
+            folders.finish().unwrap();
+            faults.calls(Operation::SyncDir) - before
+        };
+        // Four folders of days, three of tables, two of databases, and that of all data.
+        assert_eq!(syncs(&paths), 10);
+        assert_eq!(syncs(&paths), 4);
+        known.forget(paths[0]);
+        assert_eq!(syncs(&paths[..3]), 2 + 3);
+        // A sync that failed leaves nothing known.
+        known.forget(paths[3]);
+        faults.set(Fault::nth(3, io::ErrorKind::Other).of(Operation::SyncDir));
+        let folders = FolderSyncs::new(&faults, root, &known);
+        folders.sync_table([paths[3]].into_iter()).unwrap();
+        assert!(folders.finish().is_err());
+        faults.clear();
+        assert_eq!(syncs(&paths[3..4]), 4);
     }
 
     #[test]

@@ -45,12 +45,13 @@ pub(super) struct ParquetFile<'a> {
 }
 
 impl<'a> ParquetFile<'a> {
-    /// Begins a file; `plans` says how each of its columns is encoded.
+    /// Begins a file; `plans` says how each of its columns is encoded. Takes the scratch of an earlier file, if there is one.
     pub(super) fn new(
         sink: &'a mut Sink,
         spec: &'a DataFileSpec<'a>,
         options: &'a ParquetOptions,
         plans: Vec<Plan>,
+        scratch: &mut Option<Scratch>,
     ) -> Result<Self> {
         let error = |error| encode_error(spec, error);
         let descriptor = ArrowSchemaConverter::new().convert(&spec.schema).map_err(error)?;
@@ -66,7 +67,7 @@ impl<'a> ParquetFile<'a> {
             library,
             descriptor,
             plans,
-            scratch: Scratch::new(options.compression_level).map_err(|e| error(e.into()))?,
+            scratch: Scratch::take(scratch, options.compression_level).map_err(|e| error(e.into()))?,
             statistics: fields.map(|field| StatisticsBuilder::new(field.name(), field.data_type())).collect(),
             rows: 0,
         })
@@ -131,11 +132,12 @@ impl<'a> ParquetFile<'a> {
         Ok(())
     }
 
-    /// Writes the footer. The sink is complete then, but not durable.
-    pub(super) fn finish(mut self) -> Result<Totals> {
+    /// Writes the footer. The sink is complete then, but not durable. Leaves the scratch for the next file.
+    pub(super) fn finish(mut self, scratch: &mut Option<Scratch>) -> Result<Totals> {
         self.library.finish().map_err(|e| encode_error(self.spec, e))?;
         let time_bounds = self.statistics.first().and_then(StatisticsBuilder::time_bounds);
         let columns = self.statistics.into_iter().map(StatisticsBuilder::finish).collect();
+        *scratch = Some(self.scratch);
         Ok(Totals { rows: self.rows, time_bounds, columns })
     }
 }

@@ -12,6 +12,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use super::{
     DataFileSpec, ParquetOptions,
     column_chunks::ColumnChunk,
+    encode::Scratch,
     encodings::{Sample, plans},
     parquet_file::{ParquetFile, Totals},
     sink::Sink,
@@ -39,19 +40,20 @@ pub(super) fn write_columns(
     spec: &DataFileSpec<'_>,
     columns: &dyn Columns,
     options: &ParquetOptions,
+    scratch: &mut Option<Scratch>,
 ) -> Result<Totals> {
     let rows = columns.len();
     let sample = |index| {
         let array = columns.sample(index, Sample::step(rows))?;
         Ok(Sample { arrays: vec![array], step: 1, rows: rows.min(options.row_group_rows) })
     };
-    let mut file = ParquetFile::new(sink, spec, options, plans(spec, sample)?)?;
+    let mut file = ParquetFile::new(sink, spec, options, plans(spec, sample)?, scratch)?;
     for start in (0..rows).step_by(options.row_group_rows) {
         let range = start..rows.min(start + options.row_group_rows);
         let chunks = file.chunks()?;
         file.write_row_group(range.len(), chunks, |index, take| columns.column(index, range.clone(), take))?;
     }
-    file.finish()
+    file.finish(scratch)
 }
 
 /// Writes batches to a Parquet file.
@@ -101,7 +103,7 @@ impl<'a> RowGroupWriter<'a> {
         self.encode_gathered()?;
         self.end_row_group()?;
         let file = self.file.ok_or_else(|| Error::internal(format!("data file {} has no rows", self.spec.path)))?;
-        file.finish()
+        file.finish(&mut None)
     }
 
     fn gather(&mut self, batch: RecordBatch) -> Result<()> {
@@ -129,7 +131,7 @@ impl<'a> RowGroupWriter<'a> {
                 let arrays = self.gathered.iter().map(|batch| Arc::clone(batch.column(index))).collect();
                 Ok(Sample { arrays, step: Sample::step(rows), rows })
             };
-            self.file = Some(ParquetFile::new(sink, self.spec, self.options, plans(self.spec, sample)?)?);
+            self.file = Some(ParquetFile::new(sink, self.spec, self.options, plans(self.spec, sample)?, &mut None)?);
         }
         let Some(file) = &mut self.file else { return Ok(()) };
         if self.chunks.is_empty() {

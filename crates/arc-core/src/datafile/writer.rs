@@ -9,6 +9,7 @@ use arrow::{
 
 use super::{
     DataFile, ParquetOptions,
+    encode::Scratch,
     folders::create_with_folders,
     parquet_file::Totals,
     row_groups::{Columns, RowGroupWriter, write_columns},
@@ -58,7 +59,7 @@ pub(crate) fn write_data_file(
     batches: impl Iterator<Item = Result<RecordBatch>>,
     options: &ParquetOptions,
 ) -> Result<DataFile> {
-    publish(vfs, root, spec, options, |sink| {
+    let data_file = publish(vfs, root, spec, options, |sink| {
         let mut writer = RowGroupWriter::new(sink, spec, options);
         for batch in batches {
             let batch = batch?;
@@ -68,7 +69,13 @@ pub(crate) fn write_data_file(
             writer.push(&batch)?;
         }
         writer.finish()
-    })
+    })?;
+    let path = root.join(&spec.path);
+    sync_folders(vfs, root, &path).inspect_err(|_| {
+        // Best effort, as below.
+        let _ = vfs.remove_file(&path);
+    })?;
+    Ok(data_file)
 }
 
 /// Returns whether a batch has the columns of a file. Texts may come as places in a dictionary.
@@ -85,6 +92,9 @@ fn fits(batch: &Fields, file: &Fields) -> bool {
 
 /// Does as [`write_data_file`] with sorted rows that are all in memory: column after column, of which one is held encoded.
 ///
+/// Leaves the folders to the caller: the file survives a loss of power once those above it are synced
+/// ([`FolderSyncs`](super::FolderSyncs)).
+///
 /// # Errors
 ///
 /// As [`write_data_file`].
@@ -94,8 +104,9 @@ pub(crate) fn write_data_file_of(
     spec: &DataFileSpec<'_>,
     columns: &dyn Columns,
     options: &ParquetOptions,
+    scratch: &mut Option<Scratch>,
 ) -> Result<DataFile> {
-    publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options))
+    publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, scratch))
 }
 
 fn publish(
@@ -113,7 +124,6 @@ fn publish(
     let publish = || -> Result<DataFile> {
         let data_file = write_rows(Sink::new(file), spec, &temporary, write)?;
         vfs.rename(&temporary, &path).map_err(|e| Error::io("rename", &temporary, e))?;
-        sync_folders(vfs, root, &path)?;
         Ok(data_file)
     };
     publish().inspect_err(|_| {

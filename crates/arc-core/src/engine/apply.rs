@@ -203,7 +203,10 @@ impl Applier {
 }
 
 /// Puts decoded rows into the buffers of their tables.
-pub(super) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
+pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
+    for (table, row) in staged.loose_tables.iter().zip(staged.loose.rows()) {
+        table.rows.lock().buffer.append_loose(seq, &row)?;
+    }
     for table in staged.tables {
         if !table.rows.is_empty() {
             table.table.rows.lock().buffer.append(seq, table.rows)?;

@@ -18,7 +18,7 @@ use crate::{
     buffer::{FrozenBuffer, split},
     catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
     crash::crash_point,
-    datafile::{DataFile, DataFileSpec, ParquetOptions, data_file_path, write_data_file_of},
+    datafile::{DataFile, DataFileSpec, FolderSyncs, ParquetOptions, Scratch, data_file_path, write_data_file_of},
     registry::{Database, Flushable, Table},
 };
 
@@ -172,13 +172,23 @@ impl Shared {
 
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.
     fn write_all_files(&self, tables: &mut [TableRound]) -> Result<()> {
+        let folders = FolderSyncs::new(self.vfs.as_ref(), &self.root, &self.folders);
+        self.write_files_of(tables, &folders)?;
+        folders.finish()
+    }
+
+    fn write_files_of(&self, tables: &mut [TableRound], folders: &FolderSyncs<'_>) -> Result<()> {
         let workers = tables.len().min(MAX_WORKERS).min(self.memory.limit() / WORKER_BYTES);
         let work = Mutex::new(tables.iter_mut());
         let write = || {
+            let mut scratch = None;
             loop {
                 let next = work.lock().next();
                 match next {
-                    Some(round) => self.write_files(round)?,
+                    Some(round) => {
+                        self.write_files(round, &mut scratch)?;
+                        folders.sync_table(round.files.iter().map(|file| file.path.as_str()))?;
+                    }
                     None => return Ok(()),
                 }
             }
@@ -195,7 +205,7 @@ impl Shared {
         })
     }
 
-    fn write_files(&self, round: &mut TableRound) -> Result<()> {
+    fn write_files(&self, round: &mut TableRound, scratch: &mut Option<Scratch>) -> Result<()> {
         // Places of rows and one encoded column are less than this.
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
@@ -213,7 +223,7 @@ impl Shared {
                     tags: &tags,
                 };
                 let options = ParquetOptions::default().within(self.memory.limit(), spec.schema.fields().len());
-                let written = write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options);
+                let written = write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options, scratch);
                 round.files.push(written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?);
             }
         }

@@ -49,6 +49,8 @@ pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
 pub use stats::EngineStats;
 
+#[cfg(test)]
+pub(crate) use apply::apply_rows;
 pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
 pub(crate) use open::{Lock, WRITER, lock};
 

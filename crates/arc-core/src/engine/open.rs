@@ -122,6 +122,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         manifest: Mutex::new(manifest),
         frozen: Default::default(),
         unlogged: Default::default(),
+        folders: Default::default(),
         schema_lock: Mutex::new(()),
         flush_signal: Default::default(),
         compactor: Default::default(),

@@ -79,7 +79,11 @@ impl Retired {
     /// Removes what was left; what cannot be removed stays for the next time, and at last for the next opening.
     pub(super) fn remove_leftovers(&self, shared: &Shared) {
         let mut leftovers = std::mem::take(&mut *self.leftovers.lock());
-        leftovers.retain(|path| match remove_data_file(shared.vfs.as_ref(), &shared.root, path) {
+        let remove = |path: &str| {
+            shared.folders.forget(path);
+            remove_data_file(shared.vfs.as_ref(), &shared.root, path)
+        };
+        leftovers.retain(|path| match remove(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 tracing::debug!(path, %error, "cannot remove a data file that was never committed");
                 true
@@ -115,6 +119,7 @@ impl Shared {
         self.compactor.retired.remove_leftovers(self);
         for retired in self.compactor.retired.take_free(now_ns, self.grace_ns()) {
             let path = &retired.path;
+            self.folders.forget(path);
             match remove_data_file(self.vfs.as_ref(), &self.root, path) {
                 Ok(()) => removed += 1,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

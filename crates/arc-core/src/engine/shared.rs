@@ -18,6 +18,7 @@ use crate::{
     Options, Result, SequenceNumber,
     catalog::{Manifest, ManifestEdit},
     clock::Clock,
+    datafile::KnownFolders,
     memory::MemoryBudget,
     random::RandomSource,
     registry::Registry,
@@ -47,6 +48,7 @@ pub(super) struct Shared {
     /// Last sequence number of what is frozen and in no data file yet. Changed with the manifest locked.
     pub(super) frozen: Frozen,
     pub(super) unlogged: Unlogged,
+    pub(super) folders: KnownFolders,
     /// Held while tables and columns are registered.
     pub(super) schema_lock: Mutex<()>,
     pub(super) counters: Counters,

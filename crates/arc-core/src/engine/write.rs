@@ -48,7 +48,7 @@ fn decode_within(request: &Request, database: &Arc<Database>, most_bytes: usize)
         skip: &request.meta.rejected,
     };
     match request.kind {
-        FrameKind::LineProtocol => Ok(ingest::decode_lp(&request.body, &context)),
+        FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, &context)),
         FrameKind::MessagePack => ingest::decode_msgpack(&request.body, &context),
         FrameKind::Arrow => {
             let table = request.meta.table.as_deref().unwrap_or_default();
@@ -162,10 +162,11 @@ impl Shared {
     ) -> Result<Result<(), Stale>> {
         let database = Arc::clone(&write.staged.database);
         if is_registered(self.registry.database(&database.name).as_ref(), &database)
-            && write.staged.tables.iter().all(|table| table.added.is_empty() && has_table(&database, table))
+            && write.staged.tables.iter().all(|table| table.added.is_empty() && table.table.is_registered())
+            && !write.staged.has_dropped()
         {
             // A drop may come in between; behind it in the queue there must be nothing that belongs to what it took.
-            let is_there = |write: &QueuedWrite| !write.staged.tables.iter().any(|table| table.table.is_dropped());
+            let is_there = |write: &QueuedWrite| !write.staged.has_dropped();
             return self.push(Vec::new(), frame, write, max_wait, is_there);
         }
         // Whoever has it may be waiting for room.
@@ -173,6 +174,7 @@ impl Shared {
         let current = self.registry.database(&database.name);
         if current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &database))
             || database.dropped.load(std::sync::atomic::Ordering::Acquire)
+            || write.staged.has_dropped_loose()
             || write.staged.tables.iter().any(|table| is_stale(&database, table))
         {
             return Ok(Err(Stale(write.claim)));

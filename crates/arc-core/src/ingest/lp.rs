@@ -6,6 +6,7 @@
 //! has them, and the columns it brought, taken back, so that it leaves nothing behind.
 
 mod checks;
+mod loose;
 mod tags;
 
 use std::borrow::Cow;
@@ -13,7 +14,6 @@ use std::borrow::Cow;
 use arc_lp::{ErrorKind, FieldValue, RawValue, Series, Sink, Text};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use parking_lot::RwLockReadGuard;
 
 use super::staged::{Context, MAX_COLUMNS, Staged, StagedTable, TableIndex};
 use crate::{
@@ -23,14 +23,25 @@ use crate::{
 };
 
 pub(super) use checks::scale;
+use loose::LooseLines;
 
-/// Decodes line protocol. Every bad line is recorded in [`Staged::rejections`]; the others become rows.
+/// Decodes line protocol. Every bad line is recorded in [`Staged::rejections`]; the others become rows of their tables.
 pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Staged {
+    decode_to(body, context, false)
+}
+
+/// Does as [`decode`], but leaves rows of tables that have few loose.
+pub(crate) fn decode_loose(body: &[u8], context: &Context<'_>) -> Staged {
+    decode_to(body, context, true)
+}
+
+fn decode_to(body: &[u8], context: &Context<'_>, loose: bool) -> Staged {
+    let cache = context.database.series_cache.read();
     let mut decoder = Decoder {
         body,
         context,
         precision: context.precision.unwrap_or_default(),
-        cache: context.database.series_cache.read(),
+        cache: &cache,
         guess: 0,
         staged: Staged::new(context.database),
         index: TableIndex::default(),
@@ -41,9 +52,13 @@ pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Staged {
         new_series: HashMap::default(),
         untimed: 0,
         skip: context.skip,
+        loose: LooseLines::default(),
     };
+    if loose {
+        decoder.open_loose();
+    }
     arc_lp::parse(body, &mut decoder);
-    let Decoder { cache, staged, new_series, .. } = decoder;
+    let Decoder { staged, new_series, .. } = decoder;
     drop(cache);
     tags::remember(&staged, &new_series);
     staged
@@ -57,6 +72,8 @@ enum Mode {
     Store,
     /// Store them, but look at each: one may have the name of a tag of the line.
     Compare,
+    /// Store them with the loose rows.
+    Loose,
     /// Only check them: the line is to be passed over, or bad already.
     Check,
 }
@@ -99,7 +116,7 @@ struct Decoder<'a, 'c> {
     body: &'a [u8],
     context: &'c Context<'c>,
     precision: Precision,
-    cache: RwLockReadGuard<'c, SeriesCache>,
+    cache: &'c SeriesCache,
     /// Where in the cache the next series is looked for first.
     guess: usize,
     staged: Staged,
@@ -116,6 +133,7 @@ struct Decoder<'a, 'c> {
     /// Points so far that had no timestamp.
     untimed: i64,
     skip: &'c [u64],
+    loose: LooseLines,
 }
 
 impl<'a> Sink<'a> for Decoder<'a, '_> {
@@ -132,15 +150,16 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
         if !self.skip.is_empty() {
             self.pass_over(number);
         }
-        let Some((table, series, guess)) = self.cache.get(key, self.guess) else { return self.new_series(key) };
-        self.guess = guess;
-        self.line.series = Some(series);
-        let at = self.index.by_table(&mut self.staged, table);
-        self.begin(at);
+        let cache = self.cache;
+        let Some(found) = cache.get(key, self.guess) else { return self.new_series(key) };
+        self.guess = found.next;
+        self.line.series = Some(found.series);
+        self.begin_known(&found);
         Series::Known
     }
 
     fn measurement(&mut self, name: Text<'a>) {
+        self.close_loose();
         match self.index.by_name(&mut self.staged, &name.to_cow(), true) {
             Ok(at) => self.begin(at),
             Err(reason) => self.refuse(reason.into()),
@@ -168,6 +187,7 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
                     self.store_as_found(key, value);
                 }
             }
+            Mode::Loose => self.store_loose(key, value),
             Mode::Compare => self.store_or_refuse(key, value),
             Mode::Check => {}
         }
@@ -183,6 +203,7 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
     fn point(&mut self, timestamp: Option<i64>) {
         let finished = match self.line.mode {
             Mode::Check => Err(self.line.fault.take()),
+            Mode::Loose => self.finish_loose(timestamp).map_err(Some),
             Mode::Store | Mode::Compare => self.finish(timestamp).map_err(Some),
         };
         if let Err(fault) = finished {
@@ -244,10 +265,12 @@ impl<'a> Decoder<'a, '_> {
         let rest = self.body.len() - self.offset(self.line.key);
         let line = self.body.iter().skip(self.body.len() - rest).position(|byte| *byte == b'\n').unwrap_or(rest) + 1;
         self.follows.resize_with(at + 1, Vec::new);
+        let loose = self.staged.tables.get(at).map(|table| self.loose_size(&table.table));
         let (tables, follows) = (self.staged.tables.len().max(1), self.follows.get_mut(at));
         if let (Some(table), Some(follows)) = (self.staged.tables.get_mut(at), follows) {
             // As if the tables to come had as many lines as the ones that were met.
             table.rows.expect(rest / line / tables + 1);
+            table.loose = loose.unwrap_or_default();
             // Columns are in the order of the line that brought them, until lines say otherwise.
             *follows = (0..=table.columns.len()).collect();
         }
@@ -319,13 +342,18 @@ impl<'a> Decoder<'a, '_> {
         }
     }
 
+    #[inline(always)]
+    fn time_of(&self, timestamp: Option<i64>) -> Result<i64, Fault> {
+        Ok(match timestamp {
+            Some(written) => scale(written, self.precision)?,
+            None => self.context.receive_ns.saturating_add(self.untimed),
+        })
+    }
+
     /// Ends the row of a line whose fields are stored.
     #[inline(always)]
     fn finish(&mut self, timestamp: Option<i64>) -> Result<(), Fault> {
-        let time = match timestamp {
-            Some(written) => scale(written, self.precision)?,
-            None => self.context.receive_ns.saturating_add(self.untimed),
-        };
+        let time = self.time_of(timestamp)?;
         self.staged.tables.get(self.line.table).map_or(Ok(()), StagedTable::check_cells)?;
         let series = match self.line.series {
             Some(series) => Some(series),
@@ -344,6 +372,7 @@ impl<'a> Decoder<'a, '_> {
     /// Takes back what the line has stored and proposed.
     #[cold]
     fn take_back(&mut self) {
+        self.staged.loose.take_back();
         if let Some(table) = self.staged.tables.get_mut(self.line.table) {
             for column in self.line.touched.drain(..) {
                 table.rows.take_back(column);

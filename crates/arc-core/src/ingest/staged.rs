@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 
 use crate::{
     Error, Precision, Rejected, Result,
-    buffer::{ColumnValues, Rows, Scalar, SeriesId},
+    buffer::{ColumnValues, LooseRows, Rows, Scalar, SeriesId},
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
     registry::{ColumnIndex, Database, Layout, Table, check_name},
     write::MAX_REJECTED,
@@ -58,23 +58,43 @@ impl Rejections {
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) database: Arc<Database>,
+    /// Rows of tables of which the request has few. They come before those that `tables` has of the same table.
+    pub(crate) loose: LooseRows,
+    /// The registered table of each of them.
+    pub(crate) loose_tables: Vec<Arc<Table>>,
     pub(crate) tables: Vec<StagedTable>,
     pub(crate) rejections: Rejections,
 }
 
 impl Staged {
     pub(crate) fn new(database: &Arc<Database>) -> Self {
-        Self { database: Arc::clone(database), tables: Vec::new(), rejections: Rejections::default() }
+        Self {
+            database: Arc::clone(database),
+            loose: LooseRows::default(),
+            loose_tables: Vec::new(),
+            tables: Vec::new(),
+            rejections: Rejections::default(),
+        }
     }
 
     /// Returns the number of points that will be stored.
     pub(crate) fn points(&self) -> usize {
-        self.tables.iter().map(|table| table.rows.len()).sum()
+        self.loose.len() + self.tables.iter().map(|table| table.rows.len()).sum::<usize>()
+    }
+
+    /// Returns whether a table that the request has rows of was dropped.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.has_dropped_loose() || self.tables.iter().any(|table| table.table.is_dropped())
+    }
+
+    /// The same of the tables of loose rows.
+    pub(crate) fn has_dropped_loose(&self) -> bool {
+        self.loose_tables.iter().any(|table| table.is_dropped())
     }
 
     /// Returns the bytes that the rows will hold.
     pub(crate) fn bytes(&self) -> usize {
-        self.tables.iter().map(|table| table.rows.bytes()).sum()
+        self.loose.bytes() + self.tables.iter().map(|table| table.rows.bytes()).sum::<usize>()
     }
 }
 
@@ -140,12 +160,15 @@ pub(crate) struct StagedTable {
     /// All columns, also the added ones, by name.
     pub(crate) columns: Arc<ColumnIndex>,
     pub(crate) rows: Rows,
+    /// How many loose rows there are of the table, and how many columns they reach over.
+    pub(crate) loose: (usize, usize),
 }
 
 impl StagedTable {
     fn new(table: Arc<Table>) -> Self {
         let base = table.layout();
-        Self { columns: Arc::clone(&base.columns), base, table, added: Vec::new(), rows: Rows::default() }
+        let columns = Arc::clone(&base.columns);
+        Self { columns, base, table, added: Vec::new(), rows: Rows::default(), loose: (0, 0) }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -194,7 +217,8 @@ impl StagedTable {
     /// Checks that the request's rows do not leave too much empty.
     #[inline]
     pub(crate) fn check_cells(&self) -> Result<(), String> {
-        if self.rows.cells() > MAX_CELLS {
+        let (rows, width) = self.loose;
+        if (rows + self.rows.len()) * width.max(self.rows.width()) > MAX_CELLS {
             let name = short(self.name());
             return Err(format!(
                 "the rows of measurement {name:?} in this request leave too many columns empty; send fewer at a time"

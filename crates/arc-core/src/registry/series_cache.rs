@@ -6,7 +6,7 @@
 use std::{hash::BuildHasher, sync::Arc};
 
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+use hashbrown::{HashMap, HashTable};
 
 use super::Table;
 use crate::buffer::SeriesId;
@@ -23,6 +23,8 @@ pub(crate) struct SeriesCache {
     entries: Vec<CachedSeries>,
     keys: Vec<u8>,
     tables: Vec<Arc<Table>>,
+    /// Places of tables, by their addresses.
+    places: HashMap<usize, u32, FixedState>,
     hasher: FixedState,
     max_bytes: usize,
 }
@@ -34,10 +36,22 @@ impl Default for SeriesCache {
             entries: Vec::new(),
             keys: Vec::new(),
             tables: Vec::new(),
+            places: HashMap::default(),
             hasher: FixedState::default(),
             max_bytes: usize::MAX,
         }
     }
+}
+
+/// What a key stands for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FoundSeries<'c> {
+    pub(crate) table: &'c Arc<Table>,
+    /// Place of the table among those of the cache.
+    pub(crate) place: usize,
+    pub(crate) series: SeriesId,
+    /// A guess at the entry of the next key.
+    pub(crate) next: usize,
 }
 
 #[derive(Debug)]
@@ -70,16 +84,33 @@ impl SeriesCache {
         self.keys.get(entry.start..entry.start + entry.len).unwrap_or(&[])
     }
 
-    /// Returns the series of `key`, and a guess at the entry of the next key: agents send their series in the same order
+    /// Returns the series of `key`, looking at the entry `guess` first. Agents send their series in the same order
     /// again and again, which is the order in which they came here first.
     #[inline(always)]
-    pub(crate) fn get(&self, key: &[u8], guess: usize) -> Option<(&Arc<Table>, SeriesId, usize)> {
+    pub(crate) fn get(&self, key: &[u8], guess: usize) -> Option<FoundSeries<'_>> {
         let at = match self.entries.get(guess) {
             Some(entry) if self.key(entry) == key => guess,
             _ => self.find(key)?,
         };
         let entry = self.entries.get(at)?;
-        Some((self.tables.get(entry.table as usize)?, entry.series, at + 1))
+        let place = entry.table as usize;
+        Some(FoundSeries { table: self.tables.get(place)?, place, series: entry.series, next: at + 1 })
+    }
+
+    /// Returns the table at a place.
+    #[inline]
+    pub(crate) fn table(&self, place: usize) -> Option<&Arc<Table>> {
+        self.tables.get(place)
+    }
+
+    /// Returns the place of a table.
+    pub(crate) fn place(&self, table: &Arc<Table>) -> Option<usize> {
+        self.places.get(&(Arc::as_ptr(table) as usize)).map(|place| *place as usize)
+    }
+
+    /// Returns the number of tables, which is more than the place of any.
+    pub(crate) fn table_count(&self) -> usize {
+        self.tables.len()
     }
 
     #[inline(never)]
@@ -96,12 +127,11 @@ impl SeriesCache {
         if self.is_full() {
             self.clear();
         }
-        let known = self.tables.iter().rposition(|known| Arc::ptr_eq(known, table));
-        let at = known.unwrap_or_else(|| {
+        let (Ok(id), Ok(new)) = (u32::try_from(self.entries.len()), u32::try_from(self.tables.len())) else { return };
+        let table = *self.places.entry(Arc::as_ptr(table) as usize).or_insert_with(|| {
             self.tables.push(Arc::clone(table));
-            self.tables.len() - 1
+            new
         });
-        let (Ok(id), Ok(table)) = (u32::try_from(self.entries.len()), u32::try_from(at)) else { return };
         let hash = self.hasher.hash_one(key);
         self.entries.push(CachedSeries { hash, start: self.keys.len(), len: key.len(), table, series });
         self.keys.extend_from_slice(key);
@@ -138,7 +168,7 @@ mod tests {
         }
         cache.insert(b"t,host=5", &table, 9999);
         for guess in [0, 5, 6, 1000, usize::MAX] {
-            let found = |key: &[u8]| cache.get(key, guess).map(|(_, series, next)| (series, next));
+            let found = |key: &[u8]| cache.get(key, guess).map(|found| (found.series, found.next));
             assert_eq!(found(b"t,host=5"), Some((5, 6)));
             assert_eq!(found(b"t,host=999"), Some((999, 1000)));
             assert_eq!(found(b"t,host=1000"), None);

@@ -39,8 +39,9 @@ use chunk::EncodedChunk;
 pub(crate) use text_dictionary::TextDictionary;
 pub(super) use words::WordEncoding;
 
-/// Buffers that all columns of a file share, one after the other.
-pub(super) struct Scratch {
+/// Buffers that all columns of a file share, one after the other, and files that one thread writes.
+pub(crate) struct Scratch {
+    compression_level: i32,
     compressor: PageCompressor,
     page: Vec<u8>,
     indices: Vec<u32>,
@@ -50,7 +51,15 @@ pub(super) struct Scratch {
 impl Scratch {
     pub(super) fn new(compression_level: i32) -> std::io::Result<Self> {
         let compressor = PageCompressor::new(compression_level)?;
-        Ok(Self { compressor, page: Vec::new(), indices: Vec::new(), loose: Vec::new() })
+        Ok(Self { compression_level, compressor, page: Vec::new(), indices: Vec::new(), loose: Vec::new() })
+    }
+
+    /// Takes what an earlier file has left, or makes another one.
+    pub(super) fn take(left: &mut Option<Self>, compression_level: i32) -> std::io::Result<Self> {
+        match left.take().filter(|left| left.compression_level == compression_level) {
+            Some(left) => Ok(left),
+            None => Self::new(compression_level),
+        }
     }
 }
 

@@ -12,15 +12,19 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    LineDecoder,
+    LineDecoder, SequenceNumber,
     catalog::ColumnKind,
-    registry::{Database, Layout},
+    ingest::staged::Rejections,
+    registry::{Database, Layout, Table},
 };
 
 /// Decodes `body` into database `db` and registers what it adds, as the engine does.
 fn write(db: &Arc<Database>, body: &str, precision: Option<Precision>, skip: &[u64]) -> Staged {
     let context = Context { database: db, receive_ns: 1_000, precision, tags: &[], skip };
+    let loose = decode_loose(body.as_bytes(), &context);
     let mut staged = decode(body.as_bytes(), &context);
+    assert_eq!(reasons(&loose), reasons(&staged));
+    assert_eq!((loose.points(), loose.rejections.numbers), (staged.points(), staged.rejections.numbers.clone()));
     staged.tables.retain(|table| !table.rows.is_empty());
     for table in &staged.tables {
         table.table.set_schema(table.grown_schema());
@@ -284,6 +288,103 @@ fn a_name_with_escapes_finds_its_column_also_after_a_bad_line_took_one_back() {
     );
 }
 
+/// A database whose tables have buffers, as in an engine.
+struct Buffered(Arc<Database>);
+
+impl Buffered {
+    fn new() -> Self {
+        Self(database())
+    }
+
+    /// Writes as the engine does, with loose rows or without.
+    fn write(&self, seq: u64, body: &str, loose: bool) -> Staged {
+        let context = Context { database: &self.0, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+        let mut staged = if loose { decode_loose } else { decode }(body.as_bytes(), &context);
+        staged.tables.retain(|table| !table.rows.is_empty());
+        for table in &staged.tables {
+            if !table.added.is_empty() || !table.table.is_registered() {
+                table.table.set_schema(table.grown_schema());
+                self.0.add(Arc::clone(&table.table));
+            }
+        }
+        let held = || self.0.tables().iter().map(|table| table.rows.lock().buffer.bytes()).sum::<usize>();
+        let (before, bytes) = (held(), staged.bytes());
+        let refused = Rejections { numbers: staged.rejections.numbers.clone(), first: staged.rejections.first.clone() };
+        let counted = Staged { rejections: refused, ..Staged::new(&self.0) };
+        crate::engine::apply_rows(SequenceNumber(seq), staged).unwrap();
+        assert_eq!(held() - before, bytes, "what is taken of the memory is given back");
+        counted
+    }
+
+    /// Returns all rows of all tables, in the order of their arrival, by whether they were late.
+    fn rows(&self) -> BTreeMap<String, Vec<(bool, String)>> {
+        let options = FormatOptions::default().with_null("-");
+        let of = |table: &Arc<Table>| {
+            let (parts, schema) = (table.rows.lock().buffer.snapshot().unwrap(), table.schema());
+            let mut rows = Vec::new();
+            for (late, chunk) in parts.iter().flat_map(|part| part.chunks.iter().map(|chunk| (part.late, chunk))) {
+                let batch = chunk.to_batch(&schema, &table.series.read()).unwrap();
+                let (fields, mut columns) = (batch.schema(), batch.columns().to_vec());
+                columns[0] = arrow::compute::cast(&columns[0], &DataType::Int64).unwrap();
+                let shown =
+                    fields.fields().iter().zip(&columns).map(|(field, column)| {
+                        (field.name().clone(), ArrayFormatter::try_new(column, &options).unwrap())
+                    });
+                let shown: Vec<_> = shown.collect();
+                let value =
+                    |row| shown.iter().map(move |(name, of)| (name, of.value(row).to_string())).filter(|v| v.1 != "-");
+                rows.extend((0..batch.num_rows()).map(|row| (late, format!("{:?}", value(row).collect::<Vec<_>>()))));
+            }
+            rows.sort_by_key(|(late, _)| *late);
+            (schema.table.to_string(), rows)
+        };
+        self.0.tables().iter().map(of).collect()
+    }
+}
+
+#[test]
+fn few_lines_of_a_table_are_loose_and_the_ones_behind_them_are_not() {
+    let db = Buffered::new();
+    db.write(1, "m,h=a x=1,s=\"t\" 1\nn,h=a x=1i 1\n", true);
+    let context = Context { database: &db.0, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+    let decoded = |body: &str| {
+        let staged = decode_loose(body.as_bytes(), &context);
+        (staged.loose.len(), staged.tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>())
+    };
+    let m = |lines: usize| "m,h=a s=\"t\",x=2 5\n".repeat(lines);
+    // The cache has the series from the second request on that names its tags.
+    db.write(2, "m,h=a x=1 2\nn,h=a x=1i 2\n", true);
+    assert_eq!(decoded(&format!("{}n,h=a x=2i 6\n", m(3))), (4, vec![]));
+    assert_eq!(decoded(&m(9)), (4, vec![5]));
+    for odd in ["x=1i", "y=1", "x=1,x=2", "s=\"a\\\"b\"", "\\x=1", "x=?", "x=1,s=1"] {
+        let good = usize::from(!["x=?", "x=1,s=1"].contains(&odd));
+        let (loose, staged) = decoded(&format!("{}m,h=a {odd} 7\n{}", m(2), m(1)));
+        assert_eq!(
+            (loose, staged.iter().sum::<usize>() + loose),
+            (if odd == "x=?" { 3 } else { 2 }, 3 + good),
+            "{odd}"
+        );
+    }
+    // A series that is new says its table by name.
+    assert_eq!(decoded(&format!("{}m,h=b x=1 8\n{}", m(1), m(1))), (1, vec![2]));
+}
+
+#[test]
+fn loose_rows_count_among_the_cells_of_a_request() {
+    let wide: Vec<String> = (0..MAX_COLUMNS - 1).map(|i| format!("f{i}=1")).collect();
+    let lines: String = (0..17_000).map(|i| format!("m,h=a f0=1 {}\n", i + 9)).collect();
+    let body = format!("m,h=a f{}=1 8\n{lines}", MAX_COLUMNS - 2);
+    let refused = [false, true].map(|loose| {
+        let db = Buffered::new();
+        for seq in 1..3 {
+            db.write(seq, &format!("m,h=a {} {seq}\n", wide.join(",")), loose);
+        }
+        db.write(3, &body, loose).rejections.numbers
+    });
+    assert!(!refused[0].is_empty());
+    assert_eq!(refused[0], refused[1]);
+}
+
 /// What a request gave: rows as (table, time, values by name), and refusals as (line, column, reason).
 type Outcome = (Vec<(String, i64, BTreeMap<String, String>)>, Vec<(u64, u64, String)>);
 
@@ -322,6 +423,26 @@ fn any_line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #[test]
+    fn tables_that_take_turns_get_what_they_get_alone(
+        requests in prop::collection::vec(prop::collection::vec((any_line(), 0i64..30), 1..30), 1..5),
+    ) {
+        let (loose, staged, alone) = (Buffered::new(), Buffered::new(), Buffered::new());
+        for (seq, lines) in (1..).zip(&requests) {
+            let lines: Vec<String> = lines.iter().map(|(line, time)| format!("{line} {time}\n")).collect();
+            let found = loose.write(seq, &lines.concat(), true);
+            let expected = staged.write(seq, &lines.concat(), false);
+            prop_assert_eq!(reasons(&found), reasons(&expected));
+            for table in ["m", "n", "o"] {
+                let of_table = |line: &&String| line.starts_with(table);
+                alone.write(seq, &lines.iter().filter(of_table).cloned().collect::<String>(), false);
+            }
+        }
+        let found = loose.rows();
+        prop_assert_eq!(&found, &staged.rows());
+        prop_assert_eq!(&found, &alone.rows());
+    }
+
     #[test]
     fn a_request_equals_its_lines_one_by_one(lines in prop::collection::vec(any_line(), 1..40), cut in 0usize..40) {
         let lines: Vec<String> = lines.iter().zip(1..).map(|(line, time)| format!("{line} {time}\n")).collect();
