@@ -23,6 +23,8 @@ const CHUNK_CELLS: usize = 8 << 20;
 struct Pile {
     sealed: Vec<Arc<Chunk>>,
     tail: Rows,
+    /// Empty rows with memory for the next tails.
+    room: Vec<Rows>,
 }
 
 impl Pile {
@@ -37,9 +39,13 @@ impl Pile {
             || self.tail.bytes() + rows.bytes() > CHUNK_BYTES;
         if full {
             // The next tail will be as long: grown by doubling it would be copied, and take fresh pages, twice.
-            let next = self.tail.successor();
+            let next = self.room.pop().unwrap_or_else(|| self.tail.successor());
             self.seal()?;
             self.tail = next;
+        } else if self.tail.is_empty()
+            && let Some(room) = self.room.pop()
+        {
+            self.tail = room;
         }
         self.tail.append(&rows, select)
     }
@@ -103,6 +109,13 @@ pub(crate) struct TableBuffer {
     newest_frozen: i64,
 }
 
+impl FrozenBuffer {
+    /// Returns the chunks that nobody else has.
+    pub(crate) fn into_chunks(self) -> Vec<Chunk> {
+        self.main.into_iter().filter_map(Arc::into_inner).collect()
+    }
+}
+
 impl TableBuffer {
     /// Starts empty, for a table whose files hold no row newer than `newest_in_files`.
     pub(crate) fn new(newest_in_files: Option<i64>) -> Self {
@@ -161,6 +174,7 @@ impl TableBuffer {
         let Some(min_seq) = self.min_seq else { return Ok(()) };
         self.main.seal()?;
         self.late.seal()?;
+        self.main.room.clear();
         let (main, late) = (std::mem::take(&mut self.main.sealed), std::mem::take(&mut self.late.sealed));
         let newest = main.iter().chain(&late).map(|chunk| chunk.max_time).max().unwrap_or(i64::MIN);
         self.frozen.push(Arc::new(FrozenBuffer {
@@ -191,6 +205,17 @@ impl TableBuffer {
     /// Forgets the `count` oldest frozen buffers, whose rows are in files now; returns the bytes they held.
     pub(crate) fn forget(&mut self, count: usize) -> usize {
         self.frozen.drain(..count.min(self.frozen.len())).map(|buffer| buffer.bytes).sum()
+    }
+
+    /// Keeps the memory of flushed chunks for the next rows: so much as rows seem about to fill until the next flush.
+    ///
+    /// The kernel clears each page that it hands out, which took as long as all else that is done to put rows here. What is
+    /// not used until the next freeze goes then; where few rows came during the flush, none is kept.
+    pub(crate) fn keep_room(&mut self, flushed: Vec<Chunk>) {
+        let most = 2 * self.main.sealed.len();
+        let chunks = flushed.into_iter().filter(|chunk| chunk.len() >= CHUNK_ROWS / 2);
+        self.main.room.extend(chunks.take(most).map(Chunk::emptied));
+        self.main.room.truncate(most);
     }
 
     /// Returns the number of unflushed rows.
@@ -262,6 +287,45 @@ mod tests {
         assert!(buffer.forget(1) > 0);
         assert_eq!(times(&buffer.snapshot().unwrap(), false), [2]);
         assert_eq!(buffer.rows(), 1);
+    }
+
+    #[test]
+    fn memory_is_kept_as_far_as_rows_come_to_use_it() {
+        let mut buffer = TableBuffer::new(None);
+        let mut next = 0;
+        let mut fill = |buffer: &mut TableBuffer, chunks: usize| {
+            for _ in 0..chunks * 8 {
+                let points: Vec<_> = (0..i64::try_from(CHUNK_ROWS / 8).unwrap()).map(|n| (0, next + n)).collect();
+                next += i64::try_from(points.len()).unwrap();
+                buffer.append(SequenceNumber(1), rows(&points)).unwrap();
+            }
+        };
+        let flushed = |buffer: &mut TableBuffer| {
+            let frozen = buffer.frozen().to_vec();
+            buffer.forget(frozen.len());
+            let chunks: Vec<Chunk> =
+                frozen.into_iter().filter_map(Arc::into_inner).flat_map(FrozenBuffer::into_chunks).collect();
+            assert!(!chunks.is_empty());
+            chunks
+        };
+        for (during_flush, kept) in [(0, 0), (2, 2), (9, 4)] {
+            fill(&mut buffer, 4);
+            buffer.freeze().unwrap();
+            fill(&mut buffer, during_flush);
+            let chunks = flushed(&mut buffer);
+            buffer.keep_room(chunks);
+            // The last of those that came is still the tail.
+            assert_eq!(buffer.main.room.len(), kept, "{during_flush}");
+            let before = buffer.rows();
+            fill(&mut buffer, 2);
+            assert_eq!(buffer.rows(), before + 2 * CHUNK_ROWS);
+            assert!(kept == 0 || buffer.main.room.len() < kept);
+            buffer.freeze().unwrap();
+            assert!(buffer.main.room.is_empty());
+            let all: Vec<i64> = times(&buffer.snapshot().unwrap(), false);
+            assert!(all.is_sorted_by(|a, b| a + 1 == *b));
+            drop(flushed(&mut buffer));
+        }
     }
 
     #[test]
