@@ -207,15 +207,16 @@ impl TableBuffer {
         self.frozen.drain(..count.min(self.frozen.len())).map(|buffer| buffer.bytes).sum()
     }
 
-    /// Keeps the memory of flushed chunks for the next rows: so much as rows seem about to fill until the next flush.
+    /// Keeps the memory of flushed chunks for the next rows, if these come quickly: as a chunk's worth of them has during the
+    /// flush.
     ///
     /// The kernel clears each page that it hands out, which took as long as all else that is done to put rows here. What is
-    /// not used until the next freeze goes then; where few rows came during the flush, none is kept.
+    /// not used until the next freeze goes then.
     pub(crate) fn keep_room(&mut self, flushed: Vec<Chunk>) {
-        let most = 2 * self.main.sealed.len();
-        let chunks = flushed.into_iter().filter(|chunk| chunk.len() >= CHUNK_ROWS / 2);
-        self.main.room.extend(chunks.take(most).map(Chunk::emptied));
-        self.main.room.truncate(most);
+        if !self.main.sealed.is_empty() {
+            let chunks = flushed.into_iter().filter(|chunk| chunk.len() >= CHUNK_ROWS / 2);
+            self.main.room.extend(chunks.map(Chunk::emptied));
+        }
     }
 
     /// Returns the number of unflushed rows.
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_kept_as_far_as_rows_come_to_use_it() {
+    fn memory_is_kept_where_rows_come_to_use_it() {
         let mut buffer = TableBuffer::new(None);
         let mut next = 0;
         let mut fill = |buffer: &mut TableBuffer, chunks: usize| {
@@ -308,13 +309,13 @@ mod tests {
             assert!(!chunks.is_empty());
             chunks
         };
-        for (during_flush, kept) in [(0, 0), (2, 2), (9, 4)] {
+        for (during_flush, kept) in [(0, 0), (1, 0), (2, 4)] {
             fill(&mut buffer, 4);
             buffer.freeze().unwrap();
             fill(&mut buffer, during_flush);
             let chunks = flushed(&mut buffer);
             buffer.keep_room(chunks);
-            // The last of those that came is still the tail.
+            // Of those that came the last is still the tail.
             assert_eq!(buffer.main.room.len(), kept, "{during_flush}");
             let before = buffer.rows();
             fill(&mut buffer, 2);
