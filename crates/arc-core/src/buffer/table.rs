@@ -317,6 +317,8 @@ mod tests {
             buffer.keep_room(chunks);
             // Of those that came the last is still the tail.
             assert_eq!(buffer.main.room.len(), kept, "{during_flush}");
+            assert!(buffer.main.room.iter().all(|rows| rows.time.capacity() >= CHUNK_ROWS / 2));
+            assert!(buffer.main.room.iter().all(|rows| rows.series.capacity() >= CHUNK_ROWS / 2));
             let before = buffer.rows();
             fill(&mut buffer, 2);
             assert_eq!(buffer.rows(), before + 2 * CHUNK_ROWS);

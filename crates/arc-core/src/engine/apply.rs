@@ -181,6 +181,7 @@ impl Applier {
         let (queue, counters) = (&self.shared.queue, &self.shared.counters);
         let result = apply_rows(self.applied, staged);
         counters.buffered_bytes.fetch_add(row_bytes, Ordering::Relaxed);
+        self.shared.fresh.note_applied(row_bytes);
         let answered = result.map(|()| {
             Counters::add(&counters.writes, 1);
             Counters::add(&counters.points, written.points);
@@ -250,6 +251,8 @@ fn freeze(shared: &Shared) -> Result<()> {
     // With the rows: both are frozen between the same two writes.
     shared.keys.freeze();
     shared.unlogged.note_frozen();
+    shared.fresh.note_frozen(shared.counters.wal_bytes.load(Ordering::Relaxed));
+    shared.flush_signal.note_frozen();
     shared.registry.all_tables().iter().try_for_each(|table| table.rows.lock().buffer.freeze())
 }
 

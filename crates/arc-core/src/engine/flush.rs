@@ -79,6 +79,7 @@ impl Shared {
             }
             Err(_) => {
                 Counters::add(&counters.flush_failures, 1);
+                self.fresh.note_failed(counters.buffered_bytes.load(Ordering::Relaxed));
                 // At once where that makes room on a full disk; a store that fails is asked later.
                 if !self.is_remote() {
                     self.compactor.retired.remove_leftovers(self);
@@ -171,6 +172,7 @@ impl Shared {
             tracing::warn!(%error, "cannot release log segments");
         }
         self.counters.wal_bytes.store(wal.live_bytes(), Ordering::Relaxed);
+        self.fresh.note_released();
     }
 
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.

@@ -4,7 +4,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -46,6 +46,7 @@ pub(super) struct Shared {
     pub(super) manifest: Mutex<Manifest>,
     /// Last sequence number of what is frozen and in no data file yet. Changed with the manifest locked.
     pub(super) frozen: Frozen,
+    pub(super) fresh: Fresh,
     pub(super) unlogged: Unlogged,
     /// Held while tables and columns are registered.
     pub(super) schema_lock: Mutex<()>,
@@ -108,12 +109,44 @@ impl Shared {
         }
     }
 
-    /// Notes that unflushed rows have come to `bytes` and asks for a flush if that is too much.
+    /// Notes that there are unflushed rows and asks for a flush if those that came since the last freeze are too many.
     pub(super) fn note_buffered(&self) {
-        let bytes = self.counters.buffered_bytes.load(Ordering::Relaxed);
+        let bytes = self.fresh.bytes.load(Ordering::Relaxed);
         let log = self.counters.wal_bytes.load(Ordering::Relaxed);
+        let log = log.saturating_sub(self.fresh.frozen_log_bytes.load(Ordering::Relaxed));
         let full = bytes >= self.options.flush_bytes || log >= self.options.flush_wal_bytes;
         self.flush_signal.note_write(full);
+    }
+}
+
+/// What came since the last freeze, roughly: what decides when the next flush begins. What is frozen is being flushed; with
+/// it counted, each flush of a busy engine would be followed by another one at once, of the little that came meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Fresh {
+    /// Bytes of rows.
+    bytes: AtomicUsize,
+    /// Bytes of the log that wait for the flush under way.
+    frozen_log_bytes: AtomicU64,
+}
+
+impl Fresh {
+    pub(super) fn note_applied(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_frozen(&self, log_bytes: u64) {
+        self.bytes.store(0, Ordering::Relaxed);
+        self.frozen_log_bytes.store(log_bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_released(&self) {
+        self.frozen_log_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Notes that what is frozen, of all `bytes` in buffers, is to be flushed again.
+    pub(super) fn note_failed(&self, bytes: usize) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.frozen_log_bytes.store(0, Ordering::Relaxed);
     }
 }
 
@@ -194,6 +227,11 @@ impl FlushSignal {
         state.full = false;
     }
 
+    /// Forgets that there was too much: what came before this is in the flush under way.
+    pub(super) fn note_frozen(&self) {
+        self.state.lock().full = false;
+    }
+
     pub(super) fn stop(&self) {
         self.state.lock().stop = true;
         self.changed.notify_all();
@@ -240,6 +278,46 @@ mod tests {
 
     fn write(engine: &Engine, line: &str) -> Result<u64> {
         engine.write_lp("d", line.as_bytes()).map(|written| written.points)
+    }
+
+    #[test]
+    fn what_is_being_flushed_asks_for_no_other_flush() {
+        let faults = FaultFs::new(Arc::new(CrashFs::new()));
+        let engine = engine(&faults);
+        let shared = &engine.inner.shared;
+        let is_full = || shared.flush_signal.state.lock().full;
+        let applied = |bytes| {
+            shared.fresh.note_applied(bytes);
+            shared.note_buffered();
+            is_full()
+        };
+        let most = shared.options.flush_bytes;
+        assert!(!applied(most - 1));
+        assert!(applied(1));
+        shared.flush_signal.reset();
+        shared.fresh.note_frozen(shared.options.flush_wal_bytes);
+        shared.counters.wal_bytes.store(shared.options.flush_wal_bytes + 1, Ordering::Relaxed);
+        assert!(!applied(most - 1));
+        // Unless it could not be flushed.
+        shared.fresh.note_failed(most);
+        assert!(applied(0));
+        shared.flush_signal.reset();
+        shared.fresh.note_frozen(0);
+        assert!(applied(0), "there is too much log");
+        shared.flush_signal.reset();
+        shared.counters.wal_bytes.store(0, Ordering::Relaxed);
+        assert!(!applied(0));
+        // As by its writes and flushes.
+        shared.fresh.note_frozen(0);
+        shared.flush_signal.note_write(true);
+        write(&engine, "m v=1 1").unwrap();
+        let bytes = shared.fresh.bytes.load(Ordering::Relaxed);
+        assert_eq!(bytes, shared.counters.buffered_bytes.load(Ordering::Relaxed));
+        faults.set(Fault::nth(1, ErrorKind::Other).of(Operation::CreateNew));
+        engine.flush().unwrap_err();
+        assert_eq!(shared.fresh.bytes.load(Ordering::Relaxed), bytes);
+        engine.flush().unwrap();
+        assert_eq!((shared.fresh.bytes.load(Ordering::Relaxed), is_full()), (0, false));
     }
 
     #[test]
