@@ -241,8 +241,9 @@ def kill(a):
 
 
 def start(a):
-    """Cold start and idleness of an empty server."""
-    table("start to ready ms", "memory idle MB", "CPU while idle for 5 s, ms")
+    """Cold start and idleness of an empty server, alone and with connections."""
+    table("start to ready ms", "memory idle MB", "CPU while idle for 5 s, ms", "10,000 open connections, MB more",
+          "each has had an answer, MB more")
     with Server(a.folder) as server:
         times = []
         for _ in range(5):
@@ -250,7 +251,18 @@ def start(a):
             times.append(server.start())
         memory, before = server.proc("VmRSS"), server.cpu_ticks()
         time.sleep(5)
-        row(f"{statistics.median(times) * 1000:.0f}", f"{memory:.0f}", f"{(server.cpu_ticks() - before) * 10}")
+        idle_ms = (server.cpu_ticks() - before) * 10
+        connections = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(10_000)]
+        time.sleep(2)
+        opened = server.proc("VmRSS") - memory
+        for connection in connections:
+            connection.sendall(b"GET /ready HTTP/1.1\r\nhost: arc\r\n\r\n")
+        for connection in connections:
+            connection.recv(4096)
+        answered = server.proc("VmRSS") - memory
+        for connection in connections:
+            connection.close()
+        row(f"{statistics.median(times) * 1000:.0f}", f"{memory:.0f}", f"{idle_ms}", f"{opened:.0f}", f"{answered:.0f}")
 
 
 def main():

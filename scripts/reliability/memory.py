@@ -5,10 +5,10 @@ answers or refuses, and no acknowledged point is missing.
     python scripts/reliability/memory.py --points 50000000
 
 The server is told half of the cap as its `--memory`, and nothing else of it: all other limits follow from that, or are the
-defaults. With `--control-group FOLDER`, a group of cgroup version 2 that this user may write to and that hands on `memory`,
-it runs in a group of its own with the cap as `memory.max` and no swap, and finds out about it by itself: above the cap the
-kernel kills it. Without, the peak of what is resident (`VmHWM`) is compared with the cap. Linux. Ends with status 1 above
-the cap, if the server is gone, or if a point is missing.
+defaults. With `--control-group FOLDER`, a group that this user may write to, of cgroup version 2 that hands on `memory` or of
+version 1 (`/sys/fs/cgroup/memory`), it runs in a group of its own with the cap as its limit and no swap, and finds out about it
+by itself: above the cap the kernel kills it. Without, the peak of what is resident (`VmHWM`) is compared with the cap. Linux.
+Ends with status 1 above the cap, if the server is gone, or if a point is missing.
 """
 
 from __future__ import annotations
@@ -128,8 +128,13 @@ class Group:
         self.folder = parent / f"arc-memory-{os.getpid()}" if parent else None
         if self.folder:
             self.folder.mkdir()
-            (self.folder / "memory.max").write_text(str(cap_mib << 20))
-            (self.folder / "memory.swap.max").write_text("0")
+            # Version 1 has no limit of swap alone; a limit of both can be set after that of memory.
+            is_first = (self.folder / "memory.limit_in_bytes").exists()
+            limits = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"] if is_first else ["memory.max"]
+            for limit in limits:
+                (self.folder / limit).write_text(str(cap_mib << 20))
+            if not is_first:
+                (self.folder / "memory.swap.max").write_text("0")
 
     def enter(self) -> None:
         """Runs in the new process, before it becomes the server."""
@@ -138,8 +143,9 @@ class Group:
 
     def peak_mib(self) -> Optional[float]:
         """Returns the most that the group held, with what the kernel caches for it, where the kernel says so."""
-        peak = self.folder / "memory.peak" if self.folder else None
-        return int(peak.read_text()) / (1 << 20) if peak and peak.exists() else None
+        names = ["memory.peak", "memory.max_usage_in_bytes"] if self.folder else []
+        peaks = [self.folder / name for name in names if (self.folder / name).exists()]
+        return int(peaks[0].read_text()) / (1 << 20) if peaks else None
 
     def remove(self) -> None:
         if self.folder:

@@ -30,6 +30,7 @@ mod pruned;
 mod scale;
 mod session;
 mod show;
+mod spellings;
 mod statement;
 mod statistics;
 mod table;

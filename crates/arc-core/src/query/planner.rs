@@ -28,13 +28,16 @@ use super::{
     Description, ScannedFiles, Tables,
     account::Account,
     catalog::Catalogs,
-    constants, error, functions, give_way, guard, latest, parameters, scale, session, show,
+    constants, error, functions, give_way, guard, latest, parameters, scale, session, show, spellings,
     statement::{self, Request},
 };
 use crate::{Error, Result, catalog::TableSchema};
 
 /// Stack of a planning thread. Only pages that are touched take memory.
 const STACK_BYTES: usize = 64 << 20;
+
+/// What DataFusion says of a `SELECT` that gives two of its columns one name.
+const SAME_NAMES: &str = "require unique expression names";
 
 /// Makes running plans of statements.
 #[derive(Debug)]
@@ -193,12 +196,26 @@ impl Planning {
                 };
                 return executor::block_on(self.logical(*statement)).map(Planned::Logical);
             }
-            Request::Plan(statement) => {
-                return executor::block_on(self.logical(*statement)).map(Planned::Logical);
-            }
+            Request::Plan(statement) => return executor::block_on(self.query(*statement)).map(Planned::Logical),
         };
         self.values.as_ref().map_or(Ok(()), |values| parameters::check(&Schema::empty(), values))?;
         Ok(Planned::Known(known))
+    }
+
+    /// Plans what people write, who mean other engines or repeat themselves now and then.
+    async fn query(&mut self, mut statement: Statement) -> Result<LogicalPlan> {
+        let tables = Arc::clone(&self.tables);
+        let exists = |name: &str| tables.databases().iter().any(|database| database == name);
+        spellings::translate(&mut statement, &self.database, &exists);
+        let repeated = statement.clone();
+        match self.logical(statement).await {
+            Err(Error::Sql { reason }) if reason.contains(SAME_NAMES) => {
+                let mut statement = repeated;
+                spellings::tell_apart(&mut statement);
+                self.logical(statement).await
+            }
+            planned => planned,
+        }
     }
 
     async fn logical(&mut self, statement: Statement) -> Result<LogicalPlan> {

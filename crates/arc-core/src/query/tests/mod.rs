@@ -14,4 +14,5 @@ mod page;
 mod parameters;
 mod pruning;
 mod scan;
+mod spellings;
 mod statements;

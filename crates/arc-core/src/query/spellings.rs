@@ -1,0 +1,222 @@
+//! Spellings of other engines, replaced in the parsed statement by what means the same here.
+//!
+//! InfluxDB 3 has one schema for the tables of a connection's database, `iox`, and functions that select a point; DuckDB
+//! and PostgreSQL tell which database one is in. Pure: a statement and the names of the databases go in.
+
+use std::{collections::HashSet, convert::Infallible, ops::ControlFlow};
+
+use datafusion::sql::{
+    parser::Statement,
+    sqlparser::ast::{
+        self, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+        Ident, ObjectName, OrderByExpr, OrderByOptions, Select, SelectItem, Value, VisitMut, VisitorMut,
+    },
+};
+
+/// The schema of InfluxDB 3.
+const IOX: &str = "iox";
+
+/// Functions of DuckDB, and what they are called here.
+const SAME: [(&str, &str); 4] = [
+    ("strftime", "to_char"),
+    ("regexp_matches", "regexp_like"),
+    ("make_timestamp", "to_timestamp_micros"),
+    ("list", "array_agg"),
+];
+
+/// Replaces what other engines say; `database` is the one that the statement is about, unless it names others, and
+/// `exists` says of a name whether it is a database's.
+pub(super) fn translate(statement: &mut Statement, database: &str, exists: &dyn Fn(&str) -> bool) {
+    visit(statement, &mut Translator { database, exists });
+}
+
+/// Gives the columns of each `SELECT` different names: those that have none are called by their text, and a name that was
+/// there before gets a number.
+pub(super) fn tell_apart(statement: &mut Statement) {
+    visit(statement, &mut TellApart);
+}
+
+fn visit(statement: &mut Statement, visitor: &mut impl VisitorMut<Break = Infallible>) {
+    match statement {
+        Statement::Explain(explain) => visit(&mut explain.statement, visitor),
+        Statement::Statement(statement) => {
+            let ControlFlow::Continue(()) = statement.visit(visitor);
+        }
+        _ => {}
+    }
+}
+
+struct Translator<'a> {
+    database: &'a str,
+    exists: &'a dyn Fn(&str) -> bool,
+}
+
+impl VisitorMut for Translator<'_> {
+    type Break = Infallible;
+
+    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<Infallible> {
+        let schema = relation.0.len().checked_sub(2).and_then(|at| relation.0.get_mut(at));
+        if let Some(schema) = schema
+            && schema.as_ident().is_some_and(|ident| ident.value == IOX)
+            && !(self.exists)(IOX)
+        {
+            *schema = ast::ObjectNamePart::Identifier(Ident::with_quote('"', self.database));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        match expr {
+            Expr::BinaryOp { left, op: BinaryOperator::Eq, right }
+                if is_table_schema(left) && text(right) == Some(IOX) && !(self.exists)(IOX) =>
+            {
+                **right = literal(self.database);
+            }
+            Expr::Function(function) => {
+                if let Some(same) = self.function(function) {
+                    *expr = same;
+                } else if let Some((_, same)) = SAME.into_iter().find(|(name, _)| is(function, name)) {
+                    function.name = ObjectName::from(vec![Ident::new(same)]);
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Translator<'_> {
+    fn function(&self, function: &Function) -> Option<Expr> {
+        let is = |name| is(function, name);
+        match arguments(function)?.as_slice() {
+            [] if is("current_database") || is("current_schema") => Some(literal(self.database)),
+            [time] if is("epoch") => {
+                Some(Expr::Function(call(function, "date_part", vec![literal("epoch"), (*time).clone()])))
+            }
+            [value, time] if is("selector_first") => Some(selected(function, value, time, "first_value", time)),
+            [value, time] if is("selector_last") => Some(selected(function, value, time, "last_value", time)),
+            [value, time] if is("selector_min") => Some(selected(function, value, time, "first_value", value)),
+            [value, time] if is("selector_max") => Some(selected(function, value, time, "last_value", value)),
+            _ => None,
+        }
+    }
+}
+
+fn is(function: &Function, name: &str) -> bool {
+    let [part] = function.name.0.as_slice() else { return false };
+    part.as_ident().is_some_and(|ident| ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case(name))
+}
+
+/// The arguments of a call that has nothing but plain ones.
+fn arguments(function: &Function) -> Option<Vec<&Expr>> {
+    match &function.args {
+        FunctionArguments::List(list) if list.clauses.is_empty() && list.duplicate_treatment.is_none() => list
+            .args
+            .iter()
+            .map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+                _ => None,
+            })
+            .collect(),
+        _ => None,
+    }
+}
+
+/// A structure of `value` and `time` from the row that `take`, an ordered aggregate, finds at one end of `order`: of equal
+/// ones the earliest. Rows without a value do not count.
+fn selected(called: &Function, value: &Expr, time: &Expr, take: &str, order: &Expr) -> Expr {
+    let structure = ["value", "time"].into_iter().zip([value, time]);
+    let structure = structure.flat_map(|(name, expr)| [literal(name), expr.clone()]).collect();
+    let structure = Expr::Function(call(called, "named_struct", structure));
+    let by = |expr: &Expr, asc| OrderByExpr {
+        expr: expr.clone(),
+        options: OrderByOptions { asc: Some(asc), nulls_first: Some(true) },
+        with_fill: None,
+    };
+    let mut order_by = vec![by(order, true)];
+    if order != time {
+        order_by.push(by(time, take == "first_value"));
+    }
+    let counts = Expr::IsNotNull(Box::new(value.clone()));
+    let filter = match called.filter.clone() {
+        Some(filter) => {
+            let nested = |expr| Box::new(Expr::Nested(Box::new(expr)));
+            Expr::BinaryOp { left: nested(*filter), op: BinaryOperator::And, right: nested(counts) }
+        }
+        None => counts,
+    };
+    let mut taken = call(called, take, vec![structure]);
+    taken.filter = Some(Box::new(filter));
+    taken.over = called.over.clone();
+    if let FunctionArguments::List(list) = &mut taken.args {
+        list.clauses = vec![FunctionArgumentClause::OrderBy(order_by)];
+    }
+    Expr::Function(taken)
+}
+
+/// A call of `name` where there was one of another function.
+fn call(called: &Function, name: &str, arguments: Vec<Expr>) -> Function {
+    let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
+    Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        args: FunctionArguments::List(ast::FunctionArgumentList { duplicate_treatment: None, args, clauses: vec![] }),
+        filter: None,
+        over: None,
+        ..called.clone()
+    }
+}
+
+fn is_table_schema(expr: &Expr) -> bool {
+    let column = match expr {
+        Expr::Identifier(column) => Some(column),
+        Expr::CompoundIdentifier(parts) => parts.last(),
+        _ => None,
+    };
+    column.is_some_and(|column| column.value.eq_ignore_ascii_case("table_schema"))
+}
+
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn literal(text: &str) -> Expr {
+    Expr::value(Value::SingleQuotedString(text.to_owned()))
+}
+
+struct TellApart;
+
+impl VisitorMut for TellApart {
+    type Break = Infallible;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+        let mut taken = HashSet::new();
+        for item in &mut select.projection {
+            let (expr, name, is_named) = match &*item {
+                SelectItem::UnnamedExpr(expr @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_))) => {
+                    (expr, expr.to_string(), true)
+                }
+                SelectItem::UnnamedExpr(expr) => (expr, expr.to_string(), false),
+                SelectItem::ExprWithAlias { expr, alias } => (expr, alias.to_string(), true),
+                _ => continue,
+            };
+            let is_new = taken.insert(name.clone());
+            if !(is_new && is_named) {
+                let name = if is_new { name } else { numbered(&mut taken, &name) };
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Returns `name` with the least number that makes it a new one.
+fn numbered(taken: &mut HashSet<String>, name: &str) -> String {
+    let numbers = (1..).map(|number: usize| format!("{name}_{number}"));
+    numbers.take(taken.len() + 1).find(|name| taken.insert(name.clone())).unwrap_or_default()
+}

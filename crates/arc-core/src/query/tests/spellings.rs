@@ -1,0 +1,99 @@
+//! What people bring from other engines, and columns of one name.
+
+use super::fake::{
+    Cell::{Float, Integer, Text},
+    Place::{Buffer, File},
+    Store, TableBuilder,
+};
+
+fn store() -> Store {
+    let store = Store::new();
+    let row = |n: i64, host, x| (n * 1_000_000_000, vec![("host", Text(host)), ("x", Float(x))]);
+    let table = TableBuilder::new("m")
+        .part(File, vec![row(0, "a", 5.0), row(1, "a", 2.0), row(2, "b", 9.0)])
+        .part(Buffer, vec![row(3, "a", 2.0), row(4, "b", 9.0), (5_000_000_000, vec![("n", Integer(1))])]);
+    store.put("db", table);
+    store
+}
+
+#[tokio::test]
+async fn influxdb_selects_points_and_calls_the_schema_iox() {
+    let store = store();
+    let point = |function: &str| {
+        format!("SELECT {function}['value'], epoch_ms({function}['time']) FROM iox.m GROUP BY host HAVING host = 'a'")
+    };
+    let cases = [
+        // Of equal values the earliest; the last row has no x.
+        (point("selector_first(x, time)"), "5.0|0"),
+        (point("selector_last(x, time)"), "2.0|3000"),
+        (point("selector_min(x, time)"), "2.0|1000"),
+        (point("Selector_Max(x, time)"), "5.0|0"),
+        ("SELECT selector_max(x, time)['time'] FROM \"iox\".m".to_owned(), "1970-01-01T00:00:02Z"),
+        ("SELECT selector_last(x, time)['value'] FROM m".to_owned(), "9.0"),
+        ("SELECT selector_last(x, time) FILTER (WHERE x < 5 OR x = 5)['value'] FROM arc.iox.m".to_owned(), "2.0"),
+        ("SELECT table_name FROM information_schema.tables WHERE table_schema = 'iox'".to_owned(), "m"),
+        (
+            "SELECT c.column_name FROM information_schema.columns c WHERE c.table_schema = 'iox' AND c.data_type = 'Float64'"
+                .to_owned(),
+            "x",
+        ),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(store.rows(&sql).await, [expected], "{sql}");
+    }
+    assert!(
+        store.error("SELECT * FROM iox.none").await.to_string().contains("\"none\" does not exist in database \"db\"")
+    );
+}
+
+#[tokio::test]
+async fn a_database_called_iox_is_itself() {
+    let store = store();
+    store.put("iox", TableBuilder::new("m").part(Buffer, vec![(7, vec![("x", Float(1.0))])]));
+    assert_eq!(store.rows("SELECT count(*) FROM iox.m").await, ["1"]);
+    assert_eq!(store.rows("SELECT count(*) FROM m").await, ["6"]);
+    let sql = "SELECT table_schema FROM information_schema.tables WHERE table_schema = 'iox'";
+    assert_eq!(store.rows(sql).await, ["iox"]);
+}
+
+#[tokio::test]
+async fn functions_of_other_engines_have_their_names() {
+    let store = store();
+    let cases = [
+        ("epoch(TIMESTAMP '1970-01-01 00:01:00.5')", "60.5"),
+        ("strftime(TIMESTAMP '2025-02-03 00:00:00', '%Y/%m')", "2025/02"),
+        ("regexp_matches('host-1', '^host-[0-9]$')", "true"),
+        ("make_timestamp(1500000)", "1970-01-01T00:00:01.500Z"),
+        ("current_database() || '.' || current_schema()", "db.db"),
+    ];
+    for (expression, expected) in cases {
+        assert_eq!(store.rows(&format!("SELECT {expression}")).await, [expected], "{expression}");
+    }
+    assert_eq!(store.rows("SELECT array_length(list(host)) FROM m").await, ["6"]);
+    // A column may be called so.
+    assert_eq!(store.rows("SELECT epoch FROM (SELECT 1 AS epoch)").await, ["1"]);
+}
+
+#[tokio::test]
+async fn columns_of_one_name_are_told_apart() {
+    let store = store();
+    let cases = [
+        ("SELECT 7 // 2, 7 / 2", "7 // 2|7 / 2", "3|3"),
+        ("SELECT x::INT, CAST(x AS DOUBLE) FROM m ORDER BY time LIMIT 1", "x::INT|CAST(x AS DOUBLE)", "5|5.0"),
+        ("SELECT x, time, x, x FROM m ORDER BY time LIMIT 1", "x|time|x_1|x_2", "5.0|1970-01-01T00:00:00Z|5.0|5.0"),
+        ("SELECT 1 AS a, 2 AS a, 3 AS a_1", "a|a_1|a_1_1", "1|2|3"),
+        (
+            "SELECT max(x), max(x), host FROM m GROUP BY host ORDER BY max(x) LIMIT 1",
+            "max(x)|max(x)_1|host",
+            "5.0|5.0|a",
+        ),
+        ("WITH t AS (SELECT 1, 1) SELECT * FROM t", "1|1_1", "1|1"),
+        ("SELECT max(x) FROM m", "max(m.x)", "9.0"),
+    ];
+    for (sql, names, row) in cases {
+        let batches = store.run(sql).await.unwrap();
+        let found: Vec<&str> = batches[0].schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
+        assert_eq!(found.join("|"), names, "{sql}");
+        assert_eq!(store.rows(sql).await, [row], "{sql}");
+    }
+}
