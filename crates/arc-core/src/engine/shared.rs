@@ -111,10 +111,7 @@ impl Shared {
 
     /// Notes that there are unflushed rows and asks for a flush if those that came since the last freeze are too many.
     pub(super) fn note_buffered(&self) {
-        let bytes = self.fresh.bytes.load(Ordering::Relaxed);
-        let log = self.counters.wal_bytes.load(Ordering::Relaxed);
-        let log = log.saturating_sub(self.fresh.frozen_log_bytes.load(Ordering::Relaxed));
-        let full = bytes >= self.options.flush_bytes || log >= self.options.flush_wal_bytes;
+        let full = self.fresh.is_too_much(self.counters.wal_bytes.load(Ordering::Relaxed), &self.options);
         self.flush_signal.note_write(full);
     }
 }
@@ -141,6 +138,12 @@ impl Fresh {
 
     pub(super) fn note_released(&self) {
         self.frozen_log_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns whether a flush is to begin, where the log has so many bytes that are not released.
+    fn is_too_much(&self, log_bytes: u64, options: &Options) -> bool {
+        let log_bytes = log_bytes.saturating_sub(self.frozen_log_bytes.load(Ordering::Relaxed));
+        self.bytes.load(Ordering::Relaxed) >= options.flush_bytes || log_bytes >= options.flush_wal_bytes
     }
 
     /// Notes that what is frozen, of all `bytes` in buffers, is to be flushed again.
@@ -282,42 +285,41 @@ mod tests {
 
     #[test]
     fn what_is_being_flushed_asks_for_no_other_flush() {
+        let options = Options { flush_bytes: 100, flush_wal_bytes: 1_000, ..Options::default() };
+        let fresh = Fresh::default();
+        let is_too_much = |applied, log| {
+            fresh.note_applied(applied);
+            fresh.is_too_much(log, &options)
+        };
+        assert!(!is_too_much(99, 999));
+        assert!(is_too_much(1, 999));
+        fresh.note_frozen(999);
+        assert!(!is_too_much(99, 1_998));
+        assert!(is_too_much(0, 1_999));
+        fresh.note_released();
+        assert!(is_too_much(0, 1_000) && !is_too_much(0, 999));
+        // Unless it could not be flushed.
+        fresh.note_frozen(1_000);
+        assert!(!is_too_much(0, 1_000));
+        fresh.note_failed(100);
+        assert!(is_too_much(0, 0));
+    }
+
+    #[test]
+    fn what_a_flush_could_not_write_counts_again() {
         let faults = FaultFs::new(Arc::new(CrashFs::new()));
         let engine = engine(&faults);
         let shared = &engine.inner.shared;
-        let is_full = || shared.flush_signal.state.lock().full;
-        let applied = |bytes| {
-            shared.fresh.note_applied(bytes);
-            shared.note_buffered();
-            is_full()
-        };
-        let most = shared.options.flush_bytes;
-        assert!(!applied(most - 1));
-        assert!(applied(1));
-        shared.flush_signal.reset();
-        shared.fresh.note_frozen(shared.options.flush_wal_bytes);
-        shared.counters.wal_bytes.store(shared.options.flush_wal_bytes + 1, Ordering::Relaxed);
-        assert!(!applied(most - 1));
-        // Unless it could not be flushed.
-        shared.fresh.note_failed(most);
-        assert!(applied(0));
-        shared.flush_signal.reset();
-        shared.fresh.note_frozen(0);
-        assert!(applied(0), "there is too much log");
-        shared.flush_signal.reset();
-        shared.counters.wal_bytes.store(0, Ordering::Relaxed);
-        assert!(!applied(0));
-        // As by its writes and flushes.
-        shared.fresh.note_frozen(0);
-        shared.flush_signal.note_write(true);
+        let fresh = || shared.fresh.bytes.load(Ordering::Relaxed);
         write(&engine, "m v=1 1").unwrap();
-        let bytes = shared.fresh.bytes.load(Ordering::Relaxed);
+        let bytes = fresh();
         assert_eq!(bytes, shared.counters.buffered_bytes.load(Ordering::Relaxed));
-        faults.set(Fault::nth(1, ErrorKind::Other).of(Operation::CreateNew));
+        faults.set(Fault::nth(1, ErrorKind::Other).of(Operation::CreateNew).from_then_on());
         engine.flush().unwrap_err();
-        assert_eq!(shared.fresh.bytes.load(Ordering::Relaxed), bytes);
+        assert_eq!(fresh(), bytes);
+        faults.clear();
         engine.flush().unwrap();
-        assert_eq!((shared.fresh.bytes.load(Ordering::Relaxed), is_full()), (0, false));
+        assert_eq!(fresh(), 0);
     }
 
     #[test]
