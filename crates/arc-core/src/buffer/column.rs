@@ -278,8 +278,10 @@ impl ColumnValues {
                 let base = text_end(bytes.len())?;
                 text_end(bytes.len() + text.len())?;
                 if bytes.capacity() == 0 {
-                    // As much a value as these have, for as many values as there is room for.
-                    bytes.reserve((text.len() * (ends.capacity() / more.len().max(1)).max(1)).min(MAX_TEXT_ROOM));
+                    // As much a value as these have, for as many values as there is room for, and an eighth more: a little too
+                    // little would be copied into twice as much.
+                    let expected = text.len() * (ends.capacity() / more.len().max(1)).max(1);
+                    bytes.reserve((expected + expected / 8).min(MAX_TEXT_ROOM));
                 }
                 bytes.extend_from_slice(text);
                 ends.extend(more.iter().map(|end| base + end));
