@@ -160,7 +160,7 @@ pub struct Options {
     pub max_resident_bytes: usize,
     /// Bytes of unflushed points, over all tables, that start a flush; what is being flushed does not count. Default 64 MiB.
     /// More gives larger files and costs that much memory, twice while a flush runs. Where points come quickly, and
-    /// `memory_bytes` is 1 GiB or more, the memory of flushed points is kept for the next ones until the next flush.
+    /// `memory_bytes` is 1 GiB or more, the memory of flushed points is kept for the next ones, until a flush finds few.
     pub flush_bytes: usize,
     /// Bytes of log since the last flush that start a flush. Default 512 MiB. More gives a longer replay after a crash.
     pub flush_wal_bytes: u64,

@@ -174,7 +174,6 @@ impl TableBuffer {
         let Some(min_seq) = self.min_seq else { return Ok(()) };
         self.main.seal()?;
         self.late.seal()?;
-        self.main.room.clear();
         let (main, late) = (std::mem::take(&mut self.main.sealed), std::mem::take(&mut self.late.sealed));
         let newest = main.iter().chain(&late).map(|chunk| chunk.max_time).max().unwrap_or(i64::MIN);
         self.frozen.push(Arc::new(FrozenBuffer {
@@ -208,15 +207,17 @@ impl TableBuffer {
     }
 
     /// Keeps the memory of flushed chunks for the next rows, if these come quickly: as a chunk's worth of them has during the
-    /// flush.
+    /// flush. Otherwise none is kept any longer.
     ///
-    /// The kernel clears each page that it hands out, which took as long as all else that is done to put rows here. What is
-    /// not used until the next freeze goes then.
+    /// The kernel clears each page that it hands out, which took as long as all else that is done to put rows here.
     pub(crate) fn keep_room(&mut self, flushed: Vec<Chunk>) {
-        if !self.main.sealed.is_empty() {
-            let chunks = flushed.into_iter().filter(|chunk| chunk.len() >= CHUNK_ROWS / 2);
-            self.main.room.extend(chunks.map(Chunk::emptied));
+        if self.main.sealed.is_empty() {
+            return self.main.room.clear();
         }
+        let most = flushed.len();
+        let chunks = flushed.into_iter().filter(|chunk| chunk.len() >= CHUNK_ROWS / 2);
+        self.main.room.extend(chunks.map(Chunk::emptied));
+        self.main.room.truncate(most);
     }
 
     /// Returns the number of unflushed rows.
@@ -301,33 +302,23 @@ mod tests {
                 buffer.append(SequenceNumber(1), rows(&points)).unwrap();
             }
         };
-        let flushed = |buffer: &mut TableBuffer| {
+        // Chunks before and during each flush, which the next one flushes as well, and those that there is room for at its
+        // end. Of what came during it the last one is still the tail.
+        for (before, during, kept) in [(4, 0, 0), (4, 1, 0), (4, 2, 5), (2, 1, 0), (4, 2, 5), (2, 2, 4), (1, 2, 3)] {
+            fill(&mut buffer, before);
+            buffer.freeze().unwrap();
+            fill(&mut buffer, during);
             let frozen = buffer.frozen().to_vec();
             buffer.forget(frozen.len());
-            let chunks: Vec<Chunk> =
-                frozen.into_iter().filter_map(Arc::into_inner).flat_map(FrozenBuffer::into_chunks).collect();
-            assert!(!chunks.is_empty());
-            chunks
-        };
-        for (during_flush, kept) in [(0, 0), (1, 0), (2, 4)] {
-            fill(&mut buffer, 4);
-            buffer.freeze().unwrap();
-            fill(&mut buffer, during_flush);
-            let chunks = flushed(&mut buffer);
-            buffer.keep_room(chunks);
-            // Of those that came the last is still the tail.
-            assert_eq!(buffer.main.room.len(), kept, "{during_flush}");
-            assert!(buffer.main.room.iter().all(|rows| rows.time.capacity() >= CHUNK_ROWS / 2));
-            assert!(buffer.main.room.iter().all(|rows| rows.series.capacity() >= CHUNK_ROWS / 2));
-            let before = buffer.rows();
-            fill(&mut buffer, 2);
-            assert_eq!(buffer.rows(), before + 2 * CHUNK_ROWS);
-            assert!(kept == 0 || buffer.main.room.len() < kept);
-            buffer.freeze().unwrap();
-            assert!(buffer.main.room.is_empty());
-            let all: Vec<i64> = times(&buffer.snapshot().unwrap(), false);
-            assert!(all.is_sorted_by(|a, b| a + 1 == *b));
-            drop(flushed(&mut buffer));
+            let flushed = frozen.into_iter().filter_map(Arc::into_inner).flat_map(FrozenBuffer::into_chunks);
+            buffer.keep_room(flushed.collect());
+            let room = &buffer.main.room;
+            assert_eq!(room.len(), kept, "{before}, {during}");
+            let has_room = |rows: &Rows| rows.time.capacity().min(rows.series.capacity()) >= CHUNK_ROWS / 2;
+            assert!(room.iter().all(has_room));
+            let left: Vec<i64> = times(&buffer.snapshot().unwrap(), false);
+            assert_eq!(left.len(), during * CHUNK_ROWS);
+            assert!(left.is_sorted_by(|a, b| a + 1 == *b));
         }
     }
 
