@@ -164,7 +164,7 @@ pub struct Options {
     pub flush_bytes: usize,
     /// Bytes of log since the last flush that start a flush. Default 512 MiB. More gives a longer replay after a crash.
     pub flush_wal_bytes: u64,
-    /// Bytes of unflushed points, over all tables and the log's queue, above which writes wait. Default 192 MiB.
+    /// Bytes of unflushed points, over all tables and the log's queue, above which writes wait. Default 160 MiB.
     pub max_buffer_bytes: usize,
     /// How long a write waits for room before it fails as busy. Default 5 s.
     pub write_timeout: Duration,
@@ -210,7 +210,7 @@ impl Default for Options {
             max_resident_bytes: usize::try_from(available_bytes()).unwrap_or(usize::MAX),
             flush_bytes: 64 << 20,
             flush_wal_bytes: 512 << 20,
-            max_buffer_bytes: 192 << 20,
+            max_buffer_bytes: 160 << 20,
             write_timeout: Duration::from_secs(5),
             wal_segment_bytes: 64 << 20,
             compaction: true,
