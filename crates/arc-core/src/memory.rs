@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn the_shares_fit_together() {
         for (memory_bytes, expected) in
-            [(64 << 20, (8 << 20, 16 << 20, 24 << 20)), (1 << 40, (64 << 20, 192 << 20, 1 << 30))]
+            [(64 << 20, (8 << 20, 16 << 20, 24 << 20)), (1 << 40, (64 << 20, 160 << 20, 1 << 30))]
         {
             let options = within_budget(Options { memory_bytes, ..Options::default() });
             assert_eq!((options.flush_bytes, options.max_buffer_bytes, options.query_memory_bytes), expected);

@@ -158,12 +158,13 @@ pub struct Options {
     /// From three quarters of it on queries get little more memory; from seven eighths on the largest one is ended as busy,
     /// no new one begins, and writes wait for a flush.
     pub max_resident_bytes: usize,
-    /// Bytes of unflushed points, over all tables, that start a flush. Default 64 MiB. More gives larger files and costs
-    /// that much memory, twice while a flush runs.
+    /// Bytes of unflushed points, over all tables, that start a flush; what is being flushed does not count. Default 64 MiB.
+    /// More gives larger files and costs that much memory, twice while a flush runs. Where points come quickly, and
+    /// `memory_bytes` is 1 GiB or more, the memory of flushed points is kept for the next ones, until a flush finds few.
     pub flush_bytes: usize,
     /// Bytes of log since the last flush that start a flush. Default 512 MiB. More gives a longer replay after a crash.
     pub flush_wal_bytes: u64,
-    /// Bytes of unflushed points, over all tables and the log's queue, above which writes wait. Default 192 MiB.
+    /// Bytes of unflushed points, over all tables and the log's queue, above which writes wait. Default 160 MiB.
     pub max_buffer_bytes: usize,
     /// How long a write waits for room before it fails as busy. Default 5 s.
     pub write_timeout: Duration,
@@ -172,8 +173,9 @@ pub struct Options {
     /// Whether data files are merged, and those past their retention dropped, by a thread of the engine. Default yes.
     /// Without it both happen in [`Engine::compact`](crate::Engine::compact) only.
     pub compaction: bool,
-    /// Data files of one table and day, of about the same number of rows, that are merged into one. Default 8; at least
-    /// 2. More rewrites each row less often, and leaves queries more files to read.
+    /// Data files of one table and day, of about the same number of rows, that are merged into one; of files of a million rows
+    /// and more it takes four times as many. Default 8; at least 2. More rewrites each row less often, and leaves queries
+    /// more files to read.
     pub compaction_files: usize,
     /// Size in bytes of the data files that a day which is over ends up in. Default 512 MiB. Larger files are fewer to
     /// plan with, and a late point has more to be merged into.
@@ -208,7 +210,7 @@ impl Default for Options {
             max_resident_bytes: usize::try_from(available_bytes()).unwrap_or(usize::MAX),
             flush_bytes: 64 << 20,
             flush_wal_bytes: 512 << 20,
-            max_buffer_bytes: 192 << 20,
+            max_buffer_bytes: 160 << 20,
             write_timeout: Duration::from_secs(5),
             wal_segment_bytes: 64 << 20,
             compaction: true,

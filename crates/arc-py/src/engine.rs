@@ -40,7 +40,7 @@ const DEFAULT_DATABASE: &str = "default";
 ///     limits the sizes below to shares of it.
 /// flush_bytes: the size of all points in memory that starts a flush; 64 MiB. More makes larger files and costs memory.
 /// flush_wal_bytes: the size of the log since the last flush that starts one; 512 MiB.
-/// max_buffer_bytes: the size of all points in memory and in the queue above which writes wait; 192 MiB.
+/// max_buffer_bytes: the size of all points in memory and in the queue above which writes wait; 160 MiB.
 /// write_timeout: how long a write waits for room before it raises ``BusyError``; 5 s.
 /// wal_segment_bytes: the size of one file of the log; 64 MiB.
 /// query_memory_bytes: the memory that running queries share before they spill to disk; 1 GiB.

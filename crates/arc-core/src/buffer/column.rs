@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::{
     array::{Array, ArrayRef, BooleanArray, PrimitiveArray, StringArray, UInt32Array, new_null_array},
     buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer},
-    datatypes::{ArrowPrimitiveType, DataType, Float64Type, Int64Type, UInt64Type},
+    datatypes::{ArrowNativeType, ArrowPrimitiveType, DataType, Float64Type, Int64Type, UInt64Type},
 };
 
 use super::bits::Bits;
@@ -101,7 +101,9 @@ impl ColumnValues {
             DataType::Int64 => Values::Integer(Vec::with_capacity(rows)),
             DataType::UInt64 => Values::Unsigned(Vec::with_capacity(rows)),
             DataType::Boolean => Values::Boolean(Bits::with_capacity(rows)),
-            DataType::Utf8 => Values::Text { ends: Vec::with_capacity(rows), bytes: Vec::new() },
+            // One more, for the array that it becomes.
+            DataType::Utf8 if rows > 0 => Values::Text { ends: Vec::with_capacity(rows + 1), bytes: Vec::new() },
+            DataType::Utf8 => Values::Text { ends: Vec::new(), bytes: Vec::new() },
             other => Values::Arrow { data_type: other.clone(), pieces: Vec::new() },
         };
         Self { values, valid: None, len: 0 }
@@ -289,8 +291,10 @@ impl ColumnValues {
                 let base = text_end(bytes.len())?;
                 text_end(bytes.len() + text.len())?;
                 if bytes.capacity() == 0 {
-                    // As much a value as these have, for as many values as there is room for.
-                    bytes.reserve((text.len() * (ends.capacity() / more.len().max(1)).max(1)).min(MAX_TEXT_ROOM));
+                    // As much a value as these have, for as many values as there is room for, and an eighth more: a little too
+                    // little would be copied into twice as much.
+                    let expected = text.len() * (ends.capacity() / more.len().max(1)).max(1);
+                    bytes.reserve((expected + expected / 8).min(MAX_TEXT_ROOM));
                 }
                 bytes.extend_from_slice(text);
                 ends.extend(more.iter().map(|end| base + end));
@@ -323,12 +327,33 @@ impl ColumnValues {
             Values::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.clone().into(), nulls)),
             Values::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.clone().into(), nulls)),
             Values::Boolean(v) => Arc::new(BooleanArray::new(v.clone().into_buffer(), nulls)),
-            Values::Text { ends, bytes } => text_array(ends, Buffer::from_slice_ref(bytes), nulls)?,
+            Values::Text { ends, bytes } => {
+                let offsets = std::iter::once(0).chain(ends.iter().copied()).collect();
+                text_array(offsets, Buffer::from_slice_ref(bytes), nulls)?
+            }
             Values::Arrow { data_type, pieces } => concat(data_type, pieces)?,
         })
     }
 
-    /// Turns the values into an array without copying them (but for the offsets of text).
+    /// Returns an empty column that has the memory of `array`, if that is of a type whose values can be so used and nobody
+    /// else has it.
+    pub(super) fn emptied(array: ArrayRef) -> Option<Self> {
+        let values = match array.data_type() {
+            DataType::Float64 => Values::Float(emptied::<Float64Type>(array)?),
+            DataType::Int64 => Values::Integer(emptied::<Int64Type>(array)?),
+            DataType::UInt64 => Values::Unsigned(emptied::<UInt64Type>(array)?),
+            DataType::Utf8 => {
+                let texts = downcast::<StringArray>(&array).ok()?.clone();
+                drop(array);
+                let (ends, bytes, _) = texts.into_parts();
+                Values::Text { ends: empty_vec(ends.into_inner().into_inner())?, bytes: empty_vec(bytes)? }
+            }
+            _ => return None,
+        };
+        Some(Self { values, valid: None, len: 0 })
+    }
+
+    /// Turns the values into an array without copying them.
     pub(crate) fn into_array(self) -> Result<ArrayRef> {
         let nulls = self.valid.map(|valid| NullBuffer::new(valid.into_buffer()));
         Ok(match self.values {
@@ -336,7 +361,10 @@ impl ColumnValues {
             Values::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.into(), nulls)),
             Values::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.into(), nulls)),
             Values::Boolean(v) => Arc::new(BooleanArray::new(v.into_buffer(), nulls)),
-            Values::Text { ends, bytes } => text_array(&ends, Buffer::from_vec(bytes), nulls)?,
+            Values::Text { mut ends, bytes } => {
+                ends.insert(0, 0);
+                text_array(ends, Buffer::from_vec(bytes), nulls)?
+            }
             Values::Arrow { data_type, pieces } => concat(&data_type, &pieces)?,
         })
     }
@@ -365,10 +393,7 @@ fn text_end(len: usize) -> Result<i32> {
     i32::try_from(len).map_err(|_| Error::internal("more than 2 GiB of text in one column of one chunk"))
 }
 
-fn text_array(ends: &[i32], bytes: Buffer, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-    let mut offsets = Vec::with_capacity(ends.len() + 1);
-    offsets.push(0);
-    offsets.extend_from_slice(ends);
+fn text_array(offsets: Vec<i32>, bytes: Buffer, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     Ok(Arc::new(StringArray::try_new(offsets, bytes, nulls)?))
 }
@@ -404,6 +429,21 @@ fn primitive<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&[T::Native]> {
     Ok(downcast::<PrimitiveArray<T>>(array)?.values())
 }
 
+/// Returns the memory of an array's values, if nobody else has it.
+fn emptied<T: ArrowPrimitiveType>(array: ArrayRef) -> Option<Vec<T::Native>> {
+    let typed = downcast::<PrimitiveArray<T>>(&array).ok()?.clone();
+    drop(array);
+    let (_, values, _) = typed.into_parts();
+    empty_vec(values.into_inner())
+}
+
+/// Returns the memory of a buffer as an empty vector, if nobody else has it and it was one.
+pub(super) fn empty_vec<T: ArrowNativeType>(buffer: Buffer) -> Option<Vec<T>> {
+    let mut values = buffer.into_vec().ok()?;
+    values.clear();
+    Some(values)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -427,6 +467,35 @@ mod tests {
         column.push(Scalar::Integer(3)).unwrap();
         assert!(column.push(Scalar::Text("x")).is_err());
         assert_eq!(column.len(), 1);
+    }
+
+    #[test]
+    fn the_memory_of_an_array_is_used_again_unless_somebody_else_has_it() {
+        for (value, is_taken) in [
+            (Scalar::Float(1.5), true),
+            (Scalar::Integer(-1), true),
+            (Scalar::Unsigned(7), true),
+            (Scalar::Text("text"), true),
+            (Scalar::Boolean(true), false),
+        ] {
+            let column = || {
+                let mut column = ColumnValues::with_capacity(&value.data_type(), 100);
+                column.push_nulls(1);
+                column.push(value).unwrap();
+                column.into_array().unwrap()
+            };
+            let array = column();
+            let held = Arc::clone(&array);
+            assert!(ColumnValues::emptied(array).is_none(), "{value:?}");
+            drop(held);
+            let emptied = ColumnValues::emptied(column());
+            assert_eq!(emptied.is_some(), is_taken, "{value:?}");
+            let Some(mut emptied) = emptied else { continue };
+            emptied.push(value).unwrap();
+            assert_eq!((emptied.data_type(), emptied.len()), (value.data_type(), 1));
+            let array = emptied.into_array().unwrap();
+            assert_eq!((array.len(), array.null_count()), (1, 0));
+        }
     }
 
     #[test]

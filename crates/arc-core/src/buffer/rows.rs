@@ -10,7 +10,7 @@ use arrow::{
 };
 
 use super::{
-    column::{ColumnValues, Scalar},
+    column::{ColumnValues, Scalar, empty_vec},
     loose::LooseRow,
     series::{SeriesId, SeriesIndex},
 };
@@ -35,6 +35,8 @@ pub(crate) struct Rows {
     columns: Vec<Option<ColumnValues>>,
     /// How many rows new columns make room for.
     expected: usize,
+    /// Empty columns with memory, by index: what new columns are made of first.
+    room: Vec<Option<ColumnValues>>,
 }
 
 impl Rows {
@@ -52,6 +54,7 @@ impl Rows {
             series: Vec::with_capacity(self.series.len()),
             columns: Vec::new(),
             expected: rows,
+            room: Vec::new(),
         }
     }
 
@@ -69,7 +72,10 @@ impl Rows {
             self.columns.resize_with(index + 1, || None);
         }
         #[expect(clippy::indexing_slicing, reason = "resized above to hold it")]
-        let column = self.columns[index].get_or_insert_with(|| ColumnValues::with_capacity(data_type, self.expected));
+        let column = self.columns[index].get_or_insert_with(|| {
+            let room = self.room.get_mut(index).and_then(Option::take).filter(|room| room.data_type() == *data_type);
+            room.unwrap_or_else(|| ColumnValues::with_capacity(data_type, self.expected))
+        });
         column.push_nulls(rows.saturating_sub(column.len()));
         column
     }
@@ -244,6 +250,18 @@ impl Chunk {
 
     pub(crate) fn len(&self) -> usize {
         self.time.len()
+    }
+
+    /// Returns empty rows that have the chunk's memory, as much of it as nobody else has.
+    pub(super) fn emptied(self) -> Rows {
+        let expected = self.time.len();
+        Rows {
+            time: empty_vec(self.time.into_inner()).unwrap_or_default(),
+            series: empty_vec(self.series.into_inner()).unwrap_or_default(),
+            columns: Vec::new(),
+            expected,
+            room: self.columns.into_iter().map(|column| column.and_then(ColumnValues::emptied)).collect(),
+        }
     }
 
     /// Returns column `index` of the schema, if any row has it.

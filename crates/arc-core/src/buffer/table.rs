@@ -29,6 +29,8 @@ struct Pile {
     tail: Rows,
     /// Bytes that were appended to the tail.
     tail_bytes: usize,
+    /// Empty rows with memory for the next tails.
+    room: Vec<Rows>,
 }
 
 impl Pile {
@@ -56,9 +58,13 @@ impl Pile {
     fn make_room(&mut self, rows: usize, cells: usize, bytes: usize) -> Result<()> {
         if self.tail.len() + rows > CHUNK_ROWS || cells > CHUNK_CELLS || self.tail_bytes + bytes > CHUNK_BYTES {
             // The next tail will be as long: grown by doubling it would be copied, and take fresh pages, twice.
-            let next = self.tail.successor();
+            let next = self.room.pop().unwrap_or_else(|| self.tail.successor());
             self.seal()?;
             self.tail = next;
+        } else if self.tail.is_empty()
+            && let Some(room) = self.room.pop()
+        {
+            self.tail = room;
         }
         Ok(())
     }
@@ -121,6 +127,13 @@ pub(crate) struct TableBuffer {
     unseen: i64,
     /// Newest time of all rows in files and frozen buffers.
     newest_frozen: i64,
+}
+
+impl FrozenBuffer {
+    /// Returns the chunks that nobody else has.
+    pub(crate) fn into_chunks(self) -> Vec<Chunk> {
+        self.main.into_iter().filter_map(Arc::into_inner).collect()
+    }
 }
 
 impl TableBuffer {
@@ -239,6 +252,20 @@ impl TableBuffer {
         self.frozen.drain(..count.min(self.frozen.len())).map(|buffer| buffer.bytes).sum()
     }
 
+    /// Keeps the memory of flushed chunks for the next rows, if these come quickly: as a chunk's worth of them has during the
+    /// flush. Otherwise none is kept any longer.
+    ///
+    /// The kernel clears each page that it hands out, which took as long as all else that is done to put rows here.
+    pub(crate) fn keep_room(&mut self, flushed: Vec<Chunk>) {
+        if self.main.sealed.is_empty() {
+            return self.main.room.clear();
+        }
+        let most = flushed.len();
+        let chunks = flushed.into_iter().filter(|chunk| chunk.len() >= CHUNK_ROWS / 2);
+        self.main.room.extend(chunks.map(Chunk::emptied));
+        self.main.room.truncate(most);
+    }
+
     /// Returns the number of unflushed rows.
     pub(crate) fn rows(&self) -> usize {
         self.rows + self.frozen.iter().map(|buffer| buffer.rows).sum::<usize>()
@@ -308,6 +335,37 @@ mod tests {
         assert!(buffer.forget(1) > 0);
         assert_eq!(times(&buffer.snapshot().unwrap(), false), [2]);
         assert_eq!(buffer.rows(), 1);
+    }
+
+    #[test]
+    fn memory_is_kept_where_rows_come_to_use_it() {
+        let mut buffer = TableBuffer::new(None);
+        let mut next = 0;
+        let mut fill = |buffer: &mut TableBuffer, chunks: usize| {
+            for _ in 0..chunks * 8 {
+                let points: Vec<_> = (0..i64::try_from(CHUNK_ROWS / 8).unwrap()).map(|n| (0, next + n)).collect();
+                next += i64::try_from(points.len()).unwrap();
+                buffer.append(SequenceNumber(1), rows(&points)).unwrap();
+            }
+        };
+        // Chunks before and during each flush, which the next one flushes as well, and those that there is room for at its
+        // end. Of what came during it the last one is still the tail.
+        for (before, during, kept) in [(4, 0, 0), (4, 1, 0), (4, 2, 5), (2, 1, 0), (4, 2, 5), (2, 2, 4), (1, 2, 3)] {
+            fill(&mut buffer, before);
+            buffer.freeze().unwrap();
+            fill(&mut buffer, during);
+            let frozen = buffer.frozen().to_vec();
+            buffer.forget(frozen.len());
+            let flushed = frozen.into_iter().filter_map(Arc::into_inner).flat_map(FrozenBuffer::into_chunks);
+            buffer.keep_room(flushed.collect());
+            let room = &buffer.main.room;
+            assert_eq!(room.len(), kept, "{before}, {during}");
+            let has_room = |rows: &Rows| rows.time.capacity().min(rows.series.capacity()) >= CHUNK_ROWS / 2;
+            assert!(room.iter().all(has_room));
+            let left: Vec<i64> = times(&buffer.snapshot().unwrap(), false);
+            assert_eq!(left.len(), during * CHUNK_ROWS);
+            assert!(left.is_sorted_by(|a, b| a + 1 == *b));
+        }
     }
 
     #[test]

@@ -38,8 +38,8 @@
 //! # When
 //!
 //! While a partition takes points, files of about the same number of rows are merged once there are
-//! [`compaction_files`](crate::Options::compaction_files) of them, so that a row is rewritten about once each time its
-//! file grows by that factor. Late files come along for nothing where they overlap no other file on time; else they are
+//! [`compaction_files`](crate::Options::compaction_files) of them, or four times as many once they have a million rows, so
+//! that a row is rewritten about once each time its file grows by that factor. Late files come along for nothing where they overlap no other file on time; else they are
 //! merged among themselves until they are worth the rewriting of what they overlap. Once its day has ended and nothing
 //! was added for a while, a partition is rewritten once more into files of about
 //! [`compaction_file_bytes`](crate::Options::compaction_file_bytes), and then left alone. Where that is more files than may be

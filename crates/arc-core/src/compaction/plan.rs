@@ -11,6 +11,12 @@ use crate::{
 /// Inputs of one task, whatever their columns.
 const MAX_INPUTS: usize = 128;
 
+/// Rows of a file from which on reading it is hardly dearer than reading as many rows of a larger one: those of a row group
+/// of merged files.
+const LARGE_ROWS: u64 = 1 << 20;
+/// How many times as many of such files are merged at a time.
+const LARGE_FACTOR: usize = 4;
+
 /// What decides when files are merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -195,18 +201,17 @@ impl<'a> Partition<'a> {
 
     /// Files of about the same size, once there are enough of them.
     fn merge_of_equals(&self) -> Option<Vec<&'a DataFile>> {
-        let enough = self.settings.files.min(self.limit);
         let mut tiers: BTreeMap<u32, Vec<&DataFile>> = BTreeMap::new();
         for file in self.small() {
             tiers.entry(self.tier(file)).or_default().push(file);
         }
-        match tiers.into_values().find(|files| files.len() >= enough) {
-            Some(mut files) => {
+        match tiers.into_iter().find(|(tier, files)| files.len() >= self.enough(*tier)) {
+            Some((_, mut files)) => {
                 files.truncate(self.limit);
                 self.take_late_along(&mut files);
                 Some(files)
             }
-            None => self.merge_of_late(enough),
+            None => self.merge_of_late(self.settings.files.min(self.limit)),
         }
     }
 
@@ -262,7 +267,18 @@ impl<'a> Partition<'a> {
 
     /// Rows rather than bytes: a file of few rows is mostly footer.
     fn tier(&self, file: &DataFile) -> u32 {
-        file.rows.max(1).ilog(self.settings.files.max(2) as u64)
+        let files = self.settings.files.max(2) as u64;
+        match file.rows / LARGE_ROWS {
+            0 => file.rows.max(1).ilog(files),
+            times => LARGE_ROWS.ilog(files) + 1 + times.ilog(files * LARGE_FACTOR as u64),
+        }
+    }
+
+    /// Returns how many files of a tier are merged at a time.
+    fn enough(&self, tier: u32) -> usize {
+        let is_large = tier > LARGE_ROWS.ilog(self.settings.files.max(2) as u64);
+        let files = if is_large { self.settings.files * LARGE_FACTOR } else { self.settings.files };
+        files.min(self.limit)
     }
 }
 
@@ -437,6 +453,33 @@ mod tests {
         assert_eq!(may_drop_old(&with_late, OVER), [true]);
         let only_late = [large, late("x", 10..=19, 2..=2), late("y", 10..=19, 3..=3), late("z", 10..=19, 4..=4)];
         assert_eq!(may_drop_old(&only_late, 0), [false]);
+    }
+
+    #[test]
+    fn large_files_wait_for_more_of_their_size() {
+        let files = |rows: u64, count: i64| -> Vec<Arc<DataFile>> {
+            (0..count).map(|at| sized(&file(&format!("{rows}-{at}"), at..=at, 1..=1), rows, 10)).collect()
+        };
+        let inputs = |files: &[Arc<DataFile>]| planned(files, 0).first().map_or(0, |(paths, _)| paths.len());
+        for (rows, expected) in [
+            (LARGE_ROWS - 1, [0, 3, 11, 12, 13]),
+            (LARGE_ROWS, [0, 0, 0, 12, 13]),
+            (12 * LARGE_ROWS - 1, [0, 0, 0, 12, 13]),
+        ] {
+            for (count, expected) in [2, 3, 11, 12, 13].into_iter().zip(expected) {
+                assert_eq!(inputs(&files(rows, count)), expected, "{count} files of {rows} rows");
+            }
+        }
+        // Neither with smaller ones nor with those that they were merged into.
+        let mixed = [files(LARGE_ROWS - 1, 2), files(LARGE_ROWS, 11), files(12 * LARGE_ROWS, 11)].concat();
+        assert_eq!(planned(&mixed, 0), []);
+        // Columns that may be open at a time are fewer.
+        let column = files(1, 1)[0].columns[0].clone();
+        let wide: Vec<_> = files(LARGE_ROWS, 5)
+            .iter()
+            .map(|file| Arc::new(DataFile { columns: vec![column.clone(); 1024], ..DataFile::clone(file) }))
+            .collect();
+        assert_eq!(inputs(&wide), 4);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::{
     thread::{Builder, JoinHandle},
 };
 
+use futures::channel::oneshot;
 use parking_lot::{Condvar, Mutex};
 
 use super::{
@@ -18,7 +19,10 @@ use super::{
     shared::Shared,
     stats::Counters,
 };
-use crate::{Result, SequenceNumber, Tombstone, crash::crash_point, ingest::Staged};
+use crate::{Result, SequenceNumber, Tombstone, Written, crash::crash_point, ingest::Staged};
+
+/// Bytes of writes after which their writers are told, whatever else is in their group.
+const TOLD_AFTER_BYTES: usize = 1 << 20;
 
 /// Groups on their way from the log to the buffers.
 pub(super) struct Applying {
@@ -46,7 +50,7 @@ impl Applying {
             shared: Arc::clone(shared),
             waiting: Mutex::default(),
             work: Condvar::new(),
-            applier: Mutex::new(Applier { shared: Arc::clone(shared), applied }),
+            applier: Mutex::new(Applier { shared: Arc::clone(shared), applied, untold: Untold::default() }),
         });
         let own = Arc::clone(&applying);
         let thread = Builder::new().name("arc-apply".into()).spawn(move || {
@@ -114,15 +118,29 @@ struct Applier {
     shared: Arc<Shared>,
     /// Number of the last frame whose rows are in the buffers.
     applied: SequenceNumber,
+    untold: Untold,
+}
+
+/// Writes that are applied, but whose writers do not know yet. They are told together: the first one wakes a thread of
+/// theirs, which then finds the others' tasks without being woken for each, and what they send next comes as one group.
+#[derive(Default)]
+struct Untold {
+    answers: Vec<(oneshot::Sender<Result<Written>>, Result<Written>)>,
+    body_bytes: usize,
+    cost: usize,
 }
 
 impl Applier {
     fn apply_group(&mut self, group: Vec<Entry>) {
         group.into_iter().for_each(|entry| self.apply(entry));
+        self.tell();
         crash_point("commit::applied");
     }
 
     fn apply(&mut self, entry: Entry) {
+        if !matches!(entry, Entry::Write(..) | Entry::Unlogged(_)) {
+            self.tell();
+        }
         match entry {
             Entry::Change(_, waiting) => {
                 self.applied = self.applied.next();
@@ -157,12 +175,13 @@ impl Applier {
         }
     }
 
-    fn apply_write(&self, write: QueuedWrite) {
+    fn apply_write(&mut self, write: QueuedWrite) {
         let cost = write.cost();
         let QueuedWrite { staged, written, body_bytes, row_bytes, answer, claim, .. } = write;
         let (queue, counters) = (&self.shared.queue, &self.shared.counters);
         let result = apply_rows(self.applied, staged);
         counters.buffered_bytes.fetch_add(row_bytes, Ordering::Relaxed);
+        self.shared.fresh.note_applied(row_bytes);
         let answered = result.map(|()| {
             Counters::add(&counters.writes, 1);
             Counters::add(&counters.points, written.points);
@@ -180,12 +199,28 @@ impl Applier {
             (Some(claim), Err(_)) => claim.unknown("rows in the log could not be applied"),
             (None, _) => {}
         }
-        // The rows are in the buffers now; the body is needed no longer.
+        self.untold.body_bytes += body_bytes;
+        self.untold.cost += cost;
+        self.untold.answers.push((answer, answered));
+        if self.untold.cost >= TOLD_AFTER_BYTES {
+            self.tell();
+        }
+    }
+
+    /// Answers the writes that are applied.
+    fn tell(&mut self) {
+        let Untold { answers, body_bytes, cost } = std::mem::take(&mut self.untold);
+        if answers.is_empty() {
+            return;
+        }
+        // The rows are in the buffers now; the bodies are needed no longer.
         self.shared.memory.give(body_bytes);
-        queue.done(1, cost);
+        self.shared.queue.done(answers.len(), cost);
         self.shared.note_buffered();
-        // A writer that no longer waits has its points stored all the same.
-        let _ = answer.send(answered);
+        for (answer, answered) in answers {
+            // A writer that no longer waits has its points stored all the same.
+            let _ = answer.send(answered);
+        }
     }
 
     fn apply_delete(&self, delete: QueuedDelete) {
@@ -219,12 +254,14 @@ fn freeze(shared: &Shared) -> Result<()> {
     // With the rows: both are frozen between the same two writes.
     shared.keys.freeze();
     shared.unlogged.note_frozen();
+    shared.fresh.note_frozen(shared.counters.wal_bytes.load(Ordering::Relaxed));
+    shared.flush_signal.note_frozen();
     shared.registry.all_tables().iter().try_for_each(|table| table.rows.lock().buffer.freeze())
 }
 
 #[cfg(test)]
 mod tests {
-    use futures::{channel::oneshot, executor::block_on};
+    use futures::executor::block_on;
 
     use super::*;
     use crate::{Engine, ErrorKind};

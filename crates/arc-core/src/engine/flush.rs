@@ -27,6 +27,9 @@ const MAX_WORKERS: usize = 4;
 /// Memory budget for each of them: encoders are not counted in it.
 const WORKER_BYTES: usize = 64 << 20;
 
+/// A memory budget from which on there is room for memory that is about to be used again.
+const ROOMY_BYTES: usize = 1 << 30;
+
 /// How long the flusher leaves a failed flush alone.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -76,6 +79,7 @@ impl Shared {
             }
             Err(_) => {
                 Counters::add(&counters.flush_failures, 1);
+                self.fresh.note_failed(counters.buffered_bytes.load(Ordering::Relaxed));
                 // At once where that makes room on a full disk; a store that fails is asked later.
                 if !self.is_remote() {
                     self.compactor.retired.remove_leftovers(self);
@@ -168,6 +172,7 @@ impl Shared {
             tracing::warn!(%error, "cannot release log segments");
         }
         self.counters.wal_bytes.store(wal.live_bytes(), Ordering::Relaxed);
+        self.fresh.note_released();
     }
 
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.
@@ -243,7 +248,9 @@ impl Shared {
     /// Lets queries read the files instead of the buffers they came from.
     fn swap(&self, seq: SequenceNumber, tables: Vec<TableRound>) -> FlushReport {
         let mut report = FlushReport::default();
+        let keeps_room = self.memory.limit() >= ROOMY_BYTES;
         for round in tables {
+            let frozen = round.frozen.len();
             let mut rows = round.table.rows.lock();
             for file in round.files {
                 report.rows += file.rows;
@@ -251,7 +258,11 @@ impl Shared {
                 report.files.push(file.path.clone());
                 rows.files.push(Arc::new(file));
             }
-            let bytes = rows.buffer.forget(round.frozen.len());
+            let bytes = rows.buffer.forget(frozen);
+            if keeps_room {
+                let flushed = round.frozen.into_iter().filter_map(Arc::into_inner);
+                rows.buffer.keep_room(flushed.flat_map(FrozenBuffer::into_chunks).collect());
+            }
             rows.tombstones_flushed = seq;
             self.counters.buffered_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.memory.give(bytes);

@@ -121,6 +121,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         wal: Mutex::new(wal),
         manifest: Mutex::new(manifest),
         frozen: Default::default(),
+        fresh: Default::default(),
         unlogged: Default::default(),
         folders: Default::default(),
         schema_lock: Mutex::new(()),
@@ -138,7 +139,9 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         counters,
     };
     // Whatever the limit: these rows are in memory already.
-    shared.memory.take(shared.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed));
+    let replayed_bytes = shared.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
+    shared.memory.take(replayed_bytes);
+    shared.fresh.note_applied(replayed_bytes);
     let replayed = shared.counters.read();
     if replayed.replayed_frames > 0 {
         tracing::info!(frames = replayed.replayed_frames, points = replayed.replayed_points, "replayed the log");

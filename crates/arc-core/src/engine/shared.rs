@@ -4,7 +4,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -47,6 +47,7 @@ pub(super) struct Shared {
     pub(super) manifest: Mutex<Manifest>,
     /// Last sequence number of what is frozen and in no data file yet. Changed with the manifest locked.
     pub(super) frozen: Frozen,
+    pub(super) fresh: Fresh,
     pub(super) unlogged: Unlogged,
     pub(super) folders: KnownFolders,
     /// Held while tables and columns are registered.
@@ -110,12 +111,47 @@ impl Shared {
         }
     }
 
-    /// Notes that unflushed rows have come to `bytes` and asks for a flush if that is too much.
+    /// Notes that there are unflushed rows and asks for a flush if those that came since the last freeze are too many.
     pub(super) fn note_buffered(&self) {
-        let bytes = self.counters.buffered_bytes.load(Ordering::Relaxed);
-        let log = self.counters.wal_bytes.load(Ordering::Relaxed);
-        let full = bytes >= self.options.flush_bytes || log >= self.options.flush_wal_bytes;
+        let full = self.fresh.is_too_much(self.counters.wal_bytes.load(Ordering::Relaxed), &self.options);
         self.flush_signal.note_write(full);
+    }
+}
+
+/// What came since the last freeze, roughly: what decides when the next flush begins. What is frozen is being flushed; with
+/// it counted, each flush of a busy engine would be followed by another one at once, of the little that came meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Fresh {
+    /// Bytes of rows.
+    bytes: AtomicUsize,
+    /// Bytes of the log that wait for the flush under way.
+    frozen_log_bytes: AtomicU64,
+}
+
+impl Fresh {
+    pub(super) fn note_applied(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_frozen(&self, log_bytes: u64) {
+        self.bytes.store(0, Ordering::Relaxed);
+        self.frozen_log_bytes.store(log_bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_released(&self) {
+        self.frozen_log_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns whether a flush is to begin, where the log has so many bytes that are not released.
+    fn is_too_much(&self, log_bytes: u64, options: &Options) -> bool {
+        let log_bytes = log_bytes.saturating_sub(self.frozen_log_bytes.load(Ordering::Relaxed));
+        self.bytes.load(Ordering::Relaxed) >= options.flush_bytes || log_bytes >= options.flush_wal_bytes
+    }
+
+    /// Notes that what is frozen, of all `bytes` in buffers, is to be flushed again.
+    pub(super) fn note_failed(&self, bytes: usize) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.frozen_log_bytes.store(0, Ordering::Relaxed);
     }
 }
 
@@ -196,6 +232,11 @@ impl FlushSignal {
         state.full = false;
     }
 
+    /// Forgets that there was too much: what came before this is in the flush under way.
+    pub(super) fn note_frozen(&self) {
+        self.state.lock().full = false;
+    }
+
     pub(super) fn stop(&self) {
         self.state.lock().stop = true;
         self.changed.notify_all();
@@ -242,6 +283,45 @@ mod tests {
 
     fn write(engine: &Engine, line: &str) -> Result<u64> {
         engine.write_lp("d", line.as_bytes()).map(|written| written.points)
+    }
+
+    #[test]
+    fn what_is_being_flushed_asks_for_no_other_flush() {
+        let options = Options { flush_bytes: 100, flush_wal_bytes: 1_000, ..Options::default() };
+        let fresh = Fresh::default();
+        let is_too_much = |applied, log| {
+            fresh.note_applied(applied);
+            fresh.is_too_much(log, &options)
+        };
+        assert!(!is_too_much(99, 999));
+        assert!(is_too_much(1, 999));
+        fresh.note_frozen(999);
+        assert!(!is_too_much(99, 1_998));
+        assert!(is_too_much(0, 1_999));
+        fresh.note_released();
+        assert!(is_too_much(0, 1_000) && !is_too_much(0, 999));
+        // Unless it could not be flushed.
+        fresh.note_frozen(1_000);
+        assert!(!is_too_much(0, 1_000));
+        fresh.note_failed(100);
+        assert!(is_too_much(0, 0));
+    }
+
+    #[test]
+    fn what_a_flush_could_not_write_counts_again() {
+        let faults = FaultFs::new(Arc::new(CrashFs::new()));
+        let engine = engine(&faults);
+        let shared = &engine.inner.shared;
+        let fresh = || shared.fresh.bytes.load(Ordering::Relaxed);
+        write(&engine, "m v=1 1").unwrap();
+        let bytes = fresh();
+        assert_eq!(bytes, shared.counters.buffered_bytes.load(Ordering::Relaxed));
+        faults.set(Fault::nth(1, ErrorKind::Other).of(Operation::CreateNew).from_then_on());
+        engine.flush().unwrap_err();
+        assert_eq!(fresh(), bytes);
+        faults.clear();
+        engine.flush().unwrap();
+        assert_eq!(fresh(), 0);
     }
 
     #[test]

@@ -248,7 +248,7 @@ impl WordKind {
         match self {
             Self::Unsigned => bounds(words, |word| Self::Unsigned.key(word)),
             Self::Signed => bounds(words, |word| Self::Signed.key(word)),
-            Self::Float => bounds(words, |word| Self::Float.key(word)),
+            Self::Float => finite_bounds(words).or_else(|| bounds(words, |word| Self::Float.key(word))),
         }
     }
 
@@ -285,6 +285,29 @@ impl WordKind {
 
 const SIGN: u64 = 1 << 63;
 
+/// Returns the keys of the least and the greatest float, compared as floats are, several at a time. `None` where that is not
+/// how they are ordered in a file: among NaNs, and where a bound is a zero, of which there are two.
+fn finite_bounds(words: &[u64]) -> Option<(u64, u64)> {
+    const LANES: usize = 8;
+    let (lots, rest) = words.as_chunks::<LANES>();
+    let (mut least, mut greatest, mut odd) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES], [0.0; LANES]);
+    for lot in lots {
+        for (((least, greatest), odd), word) in least.iter_mut().zip(&mut greatest).zip(&mut odd).zip(lot) {
+            let value = f64::from_bits(*word);
+            *least = if value < *least { value } else { *least };
+            *greatest = if value > *greatest { value } else { *greatest };
+            // Of a finite value nothing is left, of others a NaN.
+            *odd += value * 0.0;
+        }
+    }
+    let rest = rest.iter().map(|word| f64::from_bits(*word));
+    let (least, greatest) = (least.into_iter().chain(rest.clone()), greatest.into_iter().chain(rest.clone()));
+    let (least, greatest) = (least.fold(f64::INFINITY, f64::min), greatest.fold(f64::NEG_INFINITY, f64::max));
+    let is_plain = odd.into_iter().chain(rest).all(f64::is_finite) && least <= greatest;
+    (is_plain && least != 0.0 && greatest != 0.0)
+        .then(|| (WordKind::Float.key(least.to_bits()), WordKind::Float.key(greatest.to_bits())))
+}
+
 #[inline(always)]
 fn bounds(words: &[u64], key: impl Fn(u64) -> u64) -> Option<(u64, u64)> {
     let first = key(*words.first()?);
@@ -292,4 +315,34 @@ fn bounds(words: &[u64], key: impl Fn(u64) -> u64) -> Option<(u64, u64)> {
         let key = key(*word);
         (min.min(key), max.max(key))
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn quick_bounds_of_floats_are_the_bounds_or_none(
+            values in prop::collection::vec(
+                prop_oneof![
+                    20 => -1e3..1e3_f64,
+                    1 => prop::sample::select(vec![
+                        0.0, -0.0, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, f64::MAX, 5e-324,
+                    ]),
+                ],
+                0..60,
+            ),
+        ) {
+            let words: Vec<u64> = values.iter().map(|value| value.to_bits()).collect();
+            let expected = bounds(&words, |word| WordKind::Float.key(word));
+            let quick = finite_bounds(&words);
+            prop_assert!(quick.is_none() || quick == expected, "{quick:?} {expected:?}");
+            prop_assert!(quick.is_none() || values.iter().all(|value| value.is_finite()));
+            let is_plain = |value: &f64| value.is_finite() && *value != 0.0;
+            prop_assert!(quick.is_some() || values.is_empty() || !values.iter().all(is_plain));
+        }
+    }
 }
