@@ -281,14 +281,13 @@ impl Table {
         };
         // Taken after the rows, so that no row has a column that the schema lacks.
         let schema = self.schema();
-        let series = self.series.read();
         let mut buffers = Vec::new();
         for part in parts {
             for chunk in &part.chunks {
                 let due = tombstones
                     .iter()
                     .filter(|tombstone| tombstone.applies_to_rows(part.max_seq, chunk.min_time, chunk.max_time));
-                let batch = tombstone::live(chunk.to_batch(&schema, &series)?, due)?;
+                let batch = tombstone::live(chunk.to_batch(&schema, &self.series.read())?, due)?;
                 // Taken for exact by queries, so a deleted row must not count.
                 let times = if batch.num_rows() < chunk.len() { time_range(&batch) } else { None };
                 let (min_time, max_time) = times.unwrap_or((chunk.min_time, chunk.max_time));

@@ -156,7 +156,8 @@ impl FlushPart<'_> {
                     (current, skip) = (runs.next(), 0);
                 }
             }
-            take(&self.source.series.tag_runs(name, &of_piece)?)
+            let tags = self.source.series.read().tag_runs(name, &of_piece)?;
+            take(&tags)
         })
     }
 

@@ -11,6 +11,7 @@ use arrow::{
     array::Array,
     datatypes::{Field, Schema, SchemaRef},
 };
+use parking_lot::RwLock;
 
 use super::{
     by_time::by_time,
@@ -52,7 +53,8 @@ pub(crate) struct FlushPart<'a> {
 pub(super) struct Source<'a> {
     pub(super) chunks: Vec<&'a Arc<Chunk>>,
     main_chunks: usize,
-    pub(super) series: &'a SeriesIndex,
+    /// Locked for moments: decoding adds series meanwhile. Those that are there stay as they are.
+    pub(super) series: &'a RwLock<SeriesIndex>,
     /// Index in the table's schema, and the column, in the file's order.
     pub(super) columns: Vec<(usize, &'a Column)>,
     /// For each column its texts as keys, made when they are wanted.
@@ -63,7 +65,7 @@ pub(super) struct Source<'a> {
 pub(crate) fn split<'a>(
     frozen: &'a FrozenBuffer,
     table: &'a TableSchema,
-    series: &'a SeriesIndex,
+    series: &'a RwLock<SeriesIndex>,
 ) -> Result<Vec<FlushPart<'a>>> {
     let chunks: Vec<&Arc<Chunk>> = frozen.main.iter().chain(&frozen.late).collect();
     let columns = present_columns(table, &chunks);
@@ -75,7 +77,8 @@ pub(crate) fn split<'a>(
     let keys = columns.iter().map(|_| OnceLock::new()).collect();
     let source = Source { chunks, main_chunks: frozen.main.len(), series, columns, keys };
     let order = if table.keyed {
-        source.by_series_and_time(&series.ranks(table.tags().map(|tag| tag.name.as_ref())))
+        let ranks = series.read().ranks(table.tags().map(|tag| tag.name.as_ref()));
+        source.by_series_and_time(&ranks)
     } else {
         by_time(&source.chunks)
     };

@@ -215,8 +215,7 @@ impl Shared {
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
         for frozen in &round.frozen {
-            let series = round.table.series.read();
-            for part in split(frozen, &round.schema, &series)? {
+            for part in split(frozen, &round.schema, &round.table.series)? {
                 let id = Ulid::from_parts(u64::try_from(self.clock.now_ns() / 1_000_000).unwrap_or(0), self.random());
                 let spec = DataFileSpec {
                     path: data_file_path(&round.schema.database, &round.schema.table, part.day, id),

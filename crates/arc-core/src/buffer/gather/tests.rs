@@ -5,6 +5,7 @@ use arrow::{
     compute::{cast, concat_batches},
     datatypes::{Int64Type, TimestampNanosecondType},
 };
+use parking_lot::RwLock;
 use proptest::prelude::*;
 
 use super::*;
@@ -81,6 +82,7 @@ fn check(keyed: bool, chunks: &[Vec<Row>], range_rows: usize) {
         rows: 0,
         bytes: 0,
     };
+    let index = RwLock::new(index);
     let parts = split(&frozen, &table, &index).unwrap();
     let mut expected: Vec<Row> = chunks.concat();
     // Hosts are sorted as texts.

@@ -68,13 +68,15 @@ fn show(part: &FlushPart<'_>) -> Shown {
     (part.day.to_string(), part.late, shown)
 }
 
-fn flush(buffer: &mut TableBuffer, table: &TableSchema, index: &SeriesIndex) -> Vec<Shown> {
+fn flush(buffer: &mut TableBuffer, table: &TableSchema, index: &mut SeriesIndex) -> Vec<Shown> {
     buffer.freeze().unwrap();
     let mut shown = Vec::new();
+    let shared = RwLock::new(std::mem::take(index));
     for frozen in buffer.frozen() {
-        shown.extend(split(frozen, table, index).unwrap().iter().map(show));
+        shown.extend(split(frozen, table, &shared).unwrap().iter().map(show));
     }
     buffer.forget(usize::MAX);
+    *index = shared.into_inner();
     shown
 }
 
@@ -88,7 +90,7 @@ fn rows_are_sorted_by_tags_then_time_with_nulls_first() {
         (None, 9, Some(4.0), None),
     ];
     buffer.append(SequenceNumber(1), rows(&mut index, true, &points)).unwrap();
-    let parts = flush(&mut buffer, &table, &index);
+    let parts = flush(&mut buffer, &table, &mut index);
     let order: Vec<_> = parts[0].2.iter().map(|(host, time, ..)| (host.as_deref(), *time)).collect();
     assert_eq!(order, [(None, 9), (Some("a"), 2), (Some("b"), 1), (Some("b"), 3)]);
     assert_eq!((parts.len(), parts[0].1), (1, false));
@@ -100,7 +102,7 @@ fn a_second_point_of_the_same_identity_merges_field_by_field() {
     let points: [Point; 3] =
         [(Some("a"), 5, Some(1.0), None), (Some("a"), 5, None, Some(2.0)), (Some("a"), 5, Some(3.0), None)];
     buffer.append(SequenceNumber(1), rows(&mut index, true, &points)).unwrap();
-    let parts = flush(&mut buffer, &table, &index);
+    let parts = flush(&mut buffer, &table, &mut index);
     assert_eq!(parts, [("1970-01-01".into(), false, vec![(Some("a".into()), 5, Some(3.0), Some(2.0))])]);
 }
 
@@ -109,7 +111,7 @@ fn only_rows_that_a_file_may_have_go_to_late_files() {
     let (table, mut index, mut buffer) = (table(true), SeriesIndex::default(), TableBuffer::new(None));
     let first: [Point; 2] = [(Some("a"), 10, Some(1.0), None), (Some("b"), 20, Some(1.0), None)];
     buffer.append(SequenceNumber(1), rows(&mut index, true, &first)).unwrap();
-    assert_eq!(flush(&mut buffer, &table, &index).len(), 1);
+    assert_eq!(flush(&mut buffer, &table, &mut index).len(), 1);
     // Out of order within the buffer only; older than what was flushed; and newer for its series, though not for all.
     let second: [Point; 4] = [
         (Some("a"), 40, Some(2.0), None),
@@ -118,7 +120,7 @@ fn only_rows_that_a_file_may_have_go_to_late_files() {
         (Some("c"), 5, Some(5.0), None),
     ];
     buffer.append(SequenceNumber(2), rows(&mut index, true, &second)).unwrap();
-    let parts = flush(&mut buffer, &table, &index);
+    let parts = flush(&mut buffer, &table, &mut index);
     let times = |part: &Shown| (part.1, part.2.iter().map(|row| row.1).collect::<Vec<_>>());
     assert_eq!(parts.iter().map(times).collect::<Vec<_>>(), [(false, vec![30, 40, 5]), (true, vec![10])]);
 }
@@ -128,9 +130,23 @@ fn each_day_gets_its_part_also_before_1970() {
     let (table, mut index, mut buffer) = (table(false), SeriesIndex::default(), TableBuffer::new(None));
     let points: [Point; 3] = [(None, DAY, Some(1.0), None), (None, -1, Some(2.0), None), (None, 0, Some(3.0), None)];
     buffer.append(SequenceNumber(1), rows(&mut index, false, &points)).unwrap();
-    let parts = flush(&mut buffer, &table, &index);
+    let parts = flush(&mut buffer, &table, &mut index);
     let days: Vec<_> = parts.iter().map(|part| (part.0.as_str(), part.2[0].2)).collect();
     assert_eq!(days, [("1969-12-31", Some(2.0)), ("1970-01-01", Some(3.0)), ("1970-01-02", Some(1.0))]);
+}
+
+#[test]
+fn series_may_come_while_files_are_written() {
+    let (table, mut index, mut buffer) = (table(true), SeriesIndex::default(), TableBuffer::new(None));
+    let points = [(Some("c"), 5, Some(1.0), None), (Some("b"), 6, Some(2.0), None)];
+    buffer.append(SequenceNumber(1), rows(&mut index, true, &points)).unwrap();
+    buffer.freeze().unwrap();
+    let index = RwLock::new(index);
+    let parts = split(&buffer.frozen()[0], &table, &index).unwrap();
+    index.try_write().expect("nobody holds it").resolve([("host", "a")].into_iter()).unwrap();
+    let (_, _, shown) = show(&parts[0]);
+    let hosts: Vec<_> = shown.iter().filter_map(|row| row.0.as_deref()).collect();
+    assert_eq!(hosts, ["b", "c"]);
 }
 
 #[test]
@@ -138,6 +154,7 @@ fn columns_without_a_value_are_left_out() {
     let (table, mut index, mut buffer) = (table(true), SeriesIndex::default(), TableBuffer::new(None));
     buffer.append(SequenceNumber(1), rows(&mut index, true, &[(Some("a"), 5, None, Some(1.0))])).unwrap();
     buffer.freeze().unwrap();
+    let index = RwLock::new(index);
     let parts = split(&buffer.frozen()[0], &table, &index).unwrap();
     let names: Vec<_> = parts[0].schema.fields().iter().map(|f| f.name().as_str()).collect();
     assert_eq!(names, ["time", "host", "y"]);
@@ -172,7 +189,7 @@ proptest! {
                 continue;
             }
             buffer.append(SequenceNumber(1), rows(&mut index, true, now)).unwrap();
-            for (_, is_late, rows) in flush(&mut buffer, &table, &index) {
+            for (_, is_late, rows) in flush(&mut buffer, &table, &mut index) {
                 prop_assert!(rows.windows(2).all(|w| (&w[0].0, w[0].1) < (&w[1].0, w[1].1)), "sorted, no repeats");
                 for (host, time, x, y) in rows {
                     if is_late {
