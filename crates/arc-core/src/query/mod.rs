@@ -22,6 +22,7 @@ mod guard;
 mod insert;
 mod integer_division;
 mod latest;
+mod lru;
 mod merge;
 mod parameters;
 mod part;
