@@ -10,6 +10,7 @@ mod asof;
 mod buffers;
 mod catalog;
 mod change;
+mod condition;
 mod constants;
 mod create;
 mod deletes;
