@@ -140,7 +140,7 @@ fn runtime(
         None => {
             // Whatever becomes of the process's working directory.
             let data_dir = fs::canonicalize(data_dir).map_err(|e| Error::io("open", data_dir, e))?;
-            Arc::new(DurableLocal::new(Arc::new(RealVfs), &data_dir))
+            Arc::new(DurableLocal::keeping(Arc::new(RealVfs), &data_dir, scale::read_bytes(memory_bytes)))
         }
     };
     let url = data_url().map_err(error::from_datafusion)?;
