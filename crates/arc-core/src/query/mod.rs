@@ -19,6 +19,7 @@ mod error;
 mod files;
 mod functions;
 mod give_way;
+mod grouping_sets;
 mod guard;
 mod insert;
 mod integer_division;

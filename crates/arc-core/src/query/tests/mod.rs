@@ -18,3 +18,4 @@ mod scan;
 mod spellings;
 mod statements;
 mod times;
+mod zeros;
