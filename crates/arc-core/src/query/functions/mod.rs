@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
-pub(super) use self::{average::sum as sum_of_floats, bounded::limit, time_bucket::origin_ns as time_bucket_origin_ns};
+pub(super) use self::{average::sum as sum_as_floats, bounded::limit, time_bucket::origin_ns as time_bucket_origin_ns};
 use self::{bounded::bounded, change::Change, epoch::Epoch, time_bucket::TimeBucket, value_at::ValueAt};
 
 /// Returns DataFusion's functions and ours; none makes much more than `limit_bytes` of little at once.
