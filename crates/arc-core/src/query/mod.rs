@@ -15,6 +15,7 @@ mod constants;
 mod create;
 mod deletes;
 mod dialect;
+mod dictionaries;
 mod error;
 mod files;
 mod functions;
