@@ -1,4 +1,5 @@
-//! Floats that are zero, with either sign (docs/sql.md, "Known differences").
+//! Statements whose answers, left to DataFusion, depend on how rows are spread: floats that are zero, with either sign
+//! (docs/sql.md, "Known differences"), and grouping sets.
 
 use super::fake::{
     Cell::{Float, Integer},
