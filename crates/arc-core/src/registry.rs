@@ -25,7 +25,7 @@ use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    Durability, Error, Result, SequenceNumber, Tombstone,
+    ColumnTypes, Durability, Error, Result, SequenceNumber, Tombstone,
     buffer::{SeriesIndex, TableBuffer},
     catalog::TableSchema,
     datafile::DataFile,
@@ -119,6 +119,8 @@ pub(crate) struct Database {
     pub(crate) retention: Retention,
     /// Of the writes that do not say it themselves.
     pub(crate) durability: RwLock<Option<Durability>>,
+    /// Of the tables that do not say it themselves.
+    pub(crate) column_types: ArcSwap<ColumnTypes>,
     tables: RwLock<BTreeMap<Arc<str>, Arc<Table>>>,
     pub(crate) series_cache: RwLock<SeriesCache>,
 }
@@ -132,6 +134,7 @@ impl Database {
             dropped: AtomicBool::new(false),
             retention: Retention::default(),
             durability: RwLock::default(),
+            column_types: ArcSwap::default(),
             tables: RwLock::default(),
             series_cache: RwLock::default(),
         }
@@ -184,6 +187,7 @@ pub(crate) struct Table {
     /// Whether it was dropped: another of the same name is another table.
     dropped: AtomicBool,
     pub(crate) retention: Retention,
+    pub(crate) column_types: ArcSwap<ColumnTypes>,
 }
 
 /// Where the rows of a table are.
@@ -234,6 +238,7 @@ impl Table {
             registered: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             retention: Retention::default(),
+            column_types: ArcSwap::default(),
         }
     }
 

@@ -9,7 +9,10 @@ use arrow::{
 };
 
 use super::bits::Bits;
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    datafile::texts::{push_boolean, push_integer, push_plain_float},
+};
 
 /// Most bytes of text to make room for before they come: the first texts may be longer than those that follow.
 const MAX_TEXT_ROOM: usize = 1 << 20;
@@ -36,6 +39,20 @@ impl Scalar<'_> {
             Self::Unsigned(x) => Some(x as f64).filter(|float| *float as i128 == i128::from(x)),
             Self::Boolean(_) | Self::Text(_) | Self::Bytes(_) => None,
         }
+    }
+
+    /// Returns it as text.
+    fn text(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        match *self {
+            Self::Float(value) => push_plain_float(value, &mut text),
+            Self::Integer(value) => push_integer(value, &mut text),
+            Self::Unsigned(value) => push_integer(value, &mut text),
+            Self::Boolean(value) => push_boolean(value, &mut text),
+            Self::Text(value) => text.extend_from_slice(value.as_bytes()),
+            Self::Bytes(value) => text.extend_from_slice(value),
+        }
+        text
     }
 
     /// Returns whether that is the type of a column.
@@ -151,8 +168,8 @@ impl ColumnValues {
         }
     }
 
-    /// Appends one value. An integer for a float column is converted; any other mismatch is a bug of the caller and
-    /// becomes an error, never a wrong value.
+    /// Appends one value. An integer for a float column is converted, and anything for a text column written as text; any
+    /// other mismatch is a bug of the caller and becomes an error, never a wrong value.
     pub(crate) fn push(&mut self, value: Scalar<'_>) -> Result<()> {
         match (&mut self.values, value) {
             (Values::Float(v), number @ (Scalar::Float(_) | Scalar::Integer(_) | Scalar::Unsigned(_))) => {
@@ -164,6 +181,7 @@ impl ColumnValues {
             (Values::Boolean(v), Scalar::Boolean(x)) => v.push(x),
             (values @ Values::Text { .. }, Scalar::Text(x)) => push_text(values, x.as_bytes())?,
             (values @ Values::Text { .. }, Scalar::Bytes(x)) => push_text(values, x)?,
+            (values @ Values::Text { .. }, value) => push_text(values, &value.text())?,
             (_, value) => {
                 return Err(Error::internal(format!("a {} column was given {value:?}", self.data_type())));
             }

@@ -19,7 +19,7 @@ mod survey;
 pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
 
 pub(crate) use definition::{decode_schema, encode_schema};
-pub(crate) use edit::{DropEdit, DurabilityEdit, ManifestEdit, RetentionEdit, TableEdit};
+pub(crate) use edit::{ColumnTypesEdit, DropEdit, DurabilityEdit, ManifestEdit, RetentionEdit, TableEdit};
 pub use layout::is_data_directory;
 pub(crate) use layout::{
     LOCK_FILE, MARKER, META_DIR, WAL_DIR, check_layout, check_marker, create_folders, open_layout, sync_parents,

@@ -22,6 +22,7 @@ mod sink;
 mod statistics;
 mod storable;
 mod stream;
+pub(crate) mod texts;
 mod writer;
 
 pub use file::{ColumnStatistics, DataFile, StatisticsValue};

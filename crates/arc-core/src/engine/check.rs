@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{
     frame::{self, DatabaseMeta, FrameKind, WriteMeta, encode},
     open::{decode_frame, registry_of},
-    write::{Request, decode},
+    write::{Request, decode_logged},
 };
 use crate::{
     catalog::{ManifestState, TableSchema, encode_schema},
@@ -65,7 +65,7 @@ impl FrameChecker {
             changes.push(SchemaChange { kind: FrameKind::Database as u8, meta, body: Bytes::new() });
         }
         let database = known.unwrap_or_else(|| Arc::new(Database::new(&name, created_ns, false)));
-        let staged = decode(&Request { kind, body: frame.body.clone(), meta }, &database).ok()?;
+        let staged = decode_logged(&Request { kind, body: frame.body.clone(), meta }, &database).ok()?;
         for table in staged.tables.iter().filter(|table| !table.rows.is_empty()) {
             if !table.added.is_empty() || database.table(table.name()).is_none() {
                 let mut schema = TableSchema::clone(&table.base.schema);

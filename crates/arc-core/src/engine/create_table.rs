@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{Engine, frame::FrameKind, queue::QueuedFrame, shared::Shared};
 use crate::{
-    Error, Result,
+    ColumnTypes, Error, Result,
     catalog::{ColumnKind, TableSchema, encode_schema, tag_type},
     datafile::is_storable,
     ingest::{MAX_COLUMNS, check_column_name},
@@ -31,6 +31,28 @@ impl Engine {
             Err(error) => return Err(error),
         }
         self.inner.shared.create_table(schema)
+    }
+
+    /// Makes a table as [`create_table`](Self::create_table) does, and says how strict it is about types as
+    /// [`set_column_types`](Self::set_column_types) does.
+    ///
+    /// # Errors
+    ///
+    /// As of both. If the second one fails, there is no such table.
+    pub fn create_table_with(&self, schema: &TableSchema, types: &ColumnTypes) -> Result<()> {
+        types.check()?;
+        if let Some(column) = schema.columns.iter().find(|column| types.is_string_of_other_type(column)) {
+            return invalid(format!("column {:?} matches string_columns and is {}", column.name, column.data_type));
+        }
+        self.create_table(schema)?;
+        if types.is_empty() {
+            return Ok(());
+        }
+        let set = self.set_column_types(&schema.database, Some(&schema.table), types);
+        if set.is_err() {
+            self.drop_table(&schema.database, &schema.table)?;
+        }
+        set
     }
 }
 

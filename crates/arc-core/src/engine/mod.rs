@@ -5,6 +5,7 @@ mod builder;
 mod check;
 #[cfg(feature = "object-store")]
 mod claim;
+mod column_types;
 mod commit;
 mod compaction;
 mod create_table;

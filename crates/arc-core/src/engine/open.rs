@@ -20,7 +20,7 @@ use super::{
     queue::Queue,
     shared::Shared,
     stats::Counters,
-    write::{Request, decode},
+    write::{Request, decode_logged},
 };
 #[cfg(feature = "object-store")]
 use crate::store::OpenStorage;
@@ -162,6 +162,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<Vec<std::thread::JoinHandle<
 }
 
 fn check_options(options: &Options) -> Result<()> {
+    options.column_types.check()?;
     let least = |option: &'static str, value: u64, least: u64| {
         let reason = || format!("{value} is too small, it must be at least {least}");
         if value < least { Err(Error::InvalidOption { option, reason: reason() }) } else { Ok(()) }
@@ -193,9 +194,11 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
         let database = Database::new(name, state.created_ns, true);
         database.retention.set_ns(state.retention_ns);
         *database.durability.write() = state.durability;
+        database.column_types.store(Arc::new(state.column_types.clone()));
         for state in state.tables.values() {
             let mut table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
             table.retention.set_ns(state.retention_ns);
+            table.column_types.store(Arc::new(state.column_types.clone()));
             let rows = table.rows.get_mut();
             rows.tombstones.clone_from(&state.tombstones);
             rows.tombstones_flushed = manifest.flushed;
@@ -278,7 +281,7 @@ fn replay_schema(registry: &Registry, body: &[u8]) -> Result<(), String> {
 }
 
 fn decode_write(request: &Request, database: &Arc<Database>) -> Result<Staged, String> {
-    let staged = decode(request, database).map_err(|e| e.to_string())?;
+    let staged = decode_logged(request, database).map_err(|e| e.to_string())?;
     if let Some(rejected) = staged.rejections.first.first() {
         return Err(format!("line {} was accepted and is rejected now: {}", rejected.line, rejected.reason));
     }

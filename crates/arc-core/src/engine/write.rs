@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
     catalog::{KeptReceipt, TIME_COLUMN, encode_schema},
-    ingest::{self, Context, Staged, StagedTable},
+    ingest::{self, Context, Staged, StagedTable, TypePolicy},
     memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
     wal::body_checksum,
@@ -34,18 +34,19 @@ pub(super) struct Request {
 }
 
 /// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
-pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Staged> {
-    decode_within(request, database, usize::MAX)
+pub(super) fn decode_logged(request: &Request, database: &Arc<Database>) -> Result<Staged> {
+    decode(request, database, usize::MAX, TypePolicy::Logged)
 }
 
 /// Decodes a request whose values may take `most_bytes` where the body does not say how many they take.
-fn decode_within(request: &Request, database: &Arc<Database>, most_bytes: usize) -> Result<Staged> {
+fn decode(request: &Request, database: &Arc<Database>, most_bytes: usize, types: TypePolicy<'_>) -> Result<Staged> {
     let context = Context {
         database,
         receive_ns: request.meta.receive_ns,
         precision: request.meta.precision(),
         tags: &request.meta.tags,
         skip: &request.meta.rejected,
+        types,
     };
     match request.kind {
         FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, &context)),
@@ -101,7 +102,7 @@ impl Shared {
             }
             let database = self.registry.database(name);
             let database = database.unwrap_or_else(|| Arc::new(Database::new(name, self.clock.now_ns(), false)));
-            let mut staged = decode_within(request, &database, self.most_bytes())?;
+            let mut staged = decode(request, &database, self.most_bytes(), self.type_policy())?;
             staged.tables.retain(|table| !table.rows.is_empty());
             let rejections = std::mem::take(&mut staged.rejections);
             let refuses_all = options.whole && !rejections.numbers.is_empty();
@@ -146,7 +147,7 @@ impl Shared {
         let mut written = answer(receipt);
         if written.rejected_points > 0
             && let Some(database) = self.registry.database(&request.meta.database)
-            && let Ok(staged) = decode(request, &database)
+            && let Ok(staged) = decode(request, &database, usize::MAX, self.type_policy())
             && staged.rejections.numbers.len() as u64 == written.rejected_points
         {
             written.rejected = staged.rejections.first;
@@ -233,6 +234,10 @@ impl Shared {
             self.memory.give(cost);
             Err(Stale(write.claim))
         }))
+    }
+
+    fn type_policy(&self) -> TypePolicy<'_> {
+        TypePolicy::Settings(&self.options.column_types)
     }
 
     /// Returns the memory that one write may take with its points.

@@ -3,14 +3,14 @@
 //! Nothing here is visible to anyone else yet. Columns and tables that the request introduces are only proposed;
 //! `engine` registers them, or has the request decoded again where another request came first.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::DataType;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::{
-    Error, Precision, Rejected, Result,
+    ColumnTypes, Error, Precision, Rejected, Result,
     buffer::{ColumnValues, LooseRows, Rows, Scalar, SeriesId},
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
     registry::{ColumnIndex, Database, Layout, Table, check_name},
@@ -34,6 +34,69 @@ pub(crate) struct Context<'a> {
     pub(crate) tags: &'a [String],
     /// Lines or items to pass over, ascending: those that were rejected when the request came in first.
     pub(crate) skip: &'a [u64],
+    pub(crate) types: TypePolicy<'a>,
+}
+
+/// Who says how strict a decode is about types.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TypePolicy<'a> {
+    /// The table, else its database, else these.
+    Settings(&'a ColumnTypes),
+    /// The log: whatever was not rejected when it came in first fits, and the columns are of the types that made it so.
+    Logged,
+}
+
+impl TypePolicy<'_> {
+    /// No field ever takes a value of another type.
+    pub(crate) const STRICT: Self = Self::Settings(&ColumnTypes { string_columns: None, on_conflict: None });
+}
+
+impl Context<'_> {
+    /// Asks how strict a table is about types, which may not be known to the request yet.
+    pub(crate) fn ask_rules<R>(&self, table: Option<&StagedTable>, ask: impl FnOnce(&TypeRules) -> R) -> R {
+        match table {
+            Some(table) => ask(table.rules(self)),
+            None => ask(&self.type_rules(None)),
+        }
+    }
+
+    fn type_rules(&self, table: Option<&Table>) -> TypeRules {
+        match self.types {
+            TypePolicy::Settings(defaults) => {
+                let own = table.map(|table| ColumnTypes::clone(&table.column_types.load())).unwrap_or_default();
+                TypeRules { types: own.or(&self.database.column_types.load()).or(defaults), is_logged: false }
+            }
+            TypePolicy::Logged => TypeRules { types: ColumnTypes::default(), is_logged: true },
+        }
+    }
+}
+
+/// How strict a table is about types.
+#[derive(Debug)]
+pub(crate) struct TypeRules {
+    types: ColumnTypes,
+    is_logged: bool,
+}
+
+impl TypeRules {
+    /// Returns the type of a new field whose values have the type `own`.
+    pub(crate) fn type_of_new(&self, name: &str, own: DataType) -> DataType {
+        if self.types.is_string(name) { DataType::Utf8 } else { own }
+    }
+
+    /// Returns whether a field that is text takes other values as texts.
+    pub(crate) fn makes_text(&self, name: &str) -> bool {
+        self.is_logged || self.types.is_string(name)
+    }
+
+    /// Returns whether all values of a field become texts, which the table has as `existing` or not yet.
+    pub(crate) fn are_texts(&self, name: &str, existing: Option<&DataType>) -> bool {
+        match existing {
+            None => self.types.is_string(name),
+            Some(DataType::Utf8) => self.makes_text(name),
+            Some(_) => false,
+        }
+    }
 }
 
 /// The refusals of one request.
@@ -162,13 +225,20 @@ pub(crate) struct StagedTable {
     pub(crate) rows: Rows,
     /// How many loose rows there are of the table, and how many columns they reach over.
     pub(crate) loose: (usize, usize),
+    /// Looked up once somebody asks.
+    rules: OnceLock<TypeRules>,
 }
 
 impl StagedTable {
     fn new(table: Arc<Table>) -> Self {
         let base = table.layout();
         let columns = Arc::clone(&base.columns);
-        Self { columns, base, table, added: Vec::new(), rows: Rows::default(), loose: (0, 0) }
+        Self { columns, base, table, added: Vec::new(), rows: Rows::default(), loose: (0, 0), rules: OnceLock::new() }
+    }
+
+    /// Returns how strict the table is about types.
+    pub(crate) fn rules(&self, context: &Context<'_>) -> &TypeRules {
+        self.rules.get_or_init(|| context.type_rules(Some(&self.table)))
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod backup;
+mod column_types;
 mod compaction;
 mod crash;
 #[cfg(feature = "crash-points")]

@@ -167,6 +167,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         "What an acknowledged point survives: memory nothing, process kill -9, disk also power loss"
     ),
     setting!(
+        "string_columns",
+        "string-columns",
+        "PATTERNS",
+        engine.column_types.string_columns,
+        |text: &str| Ok::<_, String>((text != "none").then(|| patterns(text))),
+        |patterns: Option<Vec<String>>| patterns.map_or_else(|| "none".to_owned(), |patterns| patterns.join(",")),
+        "New fields that are text whatever their values are, by patterns such as attr_*,resource_*; none for none"
+    ),
+    setting!(
+        "on_conflict",
+        "on-conflict",
+        "HOW",
+        engine.column_types.on_conflict,
+        |text: &str| text.parse().map(Some).map_err(|_| "reject or widen"),
+        |how: Option<arc_core::OnConflict>| how.unwrap_or_default().to_string(),
+        "What becomes of a value whose type is not its column's: reject refuses it, widen changes the column's type"
+    ),
+    setting!(
         "max_body_bytes",
         "max-body-bytes",
         "SIZE",
@@ -412,6 +430,10 @@ impl Setting {
     pub(super) fn variable(&self) -> String {
         format!("ARC_{}", self.key.to_ascii_uppercase())
     }
+}
+
+fn patterns(text: &str) -> Vec<String> {
+    arc_core::ColumnTypes::split_patterns(text).map(str::to_owned).collect()
 }
 
 fn non_empty(text: &str) -> Result<&str, String> {

@@ -29,7 +29,10 @@ use super::staged::{
 use crate::{
     Error, Result,
     catalog::{ColumnKind, TIME_COLUMN, tag_type},
-    datafile::is_storable,
+    datafile::{
+        is_storable,
+        texts::{Floats, becomes_text, to_texts},
+    },
     registry::{check_name, invalid_name},
 };
 
@@ -121,7 +124,7 @@ impl Batches<'_> {
                 tags.push(self.tag(name, array)?);
             } else {
                 self.take_room(name, array)?;
-                append_field(self.table, name, array)?;
+                append_field(self.table, name, array, self.context)?;
             }
         }
         if self.table.keyed() {
@@ -191,6 +194,22 @@ fn plain(array: &ArrayRef) -> Result<ArrayRef> {
     if text { cast(array, &DataType::Utf8).map_err(|e| invalid(e.to_string())) } else { Ok(Arc::clone(array)) }
 }
 
+/// Returns scalars of any type as texts.
+fn scalar_texts(array: &ArrayRef) -> Result<ArrayRef, String> {
+    let data_type = array.data_type();
+    if becomes_text(data_type) {
+        return to_texts(array, Floats::Plain).map_err(|e| e.to_string());
+    }
+    if !data_type.is_temporal() && !data_type.is_decimal() {
+        return Err(format!("is to be text, which nothing of the type {data_type} is made"));
+    }
+    let texts = cast(array, &DataType::Utf8).map_err(|e| format!("cannot be made text: {e}"))?;
+    match texts.null_count() == array.null_count() {
+        true => Ok(texts),
+        false => Err(format!("has values of the type {data_type} that have no text")),
+    }
+}
+
 fn conflict(table: &StagedTable, column: &str, existing: &DataType, got: &DataType) -> Error {
     Error::SchemaConflict {
         table: table.name().to_owned(),
@@ -200,12 +219,16 @@ fn conflict(table: &StagedTable, column: &str, existing: &DataType, got: &DataTy
     }
 }
 
-fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef) -> Result<()> {
+fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef, context: &Context<'_>) -> Result<()> {
     // A column without any value decides nothing, and its rows have none.
     if *array.data_type() == DataType::Null {
         return Ok(());
     }
     let mut array = plain(array)?;
+    let existing = table.position(name).and_then(|index| table.column(index)).map(|column| &column.data_type);
+    if *array.data_type() != DataType::Utf8 && table.rules(context).are_texts(name, existing) {
+        array = scalar_texts(&array).map_err(|reason| invalid(format!("column {name:?} {reason}")))?;
+    }
     let index = match table.position(name) {
         Some(index) => index,
         None => {

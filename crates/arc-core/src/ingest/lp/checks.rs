@@ -8,7 +8,7 @@ use crate::{
     Precision,
     buffer::Scalar,
     catalog::ColumnKind,
-    ingest::staged::{MAX_COLUMNS, StagedTable, check_column_name, inexact, short, type_conflict, type_name},
+    ingest::staged::{Context, MAX_COLUMNS, StagedTable, check_column_name, inexact, short, type_conflict, type_name},
 };
 
 impl<'a> Decoder<'a, '_> {
@@ -46,11 +46,12 @@ impl<'a> Decoder<'a, '_> {
             None => {
                 check_column_name("field", &name)?;
                 table.check_room(1)?;
-                table.add(&name, ColumnKind::Field, value.data_type())
+                let data_type = table.rules(self.context).type_of_new(&name, value.data_type());
+                table.add(&name, ColumnKind::Field, data_type)
             }
         };
         let is_new = column >= table.base.columns.len() + self.line.added;
-        check_fit(table, column, &name, value, is_new)?;
+        check_fit(table, column, &name, value, is_new, self.context)?;
         table.set(column, value).map_err(|e| e.to_string())?;
         if key.is_escaped() {
             self.spelled.insert((self.line.table, key.raw()), column);
@@ -62,11 +63,22 @@ impl<'a> Decoder<'a, '_> {
 }
 
 /// Checks that `column` takes a value; `is_new` says that the line itself has brought the column.
-fn check_fit(table: &StagedTable, column: usize, name: &str, value: Scalar<'_>, is_new: bool) -> Result<(), String> {
+fn check_fit(
+    table: &StagedTable,
+    column: usize,
+    name: &str,
+    value: Scalar<'_>,
+    is_new: bool,
+    context: &Context<'_>,
+) -> Result<(), String> {
     let Some(column) = table.column(column) else { return Err("no column".into()) };
     let (got, existing) = (value.data_type(), &column.data_type);
     let is_integer = matches!(value, Scalar::Integer(_) | Scalar::Unsigned(_));
-    if got == *existing || (*existing == DataType::Float64 && value.exact_float().is_some()) {
+    let is_text = *existing == DataType::Utf8;
+    if got == *existing
+        || (*existing == DataType::Float64 && value.exact_float().is_some())
+        || (is_text && table.rules(context).makes_text(name))
+    {
         Ok(())
     } else if is_integer && *existing == DataType::Float64 {
         Err(inexact(name))

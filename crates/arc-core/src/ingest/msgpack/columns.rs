@@ -125,7 +125,8 @@ impl<'a> Decoder<'a, '_> {
             Role::Time => columns.time = Some(times(reader, count, self.context.precision)?),
             Role::Tag => columns.tags.push((name, tag_values(table_name, name, reader, count)?)),
             Role::Field(existing) => {
-                let field = FieldColumn { table: table_name, name, existing };
+                let makes_text = self.context.ask_rules(table, |rules| rules.are_texts(name, existing.as_ref()));
+                let field = FieldColumn { table: table_name, name, existing, makes_text };
                 if let Some(values) = field.read(reader, count)? {
                     columns.fields.push((name, values));
                 }

@@ -10,7 +10,7 @@ use super::{Decoder, Fault, refuse};
 use crate::{
     buffer::{Scalar, SeriesId},
     catalog::{Column, ColumnKind, TIME_COLUMN, tag_type},
-    ingest::staged::{StagedTable, check_column_name, short, type_conflict, type_name},
+    ingest::staged::{Context, StagedTable, check_column_name, short, type_conflict, type_name},
 };
 
 /// What decides the series of a row: the table's place, and the bytes of `tags` and `h` as they came.
@@ -22,7 +22,7 @@ pub(super) struct RowScratch<'a> {
     tags: Vec<(&'a str, Cow<'a, str>)>,
     /// Fields that the table has, by the index of their column.
     known: Vec<(usize, Scalar<'a>)>,
-    new: Vec<(Cow<'a, str>, Scalar<'a>)>,
+    new: Vec<(Cow<'a, str>, DataType, Scalar<'a>)>,
     /// Columns of integers that this row makes columns of floats.
     widened: Vec<usize>,
     /// By table: the column of each field of its last row, for the next row has most likely the same fields.
@@ -47,7 +47,7 @@ impl<'a> Decoder<'a, '_> {
         } else {
             self.rows.tags.clear();
         }
-        self.rows.check_fields(name, table, &self.item.fields)?;
+        self.rows.check_fields(name, table, &self.item.fields, self.context)?;
 
         let at = match found {
             Some(at) => at,
@@ -99,6 +99,7 @@ impl<'a> RowScratch<'a> {
         table_name: &str,
         table: Option<(usize, &StagedTable)>,
         fields: &[(Cow<'a, str>, Scalar<'a>)],
+        context: &Context<'_>,
     ) -> Result<(), Fault> {
         self.known.clear();
         self.new.clear();
@@ -115,6 +116,12 @@ impl<'a> RowScratch<'a> {
                 }
                 Some((index, column)) => match fit(*value, &column.data_type) {
                     Some(value) => self.known.push((index, value)),
+                    // Written as text when it is stored.
+                    None if column.data_type == DataType::Utf8
+                        && table.is_some_and(|(_, table)| table.rules(context).makes_text(name)) =>
+                    {
+                        self.known.push((index, *value));
+                    }
                     // The column came with this request, as integers, and may still become one of floats.
                     None if is_float(*value) && table.is_some_and(|(_, table)| table.can_widen(index)) => {
                         self.known.push((index, *value));
@@ -126,7 +133,9 @@ impl<'a> RowScratch<'a> {
                 },
                 None => {
                     check_column_name("field", name).map_err(Fault::item)?;
-                    self.add_new(name.clone(), *value)?;
+                    let known = table.map(|(_, table)| table);
+                    let data_type = context.ask_rules(known, |rules| rules.type_of_new(name, value.data_type()));
+                    self.add_new(name.clone(), data_type, *value)?;
                 }
             }
         }
@@ -160,14 +169,14 @@ impl<'a> RowScratch<'a> {
 
     /// The last one of a name counts, as for a column that the table has; both must have one type, or it would depend on
     /// whether the table has the column, and replay could not decide as the first time.
-    fn add_new(&mut self, name: Cow<'a, str>, value: Scalar<'a>) -> Result<(), Fault> {
-        match self.new.iter_mut().find(|(other, _)| *other == name) {
-            Some((_, other)) if other.data_type() == value.data_type() => *other = value,
-            Some((_, other)) => {
-                let (first, second) = (type_name(&other.data_type()), type_name(&value.data_type()));
+    fn add_new(&mut self, name: Cow<'a, str>, data_type: DataType, value: Scalar<'a>) -> Result<(), Fault> {
+        match self.new.iter_mut().find(|(other, ..)| *other == name) {
+            Some((_, first, other)) if *first == data_type => *other = value,
+            Some((_, first, _)) => {
+                let (first, second) = (type_name(first), type_name(&data_type));
                 return refuse(format!("field {:?} comes twice, as {first} and as {second}", short(&name)));
             }
-            None => self.new.push((name, value)),
+            None => self.new.push((name, data_type, value)),
         }
         Ok(())
     }
@@ -196,8 +205,8 @@ impl<'a> RowScratch<'a> {
 
     fn store_fields(&mut self, table: &mut StagedTable) -> Result<(), Fault> {
         self.widened.drain(..).for_each(|index| table.widen(index));
-        for (name, value) in self.new.drain(..) {
-            let index = table.add(&name, ColumnKind::Field, value.data_type());
+        for (name, data_type, value) in self.new.drain(..) {
+            let index = table.add(&name, ColumnKind::Field, data_type);
             table.set(index, value)?;
         }
         self.known.drain(..).try_for_each(|(index, value)| Ok(table.set(index, value)?))

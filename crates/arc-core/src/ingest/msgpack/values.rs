@@ -28,6 +28,8 @@ pub(super) struct FieldColumn<'n> {
     pub(super) name: &'n str,
     /// Its type in the table, if the table has it.
     pub(super) existing: Option<DataType>,
+    /// Whether it is text whatever its values are.
+    pub(super) makes_text: bool,
 }
 
 /// The kinds of value in an array, each with the first row that has it.
@@ -64,13 +66,13 @@ impl FieldColumn<'_> {
     /// Reads `count` values; none if all of them are nil.
     pub(super) fn read(&self, reader: &mut Reader<'_>, count: usize) -> Result<Option<ColumnValues>, Fault> {
         match reader.peek() {
-            Some(0xcb) => {
+            Some(0xcb) if !self.makes_text => {
                 if let Some(floats) = reader.floats(count) {
                     self.fit(DataType::Float64, None)?;
                     return Ok(Some(ColumnValues::from_floats(floats)));
                 }
             }
-            Some(0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff) => {
+            Some(0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff) if !self.makes_text => {
                 if let Some(integers) = reader.integers(count) {
                     return self.integers(integers).map(Some);
                 }
@@ -118,7 +120,8 @@ impl FieldColumn<'_> {
             }
         }
         let number = kinds.integer.or(kinds.above).or(kinds.float);
-        let own = if kinds.text.is_some() {
+        let some = number.or(kinds.boolean);
+        let own = if kinds.text.is_some() || (self.makes_text && some.is_some()) {
             DataType::Utf8
         } else if let Some(row) = kinds.boolean {
             if let Some(other) = number {
