@@ -138,7 +138,8 @@ impl ColumnTypes {
     /// Returns whether a field that is there, or its values, may be made another type so that values of any type fit.
     #[cfg(feature = "query")]
     pub(crate) fn gives_way(&self, name: &str, existing: &DataType) -> bool {
-        *existing == DataType::Utf8 && self.is_string(name)
+        (*existing == DataType::Utf8 && self.is_string(name))
+            || (self.widens() && matches!(existing, DataType::Int64 | DataType::UInt64))
     }
 
     /// Checks the patterns, as all do that take the setting.

@@ -11,6 +11,7 @@ use arrow::{
 use super::bits::Bits;
 use crate::{
     Error, Result,
+    catalog::may_become,
     datafile::texts::{push_boolean, push_integer, push_plain_float},
 };
 
@@ -155,6 +156,14 @@ impl ColumnValues {
             _ => None,
         };
         floats.map(|floats| Self { values: Values::Float(floats), valid: self.valid.clone(), len: self.len })
+    }
+
+    /// Returns whether the values are of another type than those of `other`.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        match (&self.values, &other.values) {
+            (Values::Arrow { data_type, .. }, Values::Arrow { data_type: other, .. }) => data_type != other,
+            (one, other) => std::mem::discriminant(one) != std::mem::discriminant(other),
+        }
     }
 
     pub(crate) fn data_type(&self) -> DataType {
@@ -397,6 +406,29 @@ impl ColumnValues {
         };
         values + self.valid.as_ref().map_or(0, |_| self.len / 8)
     }
+}
+
+/// Returns whether a float can be each of an array's numbers exactly.
+pub(crate) fn are_floats(array: &ArrayRef) -> bool {
+    match array.data_type() {
+        DataType::Int64 => primitive::<Int64Type>(array)
+            .is_ok_and(|values| values.iter().all(|value| Scalar::Integer(*value).exact_float().is_some())),
+        DataType::UInt64 => primitive::<UInt64Type>(array)
+            .is_ok_and(|values| values.iter().all(|value| Scalar::Unsigned(*value).exact_float().is_some())),
+        data_type => *data_type == DataType::Float64,
+    }
+}
+
+/// Returns an array as one of `data_type`, which its column has come to have.
+pub(crate) fn converted(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == data_type {
+        return Ok(Arc::clone(array));
+    }
+    if !may_become(array.data_type(), data_type) {
+        let (from, to) = (array.data_type(), data_type);
+        return Err(Error::internal(format!("a column of {to} was found to have {from}")));
+    }
+    Ok(arrow::compute::cast(array, data_type)?)
 }
 
 fn push_text(values: &mut Values, text: &[u8]) -> Result<()> {

@@ -15,8 +15,8 @@ mod sorted;
 mod table;
 mod text_keys;
 
-pub(crate) use column::{ColumnValues, Scalar};
-pub(crate) use loose::LooseRows;
+pub(crate) use column::{ColumnValues, Scalar, are_floats, converted};
+pub(crate) use loose::{LooseRow, LooseRows};
 pub(crate) use rows::Rows;
 pub(crate) use series::{SeriesId, SeriesIndex};
 pub(crate) use sorted::split;

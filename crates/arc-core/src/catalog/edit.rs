@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ReceiptsEdit, TableSchema, definition, object::FormatVersion};
+use super::{ReceiptsEdit, TableSchema, definition};
 use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// What one commit changes, in all tables at once.
@@ -40,13 +40,6 @@ pub(crate) struct ManifestEdit {
     /// Receipts that are there, of writes up to this one, are kept no longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) receipts_dropped: Option<SequenceNumber>,
-}
-
-impl ManifestEdit {
-    /// Returns what a build has to know to read it.
-    pub(super) fn version(&self) -> FormatVersion {
-        if self.column_types.is_empty() { FormatVersion::Plain } else { FormatVersion::ColumnTypes }
-    }
 }
 
 /// An engine that has opened a manifest in an object store, where no lock keeps others away.

@@ -119,7 +119,7 @@ impl Manifest {
         let id = ObjectId::commit(self.number + 1);
         let payload =
             rmp_serde::to_vec_named(&edit).map_err(|e| Error::internal(format!("cannot encode a commit: {e}")))?;
-        let Encoded { bytes, checksum } = encode(id, edit.version(), self.checksum, &payload);
+        let Encoded { bytes, checksum } = encode(id, self.state.version_of(&edit), self.checksum, &payload);
         self.place.put_new(&id.name(), &bytes).map_err(|error| self.failed_commit(id, error))?;
         self.number = id.number;
         self.checksum = checksum;

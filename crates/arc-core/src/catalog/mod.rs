@@ -28,6 +28,7 @@ pub(crate) use layout::{
 pub(crate) use manifest::Manifest;
 pub(crate) use orphans::{find_orphans, remove_orphans};
 pub(crate) use receipts::{Fingerprint, KeptReceipt, ReceiptsEdit};
+pub(crate) use schema::may_become;
 pub(crate) use state::ManifestState;
 pub(crate) use store_marker::check_has_no_store;
 pub(crate) use survey::{ManifestSurvey, survey};

@@ -14,7 +14,7 @@ pub(super) enum FormatVersion {
     /// The first.
     #[default]
     Plain = 1,
-    /// With settings of column types.
+    /// With settings of column types, or with columns that were of another type.
     ColumnTypes = 2,
 }
 

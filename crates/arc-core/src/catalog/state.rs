@@ -65,6 +65,9 @@ pub(crate) struct TableState {
     /// How strict it is about types.
     #[serde(skip_serializing_if = "ColumnTypes::is_empty")]
     pub(crate) column_types: ColumnTypes,
+    /// Whether a column had another type in an earlier schema, which data files may still have.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) widened: bool,
     /// Its live data files, in the order in which they were added.
     #[serde(serialize_with = "serialize_shared")]
     pub(crate) files: Vec<Arc<DataFile>>,
@@ -81,6 +84,7 @@ impl PartialEq for TableState {
         self.schema == other.schema
             && self.retention_ns == other.retention_ns
             && self.column_types == other.column_types
+            && self.widened == other.widened
             && self.files == other.files
             && self.tombstones == other.tombstones
     }
@@ -110,9 +114,23 @@ impl ManifestState {
     /// Returns what a build has to know to read it.
     pub(super) fn version(&self) -> FormatVersion {
         let is_plain = |database: &DatabaseState| {
-            database.column_types.is_empty() && database.tables.values().all(|table| table.column_types.is_empty())
+            let is_plain = |table: &TableState| table.column_types.is_empty() && !table.widened;
+            database.column_types.is_empty() && database.tables.values().all(is_plain)
         };
         if self.databases.values().all(is_plain) { FormatVersion::Plain } else { FormatVersion::ColumnTypes }
+    }
+
+    /// Returns the same of an edit of this state.
+    pub(super) fn version_of(&self, edit: &ManifestEdit) -> FormatVersion {
+        let widens = |edit: &TableEdit| {
+            let known = self.table(&edit.database, &edit.table).zip(edit.schema.as_ref());
+            known.is_some_and(|(known, schema)| schema.has_widened(&known.schema))
+        };
+        if edit.column_types.is_empty() && !edit.tables.iter().any(widens) {
+            FormatVersion::Plain
+        } else {
+            FormatVersion::ColumnTypes
+        }
     }
 
     /// Says why an edit must not be committed. Costs nothing that grows with the files that are there.
@@ -263,6 +281,7 @@ impl TableState {
             schema,
             retention_ns: None,
             column_types: ColumnTypes::default(),
+            widened: false,
             files,
             tombstones: Vec::new(),
             by_path,
@@ -271,6 +290,7 @@ impl TableState {
 
     fn apply(&mut self, edit: TableEdit) {
         if let Some(schema) = edit.schema {
+            self.widened |= schema.has_widened(&self.schema);
             self.schema = schema;
         }
         // By address: the files that stay are not looked into.
@@ -296,8 +316,8 @@ fn check_table(table: Option<&TableState>, edit: &TableEdit) -> Result<(), Strin
     }
     match (table, &edit.schema) {
         (None, None) => return Err("it is new and has no schema".into()),
-        (Some(table), Some(schema)) if !schema.columns.starts_with(&table.schema.columns) => {
-            return Err("its columns would not grow at the end only".into());
+        (Some(table), Some(schema)) if !schema.continues(&table.schema) => {
+            return Err("its columns would not grow at the end only, or one would get a type that it cannot".into());
         }
         _ => {}
     }
@@ -374,6 +394,8 @@ struct TableRecord {
     retention_ns: Option<u64>,
     #[serde(default)]
     column_types: ColumnTypes,
+    #[serde(default)]
+    widened: bool,
     files: Vec<DataFile>,
     #[serde(default)]
     tombstones: Vec<Tombstone>,
@@ -383,8 +405,14 @@ impl From<TableRecord> for TableState {
     fn from(record: TableRecord) -> Self {
         let table = Self::new(record.schema, record.files.into_iter().map(Arc::new).collect());
         let tombstones = record.tombstones.into_iter().map(Arc::new).collect();
-        Self { retention_ns: record.retention_ns, column_types: record.column_types, tombstones, ..table }
+        let TableRecord { retention_ns, column_types, widened, .. } = record;
+        Self { retention_ns, column_types, widened, tombstones, ..table }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn serialize_shared<T: Serialize, S: Serializer>(items: &[Arc<T>], to: S) -> Result<S::Ok, S::Error> {

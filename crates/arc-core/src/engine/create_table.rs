@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
-use super::{Engine, frame::FrameKind, queue::QueuedFrame, shared::Shared};
+use super::{Engine, shared::Shared, write::schema_change};
 use crate::{
     ColumnTypes, Error, Result,
-    catalog::{ColumnKind, TableSchema, encode_schema, tag_type},
+    catalog::{ColumnKind, TableSchema, tag_type},
     datafile::is_storable,
     ingest::{MAX_COLUMNS, check_column_name},
     registry::{Table, check_database_name, check_name, invalid_name},
-    wal::body_checksum,
 };
 
 impl Engine {
@@ -66,9 +63,7 @@ impl Shared {
         if database.table(&schema.table).is_some() {
             return Err(Error::TableExists { database: schema.database.to_string(), table: schema.table.to_string() });
         }
-        let body = Bytes::from(encode_schema(schema));
-        let body_crc = body_checksum(&body);
-        let change = QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body, body_crc };
+        let change = schema_change(schema, false);
         let table = Arc::new(Table::new(schema.clone()));
         let answer = self.queue.push_change(change, || database.add(table))?;
         let stopped = |_| Err(Error::unanswered());

@@ -33,6 +33,7 @@ mod shared;
 mod stats;
 #[cfg(feature = "query")]
 mod tables;
+mod widen;
 mod write;
 
 use std::{path::Path, sync::Arc, thread::JoinHandle};

@@ -254,7 +254,7 @@ pub(super) fn decode_frame(
             }
             Ok(None)
         }
-        FrameKind::Schema => replay_schema(registry, &frame.body).map(|()| None),
+        FrameKind::Schema | FrameKind::Widened => replay_schema(registry, &frame.body).map(|()| None),
         FrameKind::Delete => replay_delete(registry, frame).map(|()| None),
         FrameKind::Drop => replay_drop(registry, frame).map(|()| None),
         FrameKind::GivenUp => Ok(None),
@@ -273,9 +273,13 @@ fn replay_schema(registry: &Registry, body: &[u8]) -> Result<(), String> {
     let database = registry.database(&schema.database).ok_or("its database was never created")?;
     match database.table(&schema.table) {
         None => database.add(Arc::new(Table::with_files(schema, Vec::new(), true))),
-        Some(table) if table.schema().columns.len() < schema.columns.len() => table.set_schema(schema),
-        // A flush has put this schema, or a later one, into the manifest already.
-        Some(_) => {}
+        Some(table) => {
+            let current = table.schema();
+            // Otherwise a flush has put this schema, or a later one, into the manifest already.
+            if *schema != *current && schema.continues(&current) {
+                table.set_schema(schema);
+            }
+        }
     }
     Ok(())
 }
@@ -287,7 +291,7 @@ fn decode_write(request: &Request, database: &Arc<Database>) -> Result<Staged, S
     }
     let unknown = |table: &&crate::ingest::StagedTable| {
         !table.rows.is_empty()
-            && (!table.added.is_empty()
+            && (table.changes_schema()
                 || !database.table(table.name()).is_some_and(|known| Arc::ptr_eq(&known, &table.table)))
     };
     if let Some(table) = staged.tables.iter().find(unknown) {

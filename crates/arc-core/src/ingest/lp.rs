@@ -15,7 +15,10 @@ use arc_lp::{ErrorKind, FieldValue, RawValue, Series, Sink, Text};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::staged::{Context, MAX_COLUMNS, Staged, StagedTable, TableIndex};
+use super::{
+    staged::{Context, MAX_COLUMNS, Staged, StagedTable, TableIndex},
+    type_rules::Narrow,
+};
 use crate::{
     Precision,
     buffer::{Scalar, SeriesId},
@@ -95,6 +98,8 @@ struct Line<'a> {
     place: usize,
     /// Columns that the request proposed before this line.
     added: usize,
+    /// Columns that became others of this line's values, as they were before.
+    widened: Vec<Narrow>,
     fault: Option<Fault>,
 }
 
@@ -145,6 +150,7 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
         line.mode = Mode::Store;
         line.tags.clear();
         line.touched.clear();
+        line.widened.clear();
         line.place = 0;
         line.fault = None;
         if !self.skip.is_empty() {
@@ -374,6 +380,8 @@ impl<'a> Decoder<'a, '_> {
     fn take_back(&mut self) {
         self.staged.loose.take_back();
         if let Some(table) = self.staged.tables.get_mut(self.line.table) {
+            // First, for a column may have had a value of the line before that.
+            self.line.widened.drain(..).for_each(|before| table.narrow(before));
             for column in self.line.touched.drain(..) {
                 table.rows.take_back(column);
             }

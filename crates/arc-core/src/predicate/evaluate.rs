@@ -97,7 +97,10 @@ impl Literal {
             (Self::Time(time_ns), DataType::Timestamp(TimeUnit::Nanosecond, zone)) => {
                 Arc::new(TimestampNanosecondArray::from(vec![*time_ns]).with_timezone_opt(zone.clone()))
             }
-            // Values were given the columns' types when the delete was accepted, and types never change.
+            // The column was one of integers when the delete was accepted, and all that it can take were such.
+            (Self::Integer(value), DataType::Float64) => Arc::new(Float64Array::from(vec![*value as f64])),
+            (Self::Unsigned(value), DataType::Float64) => Arc::new(Float64Array::from(vec![*value as f64])),
+            // Otherwise values have the columns' types since the delete was accepted.
             _ => return Err(Error::internal(format!("a delete compares {self} with a column of type {plain}"))),
         })
     }

@@ -130,7 +130,11 @@ fn operator(comparison: Comparison) -> Operator {
 
 /// Returns a value with the very type of its column, so that nothing is cast row by row.
 fn scalar(column: &str, value: &Literal, schema: &SchemaRef) -> Result<Expr> {
+    let data_type = schema.field_with_name(column)?.data_type();
     let plain = match value {
+        // The column was one of integers when the delete was accepted.
+        Literal::Integer(value) if *data_type == DataType::Float64 => ScalarValue::Float64(Some(*value as f64)),
+        Literal::Unsigned(value) if *data_type == DataType::Float64 => ScalarValue::Float64(Some(*value as f64)),
         Literal::Text(text) => ScalarValue::Utf8(Some(text.clone())),
         Literal::Integer(value) => ScalarValue::Int64(Some(*value)),
         Literal::Unsigned(value) => ScalarValue::UInt64(Some(*value)),
@@ -138,7 +142,7 @@ fn scalar(column: &str, value: &Literal, schema: &SchemaRef) -> Result<Expr> {
         Literal::Boolean(value) => ScalarValue::Boolean(Some(*value)),
         Literal::Time(time_ns) => ScalarValue::TimestampNanosecond(Some(*time_ns), None),
     };
-    let typed = match (plain, schema.field_with_name(column)?.data_type()) {
+    let typed = match (plain, data_type) {
         (plain, DataType::Dictionary(key, _)) => ScalarValue::Dictionary(key.clone(), Box::new(plain)),
         (ScalarValue::TimestampNanosecond(time, _), DataType::Timestamp(TimeUnit::Nanosecond, zone)) => {
             ScalarValue::TimestampNanosecond(time, zone.clone())

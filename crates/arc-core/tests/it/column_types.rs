@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use arc_core::{ColumnTypes, Engine, ErrorKind, Precision, WriteOptions};
+use arc_core::{ColumnTypes, Engine, ErrorKind, OnConflict, Precision, WriteOptions};
 use arrow::{
     array::{
-        ArrayRef, BooleanArray, Date32Array, Float32Array, Int8Array, ListArray, RecordBatch, StringArray,
+        ArrayRef, BooleanArray, Date32Array, Float32Array, Int8Array, Int64Array, ListArray, RecordBatch, StringArray,
         TimestampNanosecondArray, UInt64Array,
     },
     datatypes::Int32Type,
@@ -213,3 +213,92 @@ fn settings_that_cannot_be_are_refused_by_name() {
     let error = engine.submit_batches("d", "a", &[batch], &WriteOptions::new()).unwrap_err().to_string();
     assert!(error.contains("column \"attr_l\" is to be text"), "{error}");
 }
+
+fn widening() -> ColumnTypes {
+    ColumnTypes::new().on_conflict(OnConflict::Widen)
+}
+
+/// An engine whose columns may change their type.
+fn open_widening(path: &std::path::Path) -> Engine {
+    quiet(path).column_types(widening()).open().unwrap()
+}
+
+#[test]
+fn a_column_of_integers_becomes_one_of_floats_in_every_form_of_write() {
+    type Write = Box<dyn Fn(&Engine, i64, f64)>;
+    let lines: Write = Box::new(|engine, time, value| {
+        let value = if value.fract() == 0.0 { format!("{value}i") } else { value.to_string() };
+        write(engine, "d", &format!("m v={value} {time}"));
+    });
+    let rows: Write = Box::new(|engine, time, value| {
+        let value = if value.fract() == 0.0 { serde_json::json!(value as i64) } else { serde_json::json!(value) };
+        write_message_pack(engine, serde_json::json!({"m": "m", "t": time, "fields": {"v": value}}));
+    });
+    let columns: Write = Box::new(|engine, time, value| {
+        let value = if value.fract() == 0.0 { serde_json::json!(value as i64) } else { serde_json::json!(value) };
+        write_message_pack(engine, serde_json::json!({"m": "m", "columns": {"time": [time], "v": [value]}}));
+    });
+    let arrow: Write = Box::new(|engine, time, value| {
+        let v: ArrayRef = match value.fract() == 0.0 {
+            true => Arc::new(Int64Array::from(vec![value as i64])),
+            false => Arc::new(Float32Array::from(vec![value as f32])),
+        };
+        write_batch(engine, "m", vec![("time", Arc::new(TimestampNanosecondArray::from(vec![time]))), ("v", v)]);
+    });
+    let sql: Write = Box::new(|engine, time, value| {
+        if engine.schema("d", "m").is_err() {
+            engine.execute("d", "CREATE TABLE m (v BIGINT)").unwrap();
+        }
+        engine.execute("d", &format!("INSERT INTO m (time, v) VALUES ({time}, {value})")).unwrap();
+    });
+    for (form, put) in [("lines", lines), ("rows", rows), ("columns", columns), ("arrow", arrow), ("sql", sql)] {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = open_widening(dir.path());
+        put(&engine, 1, 1.0);
+        if form != "sql" {
+            assert_eq!(shown(&engine, "d", "SELECT arrow_typeof(v) AS t FROM m"), type_of("Int64"), "{form}");
+        }
+        engine.flush().unwrap();
+        put(&engine, 2, 2.0);
+        put(&engine, 3, 2.5);
+        put(&engine, 4, 4.0);
+        in_every_state(dir.path(), engine, |engine, state| {
+            let sql = "SELECT CAST(time AS BIGINT) AS t, v FROM m ORDER BY t";
+            assert_eq!(shown(engine, "d", sql), WIDENED, "{form} {state}");
+            let sql = "SELECT CAST(time AS BIGINT) AS t, v FROM m WHERE v > 1.5 AND v < 3 ORDER BY t";
+            assert_eq!(shown(engine, "d", sql), SOME_WIDENED, "{form} {state}");
+            let sql = "SELECT min(v) AS a, max(v) AS b, sum(v) AS c, count(v) AS d FROM m";
+            assert_eq!(shown(engine, "d", sql), SUMS, "{form} {state}");
+            let sql = "SELECT last_value(v ORDER BY time) AS v FROM m";
+            assert!(shown(engine, "d", sql).contains("4.0"), "{form} {state}");
+        });
+    }
+}
+
+fn type_of(name: &str) -> String {
+    let line = "-".repeat(name.len() + 2);
+    format!("+{line}+\n| {:1$} |\n+{line}+\n| {name} |\n+{line}+", "t", name.len())
+}
+
+const WIDENED: &str = "\
++---+-----+
+| t | v   |
++---+-----+
+| 1 | 1.0 |
+| 2 | 2.0 |
+| 3 | 2.5 |
+| 4 | 4.0 |
++---+-----+";
+const SOME_WIDENED: &str = "\
++---+-----+
+| t | v   |
++---+-----+
+| 2 | 2.0 |
+| 3 | 2.5 |
++---+-----+";
+const SUMS: &str = "\
++-----+-----+-----+---+
+| a   | b   | c   | d |
++-----+-----+-----+---+
+| 1.0 | 4.0 | 9.5 | 4 |
++-----+-----+-----+---+";

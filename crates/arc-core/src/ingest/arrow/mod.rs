@@ -243,7 +243,15 @@ fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef, context: 
         }
     };
     let Some(column) = table.column(index) else { return Err(Error::internal("a column is gone")) };
-    let data_type = column.data_type.clone();
+    let mut data_type = column.data_type.clone();
+    if *array.data_type() != data_type
+        && !widens(array.data_type(), &data_type)
+        && array.data_type().is_numeric()
+        && table.can_widen(index, context)
+    {
+        table.widen(index);
+        data_type = DataType::Float64;
+    }
     if *array.data_type() != data_type && widens(array.data_type(), &data_type) {
         let given = array;
         array = cast(&given, &data_type).map_err(|e| invalid(e.to_string()))?;

@@ -1,14 +1,17 @@
 //! The slow path of a field: new columns, values that need converting, and everything that is refused.
 
+use std::sync::Arc;
+
 use arc_lp::{FieldValue, Text};
 use arrow::datatypes::DataType;
 
 use super::{Decoder, Fault};
 use crate::{
     Precision,
-    buffer::Scalar,
+    buffer::{LooseRow, Scalar},
     catalog::ColumnKind,
     ingest::staged::{Context, MAX_COLUMNS, StagedTable, check_column_name, inexact, short, type_conflict, type_name},
+    registry::Table,
 };
 
 impl<'a> Decoder<'a, '_> {
@@ -51,7 +54,12 @@ impl<'a> Decoder<'a, '_> {
             }
         };
         let is_new = column >= table.base.columns.len() + self.line.added;
-        check_fit(table, column, &name, value, is_new, self.context)?;
+        match check_fit(table, column, &name, value, is_new, self.context) {
+            // Undone if the line is refused for something else.
+            Err(_) if !is_new && value.exact_float().is_some() && self.can_widen(column) => self.widen(column),
+            checked => checked?,
+        }
+        let Some(table) = self.staged.tables.get_mut(self.line.table) else { return Err("no table".into()) };
         table.set(column, value).map_err(|e| e.to_string())?;
         if key.is_escaped() {
             self.spelled.insert((self.line.table, key.raw()), column);
@@ -59,6 +67,21 @@ impl<'a> Decoder<'a, '_> {
         self.line.touched.push(column);
         self.went_to(column);
         Ok(())
+    }
+
+    /// Returns whether a column of the line's table may become one of floats, also as far as the loose rows of the table tell.
+    fn can_widen(&self, column: usize) -> bool {
+        let Some(table) = self.staged.tables.get(self.line.table) else { return false };
+        let of_table = |(of, _): &(&Arc<Table>, _)| Arc::ptr_eq(of, &table.table);
+        let loose = self.staged.loose_tables.iter().zip(self.staged.loose.rows()).filter(of_table);
+        let fits =
+            |row: LooseRow<'_>| row.values().all(|(index, value)| index != column || value.exact_float().is_some());
+        table.can_widen(column, self.context) && loose.into_iter().all(|(_, row)| fits(row))
+    }
+
+    fn widen(&mut self, column: usize) {
+        let table = self.staged.tables.get_mut(self.line.table);
+        self.line.widened.extend(table.and_then(|table| table.widen(column)));
     }
 }
 

@@ -14,7 +14,7 @@ use super::*;
 use crate::{
     LineDecoder, SequenceNumber,
     catalog::ColumnKind,
-    ingest::staged::{Rejections, TypePolicy},
+    ingest::{TypePolicy, staged::Rejections},
     registry::{Database, Layout, Table},
 };
 

@@ -123,7 +123,13 @@ impl<'a> RowScratch<'a> {
                         self.known.push((index, *value));
                     }
                     // The column came with this request, as integers, and may still become one of floats.
-                    None if is_float(*value) && table.is_some_and(|(_, table)| table.can_widen(index)) => {
+                    None if is_float(*value) && table.is_some_and(|(_, table)| table.is_own_of_integers(index)) => {
+                        self.known.push((index, *value));
+                        self.widened.push(index);
+                    }
+                    None if value.exact_float().is_some()
+                        && table.is_some_and(|(_, table)| table.can_widen(index, context)) =>
+                    {
                         self.known.push((index, *value));
                         self.widened.push(index);
                     }
@@ -204,7 +210,7 @@ impl<'a> RowScratch<'a> {
     }
 
     fn store_fields(&mut self, table: &mut StagedTable) -> Result<(), Fault> {
-        self.widened.drain(..).for_each(|index| table.widen(index));
+        self.widened.drain(..).for_each(|index| drop(table.widen(index)));
         for (name, data_type, value) in self.new.drain(..) {
             let index = table.add(&name, ColumnKind::Field, data_type);
             table.set(index, value)?;

@@ -22,7 +22,6 @@ use crate::{
 };
 
 /// A field column to be read.
-#[derive(Debug)]
 pub(super) struct FieldColumn<'n> {
     pub(super) table: &'n str,
     pub(super) name: &'n str,
@@ -30,6 +29,8 @@ pub(super) struct FieldColumn<'n> {
     pub(super) existing: Option<DataType>,
     /// Whether it is text whatever its values are.
     pub(super) makes_text: bool,
+    /// Whether it may become one of floats, if it is one of integers.
+    pub(super) can_widen: &'n dyn Fn() -> bool,
 }
 
 /// The kinds of value in an array, each with the first row that has it.
@@ -131,7 +132,9 @@ impl FieldColumn<'_> {
         } else if kinds.float.is_some() {
             DataType::Float64
         } else if let Some(row) = kinds.above {
-            if let (Some(negative), true) = (kinds.negative, self.existing != Some(DataType::Float64)) {
+            let is_of_floats =
+                || self.existing == Some(DataType::Float64) || (self.existing.is_some() && (self.can_widen)());
+            if let (Some(negative), false) = (kinds.negative, is_of_floats()) {
                 return self.refuse(row.max(negative), "mixes negative integers and integers above 2^63-1");
             }
             DataType::UInt64
@@ -150,9 +153,13 @@ impl FieldColumn<'_> {
             (Some(DataType::Float64), DataType::Int64 | DataType::UInt64) => Ok(DataType::Float64),
             (Some(DataType::UInt64), DataType::Int64) => match negative {
                 None => Ok(DataType::UInt64),
+                Some(_) if (self.can_widen)() => Ok(DataType::Float64),
                 Some(row) => self.refuse(row, "is unsigned in the table and has a negative integer"),
             },
             (Some(existing), own) if *existing == own => Ok(own),
+            (Some(DataType::Int64 | DataType::UInt64), DataType::Float64 | DataType::UInt64) if (self.can_widen)() => {
+                Ok(DataType::Float64)
+            }
             (Some(existing), own) => refuse(type_conflict(self.table, self.name, &own, existing)),
         }
     }

@@ -10,7 +10,7 @@ use std::{
 
 use arrow::{
     array::{Array, ArrayRef, RecordBatch},
-    datatypes::SchemaRef,
+    datatypes::{DataType, Field, Schema, SchemaRef},
     error::ArrowError,
 };
 use parking_lot::Mutex;
@@ -21,17 +21,20 @@ use crate::datafile::DataFile;
 /// Part of the cache that one file may take.
 const LARGEST: usize = 4;
 
-/// Which file, and the names of the columns that make the key.
+/// Which file, and the columns that make the key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     path: String,
     crc32c: u32,
-    keys: Vec<String>,
+    keys: Vec<(String, DataType)>,
 }
 
 impl Place {
-    pub(super) fn new(file: &DataFile, keys: &[String]) -> Self {
-        Self { path: file.path.clone(), crc32c: file.crc32c, keys: keys.to_vec() }
+    /// A file in a table of this schema, where the key is made of columns at these places in it.
+    pub(super) fn new(file: &DataFile, schema: &Schema, keys: &[usize]) -> Self {
+        let key =
+            |key: &usize| schema.fields().get(*key).map(|field| (field.name().clone(), field.data_type().clone()));
+        Self { path: file.path.clone(), crc32c: file.crc32c, keys: keys.iter().filter_map(key).collect() }
     }
 }
 
@@ -41,8 +44,9 @@ pub(super) struct Known {
     pub(super) index: Index,
     /// The keys as columns, and the times, once somebody asked for them.
     decoded: OnceLock<RecordBatch>,
-    /// Other columns of the rows of the index, in its order, as far as somebody asked for them.
-    columns: Mutex<HashMap<String, ArrayRef>>,
+    /// Other columns of the rows of the index, in its order, as far as somebody asked for them: of each type that their table
+    /// had then.
+    columns: Mutex<HashMap<(String, DataType), ArrayRef>>,
 }
 
 impl Known {
@@ -61,8 +65,8 @@ impl Known {
         }
     }
 
-    pub(super) fn column(&self, name: &str) -> Option<ArrayRef> {
-        self.columns.lock().get(name).cloned()
+    pub(super) fn column(&self, field: &Field) -> Option<ArrayRef> {
+        self.columns.lock().get(&(field.name().clone(), field.data_type().clone())).cloned()
     }
 
     fn size(&self) -> usize {
@@ -120,7 +124,7 @@ impl Cache {
 
     /// Remembers a column of the rows of an index.
     pub(super) fn put_column(&self, place: &Place, known: &Arc<Known>, name: &str, column: ArrayRef) {
-        known.columns.lock().insert(name.to_owned(), column);
+        known.columns.lock().insert((name.to_owned(), column.data_type().clone()), column);
         if self.holds(place, known) {
             self.hold(&mut self.held.lock(), place.clone(), known);
         }
@@ -173,10 +177,7 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    use arrow::{
-        array::{Int64Array, StringArray},
-        datatypes::DataType,
-    };
+    use arrow::array::{Int64Array, StringArray};
 
     use super::{super::index::Indexing, *};
 
@@ -188,7 +189,7 @@ mod tests {
     }
 
     fn place(path: &str, crc32c: u32) -> Place {
-        Place { path: path.to_owned(), crc32c, keys: vec!["host".to_owned()] }
+        Place { path: path.to_owned(), crc32c, keys: vec![("host".to_owned(), DataType::Utf8)] }
     }
 
     #[test]
@@ -211,7 +212,7 @@ mod tests {
         // It grows past what one file may take.
         let wide: ArrayRef = Arc::new(Int64Array::from(vec![1; size]));
         cache.put_column(&place("5", 0), &last, "x", wide);
-        assert!(!cache.holds(&place("5", 0), &last) && last.column("x").is_some());
+        assert!(!cache.holds(&place("5", 0), &last) && last.column(&Field::new("x", DataType::Int64, true)).is_some());
         assert!(cache.held.lock().bytes <= size * 5);
     }
 }
