@@ -138,8 +138,9 @@ impl ColumnTypes {
     /// Returns whether a field that is there, or its values, may be made another type so that values of any type fit.
     #[cfg(feature = "query")]
     pub(crate) fn gives_way(&self, name: &str, existing: &DataType) -> bool {
-        (*existing == DataType::Utf8 && self.is_string(name))
-            || (self.widens() && matches!(existing, DataType::Int64 | DataType::UInt64))
+        let is_text = *existing == DataType::Utf8;
+        (is_text && self.is_string(name))
+            || (self.widens() && (is_text || crate::catalog::may_become(existing, &DataType::Utf8)))
     }
 
     /// Checks the patterns, as all do that take the setting.

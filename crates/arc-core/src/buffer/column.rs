@@ -12,7 +12,8 @@ use super::bits::Bits;
 use crate::{
     Error, Result,
     catalog::may_become,
-    datafile::texts::{push_boolean, push_integer, push_plain_float},
+    datafile::EXACT_FLOATS,
+    datafile::texts::{Floats, push_boolean, push_integer, push_plain_float, to_texts},
 };
 
 /// Most bytes of text to make room for before they come: the first texts may be longer than those that follow.
@@ -39,6 +40,16 @@ impl Scalar<'_> {
             Self::Integer(x) => Some(x as f64).filter(|float| *float as i128 == i128::from(x)),
             Self::Unsigned(x) => Some(x as f64).filter(|float| *float as i128 == i128::from(x)),
             Self::Boolean(_) | Self::Text(_) | Self::Bytes(_) => None,
+        }
+    }
+
+    /// Returns whether it is a float, or an integer that is no larger than all are floats, too.
+    pub(crate) fn is_small(&self) -> bool {
+        match *self {
+            Self::Float(_) => true,
+            Self::Integer(value) => value.unsigned_abs() <= EXACT_FLOATS,
+            Self::Unsigned(value) => value <= EXACT_FLOATS,
+            Self::Boolean(_) | Self::Text(_) | Self::Bytes(_) => false,
         }
     }
 
@@ -146,6 +157,23 @@ impl ColumnValues {
 
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Returns whether the values are floats, or integers up to [`EXACT_FLOATS`].
+    pub(crate) fn are_floats(&self) -> bool {
+        match &self.values {
+            Values::Float(_) => true,
+            Values::Integer(v) => are_small(v),
+            Values::Unsigned(v) => v.iter().all(|value| *value <= EXACT_FLOATS),
+            _ => false,
+        }
+    }
+
+    /// Returns the values as texts.
+    pub(crate) fn texts(&self) -> Result<Self> {
+        let mut texts = Self::new(&DataType::Utf8);
+        texts.append_array(&converted(&self.to_array()?, &DataType::Utf8)?)?;
+        Ok(texts)
     }
 
     /// Returns the values of a column of integers as floats, if floats can hold all of them exactly.
@@ -408,15 +436,19 @@ impl ColumnValues {
     }
 }
 
-/// Returns whether a float can be each of an array's numbers exactly.
+/// Returns whether an array is one of floats, or of integers up to [`EXACT_FLOATS`].
 pub(crate) fn are_floats(array: &ArrayRef) -> bool {
     match array.data_type() {
-        DataType::Int64 => primitive::<Int64Type>(array)
-            .is_ok_and(|values| values.iter().all(|value| Scalar::Integer(*value).exact_float().is_some())),
-        DataType::UInt64 => primitive::<UInt64Type>(array)
-            .is_ok_and(|values| values.iter().all(|value| Scalar::Unsigned(*value).exact_float().is_some())),
+        DataType::Int64 => primitive::<Int64Type>(array).is_ok_and(are_small),
+        DataType::UInt64 => {
+            primitive::<UInt64Type>(array).is_ok_and(|values| values.iter().all(|value| *value <= EXACT_FLOATS))
+        }
         data_type => *data_type == DataType::Float64,
     }
+}
+
+fn are_small(values: &[i64]) -> bool {
+    values.iter().all(|value| value.unsigned_abs() <= EXACT_FLOATS)
 }
 
 /// Returns an array as one of `data_type`, which its column has come to have.
@@ -428,7 +460,10 @@ pub(crate) fn converted(array: &ArrayRef, data_type: &DataType) -> Result<ArrayR
         let (from, to) = (array.data_type(), data_type);
         return Err(Error::internal(format!("a column of {to} was found to have {from}")));
     }
-    Ok(arrow::compute::cast(array, data_type)?)
+    match data_type {
+        DataType::Utf8 => to_texts(array, Floats::Plain),
+        _ => Ok(arrow::compute::cast(array, data_type)?),
+    }
 }
 
 fn push_text(values: &mut Values, text: &[u8]) -> Result<()> {

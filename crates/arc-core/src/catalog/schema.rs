@@ -85,7 +85,8 @@ impl TableSchema {
 /// Returns whether a field of type `from` may become one of type `to`. Its values stay what they are, which is looked at where
 /// it is decided (decision 023).
 pub(crate) fn may_become(from: &DataType, to: &DataType) -> bool {
-    matches!((from, to), (DataType::Int64 | DataType::UInt64, DataType::Float64))
+    use DataType::{Boolean, Float64, Int64, UInt64, Utf8};
+    matches!((from, to), (Int64 | UInt64, Float64) | (Int64 | UInt64 | Float64 | Boolean, Utf8))
 }
 
 /// Type of the time column: nanoseconds since the Unix epoch, UTC.

@@ -75,8 +75,11 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+/// Up to here every integer is a float, too.
+pub(crate) const EXACT_FLOATS: u64 = 1 << 53;
+
 impl ColumnStatistics {
-    /// Returns whether each value is one that a float can be, as far as bounds can tell it.
+    /// Returns whether the values are floats, or integers that are no larger than all are floats, too.
     pub(crate) fn fits_floats(&self) -> bool {
         let fits = |bound: &Option<StatisticsValue>| match bound {
             None => true,
@@ -88,9 +91,6 @@ impl ColumnStatistics {
         fits(&self.min) && fits(&self.max)
     }
 }
-
-/// Up to here every integer is a float.
-const EXACT_FLOATS: u64 = 1 << 53;
 
 impl DataFile {
     /// Returns the place of a late file in the order in which late files overwrite each other, lowest first.

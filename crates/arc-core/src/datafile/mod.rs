@@ -34,6 +34,7 @@ pub use parquet_writer::{
 pub use partition::PartitionDay;
 
 pub(crate) use encode::{Scratch, TextDictionary};
+pub(crate) use file::EXACT_FLOATS;
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
 pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
 #[cfg(test)]

@@ -129,20 +129,21 @@ fn own_array(values: &[Option<&Literal>]) -> Result<ArrayRef> {
     let own = [DataType::Int64, DataType::UInt64, DataType::Float64, DataType::Boolean];
     match own.into_iter().find_map(|data_type| Some((of(&data_type)?, data_type))) {
         Some((values, data_type)) => array(&data_type, values),
-        None => array(&DataType::Utf8, values.iter().map(|value| value.map(text)).collect()),
+        None => array(&DataType::Utf8, values.iter().map(|value| value.map(text).transpose()).collect::<Result<_>>()?),
     }
 }
 
-fn text(value: &Literal) -> Literal {
+fn text(value: &Literal) -> Result<Literal> {
     let mut text = Vec::new();
     match value {
         Literal::Integer(value) => push_integer(value, &mut text),
         Literal::Unsigned(value) => push_integer(value, &mut text),
         Literal::Float(value) => push_plain_float(*value, &mut text),
         Literal::Boolean(value) => push_boolean(*value, &mut text),
-        Literal::Text(_) | Literal::Time(_) => return value.clone(),
+        Literal::Text(_) => return Ok(value.clone()),
+        Literal::Time(_) => return refuse(format!("{value} is no value of a column that holds others")),
     }
-    Literal::Text(String::from_utf8(text).unwrap_or_default())
+    Ok(Literal::Text(String::from_utf8(text).unwrap_or_default()))
 }
 
 pub(super) fn refuse<T>(reason: String) -> Result<T> {

@@ -193,11 +193,7 @@ impl Shared {
         {
             return Ok(Err(Stale(write.claim)));
         }
-        let widens = write.staged.tables.iter().any(|table| !table.widened.is_empty());
-        let _settling = if widens { self.settle_types(&write.staged, max_wait)? } else { None };
-        if widens && _settling.is_none() {
-            return Ok(Err(Stale(write.claim)));
-        }
+        let Some(settled) = self.settle_types(&write.staged, max_wait)? else { return Ok(Err(Stale(write.claim))) };
         let mut changes = Vec::new();
         if current.is_none() {
             changes.push(database_change(&database)?);
@@ -220,7 +216,9 @@ impl Shared {
             }
             true
         };
-        self.push(changes, frame, write, max_wait, publish)
+        let pushed = self.push(changes, frame, write, max_wait, publish);
+        drop(settled);
+        pushed
     }
 
     fn push(

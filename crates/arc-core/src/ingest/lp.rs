@@ -381,7 +381,7 @@ impl<'a> Decoder<'a, '_> {
         self.staged.loose.take_back();
         if let Some(table) = self.staged.tables.get_mut(self.line.table) {
             // First, for a column may have had a value of the line before that.
-            self.line.widened.drain(..).for_each(|before| table.narrow(before));
+            self.line.widened.drain(..).rev().for_each(|before| table.narrow(before));
             for column in self.line.touched.drain(..) {
                 table.rows.take_back(column);
             }

@@ -7,9 +7,9 @@ use arrow::datatypes::DataType;
 
 use super::staged::{Context, StagedTable};
 use crate::{
-    ColumnTypes,
+    ColumnTypes, Result,
     buffer::ColumnValues,
-    catalog::{Column, ColumnKind},
+    catalog::{Column, ColumnKind, may_become},
     registry::Table,
 };
 
@@ -62,7 +62,7 @@ impl TypeRules {
 
     /// Returns whether a field that is text takes other values as texts.
     pub(crate) fn makes_text(&self, name: &str) -> bool {
-        self.is_logged || self.types.is_string(name)
+        self.is_logged || self.types.widens() || self.types.is_string(name)
     }
 
     /// Returns whether all values of a field become texts, which the table has as `existing` or not yet.
@@ -79,8 +79,8 @@ impl TypeRules {
 #[derive(Debug)]
 pub(crate) struct Narrow {
     index: usize,
-    /// Whether the table had it so.
-    was_known: bool,
+    /// What the request had made of it before.
+    was: Option<Column>,
     data_type: DataType,
     values: Option<ColumnValues>,
 }
@@ -93,49 +93,74 @@ impl StagedTable {
 
     /// Returns whether a column was proposed by this request, of integers, and floats can hold all of them exactly.
     pub(crate) fn is_own_of_integers(&self, index: usize) -> bool {
-        index >= self.base.schema.columns.len() && self.holds_floats(index)
+        index >= self.base.schema.columns.len()
+            && self.rows.values(index).is_some_and(|values| values.widened().is_some())
     }
 
-    /// Returns whether the table lets a column of integers become one of floats, as far as the request can tell.
-    pub(crate) fn can_widen(&self, index: usize, context: &Context<'_>) -> bool {
-        let is_of_integers = |column: &Column| {
-            column.kind == ColumnKind::Field && matches!(column.data_type, DataType::Int64 | DataType::UInt64)
-        };
-        self.column(index).is_some_and(is_of_integers)
-            && self.rules(context).types.widens()
-            && !self.table.is_beyond_floats(index)
-            && (self.rows.values(index).is_none() || self.holds_floats(index))
-    }
-
-    /// Returns whether the request has integers for a column, all of which are floats, too.
-    fn holds_floats(&self, index: usize) -> bool {
-        self.rows.values(index).is_some_and(|values| values.widened().is_some())
-    }
-
-    /// Makes a column of integers one of floats; returns what it was.
-    pub(crate) fn widen(&mut self, index: usize) -> Option<Narrow> {
-        let column = self.column(index)?.clone();
-        let data_type = column.data_type.clone();
-        let wide = Column { data_type: DataType::Float64, ..column };
-        let was_known = index < self.base.schema.columns.len();
-        match index.checked_sub(self.base.schema.columns.len()) {
-            None => self.widened.push((index, wide)),
-            Some(added) => *self.added.get_mut(added)? = wide,
+    /// Returns the type that a field becomes of a value, or of values, of the type `own`, if its table lets it; that of floats
+    /// only where the values `are_floats`, and as far as the request can tell for those that the column has.
+    pub(crate) fn wider(
+        &self,
+        index: usize,
+        own: &DataType,
+        are_floats: bool,
+        context: &Context<'_>,
+    ) -> Option<DataType> {
+        let column = self.column(index).filter(|column| column.kind == ColumnKind::Field)?;
+        let is_plain = |data_type: &DataType| *data_type == DataType::Utf8 || may_become(data_type, &DataType::Utf8);
+        if !is_plain(own) || !may_become(&column.data_type, &DataType::Utf8) || !self.rules(context).types.widens() {
+            return None;
         }
-        let floats = self.rows.values(index).and_then(ColumnValues::widened);
-        let values = floats.and_then(|floats| self.rows.replace_column(index, Some(floats)));
-        Some(Narrow { index, was_known, data_type, values })
+        let floats = DataType::Float64;
+        let is_number = matches!(own, DataType::Int64 | DataType::UInt64 | DataType::Float64);
+        let to_floats = is_number
+            && are_floats
+            && may_become(&column.data_type, &floats)
+            && !self.table.is_beyond_floats(index)
+            && self.rows.values(index).is_none_or(ColumnValues::are_floats);
+        Some(if to_floats { floats } else { DataType::Utf8 })
+    }
+
+    /// Gives a column a type that [`wider`](Self::wider) has returned; returns what it was.
+    pub(crate) fn widen(&mut self, index: usize, to: DataType) -> Result<Option<Narrow>> {
+        let Some(column) = self.column(index).cloned() else { return Ok(None) };
+        let wide = match (self.rows.values(index), &to) {
+            (None, _) => None,
+            (Some(values), DataType::Float64) => values.widened(),
+            (Some(values), _) => Some(values.texts()?),
+        };
+        let data_type = column.data_type.clone();
+        let was = self.widened.iter().find(|(known, _)| *known == index).map(|(_, column)| column.clone());
+        self.set_column(index, Column { data_type: to, ..column });
+        let values = wide.and_then(|wide| self.rows.replace_column(index, Some(wide)));
+        Ok(Some(Narrow { index, was, data_type, values }))
+    }
+
+    /// Puts another column in the place of one.
+    fn set_column(&mut self, index: usize, column: Column) {
+        match index.checked_sub(self.base.schema.columns.len()) {
+            None => {
+                self.widened.retain(|(known, _)| *known != index);
+                self.widened.push((index, column));
+            }
+            Some(added) => {
+                if let Some(added) = self.added.get_mut(added) {
+                    *added = column;
+                }
+            }
+        }
     }
 
     /// Takes [`widen`](Self::widen) back.
     pub(crate) fn narrow(&mut self, before: Narrow) {
-        let Narrow { index, was_known, data_type, values } = before;
-        if was_known {
-            self.widened.retain(|(widened, _)| *widened != index);
-        } else if let Some(column) =
-            index.checked_sub(self.base.schema.columns.len()).and_then(|at| self.added.get_mut(at))
-        {
-            column.data_type = data_type;
+        let Narrow { index, was, data_type, values } = before;
+        let added = index.checked_sub(self.base.schema.columns.len());
+        match (added.and_then(|at| self.added.get_mut(at)), was) {
+            (Some(added), _) => added.data_type = data_type,
+            (None, was) => {
+                self.widened.retain(|(known, _)| *known != index);
+                self.widened.extend(was.map(|was| (index, was)));
+            }
         }
         self.rows.replace_column(index, values);
     }

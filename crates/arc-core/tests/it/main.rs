@@ -27,4 +27,5 @@ mod retries;
 mod retry_points;
 mod sites;
 mod support;
+mod widening;
 mod writes;

@@ -56,7 +56,10 @@ impl<'a> Decoder<'a, '_> {
         let is_new = column >= table.base.columns.len() + self.line.added;
         match check_fit(table, column, &name, value, is_new, self.context) {
             // Undone if the line is refused for something else.
-            Err(_) if !is_new && value.exact_float().is_some() && self.can_widen(column) => self.widen(column),
+            Err(reason) if !is_new => match self.wider(column, value) {
+                Some(data_type) => self.widen(column, data_type).map_err(|e| e.to_string())?,
+                None => return Err(reason),
+            },
             checked => checked?,
         }
         let Some(table) = self.staged.tables.get_mut(self.line.table) else { return Err("no table".into()) };
@@ -69,19 +72,21 @@ impl<'a> Decoder<'a, '_> {
         Ok(())
     }
 
-    /// Returns whether a column of the line's table may become one of floats, also as far as the loose rows of the table tell.
-    fn can_widen(&self, column: usize) -> bool {
-        let Some(table) = self.staged.tables.get(self.line.table) else { return false };
+    /// Returns the type that a column of the line's table becomes of a value; its loose rows have a say, too.
+    fn wider(&self, column: usize, value: Scalar<'_>) -> Option<DataType> {
+        let table = self.staged.tables.get(self.line.table)?;
         let of_table = |(of, _): &(&Arc<Table>, _)| Arc::ptr_eq(of, &table.table);
         let loose = self.staged.loose_tables.iter().zip(self.staged.loose.rows()).filter(of_table);
-        let fits =
-            |row: LooseRow<'_>| row.values().all(|(index, value)| index != column || value.exact_float().is_some());
-        table.can_widen(column, self.context) && loose.into_iter().all(|(_, row)| fits(row))
+        let fits = |row: LooseRow<'_>| row.values().all(|(index, value)| index != column || value.is_small());
+        let are_floats = value.exact_float().is_some() && loose.into_iter().all(|(_, row)| fits(row));
+        table.wider(column, &value.data_type(), are_floats, self.context)
     }
 
-    fn widen(&mut self, column: usize) {
+    fn widen(&mut self, column: usize, data_type: DataType) -> Result<(), crate::Error> {
         let table = self.staged.tables.get_mut(self.line.table);
-        self.line.widened.extend(table.and_then(|table| table.widen(column)));
+        let narrow = table.map_or(Ok(None), |table| table.widen(column, data_type))?;
+        self.line.widened.extend(narrow);
+        Ok(())
     }
 }
 
