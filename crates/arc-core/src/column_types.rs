@@ -135,12 +135,17 @@ impl ColumnTypes {
         self.on_conflict == Some(OnConflict::Widen)
     }
 
+    /// Returns whether a field of this type may become one of another.
+    #[cfg(any(feature = "query", feature = "import"))]
+    pub(crate) fn lets_change(&self, existing: &DataType) -> bool {
+        self.widens() && crate::catalog::may_become(existing, &DataType::Utf8)
+    }
+
     /// Returns whether a field that is there, or its values, may be made another type so that values of any type fit.
     #[cfg(feature = "query")]
     pub(crate) fn gives_way(&self, name: &str, existing: &DataType) -> bool {
         let is_text = *existing == DataType::Utf8;
-        (is_text && self.is_string(name))
-            || (self.widens() && (is_text || crate::catalog::may_become(existing, &DataType::Utf8)))
+        (is_text && (self.widens() || self.is_string(name))) || self.lets_change(existing)
     }
 
     /// Checks the patterns, as all do that take the setting.

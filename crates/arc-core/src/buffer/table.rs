@@ -41,7 +41,7 @@ impl Pile {
             return Ok(());
         }
         if self.tail.differ(&rows) {
-            self.seal()?;
+            self.begin_anew()?;
         }
         let (bytes, cells) = (rows.bytes(), self.tail.cells() + rows.cells());
         self.make_room(rows.len(), cells, bytes)?;
@@ -53,7 +53,7 @@ impl Pile {
         let (bytes, width) = (row.bytes(), row.width().max(self.tail.width()));
         self.make_room(1, (self.tail.len() + 1) * width, bytes)?;
         if !self.tail.append_loose(row)? {
-            self.seal()?;
+            self.begin_anew()?;
             self.tail.append_loose(row)?;
         }
         self.tail_bytes += bytes;
@@ -73,6 +73,14 @@ impl Pile {
         {
             self.tail = room;
         }
+        Ok(())
+    }
+
+    /// Ends a tail whose columns are of other types than those of the rows to come; it may have columns and no row.
+    #[cold]
+    fn begin_anew(&mut self) -> Result<()> {
+        self.seal()?;
+        self.tail = Rows::default();
         Ok(())
     }
 

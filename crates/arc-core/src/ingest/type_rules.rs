@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use super::staged::{Context, StagedTable};
 use crate::{
     ColumnTypes, Result,
-    buffer::ColumnValues,
+    buffer::{ColumnValues, Scalar},
     catalog::{Column, ColumnKind, may_become},
     registry::Table,
 };
@@ -63,6 +63,13 @@ impl TypeRules {
     /// Returns whether a field that is text takes other values as texts.
     pub(crate) fn makes_text(&self, name: &str) -> bool {
         self.is_logged || self.types.widens() || self.types.is_string(name)
+    }
+
+    /// Returns whether a value that a column cannot have is of no account: in the log, one of a field that comes twice, when the
+    /// column was still one of integers. The last value counts, and all that counted became floats.
+    pub(crate) fn is_replaced(&self, value: Scalar<'_>, data_type: &DataType) -> bool {
+        let is_integer = matches!(value, Scalar::Integer(_) | Scalar::Unsigned(_));
+        self.is_logged && *data_type == DataType::Float64 && is_integer && value.exact_float().is_none()
     }
 
     /// Returns whether all values of a field become texts, which the table has as `existing` or not yet.

@@ -279,7 +279,7 @@ fn send(engine: &Engine, form: Form, rows: &[(i64, usize, Value)]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
     fn a_table_equals_what_was_written_in_any_types_and_forms(steps in steps()) {

@@ -58,6 +58,7 @@ impl<'a> Decoder<'a, '_> {
             // Undone if the line is refused for something else.
             Err(reason) if !is_new => match self.wider(column, value) {
                 Some(data_type) => self.widen(column, data_type).map_err(|e| e.to_string())?,
+                None if self.is_replaced(column, value) => return Ok(()),
                 None => return Err(reason),
             },
             checked => checked?,
@@ -80,6 +81,12 @@ impl<'a> Decoder<'a, '_> {
         let fits = |row: LooseRow<'_>| row.values().all(|(index, value)| index != column || value.is_small());
         let are_floats = value.exact_float().is_some() && loose.into_iter().all(|(_, row)| fits(row));
         table.wider(column, &value.data_type(), are_floats, self.context)
+    }
+
+    fn is_replaced(&self, column: usize, value: Scalar<'_>) -> bool {
+        let table = self.staged.tables.get(self.line.table);
+        let column = table.and_then(|table| Some((table, table.column(column)?)));
+        column.is_some_and(|(table, column)| table.rules(self.context).is_replaced(value, &column.data_type))
     }
 
     fn widen(&mut self, column: usize, data_type: DataType) -> Result<(), crate::Error> {

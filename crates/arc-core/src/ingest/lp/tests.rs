@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    LineDecoder, SequenceNumber,
-    catalog::ColumnKind,
+    ColumnTypes, LineDecoder, OnConflict, SequenceNumber,
+    catalog::{ColumnKind, TableSchema},
     ingest::{TypePolicy, staged::Rejections},
     registry::{Database, Layout, Table},
 };
@@ -299,18 +299,23 @@ impl Buffered {
 
     /// Writes as the engine does, with loose rows or without.
     fn write(&self, seq: u64, body: &str, loose: bool) -> Staged {
-        let context = Context {
-            database: &self.0,
-            receive_ns: 0,
-            precision: None,
-            tags: &[],
-            skip: &[],
-            types: TypePolicy::STRICT,
-        };
+        self.write_as(seq, body, loose, TypePolicy::STRICT, &[])
+    }
+
+    /// The same, with the numbers of lines to pass over.
+    fn write_as(&self, seq: u64, body: &str, loose: bool, types: TypePolicy<'_>, skip: &[u64]) -> Staged {
+        let context = Context { database: &self.0, receive_ns: 0, precision: None, tags: &[], skip, types };
         let mut staged = if loose { decode_loose } else { decode }(body.as_bytes(), &context);
         staged.tables.retain(|table| !table.rows.is_empty());
+        let fits = |table: &StagedTable| {
+            let mut to_floats = table.widened.iter().filter(|(_, column)| column.data_type == DataType::Float64);
+            to_floats.all(|(index, _)| table.table.fits_floats(*index).unwrap())
+        };
+        if !staged.tables.iter().all(fits) {
+            return self.write_as(seq, body, loose, types, skip);
+        }
         for table in &staged.tables {
-            if !table.added.is_empty() || !table.table.is_registered() {
+            if table.changes_schema() || !table.table.is_registered() {
                 table.table.set_schema(table.grown_schema());
                 self.0.add(Arc::clone(&table.table));
             }
@@ -347,6 +352,28 @@ impl Buffered {
             (schema.table.to_string(), rows)
         };
         self.0.tables().iter().map(of).collect()
+    }
+}
+
+#[test]
+fn a_line_that_is_refused_changes_no_type() {
+    let types = ColumnTypes::new().on_conflict(OnConflict::Widen);
+    for (known, bad, good) in [
+        ("m a=1i,b=true 1", "m a=0.5,b=?", "m a=2i"),
+        ("m a=1i,b=true 1", "m a=0.5,b=\"t\",c=?", "m a=2i,b=false"),
+        ("m a=1i 1", "m a=2i,a=0.5,a=\"t\",a=? 2", "m a=3i"),
+        ("m a=1i 1", "m a=0.5 99999999999999999999", "m a=3i"),
+    ] {
+        let db = Buffered::new();
+        for body in [known.to_owned(), format!("{good} 2\n{bad}\n{good} 3\n")] {
+            let staged = db.write_as(1, &body, false, TypePolicy::Settings(&types), &[]);
+            assert_eq!(staged.rejections.numbers.len(), usize::from(body.contains(bad)), "{body}");
+        }
+        let table = db.0.table("m").unwrap();
+        let expected = [DataType::Int64, DataType::Boolean];
+        let found: Vec<_> = table.schema().columns.iter().map(|column| column.data_type.clone()).collect();
+        assert_eq!(found, expected[..found.len()], "{bad}");
+        assert!(!db.rows().is_empty());
     }
 }
 
@@ -450,6 +477,33 @@ proptest! {
         let found = loose.rows();
         prop_assert_eq!(&found, &staged.rows());
         prop_assert_eq!(&found, &alone.rows());
+    }
+
+    #[test]
+    fn columns_that_change_their_type_do_so_on_every_path_and_in_the_log(
+        requests in prop::collection::vec(prop::collection::vec((any_line(), 0i64..30), 1..30), 1..5),
+    ) {
+        let types = ColumnTypes::new().on_conflict(OnConflict::Widen).string_columns(["long*1"]);
+        let policy = TypePolicy::Settings(&types);
+        let (loose, staged, replayed) = (Buffered::new(), Buffered::new(), Buffered::new());
+        let mut refused = Vec::new();
+        for (seq, lines) in (1..).zip(&requests) {
+            let body: String = lines.iter().map(|(line, time)| format!("{line} {time}\n")).collect();
+            let found = loose.write_as(seq, &body, true, policy, &[]);
+            let expected = staged.write_as(seq, &body, false, policy, &[]);
+            prop_assert_eq!(reasons(&found), reasons(&expected));
+            refused.push((seq, body, found.rejections.numbers));
+        }
+        prop_assert_eq!(loose.rows(), staged.rows());
+        // With the schemas that the tables have in the end, as when a flush has put them into the manifest.
+        for table in loose.0.tables() {
+            replayed.0.add(Arc::new(Table::new(TableSchema::clone(&table.schema()))));
+        }
+        for (seq, body, numbers) in refused {
+            let found = replayed.write_as(seq, &body, true, TypePolicy::Logged, &numbers);
+            prop_assert_eq!(reasons(&found), vec![]);
+        }
+        prop_assert_eq!(loose.rows(), replayed.rows());
     }
 
     #[test]

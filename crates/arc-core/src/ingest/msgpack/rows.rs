@@ -138,6 +138,9 @@ impl<'a> RowScratch<'a> {
                         // Of several values of one field only text is sure to be what all of them can be.
                         let (own, is_float) = (value.data_type(), value.exact_float().is_some() && !self.has(index));
                         let wider = table.and_then(|(_, table)| table.wider(index, &own, is_float, context));
+                        if table.is_some_and(|(_, table)| table.rules(context).is_replaced(*value, &column.data_type)) {
+                            continue;
+                        }
                         let Some(wider) = wider else {
                             return refuse(type_conflict(table_name, name, &own, &column.data_type));
                         };
