@@ -80,7 +80,7 @@ async fn the_settings_of_the_server_hold_where_nobody_says_anything() {
         assert_eq!(server.post("/api/v1/write/msgpack?db=t", body.unwrap()).await.status, 204);
     }
     let rows = server.post("/api/v1/query", r#"{"sql": "SELECT v FROM t.cpu ORDER BY v"}"#).await.json();
-    assert_eq!(rows["data"], json!([[1.0], [2.5]]));
+    assert_eq!(rows["data"], json!([[1], [2.5]]));
     let described = server.get("/api/v1/databases/t").await.json();
     assert_eq!(described["on_conflict"], Value::Null);
     let described = server.get("/api/v1/databases/t/measurements/cpu").await.json();
