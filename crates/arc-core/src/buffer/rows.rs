@@ -10,8 +10,9 @@ use arrow::{
 };
 
 use super::{
-    column::{ColumnValues, Scalar, converted, empty_vec},
+    column::{ColumnValues, converted, empty_vec},
     loose::LooseRow,
+    scalar::Scalar,
     series::{SeriesId, SeriesIndex},
 };
 use crate::{
