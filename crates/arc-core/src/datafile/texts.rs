@@ -231,7 +231,7 @@ mod tests {
             let integer = integer >> shift;
             let mut text = Vec::new();
             push_plain_float(integer as f64, &mut text);
-            if integer as f64 as i128 == i128::from(integer) {
+            if crate::buffer::Scalar::Integer(integer).exact_float().is_some() {
                 proptest::prop_assert_eq!(String::from_utf8(text).unwrap(), integer.to_string());
             }
         }

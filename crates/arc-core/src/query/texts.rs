@@ -3,7 +3,11 @@
 //! DataFusion casts columns whose type in a file is another than in the table. Its text of a float is not ours, so those casts
 //! are replaced. Only scans that meet such a file differ from stock ones.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use arrow::{
     array::RecordBatch,
@@ -84,10 +88,10 @@ impl Adapter {
 }
 
 /// The values of a column as texts.
-#[derive(Debug, Eq, Hash)]
+#[derive(Debug, Eq)]
 struct Text(Arc<dyn PhysicalExpr>);
 
-// Derived, it would move what it compares.
+// Derived, the comparison would move what it compares, and with it goes the hash.
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
         self.0.eq(&other.0)
@@ -97,6 +101,12 @@ impl PartialEq for Text {
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "text({})", self.0)
+    }
+}
+
+impl Hash for Text {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 

@@ -223,6 +223,11 @@ fn open_widening(path: &std::path::Path) -> Engine {
     quiet(path).column_types(widening()).open().unwrap()
 }
 
+/// The integer that a float is.
+fn whole(value: f64) -> Option<i64> {
+    value.to_string().parse().ok()
+}
+
 #[test]
 fn a_column_of_integers_becomes_one_of_floats_in_every_form_of_write() {
     type Write = Box<dyn Fn(&Engine, i64, f64)>;
@@ -231,17 +236,17 @@ fn a_column_of_integers_becomes_one_of_floats_in_every_form_of_write() {
         write(engine, "d", &format!("m v={value} {time}"));
     });
     let rows: Write = Box::new(|engine, time, value| {
-        let value = if value.fract() == 0.0 { serde_json::json!(value as i64) } else { serde_json::json!(value) };
+        let value = whole(value).map_or_else(|| serde_json::json!(value), |whole| serde_json::json!(whole));
         write_message_pack(engine, serde_json::json!({"m": "m", "t": time, "fields": {"v": value}}));
     });
     let columns: Write = Box::new(|engine, time, value| {
-        let value = if value.fract() == 0.0 { serde_json::json!(value as i64) } else { serde_json::json!(value) };
+        let value = whole(value).map_or_else(|| serde_json::json!(value), |whole| serde_json::json!(whole));
         write_message_pack(engine, serde_json::json!({"m": "m", "columns": {"time": [time], "v": [value]}}));
     });
     let arrow: Write = Box::new(|engine, time, value| {
-        let v: ArrayRef = match value.fract() == 0.0 {
-            true => Arc::new(Int64Array::from(vec![value as i64])),
-            false => Arc::new(Float32Array::from(vec![value as f32])),
+        let v: ArrayRef = match whole(value) {
+            Some(whole) => Arc::new(Int64Array::from(vec![whole])),
+            None => Arc::new(Float32Array::from(vec![value.to_string().parse::<f32>().unwrap()])),
         };
         write_batch(engine, "m", vec![("time", Arc::new(TimestampNanosecondArray::from(vec![time]))), ("v", v)]);
     });

@@ -40,8 +40,8 @@ impl Value {
 
     fn as_float(&self) -> Option<f64> {
         match self {
-            Integer(value) => Some(*value as f64).filter(|float| *float as i128 == i128::from(*value)),
-            Unsigned(value) => Some(*value as f64).filter(|float| *float as i128 == i128::from(*value)),
+            Integer(value) => Some(*value as f64).filter(|float| format!("{float:.0}") == value.to_string()),
+            Unsigned(value) => Some(*value as f64).filter(|float| format!("{float:.0}") == value.to_string()),
             Float(value) => Some(*value),
             Boolean(_) | Text(_) => None,
         }
