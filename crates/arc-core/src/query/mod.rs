@@ -44,6 +44,7 @@ mod statistics;
 mod table;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod times;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
