@@ -20,6 +20,7 @@ mod history;
 mod http;
 mod import;
 mod influx;
+mod lanes;
 mod logging;
 mod maintenance;
 mod metrics;
