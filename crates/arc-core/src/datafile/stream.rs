@@ -29,7 +29,7 @@ use parquet::{
     },
 };
 
-use super::{DataFile, pages::SharedRowGroups};
+use super::{DataFile, pack::open_data_file, pages::SharedRowGroups};
 use crate::{
     Error, Result,
     vfs::{Vfs, VfsFile},
@@ -102,7 +102,7 @@ pub(crate) fn read_pieces(
     most_bytes: u64,
     mut take: impl FnMut(&[u8], u64) -> Result<()>,
 ) -> Result<(u64, u32)> {
-    let file = vfs.open_read(path).map_err(|e| Error::io("open", path, e))?;
+    let file = open_data_file(vfs, path).map_err(|e| Error::io("open", path, e))?;
     let (mut offset, mut crc) = (0, 0);
     let mut piece = vec![0; PIECE_BYTES];
     loop {
@@ -279,7 +279,7 @@ pub(crate) struct FileChunks {
 
 impl FileChunks {
     fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
-        let file = vfs.open_read(path).map_err(|e| Error::io("open", path, e))?;
+        let file = open_data_file(vfs, path).map_err(|e| Error::io("open", path, e))?;
         let len = file.len().map_err(|e| Error::io("read", path, e))?;
         Ok(Self { file: file.into(), len, refused: Refused::default() })
     }
