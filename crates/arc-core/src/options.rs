@@ -163,7 +163,7 @@ pub struct Options {
     /// `memory_bytes` is 1 GiB or more, the memory of flushed points is kept for the next ones, until a flush finds few.
     pub flush_bytes: usize,
     /// Tables with little to flush, by `pack_bytes`, from which on a flush writes their rows into one file, a pack, instead of
-    /// a file for each. Default 32. Fewer files cost less to write, and other programs cannot read a pack as they read a data
+    /// a file for each. Default 64. Fewer files cost less to write, and other programs cannot read a pack as they read a data
     /// file; compaction takes its rows to files of their own, at the latest when their day is over.
     pub pack_tables: usize,
     /// Bytes in memory of what a table has to flush, up to which that is little. Default 1 MiB; 0 writes no packs. More
@@ -216,7 +216,7 @@ impl Default for Options {
             memory_bytes: default_memory_bytes(),
             max_resident_bytes: usize::try_from(available_bytes()).unwrap_or(usize::MAX),
             flush_bytes: 64 << 20,
-            pack_tables: 32,
+            pack_tables: 64,
             pack_bytes: 1 << 20,
             flush_wal_bytes: 512 << 20,
             max_buffer_bytes: 160 << 20,

@@ -188,3 +188,60 @@ impl Drop for PackWriter<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::CrashFs;
+
+    const PACK: &str = "data/_packs/01ARZ3NDEKTSV4RRFFQ69G5FAV.pack";
+
+    #[test]
+    fn only_a_place_in_a_pack_of_ours_is_one() {
+        let cases = [
+            ("8-100.parquet", Some(8..108)),
+            ("0-0.parquet", Some(0..0)),
+            ("18446744073709551615-1.parquet", None),
+            ("8-100", None),
+            ("8.parquet", None),
+            ("-8-100.parquet", None),
+            ("01ARZ3NDEKTSV4RRFFQ69G5FAV.parquet", None),
+        ];
+        for (name, range) in cases {
+            let path = format!("{PACK}/{name}");
+            assert_eq!(packed(&path), range.clone().map(|range| (PACK, range)), "{name}");
+            assert_eq!(stored_path(&path), if range.is_some() { PACK } else { &*path });
+            assert_eq!(packed(&format!("data/d/t/day=1970-01-01/{name}")), None);
+            assert_eq!(packed(&format!("data/_packs/mine.pack/{name}")), None);
+        }
+        assert_eq!((packed(PACK), packed("")), (None, None));
+    }
+
+    #[test]
+    fn a_pack_that_is_not_finished_leaves_nothing_and_an_empty_one_is_never_made() {
+        let fs = CrashFs::new();
+        let root = Path::new("/r");
+        let pack = || PackWriter::new(&fs, root, Ulid::from_parts(1, 2));
+        assert_eq!(pack().finish().unwrap(), None);
+        let owner = Owner { database: "d", table: "t", day: PartitionDay::from_time_ns(0) };
+        let dropped = pack();
+        dropped.append(owner, b"file").unwrap();
+        drop(dropped);
+        assert_eq!(fs.current().files().count(), 0);
+        let finished = pack();
+        let paths = [b"one".as_slice(), b"", b"three"].map(|file| finished.append(owner, file).unwrap());
+        assert_eq!(finished.bytes(), 8 + 8);
+        assert!(finished.finish().unwrap().is_some());
+        let read = |path: &str| {
+            let file = open_data_file(&fs, &root.join(path)).unwrap();
+            let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap() + 1];
+            let read = file.read_at(&mut bytes, 0).unwrap();
+            bytes.truncate(read);
+            bytes
+        };
+        assert_eq!(paths.map(|path| read(&path)), [b"one".to_vec(), Vec::new(), b"three".to_vec()]);
+        // Where the pack ends before it, there is as much of it as there is.
+        let beyond = format!("{}/16-100000.parquet", stored_path(&pack().path));
+        assert!(read(&beyond).ends_with(&MAGIC));
+    }
+}

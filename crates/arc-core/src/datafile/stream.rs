@@ -104,9 +104,12 @@ pub(crate) fn read_pieces(
 ) -> Result<(u64, u32)> {
     let file = open_data_file(vfs, path).map_err(|e| Error::io("open", path, e))?;
     let (mut offset, mut crc) = (0, 0);
-    let mut piece = vec![0; PIECE_BYTES];
+    let len = file.len().map_err(|e| Error::io("read", path, e))?;
+    // Of a small file, the room would cost more than the bytes.
+    let piece_bytes = usize::try_from(len).unwrap_or(usize::MAX).clamp(1, PIECE_BYTES);
+    let mut piece = vec![0; piece_bytes];
     loop {
-        let wanted = usize::try_from(most_bytes.saturating_sub(offset)).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        let wanted = usize::try_from(most_bytes.saturating_sub(offset)).unwrap_or(usize::MAX).min(piece_bytes);
         piece.truncate(wanted);
         let read = file.read_at(&mut piece, offset).map_err(|e| Error::io("read", path, e))?;
         let found = piece.get(..read).unwrap_or_default();

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use object_store::{
-    CopyOptions, GetOptions, GetRange, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path as StorePath,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult, Result, path::Path as StorePath,
 };
 
 use crate::datafile::packed;
@@ -94,5 +94,33 @@ impl ObjectStore for PackedReads {
 
     async fn copy_opts(&self, from: &StorePath, to: &StorePath, options: CopyOptions) -> Result<()> {
         self.0.copy_opts(from, to, options).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::{GetRange, ObjectStoreExt, memory::InMemory};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_packed_data_file_reads_like_an_object_and_nothing_beside_it_is_read() {
+        const PACK: &str = "data/_packs/01ARZ3NDEKTSV4RRFFQ69G5FAV.pack";
+        let below = InMemory::new();
+        below.put(&PACK.into(), "0123456789".into()).await.unwrap();
+        let store = PackedReads::new(Arc::new(below));
+        let file = StorePath::parse(format!("{PACK}/2-5.parquet")).unwrap();
+        let whole = store.get(&file).await.unwrap();
+        assert_eq!((whole.meta.size, whole.range.clone(), &whole.meta.location), (5, 0..5, &file));
+        assert_eq!(whole.bytes().await.unwrap(), "23456");
+        assert_eq!(store.head(&file).await.unwrap().size, 5);
+        for (range, expected) in [(0..5, "23456"), (1..3, "34"), (4..5, "6")] {
+            assert_eq!(store.get_range(&file, range.clone()).await.unwrap(), expected);
+            assert_eq!(store.get_ranges(&file, &[range]).await.unwrap(), [expected]);
+        }
+        let end = GetOptions { range: Some(GetRange::Suffix(2)), ..GetOptions::default() };
+        assert_eq!(store.get_opts(&file, end).await.unwrap().bytes().await.unwrap(), "56");
+        assert!(store.get_ranges(&file, &[3..6]).await.is_err());
+        assert_eq!(store.get(&PACK.into()).await.unwrap().bytes().await.unwrap(), "0123456789");
     }
 }
