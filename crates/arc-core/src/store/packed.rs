@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, Result, path::Path as StorePath,
+    CopyOptions, GetOptions, GetRange, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path as StorePath,
 };
 
 use crate::datafile::packed;
@@ -99,7 +99,7 @@ impl ObjectStore for PackedReads {
 
 #[cfg(test)]
 mod tests {
-    use object_store::{GetRange, ObjectStoreExt, memory::InMemory};
+    use object_store::{ObjectStoreExt, memory::InMemory};
 
     use super::*;
 
