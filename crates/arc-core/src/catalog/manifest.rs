@@ -15,7 +15,7 @@ use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use super::{
     ManifestEdit, ManifestState,
-    object::{Decoded, Encoded, Kind, ObjectId, PAYLOAD_OFFSET, PREVIOUS_OFFSET, Version, decode, encode},
+    object::{Decoded, Encoded, FormatVersion, Kind, ObjectId, PAYLOAD_OFFSET, PREVIOUS_OFFSET, decode, encode},
 };
 use crate::{
     Error, Result,
@@ -119,8 +119,7 @@ impl Manifest {
         let id = ObjectId::commit(self.number + 1);
         let payload =
             rmp_serde::to_vec_named(&edit).map_err(|e| Error::internal(format!("cannot encode a commit: {e}")))?;
-        let version = Version::of(edit.tables.iter().flat_map(|table| &table.files_added));
-        let Encoded { bytes, checksum } = encode(id, self.checksum, version, &payload);
+        let Encoded { bytes, checksum } = encode(id, self.state.version_of(&edit), self.checksum, &payload);
         self.place.put_new(&id.name(), &bytes).map_err(|error| self.failed_commit(id, error))?;
         self.number = id.number;
         self.checksum = checksum;
@@ -211,8 +210,7 @@ impl Manifest {
         let id = ObjectId::snapshot(self.number);
         let payload = rmp_serde::to_vec_named(&self.state)
             .map_err(|e| Error::internal(format!("cannot encode a snapshot: {e}")))?;
-        let version = Version::of(self.state.files().map(Arc::as_ref));
-        let Encoded { bytes, .. } = encode(id, self.checksum, version, &payload);
+        let Encoded { bytes, .. } = encode(id, self.state.version(), self.checksum, &payload);
         self.place.put_new(&id.name(), &bytes).map_err(|error| match error {
             PutError::NotThere(error) | PutError::Unknown(error) => error,
             PutError::Taken => Error::Closed { reason: self.fenced(id) },

@@ -23,6 +23,7 @@ mod sink;
 mod statistics;
 mod storable;
 mod stream;
+pub(crate) mod texts;
 mod writer;
 
 pub use file::{ColumnStatistics, DataFile, StatisticsValue};
@@ -34,6 +35,7 @@ pub use parquet_writer::{
 pub use partition::PartitionDay;
 
 pub(crate) use encode::{Scratch, TextDictionary};
+pub(crate) use file::EXACT_FLOATS;
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
 pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
 pub(crate) use pack::{Owner, PackWriter, is_pack, open_data_file, packed, stored_path};

@@ -155,6 +155,9 @@ impl Shared {
         crash_point("flush::committed");
         databases.iter().for_each(|database| database.in_manifest.store(true, Ordering::Release));
         let carries_deletes = tables.iter().any(|round| !round.tombstones.is_empty());
+        for round in tables.iter().filter(|round| round.schema_changed) {
+            round.table.committed.store(Arc::clone(&round.schema));
+        }
         let report = self.swap(seq, tables);
         if !dropped.is_empty() {
             self.bury(&dropped);
@@ -244,6 +247,8 @@ impl Shared {
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
         let (database, table) = (&*round.schema.database, &*round.schema.table);
         for frozen in &round.frozen {
+            let converted = frozen.converted(&round.schema)?;
+            let frozen = converted.as_ref().unwrap_or(frozen);
             for part in split(frozen, &round.schema, &round.table.series)? {
                 let path = || data_file_path(database, table, part.day, self.new_id());
                 let spec = DataFileSpec {
