@@ -88,14 +88,11 @@ impl RowColumn {
     pub(super) fn push(&mut self, row: u32, value: &Value<'_>, bytes: &mut usize) -> bool {
         let is_taken = match (&mut self.values, value) {
             (_, Value::Null) => return true,
-            (Values::Texts { ends, bytes: texts }, Value::Text(text)) => {
-                texts.extend_from_slice(text.as_bytes());
-                *bytes += text.len();
-                i32::try_from(texts.len()).map(|end| ends.push(end)).is_ok()
-            }
-            (Values::Texts { ends, bytes: texts }, other) => {
-                self.to_text && {
-                    push_as_text(other, texts);
+            (Values::Texts { ends, bytes: texts }, value) => {
+                (self.to_text || matches!(value, Value::Text(_))) && {
+                    let before = texts.len();
+                    push_as_text(value, texts);
+                    *bytes += texts.len() - before;
                     i32::try_from(texts.len()).map(|end| ends.push(end)).is_ok()
                 }
             }
@@ -171,14 +168,15 @@ impl RowColumn {
     }
 }
 
-/// Appends a number or a boolean.
+/// Appends a text, or what is written for a number or a boolean.
+#[inline]
 fn push_as_text(value: &Value<'_>, out: &mut Vec<u8>) {
     match value {
+        Value::Text(text) => out.extend_from_slice(text.as_bytes()),
         Value::Integer(value) => push_integer(value, out),
         Value::Unsigned(value) => push_integer(value, out),
         Value::Float(value) => push_float(value, out),
         Value::Boolean(value) => push_boolean(*value, out),
-        Value::Text(text) => out.extend_from_slice(text.as_bytes()),
         Value::Null => {}
     }
 }
