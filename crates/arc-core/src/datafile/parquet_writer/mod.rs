@@ -5,7 +5,7 @@
 //! manifest; its files are no data files of an engine. Called by users of the crate, and by nothing else in it.
 //!
 //! The way of a row: `rows` makes record batches of rows (`names` finds their columns, `row_column` has the values), `schema`
-//! checks batches and makes texts of columns (`texts`), `split` finds where a file ends, `open_file` gathers and encodes
+//! checks batches and makes texts of columns, `split` finds where a file ends, `open_file` gathers and encodes
 //! columns (`column`, on several threads through `parallel`), `assembly` writes row groups and the footer, `publish` gives
 //! files their names.
 
@@ -23,7 +23,6 @@ mod row_column;
 mod rows;
 mod schema;
 mod split;
-mod texts;
 mod value;
 mod writer;
 

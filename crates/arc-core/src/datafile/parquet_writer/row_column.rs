@@ -12,11 +12,11 @@ use arrow::{
     datatypes::{DataType, FieldRef, Float64Type, Int64Type, UInt64Type},
 };
 
-use super::{
-    Value,
-    texts::{push_boolean, push_float, push_integer},
+use super::Value;
+use crate::{
+    Result,
+    datafile::texts::{push_boolean, push_float, push_integer},
 };
-use crate::Result;
 
 /// The values of one column.
 #[derive(Debug)]
