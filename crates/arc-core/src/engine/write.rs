@@ -35,11 +35,16 @@ pub(super) struct Request {
 
 /// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
 pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Staged> {
-    decode_within(request, database, usize::MAX)
+    decode_within(request, database, usize::MAX, |body, context| ingest::decode_lp_loose(body, context))
 }
 
 /// Decodes a request whose values may take `most_bytes` where the body does not say how many they take.
-fn decode_within(request: &Request, database: &Arc<Database>, most_bytes: usize) -> Result<Staged> {
+fn decode_within(
+    request: &Request,
+    database: &Arc<Database>,
+    most_bytes: usize,
+    decode_lp: impl FnOnce(&Bytes, &Context<'_>) -> Staged,
+) -> Result<Staged> {
     let context = Context {
         database,
         receive_ns: request.meta.receive_ns,
@@ -48,7 +53,7 @@ fn decode_within(request: &Request, database: &Arc<Database>, most_bytes: usize)
         skip: &request.meta.rejected,
     };
     match request.kind {
-        FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, &context)),
+        FrameKind::LineProtocol => Ok(decode_lp(&request.body, &context)),
         FrameKind::MessagePack => ingest::decode_msgpack(&request.body, &context),
         FrameKind::Arrow => {
             let table = request.meta.table.as_deref().unwrap_or_default();
@@ -101,7 +106,7 @@ impl Shared {
             }
             let database = self.registry.database(name);
             let database = database.unwrap_or_else(|| Arc::new(Database::new(name, self.clock.now_ns(), false)));
-            let mut staged = decode_within(request, &database, self.most_bytes())?;
+            let mut staged = self.decode(request, &database)?;
             staged.tables.retain(|table| !table.rows.is_empty());
             let rejections = std::mem::take(&mut staged.rejections);
             let refuses_all = options.whole && !rejections.numbers.is_empty();
@@ -129,6 +134,17 @@ impl Shared {
                 Err(Stale(unused)) => claim = unused,
             }
         }
+    }
+
+    /// Decodes a new request, on several threads if it is large and they have nothing else to do.
+    fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
+        let _at_work = self.helpers.at_work();
+        // One logs what is queued, and one applies it.
+        let others = || self.queue.writes().min(2);
+        let decode_lp = |body: &Bytes, context: &Context<'_>| {
+            ingest::decode_lp_joined(body, context, &self.helpers, others)
+        };
+        decode_within(request, database, self.most_bytes(), decode_lp)
     }
 
     /// Asks what to do about a request with an idempotency key.

@@ -1,3 +1,5 @@
+mod joined;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use arrow::{
@@ -298,8 +300,12 @@ impl Buffered {
 
     /// Writes as the engine does, with loose rows or without.
     fn write(&self, seq: u64, body: &str, loose: bool) -> Staged {
+        self.write_with(seq, body, if loose { decode_loose } else { decode })
+    }
+
+    fn write_with(&self, seq: u64, body: &str, decode: impl FnOnce(&[u8], &Context<'_>) -> Staged) -> Staged {
         let context = Context { database: &self.0, receive_ns: 0, precision: None, tags: &[], skip: &[] };
-        let mut staged = if loose { decode_loose } else { decode }(body.as_bytes(), &context);
+        let mut staged = decode(body.as_bytes(), &context);
         staged.tables.retain(|table| !table.rows.is_empty());
         for table in &staged.tables {
             if !table.added.is_empty() || !table.table.is_registered() {
