@@ -79,6 +79,12 @@ impl Chunks {
         self.offset
     }
 
+    /// Returns how many lines of the body are done.
+    #[must_use]
+    pub const fn lines(&self) -> u64 {
+        self.summary.lines
+    }
+
     /// Takes what `next` has parsed of the bytes behind these for done, as if it had been parsed here.
     pub const fn append(&mut self, next: &Self) {
         self.summary.points += next.summary.points;
