@@ -37,7 +37,10 @@ pub(super) fn read(source: &Source, options: &ImportOptions, emit: &mut dyn FnMu
             whole => whole,
         };
         let extent = seen.extent;
-        let rest = buffer.split_off(end);
+        // At once for the next piece: a buffer that grows while it is read into is copied, and takes fresh pages, twice.
+        let mut rest = Vec::with_capacity(if is_end { 0 } else { options.chunk_bytes });
+        rest.extend_from_slice(buffer.get(end..).unwrap_or_default());
+        buffer.truncate(end);
         let piece = std::mem::replace(&mut buffer, rest);
         let length = piece.len() as u64;
         if length > 0 {
@@ -65,6 +68,7 @@ pub(super) fn read(source: &Source, options: &ImportOptions, emit: &mut dyn FnMu
 /// Reads until there are `wanted` bytes; returns whether there are no more.
 fn fill(bytes: &mut dyn BufRead, buffer: &mut Vec<u8>, wanted: usize) -> std::io::Result<bool> {
     let missing = wanted.saturating_sub(buffer.len());
+    buffer.reserve(missing);
     let read = bytes.take(missing as u64).read_to_end(buffer)?;
     Ok(read < missing)
 }
