@@ -141,9 +141,8 @@ impl Shared {
         let _at_work = self.helpers.at_work();
         // One logs what is queued, and one applies it.
         let others = || self.queue.writes().min(2);
-        let decode_lp = |body: &Bytes, context: &Context<'_>| {
-            ingest::decode_lp_joined(body, context, &self.helpers, others)
-        };
+        let decode_lp =
+            |body: &Bytes, context: &Context<'_>| ingest::decode_lp_joined(body, context, &self.helpers, others);
         decode_within(request, database, self.most_bytes(), decode_lp)
     }
 

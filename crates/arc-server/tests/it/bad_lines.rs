@@ -66,7 +66,8 @@ fn large() -> (Vec<String>, Vec<u64>) {
 
 #[tokio::test]
 async fn a_large_body_gives_what_its_lines_give_in_small_ones() {
-    let sql = "SELECT h, count(*), sum(v), sum(f), count(new), count(s), max(s), max(time) FROM m GROUP BY h ORDER BY h";
+    let sql =
+        "SELECT h, count(*), sum(v), sum(f), count(new), count(s), max(s), max(time) FROM m GROUP BY h ORDER BY h";
     let (lines, bad) = large();
     let pieces = Server::new();
     for piece in lines.chunks(1_000) {
@@ -81,7 +82,8 @@ async fn a_large_body_gives_what_its_lines_give_in_small_ones() {
         for _ in 0..2 {
             let reply = server.post(LP, body.clone()).await;
             reply.is(400, "60 of 60000 lines rejected, 59940 stored");
-            let named: Vec<_> = reply.json()["lines"].as_array().unwrap().iter().map(|line| line["line"].as_u64()).collect();
+            let named: Vec<_> =
+                reply.json()["lines"].as_array().unwrap().iter().map(|line| line["line"].as_u64()).collect();
             assert_eq!(named, bad.iter().copied().map(Some).collect::<Vec<_>>());
             assert_eq!(server.rows(sql).await, expected);
         }

@@ -39,24 +39,19 @@ pub(crate) fn decode(body: &Bytes, context: &Context<'_>, helpers: &Helpers, oth
         return super::decode_loose(body, context);
     }
     let Some(loan) = helpers.borrow(most - 1, others()) else { return super::decode_loose(body, context) };
-    let parts = Arc::new(Parts::new(body, context, cut(body, loan.count() + 1)));
+    let parts = Arc::new(Parts::new(body, context, &cut(body, loan.count() + 1)));
     let task: Arc<dyn Task> = Arc::clone(&parts) as _;
     loan.help(&task);
     decode_parts(body, context, &parts)
 }
 
-/// Cuts a body into parts of about the same size and returns those behind the first; they go to its end.
-fn cut(body: &[u8], parts: usize) -> Vec<Range<usize>> {
-    let mut starts: Vec<usize> = (1..parts)
-        .filter_map(|part| {
-            let at = body.len() / parts * part;
-            Some(at + body.get(at..)?.iter().position(|byte| *byte == b'\n')? + 1)
-        })
-        .filter(|start| *start < body.len())
-        .collect();
-    starts.dedup();
-    let ends = starts.iter().skip(1).copied().chain([body.len()]);
-    starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect()
+/// Returns where a body is cut into parts of about the same size: in front of all but the first.
+fn cut(body: &[u8], parts: usize) -> Vec<usize> {
+    let behind_line = |at: usize| Some(at + body.get(at..)?.iter().position(|byte| *byte == b'\n')? + 1);
+    let cuts = (1..parts).filter_map(|part| behind_line(body.len() / parts * part));
+    let mut cuts: Vec<usize> = cuts.filter(|cut| *cut < body.len()).collect();
+    cuts.dedup();
+    cuts
 }
 
 pub(super) fn decode_parts(body: &Bytes, context: &Context<'_>, parts: &Parts) -> Staged {

@@ -20,10 +20,7 @@ use super::{Context, Decoder, Mode};
 use crate::{
     Precision,
     buffer::SeriesId,
-    ingest::{
-        helpers::Task,
-        staged::StagedTable,
-    },
+    ingest::{helpers::Task, staged::StagedTable},
     registry::Database,
 };
 
@@ -66,15 +63,16 @@ pub(super) struct PartRows {
 }
 
 impl Parts {
-    pub(super) fn new(body: &Bytes, context: &Context<'_>, ranges: Vec<Range<usize>>) -> Self {
-        let slots = ranges.iter().map(|_| Slot::Open).collect();
+    /// The parts that begin at `cuts`, which ascend.
+    pub(super) fn new(body: &Bytes, context: &Context<'_>, cuts: &[usize]) -> Self {
+        let ends = cuts.iter().skip(1).copied().chain([body.len()]);
         Self {
             body: body.clone(),
             database: Arc::clone(context.database),
             precision: context.precision,
-            ranges,
+            ranges: cuts.iter().copied().zip(ends).map(|(start, end)| start..end).collect(),
             next: AtomicUsize::new(0),
-            slots: Mutex::new(slots),
+            slots: Mutex::new(cuts.iter().map(|_| Slot::Open).collect()),
             changed: Condvar::new(),
             has_strings: OnceLock::new(),
         }

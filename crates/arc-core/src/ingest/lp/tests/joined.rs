@@ -1,6 +1,6 @@
 //! A body in parts gives what it gives in one.
 
-use std::{ops::Range, thread};
+use std::thread;
 
 use bytes::Bytes;
 use proptest::sample::Index;
@@ -17,9 +17,7 @@ use crate::{
 /// Decodes a body cut at `cuts`, with the help of `threads`.
 fn decode_cut(body: &[u8], cuts: &[usize], threads: usize, context: &Context<'_>) -> Staged {
     let body = Bytes::copy_from_slice(body);
-    let ends = cuts.iter().skip(1).copied().chain([body.len()]);
-    let ranges: Vec<Range<usize>> = cuts.iter().copied().zip(ends).map(|(start, end)| start..end).collect();
-    let parts = Parts::new(&body, context, ranges);
+    let parts = Parts::new(&body, context, cuts);
     thread::scope(|scope| {
         (0..threads).for_each(|_| drop(scope.spawn(|| parts.help())));
         decode_parts(&body, context, &parts)
@@ -49,7 +47,7 @@ fn assert_same(bodies: &[(String, Vec<usize>)], threads: usize) {
 fn rows_of_parts(db: &Buffered, body: &str, second: &str) -> usize {
     let context = Context { database: &db.0, receive_ns: 0, precision: None, tags: &[], skip: &[] };
     let cut = body.find(second).unwrap();
-    let parts = Parts::new(&Bytes::copy_from_slice(body.as_bytes()), &context, vec![cut..body.len()]);
+    let parts = Parts::new(&Bytes::copy_from_slice(body.as_bytes()), &context, &[cut]);
     parts.help();
     parts.take(0).unwrap().tables.iter().map(|table| table.rows.len()).sum()
 }
@@ -151,7 +149,15 @@ fn large_bodies_are_cut_where_threads_are_spare() {
 
 /// Something that a body can have at any place.
 fn any_piece() -> impl Strategy<Value = String> {
-    let odd = ["\n", "\r\n", "# \"\n", "bad\n", "m s=\"two\nm,a=p a=1 1\nthree\" 4\n", "m s=\"never\n", "m,a=p s=\"a\\\"\nb\"\n"];
+    let odd = [
+        "\n",
+        "\r\n",
+        "# \"\n",
+        "bad\n",
+        "m s=\"two\nm,a=p a=1 1\nthree\" 4\n",
+        "m s=\"never\n",
+        "m,a=p s=\"a\\\"\nb\"\n",
+    ];
     prop_oneof![
         30 => (any_line(), 0i64..30, prop::sample::select(vec!["\n", "\r\n"]))
             .prop_map(|(line, time, end)| format!("{line} {time}{end}")),
