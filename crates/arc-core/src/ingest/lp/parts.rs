@@ -206,7 +206,7 @@ impl<'a> Sink<'a> for Part<'a, '_> {
         self.decoder.raw_field(key, value)
     }
 
-    #[inline]
+    #[inline(always)]
     fn point(&mut self, timestamp: Option<i64>) {
         if timestamp.is_some() && !self.has_ended && self.is_plain() {
             self.decoder.point(timestamp);
