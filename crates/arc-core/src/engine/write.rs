@@ -139,10 +139,10 @@ impl Shared {
     /// Decodes a new request, on several threads if it is large and they have nothing else to do.
     fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
         let _at_work = self.helpers.at_work();
-        // One logs what is queued, and one applies it.
-        let others = || self.queue.writes().min(2);
-        let decode_lp =
-            |body: &Bytes, context: &Context<'_>| ingest::decode_lp_joined(body, context, &self.helpers, others);
+        let decode_lp = |body: &Bytes, context: &Context<'_>| {
+            // For each write that is queued there is somebody with a core of his own, or with the next write soon.
+            ingest::decode_lp_joined(body, context, &self.helpers, || self.queue.writes())
+        };
         decode_within(request, database, self.most_bytes(), decode_lp)
     }
 
