@@ -17,8 +17,8 @@ pub trait ResumableSink<'a>: Sink<'a> {
     /// must be taken back, as for an error; it will come again, whole, from the next chunk.
     fn unfinished(&mut self);
 
-    /// Asked after each record: `true` ends the chunk in front of that record, as if it had been cut off there. The sink must
-    /// have taken back what was delivered for it.
+    /// Asked after each record: `true` ends the chunk in front of that record, as if it had been
+    /// cut off there. The sink must have taken back what was delivered for it.
     #[inline(always)]
     fn gives_back(&mut self) -> bool {
         false
@@ -85,7 +85,8 @@ impl Chunks {
         self.summary.lines
     }
 
-    /// Takes what `next` has parsed of the bytes behind these for done, as if it had been parsed here.
+    /// Takes what `next` has parsed of the bytes behind these for done, as if it had been parsed
+    /// here.
     pub const fn append(&mut self, next: &Self) {
         self.summary.points += next.summary.points;
         self.summary.errors += next.summary.errors;

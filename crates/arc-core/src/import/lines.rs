@@ -37,8 +37,8 @@ pub(super) fn read(source: &Source, options: &ImportOptions, emit: &mut dyn FnMu
             whole => whole,
         };
         let extent = seen.extent;
-        // At once for the next piece: a buffer that grows while it is read into is copied, and takes fresh pages, twice.
-        let mut rest = Vec::with_capacity(if is_end { 0 } else { options.chunk_bytes });
+        // As large as this piece: a buffer that grows while it is read into is copied, and takes fresh pages, twice.
+        let mut rest = Vec::with_capacity(if is_end { 0 } else { buffer.len() });
         rest.extend_from_slice(buffer.get(end..).unwrap_or_default());
         buffer.truncate(end);
         let piece = std::mem::replace(&mut buffer, rest);
@@ -68,7 +68,6 @@ pub(super) fn read(source: &Source, options: &ImportOptions, emit: &mut dyn FnMu
 /// Reads until there are `wanted` bytes; returns whether there are no more.
 fn fill(bytes: &mut dyn BufRead, buffer: &mut Vec<u8>, wanted: usize) -> std::io::Result<bool> {
     let missing = wanted.saturating_sub(buffer.len());
-    buffer.reserve(missing);
     let read = bytes.take(missing as u64).read_to_end(buffer)?;
     Ok(read < missing)
 }

@@ -157,3 +157,44 @@ impl Pool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    /// Tells that a thread has come, and from where.
+    struct Tell(Mutex<Sender<Option<String>>>);
+
+    impl Task for Tell {
+        fn help(&self) {
+            self.0.lock().send(std::thread::current().name().map(str::to_owned)).unwrap();
+        }
+    }
+
+    #[test]
+    fn only_what_is_spare_is_lent() {
+        let helpers = Helpers::with_cores(4);
+        let lent = |most, others| helpers.borrow(most, others).map_or(0, |loan| loan.count());
+        assert_eq!([lent(9, 0), lent(2, 0), lent(9, 3), lent(9, 4), lent(9, 9)], [4, 2, 1, 0, 0]);
+        let at_work = helpers.at_work();
+        assert_eq!(lent(9, 0), 3);
+        let loan = helpers.borrow(2, 0);
+        assert_eq!(lent(9, 0), 1, "what is lent is not spare");
+        drop((loan, at_work));
+        assert_eq!(lent(9, 0), 4, "what comes back is");
+        assert_eq!(Helpers::with_cores(1).borrow(1, 1).map(|loan| loan.count()), None);
+    }
+
+    #[test]
+    fn each_lent_thread_helps() {
+        let helpers = Helpers::with_cores(3);
+        let (sender, told) = channel();
+        let task: Arc<dyn Task> = Arc::new(Tell(Mutex::new(sender)));
+        helpers.borrow(2, 0).unwrap().help(&task);
+        drop((helpers, task));
+        // All of them, for the task ends with the last.
+        assert_eq!(told.iter().collect::<Vec<_>>(), vec![Some("arc-decode".to_owned()); 2]);
+    }
+}
