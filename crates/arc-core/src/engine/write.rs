@@ -4,7 +4,10 @@
 //! under the schema lock; where another request came first it is decoded again, so that what is queued is exactly
 //! what replay will decode.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use arrow::array::RecordBatch;
 use bytes::Bytes;
@@ -18,8 +21,8 @@ use super::{
 };
 use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
-    catalog::{KeptReceipt, TIME_COLUMN, encode_schema},
-    ingest::{self, Context, Staged, StagedTable},
+    catalog::{KeptReceipt, TIME_COLUMN, TableSchema, encode_schema},
+    ingest::{self, Context, Staged, StagedTable, TypePolicy},
     memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
     wal::body_checksum,
@@ -34,34 +37,37 @@ pub(super) struct Request {
 }
 
 /// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
-pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Staged> {
-    decode_within(request, database, usize::MAX, |body, context| ingest::decode_lp_loose(body, context))
+pub(super) fn decode_logged(request: &Request, database: &Arc<Database>) -> Result<Staged> {
+    decode(request, database, usize::MAX, TypePolicy::Logged)
 }
 
 /// Decodes a request whose values may take `most_bytes` where the body does not say how many they take.
-fn decode_within(
-    request: &Request,
-    database: &Arc<Database>,
-    most_bytes: usize,
-    decode_lp: impl FnOnce(&Bytes, &Context<'_>) -> Staged,
-) -> Result<Staged> {
-    let context = Context {
-        database,
-        receive_ns: request.meta.receive_ns,
-        precision: request.meta.precision(),
-        tags: &request.meta.tags,
-        skip: &request.meta.rejected,
-    };
+fn decode(request: &Request, database: &Arc<Database>, most_bytes: usize, types: TypePolicy<'_>) -> Result<Staged> {
+    let context = context(request, database, types);
     match request.kind {
-        FrameKind::LineProtocol => Ok(decode_lp(&request.body, &context)),
+        FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, &context)),
         FrameKind::MessagePack => ingest::decode_msgpack(&request.body, &context),
         FrameKind::Arrow => {
             let table = request.meta.table.as_deref().unwrap_or_default();
             ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), most_bytes, &context)
         }
-        FrameKind::Database | FrameKind::Schema | FrameKind::Delete | FrameKind::Drop | FrameKind::GivenUp => {
-            Err(Error::internal("a schema change is not a write"))
-        }
+        FrameKind::Database
+        | FrameKind::Schema
+        | FrameKind::Widened
+        | FrameKind::Delete
+        | FrameKind::Drop
+        | FrameKind::GivenUp => Err(Error::internal("a schema change is not a write")),
+    }
+}
+
+fn context<'r>(request: &'r Request, database: &'r Arc<Database>, types: TypePolicy<'r>) -> Context<'r> {
+    Context {
+        database,
+        receive_ns: request.meta.receive_ns,
+        precision: request.meta.precision(),
+        tags: &request.meta.tags,
+        skip: &request.meta.rejected,
+        types,
     }
 }
 
@@ -106,6 +112,11 @@ impl Shared {
             }
             let database = self.registry.database(name);
             let database = database.unwrap_or_else(|| Arc::new(Database::new(name, self.clock.now_ns(), false)));
+            if !database.type_changes.load(Ordering::Acquire).is_multiple_of(2) {
+                // A column is about to change its type; whoever decides that has the lock.
+                drop(self.schema_lock.try_lock_for(max_wait).ok_or_else(no_room)?);
+                continue;
+            }
             let mut staged = self.decode(request, &database)?;
             staged.tables.retain(|table| !table.rows.is_empty());
             let rejections = std::mem::take(&mut staged.rejections);
@@ -139,11 +150,14 @@ impl Shared {
     /// Decodes a new request, on several threads if it is large and they have nothing else to do.
     fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
         let _at_work = self.helpers.at_work();
-        let decode_lp = |body: &Bytes, context: &Context<'_>| {
+        let types = self.type_policy();
+        if request.kind == FrameKind::LineProtocol {
+            let context = context(request, database, types);
             // For each write that is queued there is somebody with a core of his own, or with the next write soon.
-            ingest::decode_lp_joined(body, context, &self.helpers, || self.queue.writes())
-        };
-        decode_within(request, database, self.most_bytes(), decode_lp)
+            let others = || self.queue.writes();
+            return Ok(ingest::decode_lp_joined(&request.body, &context, &self.helpers, others));
+        }
+        decode(request, database, self.most_bytes(), types)
     }
 
     /// Asks what to do about a request with an idempotency key.
@@ -161,7 +175,7 @@ impl Shared {
         let mut written = answer(receipt);
         if written.rejected_points > 0
             && let Some(database) = self.registry.database(&request.meta.database)
-            && let Ok(staged) = decode(request, &database)
+            && let Ok(staged) = decode(request, &database, usize::MAX, self.type_policy())
             && staged.rejections.numbers.len() as u64 == written.rejected_points
         {
             written.rejected = staged.rejections.first;
@@ -177,11 +191,12 @@ impl Shared {
     ) -> Result<Result<(), Stale>> {
         let database = Arc::clone(&write.staged.database);
         if is_registered(self.registry.database(&database.name).as_ref(), &database)
-            && write.staged.tables.iter().all(|table| table.added.is_empty() && table.table.is_registered())
+            && write.staged.tables.iter().all(|table| !table.changes_schema() && table.table.is_registered())
             && !write.staged.has_dropped()
         {
             // A drop may come in between; behind it in the queue there must be nothing that belongs to what it took.
-            let is_there = |write: &QueuedWrite| !write.staged.has_dropped();
+            // The same holds for a column that gets another type.
+            let is_there = |write: &QueuedWrite| !write.staged.has_dropped() && !write.staged.is_outdated();
             return self.push(Vec::new(), frame, write, max_wait, is_there);
         }
         // Whoever has it may be waiting for room.
@@ -190,21 +205,21 @@ impl Shared {
         if current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &database))
             || database.dropped.load(std::sync::atomic::Ordering::Acquire)
             || write.staged.has_dropped_loose()
+            || write.staged.is_outdated()
             || write.staged.tables.iter().any(|table| is_stale(&database, table))
         {
             return Ok(Err(Stale(write.claim)));
         }
+        let Some(settled) = self.settle_types(&write.staged, max_wait)? else { return Ok(Err(Stale(write.claim))) };
         let mut changes = Vec::new();
         if current.is_none() {
             changes.push(database_change(&database)?);
         }
         let mut grown = Vec::new();
         for table in &write.staged.tables {
-            if !table.added.is_empty() || !has_table(&database, table) {
+            if table.changes_schema() || !has_table(&database, table) {
                 let schema = table.grown_schema();
-                let body = Bytes::from(encode_schema(&schema));
-                let body_crc = body_checksum(&body);
-                changes.push(QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body, body_crc });
+                changes.push(schema_change(&schema, !table.widened.is_empty()));
                 grown.push((Arc::clone(&table.table), schema));
             }
         }
@@ -218,7 +233,9 @@ impl Shared {
             }
             true
         };
-        self.push(changes, frame, write, max_wait, publish)
+        let pushed = self.push(changes, frame, write, max_wait, publish);
+        drop(settled);
+        pushed
     }
 
     fn push(
@@ -248,6 +265,10 @@ impl Shared {
             self.memory.give(cost);
             Err(Stale(write.claim))
         }))
+    }
+
+    fn type_policy(&self) -> TypePolicy<'_> {
+        TypePolicy::Settings(&self.options.column_types)
     }
 
     /// Returns the memory that one write may take with its points.
@@ -304,6 +325,14 @@ fn write_frame(request: &Request, rejected: Vec<u64>, body_crc: u32) -> Result<Q
     Ok(QueuedFrame { kind: request.kind, meta: encode(&meta)?, body: request.body.clone(), body_crc })
 }
 
+/// Returns the frame of a schema, which is new or has grown, or has columns that were of another type before.
+pub(super) fn schema_change(schema: &TableSchema, has_widened: bool) -> QueuedFrame {
+    let kind = if has_widened { FrameKind::Widened } else { FrameKind::Schema };
+    let body = Bytes::from(encode_schema(schema));
+    let body_crc = body_checksum(&body);
+    QueuedFrame { kind, meta: Vec::new(), body, body_crc }
+}
+
 fn database_change(database: &Database) -> Result<QueuedFrame> {
     let meta = DatabaseMeta { name: database.name.to_string(), created_ns: database.created_ns };
     let body_crc = body_checksum(&[]);
@@ -322,7 +351,7 @@ fn is_stale(database: &Database, staged: &StagedTable) -> bool {
     match database.table(staged.name()) {
         None => staged.table.is_dropped(),
         Some(known) if !Arc::ptr_eq(&known, &staged.table) => true,
-        Some(known) => !staged.added.is_empty() && !Arc::ptr_eq(&known.layout(), &staged.base),
+        Some(known) => staged.changes_schema() && !Arc::ptr_eq(&known.layout(), &staged.base),
     }
 }
 

@@ -8,6 +8,7 @@ mod helpers;
 mod lp;
 mod msgpack;
 mod staged;
+mod type_rules;
 
 #[cfg(feature = "import")]
 pub(crate) use arrow::ArrowReader;
@@ -15,6 +16,5 @@ pub(crate) use arrow::{decode as decode_arrow, of_file as arrow_stream_of_file};
 pub(crate) use helpers::Helpers;
 pub(crate) use lp::{decode as decode_lp, decode_joined as decode_lp_joined, decode_loose as decode_lp_loose};
 pub(crate) use msgpack::decode as decode_msgpack;
-#[cfg(feature = "query")]
-pub(crate) use staged::type_name;
-pub(crate) use staged::{Context, MAX_COLUMNS, Staged, StagedTable, check_column_name};
+pub(crate) use staged::{Context, MAX_COLUMNS, Staged, StagedTable, check_column_name, type_name};
+pub(crate) use type_rules::TypePolicy;

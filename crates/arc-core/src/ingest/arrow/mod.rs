@@ -29,7 +29,10 @@ use super::staged::{
 use crate::{
     Error, Result,
     catalog::{ColumnKind, TIME_COLUMN, tag_type},
-    datafile::is_storable,
+    datafile::{
+        is_storable,
+        texts::{Floats, becomes_text, to_texts},
+    },
     registry::{check_name, invalid_name},
 };
 
@@ -121,7 +124,7 @@ impl Batches<'_> {
                 tags.push(self.tag(name, array)?);
             } else {
                 self.take_room(name, array)?;
-                append_field(self.table, name, array)?;
+                append_field(self.table, name, array, self.context)?;
             }
         }
         if self.table.keyed() {
@@ -191,6 +194,57 @@ fn plain(array: &ArrayRef) -> Result<ArrayRef> {
     if text { cast(array, &DataType::Utf8).map_err(|e| invalid(e.to_string())) } else { Ok(Arc::clone(array)) }
 }
 
+/// Returns an array as one of another type, if that can be and alters no value.
+fn exact(array: &ArrayRef, data_type: &DataType) -> Result<Option<ArrayRef>> {
+    if !widens(array.data_type(), data_type) {
+        return Ok(None);
+    }
+    let other = cast(array, data_type).map_err(|e| invalid(e.to_string()))?;
+    let back = cast(&other, array.data_type()).ok();
+    Ok((back.as_ref() == Some(array)).then_some(other))
+}
+
+/// Returns which of the plain types an array is of, or could be, and whether floats can hold its values.
+fn own_type(array: &ArrayRef) -> Result<(DataType, bool)> {
+    let data_type = array.data_type();
+    if data_type.is_integer() || data_type.is_floating() {
+        let are_floats = *data_type == DataType::Float64 || exact(array, &DataType::Float64)?.is_some();
+        return Ok((DataType::Float64, are_floats));
+    }
+    Ok((data_type.clone(), false))
+}
+
+/// Says why a column does not take an array.
+fn misfit(table: &StagedTable, name: &str, existing: &DataType, got: &DataType) -> Error {
+    if widens(got, existing) {
+        return invalid(format!("column {name:?} is of floats, which cannot hold all of its integers exactly"));
+    }
+    conflict(table, name, existing, got)
+}
+
+fn text_of(name: &str, array: &ArrayRef) -> Result<ArrayRef> {
+    scalar_texts(array).map_err(|reason| invalid(format!("column {name:?} {reason}")))
+}
+
+/// Returns scalars of any type as texts.
+fn scalar_texts(array: &ArrayRef) -> Result<ArrayRef, String> {
+    if *array.data_type() == DataType::Utf8 {
+        return Ok(Arc::clone(array));
+    }
+    let data_type = array.data_type();
+    if becomes_text(data_type) {
+        return to_texts(array, Floats::Plain).map_err(|e| e.to_string());
+    }
+    if !data_type.is_temporal() && !data_type.is_decimal() {
+        return Err(format!("is to be text, which nothing of the type {data_type} is made"));
+    }
+    let texts = cast(array, &DataType::Utf8).map_err(|e| format!("cannot be made text: {e}"))?;
+    match texts.null_count() == array.null_count() {
+        true => Ok(texts),
+        false => Err(format!("has values of the type {data_type} that have no text")),
+    }
+}
+
 fn conflict(table: &StagedTable, column: &str, existing: &DataType, got: &DataType) -> Error {
     Error::SchemaConflict {
         table: table.name().to_owned(),
@@ -200,12 +254,16 @@ fn conflict(table: &StagedTable, column: &str, existing: &DataType, got: &DataTy
     }
 }
 
-fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef) -> Result<()> {
+fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef, context: &Context<'_>) -> Result<()> {
     // A column without any value decides nothing, and its rows have none.
     if *array.data_type() == DataType::Null {
         return Ok(());
     }
     let mut array = plain(array)?;
+    let existing = table.position(name).and_then(|index| table.column(index)).map(|column| &column.data_type);
+    if *array.data_type() != DataType::Utf8 && table.rules(context).are_texts(name, existing) {
+        array = text_of(name, &array)?;
+    }
     let index = match table.position(name) {
         Some(index) => index,
         None => {
@@ -220,18 +278,23 @@ fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef) -> Result
         }
     };
     let Some(column) = table.column(index) else { return Err(Error::internal("a column is gone")) };
-    let data_type = column.data_type.clone();
-    if *array.data_type() != data_type && widens(array.data_type(), &data_type) {
-        let given = array;
-        array = cast(&given, &data_type).map_err(|e| invalid(e.to_string()))?;
-        if cast(&array, given.data_type()).ok().as_ref() != Some(&given) {
-            return Err(invalid(format!(
-                "column {name:?} is of floats, which cannot hold all of its integers exactly"
-            )));
-        }
-    }
+    let mut data_type = column.data_type.clone();
     if *array.data_type() != data_type {
-        return Err(conflict(table, name, &data_type, array.data_type()));
+        array = match exact(&array, &data_type)? {
+            Some(same) => same,
+            None => {
+                let (own, are_floats) = own_type(&array)?;
+                let Some(wider) = table.wider(index, &own, are_floats, context) else {
+                    return Err(misfit(table, name, &data_type, array.data_type()));
+                };
+                table.widen(index, wider.clone())?;
+                data_type = wider;
+                match data_type {
+                    DataType::Utf8 => text_of(name, &array)?,
+                    _ => cast(&array, &data_type).map_err(|e| invalid(e.to_string()))?,
+                }
+            }
+        };
     }
     let rows = table.rows.len();
     let array = if is_plain(&data_type) { array } else { owned(&array)? };

@@ -18,7 +18,11 @@ use arrow::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Precision, ingest::Context, registry::Database};
+use crate::{
+    Precision,
+    ingest::{Context, TypePolicy},
+    registry::Database,
+};
 
 fn batch<'a>(columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
@@ -54,8 +58,14 @@ fn file(batches: &[RecordBatch]) -> Bytes {
 fn decoded_with(body: &Bytes, tags: &[&str], most_bytes: usize) -> Result<String, String> {
     let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
     let database = Arc::new(Database::new("db", 0, false));
-    let context =
-        Context { database: &database, receive_ns: 0, precision: Some(Precision::Second), tags: &tags, skip: &[] };
+    let context = Context {
+        database: &database,
+        receive_ns: 0,
+        precision: Some(Precision::Second),
+        tags: &tags,
+        skip: &[],
+        types: TypePolicy::STRICT,
+    };
     let staged = decode(body, "t", None, most_bytes, &context).map_err(|error| error.to_string())?;
     let table = staged.tables.into_iter().next().unwrap();
     let schema = table.grown_schema();
@@ -211,7 +221,14 @@ fn what_does_not_fit_is_refused_with_the_name_of_the_column() {
 #[test]
 fn smaller_numbers_widen_to_what_a_column_has_and_larger_ones_conflict() {
     let database = Arc::new(Database::new("db", 0, false));
-    let context = Context { database: &database, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+    let context = Context {
+        database: &database,
+        receive_ns: 0,
+        precision: None,
+        tags: &[],
+        skip: &[],
+        types: TypePolicy::STRICT,
+    };
     let cases = [
         (column(Float64Array::from(vec![1.0])), column(Float32Array::from(vec![0.1])), true),
         (column(Float64Array::from(vec![1.0])), column(UInt8Array::from(vec![7])), true),
@@ -256,7 +273,14 @@ fn rows_of_one_request_do_not_overwrite_each_other() {
     let twice = [batch([("time", times(&[7])), host()]), batch([("time", times(&[7])), host()])];
     let database = Arc::new(Database::new("db", 0, false));
     let tags = ["host".to_owned()];
-    let context = Context { database: &database, receive_ns: 0, precision: None, tags: &tags, skip: &[] };
+    let context = Context {
+        database: &database,
+        receive_ns: 0,
+        precision: None,
+        tags: &tags,
+        skip: &[],
+        types: TypePolicy::STRICT,
+    };
     let mut staged = decode(&stream(&twice), "t", None, 1 << 20, &context).unwrap();
     let staged = staged.tables.remove(0);
     staged.table.set_schema(staged.grown_schema());

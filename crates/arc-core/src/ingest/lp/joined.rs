@@ -146,7 +146,7 @@ impl<'a> Joined<'a, '_> {
             let (mut rows, mut width) = (table.rows.len() + MAX_LOOSE, table.rows.width());
             let known = staged.iter().chain(&self.taken.tables);
             for known in known.filter(|known| Arc::ptr_eq(&known.table, &table.table)) {
-                if !Arc::ptr_eq(&known.base, &table.base) {
+                if !Arc::ptr_eq(&known.base, &table.base) || !known.widened.is_empty() {
                     return false;
                 }
                 rows += known.rows.len() + known.loose.0;
@@ -161,6 +161,9 @@ impl<'a> Joined<'a, '_> {
         self.taken.tables.extend(rows.tables);
         self.taken.series.extend(rows.series.into_iter().map(|(key, at, series)| (key, before + at, series)));
         self.chunks.append(&rows.chunks);
+        // Out of date as soon as one of the parts is.
+        let staged = &mut self.decoder.staged;
+        staged.type_changes = staged.type_changes.min(rows.type_changes);
         self.at = rows.end;
     }
 

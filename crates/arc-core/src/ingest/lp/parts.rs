@@ -20,7 +20,7 @@ use super::{Context, Decoder, Mode};
 use crate::{
     Precision,
     buffer::SeriesId,
-    ingest::{helpers::Task, staged::StagedTable},
+    ingest::{TypePolicy, helpers::Task, staged::StagedTable},
     registry::Database,
 };
 
@@ -56,6 +56,8 @@ pub(super) struct PartRows {
     pub(super) tables: Vec<StagedTable>,
     /// Series that were not in the cache: where in the body their keys are, and the place in `tables` of their tables.
     pub(super) series: Vec<(Range<usize>, usize, SeriesId)>,
+    /// As of the [`Staged`](crate::ingest::Staged) that the tables are of.
+    pub(super) type_changes: u64,
     /// What was parsed, but for a last line without a line feed.
     pub(super) chunks: Chunks,
     /// Where in the body it ends.
@@ -105,8 +107,15 @@ impl Parts {
 
     fn decode(&self, range: &Range<usize>) -> Option<PartRows> {
         let body = self.body.get(range.clone())?;
-        let context =
-            Context { database: &self.database, receive_ns: 0, precision: self.precision, tags: &[], skip: &[] };
+        // Strict, for a value of another type is not plain, whatever becomes of it.
+        let context = Context {
+            database: &self.database,
+            receive_ns: 0,
+            precision: self.precision,
+            tags: &[],
+            skip: &[],
+            types: TypePolicy::STRICT,
+        };
         // Recursive, for a writer may be waiting for whoever has the body, who has the lock and waits for this.
         let cache = self.database.series_cache.read_recursive();
         let mut decoder = Decoder::new(body, &context, &cache);
@@ -130,7 +139,8 @@ impl Parts {
             let start = range.start + (key.as_ptr() as usize).checked_sub(body.as_ptr() as usize)?;
             Some((start..start + key.len(), at, series))
         });
-        Some(PartRows { series: series.collect(), tables: staged.tables, chunks, end })
+        let (series, type_changes) = (series.collect(), staged.type_changes);
+        Some(PartRows { series, tables: staged.tables, type_changes, chunks, end })
     }
 
     /// Whether there is a quote in the body, so that a part may begin inside a string.
@@ -241,7 +251,7 @@ impl Part<'_, '_> {
         let Decoder { line, staged, .. } = &self.decoder;
         let Some(table) = staged.tables.get(line.table) else { return false };
         line.mode != Mode::Check
-            && table.added.is_empty()
+            && !table.changes_schema()
             && staged.tables.len() <= MAX_TABLES
             && (line.series.is_some() || self.has_plain_tags(table))
     }

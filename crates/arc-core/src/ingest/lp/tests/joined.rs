@@ -35,17 +35,24 @@ fn left(db: &Buffered, staged: &Staged) -> Left {
 
 /// Writes bodies one after the other, in one and in parts, and compares.
 fn assert_same(bodies: &[(String, Vec<usize>)], threads: usize) {
+    let widen = ColumnTypes::new().on_conflict(OnConflict::Widen).string_columns(["long*1"]);
+    assert_same_as(bodies, threads, TypePolicy::STRICT);
+    assert_same_as(bodies, threads, TypePolicy::Settings(&widen));
+}
+
+fn assert_same_as(bodies: &[(String, Vec<usize>)], threads: usize, types: TypePolicy<'_>) {
     let (whole, joined) = (Buffered::new(), Buffered::new());
     for (seq, (body, cuts)) in (1..).zip(bodies) {
-        let expected = whole.write(seq, body, true);
-        let found = joined.write_with(seq, body, |body, context| decode_cut(body, cuts, threads, context));
+        let expected = whole.write_as(seq, body, true, types, &[]);
+        let found = joined.write_with(seq, body, types, &[], |body, context| decode_cut(body, cuts, threads, context));
         assert_eq!(left(&joined, &found), left(&whole, &expected), "{body:?} cut at {cuts:?}");
     }
 }
 
 /// How many rows of `body` are found without the decoder of the whole body, cut in front of `second`.
 fn rows_of_parts(db: &Buffered, body: &str, second: &str) -> usize {
-    let context = Context { database: &db.0, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+    let context =
+        Context { database: &db.0, receive_ns: 0, precision: None, tags: &[], skip: &[], types: TypePolicy::STRICT };
     let cut = body.find(second).unwrap();
     let parts = Parts::new(&Bytes::copy_from_slice(body.as_bytes()), &context, &[cut]);
     parts.help();
@@ -95,7 +102,7 @@ fn text_with_lines_in_it_may_be_cut() {
     }
     let db = Buffered::new();
     db.write(1, line, true);
-    db.write_with(2, &body, |body, context| decode_cut(body, &[body.len() / 2], 0, context));
+    db.write_with(2, &body, TypePolicy::STRICT, &[], |body, context| decode_cut(body, &[body.len() / 2], 0, context));
     let next = db.0.table("m").unwrap().series.write().resolve([("h", "b")].into_iter()).unwrap();
     assert_eq!(next, 1, "what is text makes no series");
 }
@@ -105,7 +112,7 @@ fn series_that_parts_find_are_known_the_next_time() {
     let db = Buffered::new();
     db.write(1, "m,h=a x=1 1\n", true);
     let body = "m,h=b x=1 2\nm,h=c x=1 3\nm,h=d x=1 4";
-    db.write_with(2, body, |body, context| decode_cut(body, &[12], 0, context));
+    db.write_with(2, body, TypePolicy::STRICT, &[], |body, context| decode_cut(body, &[12], 0, context));
     for key in ["m,h=b", "m,h=c", "m,h=d"] {
         assert!(db.0.series_cache.read().get(key.as_bytes(), 0).is_some(), "{key}");
     }
@@ -122,7 +129,14 @@ fn cells_of_all_parts_count_together() {
     db.write(1, &setup, true);
     db.write(2, &setup, true);
     let refused = |cuts: &[usize]| {
-        let context = Context { database: &db.0, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+        let context = Context {
+            database: &db.0,
+            receive_ns: 0,
+            precision: None,
+            tags: &[],
+            skip: &[],
+            types: TypePolicy::STRICT,
+        };
         decode_cut(body.as_bytes(), cuts, 1, &context).rejections.numbers
     };
     assert!(!refused(&[]).is_empty());
@@ -136,7 +150,14 @@ fn large_bodies_are_cut_where_threads_are_spare() {
     let body: String = (0..60_000).map(line).collect();
     let body = Bytes::from(body);
     let decode = |cores: usize, others: usize| {
-        let context = Context { database: &db.0, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+        let context = Context {
+            database: &db.0,
+            receive_ns: 0,
+            precision: None,
+            tags: &[],
+            skip: &[],
+            types: TypePolicy::STRICT,
+        };
         let helpers = Helpers::with_cores(cores);
         let _at_work = helpers.at_work();
         let staged = decode_joined(&body, &context, &helpers, || others);
