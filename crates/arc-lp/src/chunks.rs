@@ -16,6 +16,13 @@ pub trait ResumableSink<'a>: Sink<'a> {
     /// The record that began last is cut off by the end of the chunk. Everything delivered for it
     /// must be taken back, as for an error; it will come again, whole, from the next chunk.
     fn unfinished(&mut self);
+
+    /// Asked after each record: `true` ends the chunk in front of that record, as if it had been
+    /// cut off there. The sink must have taken back what was delivered for it.
+    #[inline(always)]
+    fn gives_back(&mut self) -> bool {
+        false
+    }
 }
 
 /// Parses a body chunk by chunk.
@@ -72,6 +79,21 @@ impl Chunks {
         self.offset
     }
 
+    /// Returns how many lines of the body are done.
+    #[must_use]
+    pub const fn lines(&self) -> u64 {
+        self.summary.lines
+    }
+
+    /// Takes what `next` has parsed of the bytes behind these for done, as if it had been parsed
+    /// here.
+    pub const fn append(&mut self, next: &Self) {
+        self.summary.points += next.summary.points;
+        self.summary.errors += next.summary.errors;
+        self.summary.lines += next.summary.lines;
+        self.offset += next.offset;
+    }
+
     /// Parses the records that are complete in `chunk` and returns how many bytes they are.
     ///
     /// The rest must be the beginning of the next chunk. A record is complete if a line feed ends it
@@ -89,6 +111,9 @@ impl Chunks {
         let mut deliver = Deliver(&mut prefix);
         let mut done = start;
         while let Some(record) = walker.record(&mut deliver) {
+            if deliver.0.sink.gives_back() {
+                return self.advance(done);
+            }
             match record {
                 Ok(_) => self.summary.points += 1,
                 Err(error) if is_cut_off(&error) => return self.advance(done),

@@ -32,7 +32,7 @@ use crate::{
     },
     clock::Clock,
     crash::crash_point,
-    ingest::Staged,
+    ingest::{Helpers, Staged},
     memory::{MemoryBudget, series_cache_share, within_budget},
     random::RandomSource,
     registry::{Database, Registry, Table},
@@ -116,6 +116,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     counters.wal_bytes.store(wal.live_bytes(), std::sync::atomic::Ordering::Relaxed);
     let shared = Shared {
         queue: Queue::new(),
+        helpers: Helpers::new(),
         keys: Arc::new(keys),
         memory: Arc::new(memory),
         wal: Mutex::new(wal),

@@ -19,6 +19,7 @@ use crate::{
     catalog::{Manifest, ManifestEdit},
     clock::Clock,
     datafile::KnownFolders,
+    ingest::Helpers,
     memory::MemoryBudget,
     random::RandomSource,
     registry::Registry,
@@ -39,6 +40,8 @@ pub(super) struct Shared {
     pub(super) random: Arc<dyn RandomSource>,
     pub(super) registry: Arc<Registry>,
     pub(super) queue: Queue,
+    /// Threads that help to decode.
+    pub(super) helpers: Helpers,
     pub(super) keys: Arc<IdempotencyKeys>,
     pub(super) memory: Arc<MemoryBudget>,
     /// Locked for each group by the committer, and for the release of segments by flush.

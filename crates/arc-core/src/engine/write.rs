@@ -43,14 +43,7 @@ pub(super) fn decode_logged(request: &Request, database: &Arc<Database>) -> Resu
 
 /// Decodes a request whose values may take `most_bytes` where the body does not say how many they take.
 fn decode(request: &Request, database: &Arc<Database>, most_bytes: usize, types: TypePolicy<'_>) -> Result<Staged> {
-    let context = Context {
-        database,
-        receive_ns: request.meta.receive_ns,
-        precision: request.meta.precision(),
-        tags: &request.meta.tags,
-        skip: &request.meta.rejected,
-        types,
-    };
+    let context = context(request, database, types);
     match request.kind {
         FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, &context)),
         FrameKind::MessagePack => ingest::decode_msgpack(&request.body, &context),
@@ -64,6 +57,17 @@ fn decode(request: &Request, database: &Arc<Database>, most_bytes: usize, types:
         | FrameKind::Delete
         | FrameKind::Drop
         | FrameKind::GivenUp => Err(Error::internal("a schema change is not a write")),
+    }
+}
+
+fn context<'r>(request: &'r Request, database: &'r Arc<Database>, types: TypePolicy<'r>) -> Context<'r> {
+    Context {
+        database,
+        receive_ns: request.meta.receive_ns,
+        precision: request.meta.precision(),
+        tags: &request.meta.tags,
+        skip: &request.meta.rejected,
+        types,
     }
 }
 
@@ -113,7 +117,7 @@ impl Shared {
                 drop(self.schema_lock.try_lock_for(max_wait).ok_or_else(no_room)?);
                 continue;
             }
-            let mut staged = decode(request, &database, self.most_bytes(), self.type_policy())?;
+            let mut staged = self.decode(request, &database)?;
             staged.tables.retain(|table| !table.rows.is_empty());
             let rejections = std::mem::take(&mut staged.rejections);
             let refuses_all = options.whole && !rejections.numbers.is_empty();
@@ -141,6 +145,19 @@ impl Shared {
                 Err(Stale(unused)) => claim = unused,
             }
         }
+    }
+
+    /// Decodes a new request, on several threads if it is large and they have nothing else to do.
+    fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
+        let _at_work = self.helpers.at_work();
+        let types = self.type_policy();
+        if request.kind == FrameKind::LineProtocol {
+            let context = context(request, database, types);
+            // For each write that is queued there is somebody with a core of his own, or with the next write soon.
+            let others = || self.queue.writes();
+            return Ok(ingest::decode_lp_joined(&request.body, &context, &self.helpers, others));
+        }
+        decode(request, database, self.most_bytes(), types)
     }
 
     /// Asks what to do about a request with an idempotency key.

@@ -24,22 +24,25 @@ pub(super) fn read(source: &Source, options: &ImportOptions, emit: &mut dyn FnMu
     loop {
         let is_end = fill(&mut *bytes, &mut buffer, wanted).map_err(|error| Error::io("read", &source.name, error))?;
         let mut seen = Seen::new(options);
-        let end = match whole_records(&buffer, &mut seen, is_end) {
-            0 if !is_end && buffer.len() < longest => {
+        let (end, lines) = match whole_records(&buffer, &mut seen, is_end) {
+            (0, _) if !is_end && buffer.len() < longest => {
                 wanted = (buffer.len() * 2).min(longest);
                 continue;
             }
             // A string that is never closed, or not for long: up to the last line feed it is one bad record.
-            0 if !is_end => match buffer.iter().rposition(|byte| *byte == b'\n') {
-                Some(at) => at + 1,
+            (0, _) if !is_end => match buffer.iter().rposition(|byte| *byte == b'\n') {
+                Some(at) => (at + 1, newlines(&buffer)),
                 None => return Err(source.bad(format!("line {line} is longer than {} bytes", buffer.len()))),
             },
-            end => end,
+            whole => whole,
         };
         let extent = seen.extent;
-        let rest = buffer.split_off(end);
+        // As large as this piece: a buffer that grows while it is read into is copied, and takes fresh pages, twice.
+        let mut rest = Vec::with_capacity(if is_end { 0 } else { buffer.len() });
+        rest.extend_from_slice(buffer.get(end..).unwrap_or_default());
+        buffer.truncate(end);
         let piece = std::mem::replace(&mut buffer, rest);
-        let (length, lines) = (piece.len() as u64, newlines(&piece));
+        let length = piece.len() as u64;
         if length > 0 {
             let lines = Bytes::from(match options.table.as_deref() {
                 Some(measurement) => only(&piece, measurement),
@@ -69,15 +72,15 @@ fn fill(bytes: &mut dyn BufRead, buffer: &mut Vec<u8>, wanted: usize) -> std::io
     Ok(read < missing)
 }
 
-/// Returns how many bytes of `buffer` are whole records; at the end of the file all are.
-fn whole_records<'a>(buffer: &'a [u8], seen: &mut Seen<'a>, is_end: bool) -> usize {
+/// Returns how many bytes of `buffer` are whole records, and how many lines; at the end of the file all are.
+fn whole_records<'a>(buffer: &'a [u8], seen: &mut Seen<'a>, is_end: bool) -> (usize, u64) {
     let mut chunks = Chunks::new();
     let done = chunks.parse(buffer, seen);
     if !is_end {
-        return done;
+        return (done, chunks.lines());
     }
-    let _ = chunks.finish(buffer.get(done..).unwrap_or_default(), seen);
-    buffer.len()
+    let summary = chunks.finish(buffer.get(done..).unwrap_or_default(), seen);
+    (buffer.len(), summary.lines)
 }
 
 fn newlines(bytes: &[u8]) -> u64 {

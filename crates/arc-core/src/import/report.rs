@@ -75,6 +75,8 @@ pub(super) struct Extent {
     pub(super) tables: BTreeSet<String>,
     pub(super) times: Option<(i64, i64)>,
     days: HashSet<i64>,
+    /// The day that was added last, which most rows share with the row before.
+    last_day: Option<i64>,
 }
 
 impl Extent {
@@ -82,7 +84,11 @@ impl Extent {
     pub(super) fn add_time(&mut self, time: i64) {
         let (oldest, newest) = self.times.unwrap_or((time, time));
         self.times = Some((oldest.min(time), newest.max(time)));
-        self.days.insert(time.div_euclid(DAY_NS));
+        let day = Some(time.div_euclid(DAY_NS));
+        if self.last_day != day {
+            self.days.extend(day);
+            self.last_day = day;
+        }
     }
 
     pub(super) fn add(&mut self, other: Self) {

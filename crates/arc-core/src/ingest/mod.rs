@@ -4,6 +4,7 @@
 //! log or the buffers: `engine` does, with what is staged here. Live writes and replay call the same functions.
 
 mod arrow;
+mod helpers;
 mod lp;
 mod msgpack;
 mod staged;
@@ -12,7 +13,8 @@ mod type_rules;
 #[cfg(feature = "import")]
 pub(crate) use arrow::ArrowReader;
 pub(crate) use arrow::{decode as decode_arrow, of_file as arrow_stream_of_file};
-pub(crate) use lp::{decode as decode_lp, decode_loose as decode_lp_loose};
+pub(crate) use helpers::Helpers;
+pub(crate) use lp::{decode as decode_lp, decode_joined as decode_lp_joined, decode_loose as decode_lp_loose};
 pub(crate) use msgpack::decode as decode_msgpack;
 pub(crate) use staged::{Context, MAX_COLUMNS, Staged, StagedTable, check_column_name, type_name};
 pub(crate) use type_rules::TypePolicy;

@@ -22,7 +22,7 @@ use crate::{
 pub(crate) const MAX_COLUMNS: usize = 4096;
 
 /// Most cells (rows by columns, also empty ones) that one request may have in one table: half a gigabyte of numbers.
-const MAX_CELLS: usize = 64 << 20;
+pub(super) const MAX_CELLS: usize = 64 << 20;
 
 /// What decoding a request needs to know besides its bytes. Live writes and replay make the same one.
 #[derive(Debug)]

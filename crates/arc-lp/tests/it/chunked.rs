@@ -80,3 +80,72 @@ fn a_body_may_be_cut_anywhere() {
         }
     }
 }
+
+/// Gives the record back that begins on a line.
+#[derive(Default)]
+struct Until {
+    body: Body,
+    line: u64,
+    has_come: bool,
+}
+
+impl<'a> Sink<'a> for Until {
+    fn series(&mut self, line: u64, series_key: &'a [u8]) -> Series {
+        self.has_come = line == self.line;
+        self.body.series(line, series_key)
+    }
+    fn measurement(&mut self, name: Text<'a>) {
+        self.body.measurement(name);
+    }
+    fn tag(&mut self, key: Text<'a>, value: Text<'a>) {
+        self.body.tag(key, value);
+    }
+    fn field(&mut self, key: Text<'a>, value: FieldValue<'a>) {
+        self.body.field(key, value);
+    }
+    fn point(&mut self, timestamp: Option<i64>) {
+        if self.has_come { self.body.unfinished() } else { self.body.point(timestamp) }
+    }
+    fn error(&mut self, error: Error) {
+        if self.has_come { self.body.unfinished() } else { self.body.error(error) }
+    }
+}
+
+impl<'a> ResumableSink<'a> for Until {
+    fn unfinished(&mut self) {
+        self.body.unfinished();
+    }
+    fn gives_back(&mut self) -> bool {
+        self.has_come
+    }
+}
+
+#[test]
+fn a_record_that_is_given_back_comes_again() {
+    let body = b"a f=1 1\n# c\nb f=\"x\ny\" 2\nbad\n\nc f=1 3\n";
+    let starts = [(1, 0), (3, 8), (5, 24), (7, 29)];
+    for (line, at) in starts {
+        let (mut chunks, mut until) = (Chunks::new(), Until { line, ..Until::default() });
+        let done = chunks.parse(body, &mut until);
+        // What is blank in front of a record may come again with it.
+        assert!(done <= at && body[done..at].iter().all(|byte| b"# c\n".contains(byte)), "line {line}: {done}");
+        let mut rest = Until::default();
+        assert_eq!(chunks.parse(&body[done..], &mut rest), body.len() - done);
+        let records = until.body.all.done.len() + rest.body.all.done.len();
+        assert_eq!((chunks.offset(), chunks.lines(), records), (body.len(), 7, 4), "line {line}");
+    }
+}
+
+#[test]
+fn parts_of_a_body_add_up() {
+    let body = b"a f=1 1\nbad\n\nb f=\"x\ny\" 2\n# c\nc f=1 3";
+    let whole = arc_lp::parse(body, &mut All::default());
+    for cut in [8, 12, 13, 25, 29] {
+        let (mut first, mut second) = (Chunks::new(), Chunks::new());
+        assert_eq!(first.parse(&body[..cut], &mut Body::default()), cut);
+        second.parse(&body[cut..], &mut Body::default());
+        first.append(&second);
+        let rest = &body[first.offset()..];
+        assert_eq!(first.finish(rest, &mut Body::default()), whole, "cut at {cut}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::Server;
+use crate::support::{Server, gzip, zstd};
 
 const LP: &str = "/write?db=t";
 
@@ -41,6 +41,52 @@ async fn each_bad_line_is_named_and_the_good_are_stored() {
         assert!(!lines[0]["reason"].as_str().unwrap().is_empty());
         assert_eq!(reply.header("x-arc-durability"), "disk");
         assert_eq!(server.rows("SELECT v FROM good ORDER BY v").await, json!([[1], [2]]), "{text}");
+    }
+}
+
+/// A body of which every thousandth line is bad, with new columns on the way, text with lines in it, and points that come again.
+fn large() -> (Vec<String>, Vec<u64>) {
+    let (mut lines, mut bad, mut number) = (Vec::new(), Vec::new(), 1);
+    for i in 0..60_000 {
+        let (host, time) = (i % 7, i / 7 % 6_000);
+        let line = match i {
+            _ if i % 1_000 == 999 => {
+                bad.push(number);
+                format!("m,h={host} v=oops {time}\n")
+            }
+            20_000.. if i % 500 == 3 => format!("m,h={host} s=\"text {i}\nm,h=none v=1i 1\n\" {time}\n"),
+            40_000.. => format!("m,h={host} v={i}i,new=t {time}\n"),
+            _ => format!("m,h={host} v={i}i,f=0.5 {time}\n"),
+        };
+        number += line.matches('\n').count() as u64;
+        lines.push(line);
+    }
+    (lines, bad)
+}
+
+#[tokio::test]
+async fn a_large_body_gives_what_its_lines_give_in_small_ones() {
+    let sql =
+        "SELECT h, count(*), sum(v), sum(f), count(new), count(s), max(s), max(time) FROM m GROUP BY h ORDER BY h";
+    let (lines, bad) = large();
+    let pieces = Server::new();
+    for piece in lines.chunks(1_000) {
+        pieces.post(LP, piece.concat()).await.is(400, "1 of 1000 lines rejected, 999 stored");
+    }
+    let expected = pieces.rows(sql).await;
+    assert_eq!(expected.as_array().unwrap().len(), 7, "{expected}");
+    let body = lines.concat();
+    for body in [body.clone().into_bytes(), gzip(body.as_bytes()), zstd(body.as_bytes())] {
+        let server = Server::new();
+        // The second time all series and columns are known.
+        for _ in 0..2 {
+            let reply = server.post(LP, body.clone()).await;
+            reply.is(400, "60 of 60000 lines rejected, 59940 stored");
+            let named: Vec<_> =
+                reply.json()["lines"].as_array().unwrap().iter().map(|line| line["line"].as_u64()).collect();
+            assert_eq!(named, bad.iter().copied().map(Some).collect::<Vec<_>>());
+            assert_eq!(server.rows(sql).await, expected);
+        }
     }
 }
 

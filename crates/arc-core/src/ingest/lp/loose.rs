@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Lines of a table from which on its own columns cost less.
-const MAX_LINES: u16 = 4;
+pub(super) const MAX_LINES: u16 = 4;
 /// Values of a line up to which all before are looked at where a column comes behind a later one.
 const MAX_COMPARED: usize = 64;
 /// Tables of the cache for each byte of a request, at most: what is kept of each is cleared for each request.

@@ -1,3 +1,5 @@
+mod joined;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use arrow::{
@@ -304,15 +306,26 @@ impl Buffered {
 
     /// The same, with the numbers of lines to pass over.
     fn write_as(&self, seq: u64, body: &str, loose: bool, types: TypePolicy<'_>, skip: &[u64]) -> Staged {
+        self.write_with(seq, body, types, skip, if loose { decode_loose } else { decode })
+    }
+
+    fn write_with(
+        &self,
+        seq: u64,
+        body: &str,
+        types: TypePolicy<'_>,
+        skip: &[u64],
+        decode: impl Fn(&[u8], &Context<'_>) -> Staged,
+    ) -> Staged {
         let context = Context { database: &self.0, receive_ns: 0, precision: None, tags: &[], skip, types };
-        let mut staged = if loose { decode_loose } else { decode }(body.as_bytes(), &context);
+        let mut staged = decode(body.as_bytes(), &context);
         staged.tables.retain(|table| !table.rows.is_empty());
         let fits = |table: &StagedTable| {
             let mut to_floats = table.widened.iter().filter(|(_, column)| column.data_type == DataType::Float64);
             to_floats.all(|(index, _)| table.table.fits_floats(*index).unwrap())
         };
         if !staged.tables.iter().all(fits) {
-            return self.write_as(seq, body, loose, types, skip);
+            return self.write_with(seq, body, types, skip, decode);
         }
         for table in &staged.tables {
             if table.changes_schema() || !table.table.is_registered() {

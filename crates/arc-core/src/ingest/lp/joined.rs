@@ -1,0 +1,206 @@
+//! A large body on several threads: cut at line feeds, decoded in parts at the same time, joined in its order.
+//!
+//! Gives what decoding it in one gives. One decoder goes through the body, as ever. Where it comes to a cut and a part
+//! that begins there is decoded, its rows are taken and it goes on behind them; what a part has left out it decodes
+//! itself. If it does not come to an end exactly at a cut, the cut is inside a string: from there on it goes alone.
+
+use std::{ops::Range, sync::Arc};
+
+use arc_lp::{Chunks, ResumableSink};
+use bytes::Bytes;
+
+use super::{
+    Context, Decoder,
+    parts::{PartRows, Parts},
+    tags,
+};
+use crate::{
+    Result,
+    buffer::SeriesId,
+    ingest::{
+        helpers::{Helpers, Task},
+        staged::{MAX_CELLS, Staged, StagedTable},
+    },
+};
+
+/// Bytes that a part has at least, so that it is worth waking a thread for.
+const MIN_PART: usize = 256 << 10;
+/// Bytes up to which all texts of a body fit one column, whose offsets have 31 bits.
+const MAX_BODY: usize = 1 << 30;
+
+/// Loose rows that a table may have, at most.
+const MAX_LOOSE: usize = super::loose::MAX_LINES as usize;
+
+/// Does as [`decode_loose`](super::decode_loose), with threads that are spare while `others` are at work for earlier requests.
+pub(crate) fn decode(body: &Bytes, context: &Context<'_>, helpers: &Helpers, others: impl Fn() -> usize) -> Staged {
+    let most = body.len() / MIN_PART;
+    // Replay of a request that had bad lines knows them by their numbers in the body.
+    if most < 2 || body.len() > MAX_BODY || !context.skip.is_empty() {
+        return super::decode_loose(body, context);
+    }
+    let Some(loan) = helpers.borrow(most - 1, others()) else { return super::decode_loose(body, context) };
+    let parts = Arc::new(Parts::new(body, context, &cut(body, loan.count() + 1)));
+    let task: Arc<dyn Task> = Arc::clone(&parts) as _;
+    loan.help(&task);
+    decode_parts(body, context, &parts)
+}
+
+/// Returns where a body is cut into parts of about the same size: in front of all but the first.
+fn cut(body: &[u8], parts: usize) -> Vec<usize> {
+    let behind_line = |at: usize| Some(at + body.get(at..)?.iter().position(|byte| *byte == b'\n')? + 1);
+    let cuts = (1..parts).filter_map(|part| behind_line(body.len() / parts * part));
+    let mut cuts: Vec<usize> = cuts.filter(|cut| *cut < body.len()).collect();
+    cuts.dedup();
+    cuts
+}
+
+pub(super) fn decode_parts(body: &Bytes, context: &Context<'_>, parts: &Parts) -> Staged {
+    let cache = context.database.series_cache.read();
+    let mut decoder = Decoder::new(body, context, &cache);
+    decoder.open_loose();
+    let mut joined = Joined { decoder, body, at: 0, chunks: Chunks::new(), taken: Taken::default() };
+    let result = joined.decode_all(parts);
+    let Decoder { staged, new_series, .. } = joined.decoder;
+    drop(cache);
+    parts.cancel();
+    if result.is_err() {
+        return super::decode_loose(body, context);
+    }
+    tags::remember(&staged, &new_series);
+    staged
+}
+
+/// The decoder of a whole body, and the rows of others that come behind its own.
+struct Joined<'a, 'c> {
+    decoder: Decoder<'a, 'c>,
+    body: &'a [u8],
+    /// Up to where it is decoded.
+    at: usize,
+    chunks: Chunks,
+    taken: Taken,
+}
+
+/// Rows behind those of the decoder.
+#[derive(Default)]
+struct Taken {
+    /// Not merged, for that would copy them: a table may be there for each part.
+    tables: Vec<StagedTable>,
+    series: Vec<(Range<usize>, usize, SeriesId)>,
+}
+
+impl<'a> ResumableSink<'a> for Decoder<'a, '_> {
+    fn unfinished(&mut self) {
+        self.take_back();
+    }
+}
+
+impl<'a> Joined<'a, '_> {
+    fn decode_all(&mut self, parts: &Parts) -> Result<()> {
+        let first = parts.ranges().first().map_or(self.body.len(), |part| part.start);
+        self.decode_until(first)?;
+        if self.at == first {
+            parts.help();
+        }
+        for (index, part) in parts.ranges().iter().enumerate() {
+            if self.at != part.start {
+                break;
+            }
+            if let Some(rows) = parts.take(index).filter(|rows| self.fits(rows)) {
+                self.take(rows);
+            }
+            if self.at != part.end {
+                self.decode_until(part.end)?;
+            }
+        }
+        self.finish()
+    }
+
+    /// Decodes the lines that end before `end`.
+    fn decode_until(&mut self, end: usize) -> Result<()> {
+        self.merge_taken()?;
+        let part = self.body.get(self.at..end).unwrap_or_default();
+        self.decoder.body = part;
+        self.at += self.chunks.parse(part, &mut self.decoder);
+        Ok(())
+    }
+
+    /// Decodes what is left.
+    fn finish(&mut self) -> Result<()> {
+        if let Some(rest) = self.body.get(self.at..).filter(|rest| !rest.is_empty()) {
+            self.merge_taken()?;
+            self.decoder.body = rest;
+            let _ = self.chunks.clone().finish(rest, &mut self.decoder);
+        }
+        let Taken { tables, series } = std::mem::take(&mut self.taken);
+        let before = self.decoder.staged.tables.len();
+        self.decoder.staged.tables.extend(tables);
+        self.add_series(series, |at| Some(before + at));
+        Ok(())
+    }
+
+    /// Returns whether rows belong behind those that there are: with the same schema, and without too many empty cells.
+    fn fits(&self, rows: &PartRows) -> bool {
+        let staged = &self.decoder.staged.tables;
+        rows.tables.iter().all(|table| {
+            // As if the most rows were loose that the decoder may know of without a place in `staged`.
+            let (mut rows, mut width) = (table.rows.len() + MAX_LOOSE, table.rows.width());
+            let known = staged.iter().chain(&self.taken.tables);
+            for known in known.filter(|known| Arc::ptr_eq(&known.table, &table.table)) {
+                if !Arc::ptr_eq(&known.base, &table.base) || !known.widened.is_empty() {
+                    return false;
+                }
+                rows += known.rows.len() + known.loose.0;
+                width = width.max(known.rows.width()).max(known.loose.1);
+            }
+            rows * width <= MAX_CELLS
+        })
+    }
+
+    fn take(&mut self, rows: PartRows) {
+        let before = self.taken.tables.len();
+        self.taken.tables.extend(rows.tables);
+        self.taken.series.extend(rows.series.into_iter().map(|(key, at, series)| (key, before + at, series)));
+        self.chunks.append(&rows.chunks);
+        // Out of date as soon as one of the parts is.
+        let staged = &mut self.decoder.staged;
+        staged.type_changes = staged.type_changes.min(rows.type_changes);
+        self.at = rows.end;
+    }
+
+    /// Puts the rows that were taken behind those of the decoder, so that it may add others.
+    fn merge_taken(&mut self) -> Result<()> {
+        let Taken { tables, series } = std::mem::take(&mut self.taken);
+        if tables.is_empty() {
+            return Ok(());
+        }
+        self.decoder.close_loose();
+        let places = tables.into_iter().map(|table| self.decoder.merge(table)).collect::<Result<Vec<_>>>()?;
+        self.add_series(series, |at| places.get(at).copied());
+        Ok(())
+    }
+
+    fn add_series(&mut self, series: Vec<(Range<usize>, usize, SeriesId)>, place: impl Fn(usize) -> Option<usize>) {
+        for (key, at, series) in series {
+            if let (Some(key), Some(at)) = (self.body.get(key), place(at)) {
+                self.decoder.new_series.insert(key, (at, series));
+            }
+        }
+    }
+}
+
+impl Decoder<'_, '_> {
+    /// Appends the rows of a table that is registered; returns its place.
+    fn merge(&mut self, table: StagedTable) -> Result<usize> {
+        let at = self.index.by_table(&mut self.staged, &table.table);
+        self.begin(at);
+        if let Some(known) = self.staged.tables.get_mut(at) {
+            if Arc::ptr_eq(&known.base, &table.base) {
+                known.rows.append(&table.rows, None)?;
+            } else {
+                // It has no rows yet, and another request has given the table columns since the part was begun.
+                *known = StagedTable { loose: known.loose, ..table };
+            }
+        }
+        Ok(at)
+    }
+}
