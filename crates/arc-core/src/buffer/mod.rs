@@ -17,7 +17,7 @@ mod text_keys;
 
 pub(crate) use column::{ColumnValues, Scalar};
 pub(crate) use loose::LooseRows;
-pub(crate) use rows::Rows;
+pub(crate) use rows::{Chunk, Rows};
 pub(crate) use series::{SeriesId, SeriesIndex};
 pub(crate) use sorted::split;
-pub(crate) use table::{FrozenBuffer, TableBuffer};
+pub(crate) use table::{FrozenBuffer, KeptRows, TableBuffer, WHOLE_ROWS};

@@ -66,7 +66,7 @@ impl FrameChecker {
         }
         let database = known.unwrap_or_else(|| Arc::new(Database::new(&name, created_ns, false)));
         let staged = decode(&Request { kind, body: frame.body.clone(), meta }, &database).ok()?;
-        for table in staged.tables.iter().filter(|table| !table.rows.is_empty()) {
+        for table in staged.tables.iter().filter(|table| !table.is_empty()) {
             if !table.added.is_empty() || database.table(table.name()).is_none() {
                 let mut schema = TableSchema::clone(&table.base.schema);
                 schema.columns.extend_from_slice(&table.added);

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
     catalog::{KeptReceipt, TIME_COLUMN, encode_schema},
-    ingest::{self, Context, Staged, StagedTable},
+    ingest::{self, Context, Staged, StagedTable, Terms},
     memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
     wal::body_checksum,
@@ -35,11 +35,10 @@ pub(super) struct Request {
 
 /// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
 pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Staged> {
-    decode_within(request, database, usize::MAX)
+    decode_within(request, database, Terms { most_bytes: usize::MAX, may_keep: false })
 }
 
-/// Decodes a request whose values may take `most_bytes` where the body does not say how many they take.
-fn decode_within(request: &Request, database: &Arc<Database>, most_bytes: usize) -> Result<Staged> {
+fn decode_within(request: &Request, database: &Arc<Database>, terms: Terms) -> Result<Staged> {
     let context = Context {
         database,
         receive_ns: request.meta.receive_ns,
@@ -52,7 +51,7 @@ fn decode_within(request: &Request, database: &Arc<Database>, most_bytes: usize)
         FrameKind::MessagePack => ingest::decode_msgpack(&request.body, &context),
         FrameKind::Arrow => {
             let table = request.meta.table.as_deref().unwrap_or_default();
-            ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), most_bytes, &context)
+            ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), terms, &context)
         }
         FrameKind::Database | FrameKind::Schema | FrameKind::Delete | FrameKind::Drop | FrameKind::GivenUp => {
             Err(Error::internal("a schema change is not a write"))
@@ -94,6 +93,7 @@ impl Shared {
     ) -> Result<PendingWrite> {
         let name = request.meta.database.as_str();
         let max_wait = options.max_wait.unwrap_or(self.options.write_timeout);
+        let terms = Terms { most_bytes: self.most_bytes(), may_keep: true };
         let body_crc = (durability != Durability::Memory).then(|| body_checksum(&request.body));
         loop {
             if let Some(reason) = self.queue.closed() {
@@ -101,8 +101,8 @@ impl Shared {
             }
             let database = self.registry.database(name);
             let database = database.unwrap_or_else(|| Arc::new(Database::new(name, self.clock.now_ns(), false)));
-            let mut staged = decode_within(request, &database, self.most_bytes())?;
-            staged.tables.retain(|table| !table.rows.is_empty());
+            let mut staged = decode_within(request, &database, terms)?;
+            staged.tables.retain(|table| !table.is_empty());
             let rejections = std::mem::take(&mut staged.rejections);
             let refuses_all = options.whole && !rejections.numbers.is_empty();
             let written = Written {
@@ -120,10 +120,13 @@ impl Shared {
                 return Ok(PendingWrite::answered(written));
             }
             let frame = body_crc.map(|crc| write_frame(request, rejections.numbers, crc)).transpose()?;
-            let (body_bytes, row_bytes) = (request.body.len(), staged.bytes());
+            let (received_bytes, row_bytes) = (request.body.len(), staged.bytes());
+            // Once, where rows lie in it.
+            let body_bytes = if staged.hold_body() { 0 } else { received_bytes };
             self.check_size(request.kind, body_bytes + row_bytes)?;
             let (answer, receiver) = oneshot::channel();
-            let write = QueuedWrite { staged, durability, written, body_bytes, row_bytes, claim, answer };
+            let write =
+                QueuedWrite { staged, durability, written, received_bytes, body_bytes, row_bytes, claim, answer };
             match self.register_and_push(write, frame, max_wait)? {
                 Ok(()) => return Ok(PendingWrite { answer: receiver }),
                 Err(Stale(unused)) => claim = unused,

@@ -1,9 +1,10 @@
 //! Record batches into columns: whole arrays, checked once each.
 //!
-//! A write of batches is all or nothing: the first thing that does not fit refuses it. Values are copied once, from the
-//! buffers of the body into the columns, so that no row keeps a body alive.
+//! A write of batches is all or nothing: the first thing that does not fit refuses it. Small batches are copied into
+//! columns; large ones stay in the body that they came in (`kept`).
 
 mod expanded;
+mod kept;
 #[cfg(feature = "import")]
 mod reader;
 mod stream;
@@ -22,7 +23,7 @@ use arrow::{
 };
 use bytes::Bytes;
 
-use self::{expanded::expanded_bytes, tags::TagColumn, time::time_values};
+use self::{expanded::expanded_bytes, kept::Kept, tags::TagColumn, time::time_values};
 use super::staged::{
     Context, Staged, StagedTable, TableIndex, check_column_name, check_distinct, no_tags_later, type_name,
 };
@@ -37,10 +38,20 @@ use crate::{
 pub(crate) use reader::ArrowReader;
 pub(crate) use stream::of_file;
 
+/// The columns of a batch that have any value, by index in the table.
+type Columns = Vec<(usize, ArrayRef)>;
+
+/// What a body is decoded within. Replay, which decodes what was accepted, knows no limit, and its bodies are part of
+/// something larger.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    /// What the values may take that are compressed or shared in the stream.
+    pub(crate) most_bytes: usize,
+    /// Whether rows may stay in the body.
+    pub(crate) may_keep: bool,
+}
+
 /// Decodes an Arrow IPC stream into rows of `table`.
-///
-/// `most_bytes` is what the values may take that are compressed or shared in the stream. Replay, which decodes what was
-/// accepted, knows no such limit.
 ///
 /// # Errors
 ///
@@ -49,7 +60,7 @@ pub(crate) fn decode(
     body: &Bytes,
     table: &str,
     time_column: Option<&str>,
-    most_bytes: usize,
+    terms: Terms,
     context: &Context<'_>,
 ) -> Result<Staged> {
     check_name(table).map_err(|reason| invalid_name("table", table, reason))?;
@@ -59,16 +70,25 @@ pub(crate) fn decode(
     if !context.tags.is_empty() && !into.keyed() {
         return Err(invalid(no_tags_later(into.name())));
     }
-    let mut batches =
-        Batches { table: into, time_column: time_column.unwrap_or(TIME_COLUMN), room: most_bytes, context };
-    let fed: Result<(), Fault> = stream::batches(body, most_bytes, |batch| Ok(batches.append(batch)?));
+    let mut batches = Batches {
+        table: into,
+        time_column: time_column.unwrap_or(TIME_COLUMN),
+        room: terms.most_bytes,
+        kept: Kept::new(body, terms.may_keep),
+        context,
+    };
+    let fed: Result<(), Fault> = stream::batches(body, terms.most_bytes, |batch| Ok(batches.append(batch)?));
     fed.map_err(|fault| match fault {
         Fault::Stream(reason) => invalid(reason),
         Fault::Batch(error) => error,
     })?;
-    if context.tags.is_empty() {
-        check_distinct(into.name(), &into.rows.series, &into.rows.time).map_err(invalid)?;
+    let kept = batches.kept.finish()?;
+    if context.tags.is_empty() && into.keyed() {
+        let kept = kept.chunks.iter().flat_map(|chunk| chunk.series.iter().copied().zip(chunk.time.iter().copied()));
+        let copied = into.rows.series.iter().copied().zip(into.rows.time.iter().copied());
+        check_distinct(into.name(), kept.chain(copied)).map_err(invalid)?;
     }
+    into.kept = kept;
     Ok(staged)
 }
 
@@ -100,6 +120,7 @@ struct Batches<'a> {
     time_column: &'a str,
     /// Bytes that values may still take beyond their buffers.
     room: usize,
+    kept: Kept,
     context: &'a Context<'a>,
 }
 
@@ -111,7 +132,7 @@ impl Batches<'_> {
         };
         let time = time_values(time, self.time_column, self.context.precision).map_err(invalid)?;
         let schema = batch.schema();
-        let mut tags = Vec::new();
+        let (mut tags, mut columns) = (Vec::new(), Columns::new());
         for (field, array) in schema.fields().iter().zip(batch.columns()) {
             let name = field.name().as_str();
             if name == self.time_column {
@@ -121,14 +142,24 @@ impl Batches<'_> {
                 tags.push(self.tag(name, array)?);
             } else {
                 self.take_room(name, array)?;
-                append_field(self.table, name, array)?;
+                columns.extend(fitting(self.table, name, array)?);
             }
         }
-        if self.table.keyed() {
-            let series = tags::resolve(&mut self.table.table.series.write(), &tags, batch.num_rows())?;
-            self.table.rows.series.extend(series);
+        let series = match self.table.keyed() {
+            true => tags::resolve(&mut self.table.table.series.write(), &tags, batch.num_rows())?,
+            false => Vec::new(),
+        };
+        if self.kept.takes(batch.num_rows(), self.table.rows.len()) {
+            return self.kept.add(time, series, columns);
         }
-        self.table.rows.time.extend_from_slice(&time);
+        let rows = &mut self.table.rows;
+        let before = rows.len();
+        for (index, array) in columns {
+            let array = if is_plain(array.data_type()) { array } else { owned(&array)? };
+            rows.column(index, array.data_type(), before).append_array(&array)?;
+        }
+        rows.series.extend(series);
+        rows.time.extend_from_slice(&time);
         Ok(())
     }
 
@@ -200,10 +231,11 @@ fn conflict(table: &StagedTable, column: &str, existing: &DataType, got: &DataTy
     }
 }
 
-fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef) -> Result<()> {
+/// Returns a column of a batch in the type of the table's, and which that is; it is proposed if it is new.
+fn fitting(table: &mut StagedTable, name: &str, array: &ArrayRef) -> Result<Option<(usize, ArrayRef)>> {
     // A column without any value decides nothing, and its rows have none.
     if *array.data_type() == DataType::Null {
-        return Ok(());
+        return Ok(None);
     }
     let mut array = plain(array)?;
     let index = match table.position(name) {
@@ -233,9 +265,7 @@ fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef) -> Result
     if *array.data_type() != data_type {
         return Err(conflict(table, name, &data_type, array.data_type()));
     }
-    let rows = table.rows.len();
-    let array = if is_plain(&data_type) { array } else { owned(&array)? };
-    table.rows.column(index, &data_type, rows).append_array(&array)
+    Ok(Some((index, array)))
 }
 
 /// Returns whether values of one type can be those of another; that none is altered is checked by converting back.
