@@ -307,6 +307,29 @@ async fn inserts_take_rows_of_values_and_of_queries() {
 }
 
 #[tokio::test]
+async fn an_insert_of_many_rows_says_how_many_are_stored_when_one_fails() {
+    let server = Server::new();
+    put(&server, descriptor(&command("cpu")), &[("database", "t")], [rows(0, 1)]).await.unwrap();
+    let mut client = client(&server, "t");
+    let mut insert = async |sql: &str, times: Vec<Option<i64>>| {
+        let mut prepared = client.prepare(sql.to_owned(), None).await.unwrap();
+        let times: ArrayRef = Arc::new(Int64Array::from(times));
+        prepared.set_parameters(RecordBatch::try_from_iter_with_nullable([("1", times, true)]).unwrap()).unwrap();
+        prepared.execute_update().await
+    };
+    let of_values = "INSERT INTO cpu (time, host) VALUES (?, 'new')";
+    let failed = insert(of_values, vec![Some(7), Some(8), None, Some(9)]).await;
+    fails(failed, Code::InvalidArgument, "the INSERT stopped; 2 rows are stored: ");
+    assert_eq!(server.rows("SELECT count(*) FROM cpu").await, json!([[3]]));
+    // Each runs a query that stores a row.
+    let of_query = "INSERT INTO cpu (time, host) SELECT CASE WHEN ? < 20 THEN TIMESTAMP '2026-01-01' END, 'new'";
+    fails(insert(of_query, vec![Some(19), Some(21)]).await, Code::InvalidArgument, "; 1 rows are stored: ");
+    let failed = insert(of_values, vec![None, Some(10)]).await.unwrap_err();
+    assert!(!failed.to_string().contains("stored"), "{failed}");
+    assert_eq!(server.rows("SELECT count(*) FROM cpu").await, json!([[4]]));
+}
+
+#[tokio::test]
 async fn commands_that_take_no_stream_say_so() {
     let server = Server::new();
     let command = Command::CommandGetCatalogs(arrow_flight::sql::CommandGetCatalogs {});
