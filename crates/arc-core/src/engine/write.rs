@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 use bytes::Bytes;
 use futures::channel::oneshot;
 
@@ -24,6 +24,11 @@ use crate::{
     registry::{Database, Table, check_database_name, check_name, invalid_name},
     wal::body_checksum,
 };
+
+/// What the messages of a batch have besides its values, more or less.
+const MESSAGE_BYTES: usize = 1 << 10;
+/// Most room to make for batches before they are encoded: dictionaries are counted with each, and are there once.
+const MAX_EXPECTED_BYTES: usize = 64 << 20;
 
 /// A request as it is logged.
 #[derive(Debug, Clone)]
@@ -326,7 +331,14 @@ pub(super) fn arrow_body(batches: &[RecordBatch]) -> Result<Bytes> {
     if let Some(other) = batches.iter().find(|batch| batch.schema() != first.schema()) {
         return Err(invalid(format!("the batches have different schemas: {} and {}", first.schema(), other.schema())));
     }
-    let mut writer = arrow::ipc::writer::StreamWriter::try_new(Vec::new(), &first.schema())?;
+    // Grown by doubling it would be copied, and take fresh pages, twice.
+    let sizes = batches.iter().flat_map(RecordBatch::columns).map(|column| column.to_data().get_slice_memory_size());
+    let bytes = sizes.map(Result::unwrap_or_default).fold(MESSAGE_BYTES * batches.len(), usize::saturating_add);
+    let body = Vec::with_capacity(bytes.min(MAX_EXPECTED_BYTES));
+    let mut writer = arrow::ipc::writer::StreamWriter::try_new(body, &first.schema())?;
     batches.iter().try_for_each(|batch| writer.write(batch))?;
-    Ok(Bytes::from(writer.into_inner()?))
+    let mut body = writer.into_inner()?;
+    // Rows may stay in it, and what lies unused behind it with them.
+    body.shrink_to_fit();
+    Ok(Bytes::from(body))
 }

@@ -14,6 +14,7 @@ mod durability;
 mod idempotency;
 mod images;
 mod inserts;
+mod large_batches;
 mod memory;
 mod model;
 mod object_store;
