@@ -4,11 +4,12 @@
     cargo build --release -p arc-server -p arc-benches
     python3 benches/measure.py [--seconds 10] [--rounds 5] [--folder DIR] [--tables DIR] [section ...]
 
-Sections: paths, encodings, durability, requests, single, size, kill, start (default: all). Needs Python 3.9+ and Linux, nothing else.
+Sections: paths, encodings, durability, requests, single, size, kill, start, dashboards (default: all). Needs Python 3.9+ and Linux, nothing else.
 Every section starts servers of its own, on a free port and with a fresh data directory below --folder (default: the
 folder for temporary files; it must be on the disk that is to be measured, not in memory). Nothing else should run.
 """
 import argparse
+import http.client
 import json
 import os
 import shutil
@@ -265,8 +266,88 @@ def start(a):
         row(f"{statistics.median(times) * 1000:.0f}", f"{memory:.0f}", f"{idle_ms}", f"{opened:.0f}", f"{answered:.0f}")
 
 
+PANELS = {
+    "a minute of one host, by second":
+        "SELECT time_bucket(INTERVAL '1 second', time) AS t, avg(usage_user) AS user, max(usage_system) AS system FROM tsbs "
+        "WHERE hostname = 'host_{host}' AND time > now() - INTERVAL '1 minute' GROUP BY t ORDER BY t",
+    "newest 20 points of one host": "SELECT * FROM tsbs WHERE hostname = 'host_{host}' ORDER BY time DESC LIMIT 20",
+    "newest value of each host": "SELECT hostname, max(time) AS newest, arg_max(usage_user, time) AS user FROM tsbs GROUP BY hostname",
+    "rows": "SELECT count(*) AS n FROM tsbs",
+}
+PANEL_CLIENTS = 4
+PANEL_HOSTS = 1_000
+
+
+class Panels:
+    """Clients that ask the panels of a dashboard in turn, ten times a second each, until it is left."""
+
+    def __init__(self, server):
+        self.server, self.stop, self.times, self.errors = server, threading.Event(), {name: [] for name in PANELS}, []
+        self.threads = [threading.Thread(target=self.guard, args=(number,)) for number in range(PANEL_CLIENTS)]
+
+    def guard(self, number):
+        try:
+            self.ask(number)
+        except Exception as error:
+            self.errors.append(error)
+
+    def ask(self, number):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port)
+        headers = {"x-arc-database": "load", "content-type": "application/json"}
+        asked = number
+        while not self.stop.wait(0.1):
+            name = list(PANELS)[asked % len(PANELS)]
+            body = json.dumps({"sql": PANELS[name].format(host=asked % PANEL_HOSTS)})
+            began = time.perf_counter()
+            connection.request("POST", "/api/v1/query", body, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            self.times[name].append((time.perf_counter() - began) * 1000)
+            if answer.status != 200 or not json.loads(text)["data"]:
+                raise ValueError(f"{name}: {answer.status} {text[:200]}")
+            asked += 1
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+        if self.errors:
+            sys.exit(f"a panel failed: {self.errors}")
+
+
+def dashboards(a):
+    """Small queries over JSON while tsbs lines come in, 5 M points being there: p50 and p99 in ms."""
+    rates = {"nothing written": None, "200,000 points/s": 200_000, "1 M points/s": 1_000_000, "as much as goes": 0}
+    found = {name: [] for name in PANELS}
+    reached, memory = [], []
+    for rate in rates.values():
+        with Server(a.folder) as server:
+            load(server, kind="lp", shape="tsbs", hosts=PANEL_HOSTS, requests=417, seconds=60, verify=True)
+            with Panels(server) as panels:
+                if rate is None:
+                    time.sleep(a.seconds)
+                else:
+                    options = {"rate": rate} if rate else {}
+                    report = load(server, kind="lp", shape="tsbs", hosts=PANEL_HOSTS, seconds=a.seconds, verify=True, **options)
+                    memory.append(f"{report['server']['peak_memory_mb']:.0f}")
+                    reached.append(f"{report['points_per_second'] / 1e6:.2f} M")
+            for name, times in panels.times.items():
+                cuts = statistics.quantiles(times, n=100, method="inclusive")
+                found[name].append(f"{cuts[49]:.1f}, {cuts[98]:.1f}")
+    table("panel", *rates)
+    for name, cells in found.items():
+        row(name, *cells)
+    row("points/s reached", "", *reached)
+    row("peak MB", "", *memory)
+
+
 def main():
-    sections = [paths, encodings, durability, requests, single, size, kill, start]
+    sections = [paths, encodings, durability, requests, single, size, kill, start, dashboards]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(part.__name__ for part in sections))
     parser.add_argument("--seconds", type=float, default=10, help="length of a run")

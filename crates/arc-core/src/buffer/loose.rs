@@ -4,7 +4,7 @@
 //! points. Here all rows share three vectors. A row has values of its table's plain columns, each of the column's own type,
 //! which the caller has checked; it is put into the buffer value by value. Knows no names and no tables.
 
-use super::{column::Scalar, series::SeriesId};
+use super::{scalar::Scalar, series::SeriesId};
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -10,14 +10,16 @@ mod column;
 mod gather;
 mod loose;
 mod rows;
+mod scalar;
 mod series;
 mod sorted;
 mod table;
 mod text_keys;
 
-pub(crate) use column::{ColumnValues, Scalar};
+pub(crate) use column::ColumnValues;
 pub(crate) use loose::LooseRows;
 pub(crate) use rows::{Chunk, Rows};
+pub(crate) use scalar::Scalar;
 pub(crate) use series::{SeriesId, SeriesIndex};
 pub(crate) use sorted::split;
 pub(crate) use table::{FrozenBuffer, KeptRows, TableBuffer, WHOLE_ROWS};

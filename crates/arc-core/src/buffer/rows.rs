@@ -10,8 +10,9 @@ use arrow::{
 };
 
 use super::{
-    column::{ColumnValues, Scalar, empty_vec},
+    column::{ColumnValues, empty_vec},
     loose::LooseRow,
+    scalar::Scalar,
     series::{SeriesId, SeriesIndex},
 };
 use crate::{

@@ -41,8 +41,9 @@
 //! [`compaction_files`](crate::Options::compaction_files) of them, or four times as many once they have a million rows, so
 //! that a row is rewritten about once each time its file grows by that factor. Late files come along for nothing where they overlap no other file on time; else they are
 //! merged among themselves until they are worth the rewriting of what they overlap. Once its day has ended and nothing
-//! was added for a while, a partition is rewritten once more into files of about
-//! [`compaction_file_bytes`](crate::Options::compaction_file_bytes), and then left alone. Where that is more files than may be
+//! was added for a while, what is small in a partition is rewritten once more, into files of about
+//! [`compaction_file_bytes`](crate::Options::compaction_file_bytes), or of some million rows that come one time after the
+//! other, and then left alone. Where that is more files than may be
 //! open at once, a late file is parted by time until a part of it overlaps few enough.
 
 mod assemble;
@@ -61,6 +62,6 @@ mod texts;
 pub(crate) use job::{Job, MAX_BATCH_BYTES, Source, run};
 pub(crate) use live_rows::Keep;
 pub(crate) use order::{Output, output};
-pub(crate) use plan::{Settings, Task, plan};
+pub(crate) use plan::{SLICE_ROWS, Settings, Task, plan};
 pub(crate) use purge::{batches, purge};
 pub(crate) use retention::expired;

@@ -17,6 +17,11 @@ const LARGE_ROWS: u64 = 1 << 20;
 /// How many times as many of such files are merged at a time.
 const LARGE_FACTOR: usize = 4;
 
+/// Rows of a slice, see [`Partition::slices`]: a few row groups, so that the rows of a series in a day are in few places.
+pub(crate) const SLICE_ROWS: u64 = 4 * LARGE_ROWS;
+/// Slices of a day, about, however many rows it has.
+const MAX_SLICES: u64 = 8;
+
 /// What decides when files are merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -28,6 +33,8 @@ pub(crate) struct Settings {
     pub(crate) open_columns: usize,
     /// How long a partition whose day has ended must have been left alone before its last rewrite.
     pub(crate) quiet_ns: i64,
+    /// Rows from which on the last rewrite begins another file for later times; more where a partition has many.
+    pub(crate) slice_rows: u64,
 }
 
 /// Files of one partition to be merged.
@@ -130,25 +137,52 @@ impl<'a> Partition<'a> {
         Some(Task { day: self.day, files, output, cuts: chosen.cuts, may_drop_old })
     }
 
-    /// All that is small or late, and what the late ones overlap.
+    /// All that is late, what it overlaps, and the small files beside these; or else the small files of one slice.
     fn last_rewrite(&self) -> Option<Chosen<'a>> {
-        let (small, late) = (self.small(), by_version(self.files));
-        let mut chosen = if small.len() > 1 { small.clone() } else { Vec::new() };
-        let overlapped = self.on_time().filter(|file| late.iter().any(|late| late.overlaps(file)));
-        for file in overlapped {
-            if !chosen.iter().any(|chosen| chosen.path == file.path) {
-                chosen.push(file);
-            }
+        let (slices, late) = (self.slices(), by_version(self.files));
+        let is_small = |slice: &&Vec<&DataFile>| slice.len() > 1;
+        if late.is_empty() {
+            return slices.iter().find(is_small).map(|slice| self.first_of(slice));
         }
-        chosen.extend(&late);
-        if chosen.len() <= self.limit {
-            return (chosen.len() > 1 || chosen.iter().any(|file| file.late)).then_some(chosen.into());
+        let is_overlapped = |file: &DataFile| late.iter().any(|late| late.overlaps(file));
+        let touched: Vec<_> = slices.iter().filter(|slice| slice.iter().any(|file| is_overlapped(file))).collect();
+        let mut files: Vec<&DataFile> = touched.iter().copied().flatten().copied().collect();
+        let is_large =
+            |file: &&DataFile| !touched.iter().any(|slice| slice.iter().any(|small| small.path == file.path));
+        files.extend(self.on_time().filter(|file| is_overlapped(file)).filter(is_large));
+        files.extend(&late);
+        if files.len() <= self.limit {
+            let starts = touched.iter().filter_map(|slice| Some(slice.first()?.min_time));
+            return Some(Chosen { files, cuts: starts.skip(1).collect() });
         }
         // Too many to be open at once: make fewer of them first, if that can be.
-        if small.len() > 1 {
-            return Some(small.into_iter().take(self.limit).collect::<Vec<_>>().into());
+        if let Some(slice) = slices.iter().find(is_small) {
+            return Some(self.first_of(slice));
         }
         late.iter().find_map(|file| self.late_step(&late, file)).or_else(|| self.merge_of_stuck(&late))
+    }
+
+    /// Returns as many files of a slice as may be open.
+    fn first_of(&self, slice: &[&'a DataFile]) -> Chosen<'a> {
+        slice.iter().copied().take(self.limit).collect::<Vec<_>>().into()
+    }
+
+    /// Returns the small files in groups, ascending in time, each of which the last rewrite makes one file of.
+    ///
+    /// In a file of a whole day, in order of (tags, time), the rows of an hour are everywhere: a query about that hour reads
+    /// all of it. So a slice that has enough rows ends where the next file begins behind the middle of its time. Files that
+    /// all reach over the same time are one slice, however many rows they have.
+    fn slices(&self) -> Vec<Vec<&'a DataFile>> {
+        let rows: u64 = self.on_time().map(|file| file.rows).sum();
+        let enough = self.settings.slice_rows.max(rows / MAX_SLICES);
+        let mut slices: Vec<Vec<&DataFile>> = Vec::new();
+        for file in self.small() {
+            match slices.last_mut() {
+                Some(slice) if takes(slice, file, enough) => slice.push(file),
+                _ => slices.push(vec![file]),
+            }
+        }
+        slices
     }
 
     /// What brings one late file nearer to being on time: the merge with what it overlaps, or else a cut.
@@ -282,6 +316,16 @@ impl<'a> Partition<'a> {
     }
 }
 
+/// Returns whether a slice of which some files are known takes the next one. A single file with half of what is enough is
+/// left alone: it is a slice of before, or as good as one.
+fn takes(slice: &[&DataFile], next: &DataFile, enough: u64) -> bool {
+    let rows: u64 = slice.iter().map(|file| file.rows).sum();
+    let start = slice.iter().map(|file| file.min_time).min().unwrap_or(i64::MAX);
+    let end = slice.iter().map(|file| file.max_time).max().unwrap_or(i64::MIN);
+    let has_enough = rows >= if slice.len() == 1 { enough / 2 } else { enough };
+    !has_enough || next.min_time < start.midpoint(end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{
@@ -289,7 +333,8 @@ mod tests {
         *,
     };
 
-    const SETTINGS: Settings = Settings { files: 3, target_bytes: 100, open_columns: 4096, quiet_ns: 10 };
+    const SETTINGS: Settings =
+        Settings { files: 3, target_bytes: 100, open_columns: 4096, quiet_ns: 10, slice_rows: SLICE_ROWS };
     const OVER: i64 = DAY_NS + SETTINGS.quiet_ns;
 
     /// Returns the paths of each task's inputs.
@@ -325,7 +370,7 @@ mod tests {
     #[test]
     fn a_day_of_flushes_keeps_few_files_and_rewrites_each_row_a_few_times() {
         const FLUSHES: i64 = 1_440;
-        let settings = Settings { files: 8, target_bytes: 1 << 40, open_columns: 4096, quiet_ns: 0 };
+        let settings = Settings { files: 8, target_bytes: 1 << 40, quiet_ns: 0, ..SETTINGS };
         let mut files: Vec<Arc<DataFile>> = Vec::new();
         let (mut rewritten, mut most) = (0, 0);
         for at in 0..=FLUSHES {
@@ -390,7 +435,10 @@ mod tests {
             for (part, end) in ends.enumerate() {
                 let inputs = task.files.iter().filter(|file| file.max_time >= from && file.min_time < end);
                 let inputs: Vec<_> = inputs.collect();
-                let bytes: u64 = inputs.iter().map(|file| file.bytes / (1 + task.cuts.len() as u64)).sum();
+                let share = |of: fn(&DataFile) -> u64| {
+                    inputs.iter().map(|file| of(file) / (1 + task.cuts.len() as u64)).sum::<u64>()
+                };
+                let (bytes, rows) = (share(|file| file.bytes), share(|file| file.rows).max(1));
                 let times = inputs.iter().map(|file| (file.min_time.max(from), file.max_time.min(end - 1)));
                 let times = times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
                 let Some((first, last)) = times else { continue };
@@ -400,7 +448,7 @@ mod tests {
                 for n in 0..outputs {
                     let path = format!("{tasks}-{part}-{n}");
                     let made =
-                        DataFile::clone(&sized(&file(&path, first..=last, min_seq..=max_seq), 1, bytes / outputs));
+                        DataFile::clone(&sized(&file(&path, first..=last, min_seq..=max_seq), rows, bytes / outputs));
                     files.push(Arc::new(DataFile { late: task.output == Output::Late, ..made }));
                 }
                 from = end;
@@ -500,6 +548,47 @@ mod tests {
             let early = plan(&table(), &files, OVER - 1, &SETTINGS);
             assert_eq!(early, Plan { tasks: vec![], next_due_ns: (!expected.is_empty()).then_some(OVER) });
         }
+    }
+
+    #[test]
+    fn a_day_of_many_rows_is_rewritten_into_files_that_follow_each_other_in_time() {
+        const HOURS: i64 = 24;
+        let settings = Settings { target_bytes: 1 << 30, slice_rows: 100, ..SETTINGS };
+        let hour = |n: i64, wide: i64, rows| sized(&file(&format!("h{n}"), 10 * n..=10 * n + wide, 1..=1), rows, 1);
+        let hours = |wide, rows| (0..HOURS).map(|n| hour(n, wide, rows)).collect::<Vec<_>>();
+        let ends = |files: &[Arc<DataFile>]| {
+            let mut ends: Vec<_> = files.iter().map(|file| (file.min_time, file.max_time)).collect();
+            ends.sort_unstable();
+            ends
+        };
+        // So few rows that one file has all of them; slices of just enough; ends that overlap; as many slices as there may be.
+        for (wide, rows, expected) in [
+            (9, 4, vec![(0, 239)]),
+            (9, 15, vec![(0, 69), (70, 139), (140, 209), (210, 239)]),
+            (12, 15, vec![(0, 72), (70, 142), (140, 212), (210, 242)]),
+            (9, 200, (0..8).map(|n| (30 * n, 30 * n + 29)).collect()),
+        ] {
+            let (left, tasks) = settled(hours(wide, rows), &settings);
+            assert_eq!(ends(&left), expected, "{wide} {rows}");
+            assert_eq!(tasks, expected.len(), "each is written once");
+        }
+        // Files that have all times of the day are one slice, whatever their rows.
+        let whole: Vec<_> = (0..4).map(|n| sized(&file(&format!("w{n}"), n..=239, 1..=1), 500, 1)).collect();
+        assert_eq!(ends(&settled(whole, &settings).0), [(0, 239)]);
+    }
+
+    #[test]
+    fn late_files_rewrite_only_the_times_that_they_overlap() {
+        let settings = Settings { target_bytes: 1 << 30, slice_rows: 100, ..SETTINGS };
+        let mut files: Vec<_> =
+            (0..4).map(|n| sized(&file(&format!("s{n}"), 60 * n..=60 * n + 59, 1..=1), 100, 1)).collect();
+        files.push(late("l", 55..=65, 2..=2));
+        let task = plan(&table(), &files, OVER, &settings).tasks.remove(0);
+        let paths: Vec<&str> = task.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!((paths, task.cuts, task.output), (vec!["s0", "s1", "l"], vec![60], Output::OnTime));
+        let (left, _) = settled(files, &settings);
+        assert_eq!(left.iter().filter(|file| file.path.starts_with('s')).count(), 2, "{left:?}");
+        assert!(left.iter().all(|file| !file.late) && left.len() == 4, "{left:?}");
     }
 
     #[test]

@@ -21,7 +21,9 @@ use super::{retired::Retired, shared::Shared, stats::Counters};
 use crate::{
     Error, ErrorKind, Result, Tombstone,
     catalog::{ManifestEdit, TableEdit, TableSchema},
-    compaction::{Job, Keep, MAX_BATCH_BYTES, Output, Settings, Source, Task, batches, output, plan, purge, run},
+    compaction::{
+        Job, Keep, MAX_BATCH_BYTES, Output, SLICE_ROWS, Settings, Source, Task, batches, output, plan, purge, run,
+    },
     crash::crash_point,
     datafile::{DataFile, ParquetOptions, data_file_path},
     memory::{Pressure, merge_columns, merge_share, merged_file_bytes},
@@ -184,6 +186,7 @@ impl Shared {
             target_bytes: self.merged_file_bytes(&table.schema()),
             open_columns: merge_columns(self.memory.limit()),
             quiet_ns: i64::try_from(options.compaction_quiet.as_nanos()).unwrap_or(i64::MAX),
+            slice_rows: SLICE_ROWS,
         };
         while !table.is_dropped() {
             let files = table.rows.lock().files.clone();

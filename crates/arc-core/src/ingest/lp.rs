@@ -6,23 +6,19 @@
 //! has them, and the columns it brought, taken back, so that it leaves nothing behind.
 
 mod checks;
+mod line;
 mod loose;
 mod tags;
-
-use std::borrow::Cow;
 
 use arc_lp::{ErrorKind, FieldValue, RawValue, Series, Sink, Text};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::staged::{Context, MAX_COLUMNS, Staged, StagedTable, TableIndex};
-use crate::{
-    Precision,
-    buffer::{Scalar, SeriesId},
-    registry::SeriesCache,
-};
+use crate::{Precision, buffer::Scalar, registry::SeriesCache};
 
 pub(super) use checks::scale;
+use line::{Fault, Line, Mode};
 use loose::LooseLines;
 
 /// Decodes line protocol. Every bad line is recorded in [`Staged::rejections`]; the others become rows of their tables.
@@ -62,54 +58,6 @@ fn decode_to(body: &[u8], context: &Context<'_>, loose: bool) -> Staged {
     drop(cache);
     tags::remember(&staged, &new_series);
     staged
-}
-
-/// What to do with the fields of a line.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    /// Store them.
-    #[default]
-    Store,
-    /// Store them, but look at each: one may have the name of a tag of the line.
-    Compare,
-    /// Store them with the loose rows.
-    Loose,
-    /// Only check them: the line is to be passed over, or bad already.
-    Check,
-}
-
-/// The line being read.
-#[derive(Debug, Default)]
-struct Line<'a> {
-    number: u64,
-    key: &'a [u8],
-    mode: Mode,
-    /// Its table, once that is known.
-    table: usize,
-    /// Known when the cache had it.
-    series: Option<SeriesId>,
-    tags: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// Columns that have a value of this line.
-    touched: Vec<usize>,
-    /// One more than the column of the last field; 0 before the first.
-    place: usize,
-    /// Columns that the request proposed before this line.
-    added: usize,
-    fault: Option<Fault>,
-}
-
-/// Why a line is refused that the parser finds good.
-#[derive(Debug)]
-struct Fault {
-    /// Byte in the line, from 1; 0 where a position means nothing.
-    column: u64,
-    reason: String,
-}
-
-impl From<String> for Fault {
-    fn from(reason: String) -> Self {
-        Self { column: 0, reason }
-    }
 }
 
 struct Decoder<'a, 'c> {

@@ -45,7 +45,9 @@ pub(super) fn table(statement: &ast::CreateTable) -> Result<Change> {
     }
     let (database, table) = named(name)?;
     let key = primary_key(columns, constraints)?;
-    if let Some(other) = key.iter().flatten().find(|name| !columns.iter().any(|column| column.name.value == **name)) {
+    // The time is there in any case.
+    let is_column = |name: &String| name == TIME_COLUMN || columns.iter().any(|column| column.name.value == *name);
+    if let Some(other) = key.iter().flatten().find(|name| !is_column(name)) {
         return refuse(format!("PRIMARY KEY has {other:?}, which is not one of the columns"));
     }
     let is_key = |name: &str| key.iter().flatten().any(|of_key| of_key == name);
@@ -183,6 +185,9 @@ mod tests {
                     .into(),
             ),
             ("CREATE TABLE m (time TIMESTAMP PRIMARY KEY, x DOUBLE);", " m true false (x Field Float64)".into()),
+            // The time is there in any case, the key may be it alone.
+            ("CREATE TABLE m (id TEXT, PRIMARY KEY (id, time))", format!(" m true false (id {tag})")),
+            ("CREATE TABLE m (x TEXT, PRIMARY KEY (time))", " m true false (x Field Utf8)".into()),
         ];
         for (sql, expected) in cases {
             assert!(is_write(sql), "{sql}");
@@ -214,6 +219,7 @@ mod tests {
             ("CREATE TABLE m (id TEXT, time TIMESTAMP, PRIMARY KEY (id))", "the tags and time"),
             ("CREATE TABLE m (id INT, time TIMESTAMP, PRIMARY KEY (id, time))", "tags are TEXT"),
             ("CREATE TABLE m (time TIMESTAMP, PRIMARY KEY (id, time))", "\"id\", which is not one of"),
+            ("CREATE TABLE m (x TEXT, PRIMARY KEY (x, id, time))", "\"id\", which is not one of"),
             ("CREATE TABLE m (time TIMESTAMP PRIMARY KEY, PRIMARY KEY (time))", "two primary keys"),
             ("CREATE TABLE m (x DECIMAL(10, 2))", "\"x\" cannot be DECIMAL(10,2)"),
             ("CREATE TABLE m (x VARCHAR(10))", "VARCHAR(10)"),

@@ -11,7 +11,8 @@ use datafusion::sql::sqlparser::{
 };
 
 use super::{
-    change::{self, Change, named, value},
+    change::{self, Change, named},
+    condition::value,
     parameters,
     statement::{self, refuse},
 };

@@ -206,7 +206,7 @@ impl Planning {
     async fn query(&mut self, mut statement: Statement) -> Result<LogicalPlan> {
         let tables = Arc::clone(&self.tables);
         let exists = |name: &str| tables.databases().iter().any(|database| database == name);
-        spellings::translate(&mut statement, &self.database, &exists);
+        spellings::translate(&mut statement, &self.database, &exists)?;
         let repeated = statement.clone();
         match self.logical(statement).await {
             Err(Error::Sql { reason }) if reason.contains(SAME_NAMES) => {

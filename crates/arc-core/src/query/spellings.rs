@@ -13,6 +13,9 @@ use datafusion::sql::{
     },
 };
 
+use super::statement::refuse;
+use crate::{Error, Result};
+
 /// The schema of InfluxDB 3.
 const IOX: &str = "iox";
 
@@ -24,25 +27,44 @@ const SAME: [(&str, &str); 4] = [
     ("list", "array_agg"),
 ];
 
+/// Functions of InfluxDB 3 that select a point, the ordered aggregate that finds it, and which argument is its order.
+const SELECTORS: [(&str, &str, Order); 4] = [
+    ("selector_first", "first_value", Order::Time),
+    ("selector_last", "last_value", Order::Time),
+    ("selector_min", "first_value", Order::Value),
+    ("selector_max", "last_value", Order::Value),
+];
+
+#[derive(Clone, Copy)]
+enum Order {
+    Time,
+    Value,
+}
+
 /// Replaces what other engines say; `database` is the one that the statement is about, unless it names others, and
 /// `exists` says of a name whether it is a database's.
-pub(super) fn translate(statement: &mut Statement, database: &str, exists: &dyn Fn(&str) -> bool) {
-    visit(statement, &mut Translator { database, exists });
+///
+/// # Errors
+///
+/// [`Error::Sql`] if a function of theirs is called with other arguments than it takes.
+pub(super) fn translate(statement: &mut Statement, database: &str, exists: &dyn Fn(&str) -> bool) -> Result<()> {
+    match visit(statement, &mut Translator { database, exists }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
 }
 
 /// Gives the columns of each `SELECT` different names: those that have none are called by their text, and a name that was
 /// there before gets a number.
 pub(super) fn tell_apart(statement: &mut Statement) {
-    visit(statement, &mut TellApart);
+    let ControlFlow::Continue(()) = visit(statement, &mut TellApart);
 }
 
-fn visit(statement: &mut Statement, visitor: &mut impl VisitorMut<Break = Infallible>) {
+fn visit<V: VisitorMut>(statement: &mut Statement, visitor: &mut V) -> ControlFlow<V::Break> {
     match statement {
         Statement::Explain(explain) => visit(&mut explain.statement, visitor),
-        Statement::Statement(statement) => {
-            let ControlFlow::Continue(()) = statement.visit(visitor);
-        }
-        _ => {}
+        Statement::Statement(statement) => statement.visit(visitor),
+        _ => ControlFlow::Continue(()),
     }
 }
 
@@ -52,9 +74,9 @@ struct Translator<'a> {
 }
 
 impl VisitorMut for Translator<'_> {
-    type Break = Infallible;
+    type Break = Error;
 
-    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<Infallible> {
+    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<Error> {
         let schema = relation.0.len().checked_sub(2).and_then(|at| relation.0.get_mut(at));
         if let Some(schema) = schema
             && schema.as_ident().is_some_and(|ident| ident.value == IOX)
@@ -65,20 +87,22 @@ impl VisitorMut for Translator<'_> {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         match expr {
             Expr::BinaryOp { left, op: BinaryOperator::Eq, right }
                 if is_table_schema(left) && text(right) == Some(IOX) && !(self.exists)(IOX) =>
             {
                 **right = literal(self.database);
             }
-            Expr::Function(function) => {
-                if let Some(same) = self.function(function) {
-                    *expr = same;
-                } else if let Some((_, same)) = SAME.into_iter().find(|(name, _)| is(function, name)) {
-                    function.name = ObjectName::from(vec![Ident::new(same)]);
+            Expr::Function(function) => match self.function(function) {
+                Ok(Some(same)) => *expr = same,
+                Ok(None) => {
+                    if let Some((_, same)) = SAME.into_iter().find(|(name, _)| is(function, name)) {
+                        function.name = ObjectName::from(vec![Ident::new(same)]);
+                    }
                 }
-            }
+                Err(error) => return ControlFlow::Break(error),
+            },
             _ => {}
         }
         ControlFlow::Continue(())
@@ -86,19 +110,27 @@ impl VisitorMut for Translator<'_> {
 }
 
 impl Translator<'_> {
-    fn function(&self, function: &Function) -> Option<Expr> {
+    /// Returns what means the same as a call, if it is another function's.
+    fn function(&self, function: &Function) -> Result<Option<Expr>> {
+        let arguments = arguments(function);
+        if let Some((name, take, order)) = SELECTORS.into_iter().find(|(name, ..)| is(function, name)) {
+            let Some([value, time]) = arguments.as_deref() else {
+                return refuse(format!("{name} takes a value and a time, and nothing else"));
+            };
+            let order = match order {
+                Order::Time => time,
+                Order::Value => value,
+            };
+            return Ok(Some(selected(function, value, time, take, order)));
+        }
         let is = |name| is(function, name);
-        match arguments(function)?.as_slice() {
-            [] if is("current_database") || is("current_schema") => Some(literal(self.database)),
-            [time] if is("epoch") => {
+        Ok(match arguments.as_deref() {
+            Some([]) if is("current_database") || is("current_schema") => Some(literal(self.database)),
+            Some([time]) if is("epoch") => {
                 Some(Expr::Function(call(function, "date_part", vec![literal("epoch"), (*time).clone()])))
             }
-            [value, time] if is("selector_first") => Some(selected(function, value, time, "first_value", time)),
-            [value, time] if is("selector_last") => Some(selected(function, value, time, "last_value", time)),
-            [value, time] if is("selector_min") => Some(selected(function, value, time, "first_value", value)),
-            [value, time] if is("selector_max") => Some(selected(function, value, time, "last_value", value)),
             _ => None,
-        }
+        })
     }
 }
 

@@ -11,7 +11,8 @@ use clap::{Arg, ArgAction, ArgMatches};
 
 use super::{
     Config,
-    settings::{SETTINGS, Setting, find},
+    setting::Setting,
+    settings::{SETTINGS, find},
 };
 
 const PREFIX: &str = "ARC_";

@@ -5,6 +5,7 @@
 //! whether it works is found out by whoever uses it.
 
 mod layers;
+mod setting;
 mod settings;
 mod values;
 

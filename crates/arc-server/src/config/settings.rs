@@ -1,42 +1,13 @@
 //! The table of settings: one row for each, from which flags, variables, the file's keys and the help are made.
 
 use super::{
-    Config, LogFormat, LogLevel,
-    values::{address, count, duration, memory_size, show_duration, show_size, size, switch},
+    LogFormat, LogLevel,
+    setting::{Setting, setting},
+    values::{
+        address, count, duration, memory_size, non_empty, optional_url, origin, rows, show, show_duration, show_memory,
+        show_optional, show_size, size, switch,
+    },
 };
-
-/// One setting. Its variable is `ARC_` and the key in capitals.
-pub(super) struct Setting {
-    /// Name in the configuration file.
-    pub(super) key: &'static str,
-    /// Name on the command line, without the dashes in front: the key with dashes.
-    pub(super) flag: &'static str,
-    /// What stands for the value in the help; empty for a switch.
-    pub(super) value: &'static str,
-    /// One sentence for the help.
-    pub(super) help: &'static str,
-    /// Stores a value, or says what was expected.
-    pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
-    /// Returns the value as `set` reads it.
-    pub(super) get: fn(&Config) -> String,
-}
-
-/// Makes a `Setting` out of a place in [`Config`], how to read a value, and how to print it.
-macro_rules! setting {
-    ($key:literal, $flag:literal, $value:literal, $($place:ident).+, $read:expr, $show:expr, $help:literal) => {
-        Setting {
-            key: $key,
-            flag: $flag,
-            value: $value,
-            help: $help,
-            set: |config, text| {
-                config.$($place).+ = $read(text)?;
-                Ok(())
-            },
-            get: |config| $show(config.$($place).+.clone()),
-        }
-    };
-}
 
 /// All settings, in the order of the help.
 pub(super) const SETTINGS: &[Setting] = &[
@@ -407,76 +378,5 @@ pub(super) fn find(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }
 
-impl Setting {
-    /// Returns the environment variable: `ARC_DATA_DIR`.
-    pub(super) fn variable(&self) -> String {
-        format!("ARC_{}", self.key.to_ascii_uppercase())
-    }
-}
-
-fn non_empty(text: &str) -> Result<&str, String> {
-    if text.is_empty() { Err("a path".to_owned()) } else { Ok(text) }
-}
-
-fn origin(text: &str) -> Result<Option<String>, String> {
-    let whole = |scheme| text.strip_prefix(scheme).is_some_and(|rest: &str| !rest.is_empty() && !rest.contains('/'));
-    match text {
-        "none" => Ok(None),
-        _ if text == "*" || (text.is_ascii() && (whole("http://") || whole("https://"))) => Ok(Some(text.to_owned())),
-        _ => Err("*, none or an origin such as https://console.example.org".to_owned()),
-    }
-}
-
-fn rows(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "a number".to_owned())
-}
-
-fn show<T: std::fmt::Display>(value: T) -> String {
-    value.to_string()
-}
-
-fn optional_url(text: &str) -> Result<Option<String>, String> {
-    match text {
-        "none" => Ok(None),
-        _ if text.contains("://") => Ok(Some(text.to_owned())),
-        _ => Err("a URL or none".to_owned()),
-    }
-}
-
-fn show_optional(value: Option<String>) -> String {
-    value.unwrap_or_else(|| "none".to_owned())
-}
-
-fn show_memory(bytes: usize) -> String {
-    show_size(u64::try_from(bytes).unwrap_or(u64::MAX))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flags_are_keys_with_dashes() {
-        for setting in SETTINGS {
-            assert_eq!(setting.flag, setting.key.replace('_', "-"));
-        }
-    }
-
-    #[test]
-    fn every_default_reads_back_as_itself() {
-        let default = Config::default();
-        for setting in SETTINGS {
-            let mut config = Config::default();
-            (setting.set)(&mut config, &(setting.get)(&default)).unwrap_or_else(|e| panic!("{}: {e}", setting.key));
-            assert_eq!(config, default, "{}", setting.key);
-        }
-    }
-
-    #[test]
-    fn every_setting_refuses_nonsense() {
-        for setting in SETTINGS.iter().filter(|s| !s.key.ends_with("_dir")) {
-            let result = (setting.set)(&mut Config::default(), "\u{1}nonsense/");
-            assert!(result.is_err(), "{}", setting.key);
-        }
-    }
-}
+mod tests;

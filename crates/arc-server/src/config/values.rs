@@ -45,6 +45,11 @@ pub(super) fn show_size(bytes: u64) -> String {
     unit.map_or_else(|| bytes.to_string(), |(name, factor)| format!("{}{name}", bytes / factor))
 }
 
+/// Prints a size so that [`memory_size`] reads it back.
+pub(super) fn show_memory(bytes: usize) -> String {
+    show_size(u64::try_from(bytes).unwrap_or(u64::MAX))
+}
+
 /// Reads `500ms`, `10s`, `5m`, `1h`, `2d`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let expected = || "a duration with its unit such as 500ms, 10s, 5m or 1h".to_owned();
@@ -67,6 +72,11 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a whole number of at least 1".to_owned())
 }
 
+/// Reads a number of rows.
+pub(super) fn rows(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a number".to_owned())
+}
+
 /// Reads `true` or `false`.
 pub(super) fn switch(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| "true or false".to_owned())
@@ -85,6 +95,40 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         }
         None => text.parse().map_err(|_| expected()),
     }
+}
+
+/// Reads a path.
+pub(super) fn non_empty(text: &str) -> Result<&str, String> {
+    if text.is_empty() { Err("a path".to_owned()) } else { Ok(text) }
+}
+
+/// Reads a URL or `none`.
+pub(super) fn optional_url(text: &str) -> Result<Option<String>, String> {
+    match text {
+        "none" => Ok(None),
+        _ if text.contains("://") => Ok(Some(text.to_owned())),
+        _ => Err("a URL or none".to_owned()),
+    }
+}
+
+/// Reads `https://console.example.org`, `*` or `none`.
+pub(super) fn origin(text: &str) -> Result<Option<String>, String> {
+    let whole = |scheme| text.strip_prefix(scheme).is_some_and(|rest: &str| !rest.is_empty() && !rest.contains('/'));
+    match text {
+        "none" => Ok(None),
+        _ if text == "*" || (text.is_ascii() && (whole("http://") || whole("https://"))) => Ok(Some(text.to_owned())),
+        _ => Err("*, none or an origin such as https://console.example.org".to_owned()),
+    }
+}
+
+/// Prints what [`origin`] and [`optional_url`] read.
+pub(super) fn show_optional(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "none".to_owned())
+}
+
+/// Prints what reads back as it is printed.
+pub(super) fn show<T: std::fmt::Display>(value: T) -> String {
+    value.to_string()
 }
 
 fn split_unit(text: &str) -> (&str, &str) {

@@ -1,7 +1,7 @@
 //! What is remembered of data files: the newest row of each key, by the columns that make the key.
 //!
-//! A data file never changes, so what was once read of it stays true. Bounded in bytes; what was not used for longest
-//! goes first. Equal sets of keys are held once: whether two files have the same series shows in a pointer.
+//! A data file never changes, so what was once read of it stays true. Equal sets of keys are held once: whether two files
+//! have the same series shows in a pointer.
 
 use std::{
     collections::HashMap,
@@ -15,11 +15,11 @@ use arrow::{
 };
 use parking_lot::Mutex;
 
-use super::index::{Index, KeySet};
+use super::{
+    super::lru::Lru,
+    index::{Index, KeySet},
+};
 use crate::datafile::DataFile;
-
-/// Part of the cache that one file may take.
-const LARGEST: usize = 4;
 
 /// Which file, and the names of the columns that make the key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -75,46 +75,26 @@ impl Known {
 /// The cache of all queries.
 #[derive(Debug)]
 pub(in crate::query) struct Cache {
-    limit_bytes: usize,
-    held: Mutex<Held>,
-}
-
-#[derive(Debug, Default)]
-struct Held {
-    entries: HashMap<Place, Entry>,
-    bytes: usize,
-    uses: u64,
-    sets: HashMap<u64, Weak<KeySet>>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    known: Arc<Known>,
-    bytes: usize,
-    used: u64,
+    files: Lru<Place, Known>,
+    /// The sets of keys that somebody holds, by their hash.
+    sets: Mutex<HashMap<u64, Weak<KeySet>>>,
 }
 
 impl Cache {
     /// Returns an empty cache that holds at most so many bytes.
     pub(in crate::query) fn new(limit_bytes: usize) -> Self {
-        Self { limit_bytes, held: Mutex::default() }
+        Self { files: Lru::new(limit_bytes), sets: Mutex::default() }
     }
 
     pub(super) fn get(&self, place: &Place) -> Option<Arc<Known>> {
-        let mut held = self.held.lock();
-        held.uses += 1;
-        let uses = held.uses;
-        let entry = held.entries.get_mut(place)?;
-        entry.used = uses;
-        Some(Arc::clone(&entry.known))
+        self.files.get(place)
     }
 
     /// Remembers the index of a file; one that is too large is only returned.
     pub(super) fn put(&self, place: Place, mut index: Index) -> Arc<Known> {
-        let mut held = self.held.lock();
-        index.keys = held.shared(index.keys);
+        index.keys = self.shared(index.keys);
         let known = Arc::new(Known::new(index));
-        self.hold(&mut held, place, &known);
+        self.files.hold(place, &known, known.size());
         known
     }
 
@@ -122,51 +102,25 @@ impl Cache {
     pub(super) fn put_column(&self, place: &Place, known: &Arc<Known>, name: &str, column: ArrayRef) {
         known.columns.lock().insert(name.to_owned(), column);
         if self.holds(place, known) {
-            self.hold(&mut self.held.lock(), place.clone(), known);
+            self.files.hold(place.clone(), known, known.size());
         }
     }
 
     /// Returns whether this is what is held for `place`, so that adding to it is of use.
     pub(super) fn holds(&self, place: &Place, known: &Arc<Known>) -> bool {
-        self.held.lock().entries.get(place).is_some_and(|entry| Arc::ptr_eq(&entry.known, known))
-    }
-
-    fn hold(&self, held: &mut Held, place: Place, known: &Arc<Known>) {
-        held.remove(&place);
-        let bytes = known.size();
-        if bytes > self.limit_bytes / LARGEST {
-            return;
-        }
-        while held.bytes + bytes > self.limit_bytes {
-            let Some(oldest) = held.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(place, _)| place.clone())
-            else {
-                break;
-            };
-            held.remove(&oldest);
-        }
-        held.uses += 1;
-        held.bytes += bytes;
-        let entry = Entry { known: Arc::clone(known), bytes, used: held.uses };
-        held.entries.insert(place, entry);
-    }
-}
-
-impl Held {
-    fn remove(&mut self, place: &Place) {
-        if let Some(entry) = self.entries.remove(place) {
-            self.bytes = self.bytes.saturating_sub(entry.bytes);
-        }
+        self.files.holds(place, known)
     }
 
     /// Returns the equal set of keys that another index has, or this one.
-    fn shared(&mut self, keys: Arc<KeySet>) -> Arc<KeySet> {
+    fn shared(&self, keys: Arc<KeySet>) -> Arc<KeySet> {
         let hash = keys.hash();
-        let known = self.sets.get(&hash).and_then(Weak::upgrade).filter(|known| **known == *keys);
+        let mut sets = self.sets.lock();
+        let known = sets.get(&hash).and_then(Weak::upgrade).filter(|known| **known == *keys);
         if let Some(known) = known {
             return known;
         }
-        self.sets.retain(|_, set| set.strong_count() > 0);
-        self.sets.insert(hash, Arc::downgrade(&keys));
+        sets.retain(|_, set| set.strong_count() > 0);
+        sets.insert(hash, Arc::downgrade(&keys));
         keys
     }
 }
@@ -201,17 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_bounded_and_what_was_not_used_goes_first() {
-        let size = index(&["a"]).size();
-        let cache = Cache::new(size * 5);
-        (0..5).for_each(|n| _ = cache.put(place(&n.to_string(), 0), index(&["a"])));
-        assert!(cache.get(&place("0", 0)).is_some());
-        let last = cache.put(place("5", 0), index(&["a"]));
-        assert!(cache.get(&place("0", 0)).is_some() && cache.get(&place("1", 0)).is_none());
-        // It grows past what one file may take.
-        let wide: ArrayRef = Arc::new(Int64Array::from(vec![1; size]));
-        cache.put_column(&place("5", 0), &last, "x", wide);
-        assert!(!cache.holds(&place("5", 0), &last) && last.column("x").is_some());
-        assert!(cache.held.lock().bytes <= size * 5);
+    fn what_grows_past_what_one_file_may_take_is_held_no_more() {
+        let limit_bytes = 1 << 16;
+        let cache = Cache::new(limit_bytes);
+        let known = cache.put(place("1", 0), index(&["a"]));
+        cache.put_column(&place("1", 0), &known, "narrow", Arc::new(Int64Array::from(vec![1; 10])));
+        assert!(cache.holds(&place("1", 0), &known));
+        cache.put_column(&place("1", 0), &known, "wide", Arc::new(Int64Array::from(vec![1; limit_bytes])));
+        assert!(!cache.holds(&place("1", 0), &known) && known.column("wide").is_some());
     }
 }

@@ -117,7 +117,8 @@ impl Store {
     pub(super) fn compact(&self, database: &str, table: &str) {
         let mut databases = self.fake.databases.lock();
         let view = databases.get_mut(database).and_then(|tables| tables.get_mut(table)).unwrap();
-        let settings = Settings { files: 2, target_bytes: 1 << 30, open_columns: 4096, quiet_ns: 0 };
+        let settings =
+            Settings { files: 2, target_bytes: 1 << 30, open_columns: 4096, quiet_ns: 0, slice_rows: 1 << 30 };
         let (options, cancelled) = (ParquetOptions::default(), AtomicBool::new(false));
         for task in plan(&view.schema, &view.files, i64::MAX, &settings).tasks {
             let job = Job {

@@ -47,6 +47,23 @@ async fn influxdb_selects_points_and_calls_the_schema_iox() {
 }
 
 #[tokio::test]
+async fn a_selector_says_what_it_takes() {
+    let store = store();
+    for (call, name) in [
+        ("selector_first()", "selector_first"),
+        ("selector_last(x)", "selector_last"),
+        ("Selector_Min(x, time, host)", "selector_min"),
+        ("selector_max(DISTINCT x, time)", "selector_max"),
+        ("selector_last(*)", "selector_last"),
+    ] {
+        for sql in [format!("SELECT {call} FROM m"), format!("EXPLAIN SELECT 1 + (SELECT {call}['value'] FROM m)")] {
+            let said = store.error(&sql).await.to_string();
+            assert!(said.contains(&format!("{name} takes a value and a time")), "{sql}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_database_called_iox_is_itself() {
     let store = store();
     store.put("iox", TableBuilder::new("m").part(Buffer, vec![(7, vec![("x", Float(1.0))])]));
