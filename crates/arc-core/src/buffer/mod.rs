@@ -18,7 +18,7 @@ mod text_keys;
 
 pub(crate) use column::ColumnValues;
 pub(crate) use loose::LooseRows;
-pub(crate) use rows::{Chunk, Rows};
+pub(crate) use rows::{Chunk, Rows, owned};
 pub(crate) use scalar::Scalar;
 pub(crate) use series::{SeriesId, SeriesIndex};
 pub(crate) use sorted::split;

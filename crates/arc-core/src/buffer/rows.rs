@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{ArrayRef, RecordBatch, TimestampNanosecondArray},
+    array::{Array, ArrayRef, AsArray, MutableArrayData, RecordBatch, TimestampNanosecondArray, make_array},
     buffer::ScalarBuffer,
     datatypes::DataType,
     datatypes::{Field, Schema},
@@ -264,15 +264,15 @@ impl Chunk {
         for (index, array) in self.columns.iter().enumerate() {
             let Some(array) = array else { continue };
             let mut values = ColumnValues::new(array.data_type());
-            values.append_array(array)?;
+            values.append_array(&owned(array)?)?;
             rows.put_column(index, values);
         }
         Ok(rows)
     }
 
-    /// Returns the same rows with the times copied, and of each array what `copy` makes.
-    pub(crate) fn copied(&self, copy: impl Fn(&ArrayRef) -> Result<ArrayRef>) -> Result<Self> {
-        let columns = self.columns.iter().map(|column| column.as_ref().map(&copy).transpose());
+    /// Returns the same rows in memory of their own.
+    pub(crate) fn copied(&self) -> Result<Self> {
+        let columns = self.columns.iter().map(|column| column.as_ref().map(owned).transpose());
         Ok(Self {
             time: self.time.to_vec().into(),
             series: self.series.clone(),
@@ -321,6 +321,17 @@ impl Chunk {
         }
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
     }
+}
+
+/// Copies an array out of the memory that it lies in, together with others or not.
+pub(crate) fn owned(array: &ArrayRef) -> Result<ArrayRef> {
+    if let Some(views) = array.as_binary_view_opt() {
+        return Ok(Arc::new(views.gc()));
+    }
+    let data = array.to_data();
+    let mut copy = MutableArrayData::new(vec![&data], false, array.len());
+    copy.try_extend(0, 0, array.len())?;
+    Ok(make_array(copy.freeze()))
 }
 
 /// Returns the first and the last of times that may be in any order, in one pass: eight at a time, which do not wait for

@@ -192,14 +192,16 @@ impl TableBuffer {
         self.min_seq.get_or_insert(seq);
         self.max_seq = seq;
         self.bytes += kept.bytes;
-        for chunk in kept.chunks {
-            self.rows += chunk.len();
-            let late = self.note_newest(&chunk.series, &chunk.time);
-            if late.is_empty() {
-                self.main.append_chunk(chunk)?;
-            } else {
-                self.append_late(chunk.to_rows()?, &late)?;
-            }
+        self.rows += kept.len();
+        let late: Vec<_> = kept.chunks.iter().map(|chunk| self.note_newest(&chunk.series, &chunk.time)).collect();
+        if late.iter().all(Vec::is_empty) {
+            return kept.chunks.into_iter().try_for_each(|chunk| self.main.append_chunk(chunk));
+        }
+        // Rows that are taken apart are copied; if others stayed, so would all that these leave.
+        for (chunk, late) in kept.chunks.into_iter().zip(late) {
+            let rows = chunk.to_rows()?;
+            drop(chunk);
+            if late.is_empty() { self.main.append(rows, None)? } else { self.append_late(rows, &late)? }
         }
         Ok(())
     }

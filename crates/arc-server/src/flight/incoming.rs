@@ -346,7 +346,7 @@ mod tests {
             [&[0xf8, 0x01, 0x80, 0x01, 0xf9, 0x01][..], &[7; 8], &[0xfa, 0x01, 2, 7, 7, 0xfd, 0x01], &[7; 4]].concat();
         for parts in [[&header, &body, &unknown], [&unknown, &header, &body], [&body, &unknown, &header]] {
             let message = framed(&parts.map(|part| &part[..]).concat());
-            assert_eq!(read(&message, 3).unwrap(), [expected.clone()]);
+            assert_eq!(read(&message, 3).unwrap(), std::slice::from_ref(&expected));
         }
         let twice = framed(&[&header[..], &body, &body].concat());
         assert!(read(&twice, 7).unwrap_err().contains("two headers or bodies"));

@@ -10,10 +10,10 @@ use arrow::{
 };
 use bytes::Bytes;
 
-use super::{Columns, is_plain, owned};
+use super::{Columns, is_plain};
 use crate::{
     Result,
-    buffer::{Chunk, KeptRows, SeriesId, WHOLE_ROWS},
+    buffer::{Chunk, KeptRows, SeriesId, WHOLE_ROWS, owned},
 };
 
 /// Smallest body that is kept. One that came in a single piece may lie in a buffer of its connection, which nobody has
@@ -64,11 +64,13 @@ impl Kept {
     pub(super) fn finish(self) -> Result<KeptRows> {
         let Self { body, mut chunks, in_body, beside } = self;
         let body_bytes = body.as_ref().map_or(0, Bytes::len);
-        if in_body == 0 || in_body >= body_bytes / 4 * MIN_USED_QUARTERS {
+        // More than there is are the same bytes again and again, which copies would have to hold.
+        let is_used = (body_bytes / 4 * MIN_USED_QUARTERS..=body_bytes).contains(&in_body);
+        if in_body == 0 || is_used {
             let hold_body = in_body > 0;
             return Ok(KeptRows { chunks, bytes: beside + if hold_body { body_bytes } else { 0 }, hold_body });
         }
-        chunks = chunks.iter().map(|chunk| chunk.copied(owned)).collect::<Result<_>>()?;
+        chunks = chunks.iter().map(Chunk::copied).collect::<Result<_>>()?;
         Ok(KeptRows { chunks, bytes: beside + in_body, hold_body: false })
     }
 

@@ -17,7 +17,7 @@ mod types;
 use std::sync::Arc;
 
 use arrow::{
-    array::{Array, ArrayRef, AsArray, MutableArrayData, RecordBatch, make_array},
+    array::{Array, ArrayRef, RecordBatch},
     compute::cast,
     datatypes::DataType,
 };
@@ -29,6 +29,7 @@ use super::staged::{
 };
 use crate::{
     Error, Result,
+    buffer::owned,
     catalog::{ColumnKind, TIME_COLUMN, tag_type},
     datafile::is_storable,
     registry::{check_name, invalid_name},
@@ -282,15 +283,4 @@ fn widens(from: &DataType, to: &DataType) -> bool {
 fn is_plain(data_type: &DataType) -> bool {
     use DataType::{Boolean, Float64, Int64, UInt64, Utf8};
     matches!(data_type, Float64 | Int64 | UInt64 | Boolean | Utf8)
-}
-
-/// Copies an array out of the body that it lies in.
-fn owned(array: &ArrayRef) -> Result<ArrayRef> {
-    if let Some(views) = array.as_binary_view_opt() {
-        return Ok(Arc::new(views.gc()));
-    }
-    let data = array.to_data();
-    let mut copy = MutableArrayData::new(vec![&data], false, array.len());
-    copy.try_extend(0, 0, array.len())?;
-    Ok(make_array(copy.freeze()))
 }

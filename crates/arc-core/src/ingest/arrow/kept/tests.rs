@@ -63,7 +63,7 @@ fn times(rows: usize, from: i64) -> ArrayRef {
 }
 
 fn batch(rows: usize, from: i64, columns: Vec<(&'static str, ArrayRef)>) -> RecordBatch {
-    let hosts = Int32Array::from_iter_values((0..rows as i32).map(|row| row % 5));
+    let hosts = Int32Array::from_iter_values((0..5).cycle().take(rows));
     let hosts = DictionaryArray::new(hosts, array(StringArray::from(vec!["a", "b", "c", "d", "e"])));
     let before = [("time", times(rows, from)), ("host", array(hosts))];
     RecordBatch::try_from_iter_with_nullable(before.into_iter().chain(columns).map(|(n, c)| (n, c, true))).unwrap()
