@@ -9,7 +9,7 @@ use arrow::array::RecordBatch;
 
 use crate::{
     Precision, Rejected, Result,
-    ingest::{Context, StagedTable, decode_lp},
+    ingest::{Context, StagedTable, TypePolicy, decode_lp},
     registry::Database,
 };
 
@@ -91,6 +91,7 @@ impl LineDecoder {
             precision: Some(self.precision),
             tags: &[],
             skip: &[],
+            types: TypePolicy::STRICT,
         };
         let mut staged = decode_lp(body, &context);
         staged.tables.retain(|table| !table.rows.is_empty());

@@ -4,6 +4,7 @@ mod backup;
 mod buffer;
 pub mod catalog;
 pub mod clock;
+mod column_types;
 mod compaction;
 mod crash;
 pub mod datafile;
@@ -32,6 +33,7 @@ mod write;
 
 pub use backup::{BackupReport, RestoreReport, restore};
 pub use catalog::is_data_directory;
+pub use column_types::{ColumnTypes, OnConflict};
 pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
 pub use engine::{CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 #[cfg(feature = "query")]

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use crate::memory::available_bytes;
+use crate::{ColumnTypes, memory::available_bytes};
 
 /// What an acknowledged point survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -144,6 +144,9 @@ impl FromStr for Precision {
 pub struct Options {
     /// What an acknowledged point survives, unless its write or its database says otherwise. Default [`Durability::Disk`].
     pub durability: Durability,
+    /// What becomes of values whose type is not that of their column, unless their table or database says otherwise. Default
+    /// nothing: the first value decides the type of a column, and others are refused.
+    pub column_types: ColumnTypes,
     /// Oldest age of unflushed points before they are written to data files. Default 60 s. Longer gives fewer and
     /// larger files and a longer replay after a crash.
     pub flush_after: Duration,
@@ -205,6 +208,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             durability: Durability::default(),
+            column_types: ColumnTypes::default(),
             flush_after: Duration::from_secs(60),
             memory_bytes: default_memory_bytes(),
             max_resident_bytes: usize::try_from(available_bytes()).unwrap_or(usize::MAX),

@@ -25,10 +25,10 @@ use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    Durability, Error, Result, SequenceNumber, Tombstone,
-    buffer::{SeriesIndex, TableBuffer},
-    catalog::TableSchema,
-    datafile::DataFile,
+    ColumnTypes, Durability, Error, Result, SequenceNumber, Tombstone,
+    buffer::{SeriesIndex, TableBuffer, are_floats},
+    catalog::{Column, TableSchema},
+    datafile::{ColumnStatistics, DataFile},
     tombstone,
     view::{BufferPart, TableView},
 };
@@ -119,6 +119,11 @@ pub(crate) struct Database {
     pub(crate) retention: Retention,
     /// Of the writes that do not say it themselves.
     pub(crate) durability: RwLock<Option<Durability>>,
+    /// Of the tables that do not say it themselves.
+    pub(crate) column_types: ArcSwap<ColumnTypes>,
+    /// Goes up by one when columns are about to change their type, and by one when that is decided: what was decoded before
+    /// is decoded again, and nothing is decoded in between.
+    pub(crate) type_changes: AtomicU64,
     tables: RwLock<BTreeMap<Arc<str>, Arc<Table>>>,
     pub(crate) series_cache: RwLock<SeriesCache>,
 }
@@ -132,6 +137,8 @@ impl Database {
             dropped: AtomicBool::new(false),
             retention: Retention::default(),
             durability: RwLock::default(),
+            column_types: ArcSwap::default(),
+            type_changes: AtomicU64::new(0),
             tables: RwLock::default(),
             series_cache: RwLock::default(),
         }
@@ -184,6 +191,11 @@ pub(crate) struct Table {
     /// Whether it was dropped: another of the same name is another table.
     dropped: AtomicBool,
     pub(crate) retention: Retention,
+    pub(crate) column_types: ArcSwap<ColumnTypes>,
+    /// The schema that the manifest has: no file has columns of a wider type.
+    pub(crate) committed: ArcSwap<TableSchema>,
+    /// Columns of integers that are known to have some which no float is.
+    beyond_floats: Mutex<Vec<usize>>,
 }
 
 /// Where the rows of a table are.
@@ -222,6 +234,8 @@ impl Table {
     pub(crate) fn with_files(schema: Arc<TableSchema>, files: Vec<Arc<DataFile>>, schema_changed: bool) -> Self {
         let newest = files.iter().map(|file| file.max_time).max();
         Self {
+            committed: ArcSwap::new(Arc::clone(&schema)),
+            beyond_floats: Mutex::default(),
             layout: ArcSwap::from_pointee(Layout::new(schema)),
             series: RwLock::default(),
             rows: Mutex::new(TableRows {
@@ -234,6 +248,7 @@ impl Table {
             registered: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             retention: Retention::default(),
+            column_types: ArcSwap::default(),
         }
     }
 
@@ -263,6 +278,28 @@ impl Table {
     pub(crate) fn set_schema(&self, schema: Arc<TableSchema>) {
         self.layout.store(Arc::new(Layout::new(schema)));
         self.schema_changed.store(true, Ordering::Release);
+    }
+
+    /// Returns whether a column of integers is known to have some that no float is.
+    pub(crate) fn is_beyond_floats(&self, column: usize) -> bool {
+        self.beyond_floats.lock().contains(&column)
+    }
+
+    /// Looks at all of a column's integers, those in files by their bounds; returns whether each of them is a float, too.
+    pub(crate) fn fits_floats(&self, column: usize) -> Result<bool> {
+        let schema = self.schema();
+        let Some(Column { name, .. }) = schema.columns.get(column) else { return Ok(false) };
+        let (parts, files) = {
+            let rows = self.rows.lock();
+            (rows.buffer.snapshot()?, rows.files.clone())
+        };
+        let mut in_files = files.iter().filter_map(|file| file.columns.iter().find(|known| *known.name == **name));
+        let mut arrays = parts.iter().flat_map(|part| &part.chunks).filter_map(|chunk| chunk.column(column));
+        let fits = in_files.all(ColumnStatistics::fits_floats) && arrays.all(are_floats);
+        if !fits {
+            self.beyond_floats.lock().push(column);
+        }
+        Ok(fits)
     }
 
     /// Lets queries read other files from now on: `made` instead of `gone`, in one step.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use arc_core::{Error, Options, WriteOptions};
+use arc_core::{ColumnTypes, Error, Options, WriteOptions};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use pyo3::{
@@ -34,6 +34,9 @@ const DEFAULT_DATABASE: &str = "default";
 ///
 /// durability: what a point survives once its write returns, unless the write says otherwise: ``"disk"`` (loss of
 ///     power), ``"process"`` (``kill -9``) or ``"memory"`` (nothing).
+/// string_columns: patterns such as ``"attr_*"``; new fields that one of them matches are text, whatever their values are.
+/// on_conflict: what becomes of a value whose type is not its column's: ``"reject"`` refuses it, ``"widen"`` changes the
+///     column's type to one that has all of its values: integers become floats, and what that would alter becomes text.
 /// flush_after: the oldest age of points in memory before they go to Parquet files; 60 s. Longer makes fewer and larger
 ///     files, and a longer replay after a crash.
 /// memory_bytes: the memory that points, flushes and queries share; half of what the machine or its control group has. It
@@ -47,15 +50,17 @@ const DEFAULT_DATABASE: &str = "default";
 /// query_timeout: the longest time a query may run; 300 s.
 #[pyfunction]
 #[pyo3(signature = (
-    path, *, durability=None, flush_after=None, memory_bytes=None, flush_bytes=None, flush_wal_bytes=None,
+    path, *, durability=None, string_columns=None, on_conflict=None, flush_after=None, memory_bytes=None, flush_bytes=None, flush_wal_bytes=None,
     max_buffer_bytes=None, write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None,
-), text_signature = "(path, *, durability='disk', flush_after=None, memory_bytes=None, flush_bytes=None, \
+), text_signature = "(path, *, durability='disk', string_columns=None, on_conflict='reject', flush_after=None, memory_bytes=None, flush_bytes=None, \
     flush_wal_bytes=None, max_buffer_bytes=None, write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)")]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
 pub(crate) fn open(
     py: Python<'_>,
     path: PathBuf,
     durability: Option<PyBackedStr>,
+    string_columns: Option<Vec<String>>,
+    on_conflict: Option<PyBackedStr>,
     flush_after: Option<Bound<'_, PyAny>>,
     memory_bytes: Option<usize>,
     flush_bytes: Option<usize>,
@@ -73,6 +78,7 @@ pub(crate) fn open(
     if let Some(name) = durability {
         options.durability = parse("durability", &name).raise(py)?;
     }
+    options.column_types = column_types(string_columns, on_conflict.as_deref()).raise(py)?;
     options.flush_after = time("flush_after", flush_after, options.flush_after)?;
     options.memory_bytes = memory_bytes.unwrap_or(options.memory_bytes);
     options.flush_bytes = flush_bytes.unwrap_or(options.flush_bytes);
@@ -86,6 +92,13 @@ pub(crate) fn open(
     let path = std::path::absolute(&path).map_err(|e| invalid("path", e.to_string())).raise(py)?;
     let engine = py.detach(|| arc_core::Engine::builder(&path).options(options).open()).raise(py)?;
     Ok(Engine(Owned::new(engine)))
+}
+
+fn column_types(string_columns: Option<Vec<String>>, on_conflict: Option<&str>) -> Result<ColumnTypes, Error> {
+    let mut types = ColumnTypes::new();
+    types.string_columns = string_columns;
+    types.on_conflict = on_conflict.map(|name| parse("on_conflict", name)).transpose()?;
+    Ok(types)
 }
 
 /// A time-series store in one folder, opened by ``arc.open``.
@@ -279,6 +292,43 @@ impl Engine {
         let found = engine.databases().into_iter().find(|info| info.name == *database);
         let missing = || Error::DatabaseNotFound { database: database.to_string() };
         Ok(found.ok_or_else(missing).raise(py)?.durability.map(|level| level.to_string()))
+    }
+
+    /// Sets how strict a table is about the types of its columns, or all tables of a database that do not say it themselves.
+    ///
+    /// string_columns: patterns such as ``"attr_*"``; new fields that one of them matches are text, whatever their values are.
+    /// on_conflict: what becomes of a value whose type is not its column's: ``"reject"`` or ``"widen"``.
+    /// table: a table of ``database``, or ``None`` for the database.
+    ///
+    /// This is the whole setting: ``None`` leaves it to the database, and then to what ``arc.open`` was told. Kept across
+    /// restarts. Raises ``InvalidInputError`` if a pattern matches a field that is there and not text.
+    #[pyo3(
+        signature = (database, *, table=None, string_columns=None, on_conflict=None),
+        text_signature = "($self, database, *, table=None, string_columns=None, on_conflict=None)"
+    )]
+    fn set_column_types(
+        &self,
+        py: Python<'_>,
+        database: PyBackedStr,
+        table: Option<PyBackedStr>,
+        string_columns: Option<Vec<String>>,
+        on_conflict: Option<PyBackedStr>,
+    ) -> PyResult<()> {
+        let engine = self.0.get(py)?;
+        let types = column_types(string_columns, on_conflict.as_deref()).raise(py)?;
+        py.detach(|| engine.set_column_types(&database, table.as_deref(), &types)).raise(py)
+    }
+
+    /// Returns what ``set_column_types`` was told for a table or a database: its ``string_columns`` and ``on_conflict``.
+    #[pyo3(signature = (database, *, table=None), text_signature = "($self, database, *, table=None)")]
+    fn column_types(
+        &self,
+        py: Python<'_>,
+        database: PyBackedStr,
+        table: Option<PyBackedStr>,
+    ) -> PyResult<(Option<Vec<String>>, Option<String>)> {
+        let types = self.0.get(py)?.column_types(&database, table.as_deref()).raise(py)?;
+        Ok((types.string_columns, types.on_conflict.map(|on_conflict| on_conflict.to_string())))
     }
 
     /// Returns a handle to one database, whose methods need not name it. Creates nothing.

@@ -71,3 +71,25 @@ def test_settings_of_tables_and_databases_are_kept(folder: Path) -> None:
                 engine.set_retention("plant", bad)
         with pytest.raises(arc.InvalidInputError):
             engine.set_durability("plant", "paper")  # type: ignore[arg-type]
+
+
+def test_columns_give_way_to_other_types(folder: Path) -> None:
+    def rows(engine: arc.Engine, query: str) -> list[dict[str, object]]:
+        return pyarrow.table(engine.sql("plant", query)).to_pylist()
+
+    with arc.open(folder, string_columns=["attr_*"], on_conflict="widen") as engine:
+        engine.write_lp("plant", "pump attr_a=1i,v=1i 1\npump attr_a=true,v=2.5 2").raise_for_rejected()
+        expected = [{"attr_a": "1", "v": 1.0}, {"attr_a": "true", "v": 2.5}]
+        assert rows(engine, "SELECT attr_a, v FROM pump ORDER BY time") == expected
+        engine.set_column_types("plant", string_columns=["x_*"])
+        engine.database("plant").set_column_types(table="pump", on_conflict="reject")
+    with arc.open(folder) as engine:
+        assert engine.column_types("plant") == (["x_*"], None)
+        assert engine.column_types("plant", table="pump") == (None, "reject")
+        assert engine.write_lp("plant", "pump v=\"t\" 3").rejected_points == 1
+        with pytest.raises(arc.InvalidInputError, match="\"v\" of table \"pump\" matches and is float already"):
+            engine.set_column_types("plant", table="pump", string_columns=["*"])
+        with pytest.raises(arc.InvalidInputError, match="on_conflict"):
+            engine.set_column_types("plant", on_conflict="drop")  # type: ignore[arg-type]
+        with pytest.raises(arc.NotFoundError):
+            engine.column_types("nowhere")

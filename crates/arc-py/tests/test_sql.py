@@ -53,6 +53,16 @@ def test_every_reader_sees_the_same_rows(
     assert read(plant.sql(QUERY)) == EXPECTED
 
 
+def test_rows_of_several_files_make_a_frame(plant: arc.Database) -> None:
+    plant.engine.flush()
+    for at in (4, 5):
+        plant.write_lp("pump", f"pump,id=b rpm={at}i {at}\npump,id=a rpm={at}i {at}").raise_for_rejected()
+        plant.engine.flush()
+    frame = pyarrow.table(plant.sql("SELECT id, rpm FROM pump ORDER BY time, id")).to_pandas()
+    assert frame["id"].cat.categories.is_unique
+    assert frame["id"].dropna().tolist() == ["a", "b", "a", "b", "a", "b"]
+
+
 def test_the_schema_is_known_without_reading(plant: arc.Database) -> None:
     answer = plant.sql(QUERY)
     assert (answer.schema.names, len(answer.schema)) == (["time", "id", "rpm"], 3)

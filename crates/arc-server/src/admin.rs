@@ -5,17 +5,18 @@
 
 use std::{sync::Arc, time::Instant};
 
-use arc_core::{DatabaseInfo, Error, TableInfo};
+use arc_core::{ColumnTypes, DatabaseInfo, Error, TableInfo};
 use axum::{
     extract::{Path, Request, State},
     response::{IntoResponse, Response},
 };
 use hyper::{HeaderMap, StatusCode, header};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     app::App,
-    body,
+    body, column_types,
+    delete::blocking,
     errors::{Failure, json_response},
     http::params::Params,
     timestamp,
@@ -46,18 +47,24 @@ pub(crate) async fn database_measurements(
     Ok(ok(&json!({ "database": name, "count": measurements.len(), "measurements": measurements })))
 }
 
-/// `POST /api/v1/databases` with `{"name": "…"}`.
+/// `POST /api/v1/databases` with `{"name": "…"}`, and what it says of the types of columns.
 pub(crate) async fn create_database(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
     let request: Value = parse(&body)?;
     let name = request.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Failure::bad_request("the key name is missing; expected {\"name\": \"…\"}"))?;
+    let types = column_types::changed(ColumnTypes::default(), request.as_object().unwrap_or(&Map::new()))?;
+    types.check()?;
     create(&app, name).await?;
+    if !types.is_empty() {
+        let (engine, owned) = (app.engine.clone(), name.to_owned());
+        blocking(move || engine.set_column_types(&owned, None, &types)).await?;
+    }
     Ok(json_response(StatusCode::CREATED, describe(&find(&app, name)?).to_string()))
 }
 
-/// `PATCH /api/v1/databases/{name}` with `{"durability": "…"}`, or null to go by the server's.
+/// `PATCH /api/v1/databases/{name}` with `{"durability": "…"}`, `string_columns`, `on_conflict`; null to go by the server's.
 pub(crate) async fn change_database(
     State(app): State<Arc<App>>,
     name: DatabaseName,
@@ -69,13 +76,20 @@ pub(crate) async fn change_database(
     let request: Value = parse(&body)?;
     let expected = || Failure::bad_request("expected {\"durability\": \"memory\", \"process\", \"disk\" or null}");
     let durability = match request.as_object().and_then(|request| request.get("durability")) {
-        Some(Value::Null) => None,
-        Some(Value::String(level)) => Some(level.parse().map_err(Failure::bad_request)?),
+        Some(Value::Null) => Some(None),
+        Some(Value::String(level)) => Some(Some(level.parse().map_err(Failure::bad_request)?)),
+        None if request.as_object().is_some_and(|request| request.keys().any(|key| column_types::is_key(key))) => None,
         _ => return Err(expected()),
     };
+    let types = column_types::changed(find(&app, &name)?.column_types, request.as_object().unwrap_or(&Map::new()))?;
     let (engine, owned) = (app.engine.clone(), name.clone());
-    let set = tokio::task::spawn_blocking(move || engine.set_database_durability(&owned, durability)).await;
-    set.map_err(|_| Failure::bug())??;
+    blocking(move || {
+        if engine.column_types(&owned, None)? != types {
+            engine.set_column_types(&owned, None, &types)?;
+        }
+        durability.map_or(Ok(()), |durability| engine.set_database_durability(&owned, durability))
+    })
+    .await?;
     Ok(ok(&describe(&find(&app, &name)?)))
 }
 
@@ -178,12 +192,13 @@ fn find(app: &App, name: &str) -> Result<DatabaseInfo, Failure> {
 }
 
 fn describe(database: &DatabaseInfo) -> Value {
-    json!({
+    let described = json!({
         "name": database.name,
         "measurement_count": database.tables,
         "created_at": timestamp::format(database.created_ns),
         "durability": database.durability.map(|level| level.to_string()),
-    })
+    });
+    column_types::describe(described, &database.column_types)
 }
 
 fn measurement(app: &App, table: &TableInfo) -> Result<Value, Failure> {

@@ -9,6 +9,7 @@ mod app;
 mod backup;
 mod body;
 mod cli;
+mod column_types;
 mod compaction;
 mod config;
 mod connection;

@@ -9,7 +9,12 @@ use arrow::{
 };
 
 use super::{bits::Bits, scalar::Scalar};
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    catalog::may_become,
+    datafile::EXACT_FLOATS,
+    datafile::texts::{Floats, to_texts},
+};
 
 /// Most bytes of text to make room for before they come: the first texts may be longer than those that follow.
 const MAX_TEXT_ROOM: usize = 1 << 20;
@@ -81,6 +86,23 @@ impl ColumnValues {
         self.len
     }
 
+    /// Returns whether the values are floats, or integers up to [`EXACT_FLOATS`].
+    pub(crate) fn are_floats(&self) -> bool {
+        match &self.values {
+            Values::Float(_) => true,
+            Values::Integer(v) => are_small(v),
+            Values::Unsigned(v) => v.iter().all(|value| *value <= EXACT_FLOATS),
+            _ => false,
+        }
+    }
+
+    /// Returns the values as texts.
+    pub(crate) fn texts(&self) -> Result<Self> {
+        let mut texts = Self::new(&DataType::Utf8);
+        texts.append_array(&converted(&self.to_array()?, &DataType::Utf8)?)?;
+        Ok(texts)
+    }
+
     /// Returns the values of a column of integers as floats, if floats can hold all of them exactly.
     pub(crate) fn widened(&self) -> Option<Self> {
         let floats: Option<Vec<f64>> = match &self.values {
@@ -89,6 +111,14 @@ impl ColumnValues {
             _ => None,
         };
         floats.map(|floats| Self { values: Values::Float(floats), valid: self.valid.clone(), len: self.len })
+    }
+
+    /// Returns whether the values are of another type than those of `other`.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        match (&self.values, &other.values) {
+            (Values::Arrow { data_type, .. }, Values::Arrow { data_type: other, .. }) => data_type != other,
+            (one, other) => std::mem::discriminant(one) != std::mem::discriminant(other),
+        }
     }
 
     pub(crate) fn data_type(&self) -> DataType {
@@ -102,8 +132,8 @@ impl ColumnValues {
         }
     }
 
-    /// Appends one value. An integer for a float column is converted; any other mismatch is a bug of the caller and
-    /// becomes an error, never a wrong value.
+    /// Appends one value. An integer for a float column is converted, and anything for a text column written as text; any
+    /// other mismatch is a bug of the caller and becomes an error, never a wrong value.
     pub(crate) fn push(&mut self, value: Scalar<'_>) -> Result<()> {
         match (&mut self.values, value) {
             (Values::Float(v), number @ (Scalar::Float(_) | Scalar::Integer(_) | Scalar::Unsigned(_))) => {
@@ -115,6 +145,7 @@ impl ColumnValues {
             (Values::Boolean(v), Scalar::Boolean(x)) => v.push(x),
             (values @ Values::Text { .. }, Scalar::Text(x)) => push_text(values, x.as_bytes())?,
             (values @ Values::Text { .. }, Scalar::Bytes(x)) => push_text(values, x)?,
+            (values @ Values::Text { .. }, value) => push_text(values, &value.text())?,
             (_, value) => {
                 return Err(Error::internal(format!("a {} column was given {value:?}", self.data_type())));
             }
@@ -329,6 +360,36 @@ impl ColumnValues {
             Values::Arrow { pieces, .. } => pieces.iter().map(|piece| piece.get_array_memory_size()).sum(),
         };
         values + self.valid.as_ref().map_or(0, |_| self.len / 8)
+    }
+}
+
+/// Returns whether an array is one of floats, or of integers up to [`EXACT_FLOATS`].
+pub(crate) fn are_floats(array: &ArrayRef) -> bool {
+    match array.data_type() {
+        DataType::Int64 => primitive::<Int64Type>(array).is_ok_and(are_small),
+        DataType::UInt64 => {
+            primitive::<UInt64Type>(array).is_ok_and(|values| values.iter().all(|value| *value <= EXACT_FLOATS))
+        }
+        data_type => *data_type == DataType::Float64,
+    }
+}
+
+fn are_small(values: &[i64]) -> bool {
+    values.iter().all(|value| value.unsigned_abs() <= EXACT_FLOATS)
+}
+
+/// Returns an array as one of `data_type`, which its column has come to have.
+pub(crate) fn converted(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == data_type {
+        return Ok(Arc::clone(array));
+    }
+    if !may_become(array.data_type(), data_type) {
+        let (from, to) = (array.data_type(), data_type);
+        return Err(Error::internal(format!("a column of {to} was found to have {from}")));
+    }
+    match data_type {
+        DataType::Utf8 => to_texts(array, Floats::Plain),
+        _ => Ok(arrow::compute::cast(array, data_type)?),
     }
 }
 

@@ -16,8 +16,8 @@ mod sorted;
 mod table;
 mod text_keys;
 
-pub(crate) use column::ColumnValues;
-pub(crate) use loose::LooseRows;
+pub(crate) use column::{ColumnValues, are_floats, converted};
+pub(crate) use loose::{LooseRow, LooseRows};
 pub(crate) use rows::{Chunk, Rows, owned};
 pub(crate) use scalar::Scalar;
 pub(crate) use series::{SeriesId, SeriesIndex};

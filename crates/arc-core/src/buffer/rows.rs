@@ -10,14 +10,14 @@ use arrow::{
 };
 
 use super::{
-    column::{ColumnValues, empty_vec},
+    column::{ColumnValues, converted, empty_vec},
     loose::LooseRow,
     scalar::Scalar,
     series::{SeriesId, SeriesIndex},
 };
 use crate::{
     Result,
-    catalog::{ColumnKind, TIME_COLUMN, TableSchema, time_type},
+    catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, time_type},
 };
 
 /// Most rows to make room for before they come: what is said of a request may be wrong.
@@ -145,6 +145,11 @@ impl Rows {
         }
     }
 
+    /// Puts a column in place of another, or takes it away; returns what was there.
+    pub(crate) fn replace_column(&mut self, index: usize, values: Option<ColumnValues>) -> Option<ColumnValues> {
+        self.columns.get_mut(index).and_then(|slot| std::mem::replace(slot, values))
+    }
+
     /// Appends all of `other`, or those of its rows that `select` names.
     pub(crate) fn append(&mut self, other: &Self, select: Option<&[u32]>) -> Result<()> {
         let base = self.len();
@@ -177,16 +182,27 @@ impl Rows {
         Ok(())
     }
 
-    /// Appends one row.
-    pub(super) fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<()> {
+    /// Returns whether a column has another type than in `other`.
+    pub(super) fn differ(&self, other: &Self) -> bool {
+        let both = self.columns.iter().zip(&other.columns);
+        both.into_iter().any(|columns| matches!(columns, (Some(one), Some(other)) if one.differs(other)))
+    }
+
+    /// Appends one row. `false`, and nothing, where a column has another type than the row's value.
+    pub(super) fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<bool> {
         for (index, value) in row.values() {
-            if !self.put(index, value) {
-                // The first value of the column in this tail.
-                self.set(index, &value.data_type(), value)?;
+            if self.put(index, value) {
+                continue;
             }
+            if self.values(index).is_some_and(|column| !value.is_of(&column.data_type())) {
+                row.values().for_each(|(index, _)| self.take_back(index));
+                return Ok(false);
+            }
+            // The first value of the column in this tail.
+            self.set(index, &value.data_type(), value)?;
         }
         self.end_row(row.time, Some(row.series));
-        Ok(())
+        Ok(true)
     }
 
     /// Returns the number of columns.
@@ -281,6 +297,12 @@ impl Chunk {
         })
     }
 
+    /// Returns whether the columns have the types that they have in `schema`.
+    pub(crate) fn has_types_of(&self, schema: &TableSchema) -> bool {
+        let columns = self.columns.iter().zip(&schema.columns);
+        columns.into_iter().all(|(array, column)| array.as_ref().is_none_or(|a| *a.data_type() == column.data_type))
+    }
+
     /// Returns all columns that any row has.
     pub(crate) fn arrays(&self) -> impl Iterator<Item = &ArrayRef> {
         self.columns.iter().flatten()
@@ -303,6 +325,22 @@ impl Chunk {
         self.columns.get(index).and_then(Option::as_ref)
     }
 
+    /// Returns the rows with columns of the types that `schema` has, or `None` where they are so already.
+    pub(super) fn converted(&self, schema: &TableSchema) -> Result<Option<Self>> {
+        let types = || self.columns.iter().zip(&schema.columns);
+        let is_other = |(array, column): (&Option<ArrayRef>, &Column)| {
+            array.as_ref().is_some_and(|array| *array.data_type() != column.data_type)
+        };
+        if !types().any(is_other) {
+            return Ok(None);
+        }
+        let columns =
+            types().map(|(array, column)| array.as_ref().map(|array| converted(array, &column.data_type)).transpose());
+        let (time, series) = (self.time.clone(), self.series.clone());
+        let columns = columns.collect::<Result<_>>()?;
+        Ok(Some(Self { time, series, columns, min_time: self.min_time, max_time: self.max_time }))
+    }
+
     /// Returns the rows as SQL sees them: `time`, tags, fields, those that are in the chunk.
     pub(crate) fn to_batch(&self, schema: &TableSchema, series: &SeriesIndex) -> Result<RecordBatch> {
         let mut fields = vec![Field::new(TIME_COLUMN, time_type(), false)];
@@ -312,7 +350,7 @@ impl Chunk {
             for (index, column) in schema.columns.iter().enumerate().filter(|(_, c)| c.kind == kind) {
                 let array = match kind {
                     ColumnKind::Tag => Some(series.tag_column(&column.name, &self.series)?),
-                    ColumnKind::Field => self.column(index).cloned(),
+                    ColumnKind::Field => self.column(index).map(|a| converted(a, &column.data_type)).transpose()?,
                 };
                 let Some(array) = array else { continue };
                 fields.push(Field::new(column.name.as_ref(), column.data_type.clone(), true));

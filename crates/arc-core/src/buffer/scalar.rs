@@ -2,6 +2,11 @@
 
 use arrow::datatypes::DataType;
 
+use crate::datafile::{
+    EXACT_FLOATS,
+    texts::{push_boolean, push_integer, push_plain_float},
+};
+
 /// One value on its way into a column. The column's type has been checked to fit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scalar<'a> {
@@ -24,6 +29,30 @@ impl Scalar<'_> {
             Self::Unsigned(x) => Some(x as f64).filter(|float| *float as i128 == i128::from(x)),
             Self::Boolean(_) | Self::Text(_) | Self::Bytes(_) => None,
         }
+    }
+
+    /// Returns whether it is a float, or an integer that is no larger than all are floats, too.
+    pub(crate) fn is_small(&self) -> bool {
+        match *self {
+            Self::Float(_) => true,
+            Self::Integer(value) => value.unsigned_abs() <= EXACT_FLOATS,
+            Self::Unsigned(value) => value <= EXACT_FLOATS,
+            Self::Boolean(_) | Self::Text(_) | Self::Bytes(_) => false,
+        }
+    }
+
+    /// Returns it as text.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        match *self {
+            Self::Float(value) => push_plain_float(value, &mut text),
+            Self::Integer(value) => push_integer(value, &mut text),
+            Self::Unsigned(value) => push_integer(value, &mut text),
+            Self::Boolean(value) => push_boolean(value, &mut text),
+            Self::Text(value) => text.extend_from_slice(value.as_bytes()),
+            Self::Bytes(value) => text.extend_from_slice(value),
+        }
+        text
     }
 
     /// Returns whether that is the type of a column.

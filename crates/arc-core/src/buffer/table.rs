@@ -10,7 +10,7 @@ use super::{
     rows::{Chunk, Rows},
     series::SeriesId,
 };
-use crate::{Result, SequenceNumber};
+use crate::{Result, SequenceNumber, catalog::TableSchema};
 
 /// Rows at which the growing tail becomes an immutable chunk: large enough to scan well, small enough to copy for a
 /// query.
@@ -38,6 +38,9 @@ impl Pile {
         if select.is_none() && rows.len() >= WHOLE_ROWS {
             return self.append_chunk(rows.into_chunk()?);
         }
+        if self.tail.differ(&rows) {
+            self.begin_anew()?;
+        }
         let (bytes, cells) = (rows.bytes(), self.tail.cells() + rows.cells());
         self.make_room(rows.len(), cells, bytes)?;
         self.tail_bytes += bytes;
@@ -53,8 +56,12 @@ impl Pile {
     fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<()> {
         let (bytes, width) = (row.bytes(), row.width().max(self.tail.width()));
         self.make_room(1, (self.tail.len() + 1) * width, bytes)?;
+        if !self.tail.append_loose(row)? {
+            self.begin_anew()?;
+            self.tail.append_loose(row)?;
+        }
         self.tail_bytes += bytes;
-        self.tail.append_loose(row)
+        Ok(())
     }
 
     /// Seals the tail if so many more rows of so many bytes, with which it has so many cells, do not fit.
@@ -70,6 +77,14 @@ impl Pile {
         {
             self.tail = room;
         }
+        Ok(())
+    }
+
+    /// Ends a tail whose columns are of other types than those of the rows to come; it may have columns and no row.
+    #[cold]
+    fn begin_anew(&mut self) -> Result<()> {
+        self.seal()?;
+        self.tail = Rows::default();
         Ok(())
     }
 
@@ -150,6 +165,22 @@ pub(crate) struct TableBuffer {
 }
 
 impl FrozenBuffer {
+    /// Returns the rows with columns of the types that `schema` has, or `None` where they are so already.
+    pub(crate) fn converted(&self, schema: &TableSchema) -> Result<Option<Self>> {
+        let mut changed = false;
+        let mut all = |chunks: &[Arc<Chunk>]| -> Result<Vec<Arc<Chunk>>> {
+            let one = |chunk: &Arc<Chunk>| {
+                let converted = chunk.converted(schema)?;
+                changed |= converted.is_some();
+                Ok(converted.map_or_else(|| Arc::clone(chunk), Arc::new))
+            };
+            chunks.iter().map(one).collect()
+        };
+        let (main, late) = (all(&self.main)?, all(&self.late)?);
+        let Self { min_seq, max_seq, newest_before, rows, bytes, .. } = *self;
+        Ok(changed.then_some(Self { main, late, min_seq, max_seq, newest_before, rows, bytes }))
+    }
+
     /// Returns the chunks that nobody else has.
     pub(crate) fn into_chunks(self) -> Vec<Chunk> {
         self.main.into_iter().filter_map(Arc::into_inner).collect()

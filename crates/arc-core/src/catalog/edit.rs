@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ReceiptsEdit, TableSchema, definition};
-use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
+use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// What one commit changes, in all tables at once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,9 @@ pub(crate) struct ManifestEdit {
     /// Durabilities that change, of databases that are there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) durabilities: Vec<DurabilityEdit>,
+    /// Settings of types that change, of databases and tables that are there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) column_types: Vec<ColumnTypesEdit>,
     /// Tables that change, each named once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tables: Vec<TableEdit>,
@@ -75,6 +78,17 @@ pub(crate) struct DurabilityEdit {
     /// `None` takes the setting away.
     #[serde(with = "durability_name::optional")]
     pub(crate) durability: Option<Durability>,
+}
+
+/// How strict a database or table is about types.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ColumnTypesEdit {
+    pub(crate) database: String,
+    /// The table, or all tables of the database that do not say it themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) table: Option<String>,
+    /// Instead of what was there.
+    pub(crate) types: ColumnTypes,
 }
 
 /// What changes in one table.

@@ -15,7 +15,7 @@ use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use super::{
     ManifestEdit, ManifestState,
-    object::{Decoded, Encoded, Kind, ObjectId, PAYLOAD_OFFSET, PREVIOUS_OFFSET, decode, encode},
+    object::{Decoded, Encoded, FormatVersion, Kind, ObjectId, PAYLOAD_OFFSET, PREVIOUS_OFFSET, decode, encode},
 };
 use crate::{
     Error, Result,
@@ -119,7 +119,7 @@ impl Manifest {
         let id = ObjectId::commit(self.number + 1);
         let payload =
             rmp_serde::to_vec_named(&edit).map_err(|e| Error::internal(format!("cannot encode a commit: {e}")))?;
-        let Encoded { bytes, checksum } = encode(id, self.checksum, &payload);
+        let Encoded { bytes, checksum } = encode(id, self.state.version_of(&edit), self.checksum, &payload);
         self.place.put_new(&id.name(), &bytes).map_err(|error| self.failed_commit(id, error))?;
         self.number = id.number;
         self.checksum = checksum;
@@ -210,7 +210,7 @@ impl Manifest {
         let id = ObjectId::snapshot(self.number);
         let payload = rmp_serde::to_vec_named(&self.state)
             .map_err(|e| Error::internal(format!("cannot encode a snapshot: {e}")))?;
-        let Encoded { bytes, .. } = encode(id, self.checksum, &payload);
+        let Encoded { bytes, .. } = encode(id, self.state.version(), self.checksum, &payload);
         self.place.put_new(&id.name(), &bytes).map_err(|error| match error {
             PutError::NotThere(error) | PutError::Unknown(error) => error,
             PutError::Taken => Error::Closed { reason: self.fenced(id) },

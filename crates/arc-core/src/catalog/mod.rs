@@ -19,7 +19,7 @@ mod survey;
 pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
 
 pub(crate) use definition::{decode_schema, encode_schema};
-pub(crate) use edit::{DropEdit, DurabilityEdit, ManifestEdit, RetentionEdit, TableEdit};
+pub(crate) use edit::{ColumnTypesEdit, DropEdit, DurabilityEdit, ManifestEdit, RetentionEdit, TableEdit};
 pub use layout::is_data_directory;
 pub(crate) use layout::{
     LOCK_FILE, MARKER, META_DIR, WAL_DIR, check_layout, check_marker, create_folders, open_layout, sync_parents,
@@ -28,6 +28,7 @@ pub(crate) use layout::{
 pub(crate) use manifest::Manifest;
 pub(crate) use orphans::{find_orphans, remove_orphans};
 pub(crate) use receipts::{Fingerprint, KeptReceipt, ReceiptsEdit};
+pub(crate) use schema::may_become;
 pub(crate) use state::ManifestState;
 pub(crate) use store_marker::check_has_no_store;
 pub(crate) use survey::{ManifestSurvey, survey};

@@ -6,8 +6,20 @@ use std::path::Path;
 
 use crate::{Error, Result};
 
-/// Newest version that is read, and the one that is written.
-const FORMAT_VERSION: u32 = 1;
+/// Version of an object, as its payload needs it. Each is written only where a build that knows a lower one would misread the
+/// payload, so that these open whatever they can.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub(super) enum FormatVersion {
+    /// The first.
+    #[default]
+    Plain = 1,
+    /// With settings of column types, or with columns that were of another type.
+    ColumnTypes = 2,
+}
+
+/// Newest version that is read.
+const NEWEST_VERSION: u32 = FormatVersion::ColumnTypes as u32;
 
 const MAGIC: [u8; 8] = *b"ARCMNFST";
 const HEADER_BYTES: usize = 48;
@@ -72,21 +84,21 @@ pub(super) struct Encoded {
 
 /// Returns the object with this payload. `previous` is the checksum of the commit before a commit, or of the commit of
 /// the same number for a snapshot.
-pub(super) fn encode(id: ObjectId, previous: u32, payload: &[u8]) -> Encoded {
-    let (mut bytes, checksum) = header(id, previous, payload);
+pub(super) fn encode(id: ObjectId, version: FormatVersion, previous: u32, payload: &[u8]) -> Encoded {
+    let (mut bytes, checksum) = header(id, version as u32, previous, payload);
     bytes.extend_from_slice(payload);
     Encoded { bytes, checksum }
 }
 
 /// Returns the header, with room for the payload, and its checksum. It covers the payload, whose checksum it holds.
-fn header(id: ObjectId, previous: u32, payload: &[u8]) -> (Vec<u8>, u32) {
+fn header(id: ObjectId, version: u32, previous: u32, payload: &[u8]) -> (Vec<u8>, u32) {
     let kind: u32 = match id.kind {
         Kind::Commit => 1,
         Kind::Snapshot => 2,
     };
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
     bytes.extend_from_slice(&MAGIC);
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&version.to_le_bytes());
     bytes.extend_from_slice(&kind.to_le_bytes());
     bytes.extend_from_slice(&id.number.to_le_bytes());
     bytes.extend_from_slice(&previous.to_le_bytes());
@@ -124,11 +136,11 @@ pub(super) fn decode<'a>(id: ObjectId, path: &Path, bytes: &'a [u8]) -> Result<D
         return Err(corrupt(CHECKED_BYTES, "the checksum of its header is wrong"));
     }
     let version = read_u32(found, 8);
-    if version > FORMAT_VERSION {
-        return Err(Error::NewerFormat { path: path.into(), found: version, supported: FORMAT_VERSION });
+    if version > NEWEST_VERSION {
+        return Err(Error::NewerFormat { path: path.into(), found: version, supported: NEWEST_VERSION });
     }
     let previous = read_u32(found, 24);
-    let (expected, _) = header(id, previous, payload);
+    let (expected, _) = header(id, version, previous, payload);
     match expected.iter().zip(found).position(|(expected, found)| expected != found) {
         None => Ok(Decoded { previous, checksum, payload }),
         Some(28..32) => Err(corrupt(HEADER_BYTES, "the checksum of its payload is wrong")),
@@ -172,7 +184,8 @@ mod tests {
 
     #[test]
     fn the_header_is_as_documented() {
-        let Encoded { bytes, checksum } = encode(ObjectId::snapshot(0x0102), 0x0a0b_0c0d, b"123456789");
+        let Encoded { bytes, checksum } =
+            encode(ObjectId::snapshot(0x0102), FormatVersion::Plain, 0x0a0b_0c0d, b"123456789");
         let expected = [
             b"ARCMNFST".as_slice(),
             &[1, 0, 0, 0],
@@ -192,7 +205,7 @@ mod tests {
     #[test]
     fn objects_come_back_whole_or_not_at_all() {
         let (id, path) = (ObjectId::commit(7), Path::new("7"));
-        let Encoded { bytes, checksum } = encode(id, 5, b"payload");
+        let Encoded { bytes, checksum } = encode(id, FormatVersion::ColumnTypes, 5, b"payload");
         let decoded = decode(id, path, &bytes).unwrap();
         assert_eq!((decoded.previous, decoded.checksum, decoded.payload), (5, checksum, b"payload".as_slice()));
         let kind = |id, bytes: &[u8]| decode(id, path, bytes).unwrap_err().kind();
@@ -212,11 +225,11 @@ mod tests {
     #[test]
     fn a_newer_version_is_told_from_damage() {
         let id = ObjectId::commit(7);
-        let mut bytes = encode(id, 5, b"payload").bytes;
-        bytes[8] = 2;
+        let mut bytes = encode(id, FormatVersion::ColumnTypes, 5, b"payload").bytes;
+        bytes[8] = 3;
         let checksum = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
         bytes[CHECKED_BYTES..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
         let error = decode(id, Path::new("7"), &bytes).unwrap_err();
-        assert!(matches!(error, Error::NewerFormat { found: 2, supported: 1, .. }), "{error}");
+        assert!(matches!(error, Error::NewerFormat { found: 3, supported: 2, .. }), "{error}");
     }
 }

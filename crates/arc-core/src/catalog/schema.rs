@@ -29,7 +29,8 @@ pub struct Column {
 
 /// The columns of one table at one moment.
 ///
-/// `columns` only ever grows at the end: an index into it stays valid for the table's life.
+/// `columns` only ever grows at the end: an index into it stays valid for the table's life. A field keeps its type, unless its
+/// table [widens](crate::OnConflict::Widen).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableSchema {
     /// Database the table is in.
@@ -59,11 +60,33 @@ impl TableSchema {
         self.columns.iter().filter(|c| c.kind == ColumnKind::Tag)
     }
 
+    /// Returns whether this is what `other` may have become: with more columns at its end, and some of a wider type.
+    pub(crate) fn continues(&self, other: &Self) -> bool {
+        let may_be = |(new, old): (&Column, &Column)| {
+            new.name == old.name
+                && new.kind == old.kind
+                && (new.data_type == old.data_type || may_become(&old.data_type, &new.data_type))
+        };
+        self.columns.len() >= other.columns.len() && self.columns.iter().zip(&other.columns).all(may_be)
+    }
+
+    /// Returns whether a column has another type than in `other`, which this [continues](Self::continues).
+    pub(crate) fn has_widened(&self, other: &Self) -> bool {
+        self.columns.iter().zip(&other.columns).any(|(new, old)| new.data_type != old.data_type)
+    }
+
     /// Returns the index of the column called `name`.
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name.as_ref() == name)
     }
+}
+
+/// Returns whether a field of type `from` may become one of type `to`. Its values stay what they are, which is looked at where
+/// it is decided (decision 023).
+pub(crate) fn may_become(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Boolean, Float64, Int64, UInt64, Utf8};
+    matches!((from, to), (Int64 | UInt64, Float64) | (Int64 | UInt64 | Float64 | Boolean, Utf8))
 }
 
 /// Type of the time column: nanoseconds since the Unix epoch, UTC.

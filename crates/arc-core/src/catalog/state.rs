@@ -13,8 +13,11 @@ use std::{
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{DropEdit, DurabilityEdit, KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema, definition};
-use crate::{Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
+use super::{
+    ColumnTypesEdit, DropEdit, DurabilityEdit, KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema,
+    definition, object::FormatVersion,
+};
+use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// Everything that the manifest says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -39,6 +42,9 @@ pub(crate) struct DatabaseState {
     /// What acknowledged points survive, where their write does not say it itself.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "durability_name::optional")]
     pub(crate) durability: Option<Durability>,
+    /// How strict its tables are about types.
+    #[serde(default, skip_serializing_if = "ColumnTypes::is_empty")]
+    pub(crate) column_types: ColumnTypes,
     /// Tables by name.
     pub(crate) tables: BTreeMap<String, TableState>,
     /// Receipts kept for idempotency keys, in order of their sequence numbers.
@@ -56,6 +62,12 @@ pub(crate) struct TableState {
     /// How long its rows are kept, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retention_ns: Option<u64>,
+    /// How strict it is about types.
+    #[serde(skip_serializing_if = "ColumnTypes::is_empty")]
+    pub(crate) column_types: ColumnTypes,
+    /// Whether a column had another type in an earlier schema, which data files may still have.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) widened: bool,
     /// Its live data files, in the order in which they were added.
     #[serde(serialize_with = "serialize_shared")]
     pub(crate) files: Vec<Arc<DataFile>>,
@@ -71,6 +83,8 @@ impl PartialEq for TableState {
     fn eq(&self, other: &Self) -> bool {
         self.schema == other.schema
             && self.retention_ns == other.retention_ns
+            && self.column_types == other.column_types
+            && self.widened == other.widened
             && self.files == other.files
             && self.tombstones == other.tombstones
     }
@@ -97,6 +111,28 @@ impl ManifestState {
         dropped
     }
 
+    /// Returns what a build has to know to read it.
+    pub(super) fn version(&self) -> FormatVersion {
+        let is_plain = |database: &DatabaseState| {
+            let is_plain = |table: &TableState| table.column_types.is_empty() && !table.widened;
+            database.column_types.is_empty() && database.tables.values().all(is_plain)
+        };
+        if self.databases.values().all(is_plain) { FormatVersion::Plain } else { FormatVersion::ColumnTypes }
+    }
+
+    /// Returns the same of an edit of this state.
+    pub(super) fn version_of(&self, edit: &ManifestEdit) -> FormatVersion {
+        let widens = |edit: &TableEdit| {
+            let known = self.table(&edit.database, &edit.table).zip(edit.schema.as_ref());
+            known.is_some_and(|(known, schema)| schema.has_widened(&known.schema))
+        };
+        if edit.column_types.is_empty() && !edit.tables.iter().any(widens) {
+            FormatVersion::Plain
+        } else {
+            FormatVersion::ColumnTypes
+        }
+    }
+
     /// Says why an edit must not be committed. Costs nothing that grows with the files that are there.
     pub(crate) fn check(&self, edit: &ManifestEdit) -> Result<(), String> {
         if let Some(flushed) = edit.flushed.filter(|flushed| *flushed < self.flushed) {
@@ -111,6 +147,9 @@ impl ManifestState {
             }
         }
         edit.retentions.iter().try_for_each(|retention| self.check_retention(retention))?;
+        edit.column_types
+            .iter()
+            .try_for_each(|edit| self.check_is_there("types", &edit.database, edit.table.as_deref()))?;
         if let Some(edit) = edit.durabilities.iter().find(|edit| !self.databases.contains_key(&edit.database)) {
             return Err(format!("a durability of database {:?}, which is not there", edit.database));
         }
@@ -146,15 +185,16 @@ impl ManifestState {
         Ok(dropped)
     }
 
-    fn check_retention(&self, edit: &RetentionEdit) -> Result<(), String> {
-        let database = self.databases.get(&edit.database);
-        let is_there = match &edit.table {
-            None => database.is_some(),
-            Some(table) => database.is_some_and(|database| database.tables.contains_key(table)),
+    fn check_is_there(&self, what: &str, database: &str, table: Option<&str>) -> Result<(), String> {
+        let is_there = match table {
+            None => self.databases.contains_key(database),
+            Some(table) => self.table(database, table).is_some(),
         };
-        if !is_there {
-            return Err(format!("a retention of what is not there: {:?} {:?}", edit.database, edit.table));
-        }
+        if is_there { Ok(()) } else { Err(format!("{what} of what is not there: {database:?} {table:?}")) }
+    }
+
+    fn check_retention(&self, edit: &RetentionEdit) -> Result<(), String> {
+        self.check_is_there("a retention", &edit.database, edit.table.as_deref())?;
         if edit.retention_ns == Some(0) {
             return Err(format!("a retention of nothing at all, of {:?} {:?}", edit.database, edit.table));
         }
@@ -188,6 +228,16 @@ impl ManifestState {
         for DurabilityEdit { database, durability } in edit.durabilities {
             if let Some(database) = self.databases.get_mut(&database) {
                 database.durability = durability;
+            }
+        }
+        for ColumnTypesEdit { database, table, types } in edit.column_types {
+            let Some(database) = self.databases.get_mut(&database) else { continue };
+            let setting = match table {
+                None => Some(&mut database.column_types),
+                Some(table) => database.tables.get_mut(&table).map(|table| &mut table.column_types),
+            };
+            if let Some(setting) = setting {
+                *setting = types;
             }
         }
         self.apply_receipts(edit.receipts_added, edit.receipts_dropped);
@@ -227,11 +277,20 @@ impl ManifestState {
 impl TableState {
     fn new(schema: Arc<TableSchema>, files: Vec<Arc<DataFile>>) -> Self {
         let by_path = files.iter().cloned().map(ByPath).collect();
-        Self { schema, retention_ns: None, files, tombstones: Vec::new(), by_path }
+        Self {
+            schema,
+            retention_ns: None,
+            column_types: ColumnTypes::default(),
+            widened: false,
+            files,
+            tombstones: Vec::new(),
+            by_path,
+        }
     }
 
     fn apply(&mut self, edit: TableEdit) {
         if let Some(schema) = edit.schema {
+            self.widened |= schema.has_widened(&self.schema);
             self.schema = schema;
         }
         // By address: the files that stay are not looked into.
@@ -257,8 +316,8 @@ fn check_table(table: Option<&TableState>, edit: &TableEdit) -> Result<(), Strin
     }
     match (table, &edit.schema) {
         (None, None) => return Err("it is new and has no schema".into()),
-        (Some(table), Some(schema)) if !schema.columns.starts_with(&table.schema.columns) => {
-            return Err("its columns would not grow at the end only".into());
+        (Some(table), Some(schema)) if !schema.continues(&table.schema) => {
+            return Err("its columns would not grow at the end only, or one would get a type that it cannot".into());
         }
         _ => {}
     }
@@ -333,6 +392,10 @@ struct TableRecord {
     schema: Arc<TableSchema>,
     #[serde(default)]
     retention_ns: Option<u64>,
+    #[serde(default)]
+    column_types: ColumnTypes,
+    #[serde(default)]
+    widened: bool,
     files: Vec<DataFile>,
     #[serde(default)]
     tombstones: Vec<Tombstone>,
@@ -342,8 +405,14 @@ impl From<TableRecord> for TableState {
     fn from(record: TableRecord) -> Self {
         let table = Self::new(record.schema, record.files.into_iter().map(Arc::new).collect());
         let tombstones = record.tombstones.into_iter().map(Arc::new).collect();
-        Self { retention_ns: record.retention_ns, tombstones, ..table }
+        let TableRecord { retention_ns, column_types, widened, .. } = record;
+        Self { retention_ns, column_types, widened, tombstones, ..table }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn serialize_shared<T: Serialize, S: Serializer>(items: &[Arc<T>], to: S) -> Result<S::Ok, S::Error> {

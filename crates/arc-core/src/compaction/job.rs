@@ -40,7 +40,7 @@ pub(crate) struct Source<'a> {
 /// A task and what is needed to do it.
 pub(crate) struct Job<'a> {
     pub(crate) source: Source<'a>,
-    /// The table's schema, or a later one.
+    /// The schema that the manifest has: files may have columns of narrower types.
     pub(crate) schema: &'a TableSchema,
     pub(crate) task: &'a Task,
     pub(crate) keep: Keep,
@@ -128,7 +128,7 @@ impl Job<'_> {
         let files = files.map(checked).collect::<Result<Vec<_>>>()?;
         let schema = columns.with_dictionaries(&files);
         let cursor = |(rank, (file, checked)): (usize, (&DataFile, CheckedDataFile))| {
-            let rows = live_rows(self, file, part, checked.stream(batch_rows, &schema)?);
+            let rows = live_rows(self, file, part, checked.stream(batch_rows, &schema)?, &schema);
             Cursor::open(rows, rank, &columns.tags, self.schema.keyed)
         };
         let cursors = files.into_iter().enumerate().map(cursor);

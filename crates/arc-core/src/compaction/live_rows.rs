@@ -9,12 +9,14 @@ use std::sync::Arc;
 use arrow::{
     array::{AsArray, BooleanArray, RecordBatch},
     compute::filter_record_batch,
-    datatypes::{SchemaRef, TimestampNanosecondType},
+    datatypes::{FieldRef, Schema, SchemaRef, TimestampNanosecondType},
 };
 
 use super::job::Job;
 use crate::{
     Error, Result, Tombstone,
+    buffer::converted,
+    catalog::may_become,
     datafile::{DataFile, DataFileStream},
     tombstone::live,
 };
@@ -50,19 +52,35 @@ pub(super) struct LiveRows {
     part: Part,
     tombstones: Vec<Arc<Tombstone>>,
     path: String,
+    /// The file's columns, of the types that the table has by now.
+    schema: SchemaRef,
 }
 
-/// Returns the live rows of some time of a data file, of which `stream` has all rows.
-pub(super) fn live_rows(job: &Job<'_>, file: &DataFile, part: Part, stream: DataFileStream) -> LiveRows {
+/// Returns the live rows of some time of a data file, of which `stream` has all rows, with columns of the types that `wanted`
+/// has.
+pub(super) fn live_rows(
+    job: &Job<'_>,
+    file: &DataFile,
+    part: Part,
+    stream: DataFileStream,
+    wanted: &Schema,
+) -> LiveRows {
+    let field = |field: &FieldRef| match wanted.field_with_name(field.name()) {
+        Ok(wanted) if may_become(field.data_type(), wanted.data_type()) => {
+            Arc::new(field.as_ref().clone().with_data_type(wanted.data_type().clone()))
+        }
+        _ => Arc::clone(field),
+    };
+    let schema = Arc::new(Schema::new(stream.schema().fields().iter().map(field).collect::<Vec<_>>()));
     let tombstones = job.tombstones.iter().filter(|tombstone| tombstone.applies_to(file)).cloned().collect();
     let part = Part { from_ns: part.from_ns.max(job.keep.from_ns.unwrap_or(i64::MIN)), ..part };
-    LiveRows { stream, part, tombstones, path: file.path.clone() }
+    LiveRows { stream, part, tombstones, path: file.path.clone(), schema }
 }
 
 impl LiveRows {
     /// Returns the schema of all batches; the first column is the time.
     pub(super) fn schema(&self) -> &SchemaRef {
-        self.stream.schema()
+        &self.schema
     }
 
     /// Returns the path of the file, below the data directory.
@@ -71,7 +89,10 @@ impl LiveRows {
     }
 
     fn kept(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        let batch = live(batch, &self.tombstones)?;
+        let columns = batch.columns().iter().zip(self.schema.fields());
+        let columns = columns.map(|(array, field)| converted(array, field.data_type())).collect::<Result<_>>()?;
+        // Deletes that came after a column had changed its type compare with values of that.
+        let batch = live(RecordBatch::try_new(Arc::clone(&self.schema), columns)?, &self.tombstones)?;
         if self.part.from_ns == i64::MIN && self.part.before_ns.is_none() {
             return Ok(batch);
         }

@@ -75,6 +75,23 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+/// Up to here every integer is a float, too.
+pub(crate) const EXACT_FLOATS: u64 = 1 << 53;
+
+impl ColumnStatistics {
+    /// Returns whether the values are floats, or integers that are no larger than all are floats, too.
+    pub(crate) fn fits_floats(&self) -> bool {
+        let fits = |bound: &Option<StatisticsValue>| match bound {
+            None => true,
+            Some(StatisticsValue::Integer(value)) => value.unsigned_abs() <= EXACT_FLOATS,
+            Some(StatisticsValue::Unsigned(value)) => *value <= EXACT_FLOATS,
+            Some(StatisticsValue::Float(_)) => true,
+            Some(StatisticsValue::Boolean(_) | StatisticsValue::Text { .. }) => false,
+        };
+        fits(&self.min) && fits(&self.max)
+    }
+}
+
 impl DataFile {
     /// Returns the place of a late file in the order in which late files overwrite each other, lowest first.
     pub(crate) fn version(&self) -> (u64, u64) {

@@ -22,6 +22,7 @@ mod sink;
 mod statistics;
 mod storable;
 mod stream;
+pub(crate) mod texts;
 mod writer;
 
 pub use file::{ColumnStatistics, DataFile, StatisticsValue};
@@ -33,6 +34,7 @@ pub use parquet_writer::{
 pub use partition::PartitionDay;
 
 pub(crate) use encode::{Scratch, TextDictionary};
+pub(crate) use file::EXACT_FLOATS;
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
 pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
 #[cfg(test)]

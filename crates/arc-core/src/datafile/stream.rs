@@ -154,6 +154,10 @@ impl CheckedDataFile {
     /// Returns whether all texts of a column are in small dictionaries, so that it can be had as their places.
     pub(crate) fn has_dictionary(&self, column: &str) -> bool {
         let Ok(index) = self.file.footer.schema().index_of(column) else { return false };
+        // A column of numbers, which its table has as text by now, may be in dictionaries as well.
+        if *self.file.footer.schema().field(index).data_type() != DataType::Utf8 {
+            return false;
+        }
         self.file.footer.metadata().row_groups().iter().all(|row_group| {
             // Data files have one leaf for each column of text, but a library's nested types would have more.
             row_group.columns().len() == self.file.footer.schema().fields().len()

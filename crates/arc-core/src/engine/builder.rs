@@ -15,7 +15,7 @@ use super::{
 #[cfg(feature = "object-store")]
 use crate::store::{ObjectStorage, OpenStorage};
 use crate::{
-    Durability, Options, Result,
+    ColumnTypes, Durability, Options, Result,
     clock::{Clock, SystemClock},
     random::{RandomSource, SystemRandom},
     vfs::{RealVfs, Vfs},
@@ -56,6 +56,12 @@ impl EngineBuilder {
     /// Sets [`Options::durability`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.options.durability = durability;
+        self
+    }
+
+    /// Sets [`Options::column_types`].
+    pub fn column_types(mut self, types: ColumnTypes) -> Self {
+        self.options.column_types = types;
         self
     }
 

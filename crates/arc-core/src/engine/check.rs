@@ -7,10 +7,10 @@ use bytes::Bytes;
 use super::{
     frame::{self, DatabaseMeta, FrameKind, WriteMeta, encode},
     open::{decode_frame, registry_of},
-    write::{Request, decode},
+    write::{Request, decode_logged},
 };
 use crate::{
-    catalog::{ManifestState, TableSchema, encode_schema},
+    catalog::{ManifestState, encode_schema},
     registry::{Database, Registry},
     wal::ReplayedFrame,
 };
@@ -65,12 +65,10 @@ impl FrameChecker {
             changes.push(SchemaChange { kind: FrameKind::Database as u8, meta, body: Bytes::new() });
         }
         let database = known.unwrap_or_else(|| Arc::new(Database::new(&name, created_ns, false)));
-        let staged = decode(&Request { kind, body: frame.body.clone(), meta }, &database).ok()?;
+        let staged = decode_logged(&Request { kind, body: frame.body.clone(), meta }, &database).ok()?;
         for table in staged.tables.iter().filter(|table| !table.is_empty()) {
-            if !table.added.is_empty() || database.table(table.name()).is_none() {
-                let mut schema = TableSchema::clone(&table.base.schema);
-                schema.columns.extend_from_slice(&table.added);
-                let body = Bytes::from(encode_schema(&schema));
+            if table.changes_schema() || database.table(table.name()).is_none() {
+                let body = Bytes::from(encode_schema(&table.grown_schema()));
                 changes.push(SchemaChange { kind: FrameKind::Schema as u8, meta: Vec::new(), body });
             }
         }

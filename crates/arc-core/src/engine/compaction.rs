@@ -257,7 +257,8 @@ impl Shared {
 
     /// Writes the outputs of one task.
     fn run(&self, table: &Table, task: &Task, keep: Keep, tombstones: &[Arc<Tombstone>]) -> Result<Vec<Arc<DataFile>>> {
-        let schema = table.schema();
+        // Not a later one: a type that the log has not yet, and that a loss of power would take back, is for no file.
+        let schema = table.committed.load_full();
         // A new file is as old as the newest of its rows, so that a partition that is merged still counts as quiet.
         let written_ns = task.files.iter().filter_map(|file| file.written_ns()).max().unwrap_or(0);
         let written_ms = u64::try_from(written_ns / 1_000_000).unwrap_or(0);

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
-use super::{Engine, frame::FrameKind, queue::QueuedFrame, shared::Shared};
+use super::{Engine, shared::Shared, write::schema_change};
 use crate::{
-    Error, Result,
-    catalog::{ColumnKind, TableSchema, encode_schema, tag_type},
+    ColumnTypes, Error, Result,
+    catalog::{ColumnKind, TableSchema, tag_type},
     datafile::is_storable,
     ingest::{MAX_COLUMNS, check_column_name},
     registry::{Table, check_database_name, check_name, invalid_name},
-    wal::body_checksum,
 };
 
 impl Engine {
@@ -32,6 +29,28 @@ impl Engine {
         }
         self.inner.shared.create_table(schema)
     }
+
+    /// Makes a table as [`create_table`](Self::create_table) does, and says how strict it is about types as
+    /// [`set_column_types`](Self::set_column_types) does.
+    ///
+    /// # Errors
+    ///
+    /// As of both. If the second one fails, there is no such table.
+    pub fn create_table_with(&self, schema: &TableSchema, types: &ColumnTypes) -> Result<()> {
+        types.check()?;
+        if let Some(column) = schema.columns.iter().find(|column| types.is_string_of_other_type(column)) {
+            return invalid(format!("column {:?} matches string_columns and is {}", column.name, column.data_type));
+        }
+        self.create_table(schema)?;
+        if types.is_empty() {
+            return Ok(());
+        }
+        let set = self.set_column_types(&schema.database, Some(&schema.table), types);
+        if set.is_err() {
+            self.drop_table(&schema.database, &schema.table)?;
+        }
+        set
+    }
 }
 
 impl Shared {
@@ -44,9 +63,7 @@ impl Shared {
         if database.table(&schema.table).is_some() {
             return Err(Error::TableExists { database: schema.database.to_string(), table: schema.table.to_string() });
         }
-        let body = Bytes::from(encode_schema(schema));
-        let body_crc = body_checksum(&body);
-        let change = QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body, body_crc };
+        let change = schema_change(schema, false);
         let table = Arc::new(Table::new(schema.clone()));
         let answer = self.queue.push_change(change, || database.add(table))?;
         let stopped = |_| Err(Error::unanswered());

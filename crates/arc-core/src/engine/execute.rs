@@ -53,7 +53,8 @@ impl Engine {
     /// Knows `DELETE FROM table WHERE …` ([`delete`](Self::delete)), `DROP TABLE [IF EXISTS] table`
     /// ([`drop_table`](Self::drop_table)), `DROP DATABASE [IF EXISTS] database` ([`drop_database`](Self::drop_database)),
     /// `CREATE DATABASE [IF NOT EXISTS] database` ([`create_database`](Self::create_database)),
-    /// `CREATE TABLE [IF NOT EXISTS] table (column type, …, PRIMARY KEY (tags, time))` ([`create_table`](Self::create_table)),
+    /// `CREATE TABLE [IF NOT EXISTS] table (column type, …, PRIMARY KEY (tags, time)) [WITH (string_columns = 'attr_*')]`
+    /// ([`create_table_with`](Self::create_table_with)),
     /// `INSERT INTO table [(columns)] VALUES …`, which writes rows to a table that is there, all or nothing, and
     /// `INSERT INTO table [(columns)] SELECT …`, for which [`run`](Self::run) is the better call: here the query has one
     /// thread, and nothing but its time limit ends it.
@@ -130,10 +131,10 @@ impl Engine {
             Change::CreateDatabase { database, if_not_exists } => {
                 created(self.create_database(&database), if_not_exists)
             }
-            Change::CreateTable { database: named, table, keyed, columns, if_not_exists } => {
+            Change::CreateTable { database: named, table, keyed, columns, types, if_not_exists } => {
                 let database = named.as_deref().unwrap_or(database).into();
                 let schema = TableSchema { database, table: table.into(), keyed, columns };
-                created(self.create_table(&schema), if_not_exists)
+                created(self.create_table_with(&schema, &types), if_not_exists)
             }
         }
     }

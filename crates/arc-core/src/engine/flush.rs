@@ -152,6 +152,9 @@ impl Shared {
         crash_point("flush::committed");
         databases.iter().for_each(|database| database.in_manifest.store(true, Ordering::Release));
         let carries_deletes = tables.iter().any(|round| !round.tombstones.is_empty());
+        for round in tables.iter().filter(|round| round.schema_changed) {
+            round.table.committed.store(Arc::clone(&round.schema));
+        }
         let report = self.swap(seq, tables);
         if !dropped.is_empty() {
             self.bury(&dropped);
@@ -215,6 +218,8 @@ impl Shared {
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
         for frozen in &round.frozen {
+            let converted = frozen.converted(&round.schema)?;
+            let frozen = converted.as_ref().unwrap_or(frozen);
             for part in split(frozen, &round.schema, &round.table.series)? {
                 let id = Ulid::from_parts(u64::try_from(self.clock.now_ns() / 1_000_000).unwrap_or(0), self.random());
                 let spec = DataFileSpec {

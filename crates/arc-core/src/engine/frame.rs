@@ -18,6 +18,8 @@ pub(super) enum FrameKind {
     Delete = 3,
     /// A table or database was dropped; metadata [`DropMeta`], no body.
     Drop = 4,
+    /// Columns of a table have changed their type, and others may be new; otherwise as [`Schema`](Self::Schema).
+    Widened = 5,
     /// Stands where a repair has given up a frame; no metadata, no body, no effect.
     GivenUp = 15,
     /// A write of line protocol; metadata [`WriteMeta`], body as received.
@@ -35,6 +37,7 @@ impl FrameKind {
             Self::Schema,
             Self::Delete,
             Self::Drop,
+            Self::Widened,
             Self::GivenUp,
             Self::LineProtocol,
             Self::MessagePack,

@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{Engine, EngineStats};
-use crate::{Durability, Error, Result, TableView, catalog::TableSchema, datafile::DataFile, registry::Database};
+use crate::{
+    ColumnTypes, Durability, Error, Result, TableView, catalog::TableSchema, datafile::DataFile, registry::Database,
+};
 
 /// A database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct DatabaseInfo {
     pub retention: Option<Duration>,
     /// What its writes promise where they do not say it themselves, if it has a setting of its own.
     pub durability: Option<Durability>,
+    /// How strict its tables are about types, as far as it says that itself.
+    pub column_types: ColumnTypes,
 }
 
 /// A table.
@@ -37,6 +41,8 @@ pub struct TableInfo {
     pub buffered_rows: u64,
     /// How long its rows are kept, by its own setting or its database's; `None` for ever.
     pub retention: Option<Duration>,
+    /// How strict it is about types, by its own setting, its database's or the engine's.
+    pub column_types: ColumnTypes,
 }
 
 impl Engine {
@@ -49,6 +55,7 @@ impl Engine {
             created_ns: db.created_ns,
             retention: db.retention.duration(),
             durability: *db.durability.read(),
+            column_types: ColumnTypes::clone(&db.column_types.load()),
         };
         self.inner.shared.registry.databases().into_iter().map(info).collect()
     }
@@ -69,6 +76,9 @@ impl Engine {
                 file_rows: rows.files.iter().map(|file| file.rows).sum(),
                 buffered_rows: rows.buffer.rows() as u64,
                 retention: table.retention.or(&database.retention).duration(),
+                column_types: ColumnTypes::clone(&table.column_types.load())
+                    .or(&database.column_types.load())
+                    .or(&self.inner.shared.options.column_types),
             }
         };
         Ok(database.tables().into_iter().map(info).collect())

@@ -14,6 +14,7 @@ use super::Engine;
 use crate::{
     Error, Literal, Result, WriteOptions, Written,
     catalog::{TIME_COLUMN, TableSchema},
+    datafile::texts::{push_boolean, push_integer, push_plain_float},
     predicate::fit,
     query::InsertedRows,
 };
@@ -29,13 +30,20 @@ impl Engine {
     ) -> Result<Written> {
         let schema = self.table(database, table)?.schema();
         let columns = target_columns(&schema, &rows.columns)?;
+        let types = self.effective_column_types(database, Some(table));
         if let Some(row) = rows.values.iter().find(|row| row.len() != columns.len()) {
             return refuse(format!("INSERT has a row of {} values for {} columns", row.len(), columns.len()));
         }
         let given = columns.iter().enumerate().map(|(at, name)| {
             let data_type = type_of(&schema, name)?;
-            let values = rows.values.iter().map(|row| value(row.get(at).and_then(Option::as_ref), name, &data_type));
-            let array = array(&data_type, values.collect::<Result<_>>()?)?;
+            let given = || rows.values.iter().map(|row| row.get(at).and_then(Option::as_ref));
+            let values: Result<_> = given().map(|given| value(given, name, &data_type)).collect();
+            let array = match values {
+                Ok(values) => array(&data_type, values)?,
+                // Made text, or the column something else, by those who do it for all writes.
+                Err(_) if types.gives_way(name, &data_type) => own_array(&given().collect::<Vec<_>>())?,
+                Err(error) => return Err(error),
+            };
             Ok((Field::new(name, array.data_type().clone(), true), array))
         });
         let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = given.collect::<Result<Vec<_>>>()?.into_iter().unzip();
@@ -111,6 +119,31 @@ fn array(data_type: &DataType, values: Vec<Option<Literal>>) -> Result<ArrayRef>
         }
         other => return refuse(format!("a column of type {other} cannot be written by SQL")),
     })
+}
+
+/// Returns values in the type that they have themselves: of several, text.
+fn own_array(values: &[Option<&Literal>]) -> Result<ArrayRef> {
+    let of = |data_type: &DataType| -> Option<Vec<Option<Literal>>> {
+        values.iter().map(|value| value.map_or(Some(None), |value| fit(value, data_type).map(Some))).collect()
+    };
+    let own = [DataType::Int64, DataType::UInt64, DataType::Float64, DataType::Boolean];
+    match own.into_iter().find_map(|data_type| Some((of(&data_type)?, data_type))) {
+        Some((values, data_type)) => array(&data_type, values),
+        None => array(&DataType::Utf8, values.iter().map(|value| value.map(text).transpose()).collect::<Result<_>>()?),
+    }
+}
+
+fn text(value: &Literal) -> Result<Literal> {
+    let mut text = Vec::new();
+    match value {
+        Literal::Integer(value) => push_integer(value, &mut text),
+        Literal::Unsigned(value) => push_integer(value, &mut text),
+        Literal::Float(value) => push_plain_float(*value, &mut text),
+        Literal::Boolean(value) => push_boolean(*value, &mut text),
+        Literal::Text(_) => return Ok(value.clone()),
+        Literal::Time(_) => return refuse(format!("{value} is no value of a column that holds others")),
+    }
+    Ok(Literal::Text(String::from_utf8(text).unwrap_or_default()))
 }
 
 pub(super) fn refuse<T>(reason: String) -> Result<T> {

@@ -6,7 +6,7 @@
 use std::{collections::VecDeque, future::Future, sync::Arc, thread};
 
 use arrow::{
-    array::{Array, RecordBatch},
+    array::{Array, ArrayRef, RecordBatch},
     datatypes::{Field, Schema, SchemaRef},
 };
 use futures::StreamExt;
@@ -18,7 +18,7 @@ use super::{
     insert::{refuse, target_columns, type_of, write_options},
 };
 use crate::{
-    Answer, Description, Error, PendingWrite, Result, WriteOptions, Written,
+    Answer, ColumnTypes, Description, Error, PendingWrite, Result, WriteOptions, Written,
     catalog::TableSchema,
     query::{Change, inserted_placeholders, parse_change},
 };
@@ -64,7 +64,7 @@ impl Engine {
         let Insertion { default, database, table, columns, query } = insertion;
         let schema = self.table(database, table)?.schema();
         let columns = target_columns(&schema, columns)?;
-        let shape = Shape::new(&schema, &columns)?;
+        let shape = Shape::new(&schema, &columns, self.effective_column_types(database, Some(table)))?;
         let answer = match values {
             Some(values) => self.sql_with(default, query, values).await?,
             None => self.sql(default, query).await?,
@@ -112,7 +112,7 @@ impl Engine {
             _ => return refuse("this is no INSERT".to_owned()),
         };
         let schema = self.table(target.as_deref().unwrap_or(default), &table)?.schema();
-        let shape = Shape::new(&schema, &target_columns(&schema, &columns)?)?;
+        let shape = Shape::new(&schema, &target_columns(&schema, &columns)?, ColumnTypes::default())?;
         let described = self.inner.query()?.describe(default, &query, values).await?;
         let types = inserted_placeholders(&query);
         let typed = described.parameters.fields().iter().map(|field| {
@@ -130,13 +130,14 @@ impl Engine {
 struct Shape {
     table: String,
     schema: SchemaRef,
+    types: ColumnTypes,
 }
 
 impl Shape {
-    fn new(table: &TableSchema, columns: &[String]) -> Result<Self> {
+    fn new(table: &TableSchema, columns: &[String], types: ColumnTypes) -> Result<Self> {
         let fields = columns.iter().map(|name| Ok(Field::new(name, type_of(table, name)?, true)));
         let schema = Arc::new(Schema::new(fields.collect::<Result<Vec<_>>>()?));
-        Ok(Self { table: table.table.to_string(), schema })
+        Ok(Self { table: table.table.to_string(), schema, types })
     }
 
     fn empty(&self) -> RecordBatch {
@@ -155,8 +156,19 @@ impl Shape {
 
     fn fitted(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let columns = self.schema.fields().iter().zip(batch.columns());
-        let columns = columns.map(|(field, array)| fitted(array, field.data_type(), &self.table, field.name()));
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns.collect::<Result<_>>()?)?)
+        let columns: Vec<ArrayRef> = columns
+            .map(|(field, array)| {
+                let (name, data_type) = (field.name(), field.data_type());
+                if self.types.gives_way(name, data_type) {
+                    // Made text, or the column something else, by those who do it for all writes.
+                    return Ok(Arc::clone(array));
+                }
+                fitted(array, data_type, &self.table, name)
+            })
+            .collect::<Result<_>>()?;
+        let fields = self.schema.fields().iter().zip(&columns);
+        let fields = fields.map(|(field, array)| field.as_ref().clone().with_data_type(array.data_type().clone()));
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns)?)
     }
 }
 

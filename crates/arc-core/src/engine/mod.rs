@@ -5,6 +5,7 @@ mod builder;
 mod check;
 #[cfg(feature = "object-store")]
 mod claim;
+mod column_types;
 mod commit;
 mod compaction;
 mod create_table;
@@ -32,6 +33,7 @@ mod shared;
 mod stats;
 #[cfg(feature = "query")]
 mod tables;
+mod widen;
 mod write;
 
 use std::{path::Path, sync::Arc, thread::JoinHandle};

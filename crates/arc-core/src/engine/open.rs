@@ -20,7 +20,7 @@ use super::{
     queue::Queue,
     shared::Shared,
     stats::Counters,
-    write::{Request, decode},
+    write::{Request, decode_logged},
 };
 #[cfg(feature = "object-store")]
 use crate::store::OpenStorage;
@@ -162,6 +162,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<Vec<std::thread::JoinHandle<
 }
 
 fn check_options(options: &Options) -> Result<()> {
+    options.column_types.check()?;
     let least = |option: &'static str, value: u64, least: u64| {
         let reason = || format!("{value} is too small, it must be at least {least}");
         if value < least { Err(Error::InvalidOption { option, reason: reason() }) } else { Ok(()) }
@@ -193,9 +194,11 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
         let database = Database::new(name, state.created_ns, true);
         database.retention.set_ns(state.retention_ns);
         *database.durability.write() = state.durability;
+        database.column_types.store(Arc::new(state.column_types.clone()));
         for state in state.tables.values() {
             let mut table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
             table.retention.set_ns(state.retention_ns);
+            table.column_types.store(Arc::new(state.column_types.clone()));
             let rows = table.rows.get_mut();
             rows.tombstones.clone_from(&state.tombstones);
             rows.tombstones_flushed = manifest.flushed;
@@ -251,7 +254,7 @@ pub(super) fn decode_frame(
             }
             Ok(None)
         }
-        FrameKind::Schema => replay_schema(registry, &frame.body).map(|()| None),
+        FrameKind::Schema | FrameKind::Widened => replay_schema(registry, &frame.body).map(|()| None),
         FrameKind::Delete => replay_delete(registry, frame).map(|()| None),
         FrameKind::Drop => replay_drop(registry, frame).map(|()| None),
         FrameKind::GivenUp => Ok(None),
@@ -270,21 +273,25 @@ fn replay_schema(registry: &Registry, body: &[u8]) -> Result<(), String> {
     let database = registry.database(&schema.database).ok_or("its database was never created")?;
     match database.table(&schema.table) {
         None => database.add(Arc::new(Table::with_files(schema, Vec::new(), true))),
-        Some(table) if table.schema().columns.len() < schema.columns.len() => table.set_schema(schema),
-        // A flush has put this schema, or a later one, into the manifest already.
-        Some(_) => {}
+        Some(table) => {
+            let current = table.schema();
+            // Otherwise a flush has put this schema, or a later one, into the manifest already.
+            if *schema != *current && schema.continues(&current) {
+                table.set_schema(schema);
+            }
+        }
     }
     Ok(())
 }
 
 fn decode_write(request: &Request, database: &Arc<Database>) -> Result<Staged, String> {
-    let staged = decode(request, database).map_err(|e| e.to_string())?;
+    let staged = decode_logged(request, database).map_err(|e| e.to_string())?;
     if let Some(rejected) = staged.rejections.first.first() {
         return Err(format!("line {} was accepted and is rejected now: {}", rejected.line, rejected.reason));
     }
     let unknown = |table: &&crate::ingest::StagedTable| {
         !table.is_empty()
-            && (!table.added.is_empty()
+            && (table.changes_schema()
                 || !database.table(table.name()).is_some_and(|known| Arc::ptr_eq(&known, &table.table)))
     };
     if let Some(table) = staged.tables.iter().find(unknown) {

@@ -4,7 +4,10 @@
 //! under the schema lock; where another request came first it is decoded again, so that what is queued is exactly
 //! what replay will decode.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use arrow::array::{Array, RecordBatch};
 use bytes::Bytes;
@@ -18,8 +21,8 @@ use super::{
 };
 use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
-    catalog::{KeptReceipt, TIME_COLUMN, encode_schema},
-    ingest::{self, Context, Staged, StagedTable, Terms},
+    catalog::{KeptReceipt, TIME_COLUMN, TableSchema, encode_schema},
+    ingest::{self, Context, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
     wal::body_checksum,
@@ -30,6 +33,9 @@ const MESSAGE_BYTES: usize = 1 << 10;
 /// Most room to make for batches before they are encoded: dictionaries are counted with each, and are there once.
 const MAX_EXPECTED_BYTES: usize = 64 << 20;
 
+/// What was accepted before is decoded without limits, out of bodies that may be part of something larger.
+const COPIED: Terms = Terms { most_bytes: usize::MAX, may_keep: false };
+
 /// A request as it is logged.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
@@ -39,17 +45,18 @@ pub(super) struct Request {
 }
 
 /// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
-pub(super) fn decode(request: &Request, database: &Arc<Database>) -> Result<Staged> {
-    decode_within(request, database, Terms { most_bytes: usize::MAX, may_keep: false })
+pub(super) fn decode_logged(request: &Request, database: &Arc<Database>) -> Result<Staged> {
+    decode(request, database, COPIED, TypePolicy::Logged)
 }
 
-fn decode_within(request: &Request, database: &Arc<Database>, terms: Terms) -> Result<Staged> {
+fn decode(request: &Request, database: &Arc<Database>, terms: Terms, types: TypePolicy<'_>) -> Result<Staged> {
     let context = Context {
         database,
         receive_ns: request.meta.receive_ns,
         precision: request.meta.precision(),
         tags: &request.meta.tags,
         skip: &request.meta.rejected,
+        types,
     };
     match request.kind {
         FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, &context)),
@@ -58,9 +65,12 @@ fn decode_within(request: &Request, database: &Arc<Database>, terms: Terms) -> R
             let table = request.meta.table.as_deref().unwrap_or_default();
             ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), terms, &context)
         }
-        FrameKind::Database | FrameKind::Schema | FrameKind::Delete | FrameKind::Drop | FrameKind::GivenUp => {
-            Err(Error::internal("a schema change is not a write"))
-        }
+        FrameKind::Database
+        | FrameKind::Schema
+        | FrameKind::Widened
+        | FrameKind::Delete
+        | FrameKind::Drop
+        | FrameKind::GivenUp => Err(Error::internal("a schema change is not a write")),
     }
 }
 
@@ -106,7 +116,12 @@ impl Shared {
             }
             let database = self.registry.database(name);
             let database = database.unwrap_or_else(|| Arc::new(Database::new(name, self.clock.now_ns(), false)));
-            let mut staged = decode_within(request, &database, terms)?;
+            if !database.type_changes.load(Ordering::Acquire).is_multiple_of(2) {
+                // A column is about to change its type; whoever decides that has the lock.
+                drop(self.schema_lock.try_lock_for(max_wait).ok_or_else(no_room)?);
+                continue;
+            }
+            let mut staged = decode(request, &database, terms, self.type_policy())?;
             staged.tables.retain(|table| !table.is_empty());
             let rejections = std::mem::take(&mut staged.rejections);
             let refuses_all = options.whole && !rejections.numbers.is_empty();
@@ -154,7 +169,7 @@ impl Shared {
         let mut written = answer(receipt);
         if written.rejected_points > 0
             && let Some(database) = self.registry.database(&request.meta.database)
-            && let Ok(staged) = decode(request, &database)
+            && let Ok(staged) = decode(request, &database, COPIED, self.type_policy())
             && staged.rejections.numbers.len() as u64 == written.rejected_points
         {
             written.rejected = staged.rejections.first;
@@ -170,11 +185,12 @@ impl Shared {
     ) -> Result<Result<(), Stale>> {
         let database = Arc::clone(&write.staged.database);
         if is_registered(self.registry.database(&database.name).as_ref(), &database)
-            && write.staged.tables.iter().all(|table| table.added.is_empty() && table.table.is_registered())
+            && write.staged.tables.iter().all(|table| !table.changes_schema() && table.table.is_registered())
             && !write.staged.has_dropped()
         {
             // A drop may come in between; behind it in the queue there must be nothing that belongs to what it took.
-            let is_there = |write: &QueuedWrite| !write.staged.has_dropped();
+            // The same holds for a column that gets another type.
+            let is_there = |write: &QueuedWrite| !write.staged.has_dropped() && !write.staged.is_outdated();
             return self.push(Vec::new(), frame, write, max_wait, is_there);
         }
         // Whoever has it may be waiting for room.
@@ -183,21 +199,21 @@ impl Shared {
         if current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &database))
             || database.dropped.load(std::sync::atomic::Ordering::Acquire)
             || write.staged.has_dropped_loose()
+            || write.staged.is_outdated()
             || write.staged.tables.iter().any(|table| is_stale(&database, table))
         {
             return Ok(Err(Stale(write.claim)));
         }
+        let Some(settled) = self.settle_types(&write.staged, max_wait)? else { return Ok(Err(Stale(write.claim))) };
         let mut changes = Vec::new();
         if current.is_none() {
             changes.push(database_change(&database)?);
         }
         let mut grown = Vec::new();
         for table in &write.staged.tables {
-            if !table.added.is_empty() || !has_table(&database, table) {
+            if table.changes_schema() || !has_table(&database, table) {
                 let schema = table.grown_schema();
-                let body = Bytes::from(encode_schema(&schema));
-                let body_crc = body_checksum(&body);
-                changes.push(QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body, body_crc });
+                changes.push(schema_change(&schema, !table.widened.is_empty()));
                 grown.push((Arc::clone(&table.table), schema));
             }
         }
@@ -211,7 +227,9 @@ impl Shared {
             }
             true
         };
-        self.push(changes, frame, write, max_wait, publish)
+        let pushed = self.push(changes, frame, write, max_wait, publish);
+        drop(settled);
+        pushed
     }
 
     fn push(
@@ -241,6 +259,10 @@ impl Shared {
             self.memory.give(cost);
             Err(Stale(write.claim))
         }))
+    }
+
+    fn type_policy(&self) -> TypePolicy<'_> {
+        TypePolicy::Settings(&self.options.column_types)
     }
 
     /// Returns the memory that one write may take with its points.
@@ -297,6 +319,14 @@ fn write_frame(request: &Request, rejected: Vec<u64>, body_crc: u32) -> Result<Q
     Ok(QueuedFrame { kind: request.kind, meta: encode(&meta)?, body: request.body.clone(), body_crc })
 }
 
+/// Returns the frame of a schema, which is new or has grown, or has columns that were of another type before.
+pub(super) fn schema_change(schema: &TableSchema, has_widened: bool) -> QueuedFrame {
+    let kind = if has_widened { FrameKind::Widened } else { FrameKind::Schema };
+    let body = Bytes::from(encode_schema(schema));
+    let body_crc = body_checksum(&body);
+    QueuedFrame { kind, meta: Vec::new(), body, body_crc }
+}
+
 fn database_change(database: &Database) -> Result<QueuedFrame> {
     let meta = DatabaseMeta { name: database.name.to_string(), created_ns: database.created_ns };
     let body_crc = body_checksum(&[]);
@@ -315,7 +345,7 @@ fn is_stale(database: &Database, staged: &StagedTable) -> bool {
     match database.table(staged.name()) {
         None => staged.table.is_dropped(),
         Some(known) if !Arc::ptr_eq(&known, &staged.table) => true,
-        Some(known) => !staged.added.is_empty() && !Arc::ptr_eq(&known.layout(), &staged.base),
+        Some(known) => staged.changes_schema() && !Arc::ptr_eq(&known.layout(), &staged.base),
     }
 }
 

@@ -40,7 +40,10 @@ use std::{
     time::Duration,
 };
 
-use crate::{Error, Result, catalog::TIME_COLUMN};
+use crate::{
+    ColumnTypes, Error, Result,
+    catalog::{Column, TIME_COLUMN},
+};
 
 pub use options::{ImportFormat, ImportOptions, ImportType};
 pub use report::{ImportEvent, ImportReport, MAX_REFUSALS, Refusal};
@@ -92,13 +95,16 @@ pub fn import(
     let source = Source::new(file, options)?;
     let mut report = ImportReport::default();
     let known = match (&options.table, source.format) {
-        (_, ImportFormat::LineProtocol) => Vec::new(),
+        (_, ImportFormat::LineProtocol) => Known::default(),
         (None, _) => return Err(source.bad("which table it is for has to be said")),
-        (Some(table), _) => target.columns(&options.database, table)?,
+        (Some(table), _) => Known {
+            columns: target.columns(&options.database, table)?,
+            types: target.column_types(&options.database, table)?,
+        },
     };
     thread::scope(|scope| {
         let (sender, chunks) = sync_channel(1);
-        let (source, known) = (&source, known.as_slice());
+        let (source, known) = (&source, &known);
         let reader = scope.spawn(move || read(source, options, known, &sender));
         let mut flow = Flow {
             target,
@@ -118,12 +124,14 @@ pub fn import(
     Ok(report)
 }
 
-fn read(
-    source: &Source,
-    options: &ImportOptions,
-    known: &[crate::catalog::Column],
-    to: &SyncSender<Chunk>,
-) -> Result<()> {
+/// What a target has said of the table.
+#[derive(Debug, Default)]
+struct Known {
+    columns: Vec<Column>,
+    types: ColumnTypes,
+}
+
+fn read(source: &Source, options: &ImportOptions, known: &Known, to: &SyncSender<Chunk>) -> Result<()> {
     let emit = &mut |chunk: Chunk| to.send(chunk).is_ok();
     let table = options.table.as_deref().unwrap_or_default();
     match source.format {

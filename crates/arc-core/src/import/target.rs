@@ -3,7 +3,7 @@
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 
-use crate::{Engine, Error, Rejected, Result, WriteOptions, Written, catalog::Column};
+use crate::{ColumnTypes, Engine, Error, Rejected, Result, WriteOptions, Written, catalog::Column};
 
 /// A piece of a file on its way into a store.
 #[derive(Debug, Clone)]
@@ -75,6 +75,16 @@ pub trait ImportTarget: Sync {
     ///
     /// Why that cannot be said.
     fn columns(&self, database: &str, table: &str) -> Result<Vec<Column>>;
+
+    /// Returns how strict a table is about types, which need not be there: a target that does not know says nothing, and
+    /// types are then those of the table or the narrowest.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be said.
+    fn column_types(&self, _database: &str, _table: &str) -> Result<ColumnTypes> {
+        Ok(ColumnTypes::default())
+    }
 }
 
 impl ImportTarget for Engine {
@@ -95,5 +105,9 @@ impl ImportTarget for Engine {
             Err(Error::DatabaseNotFound { .. } | Error::TableNotFound { .. }) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
+    }
+
+    fn column_types(&self, database: &str, table: &str) -> Result<ColumnTypes> {
+        Ok(self.effective_column_types(database, Some(table)))
     }
 }

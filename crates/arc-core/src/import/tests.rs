@@ -312,6 +312,25 @@ fn rows_of_csv_that_do_not_fit_are_named_and_the_others_stored() {
 }
 
 #[test]
+fn cells_of_csv_are_text_by_their_name_and_give_columns_other_types() {
+    let (_dir, engine) = engine();
+    let types = crate::ColumnTypes::new().string_columns(["attr_*"]).on_conflict(crate::OnConflict::Widen);
+    engine.create_database("d").unwrap();
+    engine.set_column_types("d", None, &types).unwrap();
+    assert_eq!(engine.write_lp("d", b"t v=1i,w=2i 1").unwrap().points, 1);
+    let body = "time,v,w,attr_a,attr_b\n2,2.5,3,1.50,\n3,3,x,TRUE,007\n";
+    for replayed in [0, 2] {
+        let options = ImportOptions { precision: Some(crate::Precision::Nanosecond), ..table("t") };
+        let report = all_of("a.csv", body.as_bytes(), &options, &engine).unwrap();
+        assert_eq!((report.refused, report.rows_before), (0, replayed));
+    }
+    // The first row is in a chunk from before there were such columns.
+    let expected =
+        ["time=1 v=1.0 w=2", "time=2 v=2.5 w=3 attr_a=1.50 attr_b=", "time=3 v=3.0 w=x attr_a=TRUE attr_b=007"];
+    assert_eq!(rows(&engine, "t"), expected);
+}
+
+#[test]
 fn columns_of_csv_have_the_types_of_the_table_or_the_narrowest() {
     let (_dir, engine) = engine();
     let written = engine.write_lp("d", b"t,host=a v=1.5,s=\"x\" 1").unwrap();

@@ -93,6 +93,7 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
         line.mode = Mode::Store;
         line.tags.clear();
         line.touched.clear();
+        line.widened.clear();
         line.place = 0;
         line.fault = None;
         if !self.skip.is_empty() {
@@ -322,6 +323,8 @@ impl<'a> Decoder<'a, '_> {
     fn take_back(&mut self) {
         self.staged.loose.take_back();
         if let Some(table) = self.staged.tables.get_mut(self.line.table) {
+            // First, for a column may have had a value of the line before that.
+            self.line.widened.drain(..).rev().for_each(|before| table.narrow(before));
             for column in self.line.touched.drain(..) {
                 table.rows.take_back(column);
             }

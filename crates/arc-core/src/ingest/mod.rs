@@ -7,12 +7,12 @@ mod arrow;
 mod lp;
 mod msgpack;
 mod staged;
+mod type_rules;
 
 #[cfg(feature = "import")]
 pub(crate) use arrow::ArrowReader;
 pub(crate) use arrow::{Terms, decode as decode_arrow, of_file as arrow_stream_of_file};
 pub(crate) use lp::{decode as decode_lp, decode_loose as decode_lp_loose};
 pub(crate) use msgpack::decode as decode_msgpack;
-#[cfg(feature = "query")]
-pub(crate) use staged::type_name;
-pub(crate) use staged::{Context, MAX_COLUMNS, Staged, StagedTable, check_column_name};
+pub(crate) use staged::{Context, MAX_COLUMNS, Staged, StagedTable, check_column_name, type_name};
+pub(crate) use type_rules::TypePolicy;

@@ -3,15 +3,16 @@
 //! Nothing here is visible to anyone else yet. Columns and tables that the request introduces are only proposed;
 //! `engine` registers them, or has the request decoded again where another request came first.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, atomic::Ordering};
 
 use arrow::datatypes::DataType;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use super::type_rules::{TypePolicy, TypeRules};
 use crate::{
     Error, Precision, Rejected, Result,
-    buffer::{ColumnValues, KeptRows, LooseRows, Rows, Scalar, SeriesId},
+    buffer::{KeptRows, LooseRows, Rows, Scalar, SeriesId},
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
     registry::{ColumnIndex, Database, Layout, Table, check_name},
     write::MAX_REJECTED,
@@ -34,6 +35,7 @@ pub(crate) struct Context<'a> {
     pub(crate) tags: &'a [String],
     /// Lines or items to pass over, ascending: those that were rejected when the request came in first.
     pub(crate) skip: &'a [u64],
+    pub(crate) types: TypePolicy<'a>,
 }
 
 /// The refusals of one request.
@@ -58,6 +60,8 @@ impl Rejections {
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) database: Arc<Database>,
+    /// How often columns of the database had changed their type before.
+    pub(crate) type_changes: u64,
     /// Rows of tables of which the request has few. They come before those that `tables` has of the same table.
     pub(crate) loose: LooseRows,
     /// The registered table of each of them.
@@ -70,11 +74,17 @@ impl Staged {
     pub(crate) fn new(database: &Arc<Database>) -> Self {
         Self {
             database: Arc::clone(database),
+            type_changes: database.type_changes.load(Ordering::Acquire),
             loose: LooseRows::default(),
             loose_tables: Vec::new(),
             tables: Vec::new(),
             rejections: Rejections::default(),
         }
+    }
+
+    /// Returns whether a column of the database has changed its type since, or is about to.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.type_changes != self.database.type_changes.load(Ordering::Acquire)
     }
 
     /// Returns the number of points that will be stored.
@@ -162,6 +172,8 @@ pub(crate) struct StagedTable {
     pub(crate) base: Arc<Layout>,
     /// Columns that the rows need beyond it.
     pub(crate) added: Vec<Column>,
+    /// Columns of it that the rows need to be of a wider type: their places, and what they are then.
+    pub(crate) widened: Vec<(usize, Column)>,
     /// All columns, also the added ones, by name.
     pub(crate) columns: Arc<ColumnIndex>,
     /// Rows that stay where they lie; they come before those of `rows`.
@@ -169,6 +181,8 @@ pub(crate) struct StagedTable {
     pub(crate) rows: Rows,
     /// How many loose rows there are of the table, and how many columns they reach over.
     pub(crate) loose: (usize, usize),
+    /// Looked up once somebody asks.
+    pub(super) rules: OnceLock<TypeRules>,
 }
 
 impl StagedTable {
@@ -180,9 +194,11 @@ impl StagedTable {
             base,
             table,
             added: Vec::new(),
+            widened: Vec::new(),
             kept: KeptRows::default(),
             rows: Rows::default(),
             loose: (0, 0),
+            rules: OnceLock::new(),
         }
     }
 
@@ -205,10 +221,15 @@ impl StagedTable {
 
     /// Returns the schema that the table has once the rows are in it.
     pub(crate) fn grown_schema(&self) -> Arc<TableSchema> {
-        if self.added.is_empty() {
+        if self.added.is_empty() && self.widened.is_empty() {
             return Arc::clone(&self.base.schema);
         }
         let mut schema = TableSchema::clone(&self.base.schema);
+        for (index, column) in &self.widened {
+            if let Some(known) = schema.columns.get_mut(*index) {
+                *known = column.clone();
+            }
+        }
         schema.columns.extend_from_slice(&self.added);
         Arc::new(schema)
     }
@@ -220,7 +241,13 @@ impl StagedTable {
 
     pub(crate) fn column(&self, index: usize) -> Option<&Column> {
         let known = self.base.schema.columns.len();
-        self.base.schema.columns.get(index).or_else(|| self.added.get(index.checked_sub(known)?))
+        let widened = self.widened.iter().find(|(widened, _)| *widened == index).map(|(_, column)| column);
+        widened.or_else(|| self.base.schema.columns.get(index)).or_else(|| self.added.get(index.checked_sub(known)?))
+    }
+
+    /// Returns whether the rows need another schema than the table has.
+    pub(crate) fn changes_schema(&self) -> bool {
+        !self.added.is_empty() || !self.widened.is_empty()
     }
 
     /// Checks that the rows so far, and `more` new columns, stay within what a table and a request may have.
@@ -251,20 +278,6 @@ impl StagedTable {
         Ok(())
     }
 
-    /// Returns whether a column was proposed by this request, of integers, and floats can hold all of them exactly.
-    pub(crate) fn can_widen(&self, index: usize) -> bool {
-        index >= self.base.schema.columns.len() && self.rows.values(index).is_some_and(|c| c.widened().is_some())
-    }
-
-    /// Makes such a column one of floats.
-    pub(crate) fn widen(&mut self, index: usize) {
-        let added = index.checked_sub(self.base.schema.columns.len()).and_then(|at| self.added.get_mut(at));
-        if let (Some(column), Some(floats)) = (added, self.rows.values(index).and_then(ColumnValues::widened)) {
-            column.data_type = DataType::Float64;
-            self.rows.put_column(index, floats);
-        }
-    }
-
     /// Proposes a column whose name is good and not taken; returns its index.
     pub(crate) fn add(&mut self, name: &str, kind: ColumnKind, data_type: DataType) -> usize {
         let name: Arc<str> = name.into();
@@ -288,10 +301,9 @@ impl StagedTable {
 
     /// Puts a value that fits into column `index` of the row that is being built.
     pub(crate) fn set(&mut self, index: usize, value: Scalar<'_>) -> Result<()> {
-        let known = &self.base.schema.columns;
-        let column = known.get(index).or_else(|| self.added.get(index.checked_sub(known.len())?));
-        let column = column.ok_or_else(|| Error::internal("a column is gone"))?;
-        self.rows.set(index, &column.data_type, value)
+        let column = self.column(index).ok_or_else(|| Error::internal("a column is gone"))?;
+        let data_type = column.data_type.clone();
+        self.rows.set(index, &data_type, value)
     }
 }
 

@@ -8,7 +8,7 @@ use arrow::{
         TimestampNanosecondArray, UInt64Array,
     },
     compute::{
-        and_kleene, filter_record_batch, is_null,
+        and_kleene, cast, filter_record_batch, is_null,
         kernels::cmp::{eq, gt, gt_eq, lt, lt_eq, neq},
         not, or_kleene, prep_null_mask_filter,
     },
@@ -69,6 +69,7 @@ fn fold(
 
 fn compare(batch: &RecordBatch, column: &str, comparison: Comparison, value: &Literal) -> Result<BooleanArray> {
     let Some(column) = batch.column_by_name(column) else { return Ok(all(None, batch.num_rows())) };
+    let column = &value.as_compared(column)?;
     let value = Scalar::new(value.to_array(column.data_type())?);
     let compare = match comparison {
         Comparison::Equal => eq,
@@ -82,6 +83,22 @@ fn compare(batch: &RecordBatch, column: &str, comparison: Comparison, value: &Li
 }
 
 impl Literal {
+    /// Returns a column that may have become text since a delete was accepted, with the values that it had then.
+    fn as_compared(&self, column: &ArrayRef) -> Result<ArrayRef> {
+        let was = match self {
+            Self::Integer(_) => DataType::Int64,
+            Self::Unsigned(_) => DataType::UInt64,
+            Self::Float(_) => DataType::Float64,
+            Self::Boolean(_) => DataType::Boolean,
+            Self::Text(_) | Self::Time(_) => return Ok(Arc::clone(column)),
+        };
+        let is_text = match column.data_type() {
+            DataType::Dictionary(_, values) => **values == DataType::Utf8,
+            data_type => *data_type == DataType::Utf8,
+        };
+        Ok(if is_text { cast(&cast(column, &DataType::Utf8)?, &was)? } else { Arc::clone(column) })
+    }
+
     /// Returns the value as an array of one row that compares with columns of `data_type`.
     fn to_array(&self, data_type: &DataType) -> Result<ArrayRef> {
         let plain = match data_type {
@@ -97,7 +114,10 @@ impl Literal {
             (Self::Time(time_ns), DataType::Timestamp(TimeUnit::Nanosecond, zone)) => {
                 Arc::new(TimestampNanosecondArray::from(vec![*time_ns]).with_timezone_opt(zone.clone()))
             }
-            // Values were given the columns' types when the delete was accepted, and types never change.
+            // The column was one of integers when the delete was accepted, and all that it can take were such.
+            (Self::Integer(value), DataType::Float64) => Arc::new(Float64Array::from(vec![*value as f64])),
+            (Self::Unsigned(value), DataType::Float64) => Arc::new(Float64Array::from(vec![*value as f64])),
+            // Otherwise values have the columns' types since the delete was accepted.
             _ => return Err(Error::internal(format!("a delete compares {self} with a column of type {plain}"))),
         })
     }

@@ -13,7 +13,7 @@ use datafusion::{execution::SendableRecordBatchStream, physical_plan::EmptyRecor
 use futures::{Stream, StreamExt, TryStreamExt};
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval, sleep_until};
 
-use super::{ScannedFiles, account::Account, error};
+use super::{ScannedFiles, account::Account, dictionaries::Dictionaries, error};
 use crate::Result;
 
 /// How often a query asks whether the process has too little memory left for it.
@@ -24,6 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Rows are computed while the stream is read; dropping it stops the work and frees its memory.
 pub struct Answer {
     stream: SendableRecordBatchStream,
+    dictionaries: Dictionaries,
     deadline: Pin<Box<Sleep>>,
     timeout: Duration,
     account: Account,
@@ -43,7 +44,9 @@ impl Answer {
     ) -> Self {
         let mut look = interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { stream, deadline: Box::pin(sleep_until(deadline)), timeout, account, look, ended: false, files }
+        let dictionaries = Dictionaries::of(&stream.schema());
+        let deadline = Box::pin(sleep_until(deadline));
+        Self { stream, dictionaries, deadline, timeout, account, look, ended: false, files }
     }
 
     /// Returns the columns of the answer.
@@ -109,7 +112,9 @@ impl Answer {
     /// Polls the plan, in which a bug of a library must not end the caller's thread.
     fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
         match catch_unwind(AssertUnwindSafe(|| self.stream.poll_next_unpin(cx))) {
-            Ok(polled) => polled.map(|item| item.map(|batch| batch.map_err(error::from_datafusion))),
+            Ok(polled) => {
+                polled.map(|item| item.map(|batch| self.dictionaries.distinct(batch.map_err(error::from_datafusion)?)))
+            }
             Err(panic) => Poll::Ready(Some(Err(error::panicked(&*panic)))),
         }
     }

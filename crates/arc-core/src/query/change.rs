@@ -15,7 +15,7 @@ use super::{
     insert::{self, Rows},
     statement::{self, refuse},
 };
-use crate::{Error, Predicate, Result, catalog::Column};
+use crate::{ColumnTypes, Error, Predicate, Result, catalog::Column};
 
 /// Stack for the parsed tree, which can be as deep as a statement has operators. Only pages that are touched take memory.
 const STACK_BYTES: usize = 64 << 20;
@@ -36,7 +36,14 @@ pub(crate) enum Change {
     /// `CREATE DATABASE [IF NOT EXISTS] database`.
     CreateDatabase { database: String, if_not_exists: bool },
     /// `CREATE TABLE [IF NOT EXISTS] table (…)`, in the database named or else the default one.
-    CreateTable { database: Option<String>, table: String, keyed: bool, columns: Vec<Column>, if_not_exists: bool },
+    CreateTable {
+        database: Option<String>,
+        table: String,
+        keyed: bool,
+        columns: Vec<Column>,
+        types: ColumnTypes,
+        if_not_exists: bool,
+    },
 }
 
 /// Returns whether `sql` begins as a statement that drops something: one for [`Engine::execute`](crate::Engine::execute)

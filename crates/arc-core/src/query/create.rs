@@ -4,7 +4,8 @@
 
 use arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnDef, ColumnOption, Expr, Ident, ObjectName, PrimaryKeyConstraint, TableConstraint, TimezoneInfo,
+    self, ColumnDef, ColumnOption, CreateTableOptions, Expr, Ident, ObjectName, PrimaryKeyConstraint, SqlOption,
+    TableConstraint, TimezoneInfo, ValueWithSpan,
 };
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     statement::refuse,
 };
 use crate::{
-    Result,
+    ColumnTypes, Result,
     catalog::{Column, ColumnKind, TIME_COLUMN, tag_type, time_type},
 };
 
@@ -33,14 +34,18 @@ pub(super) fn database(statement: &ast::Statement) -> Result<Change> {
 
 /// Reads `CREATE TABLE [IF NOT EXISTS] table (column type, …, PRIMARY KEY (tags, time))`.
 pub(super) fn table(statement: &ast::CreateTable) -> Result<Change> {
-    let ast::CreateTable { name, columns, constraints, if_not_exists, .. } = statement;
+    let ast::CreateTable { name, columns, constraints, if_not_exists, table_options, .. } = statement;
+    let (types, with) = match table_options {
+        CreateTableOptions::With(options) => (column_types(options)?, format!(" {table_options}")),
+        _ => (ColumnTypes::default(), String::new()),
+    };
     let condition = if *if_not_exists { "IF NOT EXISTS " } else { "" };
     let items = columns.iter().map(ToString::to_string).chain(constraints.iter().map(ToString::to_string));
     let items = items.collect::<Vec<_>>().join(", ");
     // Whatever else there is shows in the text.
-    if columns.is_empty() || statement.to_string() != format!("CREATE TABLE {condition}{name} ({items})") {
+    if columns.is_empty() || statement.to_string() != format!("CREATE TABLE {condition}{name} ({items}){with}") {
         return refuse(
-            "CREATE TABLE takes IF NOT EXISTS, a name, columns with their types and a PRIMARY KEY, and nothing else",
+            "CREATE TABLE takes IF NOT EXISTS, a name, columns with their types and a PRIMARY KEY, and WITH, and nothing else",
         );
     }
     let (database, table) = named(name)?;
@@ -74,7 +79,30 @@ pub(super) fn table(statement: &ast::CreateTable) -> Result<Change> {
     if let Some([name, _]) = names.array_windows().find(|[one, next]| one == next) {
         return refuse(format!("column {name:?} comes twice"));
     }
-    Ok(Change::CreateTable { database, table, keyed: key.is_some(), columns: made, if_not_exists: *if_not_exists })
+    let if_not_exists = *if_not_exists;
+    Ok(Change::CreateTable { database, table, keyed: key.is_some(), columns: made, types, if_not_exists })
+}
+
+/// Reads `WITH (string_columns = 'attr_*, resource_*', on_conflict = 'widen')`.
+fn column_types(options: &[SqlOption]) -> Result<ColumnTypes> {
+    let mut types = ColumnTypes::new();
+    for option in options {
+        let SqlOption::KeyValue { key, value: Expr::Value(ValueWithSpan { value, .. }) } = option else {
+            return refuse(format!("{option} is no option of a table; string_columns and on_conflict are"));
+        };
+        let Some(text) = value.clone().into_string() else { return refuse(format!("{key} takes a text, not {value}")) };
+        match key.value.as_str() {
+            "string_columns" if types.string_columns.is_none() => {
+                types = types.string_columns(ColumnTypes::split_patterns(&text))
+            }
+            "on_conflict" if types.on_conflict.is_none() => {
+                types = types.on_conflict(text.parse().or_else(refuse)?);
+            }
+            "string_columns" | "on_conflict" => return refuse(format!("{key} comes twice")),
+            _ => return refuse(format!("{key} is no option of a table; string_columns and on_conflict are")),
+        }
+    }
+    Ok(types)
 }
 
 /// Returns the columns that identify a row, `None` if rows append.
@@ -156,11 +184,12 @@ mod tests {
 
     fn shown(sql: &str) -> String {
         match parse_change(sql).unwrap() {
-            Change::CreateTable { database, table, keyed, columns, if_not_exists } => {
+            Change::CreateTable { database, table, keyed, columns, types, if_not_exists } => {
                 let columns =
                     columns.iter().map(|column| format!("{} {:?} {}", column.name, column.kind, column.data_type));
                 let columns = columns.collect::<Vec<_>>().join(", ");
-                format!("{} {table} {keyed} {if_not_exists} ({columns})", database.unwrap_or_default())
+                let types = if types.is_empty() { String::new() } else { format!(" {types:?}") };
+                format!("{} {table} {keyed} {if_not_exists} ({columns}){types}", database.unwrap_or_default())
             }
             other => panic!("{other:?}"),
         }
@@ -185,6 +214,12 @@ mod tests {
                     .into(),
             ),
             ("CREATE TABLE m (time TIMESTAMP PRIMARY KEY, x DOUBLE);", " m true false (x Field Float64)".into()),
+            (
+                "CREATE TABLE m (x DOUBLE) WITH (string_columns = 'a_*, b', on_conflict = 'widen')",
+                " m false false (x Field Float64) ColumnTypes { string_columns: Some([\"a_*\", \"b\"]), on_conflict: \
+                 Some(Widen) }"
+                    .into(),
+            ),
             // The time is there in any case, the key may be it alone.
             ("CREATE TABLE m (id TEXT, PRIMARY KEY (id, time))", format!(" m true false (id {tag})")),
             ("CREATE TABLE m (x TEXT, PRIMARY KEY (time))", " m true false (x Field Utf8)".into()),
@@ -206,7 +241,11 @@ mod tests {
             ("CREATE TABLE m (x INT) AS SELECT 1", "nothing else"),
             ("CREATE OR REPLACE TABLE m (x INT)", "nothing else"),
             ("CREATE TEMPORARY TABLE m (x INT)", "nothing else"),
-            ("CREATE TABLE m (x INT) WITH (a = 1)", "nothing else"),
+            ("CREATE TABLE m (x INT) WITH (a = 'b')", "a is no option of a table"),
+            ("CREATE TABLE m (x INT) WITH (on_conflict = 1)", "on_conflict takes a text"),
+            ("CREATE TABLE m (x INT) WITH (on_conflict = 'w')", "\"w\" is no way"),
+            ("CREATE TABLE m (x INT) WITH (on_conflict = 'widen', on_conflict = 'widen')", "comes twice"),
+            ("CREATE TABLE m (x INT) TBLPROPERTIES ('on_conflict' = 'widen')", "nothing else"),
             ("CREATE TABLE m LIKE n", "nothing else"),
             ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x'", ""),
             ("CREATE TABLE a.b.c (x INT)", "a.b.c"),

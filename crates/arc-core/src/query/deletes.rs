@@ -9,8 +9,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
 use datafusion::{
     catalog::Session,
-    common::{Column as Name, DFSchema, Result, ScalarValue},
-    logical_expr::{Expr, Operator, binary_expr, lit},
+    common::{Column as Name, DFSchema, DataFusionError, Result, ScalarValue},
+    logical_expr::{Expr, Operator, TryCast, binary_expr, lit},
     physical_expr::expressions::Column,
     physical_plan::{ExecutionPlan, filter::FilterExec, projection::ProjectionExec},
 };
@@ -87,22 +87,38 @@ pub(super) fn left(deletes: &Deletes<'_>, schema: &SchemaRef) -> Result<Vec<Expr
 
 /// Returns a predicate in the form of DataFusion.
 fn expression(predicate: &Predicate, schema: &SchemaRef) -> Result<Expr> {
-    let name = |column: &str| Expr::Column(Name::from_name(column));
+    let column_of = |column: &str| Expr::Column(Name::from_name(column));
+    // A column that has become text since the delete was accepted is compared by the values that it had then.
+    let name = |column: &str, value: &Literal| match (schema.field_with_name(column)?.data_type(), type_of(value)) {
+        (DataType::Utf8, Some(was)) => Ok(Expr::TryCast(TryCast::new(Box::new(column_of(column)), was))),
+        _ => Ok::<_, DataFusionError>(column_of(column)),
+    };
     let each = |parts: &[Predicate]| parts.iter().map(|part| expression(part, schema)).collect::<Result<Vec<_>>>();
     Ok(match predicate {
         Predicate::True => lit(true),
         Predicate::Compare { column, comparison, value } => {
-            binary_expr(name(column), operator(*comparison), scalar(column, value, schema)?)
+            binary_expr(name(column, value)?, operator(*comparison), scalar(column, value, schema)?)
         }
         Predicate::In { column, values } => {
-            let equal = |value| Ok(binary_expr(name(column), Operator::Eq, scalar(column, value, schema)?));
+            let equal = |value| Ok(binary_expr(name(column, value)?, Operator::Eq, scalar(column, value, schema)?));
             joined(&values.iter().map(equal).collect::<Result<Vec<_>>>()?, Operator::Or, false)
         }
-        Predicate::IsNull { column } => Expr::IsNull(Box::new(name(column))),
+        Predicate::IsNull { column } => Expr::IsNull(Box::new(column_of(column))),
         Predicate::Not(inner) => Expr::Not(Box::new(expression(inner, schema)?)),
         Predicate::And(all) => joined(&each(all)?, Operator::And, true),
         Predicate::Or(any) => joined(&each(any)?, Operator::Or, false),
     })
+}
+
+/// Returns the type of a value that is no text.
+fn type_of(value: &Literal) -> Option<DataType> {
+    match value {
+        Literal::Integer(_) => Some(DataType::Int64),
+        Literal::Unsigned(_) => Some(DataType::UInt64),
+        Literal::Float(_) => Some(DataType::Float64),
+        Literal::Boolean(_) => Some(DataType::Boolean),
+        Literal::Text(_) | Literal::Time(_) => None,
+    }
 }
 
 /// Joins conditions as a balanced tree: a list of them could be too deep to be walked.
@@ -130,7 +146,11 @@ fn operator(comparison: Comparison) -> Operator {
 
 /// Returns a value with the very type of its column, so that nothing is cast row by row.
 fn scalar(column: &str, value: &Literal, schema: &SchemaRef) -> Result<Expr> {
+    let data_type = schema.field_with_name(column)?.data_type();
     let plain = match value {
+        // The column was one of integers when the delete was accepted.
+        Literal::Integer(value) if *data_type == DataType::Float64 => ScalarValue::Float64(Some(*value as f64)),
+        Literal::Unsigned(value) if *data_type == DataType::Float64 => ScalarValue::Float64(Some(*value as f64)),
         Literal::Text(text) => ScalarValue::Utf8(Some(text.clone())),
         Literal::Integer(value) => ScalarValue::Int64(Some(*value)),
         Literal::Unsigned(value) => ScalarValue::UInt64(Some(*value)),
@@ -138,7 +158,7 @@ fn scalar(column: &str, value: &Literal, schema: &SchemaRef) -> Result<Expr> {
         Literal::Boolean(value) => ScalarValue::Boolean(Some(*value)),
         Literal::Time(time_ns) => ScalarValue::TimestampNanosecond(Some(*time_ns), None),
     };
-    let typed = match (plain, schema.field_with_name(column)?.data_type()) {
+    let typed = match (plain, data_type) {
         (plain, DataType::Dictionary(key, _)) => ScalarValue::Dictionary(key.clone(), Box::new(plain)),
         (ScalarValue::TimestampNanosecond(time, _), DataType::Timestamp(TimeUnit::Nanosecond, zone)) => {
             ScalarValue::TimestampNanosecond(time, zone.clone())

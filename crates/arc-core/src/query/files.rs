@@ -23,7 +23,7 @@ use object_store::path::Path as ObjectPath;
 
 use super::{
     readers::IndexedReaders,
-    session, statistics,
+    session, statistics, texts,
     times::{InTimeOrder, TimeRange, TimedSource},
 };
 use crate::datafile::DataFile;
@@ -61,6 +61,7 @@ pub(super) fn scan(
         .with_file_groups(groups)
         .with_statistics(total)
         .with_projection_indices(projection.cloned())?
+        .with_expr_adapter(texts::adapter(schema, files.iter().map(|file| &***file)))
         .build();
     Ok(DataSourceExec::from_data_source(config))
 }

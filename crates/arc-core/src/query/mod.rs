@@ -15,10 +15,12 @@ mod constants;
 mod create;
 mod deletes;
 mod dialect;
+mod dictionaries;
 mod error;
 mod files;
 mod functions;
 mod give_way;
+mod grouping_sets;
 mod guard;
 mod insert;
 mod integer_division;
@@ -42,6 +44,7 @@ mod statistics;
 mod table;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod times;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};

@@ -57,6 +57,12 @@ pub(super) fn times_bytes(memory_bytes: usize) -> usize {
     (memory_bytes / PART / 4).min(16 << 20)
 }
 
+/// Returns the bytes that are kept of what reads of data files have used, for the next ones: a row group for each of a few
+/// partitions.
+pub(super) fn read_bytes(memory_bytes: usize) -> usize {
+    (memory_bytes / PART / 2).min(32 << 20)
+}
+
 /// Returns how many spilled runs are merged at a time: each has a batch in memory.
 pub(super) fn merge_fan_in(memory_bytes: usize) -> usize {
     (memory_bytes / (2 << 20)).clamp(4, 64)

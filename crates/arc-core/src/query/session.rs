@@ -18,13 +18,15 @@ use datafusion::{
     functions_table::all_default_table_functions,
     logical_expr::planner::ExprPlanner,
     optimizer::{Optimizer, OptimizerRule},
+    physical_optimizer::{PhysicalOptimizerRule, optimizer::PhysicalOptimizer},
     prelude::SessionConfig,
 };
 use object_store::ObjectStore;
 
 use super::{
-    Tables, account::Account, asof, catalog, error, functions, integer_division::IntegerDivision, latest,
-    plain_keys::PlainKeys, pool::BudgetedPool, runs::GroupRuns, scale, times,
+    Tables, account::Account, asof, catalog, error, functions, grouping_sets::GroupingSets,
+    integer_division::IntegerDivision, latest, plain_keys::PlainKeys, pool::BudgetedPool, runs::GroupRuns, scale,
+    times,
 };
 use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
 
@@ -64,7 +66,7 @@ pub(super) fn base_state(
         .with_optimizer_rules(optimizer_rules())
         .with_optimizer_rule(Arc::new(latest::LatestRows))
         .with_optimizer_rule(Arc::new(PlainKeys))
-        .with_physical_optimizer_rule(Arc::new(GroupRuns))
+        .with_physical_optimizer_rules(physical_optimizer_rules())
         .build())
 }
 
@@ -73,6 +75,14 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     let behind = rules.iter().position(|rule| rule.name() == "push_down_filter").map_or(rules.len(), |at| at + 1);
     rules.insert(behind, Arc::new(asof::SinkFilters));
+    rules
+}
+
+/// Returns DataFusion's rules between ours.
+pub(super) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.insert(0, Arc::new(GroupingSets));
+    rules.push(Arc::new(GroupRuns));
     rules
 }
 
@@ -140,7 +150,7 @@ fn runtime(
         None => {
             // Whatever becomes of the process's working directory.
             let data_dir = fs::canonicalize(data_dir).map_err(|e| Error::io("open", data_dir, e))?;
-            Arc::new(DurableLocal::new(Arc::new(RealVfs), &data_dir))
+            Arc::new(DurableLocal::keeping(Arc::new(RealVfs), &data_dir, scale::read_bytes(memory_bytes)))
         }
     };
     let url = data_url().map_err(error::from_datafusion)?;

@@ -43,6 +43,9 @@ pub(super) fn bound(value: &StatisticsValue, data_type: &DataType) -> Option<(Sc
         }
         (StatisticsValue::Unsigned(v), DataType::UInt64) => (ScalarValue::UInt64(Some(*v)), true),
         (StatisticsValue::Boolean(v), DataType::Boolean) => (ScalarValue::Boolean(Some(*v)), true),
+        // Of a file that is older than the column's type; the integers are such that floats are exactly them.
+        (StatisticsValue::Integer(v), DataType::Float64) => (ScalarValue::Float64(Some(*v as f64)), true),
+        (StatisticsValue::Unsigned(v), DataType::Float64) => (ScalarValue::Float64(Some(*v as f64)), true),
         (StatisticsValue::Float(v), DataType::Float64) => (ScalarValue::Float64(Some(*v)), true),
         _ => return None,
     })

@@ -8,7 +8,7 @@ use parquet::arrow::{ProjectionMask, arrow_reader::ArrowReaderMetadata};
 use super::{REPAIR, VerifyReport, describe, order::OrderCheck};
 use crate::{
     Error, Result, SequenceNumber,
-    catalog::{TIME_COLUMN, TableSchema},
+    catalog::{TIME_COLUMN, TableSchema, may_become},
     datafile::{
         ColumnStatistics, DataFile, OpenFile, PartitionDay, StatisticsBuilder, compare_bytes, read_pieces, table_folder,
     },
@@ -135,7 +135,9 @@ fn check_footer(footer: &ArrowReaderMetadata, table: &TableSchema, data_file: &D
     let of_table = table.arrow();
     for (index, field) in footer.schema().fields().iter().enumerate() {
         match of_table.field_with_name(field.name()) {
-            Ok(known) if known.data_type() != field.data_type() => {
+            Ok(known)
+                if known.data_type() != field.data_type() && !may_become(field.data_type(), known.data_type()) =>
+            {
                 let (known, is) = (known.data_type(), field.data_type());
                 found.push(format!("column {:?} has type {is}, the table's has {known}", field.name()));
             }

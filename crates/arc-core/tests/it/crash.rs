@@ -8,7 +8,7 @@ use std::{
 };
 
 use arc_core::{
-    Comparison, Engine, Error, Options, Predicate,
+    ColumnTypes, Comparison, Engine, Error, OnConflict, Options, Predicate,
     vfs::{CrashFs, Fault, FaultFs, Image, Vfs},
 };
 use arrow::{array::AsArray, datatypes::Int64Type};
@@ -35,6 +35,7 @@ pub(crate) fn engine(vfs: Arc<dyn Vfs>, root: &Path, clock: &HandClock) -> Resul
     options.compaction_files = 2;
     options.compaction_grace = Duration::ZERO;
     let builder = quiet(root).options(options).compaction(false).flush_after(Duration::from_secs(1 << 30));
+    let builder = builder.column_types(ColumnTypes::new().on_conflict(OnConflict::Widen));
     builder.clock(Arc::new(clock.clone())).vfs(vfs).open()
 }
 
@@ -85,7 +86,7 @@ impl Sent<'_> {
     }
 }
 
-/// Writes, flushes, deletes, drops, late points, a new column, merges of files, a retention and a restart; goes on after
+/// Writes, flushes, deletes, drops, late points, new columns and ones that change their type, merges of files, a retention and a restart; goes on after
 /// errors, as clients do.
 ///
 /// Returns the writes, and how many merges were done and files expired.
@@ -101,7 +102,8 @@ pub(crate) fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (V
             for n in &points {
                 // Every third point is older than those before it: late for its series.
                 let time = if n % 3 == 2 { n - 2_000 } else { *n };
-                body.push_str(&format!("m,client=c{} n={n}i,f{step}=1 {time}\n", n % 2));
+                let w = widening(*n, restart, step);
+                body.push_str(&format!("m,client=c{} n={n}i,w={w},f{step}=1 {time}\n", n % 2));
             }
             sent.write(&engine, "d", points, &body);
             if step == 1 || restart == 1 && step == 2 {
@@ -129,6 +131,15 @@ pub(crate) fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (V
         }
     }
     (sent.writes, gone)
+}
+
+/// A value that says which point it is of: at first an integer, then a float, and at last a text.
+fn widening(n: i64, restart: i64, step: i64) -> String {
+    match (restart, step) {
+        (0, 0..=2) => format!("{n}i"),
+        (0, _) | (_, 0..=1) => format!("{n}.5"),
+        _ => format!("\"{n}.25\""),
+    }
 }
 
 /// In a table of its own: a point that is deleted, and two that come after that and stay.
@@ -179,6 +190,10 @@ pub(crate) fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
         let tables = [("d", "m"), ("d", "other"), ("d", "dropped"), ("e", "m")];
         for n in numbers(engine, &tables) {
             assert!(found.insert(n), "point {n} came twice");
+        }
+        if engine.schema("d", "m").is_ok_and(|schema| schema.position("w").is_some()) {
+            let altered = "SELECT count(*) FROM m WHERE floor(CAST(w AS DOUBLE)) IS DISTINCT FROM n";
+            assert_eq!(number(engine, "d", altered), 0);
         }
         // No file may be live and missing.
         for table in engine.tables("d").unwrap() {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod backup;
+mod column_types;
 mod compaction;
 mod crash;
 #[cfg(feature = "crash-points")]
@@ -27,4 +28,5 @@ mod retries;
 mod retry_points;
 mod sites;
 mod support;
+mod widening;
 mod writes;

@@ -5,7 +5,7 @@ from typing import final
 
 from arc.database import Database
 from arc.receipts import BackupReport, FlushReport, VerifyReport, Written
-from arc.types import ArrowTable, Durability, Precision, Seconds
+from arc.types import ArrowTable, Durability, OnConflict, Precision, Seconds
 
 __all__ = ["Answer", "Engine", "Schema", "open", "restore", "verify"]
 
@@ -13,6 +13,8 @@ def open(
     path: str | PathLike[str],
     *,
     durability: Durability = "disk",
+    string_columns: Sequence[str] | None = None,
+    on_conflict: OnConflict = "reject",
     flush_after: Seconds | None = None,
     memory_bytes: int | None = None,
     flush_bytes: int | None = None,
@@ -61,6 +63,17 @@ class Engine:
     def retention(self, database: str, *, table: str | None = None) -> float | None: ...
     def set_durability(self, database: str, durability: Durability | None) -> None: ...
     def durability(self, database: str) -> Durability | None: ...
+    def set_column_types(
+        self,
+        database: str,
+        *,
+        table: str | None = None,
+        string_columns: Sequence[str] | None = None,
+        on_conflict: OnConflict | None = None,
+    ) -> None: ...
+    def column_types(
+        self, database: str, *, table: str | None = None
+    ) -> tuple[list[str] | None, OnConflict | None]: ...
     def database(self, name: str) -> Database: ...
     def flush(self) -> FlushReport: ...
     def backup(self, target: str | PathLike[str]) -> BackupReport: ...

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from arc._arc import Answer, Engine
     from arc.receipts import Written
-    from arc.types import ArrowTable, Durability, Precision, Seconds
+    from arc.types import ArrowTable, Durability, OnConflict, Precision, Seconds
 
 
 class Database:
@@ -71,6 +71,18 @@ class Database:
     def set_durability(self, durability: Durability | None) -> None:
         """Sets what points survive once written; see :meth:`arc.Engine.set_durability`."""
         self.engine.set_durability(self.name, durability)
+
+    def set_column_types(
+        self,
+        *,
+        table: str | None = None,
+        string_columns: Sequence[str] | None = None,
+        on_conflict: OnConflict | None = None,
+    ) -> None:
+        """Sets how strict a table is about types; see :meth:`arc.Engine.set_column_types`."""
+        self.engine.set_column_types(
+            self.name, table=table, string_columns=string_columns, on_conflict=on_conflict
+        )
 
     def sql(self, query: str) -> Answer:
         """Runs one SQL statement; see :meth:`arc.Engine.sql`."""

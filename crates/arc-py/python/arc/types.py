@@ -24,6 +24,9 @@ ArrowTable = Union[ArrowStream, ArrowArray]
 Durability = Literal["disk", "process", "memory"]
 """What a point survives once its write has returned: loss of power, ``kill -9``, nothing."""
 
+OnConflict = Literal["reject", "widen"]
+"""What becomes of a value whose type is not its column's."""
+
 Precision = Literal["ns", "us", "ms", "s", "m", "h"]
 """Unit of timestamps."""
 

@@ -4,8 +4,8 @@ use super::{
     LogFormat, LogLevel,
     setting::{Setting, setting},
     values::{
-        address, count, duration, memory_size, non_empty, optional_url, origin, rows, show, show_duration, show_memory,
-        show_optional, show_size, size, switch,
+        address, count, duration, memory_size, non_empty, optional_url, origin, patterns, rows, show, show_duration,
+        show_memory, show_optional, show_size, size, switch,
     },
 };
 
@@ -136,6 +136,27 @@ pub(super) const SETTINGS: &[Setting] = &[
         |text: &str| text.parse().map_err(|_| "memory, process or disk"),
         show,
         "What an acknowledged point survives: memory nothing, process kill -9, disk also power loss"
+    ),
+    setting!(
+        "string_columns",
+        "string-columns",
+        "PATTERNS",
+        engine.column_types.string_columns,
+        patterns,
+        |patterns: Option<Vec<String>>| patterns.map_or_else(|| "none".to_owned(), |patterns| patterns.join(",")),
+        "New fields that are text whatever their values are, by patterns such as attr_*,resource_*; none for none"
+    ),
+    setting!(
+        "on_conflict",
+        "on-conflict",
+        "HOW",
+        engine.column_types.on_conflict,
+        |text: &str| text
+            .parse()
+            .map(|how| (how != arc_core::OnConflict::Reject).then_some(how))
+            .map_err(|_| "reject or widen"),
+        |how: Option<arc_core::OnConflict>| how.unwrap_or_default().to_string(),
+        "What becomes of a value whose type is not its column's: reject refuses it, widen changes the column's type"
     ),
     setting!(
         "max_body_bytes",

@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use arc_core::ColumnTypes;
+
 const SIZE_UNITS: [(&str, u64); 10] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -136,6 +138,16 @@ fn split_unit(text: &str) -> (&str, &str) {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     (number, unit.trim_start())
+}
+
+/// Reads patterns of names with commas between them, or `none`.
+pub(super) fn patterns(text: &str) -> Result<Option<Vec<String>>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let types = ColumnTypes::new().string_columns(ColumnTypes::split_patterns(text));
+    types.check().map_err(|_| "patterns of names such as attr_*,resource_*, or none".to_owned())?;
+    Ok(types.string_columns)
 }
 
 #[cfg(test)]

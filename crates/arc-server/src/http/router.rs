@@ -11,8 +11,8 @@ use axum::{
 use hyper::StatusCode;
 
 use crate::{
-    admin, app::App, backup, compaction, delete, errors::Failure, flight, history, http::around, import, influx, query,
-    retention, write,
+    admin, app::App, backup, column_types, compaction, delete, errors::Failure, flight, history, http::around, import,
+    influx, query, retention, write,
 };
 
 /// Returns the whole HTTP service.
@@ -40,6 +40,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/databases", get(admin::databases).post(admin::create_database))
         .route("/api/v1/databases/{name}", get(admin::database).patch(admin::change_database).delete(delete::database))
         .route("/api/v1/databases/{name}/measurements", get(admin::database_measurements))
+        .route("/api/v1/databases/{name}/measurements/{measurement}", get(column_types::get).patch(column_types::patch))
         .route("/api/v1/delete", post(delete::delete))
         .route("/api/v1/delete/config", get(delete::config))
         .route("/api/v1/import/csv", post(import::csv))

@@ -13,6 +13,7 @@ mod bad_lines;
 mod bad_payloads;
 #[cfg(test)]
 mod bad_sql;
+mod column_types;
 #[cfg(test)]
 mod config;
 #[cfg(test)]

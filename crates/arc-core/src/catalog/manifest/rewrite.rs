@@ -2,7 +2,7 @@
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
-use super::{Encoded, Listing, Manifest, ManifestEdit, ManifestState, ObjectId, decode, encode};
+use super::{Encoded, FormatVersion, Listing, Manifest, ManifestEdit, ManifestState, ObjectId, decode, encode};
 use crate::{
     Error, Result,
     store::{FolderPlace, ObjectPlace, PutError},
@@ -58,7 +58,7 @@ fn fence(place: &dyn ObjectPlace, newest: u64) -> Result<()> {
     let payload = rmp_serde::to_vec_named(&ManifestEdit::default())
         .map_err(|e| Error::internal(format!("cannot encode a commit: {e}")))?;
     let id = ObjectId::commit(newest + 1);
-    let Encoded { bytes, .. } = encode(id, previous, &payload);
+    let Encoded { bytes, .. } = encode(id, FormatVersion::default(), previous, &payload);
     place.put_new(&id.name(), &bytes).map_err(|error| match error {
         PutError::NotThere(error) | PutError::Unknown(error) => error,
         PutError::Taken => {

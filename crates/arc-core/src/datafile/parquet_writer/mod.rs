@@ -4,7 +4,7 @@
 //! [`ParquetWriter`] has the promises. Never sorts, never drops a row or a value in silence, knows neither the log nor the
 //! manifest; its files are no data files of an engine. Called by users of the crate, and by nothing else in it.
 //!
-//! The way of a row: `rows` makes record batches of rows, `schema` checks them and makes texts of columns (`texts`), `split`
+//! The way of a row: `rows` makes record batches of rows, `schema` checks them and makes texts of columns, `split`
 //! finds where a file ends, `open_file` gathers and encodes columns (`column`, on several threads through `parallel`),
 //! `assembly` writes row groups and the footer, `publish` gives files their names.
 
@@ -20,7 +20,6 @@ mod publish;
 mod rows;
 mod schema;
 mod split;
-mod texts;
 mod value;
 mod writer;
 

@@ -19,9 +19,11 @@ use hashbrown::HashMap;
 use super::{
     Value,
     schema::{Columns, refused},
-    texts::{push_boolean, push_float, push_integer},
 };
-use crate::Result;
+use crate::{
+    Result,
+    datafile::texts::{push_boolean, push_float, push_integer},
+};
 
 /// Rows and bytes of values after which a record batch is made.
 const MAX_ROWS: usize = 4096;

@@ -8,8 +8,13 @@ use arrow::{
 };
 use hashbrown::{HashMap, HashSet};
 
-use super::texts::{becomes_text, to_texts};
-use crate::{Error, Result, datafile::is_storable};
+use crate::{
+    Error, Result,
+    datafile::{
+        is_storable,
+        texts::{Floats, becomes_text, to_texts},
+    },
+};
 
 /// The columns of a writer.
 #[derive(Debug)]
@@ -74,7 +79,7 @@ impl Columns {
         let columns = self.with_arrays(batch).map(|((field, _), array)| match array {
             None => Ok(new_null_array(field.data_type(), batch.num_rows())),
             Some(array) if array.data_type() == field.data_type() => Ok(Arc::clone(array)),
-            Some(array) => to_texts(array),
+            Some(array) => to_texts(array, Floats::Marked),
         });
         let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

@@ -8,7 +8,10 @@ mod infer;
 
 use std::{io::BufRead, sync::Arc};
 
-use arrow::array::{ArrayRef, RecordBatch, TimestampNanosecondArray};
+use arrow::{
+    array::{ArrayRef, RecordBatch, TimestampNanosecondArray},
+    datatypes::DataType,
+};
 use csv::ByteRecord;
 
 use self::{
@@ -16,7 +19,7 @@ use self::{
     infer::infer,
 };
 use super::{
-    Chunk, ImportBody, ImportFormat, ImportOptions, ImportType, ImportWrite,
+    Chunk, ImportBody, ImportFormat, ImportOptions, ImportType, ImportWrite, Known,
     report::{Extent, Refusal},
     second_time,
     source::Source,
@@ -24,7 +27,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    catalog::{Column, ColumnKind, TIME_COLUMN},
+    catalog::{ColumnKind, TIME_COLUMN},
 };
 
 /// Most rows of a piece, however short they are.
@@ -37,7 +40,7 @@ pub(super) fn read(
     source: &Source,
     options: &ImportOptions,
     table: &str,
-    known: &[Column],
+    known: &Known,
     emit: &mut dyn FnMut(Chunk) -> bool,
 ) -> Result<()> {
     let mut reader = open(source, options)?;
@@ -106,19 +109,24 @@ fn names(source: &Source, options: &ImportOptions, reader: &mut Reader) -> Resul
 struct Types(Vec<Option<CellType>>);
 
 impl Types {
-    fn new(source: &Source, options: &ImportOptions, known: &[Column], names: &[String]) -> Result<Self> {
+    fn new(source: &Source, options: &ImportOptions, known: &Known, names: &[String]) -> Result<Self> {
         let of = |name: &String| -> Result<Option<CellType>> {
             if *name == options.time_column {
                 return Ok(Some(CellType::Time));
             }
-            let column = known.iter().find(|column| column.name.as_ref() == name);
+            let column = known.columns.iter().find(|column| column.name.as_ref() == name);
             if options.tags.contains(name) || column.is_some_and(|column| column.kind == ColumnKind::Tag) {
                 return Ok(Some(CellType::Tag));
             }
             if let Some((_, given)) = options.types.iter().find(|(other, _)| other == name) {
                 return Ok(Some((*given).into()));
             }
-            let of_table = column.map(|column| CellType::of(&column.data_type));
+            let of_table = column.map(|column| &column.data_type);
+            if of_table.is_none_or(|of_table| *of_table == DataType::Utf8) && known.types.is_string(name) {
+                return Ok(Some(CellType::Text));
+            }
+            // What the values are decides what the column becomes.
+            let of_table = of_table.filter(|of_table| !known.types.lets_change(of_table)).map(CellType::of);
             of_table.transpose().map_err(|reason| source.bad(format!("column {name:?} {reason}")))
         };
         names.iter().map(of).collect::<Result<_>>().map(Self)

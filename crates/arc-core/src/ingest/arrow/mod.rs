@@ -31,7 +31,10 @@ use crate::{
     Error, Result,
     buffer::owned,
     catalog::{ColumnKind, TIME_COLUMN, tag_type},
-    datafile::is_storable,
+    datafile::{
+        is_storable,
+        texts::{Floats, becomes_text, to_texts},
+    },
     registry::{check_name, invalid_name},
 };
 
@@ -58,6 +61,25 @@ pub(crate) struct Terms {
 ///
 /// [`Error::InvalidPayload`], [`Error::InvalidName`] or [`Error::SchemaConflict`]; nothing is stored then.
 pub(crate) fn decode(
+    body: &Bytes,
+    table: &str,
+    time_column: Option<&str>,
+    terms: Terms,
+    context: &Context<'_>,
+) -> Result<Staged> {
+    let staged = decode_within(body, table, time_column, terms, context)?;
+    // What decides whether a column can be widened looks at the rows that are copied, and converts these.
+    let keeps_other_types = staged.tables.iter().any(|table| {
+        let schema = table.grown_schema();
+        table.kept.chunks.iter().any(|chunk| !chunk.has_types_of(&schema))
+    });
+    if keeps_other_types {
+        return decode_within(body, table, time_column, Terms { may_keep: false, ..terms }, context);
+    }
+    Ok(staged)
+}
+
+fn decode_within(
     body: &Bytes,
     table: &str,
     time_column: Option<&str>,
@@ -143,7 +165,7 @@ impl Batches<'_> {
                 tags.push(self.tag(name, array)?);
             } else {
                 self.take_room(name, array)?;
-                columns.extend(fitting(self.table, name, array)?);
+                columns.extend(fitting(self.table, name, array, self.context)?);
             }
         }
         let series = match self.table.keyed() {
@@ -223,6 +245,57 @@ fn plain(array: &ArrayRef) -> Result<ArrayRef> {
     if text { cast(array, &DataType::Utf8).map_err(|e| invalid(e.to_string())) } else { Ok(Arc::clone(array)) }
 }
 
+/// Returns an array as one of another type, if that can be and alters no value.
+fn exact(array: &ArrayRef, data_type: &DataType) -> Result<Option<ArrayRef>> {
+    if !widens(array.data_type(), data_type) {
+        return Ok(None);
+    }
+    let other = cast(array, data_type).map_err(|e| invalid(e.to_string()))?;
+    let back = cast(&other, array.data_type()).ok();
+    Ok((back.as_ref() == Some(array)).then_some(other))
+}
+
+/// Returns which of the plain types an array is of, or could be, and whether floats can hold its values.
+fn own_type(array: &ArrayRef) -> Result<(DataType, bool)> {
+    let data_type = array.data_type();
+    if data_type.is_integer() || data_type.is_floating() {
+        let are_floats = *data_type == DataType::Float64 || exact(array, &DataType::Float64)?.is_some();
+        return Ok((DataType::Float64, are_floats));
+    }
+    Ok((data_type.clone(), false))
+}
+
+/// Says why a column does not take an array.
+fn misfit(table: &StagedTable, name: &str, existing: &DataType, got: &DataType) -> Error {
+    if widens(got, existing) {
+        return invalid(format!("column {name:?} is of floats, which cannot hold all of its integers exactly"));
+    }
+    conflict(table, name, existing, got)
+}
+
+fn text_of(name: &str, array: &ArrayRef) -> Result<ArrayRef> {
+    scalar_texts(array).map_err(|reason| invalid(format!("column {name:?} {reason}")))
+}
+
+/// Returns scalars of any type as texts.
+fn scalar_texts(array: &ArrayRef) -> Result<ArrayRef, String> {
+    if *array.data_type() == DataType::Utf8 {
+        return Ok(Arc::clone(array));
+    }
+    let data_type = array.data_type();
+    if becomes_text(data_type) {
+        return to_texts(array, Floats::Plain).map_err(|e| e.to_string());
+    }
+    if !data_type.is_temporal() && !data_type.is_decimal() {
+        return Err(format!("is to be text, which nothing of the type {data_type} is made"));
+    }
+    let texts = cast(array, &DataType::Utf8).map_err(|e| format!("cannot be made text: {e}"))?;
+    match texts.null_count() == array.null_count() {
+        true => Ok(texts),
+        false => Err(format!("has values of the type {data_type} that have no text")),
+    }
+}
+
 fn conflict(table: &StagedTable, column: &str, existing: &DataType, got: &DataType) -> Error {
     Error::SchemaConflict {
         table: table.name().to_owned(),
@@ -233,12 +306,21 @@ fn conflict(table: &StagedTable, column: &str, existing: &DataType, got: &DataTy
 }
 
 /// Returns a column of a batch in the type of the table's, and which that is; it is proposed if it is new.
-fn fitting(table: &mut StagedTable, name: &str, array: &ArrayRef) -> Result<Option<(usize, ArrayRef)>> {
+fn fitting(
+    table: &mut StagedTable,
+    name: &str,
+    array: &ArrayRef,
+    context: &Context<'_>,
+) -> Result<Option<(usize, ArrayRef)>> {
     // A column without any value decides nothing, and its rows have none.
     if *array.data_type() == DataType::Null {
         return Ok(None);
     }
     let mut array = plain(array)?;
+    let existing = table.position(name).and_then(|index| table.column(index)).map(|column| &column.data_type);
+    if *array.data_type() != DataType::Utf8 && table.rules(context).are_texts(name, existing) {
+        array = text_of(name, &array)?;
+    }
     let index = match table.position(name) {
         Some(index) => index,
         None => {
@@ -253,18 +335,23 @@ fn fitting(table: &mut StagedTable, name: &str, array: &ArrayRef) -> Result<Opti
         }
     };
     let Some(column) = table.column(index) else { return Err(Error::internal("a column is gone")) };
-    let data_type = column.data_type.clone();
-    if *array.data_type() != data_type && widens(array.data_type(), &data_type) {
-        let given = array;
-        array = cast(&given, &data_type).map_err(|e| invalid(e.to_string()))?;
-        if cast(&array, given.data_type()).ok().as_ref() != Some(&given) {
-            return Err(invalid(format!(
-                "column {name:?} is of floats, which cannot hold all of its integers exactly"
-            )));
-        }
-    }
+    let mut data_type = column.data_type.clone();
     if *array.data_type() != data_type {
-        return Err(conflict(table, name, &data_type, array.data_type()));
+        array = match exact(&array, &data_type)? {
+            Some(same) => same,
+            None => {
+                let (own, are_floats) = own_type(&array)?;
+                let Some(wider) = table.wider(index, &own, are_floats, context) else {
+                    return Err(misfit(table, name, &data_type, array.data_type()));
+                };
+                table.widen(index, wider.clone())?;
+                data_type = wider;
+                match data_type {
+                    DataType::Utf8 => text_of(name, &array)?,
+                    _ => cast(&array, &data_type).map_err(|e| invalid(e.to_string()))?,
+                }
+            }
+        };
     }
     Ok(Some((index, array)))
 }

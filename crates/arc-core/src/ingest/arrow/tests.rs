@@ -18,7 +18,11 @@ use arrow::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Precision, ingest::Context, registry::Database};
+use crate::{
+    Precision,
+    ingest::{Context, TypePolicy},
+    registry::Database,
+};
 
 const COPIED: Terms = Terms { most_bytes: 1 << 20, may_keep: false };
 
@@ -56,8 +60,14 @@ fn file(batches: &[RecordBatch]) -> Bytes {
 fn decoded_with(body: &Bytes, tags: &[&str], most_bytes: usize) -> Result<String, String> {
     let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
     let database = Arc::new(Database::new("db", 0, false));
-    let context =
-        Context { database: &database, receive_ns: 0, precision: Some(Precision::Second), tags: &tags, skip: &[] };
+    let context = Context {
+        database: &database,
+        receive_ns: 0,
+        precision: Some(Precision::Second),
+        tags: &tags,
+        skip: &[],
+        types: TypePolicy::STRICT,
+    };
     let staged =
         decode(body, "t", None, Terms { most_bytes, may_keep: false }, &context).map_err(|error| error.to_string())?;
     let table = staged.tables.into_iter().next().unwrap();
@@ -214,7 +224,14 @@ fn what_does_not_fit_is_refused_with_the_name_of_the_column() {
 #[test]
 fn smaller_numbers_widen_to_what_a_column_has_and_larger_ones_conflict() {
     let database = Arc::new(Database::new("db", 0, false));
-    let context = Context { database: &database, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+    let context = Context {
+        database: &database,
+        receive_ns: 0,
+        precision: None,
+        tags: &[],
+        skip: &[],
+        types: TypePolicy::STRICT,
+    };
     let cases = [
         (column(Float64Array::from(vec![1.0])), column(Float32Array::from(vec![0.1])), true),
         (column(Float64Array::from(vec![1.0])), column(UInt8Array::from(vec![7])), true),
@@ -259,7 +276,14 @@ fn rows_of_one_request_do_not_overwrite_each_other() {
     let twice = [batch([("time", times(&[7])), host()]), batch([("time", times(&[7])), host()])];
     let database = Arc::new(Database::new("db", 0, false));
     let tags = ["host".to_owned()];
-    let context = Context { database: &database, receive_ns: 0, precision: None, tags: &tags, skip: &[] };
+    let context = Context {
+        database: &database,
+        receive_ns: 0,
+        precision: None,
+        tags: &tags,
+        skip: &[],
+        types: TypePolicy::STRICT,
+    };
     let mut staged = decode(&stream(&twice), "t", None, COPIED, &context).unwrap();
     let staged = staged.tables.remove(0);
     staged.table.set_schema(staged.grown_schema());

@@ -1,14 +1,17 @@
 //! The slow path of a field: new columns, values that need converting, and everything that is refused.
 
+use std::sync::Arc;
+
 use arc_lp::{FieldValue, Text};
 use arrow::datatypes::DataType;
 
 use super::{Decoder, Fault};
 use crate::{
     Precision,
-    buffer::Scalar,
+    buffer::{LooseRow, Scalar},
     catalog::ColumnKind,
-    ingest::staged::{MAX_COLUMNS, StagedTable, check_column_name, inexact, short, type_conflict, type_name},
+    ingest::staged::{Context, MAX_COLUMNS, StagedTable, check_column_name, inexact, short, type_conflict, type_name},
+    registry::Table,
 };
 
 impl<'a> Decoder<'a, '_> {
@@ -46,11 +49,21 @@ impl<'a> Decoder<'a, '_> {
             None => {
                 check_column_name("field", &name)?;
                 table.check_room(1)?;
-                table.add(&name, ColumnKind::Field, value.data_type())
+                let data_type = table.rules(self.context).type_of_new(&name, value.data_type());
+                table.add(&name, ColumnKind::Field, data_type)
             }
         };
         let is_new = column >= table.base.columns.len() + self.line.added;
-        check_fit(table, column, &name, value, is_new)?;
+        match check_fit(table, column, &name, value, is_new, self.context) {
+            // Undone if the line is refused for something else.
+            Err(reason) if !is_new => match self.wider(column, value) {
+                Some(data_type) => self.widen(column, data_type).map_err(|e| e.to_string())?,
+                None if self.is_replaced(column, value) => return Ok(()),
+                None => return Err(reason),
+            },
+            checked => checked?,
+        }
+        let Some(table) = self.staged.tables.get_mut(self.line.table) else { return Err("no table".into()) };
         table.set(column, value).map_err(|e| e.to_string())?;
         if key.is_escaped() {
             self.spelled.insert((self.line.table, key.raw()), column);
@@ -59,14 +72,48 @@ impl<'a> Decoder<'a, '_> {
         self.went_to(column);
         Ok(())
     }
+
+    /// Returns the type that a column of the line's table becomes of a value; its loose rows have a say, too.
+    fn wider(&self, column: usize, value: Scalar<'_>) -> Option<DataType> {
+        let table = self.staged.tables.get(self.line.table)?;
+        let of_table = |(of, _): &(&Arc<Table>, _)| Arc::ptr_eq(of, &table.table);
+        let loose = self.staged.loose_tables.iter().zip(self.staged.loose.rows()).filter(of_table);
+        let fits = |row: LooseRow<'_>| row.values().all(|(index, value)| index != column || value.is_small());
+        let are_floats = value.exact_float().is_some() && loose.into_iter().all(|(_, row)| fits(row));
+        table.wider(column, &value.data_type(), are_floats, self.context)
+    }
+
+    fn is_replaced(&self, column: usize, value: Scalar<'_>) -> bool {
+        let table = self.staged.tables.get(self.line.table);
+        let column = table.and_then(|table| Some((table, table.column(column)?)));
+        column.is_some_and(|(table, column)| table.rules(self.context).is_replaced(value, &column.data_type))
+    }
+
+    fn widen(&mut self, column: usize, data_type: DataType) -> Result<(), crate::Error> {
+        let table = self.staged.tables.get_mut(self.line.table);
+        let narrow = table.map_or(Ok(None), |table| table.widen(column, data_type))?;
+        self.line.widened.extend(narrow);
+        Ok(())
+    }
 }
 
 /// Checks that `column` takes a value; `is_new` says that the line itself has brought the column.
-fn check_fit(table: &StagedTable, column: usize, name: &str, value: Scalar<'_>, is_new: bool) -> Result<(), String> {
+fn check_fit(
+    table: &StagedTable,
+    column: usize,
+    name: &str,
+    value: Scalar<'_>,
+    is_new: bool,
+    context: &Context<'_>,
+) -> Result<(), String> {
     let Some(column) = table.column(column) else { return Err("no column".into()) };
     let (got, existing) = (value.data_type(), &column.data_type);
     let is_integer = matches!(value, Scalar::Integer(_) | Scalar::Unsigned(_));
-    if got == *existing || (*existing == DataType::Float64 && value.exact_float().is_some()) {
+    let is_text = *existing == DataType::Utf8;
+    if got == *existing
+        || (*existing == DataType::Float64 && value.exact_float().is_some())
+        || (is_text && table.rules(context).makes_text(name))
+    {
         Ok(())
     } else if is_integer && *existing == DataType::Float64 {
         Err(inexact(name))

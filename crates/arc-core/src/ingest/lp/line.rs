@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::buffer::SeriesId;
+use crate::{buffer::SeriesId, ingest::type_rules::Narrow};
 
 /// What to do with the fields of a line.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(super) struct Line<'a> {
     pub(super) place: usize,
     /// Columns that the request proposed before this line.
     pub(super) added: usize,
+    /// Columns that became others of this line's values, as they were before.
+    pub(super) widened: Vec<Narrow>,
     pub(super) fault: Option<Fault>,
 }
 

@@ -12,15 +12,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    LineDecoder, SequenceNumber,
-    catalog::ColumnKind,
-    ingest::staged::Rejections,
+    ColumnTypes, LineDecoder, OnConflict, SequenceNumber,
+    catalog::{ColumnKind, TableSchema},
+    ingest::{TypePolicy, staged::Rejections},
     registry::{Database, Layout, Table},
 };
 
 /// Decodes `body` into database `db` and registers what it adds, as the engine does.
 fn write(db: &Arc<Database>, body: &str, precision: Option<Precision>, skip: &[u64]) -> Staged {
-    let context = Context { database: db, receive_ns: 1_000, precision, tags: &[], skip };
+    let context = Context { database: db, receive_ns: 1_000, precision, tags: &[], skip, types: TypePolicy::STRICT };
     let loose = decode_loose(body.as_bytes(), &context);
     let mut staged = decode(body.as_bytes(), &context);
     assert_eq!(reasons(&loose), reasons(&staged));
@@ -176,7 +176,8 @@ fn a_known_series_has_no_tags_of_the_line_before() {
 fn tags_of_a_request_that_was_decoded_and_never_stored_come_again() {
     let db = database();
     write(&db, "m,h=1 x=1 1", None, &[]);
-    let context = Context { database: &db, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+    let context =
+        Context { database: &db, receive_ns: 0, precision: None, tags: &[], skip: &[], types: TypePolicy::STRICT };
     for _ in 0..3 {
         let refused = decode(b"m,h=1,z=2 x=1 2", &context);
         assert_eq!(refused.tables[0].added.iter().map(|column| column.name.as_ref()).collect::<Vec<_>>(), ["z"]);
@@ -298,11 +299,23 @@ impl Buffered {
 
     /// Writes as the engine does, with loose rows or without.
     fn write(&self, seq: u64, body: &str, loose: bool) -> Staged {
-        let context = Context { database: &self.0, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+        self.write_as(seq, body, loose, TypePolicy::STRICT, &[])
+    }
+
+    /// The same, with the numbers of lines to pass over.
+    fn write_as(&self, seq: u64, body: &str, loose: bool, types: TypePolicy<'_>, skip: &[u64]) -> Staged {
+        let context = Context { database: &self.0, receive_ns: 0, precision: None, tags: &[], skip, types };
         let mut staged = if loose { decode_loose } else { decode }(body.as_bytes(), &context);
         staged.tables.retain(|table| !table.rows.is_empty());
+        let fits = |table: &StagedTable| {
+            let mut to_floats = table.widened.iter().filter(|(_, column)| column.data_type == DataType::Float64);
+            to_floats.all(|(index, _)| table.table.fits_floats(*index).unwrap())
+        };
+        if !staged.tables.iter().all(fits) {
+            return self.write_as(seq, body, loose, types, skip);
+        }
         for table in &staged.tables {
-            if !table.added.is_empty() || !table.table.is_registered() {
+            if table.changes_schema() || !table.table.is_registered() {
                 table.table.set_schema(table.grown_schema());
                 self.0.add(Arc::clone(&table.table));
             }
@@ -343,10 +356,33 @@ impl Buffered {
 }
 
 #[test]
+fn a_line_that_is_refused_changes_no_type() {
+    let types = ColumnTypes::new().on_conflict(OnConflict::Widen);
+    for (known, bad, good) in [
+        ("m a=1i,b=true 1", "m a=0.5,b=?", "m a=2i"),
+        ("m a=1i,b=true 1", "m a=0.5,b=\"t\",c=?", "m a=2i,b=false"),
+        ("m a=1i 1", "m a=2i,a=0.5,a=\"t\",a=? 2", "m a=3i"),
+        ("m a=1i 1", "m a=0.5 99999999999999999999", "m a=3i"),
+    ] {
+        let db = Buffered::new();
+        for body in [known.to_owned(), format!("{good} 2\n{bad}\n{good} 3\n")] {
+            let staged = db.write_as(1, &body, false, TypePolicy::Settings(&types), &[]);
+            assert_eq!(staged.rejections.numbers.len(), usize::from(body.contains(bad)), "{body}");
+        }
+        let table = db.0.table("m").unwrap();
+        let expected = [DataType::Int64, DataType::Boolean];
+        let found: Vec<_> = table.schema().columns.iter().map(|column| column.data_type.clone()).collect();
+        assert_eq!(found, expected[..found.len()], "{bad}");
+        assert!(!db.rows().is_empty());
+    }
+}
+
+#[test]
 fn few_lines_of_a_table_are_loose_and_the_ones_behind_them_are_not() {
     let db = Buffered::new();
     db.write(1, "m,h=a x=1,s=\"t\" 1\nn,h=a x=1i 1\n", true);
-    let context = Context { database: &db.0, receive_ns: 0, precision: None, tags: &[], skip: &[] };
+    let context =
+        Context { database: &db.0, receive_ns: 0, precision: None, tags: &[], skip: &[], types: TypePolicy::STRICT };
     let decoded = |body: &str| {
         let staged = decode_loose(body.as_bytes(), &context);
         (staged.loose.len(), staged.tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>())
@@ -441,6 +477,33 @@ proptest! {
         let found = loose.rows();
         prop_assert_eq!(&found, &staged.rows());
         prop_assert_eq!(&found, &alone.rows());
+    }
+
+    #[test]
+    fn columns_that_change_their_type_do_so_on_every_path_and_in_the_log(
+        requests in prop::collection::vec(prop::collection::vec((any_line(), 0i64..30), 1..30), 1..5),
+    ) {
+        let types = ColumnTypes::new().on_conflict(OnConflict::Widen).string_columns(["long*1"]);
+        let policy = TypePolicy::Settings(&types);
+        let (loose, staged, replayed) = (Buffered::new(), Buffered::new(), Buffered::new());
+        let mut refused = Vec::new();
+        for (seq, lines) in (1..).zip(&requests) {
+            let body: String = lines.iter().map(|(line, time)| format!("{line} {time}\n")).collect();
+            let found = loose.write_as(seq, &body, true, policy, &[]);
+            let expected = staged.write_as(seq, &body, false, policy, &[]);
+            prop_assert_eq!(reasons(&found), reasons(&expected));
+            refused.push((seq, body, found.rejections.numbers));
+        }
+        prop_assert_eq!(loose.rows(), staged.rows());
+        // With the schemas that the tables have in the end, as when a flush has put them into the manifest.
+        for table in loose.0.tables() {
+            replayed.0.add(Arc::new(Table::new(TableSchema::clone(&table.schema()))));
+        }
+        for (seq, body, numbers) in refused {
+            let found = replayed.write_as(seq, &body, true, TypePolicy::Logged, &numbers);
+            prop_assert_eq!(reasons(&found), vec![]);
+        }
+        prop_assert_eq!(loose.rows(), replayed.rows());
     }
 
     #[test]

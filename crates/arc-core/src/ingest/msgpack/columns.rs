@@ -125,7 +125,12 @@ impl<'a> Decoder<'a, '_> {
             Role::Time => columns.time = Some(times(reader, count, self.context.precision)?),
             Role::Tag => columns.tags.push((name, tag_values(table_name, name, reader, count)?)),
             Role::Field(existing) => {
-                let field = FieldColumn { table: table_name, name, existing };
+                let makes_text = self.context.ask_rules(table, |rules| rules.are_texts(name, existing.as_ref()));
+                let wider = |own: &DataType, are_floats: bool| {
+                    let (table, index) = table.and_then(|table| Some((table, table.position(name)?)))?;
+                    table.wider(index, own, are_floats, self.context)
+                };
+                let field = FieldColumn { table: table_name, name, existing, makes_text, wider: &wider };
                 if let Some(values) = field.read(reader, count)? {
                     columns.fields.push((name, values));
                 }
@@ -193,6 +198,9 @@ fn append(table: &mut StagedTable, columns: Columns<'_>, untimed: Vec<i64>, tags
             Some(index) => index,
             None => table.add(name, ColumnKind::Field, data_type.clone()),
         };
+        if table.column(index).is_some_and(|column| column.data_type != data_type) {
+            table.widen(index, data_type.clone())?;
+        }
         if rows == 0 {
             table.rows.put_column(index, values);
         } else {

@@ -9,8 +9,8 @@ use hashbrown::HashMap;
 use super::{Decoder, Fault, refuse};
 use crate::{
     buffer::{Scalar, SeriesId},
-    catalog::{Column, ColumnKind, TIME_COLUMN, tag_type},
-    ingest::staged::{StagedTable, check_column_name, short, type_conflict, type_name},
+    catalog::{Column, ColumnKind, TIME_COLUMN, may_become, tag_type},
+    ingest::staged::{Context, StagedTable, check_column_name, short, type_conflict, type_name},
 };
 
 /// What decides the series of a row: the table's place, and the bytes of `tags` and `h` as they came.
@@ -22,9 +22,9 @@ pub(super) struct RowScratch<'a> {
     tags: Vec<(&'a str, Cow<'a, str>)>,
     /// Fields that the table has, by the index of their column.
     known: Vec<(usize, Scalar<'a>)>,
-    new: Vec<(Cow<'a, str>, Scalar<'a>)>,
-    /// Columns of integers that this row makes columns of floats.
-    widened: Vec<usize>,
+    new: Vec<(Cow<'a, str>, DataType, Scalar<'a>)>,
+    /// Columns that this row gives another type.
+    widened: Vec<(usize, DataType)>,
     /// By table: the column of each field of its last row, for the next row has most likely the same fields.
     predicted: Vec<Vec<usize>>,
     /// Series of the tags that came before in this payload, so that the same bytes are not read again.
@@ -43,11 +43,11 @@ impl<'a> Decoder<'a, '_> {
         let series = found.and_then(|at| self.rows.series.get(&(at, tag_bytes)).copied());
         if series.is_none() {
             self.item.read_tags(&mut self.rows.tags)?;
-            self.rows.check_tags(name, table.map(|(_, table)| table))?;
+            self.rows.check_tags(name, table.map(|(_, table)| table), self.context)?;
         } else {
             self.rows.tags.clear();
         }
-        self.rows.check_fields(name, table, &self.item.fields)?;
+        self.rows.check_fields(name, table, &self.item.fields, self.context)?;
 
         let at = match found {
             Some(at) => at,
@@ -70,7 +70,7 @@ impl<'a> Decoder<'a, '_> {
 }
 
 impl RowScratch<'_> {
-    fn check_tags(&self, name: &str, table: Option<&StagedTable>) -> Result<(), Fault> {
+    fn check_tags(&self, name: &str, table: Option<&StagedTable>, context: &Context<'_>) -> Result<(), Fault> {
         for (tag, _) in &self.tags {
             if *tag == TIME_COLUMN {
                 return refuse("invalid tag name \"time\": it is the name of the time column");
@@ -83,7 +83,11 @@ impl RowScratch<'_> {
                     return refuse(format!("tag {:?} on measurement {:?} is a field already", short(tag), short(name)));
                 }
                 Some(column) if !keyed && column.data_type != DataType::Utf8 => {
-                    return refuse(type_conflict(name, tag, &DataType::Utf8, &column.data_type));
+                    let wider =
+                        |table: &StagedTable| table.wider(table.position(tag)?, &DataType::Utf8, false, context);
+                    if table.and_then(wider).is_none() {
+                        return refuse(type_conflict(name, tag, &DataType::Utf8, &column.data_type));
+                    }
                 }
                 Some(_) => {}
             }
@@ -99,6 +103,7 @@ impl<'a> RowScratch<'a> {
         table_name: &str,
         table: Option<(usize, &StagedTable)>,
         fields: &[(Cow<'a, str>, Scalar<'a>)],
+        context: &Context<'_>,
     ) -> Result<(), Fault> {
         self.known.clear();
         self.new.clear();
@@ -115,22 +120,48 @@ impl<'a> RowScratch<'a> {
                 }
                 Some((index, column)) => match fit(*value, &column.data_type) {
                     Some(value) => self.known.push((index, value)),
-                    // The column came with this request, as integers, and may still become one of floats.
-                    None if is_float(*value) && table.is_some_and(|(_, table)| table.can_widen(index)) => {
+                    // Written as text when it is stored.
+                    None if column.data_type == DataType::Utf8
+                        && table.is_some_and(|(_, table)| table.rules(context).makes_text(name)) =>
+                    {
                         self.known.push((index, *value));
-                        self.widened.push(index);
+                    }
+                    // The column came with this request, as integers, and may still become one of floats.
+                    None if is_float(*value)
+                        && !self.has(index)
+                        && table.is_some_and(|(_, table)| table.is_own_of_integers(index)) =>
+                    {
+                        self.known.push((index, *value));
+                        self.widened.push((index, DataType::Float64));
                     }
                     None => {
-                        return refuse(type_conflict(table_name, name, &value.data_type(), &column.data_type));
+                        // Of several values of one field only text is sure to be what all of them can be.
+                        let (own, is_float) = (value.data_type(), value.exact_float().is_some() && !self.has(index));
+                        let wider = table.and_then(|(_, table)| table.wider(index, &own, is_float, context));
+                        if table.is_some_and(|(_, table)| table.rules(context).is_replaced(*value, &column.data_type)) {
+                            continue;
+                        }
+                        let Some(wider) = wider else {
+                            return refuse(type_conflict(table_name, name, &own, &column.data_type));
+                        };
+                        self.known.push((index, *value));
+                        self.widened.push((index, wider));
                     }
                 },
                 None => {
                     check_column_name("field", name).map_err(Fault::item)?;
-                    self.add_new(name.clone(), *value)?;
+                    let known = table.map(|(_, table)| table);
+                    let data_type = context.ask_rules(known, |rules| rules.type_of_new(name, value.data_type()));
+                    self.add_new(name.clone(), data_type, *value)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the row has a value of a column that the table has.
+    fn has(&self, index: usize) -> bool {
+        self.known.iter().any(|(known, _)| *known == index)
     }
 
     /// Finds the column of the field at `place` in its row.
@@ -160,14 +191,14 @@ impl<'a> RowScratch<'a> {
 
     /// The last one of a name counts, as for a column that the table has; both must have one type, or it would depend on
     /// whether the table has the column, and replay could not decide as the first time.
-    fn add_new(&mut self, name: Cow<'a, str>, value: Scalar<'a>) -> Result<(), Fault> {
-        match self.new.iter_mut().find(|(other, _)| *other == name) {
-            Some((_, other)) if other.data_type() == value.data_type() => *other = value,
-            Some((_, other)) => {
-                let (first, second) = (type_name(&other.data_type()), type_name(&value.data_type()));
+    fn add_new(&mut self, name: Cow<'a, str>, data_type: DataType, value: Scalar<'a>) -> Result<(), Fault> {
+        match self.new.iter_mut().find(|(other, ..)| *other == name) {
+            Some((_, first, other)) if *first == data_type => *other = value,
+            Some((_, first, _)) => {
+                let (first, second) = (type_name(first), type_name(&data_type));
                 return refuse(format!("field {:?} comes twice, as {first} and as {second}", short(&name)));
             }
-            None => self.new.push((name, value)),
+            None => self.new.push((name, data_type, value)),
         }
         Ok(())
     }
@@ -182,6 +213,9 @@ impl<'a> RowScratch<'a> {
                 None => table.add(name, ColumnKind::Field, DataType::Utf8),
             };
             if !keyed {
+                if table.column(index).is_some_and(|column| column.data_type != DataType::Utf8) {
+                    table.widen(index, DataType::Utf8)?;
+                }
                 table.set(index, Scalar::Text(value))?;
             }
         }
@@ -195,9 +229,13 @@ impl<'a> RowScratch<'a> {
     }
 
     fn store_fields(&mut self, table: &mut StagedTable) -> Result<(), Fault> {
-        self.widened.drain(..).for_each(|index| table.widen(index));
-        for (name, value) in self.new.drain(..) {
-            let index = table.add(&name, ColumnKind::Field, value.data_type());
+        for (index, data_type) in self.widened.drain(..) {
+            if table.column(index).is_some_and(|column| may_become(&column.data_type, &data_type)) {
+                table.widen(index, data_type)?;
+            }
+        }
+        for (name, data_type, value) in self.new.drain(..) {
+            let index = table.add(&name, ColumnKind::Field, data_type);
             table.set(index, value)?;
         }
         self.known.drain(..).try_for_each(|(index, value)| Ok(table.set(index, value)?))

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::reader::Value;
+use crate::datafile::texts::push_plain_float;
 
 /// Returns a scalar as text; `Err` says what is wrong with it. Nil is empty.
 pub(super) fn text<'a>(value: &Value<'a>) -> Result<Cow<'a, str>, String> {
@@ -12,7 +13,11 @@ pub(super) fn text<'a>(value: &Value<'a>) -> Result<Cow<'a, str>, String> {
         Value::Boolean(value) => Ok(Cow::Borrowed(if *value { "true" } else { "false" })),
         Value::Integer(value) => Ok(Cow::Owned(value.to_string())),
         Value::Unsigned(value) => Ok(Cow::Owned(value.to_string())),
-        Value::Float(value) => Ok(Cow::Owned(float(*value))),
+        Value::Float(value) => {
+            let mut text = Vec::new();
+            push_plain_float(*value, &mut text);
+            Ok(Cow::Owned(String::from_utf8(text).unwrap_or_default()))
+        }
         other => Err(format!("{}, expected a string, number or boolean", other.kind())),
     }
 }
@@ -20,16 +25,6 @@ pub(super) fn text<'a>(value: &Value<'a>) -> Result<Cow<'a, str>, String> {
 /// Checks that text is UTF-8.
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes).map_err(|e| format!("a string that is not UTF-8 from its byte {} on", e.valid_up_to()))
-}
-
-/// The shortest text that reads as the same number, with an exponent where it would be long.
-fn float(value: f64) -> String {
-    match value {
-        f64::INFINITY => "+Inf".into(),
-        f64::NEG_INFINITY => "-Inf".into(),
-        _ if value == 0.0 || value.is_nan() || (1e-5..1e16).contains(&value.abs()) => value.to_string(),
-        _ => format!("{value:e}"),
-    }
 }
 
 #[cfg(test)]

@@ -22,12 +22,15 @@ use crate::{
 };
 
 /// A field column to be read.
-#[derive(Debug)]
 pub(super) struct FieldColumn<'n> {
     pub(super) table: &'n str,
     pub(super) name: &'n str,
     /// Its type in the table, if the table has it.
     pub(super) existing: Option<DataType>,
+    /// Whether it is text whatever its values are.
+    pub(super) makes_text: bool,
+    /// What the table lets it become of values of this type, of which floats can hold all or not.
+    pub(super) wider: &'n dyn Fn(&DataType, bool) -> Option<DataType>,
 }
 
 /// The kinds of value in an array, each with the first row that has it.
@@ -40,18 +43,24 @@ struct Kinds {
     float: Option<usize>,
     boolean: Option<usize>,
     text: Option<usize>,
+    /// Whether an integer is none that a float can hold.
+    beyond_floats: bool,
 }
 
 impl Kinds {
     fn note(&mut self, row: usize, value: &Scalar<'_>) {
         let kind = match value {
             Scalar::Integer(value) => {
+                self.beyond_floats |= is_beyond_floats(*value);
                 if *value < 0 {
                     self.negative.get_or_insert(row);
                 }
                 &mut self.integer
             }
-            Scalar::Unsigned(_) => &mut self.above,
+            Scalar::Unsigned(_) => {
+                self.beyond_floats |= value.exact_float().is_none();
+                &mut self.above
+            }
             Scalar::Float(_) => &mut self.float,
             Scalar::Boolean(_) => &mut self.boolean,
             Scalar::Text(_) | Scalar::Bytes(_) => &mut self.text,
@@ -60,24 +69,30 @@ impl Kinds {
     }
 }
 
+/// Returns whether no float can be this integer.
+fn is_beyond_floats(value: i64) -> bool {
+    Scalar::Integer(value).exact_float().is_none()
+}
+
 impl FieldColumn<'_> {
     /// Reads `count` values; none if all of them are nil.
     pub(super) fn read(&self, reader: &mut Reader<'_>, count: usize) -> Result<Option<ColumnValues>, Fault> {
         match reader.peek() {
-            Some(0xcb) => {
+            Some(0xcb) if !self.makes_text => {
                 if let Some(floats) = reader.floats(count) {
-                    self.fit(DataType::Float64, None)?;
-                    return Ok(Some(ColumnValues::from_floats(floats)));
+                    let data_type = self.fit(DataType::Float64, None, &|| true)?;
+                    let floats = ColumnValues::from_floats(floats);
+                    return Ok(Some(if data_type == DataType::Utf8 { floats.texts()? } else { floats }));
                 }
             }
-            Some(0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff) => {
+            Some(0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff) if !self.makes_text => {
                 if let Some(integers) = reader.integers(count) {
                     return self.integers(integers).map(Some);
                 }
             }
             Some(0xa0..=0xbf | 0xd9..=0xdb) => {
                 if let Some((ends, text)) = reader.texts(count) {
-                    self.fit(DataType::Utf8, None)?;
+                    self.fit(DataType::Utf8, None, &|| false)?;
                     return Ok(Some(ColumnValues::from_text(ends, text)));
                 }
             }
@@ -97,7 +112,9 @@ impl FieldColumn<'_> {
             Some(DataType::UInt64) => integers.iter().position(|value| *value < 0),
             _ => None,
         };
-        Ok(match self.fit(DataType::Int64, negative)? {
+        let are_floats = || !integers.iter().any(|value| is_beyond_floats(*value));
+        Ok(match self.fit(DataType::Int64, negative, &are_floats)? {
+            DataType::Utf8 => ColumnValues::from_integers(integers).texts()?,
             DataType::Float64 => {
                 let widened = ColumnValues::from_integers(integers).widened();
                 widened.ok_or_else(|| Fault::item(inexact(self.name)))?
@@ -118,7 +135,8 @@ impl FieldColumn<'_> {
             }
         }
         let number = kinds.integer.or(kinds.above).or(kinds.float);
-        let own = if kinds.text.is_some() {
+        let some = number.or(kinds.boolean);
+        let own = if kinds.text.is_some() || (self.makes_text && some.is_some()) {
             DataType::Utf8
         } else if let Some(row) = kinds.boolean {
             if let Some(other) = number {
@@ -137,20 +155,29 @@ impl FieldColumn<'_> {
         } else {
             return Ok(None);
         };
-        self.fit(own, kinds.negative).map(Some)
+        self.fit(own, kinds.negative, &|| !kinds.beyond_floats).map(Some)
     }
 
     /// Returns the type that values of type `own` are stored as.
-    fn fit(&self, own: DataType, negative: Option<usize>) -> Result<DataType, Fault> {
-        match (&self.existing, own) {
-            (None, own) => Ok(own),
-            (Some(DataType::Float64), DataType::Int64 | DataType::UInt64) => Ok(DataType::Float64),
+    fn fit(&self, own: DataType, negative: Option<usize>, are_floats: &dyn Fn() -> bool) -> Result<DataType, Fault> {
+        let wider = || (self.wider)(&own, are_floats());
+        match (&self.existing, &own) {
+            (None, _) => Ok(own),
+            // What floats cannot hold is refused by its row.
+            (Some(DataType::Float64), DataType::Int64 | DataType::UInt64 | DataType::Float64) => {
+                Ok(if are_floats() { DataType::Float64 } else { wider().unwrap_or(DataType::Float64) })
+            }
             (Some(DataType::UInt64), DataType::Int64) => match negative {
                 None => Ok(DataType::UInt64),
-                Some(row) => self.refuse(row, "is unsigned in the table and has a negative integer"),
+                Some(row) => {
+                    wider().map_or_else(|| self.refuse(row, "is unsigned in the table and has a negative integer"), Ok)
+                }
             },
-            (Some(existing), own) if *existing == own => Ok(own),
-            (Some(existing), own) => refuse(type_conflict(self.table, self.name, &own, existing)),
+            (Some(existing), _) if *existing == own => Ok(own),
+            (Some(existing), _) => match wider() {
+                Some(wider) => Ok(wider),
+                None => refuse(type_conflict(self.table, self.name, &own, existing)),
+            },
         }
     }
 

@@ -151,22 +151,23 @@ fn runs(values: &[f64], groups: &[usize]) -> Option<Runs> {
         rest = behind;
         runs.groups.push(*run.first()?);
         runs.counts.push(run.len() as u64);
-        runs.sums.push(sum(of_run));
+        runs.sums.push(sum(of_run, |value| value));
     }
     Some(runs)
 }
 
-/// Returns the sum of some numbers, added up in an order that depends on how many there are, and on nothing else.
-pub(in crate::query) fn sum(values: &[f64]) -> f64 {
+/// Returns the sum of some numbers as floats, added up in an order that depends on how many there are, and on nothing else.
+pub(in crate::query) fn sum<T: Copy>(values: &[T], float: impl Fn(T) -> f64) -> f64 {
     let (rows, rest) = values.as_chunks::<LANES>();
+    let rest: f64 = rest.iter().map(|value| float(*value)).sum();
     if rows.is_empty() {
-        return rest.iter().sum();
+        return rest;
     }
     let mut sums = [0.0; LANES];
     for row in rows {
-        sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += float(*value));
     }
-    sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
+    sums.iter().sum::<f64>() + rest
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod average;
 mod bounded;
 mod change;
+mod date_diff;
 mod epoch;
 mod fill;
 mod time_bucket;
@@ -14,14 +15,17 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
-pub(super) use self::{average::sum as sum_of_floats, bounded::limit, time_bucket::origin_ns as time_bucket_origin_ns};
-use self::{bounded::bounded, change::Change, epoch::Epoch, time_bucket::TimeBucket, value_at::ValueAt};
+pub(super) use self::{average::sum as sum_as_floats, bounded::limit, time_bucket::origin_ns as time_bucket_origin_ns};
+use self::{
+    bounded::bounded, change::Change, date_diff::DateDiff, epoch::Epoch, time_bucket::TimeBucket, value_at::ValueAt,
+};
 
 /// Returns DataFusion's functions and ours; none makes much more than `limit_bytes` of little at once.
 pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
     let epochs = [Epoch::new("epoch_ns", 1), Epoch::new("epoch_us", 1_000), Epoch::new("epoch_ms", 1_000_000)];
     let mut functions: Vec<Arc<ScalarUDF>> = epochs.into_iter().map(|epoch| Arc::new(ScalarUDF::from(epoch))).collect();
     functions.push(Arc::new(ScalarUDF::from(TimeBucket::default())));
+    functions.push(Arc::new(ScalarUDF::from(DateDiff::default())));
     functions.extend(bounded(utc::without_zone(theirs), limit_bytes));
     functions
 }

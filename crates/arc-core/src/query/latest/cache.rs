@@ -10,7 +10,7 @@ use std::{
 
 use arrow::{
     array::{Array, ArrayRef, RecordBatch},
-    datatypes::SchemaRef,
+    datatypes::{DataType, Field, Schema, SchemaRef},
     error::ArrowError,
 };
 use parking_lot::Mutex;
@@ -21,17 +21,20 @@ use super::{
 };
 use crate::datafile::DataFile;
 
-/// Which file, and the names of the columns that make the key.
+/// Which file, and the columns that make the key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     path: String,
     crc32c: u32,
-    keys: Vec<String>,
+    keys: Vec<(String, DataType)>,
 }
 
 impl Place {
-    pub(super) fn new(file: &DataFile, keys: &[String]) -> Self {
-        Self { path: file.path.clone(), crc32c: file.crc32c, keys: keys.to_vec() }
+    /// A file in a table of this schema, where the key is made of columns at these places in it.
+    pub(super) fn new(file: &DataFile, schema: &Schema, keys: &[usize]) -> Self {
+        let key =
+            |key: &usize| schema.fields().get(*key).map(|field| (field.name().clone(), field.data_type().clone()));
+        Self { path: file.path.clone(), crc32c: file.crc32c, keys: keys.iter().filter_map(key).collect() }
     }
 }
 
@@ -41,8 +44,9 @@ pub(super) struct Known {
     pub(super) index: Index,
     /// The keys as columns, and the times, once somebody asked for them.
     decoded: OnceLock<RecordBatch>,
-    /// Other columns of the rows of the index, in its order, as far as somebody asked for them.
-    columns: Mutex<HashMap<String, ArrayRef>>,
+    /// Other columns of the rows of the index, in its order, as far as somebody asked for them: of each type that their table
+    /// had then.
+    columns: Mutex<HashMap<(String, DataType), ArrayRef>>,
 }
 
 impl Known {
@@ -61,8 +65,8 @@ impl Known {
         }
     }
 
-    pub(super) fn column(&self, name: &str) -> Option<ArrayRef> {
-        self.columns.lock().get(name).cloned()
+    pub(super) fn column(&self, field: &Field) -> Option<ArrayRef> {
+        self.columns.lock().get(&(field.name().clone(), field.data_type().clone())).cloned()
     }
 
     fn size(&self) -> usize {
@@ -100,7 +104,7 @@ impl Cache {
 
     /// Remembers a column of the rows of an index.
     pub(super) fn put_column(&self, place: &Place, known: &Arc<Known>, name: &str, column: ArrayRef) {
-        known.columns.lock().insert(name.to_owned(), column);
+        known.columns.lock().insert((name.to_owned(), column.data_type().clone()), column);
         if self.holds(place, known) {
             self.files.hold(place.clone(), known, known.size());
         }
@@ -127,10 +131,7 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use arrow::{
-        array::{Int64Array, StringArray},
-        datatypes::DataType,
-    };
+    use arrow::array::{Int64Array, StringArray};
 
     use super::{super::index::Indexing, *};
 
@@ -142,7 +143,7 @@ mod tests {
     }
 
     fn place(path: &str, crc32c: u32) -> Place {
-        Place { path: path.to_owned(), crc32c, keys: vec!["host".to_owned()] }
+        Place { path: path.to_owned(), crc32c, keys: vec![("host".to_owned(), DataType::Utf8)] }
     }
 
     #[test]
@@ -162,6 +163,8 @@ mod tests {
         cache.put_column(&place("1", 0), &known, "narrow", Arc::new(Int64Array::from(vec![1; 10])));
         assert!(cache.holds(&place("1", 0), &known));
         cache.put_column(&place("1", 0), &known, "wide", Arc::new(Int64Array::from(vec![1; limit_bytes])));
-        assert!(!cache.holds(&place("1", 0), &known) && known.column("wide").is_some());
+        assert!(
+            !cache.holds(&place("1", 0), &known) && known.column(&Field::new("wide", DataType::Int64, true)).is_some()
+        );
     }
 }

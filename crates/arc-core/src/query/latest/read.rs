@@ -17,7 +17,7 @@ use datafusion::{
 use futures::{StreamExt, TryStreamExt, stream};
 use parquet::arrow::arrow_reader::RowSelection;
 
-use super::super::{files, merge, session, statistics};
+use super::super::{files, merge, session, statistics, texts};
 use crate::datafile::DataFile;
 
 /// Rows for which a task of its own pays.
@@ -68,11 +68,17 @@ impl Reader {
         });
         let groups = groups.collect::<Result<Vec<_>>>()?;
         let partitions = groups.len();
-        let plan = self.plan(groups, columns, rows)?;
+        let plan = self.plan(file, groups, columns, rows)?;
         (0..partitions).map(|partition| plan.execute(partition, Arc::clone(&self.context))).collect()
     }
 
-    fn plan(&self, groups: Vec<FileGroup>, columns: &[usize], rows: Rows<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn plan(
+        &self,
+        file: &DataFile,
+        groups: Vec<FileGroup>,
+        columns: &[usize],
+        rows: Rows<'_>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut schema = TableSchema::builder(Arc::clone(&self.schema));
         let mut projection = columns.to_vec();
         if let Rows::Numbered { .. } = rows {
@@ -87,6 +93,7 @@ impl Reader {
         let config = FileScanConfigBuilder::new(session::data_url()?, Arc::new(source))
             .with_file_groups(groups)
             .with_projection_indices(Some(projection))?
+            .with_expr_adapter(texts::adapter(&self.schema, [file]))
             .build();
         Ok(DataSourceExec::from_data_source(config))
     }

@@ -82,15 +82,15 @@ fn in_index(job: &Job, column: usize) -> Option<usize> {
 }
 
 fn is_known(job: &Job, known: &Known, column: usize) -> bool {
-    in_index(job, column).is_some() || known.column(job.schema.field(column).name()).is_some()
+    in_index(job, column).is_some() || known.column(job.schema.field(column)).is_some()
 }
 
 fn known_column(job: &Job, known: &Known, column: usize) -> Result<ArrayRef> {
     if let Some(place) = in_index(job, column) {
         return Ok(Arc::clone(known.decoded(&job.index_schema)?.column(place)));
     }
-    let name = job.schema.field(column).name();
-    known.column(name).ok_or_else(|| DataFusionError::Internal(format!("column {name} was not read")))
+    let field = job.schema.field(column);
+    known.column(field).ok_or_else(|| DataFusionError::Internal(format!("column {} was not read", field.name())))
 }
 
 /// Returns columns of the rows with these numbers, in the order of the numbers.

@@ -61,7 +61,7 @@ pub(super) async fn search(
     let Some(rows) = job.parts.get(part).map(|part| &part.rows) else { return Ok(None) };
     match (rows, merged) {
         (PartRows::File(file), _) => {
-            let place = Place::new(&file.file, &job.key_names);
+            let place = Place::new(&file.file, &job.schema, &job.keys);
             let known = in_file(&job, &reader, file, &place).await?;
             Ok(Some(Found { known, rows: FoundRows::File { part, place } }))
         }

@@ -22,7 +22,7 @@ use datafusion::{
 use parquet::arrow::RowNumber;
 
 use super::{
-    super::{buffers, deletes, files, part::Part, session, statistics},
+    super::{buffers, deletes, files, part::Part, session, statistics, texts},
     exec::{MergeExec, sort_expressions},
 };
 use crate::{
@@ -155,6 +155,7 @@ impl Needed {
             .with_statistics(Statistics::new_unknown(&scanned))
             .with_output_ordering(ordering.into_iter().collect())
             .with_projection_indices(Some(projection))?
+            .with_expr_adapter(texts::adapter(&self.table, ranked.iter().map(|(_, file)| &***file)))
             .build();
         Ok(DataSourceExec::from_data_source(config))
     }

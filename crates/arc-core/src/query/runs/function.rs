@@ -2,11 +2,18 @@
 
 use std::{fmt, sync::Arc};
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::{
+    array::{ArrayRef, AsArray, BooleanArray, RecordBatch},
+    datatypes::DataType,
+};
 use datafusion::{
     common::{DataFusionError, Result},
     logical_expr::{EmitTo, GroupsAccumulator},
-    physical_expr::{PhysicalExpr, aggregate::AggregateFunctionExpr, expressions::Literal},
+    physical_expr::{
+        PhysicalExpr,
+        aggregate::AggregateFunctionExpr,
+        expressions::{CastExpr, Column, Literal},
+    },
 };
 
 use super::{
@@ -20,6 +27,8 @@ pub(super) struct Function {
     /// If states can be made here, and of rows without a condition.
     kind: Option<Kind>,
     arguments: Vec<Arc<dyn PhysicalExpr>>,
+    /// Integers of which the argument is made, where it is the same numbers as floats.
+    integers: Option<Arc<dyn PhysicalExpr>>,
     filter: Option<Arc<dyn PhysicalExpr>>,
 }
 
@@ -58,6 +67,7 @@ impl Function {
         Ok(Self {
             accumulator: function.create_groups_accumulator()?,
             kind: Kind::of(function).filter(|_| filter.is_none() && arguments.len() == 1),
+            integers: arguments.first().and_then(integers_of),
             arguments,
             filter: filter.cloned(),
         })
@@ -69,6 +79,11 @@ impl Function {
             return self.accumulator.merge_batch(&[states::counts(runs)], &places.of_runs, places.total);
         }
         let evaluate = |argument: &Arc<dyn PhysicalExpr>| argument.evaluate(batch)?.into_array(batch.num_rows());
+        let integers = self.integers.as_ref().map(evaluate).transpose()?;
+        let states = self.kind.zip(integers).and_then(|(kind, integers)| kind.states_of_integers(&integers, runs));
+        if let Some(states) = states {
+            return self.accumulator.merge_batch(&states, &places.of_runs, places.total);
+        }
         let values = self.arguments.iter().map(evaluate).collect::<Result<Vec<ArrayRef>>>()?;
         let states = self.kind.zip(values.first()).and_then(|(kind, values)| kind.states(values, runs));
         if let Some(states) = states {
@@ -100,6 +115,13 @@ impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Function").field("kind", &self.kind).finish_non_exhaustive()
     }
+}
+
+/// Returns what is cast to floats, if it is integers.
+fn integers_of(argument: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
+    let cast = argument.downcast_ref::<CastExpr>().filter(|cast| *cast.cast_type() == DataType::Float64)?;
+    let inner = cast.expr().downcast_ref::<Column>()?;
+    Some(Arc::new(inner.clone()))
 }
 
 fn boolean(filter: &ArrayRef) -> Result<&BooleanArray> {

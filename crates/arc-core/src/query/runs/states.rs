@@ -10,7 +10,7 @@ use arrow::{
 };
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 
-use super::{super::functions::sum_of_floats, keys::Runs};
+use super::{super::functions::sum_as_floats, keys::Runs};
 
 /// A function whose states are made here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,11 +43,8 @@ impl Kind {
         }
         match (self, values.data_type()) {
             (Self::Count, _) => Some(vec![counts(runs)]),
-            (Self::Sum, DataType::Float64) => Some(vec![Arc::new(sums(values, runs))]),
-            (Self::Average, DataType::Float64) => {
-                let counts = runs.lengths().map(|length| length as u64);
-                Some(vec![Arc::new(UInt64Array::from_iter_values(counts)), Arc::new(sums(values, runs))])
-            }
+            (Self::Sum, DataType::Float64) => Some(vec![floats(values, runs)]),
+            (Self::Average, DataType::Float64) => Some(average(runs, floats(values, runs))),
             (Self::Sum, DataType::Int64) => fold::<Int64Type>(values, runs, i64::wrapping_add),
             (Self::Sum, DataType::UInt64) => fold::<UInt64Type>(values, runs, u64::wrapping_add),
             (Self::Least | Self::Greatest, DataType::Float64) => self.extremes::<Float64Type>(values, runs),
@@ -58,6 +55,12 @@ impl Kind {
             }
             _ => None,
         }
+    }
+
+    /// Returns the states of all runs of integers as floats, or `None` for values that are not taken here.
+    pub(super) fn states_of_integers(self, integers: &ArrayRef, runs: &Runs) -> Option<Vec<ArrayRef>> {
+        let integers = integers.as_primitive_opt::<Int64Type>().filter(|integers| !integers.is_nullable())?;
+        (self == Self::Average).then(|| average(runs, sums(integers.values(), runs, |integer| integer as f64)))
     }
 
     fn extremes<T: ArrowPrimitiveType>(self, values: &ArrayRef, runs: &Runs) -> Option<Vec<ArrayRef>> {
@@ -92,9 +95,18 @@ fn fold<T: ArrowPrimitiveType>(
     Some(vec![Arc::new(states)])
 }
 
-fn sums(values: &ArrayRef, runs: &Runs) -> Float64Array {
-    let values = values.as_primitive::<Float64Type>().values();
-    Float64Array::from_iter_values(runs.ranges().map(|run| values.get(run).map_or(0.0, sum_of_floats)))
+fn average(runs: &Runs, sums: ArrayRef) -> Vec<ArrayRef> {
+    let counts = runs.lengths().map(|length| length as u64);
+    vec![Arc::new(UInt64Array::from_iter_values(counts)), sums]
+}
+
+fn floats(values: &ArrayRef, runs: &Runs) -> ArrayRef {
+    sums(values.as_primitive::<Float64Type>().values(), runs, |float| float)
+}
+
+fn sums<T: Copy>(values: &[T], runs: &Runs, float: impl Fn(T) -> f64 + Copy) -> ArrayRef {
+    let of_run = |run| values.get(run).map_or(0.0, |values| sum_as_floats(values, float));
+    Arc::new(Float64Array::from_iter_values(runs.ranges().map(of_run)))
 }
 
 #[cfg(test)]

@@ -42,6 +42,50 @@ async fn functions_of_time_answer_as_expected() {
 }
 
 #[tokio::test]
+async fn units_between_two_times_are_counted_as_in_duckdb() {
+    let (from, to) = ("TIMESTAMP '1969-12-28 23:59:59.999999'", "TIMESTAMP '2001-03-05 00:00:00.000001'");
+    // As DuckDB 2.0 answers.
+    let cases = [
+        ("millennium", "1"),
+        ("century", "1"),
+        ("decade", "4"),
+        ("year", "32"),
+        ("quarter", "125"),
+        ("month", "375"),
+        // DuckDB says 1627: its weeks begin on Thursdays here, as 1970 did, though not in its `date_trunc`.
+        ("week", "1628"),
+        ("DAY", "11390"),
+        ("hr", "273337"),
+        ("minutes", "16400161"),
+        ("second", "984009601"),
+        ("ms", "984009600001"),
+        ("microsecond", "984009600000002"),
+    ];
+    let store = Store::new();
+    for (unit, expected) in cases {
+        let sql = format!("SELECT date_diff('{unit}', {from}, {to}), -datediff('{unit}', {to}, {from})");
+        assert_eq!(store.rows(&sql).await, [format!("{expected}|{expected}")], "{unit}");
+    }
+    let cases = [
+        ("date_diff('day', DATE '2020-01-01', DATE '2020-02-01')", "31"),
+        ("date_diff('hour', DATE '2020-01-01', TIMESTAMP '2020-02-01 00:30:00')", "744"),
+        ("date_diff('day', '2020-01-01T23:00:00Z', NULL)", ""),
+        // It is boundaries that count.
+        ("date_diff('hour', TIMESTAMP '2020-01-01 10:59:59', TIMESTAMP '2020-01-01 11:00:00')", "1"),
+        ("date_diff('week', TIMESTAMP '2025-01-05 23:00:00', TIMESTAMP '2025-01-06 01:00:00')", "1"),
+    ];
+    for (expression, expected) in cases {
+        assert_eq!(store.rows(&format!("SELECT {expression}")).await, [expected], "{expression}");
+    }
+    store.put("db", metrics());
+    let sql = "SELECT sum(date_diff('ns', time, TIMESTAMP '1970-01-01 00:00:00.00000001')) > 0 FROM m";
+    assert_eq!(store.rows(sql).await, ["true"]);
+    for sql in ["date_diff('day', 1, 2)", "date_diff('fortnight', now(), now())", "date_diff(now(), now())"] {
+        assert!(store.run(&format!("SELECT {sql}")).await.is_err(), "{sql}");
+    }
+}
+
+#[tokio::test]
 async fn buckets_group_rows_and_keep_their_zone() {
     use super::fake::{Cell::Integer, Place::Buffer, TableBuilder};
     let rows = (0..10).map(|i| (i * 400_000_000, vec![("x", Integer(i))])).collect();

@@ -16,5 +16,6 @@ mod parameters;
 mod pruning;
 mod scan;
 mod spellings;
+mod spread;
 mod statements;
 mod times;

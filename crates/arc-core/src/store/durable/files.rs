@@ -17,6 +17,7 @@ use super::{
         PutError,
         publish::{Existing, TemporaryNames, discard, object_of_temporary, publish, stage},
     },
+    buffers::Buffers,
     failed, generic,
 };
 use crate::vfs::{DirEntry, Vfs, VfsFile};
@@ -25,6 +26,7 @@ use crate::vfs::{DirEntry, Vfs, VfsFile};
 pub(super) struct Files {
     pub(super) vfs: Arc<dyn Vfs>,
     root: PathBuf,
+    buffers: Arc<Buffers>,
     names: TemporaryNames,
     /// Folders whose names are durable up to the root.
     durable_folders: Mutex<HashSet<PathBuf>>,
@@ -45,6 +47,7 @@ struct Doubt {
 pub(super) struct Opened {
     file: Box<dyn VfsFile>,
     path: PathBuf,
+    buffers: Arc<Buffers>,
     pub(super) meta: ObjectMeta,
 }
 
@@ -62,22 +65,22 @@ impl Opened {
             return Err(failed(&self.path, "read past the end of", io::ErrorKind::InvalidInput.into()));
         };
         let len = usize::try_from(len).map_err(generic)?;
-        let mut bytes = vec![0; len];
-        let read = self.file.read_at(&mut bytes, range.start).map_err(|e| failed(&self.path, "read", e))?;
-        bytes.truncate(read);
+        let mut bytes = self.buffers.take(len);
+        let read = self.file.read_at(bytes.as_mut(), range.start).map_err(|e| failed(&self.path, "read", e))?;
         if read < len {
             return Err(failed(&self.path, "read", io::ErrorKind::UnexpectedEof.into()));
         }
-        Ok(bytes.into())
+        Ok(Bytes::from_owner(bytes))
     }
 }
 
 impl Files {
-    pub(super) fn new(vfs: Arc<dyn Vfs>, root: &Path) -> Self {
+    pub(super) fn new(vfs: Arc<dyn Vfs>, root: &Path, idle_bytes: usize) -> Self {
+        let buffers = Arc::new(Buffers::new(idle_bytes));
         let root = root.to_owned();
         let durable_folders = Mutex::new(HashSet::from([root.clone()]));
         let (names, synced_folders, doubt) = Default::default();
-        Self { vfs, root, names, durable_folders, synced_folders, doubt }
+        Self { vfs, root, buffers, names, durable_folders, synced_folders, doubt }
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -169,7 +172,7 @@ impl Files {
         let modified = file.modified().map_err(|e| failed(&path, "read", e))?;
         let meta =
             ObjectMeta { location: location.clone(), last_modified: modified.into(), size, e_tag: None, version: None };
-        Ok(Opened { file, path, meta })
+        Ok(Opened { file, path, buffers: Arc::clone(&self.buffers), meta })
     }
 
     pub(super) fn delete(&self, location: &StorePath) -> Result<()> {

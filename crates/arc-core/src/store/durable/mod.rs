@@ -4,6 +4,7 @@
 //! name, and the folders that lead to it. Never changes a file once it has its name, never goes on after a failed sync of a
 //! name, never leaves the root.
 
+mod buffers;
 mod files;
 mod upload;
 
@@ -59,7 +60,12 @@ impl DurableLocal {
     /// or share the folder with others.
     #[must_use]
     pub fn new(vfs: Arc<dyn Vfs>, root: &Path) -> Self {
-        Self { files: Arc::new(Files::new(vfs, root)) }
+        Self::keeping(vfs, root, 0)
+    }
+
+    /// As [`new`](Self::new); keeps up to `idle_bytes` of memory that reads have used for the next ones.
+    pub(crate) fn keeping(vfs: Arc<dyn Vfs>, root: &Path, idle_bytes: usize) -> Self {
+        Self { files: Arc::new(Files::new(vfs, root, idle_bytes)) }
     }
 
     fn blocking<T, W>(&self, work: W) -> impl Future<Output = Result<T>> + Send + use<T, W>

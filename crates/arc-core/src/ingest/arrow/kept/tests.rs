@@ -19,7 +19,7 @@ use super::{super::*, *};
 use crate::{
     SequenceNumber,
     buffer::TableBuffer,
-    ingest::{Context, staged::StagedTable},
+    ingest::{Context, TypePolicy, staged::StagedTable},
     registry::Database,
 };
 
@@ -82,7 +82,14 @@ fn stream(batches: &[RecordBatch], compression: Option<CompressionType>, shift: 
 fn decoded(body: &Bytes, tags: &[&str], may_keep: bool) -> StagedTable {
     let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
     let database = Arc::new(Database::new("db", 0, false));
-    let context = Context { database: &database, receive_ns: 0, precision: None, tags: &tags, skip: &[] };
+    let context = Context {
+        database: &database,
+        receive_ns: 0,
+        precision: None,
+        tags: &tags,
+        skip: &[],
+        types: TypePolicy::STRICT,
+    };
     decode(body, "t", None, Terms { most_bytes: 1 << 30, may_keep }, &context).unwrap().tables.remove(0)
 }
 
@@ -166,6 +173,23 @@ fn what_does_not_lie_in_the_body_counts_for_itself() {
         assert_eq!((kept.chunks.len(), kept.hold_body), (1, holds));
         assert!((values..values + values / 2).contains(&kept.bytes), "{} of {values}", kept.bytes);
     }
+}
+
+#[test]
+fn a_chunk_knows_whether_its_columns_have_the_types_of_the_table() {
+    let time = || ("time", times(2 * WHOLE, 0));
+    let pad = || ["a", "b", "c", "d"].map(|name| (name, times(2 * WHOLE, 0)));
+    let of = |v: ArrayRef| RecordBatch::try_from_iter([time(), ("v", v)].into_iter().chain(pad())).unwrap();
+    let large = i64::MAX - 1;
+    let integers = of(array(Int64Array::from_iter_values((0..2 * WHOLE).map(|_| large))));
+    let body = stream(&[integers], None, 0);
+    assert_eq!(decoded(&body, &[], true).kept.chunks.len(), 1);
+    let kept = decoded(&body, &[], true);
+    let schema = kept.grown_schema();
+    assert!(kept.kept.chunks.iter().all(|chunk| chunk.has_types_of(&schema)));
+    let mut wider = crate::catalog::TableSchema::clone(&schema);
+    wider.columns.iter_mut().filter(|column| column.name.as_ref() == "v").for_each(|c| c.data_type = DataType::Float64);
+    assert!(!kept.kept.chunks[0].has_types_of(&wider));
 }
 
 proptest! {

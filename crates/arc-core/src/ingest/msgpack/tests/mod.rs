@@ -16,7 +16,7 @@ use super::decode;
 use crate::{
     Precision, Result,
     catalog::{Column, ColumnKind, TableSchema, tag_type},
-    ingest::{Context, Staged, StagedTable},
+    ingest::{Context, Staged, StagedTable, TypePolicy},
     registry::{Database, Table},
 };
 
@@ -138,6 +138,7 @@ impl Given {
             precision: self.precision,
             tags: &self.tags,
             skip: &self.skip,
+            types: TypePolicy::STRICT,
         };
         decode(body, &context)
     }

@@ -1,0 +1,77 @@
+//! Columns that change their type: whether the values that are there allow it.
+//!
+//! An integer beyond 2^53 may be none that a float can be, and nobody has looked at those in buffers. So a column of integers
+//! becomes one of floats only after all of its integers have been looked at, those in the queue, too: writes of the
+//! database that were decoded before are decoded again, and none is decoded until that is settled (decision 023). Anything
+//! can be text, so there nothing is looked at.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use arrow::datatypes::DataType;
+
+use super::{queue::no_room, shared::Shared, write::schema_change};
+use crate::{
+    Error, Result,
+    ingest::{Staged, StagedTable},
+    registry::Database,
+};
+
+/// Types that are about to change. What was decoded before is outdated from then on, and nothing of the database is decoded
+/// while this is held.
+#[derive(Debug, Default)]
+pub(super) struct Settled(Option<Arc<Database>>);
+
+impl Settled {
+    fn begin(database: &Arc<Database>) -> Self {
+        database.type_changes.fetch_add(1, Ordering::AcqRel);
+        Self(Some(Arc::clone(database)))
+    }
+}
+
+impl Drop for Settled {
+    fn drop(&mut self) {
+        if let Some(database) = &self.0 {
+            database.type_changes.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Shared {
+    /// Finds out whether columns can become what a request makes of them, if it changes any. Called with the schema lock
+    /// held; what it returns is dropped once the change is queued, or is not going to be.
+    ///
+    /// `None` if they cannot: their table knows it from then on, and the request is to be decoded again.
+    pub(super) fn settle_types(&self, staged: &Staged, max_wait: Duration) -> Result<Option<Settled>> {
+        let Some(first) = staged.tables.iter().find(|table| !table.widened.is_empty()) else {
+            return Ok(Some(Settled::default()));
+        };
+        let to_floats: Vec<(&StagedTable, usize)> = staged.tables.iter().flat_map(to_floats).collect();
+        if to_floats.is_empty() {
+            return Ok(Some(Settled::begin(&staged.database)));
+        }
+        if max_wait.is_zero() {
+            // It takes a sync of the log, which is for a thread that may wait.
+            return Err(no_room());
+        }
+        let mut settled = Settled::default();
+        // Says nothing new; once it is applied, so is all that was queued before.
+        let barrier = schema_change(&first.base.schema, false);
+        let answer = self.queue.push_change(barrier, || settled = Settled::begin(&staged.database))?;
+        futures::executor::block_on(answer).unwrap_or_else(|_| Err(Error::unanswered()))?;
+        for (table, column) in to_floats {
+            if !table.table.fits_floats(column)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(settled))
+    }
+}
+
+/// Returns the columns of a table that a request makes floats.
+fn to_floats(table: &StagedTable) -> impl Iterator<Item = (&StagedTable, usize)> {
+    let widened = table.widened.iter().filter(|(_, column)| column.data_type == DataType::Float64);
+    widened.map(move |(column, _)| (table, *column))
+}

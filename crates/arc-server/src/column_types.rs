@@ -1,0 +1,97 @@
+//! How strict a database or a measurement is about types, over HTTP.
+//!
+//! Owns the shape of the setting in JSON: the keys `string_columns` and `on_conflict`. What they mean is the engine's.
+
+use std::sync::Arc;
+
+use arc_core::{ColumnTypes, Error};
+use axum::{
+    extract::{Path, Request, State, rejection::PathRejection},
+    response::Response,
+};
+use hyper::StatusCode;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    admin::{MAX_REQUEST_BYTES, parse},
+    app::App,
+    body,
+    delete::blocking,
+    errors::{Failure, json_response},
+};
+
+/// A database and a measurement of it in the path.
+pub(crate) type Place = Result<Path<(String, String)>, PathRejection>;
+
+/// `GET /api/v1/databases/{name}/measurements/{measurement}`.
+pub(crate) async fn get(State(app): State<Arc<App>>, place: Place) -> Result<Response, Failure> {
+    let Path((database, table)) = place?;
+    describe_measurement(&app, &database, &table)
+}
+
+/// `PATCH` of the same with `{"string_columns": ["attr_*"], "on_conflict": "widen"}`, or one of them; null to go by the
+/// database's.
+pub(crate) async fn patch(State(app): State<Arc<App>>, place: Place, request: Request) -> Result<Response, Failure> {
+    let Path((database, table)) = place?;
+    let (parts, body) = request.into_parts();
+    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    let request = parse(&body)?;
+    let expected = || Failure::bad_request("expected {\"string_columns\": [\"attr_*\"], \"on_conflict\": \"widen\"}");
+    let request = request.as_object().filter(|request| !request.is_empty()).ok_or_else(expected)?;
+    if let Some(unknown) = request.keys().find(|key| !is_key(key)) {
+        return Err(Failure::bad_request(format!("unknown key {unknown:?}; string_columns and on_conflict are known")));
+    }
+    let types = changed(app.engine.column_types(&database, Some(&table))?, request)?;
+    let (engine, of) = (app.engine.clone(), (database.clone(), table.clone()));
+    blocking(move || engine.set_column_types(&of.0, Some(&of.1), &types)).await?;
+    describe_measurement(&app, &database, &table)
+}
+
+/// Returns whether a key of a request is one of the setting's.
+pub(crate) fn is_key(key: &str) -> bool {
+    matches!(key, "string_columns" | "on_conflict")
+}
+
+/// Returns a setting with what a request says in place of what it said; null takes it away.
+pub(crate) fn changed(mut types: ColumnTypes, request: &Map<String, Value>) -> Result<ColumnTypes, Failure> {
+    match request.get("string_columns") {
+        None => {}
+        Some(Value::Null) => types.string_columns = None,
+        Some(patterns) => {
+            let read = |pattern: &Value| pattern.as_str().map(str::to_owned);
+            let patterns: Option<Vec<String>> =
+                patterns.as_array().and_then(|patterns| patterns.iter().map(read).collect());
+            let expected = || Failure::bad_request("string_columns: expected an array of patterns like \"attr_*\"");
+            types.string_columns = Some(patterns.ok_or_else(expected)?);
+        }
+    }
+    match request.get("on_conflict") {
+        None => {}
+        Some(Value::Null) => types.on_conflict = None,
+        Some(Value::String(name)) => types.on_conflict = Some(name.parse().map_err(Failure::bad_request)?),
+        Some(_) => return Err(Failure::bad_request("on_conflict: expected \"reject\" or \"widen\"")),
+    }
+    Ok(types)
+}
+
+/// Adds the keys of a setting to a description.
+pub(crate) fn describe(mut of: Value, types: &ColumnTypes) -> Value {
+    if let Some(of) = of.as_object_mut() {
+        of.insert("string_columns".to_owned(), json!(types.string_columns));
+        of.insert("on_conflict".to_owned(), json!(types.on_conflict.map(|on_conflict| on_conflict.to_string())));
+    }
+    of
+}
+
+fn describe_measurement(app: &App, database: &str, name: &str) -> Result<Response, Failure> {
+    let tables = app.engine.tables(database)?;
+    let table = tables.into_iter().find(|table| &*table.schema.table == name);
+    let missing = || Error::TableNotFound { database: database.to_owned(), table: name.to_owned() };
+    let table = table.ok_or_else(missing)?;
+    let columns = table.schema.arrow();
+    let columns: Vec<Value> = (columns.fields().iter())
+        .map(|field| json!({ "name": field.name(), "type": field.data_type().to_string() }))
+        .collect();
+    let described = json!({ "database": database, "measurement": name, "columns": columns });
+    Ok(json_response(StatusCode::OK, describe(described, &table.column_types).to_string()))
+}

@@ -1,0 +1,88 @@
+//! Columns of text by their name, and columns that change their type, over HTTP.
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+#[tokio::test]
+async fn a_database_and_a_measurement_say_how_strict_they_are() {
+    let mut server = Server::new();
+    let created = r#"{"name": "t", "string_columns": ["attr_*"], "on_conflict": "widen"}"#;
+    let reply = server.post("/api/v1/databases", created).await;
+    assert_eq!(reply.status, 201, "{reply:?}");
+    assert_eq!((&reply.json()["string_columns"], &reply.json()["on_conflict"]), (&json!(["attr_*"]), &json!("widen")));
+    assert_eq!(server.post("/write?db=t", "m attr_a=1i,v=1i 1\nm attr_a=true,v=2.5 2\nm v=t 3").await.status, 204);
+    let path = "/api/v1/databases/t/measurements/m";
+    let one = |reply: Value| (reply["string_columns"].clone(), reply["on_conflict"].clone());
+    for _ in 0..2 {
+        let described = server.get(path).await.json();
+        assert_eq!(described["columns"][1], json!({ "name": "attr_a", "type": "Utf8" }));
+        assert_eq!(described["columns"][2], json!({ "name": "v", "type": "Utf8" }));
+        let rows = server.post("/api/v1/query", r#"{"sql": "SELECT attr_a, v FROM t.m ORDER BY time"}"#).await.json();
+        assert_eq!(rows["data"], json!([["1", "1"], ["true", "2.5"], [null, "true"]]));
+        server = server.reopened();
+    }
+    // A measurement goes by its database where it says nothing itself.
+    let changed = server.send(Method::PATCH, path, &[], r#"{"on_conflict": "reject"}"#).await;
+    assert_eq!((changed.status.as_u16(), one(changed.json())), (200, (json!(["attr_*"]), json!("reject"))));
+    assert_eq!(server.post("/write?db=t", "m w=1i 1\nm w=2.5 2").await.status, 400);
+    assert_eq!(server.post("/write?db=t", "n w=1i 1\nn w=2.5 2").await.status, 204);
+    let changed = server.send(Method::PATCH, path, &[], r#"{"on_conflict": null, "string_columns": []}"#).await;
+    assert_eq!(one(changed.json()), (json!([]), json!("widen")));
+    let changed = server.send(Method::PATCH, "/api/v1/databases/t", &[], r#"{"string_columns": null}"#).await;
+    assert_eq!(one(changed.json()), (Value::Null, json!("widen")));
+    assert_eq!(one(server.get("/api/v1/databases/t").await.json()), (Value::Null, json!("widen")));
+}
+
+#[tokio::test]
+async fn what_cannot_be_set_is_said() {
+    let server = Server::new();
+    server.lines("m attr_a=1i 1").await;
+    let (database, table) = ("/api/v1/databases/t", "/api/v1/databases/t/measurements/m");
+    for (path, body, status, expected) in [
+        (database, r#"{"string_columns": "attr_*"}"#, 400, "expected an array of patterns"),
+        (
+            database,
+            r#"{"string_columns": ["attr_*"]}"#,
+            400,
+            "\"attr_a\" of table \"m\" matches and is integer already",
+        ),
+        (table, r#"{"string_columns": [""]}"#, 400, "it is empty"),
+        (table, r#"{"on_conflict": "drop"}"#, 400, "expected reject or widen"),
+        (table, r#"{"on_conflict": 1}"#, 400, "expected \\\"reject\\\" or \\\"widen\\\""),
+        (table, r#"{"durability": "disk"}"#, 400, "unknown key \\\"durability\\\""),
+        (table, "{}", 400, "expected"),
+        ("/api/v1/databases/t/measurements/n", r#"{"on_conflict": "widen"}"#, 404, "n"),
+        ("/api/v1/databases/u", r#"{"on_conflict": "widen"}"#, 404, "u"),
+    ] {
+        let reply = server.send(Method::PATCH, path, &[], body).await;
+        reply.is(status, &expected.replace("\\\"", "\""));
+    }
+    server.post("/api/v1/databases", r#"{"name": "new", "string_columns": ["\u0001"]}"#).await.is(400, "control");
+    assert_eq!(server.get("/api/v1/databases/new").await.status, 404);
+    // As ever.
+    let reply = server.post("/write?db=t", "m attr_a=0.5 2").await;
+    reply.is(400, "field type conflict");
+}
+
+#[tokio::test]
+async fn the_settings_of_the_server_hold_where_nobody_says_anything() {
+    let server = Server::with(|config| {
+        config.engine.column_types =
+            arc_core::ColumnTypes::new().string_columns(["attr_*"]).on_conflict(arc_core::OnConflict::Widen);
+    });
+    // As the SDK does, which has integers and floats in one column.
+    for value in ["1", "2.5"] {
+        let body = rmp_serde::to_vec_named(&json!({
+            "m": "cpu", "columns": { "time": [1_700_000_000_000_i64], "v": [serde_json::from_str::<Value>(value).unwrap()] }
+        }));
+        assert_eq!(server.post("/api/v1/write/msgpack?db=t", body.unwrap()).await.status, 204);
+    }
+    let rows = server.post("/api/v1/query", r#"{"sql": "SELECT v FROM t.cpu ORDER BY v"}"#).await.json();
+    assert_eq!(rows["data"], json!([[1], [2.5]]));
+    let described = server.get("/api/v1/databases/t").await.json();
+    assert_eq!(described["on_conflict"], Value::Null);
+    let described = server.get("/api/v1/databases/t/measurements/cpu").await.json();
+    assert_eq!((&described["on_conflict"], &described["string_columns"]), (&json!("widen"), &json!(["attr_*"])));
+}
