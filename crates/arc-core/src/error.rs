@@ -243,7 +243,7 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
-    /// An `INSERT` whose rows come from a query, and that failed when a part of them was stored.
+    /// An `INSERT` that failed when a part of its rows was stored.
     #[error("the INSERT stopped; {rows} rows are stored")]
     InsertStopped {
         /// Rows that are stored, as durable as was asked.

@@ -81,6 +81,16 @@ fn make_room(buffer: &mut BytesMut, more: usize, announced: Option<u64>) {
     }
 }
 
+/// Returns a body without the memory that lies unused behind it: where rows stay in the body until they are flushed, that
+/// would stay as well, and nobody would have counted it.
+pub(crate) fn tight(body: Bytes) -> Bytes {
+    match body.try_into_mut() {
+        Ok(buffer) if buffer.capacity() - buffer.len() > buffer.len() / 8 => Bytes::copy_from_slice(&buffer),
+        Ok(buffer) => buffer.freeze(),
+        Err(shared) => shared,
+    }
+}
+
 /// Returns the next piece that has any bytes.
 async fn next(body: &mut Body, pause: Duration) -> Result<Option<Bytes>, Failure> {
     loop {
@@ -133,6 +143,19 @@ mod tests {
             let mut buffer = BytesMut::zeroed(held);
             make_room(&mut buffer, more, announced);
             assert!(expected.contains(&buffer.capacity()), "{held} {announced:?}: {}", buffer.capacity());
+        }
+    }
+
+    #[test]
+    fn a_tight_body_has_no_room() {
+        for room in [0, 10, 1_000] {
+            let mut buffer = BytesMut::with_capacity(100 + room);
+            buffer.extend_from_slice(&[7; 100]);
+            let body = buffer.freeze();
+            let start = body.as_ptr();
+            let body = tight(body);
+            assert_eq!((&body[..], body.as_ptr() == start), (&[7; 100][..], room <= 10));
+            assert!(body.try_into_mut().unwrap().capacity() <= 112);
         }
     }
 

@@ -197,7 +197,10 @@ async fn submit_elsewhere(app: &Arc<App>, job: Job) -> Result<(PendingWrite, Byt
     let blocking = Arc::clone(app);
     let pending = tokio::task::spawn_blocking(move || {
         let Job { mut wanted, body, room } = job;
-        let body = decompress(body, blocking.limits.decompressed_bytes)?;
+        let mut body = decompress(body, blocking.limits.decompressed_bytes)?;
+        if wanted.format == Format::Arrow {
+            body = body::tight(body);
+        }
         let pending = submit(&blocking, &mut wanted, body.clone());
         drop((slot, room));
         Ok((pending??, body))

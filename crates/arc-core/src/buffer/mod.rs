@@ -18,8 +18,8 @@ mod text_keys;
 
 pub(crate) use column::{ColumnValues, are_floats, converted};
 pub(crate) use loose::{LooseRow, LooseRows};
-pub(crate) use rows::Rows;
+pub(crate) use rows::{Chunk, Rows, owned};
 pub(crate) use scalar::Scalar;
 pub(crate) use series::{SeriesId, SeriesIndex};
 pub(crate) use sorted::split;
-pub(crate) use table::{FrozenBuffer, TableBuffer};
+pub(crate) use table::{FrozenBuffer, KeptRows, TableBuffer, WHOLE_ROWS};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{ArrayRef, RecordBatch, TimestampNanosecondArray},
+    array::{Array, ArrayRef, AsArray, MutableArrayData, RecordBatch, TimestampNanosecondArray, make_array},
     buffer::ScalarBuffer,
     datatypes::DataType,
     datatypes::{Field, Schema},
@@ -65,6 +65,11 @@ impl Rows {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.time.is_empty()
+    }
+
+    /// Returns whether there is memory for further rows.
+    pub(super) fn has_memory(&self) -> bool {
+        self.time.capacity() > self.time.len()
     }
 
     /// Returns column `index`, made if it is new and filled with nulls up to `rows` values.
@@ -220,13 +225,13 @@ impl Rows {
     /// Returns a copy as an immutable chunk.
     pub(crate) fn to_chunk(&self) -> Result<Chunk> {
         let columns = self.columns.iter().map(|c| c.as_ref().map(ColumnValues::to_array).transpose());
-        Chunk::new(self.time.clone(), self.series.clone(), columns.collect::<Result<_>>()?)
+        Chunk::new(self.time.clone().into(), self.series.clone().into(), columns.collect::<Result<_>>()?)
     }
 
     /// Turns the rows into an immutable chunk without copying them.
     pub(crate) fn into_chunk(self) -> Result<Chunk> {
         let columns = self.columns.into_iter().map(|c| c.map(ColumnValues::into_array).transpose());
-        Chunk::new(self.time, self.series, columns.collect::<Result<_>>()?)
+        Chunk::new(self.time.into(), self.series.into(), columns.collect::<Result<_>>()?)
     }
 }
 
@@ -253,20 +258,54 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    fn new(time: Vec<i64>, series: Vec<SeriesId>, columns: Vec<Option<ArrayRef>>) -> Result<Self> {
+    /// Takes arrays as they are; those that are shorter than the rows are filled with nulls.
+    pub(crate) fn new(
+        time: ScalarBuffer<i64>,
+        series: ScalarBuffer<SeriesId>,
+        columns: Vec<Option<ArrayRef>>,
+    ) -> Result<Self> {
         let rows = time.len();
         let columns = columns.into_iter().map(|column| column.map(|array| pad(array, rows)).transpose());
-        Ok(Self {
-            min_time: time.iter().copied().min().unwrap_or(i64::MAX),
-            max_time: time.iter().copied().max().unwrap_or(i64::MIN),
-            time: time.into(),
-            series: series.into(),
-            columns: columns.collect::<Result<_>>()?,
-        })
+        let (min_time, max_time) = extent(&time);
+        Ok(Self { min_time, max_time, time, series, columns: columns.collect::<Result<_>>()? })
     }
 
     pub(crate) fn len(&self) -> usize {
         self.time.len()
+    }
+
+    /// Returns a copy that takes rows.
+    pub(super) fn to_rows(&self) -> Result<Rows> {
+        let mut rows = Rows { time: self.time.to_vec(), series: self.series.to_vec(), ..Rows::default() };
+        for (index, array) in self.columns.iter().enumerate() {
+            let Some(array) = array else { continue };
+            let mut values = ColumnValues::new(array.data_type());
+            values.append_array(&owned(array)?)?;
+            rows.put_column(index, values);
+        }
+        Ok(rows)
+    }
+
+    /// Returns the same rows in memory of their own.
+    pub(crate) fn copied(&self) -> Result<Self> {
+        let columns = self.columns.iter().map(|column| column.as_ref().map(owned).transpose());
+        Ok(Self {
+            time: self.time.to_vec().into(),
+            series: self.series.clone(),
+            columns: columns.collect::<Result<_>>()?,
+            ..*self
+        })
+    }
+
+    /// Returns whether the columns have the types that they have in `schema`.
+    pub(crate) fn has_types_of(&self, schema: &TableSchema) -> bool {
+        let columns = self.columns.iter().zip(&schema.columns);
+        columns.into_iter().all(|(array, column)| array.as_ref().is_none_or(|a| *a.data_type() == column.data_type))
+    }
+
+    /// Returns all columns that any row has.
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = &ArrayRef> {
+        self.columns.iter().flatten()
     }
 
     /// Returns empty rows that have the chunk's memory, as much of it as nobody else has.
@@ -322,6 +361,32 @@ impl Chunk {
     }
 }
 
+/// Copies an array out of the memory that it lies in, together with others or not.
+pub(crate) fn owned(array: &ArrayRef) -> Result<ArrayRef> {
+    if let Some(views) = array.as_binary_view_opt() {
+        return Ok(Arc::new(views.gc()));
+    }
+    let data = array.to_data();
+    let mut copy = MutableArrayData::new(vec![&data], false, array.len());
+    copy.try_extend(0, 0, array.len())?;
+    Ok(make_array(copy.freeze()))
+}
+
+/// Returns the first and the last of times that may be in any order, in one pass: eight at a time, which do not wait for
+/// each other.
+fn extent(times: &[i64]) -> (i64, i64) {
+    let (eights, rest) = times.as_chunks::<8>();
+    let (mut min, mut max) = ([i64::MAX; 8], [i64::MIN; 8]);
+    for eight in eights {
+        for ((min, max), time) in min.iter_mut().zip(&mut max).zip(eight) {
+            *min = (*min).min(*time);
+            *max = (*max).max(*time);
+        }
+    }
+    let min = min.iter().chain(rest).copied().min().unwrap_or(i64::MAX);
+    (min, max.iter().chain(rest).copied().max().unwrap_or(i64::MIN))
+}
+
 fn pad(array: ArrayRef, rows: usize) -> Result<ArrayRef> {
     if array.len() >= rows {
         return Ok(array);
@@ -353,6 +418,15 @@ mod tests {
         assert_eq!((0..3).map(|i| column.is_null(i)).collect::<Vec<_>>(), [true, false, true]);
         assert!(chunk.column(0).is_none());
         assert_eq!((chunk.min_time, chunk.max_time), (1, 3));
+    }
+
+    #[test]
+    fn a_chunk_knows_its_first_and_last_time() {
+        for count in 0..40_i64 {
+            let times: Vec<i64> = (0..count).map(|n| n * 7 % 40 - 20).collect();
+            let expected = times.iter().min().zip(times.iter().max()).map_or((i64::MAX, i64::MIN), |(a, b)| (*a, *b));
+            assert_eq!(extent(&times), expected, "{times:?}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{Result, SequenceNumber, catalog::TableSchema};
 /// query.
 const CHUNK_ROWS: usize = 64 * 1024;
 /// A write of so many rows becomes a chunk by itself, without a copy.
-const WHOLE_ROWS: usize = 16 * 1024;
+pub(crate) const WHOLE_ROWS: usize = 16 * 1024;
 /// Text is addressed by 31 bits within one chunk, so a tail of so many bytes is sealed whatever its rows.
 const CHUNK_BYTES: usize = 256 << 20;
 /// Rows by columns at which a tail is sealed: sparse rows would cost their empty cells for all columns of its rows.
@@ -36,9 +36,7 @@ struct Pile {
 impl Pile {
     fn append(&mut self, rows: Rows, select: Option<&[u32]>) -> Result<()> {
         if select.is_none() && rows.len() >= WHOLE_ROWS {
-            self.seal()?;
-            self.sealed.push(Arc::new(rows.into_chunk()?));
-            return Ok(());
+            return self.append_chunk(rows.into_chunk()?);
         }
         if self.tail.differ(&rows) {
             self.begin_anew()?;
@@ -47,6 +45,12 @@ impl Pile {
         self.make_room(rows.len(), cells, bytes)?;
         self.tail_bytes += bytes;
         self.tail.append(&rows, select)
+    }
+
+    fn append_chunk(&mut self, chunk: Chunk) -> Result<()> {
+        self.seal()?;
+        self.sealed.push(Arc::new(chunk));
+        Ok(())
     }
 
     fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<()> {
@@ -98,6 +102,22 @@ impl Pile {
             chunks.push(Arc::new(self.tail.to_chunk()?));
         }
         Ok(chunks)
+    }
+}
+
+/// Rows of one write that were not copied: chunks whose arrays lie in the body of the request, or were made for them alone.
+#[derive(Debug, Default)]
+pub(crate) struct KeptRows {
+    pub(crate) chunks: Vec<Chunk>,
+    /// What they keep in memory: all of the body if any of them lies in it.
+    pub(crate) bytes: usize,
+    /// Whether any does.
+    pub(crate) hold_body: bool,
+}
+
+impl KeptRows {
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.iter().map(Chunk::len).sum()
     }
 }
 
@@ -191,15 +211,39 @@ impl TableBuffer {
         self.max_seq = seq;
         self.rows += rows.len();
         self.bytes += rows.bytes();
-        let late = self.note_newest(&rows);
+        let late = self.note_newest(&rows.series, &rows.time);
         if late.is_empty() {
             return self.main.append(rows, None);
         }
+        self.append_late(rows, &late)
+    }
+
+    /// Applies rows of one write that stay where they lie.
+    pub(crate) fn append_kept(&mut self, seq: SequenceNumber, kept: KeptRows) -> Result<()> {
+        self.min_seq.get_or_insert(seq);
+        self.max_seq = seq;
+        self.bytes += kept.bytes;
+        self.rows += kept.len();
+        let late: Vec<_> = kept.chunks.iter().map(|chunk| self.note_newest(&chunk.series, &chunk.time)).collect();
+        if late.iter().all(Vec::is_empty) {
+            return kept.chunks.into_iter().try_for_each(|chunk| self.main.append_chunk(chunk));
+        }
+        // Rows that are taken apart are copied; if others stayed, so would all that these leave.
+        for (chunk, late) in kept.chunks.into_iter().zip(late) {
+            let rows = chunk.to_rows()?;
+            drop(chunk);
+            if late.is_empty() { self.main.append(rows, None)? } else { self.append_late(rows, &late)? }
+        }
+        Ok(())
+    }
+
+    /// Takes rows apart of which some are late.
+    fn append_late(&mut self, rows: Rows, late: &[u32]) -> Result<()> {
         let mut is_late = late.iter().copied().peekable();
         let all = 0..u32::try_from(rows.len()).unwrap_or(u32::MAX);
         let on_time: Vec<u32> = all.filter(|row| is_late.next_if_eq(row).is_none()).collect();
         let mut late_rows = Rows::default();
-        late_rows.append(&rows, Some(&late))?;
+        late_rows.append(&rows, Some(late))?;
         self.late.append(late_rows, None)?;
         self.main.append(rows, Some(&on_time))
     }
@@ -214,9 +258,9 @@ impl TableBuffer {
     }
 
     /// Moves the newest time of each row's series on; returns the rows that are not newer than their series.
-    fn note_newest(&mut self, rows: &Rows) -> Vec<u32> {
+    fn note_newest(&mut self, series: &[SeriesId], times: &[i64]) -> Vec<u32> {
         let mut late = Vec::new();
-        for (row, (series, time)) in (0..).zip(rows.series.iter().zip(&rows.time)) {
+        for (row, (series, time)) in (0..).zip(series.iter().zip(times)) {
             if self.is_late(*series, *time) {
                 late.push(row);
             }
@@ -292,8 +336,9 @@ impl TableBuffer {
             return self.main.room.clear();
         }
         let most = flushed.len();
-        let chunks = flushed.into_iter().filter(|chunk| chunk.len() >= CHUNK_ROWS / 2);
-        self.main.room.extend(chunks.map(Chunk::emptied));
+        let chunks = flushed.into_iter().filter(|chunk| chunk.len() >= CHUNK_ROWS / 2).map(Chunk::emptied);
+        // Rows that lay in the body of their request leave nothing that others could use.
+        self.main.room.extend(chunks.filter(Rows::has_memory));
         self.main.room.truncate(most);
     }
 

@@ -182,7 +182,7 @@ impl Applier {
 
     fn apply_write(&mut self, write: QueuedWrite) {
         let cost = write.cost();
-        let QueuedWrite { staged, written, body_bytes, row_bytes, answer, claim, .. } = write;
+        let QueuedWrite { staged, written, received_bytes, body_bytes, row_bytes, answer, claim, .. } = write;
         let (queue, counters) = (&self.shared.queue, &self.shared.counters);
         let result = apply_rows(self.applied, staged);
         counters.buffered_bytes.fetch_add(row_bytes, Ordering::Relaxed);
@@ -191,7 +191,7 @@ impl Applier {
             Counters::add(&counters.writes, 1);
             Counters::add(&counters.points, written.points);
             Counters::add(&counters.rejected_points, written.rejected_points);
-            Counters::add(&counters.bytes, body_bytes as u64);
+            Counters::add(&counters.bytes, received_bytes as u64);
             written
         });
         if let Err(error) = &answered {
@@ -248,8 +248,15 @@ pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
         table.rows.lock().buffer.append_loose(seq, &row)?;
     }
     for table in staged.tables {
+        if table.is_empty() {
+            continue;
+        }
+        let mut rows = table.table.rows.lock();
+        if !table.kept.chunks.is_empty() {
+            rows.buffer.append_kept(seq, table.kept)?;
+        }
         if !table.rows.is_empty() {
-            table.table.rows.lock().buffer.append(seq, table.rows)?;
+            rows.buffer.append(seq, table.rows)?;
         }
     }
     Ok(())

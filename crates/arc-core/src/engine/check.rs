@@ -66,7 +66,7 @@ impl FrameChecker {
         }
         let database = known.unwrap_or_else(|| Arc::new(Database::new(&name, created_ns, false)));
         let staged = decode_logged(&Request { kind, body: frame.body.clone(), meta }, &database).ok()?;
-        for table in staged.tables.iter().filter(|table| !table.rows.is_empty()) {
+        for table in staged.tables.iter().filter(|table| !table.is_empty()) {
             if table.changes_schema() || database.table(table.name()).is_none() {
                 let body = Bytes::from(encode_schema(&table.grown_schema()));
                 changes.push(SchemaChange { kind: FrameKind::Schema as u8, meta: Vec::new(), body });

@@ -291,7 +291,7 @@ fn decode_write(request: &Request, database: &Arc<Database>) -> Result<Staged, S
         return Err(format!("line {} was accepted and is rejected now: {}", rejected.line, rejected.reason));
     }
     let unknown = |table: &&crate::ingest::StagedTable| {
-        !table.rows.is_empty()
+        !table.is_empty()
             && (table.changes_schema()
                 || !database.table(table.name()).is_some_and(|known| Arc::ptr_eq(&known, &table.table)))
     };

@@ -37,7 +37,10 @@ pub(super) struct QueuedWrite {
     pub(super) staged: Staged,
     pub(super) durability: Durability,
     pub(super) written: Written,
+    pub(super) received_bytes: usize,
+    /// What is held of the request until it is logged and applied, besides its rows.
     pub(super) body_bytes: usize,
+    /// What its rows hold until they are flushed.
     pub(super) row_bytes: usize,
     /// Of a write with an idempotency key.
     pub(super) claim: Option<Claim>,

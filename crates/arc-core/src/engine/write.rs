@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 use bytes::Bytes;
 use futures::channel::oneshot;
 
@@ -22,11 +22,19 @@ use super::{
 use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
     catalog::{KeptReceipt, TIME_COLUMN, TableSchema, encode_schema},
-    ingest::{self, Context, Staged, StagedTable, TypePolicy},
+    ingest::{self, Context, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
     wal::body_checksum,
 };
+
+/// What the messages of a batch have besides its values, more or less.
+const MESSAGE_BYTES: usize = 1 << 10;
+/// Most room to make for batches before they are encoded: dictionaries are counted with each, and are there once.
+const MAX_EXPECTED_BYTES: usize = 64 << 20;
+
+/// What was accepted before is decoded without limits, out of bodies that may be part of something larger.
+const COPIED: Terms = Terms { most_bytes: usize::MAX, may_keep: false };
 
 /// A request as it is logged.
 #[derive(Debug, Clone)]
@@ -38,18 +46,17 @@ pub(super) struct Request {
 
 /// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
 pub(super) fn decode_logged(request: &Request, database: &Arc<Database>) -> Result<Staged> {
-    decode(request, database, usize::MAX, TypePolicy::Logged)
+    decode(request, database, COPIED, TypePolicy::Logged)
 }
 
-/// Decodes a request whose values may take `most_bytes` where the body does not say how many they take.
-fn decode(request: &Request, database: &Arc<Database>, most_bytes: usize, types: TypePolicy<'_>) -> Result<Staged> {
+fn decode(request: &Request, database: &Arc<Database>, terms: Terms, types: TypePolicy<'_>) -> Result<Staged> {
     let context = context(request, database, types);
     match request.kind {
         FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, &context)),
         FrameKind::MessagePack => ingest::decode_msgpack(&request.body, &context),
         FrameKind::Arrow => {
             let table = request.meta.table.as_deref().unwrap_or_default();
-            ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), most_bytes, &context)
+            ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), terms, &context)
         }
         FrameKind::Database
         | FrameKind::Schema
@@ -118,7 +125,7 @@ impl Shared {
                 continue;
             }
             let mut staged = self.decode(request, &database)?;
-            staged.tables.retain(|table| !table.rows.is_empty());
+            staged.tables.retain(|table| !table.is_empty());
             let rejections = std::mem::take(&mut staged.rejections);
             let refuses_all = options.whole && !rejections.numbers.is_empty();
             let written = Written {
@@ -136,10 +143,13 @@ impl Shared {
                 return Ok(PendingWrite::answered(written));
             }
             let frame = body_crc.map(|crc| write_frame(request, rejections.numbers, crc)).transpose()?;
-            let (body_bytes, row_bytes) = (request.body.len(), staged.bytes());
+            let (received_bytes, row_bytes) = (request.body.len(), staged.bytes());
+            // Once, where rows lie in it.
+            let body_bytes = if staged.hold_body() { 0 } else { received_bytes };
             self.check_size(request.kind, body_bytes + row_bytes)?;
             let (answer, receiver) = oneshot::channel();
-            let write = QueuedWrite { staged, durability, written, body_bytes, row_bytes, claim, answer };
+            let write =
+                QueuedWrite { staged, durability, written, received_bytes, body_bytes, row_bytes, claim, answer };
             match self.register_and_push(write, frame, max_wait)? {
                 Ok(()) => return Ok(PendingWrite { answer: receiver }),
                 Err(Stale(unused)) => claim = unused,
@@ -157,7 +167,7 @@ impl Shared {
             let others = || self.queue.writes();
             return Ok(ingest::decode_lp_joined(&request.body, &context, &self.helpers, others));
         }
-        decode(request, database, self.most_bytes(), types)
+        decode(request, database, Terms { most_bytes: self.most_bytes(), may_keep: true }, types)
     }
 
     /// Asks what to do about a request with an idempotency key.
@@ -175,7 +185,7 @@ impl Shared {
         let mut written = answer(receipt);
         if written.rejected_points > 0
             && let Some(database) = self.registry.database(&request.meta.database)
-            && let Ok(staged) = decode(request, &database, usize::MAX, self.type_policy())
+            && let Ok(staged) = decode(request, &database, COPIED, self.type_policy())
             && staged.rejections.numbers.len() as u64 == written.rejected_points
         {
             written.rejected = staged.rejections.first;
@@ -367,7 +377,14 @@ pub(super) fn arrow_body(batches: &[RecordBatch]) -> Result<Bytes> {
     if let Some(other) = batches.iter().find(|batch| batch.schema() != first.schema()) {
         return Err(invalid(format!("the batches have different schemas: {} and {}", first.schema(), other.schema())));
     }
-    let mut writer = arrow::ipc::writer::StreamWriter::try_new(Vec::new(), &first.schema())?;
+    // Grown by doubling it would be copied, and take fresh pages, twice.
+    let sizes = batches.iter().flat_map(RecordBatch::columns).map(|column| column.to_data().get_slice_memory_size());
+    let bytes = sizes.map(Result::unwrap_or_default).fold(MESSAGE_BYTES * batches.len(), usize::saturating_add);
+    let body = Vec::with_capacity(bytes.min(MAX_EXPECTED_BYTES));
+    let mut writer = arrow::ipc::writer::StreamWriter::try_new(body, &first.schema())?;
     batches.iter().try_for_each(|batch| writer.write(batch))?;
-    Ok(Bytes::from(writer.into_inner()?))
+    let mut body = writer.into_inner()?;
+    // Rows may stay in it, and what lies unused behind it with them.
+    body.shrink_to_fit();
+    Ok(Bytes::from(body))
 }

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use super::type_rules::{TypePolicy, TypeRules};
 use crate::{
     Error, Precision, Rejected, Result,
-    buffer::{LooseRows, Rows, Scalar, SeriesId},
+    buffer::{KeptRows, LooseRows, Rows, Scalar, SeriesId},
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
     registry::{ColumnIndex, Database, Layout, Table, check_name},
     write::MAX_REJECTED,
@@ -89,7 +89,7 @@ impl Staged {
 
     /// Returns the number of points that will be stored.
     pub(crate) fn points(&self) -> usize {
-        self.loose.len() + self.tables.iter().map(|table| table.rows.len()).sum::<usize>()
+        self.loose.len() + self.tables.iter().map(StagedTable::len).sum::<usize>()
     }
 
     /// Returns whether a table that the request has rows of was dropped.
@@ -104,7 +104,12 @@ impl Staged {
 
     /// Returns the bytes that the rows will hold.
     pub(crate) fn bytes(&self) -> usize {
-        self.loose.bytes() + self.tables.iter().map(|table| table.rows.bytes()).sum::<usize>()
+        self.loose.bytes() + self.tables.iter().map(|table| table.kept.bytes + table.rows.bytes()).sum::<usize>()
+    }
+
+    /// Returns whether the rows keep the request's body in memory. Their bytes include it then.
+    pub(crate) fn hold_body(&self) -> bool {
+        self.tables.iter().any(|table| table.kept.hold_body)
     }
 }
 
@@ -171,6 +176,8 @@ pub(crate) struct StagedTable {
     pub(crate) widened: Vec<(usize, Column)>,
     /// All columns, also the added ones, by name.
     pub(crate) columns: Arc<ColumnIndex>,
+    /// Rows that stay where they lie; they come before those of `rows`.
+    pub(crate) kept: KeptRows,
     pub(crate) rows: Rows,
     /// How many loose rows there are of the table, and how many columns they reach over.
     pub(crate) loose: (usize, usize),
@@ -188,6 +195,7 @@ impl StagedTable {
             table,
             added: Vec::new(),
             widened: Vec::new(),
+            kept: KeptRows::default(),
             rows: Rows::default(),
             loose: (0, 0),
             rules: OnceLock::new(),
@@ -196,6 +204,15 @@ impl StagedTable {
 
     pub(crate) fn name(&self) -> &str {
         &self.base.schema.table
+    }
+
+    /// Returns the number of rows, but for loose ones.
+    pub(crate) fn len(&self) -> usize {
+        self.kept.len() + self.rows.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.chunks.is_empty() && self.rows.is_empty()
     }
 
     pub(crate) fn keyed(&self) -> bool {
@@ -333,9 +350,9 @@ pub(crate) fn inexact(field: &str) -> String {
 ///
 /// Only asked where the write did not declare the tags that the table has: it expects its rows to append, and one would
 /// overwrite the other. The error names two rows, counted from 1.
-pub(crate) fn check_distinct(table: &str, series: &[SeriesId], times: &[i64]) -> Result<(), String> {
+pub(crate) fn check_distinct(table: &str, rows: impl Iterator<Item = (SeriesId, i64)>) -> Result<(), String> {
     let mut seen: HashMap<(SeriesId, i64), usize, FixedState> = HashMap::default();
-    for (row, identity) in series.iter().copied().zip(times.iter().copied()).enumerate() {
+    for (row, identity) in rows.enumerate() {
         if let Some(first) = seen.insert(identity, row) {
             let (first, row, table) = (first + 1, row + 1, short(table));
             return Err(format!(

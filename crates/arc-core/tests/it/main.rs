@@ -15,6 +15,7 @@ mod durability;
 mod idempotency;
 mod images;
 mod inserts;
+mod large_batches;
 mod memory;
 mod model;
 mod object_store;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_core::Executed;
+use arc_core::{Error, Executed};
 use arrow::array::RecordBatch;
 use hyper::HeaderMap;
 
@@ -62,7 +62,8 @@ async fn insert(app: &Arc<App>, asked: Asked, headers: &HeaderMap) -> Result<u64
         let rows = if values.is_empty() { vec![None] } else { values.iter().map(Some).collect() };
         let mut points = 0;
         for row in rows {
-            if let Executed::Inserted(written) = engine.run(&database, &sql, row, &options).await? {
+            let executed = engine.run(&database, &sql, row, &options).await;
+            if let Executed::Inserted(written) = executed.map_err(|error| stopped(error, points))? {
                 points += written.points;
             }
         }
@@ -71,6 +72,15 @@ async fn insert(app: &Arc<App>, asked: Asked, headers: &HeaderMap) -> Result<u64
         Ok(())
     });
     running.next().await
+}
+
+/// Says in an error how many rows are stored: those of the runs before, and what its own had stored when it failed.
+fn stopped(error: Error, before: u64) -> Error {
+    match error {
+        Error::InsertStopped { rows, source } => Error::InsertStopped { rows: before + rows, source },
+        error if before > 0 => Error::InsertStopped { rows: before, source: Box::new(error) },
+        error => error,
+    }
 }
 
 /// Returns the answer to a statement that a client runs like a query: how many points were taken or written.

@@ -7,11 +7,13 @@ mod actions;
 mod changes;
 mod decode;
 mod encode;
+mod incoming;
 mod info;
 mod ingest;
 mod known;
 mod messages;
 mod metadata;
+mod outgoing;
 mod parts;
 mod put;
 mod query;
@@ -23,17 +25,26 @@ mod target;
 use std::sync::Arc;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
-use axum::Router;
+use axum::{Router, extract::Request, routing::post};
 
+use self::service::Flight;
 use crate::app::App;
 
 /// Where the service is found, whatever else the address serves.
 const PATH: &str = "/arrow.flight.protocol.FlightService/{*method}";
+/// The calls of it that carry rows, whose messages tonic would copy.
+const GET: &str = "/arrow.flight.protocol.FlightService/DoGet";
+const PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
 
 /// Returns the routes of the service, to be served over HTTP/2.
 pub(crate) fn routes(app: &Arc<App>) -> Router {
     let largest = app.limits.body_bytes;
-    let service = FlightServiceServer::new(service::Flight::new(app)).max_decoding_message_size(largest);
+    let flight = Flight::new(app);
+    let (get, put) = (flight.clone(), flight.clone());
+    let get = post(move |request: Request| get.clone().get(request));
+    let put = post(move |request: Request| put.clone().put(request));
+    let service = FlightServiceServer::new(flight).max_decoding_message_size(largest);
     // What is sent is bounded where it is encoded.
-    Router::new().route_service(PATH, service.max_encoding_message_size(usize::MAX))
+    let service = service.max_encoding_message_size(usize::MAX);
+    Router::new().route(GET, get).route(PUT, put).route_service(PATH, service)
 }

@@ -7,14 +7,18 @@ use arrow::ipc::{Message, MessageHeader, root_as_message};
 use arrow_flight::FlightData;
 use bytes::Bytes;
 
+use super::incoming::{Incoming, Message as Sent};
 use crate::errors::Failure;
 
 /// Bytes after which a part is cut off.
-const PART_BYTES: usize = 8 << 20;
+pub(super) const PART_BYTES: usize = 8 << 20;
+/// What is reserved for a body before any of it has come, whatever it announces.
+const MAX_RESERVE: usize = 4 << 20;
 /// How buffers should lie for vector instructions.
 const ALIGNMENT: usize = 64;
 /// What stands before each message, and its end mark: the same with a length of zero.
 const CONTINUATION: [u8; 4] = [0xff; 4];
+const NO_SCHEMA: &str = "there is no schema before it";
 const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 /// Messages on their way to being a part.
@@ -23,35 +27,46 @@ pub(super) struct Parts {
     schema: Option<FlightData>,
     /// Those that later batches may refer to, each with its number.
     dictionaries: Vec<(i64, FlightData)>,
-    /// The part so far.
+    /// The part so far. Rows may stay in it until they are flushed, so it has room for little that does not come.
     body: Vec<u8>,
     /// Batches in it.
     batches: usize,
+    /// Memory for the part, once it begins.
+    room: Vec<u8>,
     /// Most bytes that all dictionaries may have.
     limit: usize,
 }
 
 impl Parts {
     pub(super) fn new(limit: usize) -> Self {
-        Self { schema: None, dictionaries: Vec::new(), body: Vec::new(), batches: 0, limit }
+        Self { schema: None, dictionaries: Vec::new(), body: Vec::new(), batches: 0, room: Vec::new(), limit }
     }
 
-    /// Takes a message.
-    pub(super) fn push(&mut self, data: FlightData) -> Result<(), Failure> {
-        if data.data_header.is_empty() {
+    /// Reads a whole message, or has the body of a batch put where it belongs.
+    pub(super) async fn read(&mut self, incoming: &mut Incoming, message: Sent) -> Result<(), Failure> {
+        if message.header.is_empty() {
             // Only tells something else, such as a descriptor.
             return Ok(());
         }
+        let is_batch = parsed(&message.header)?.header_type() == MessageHeader::RecordBatch;
+        if !is_batch {
+            return self.push(incoming.whole(message).await?);
+        }
+        let padding = self.begin_batch(&message.header, message.body_bytes())?;
+        incoming.body(message, &mut self.body).await?;
+        self.end_batch(padding);
+        Ok(())
+    }
+
+    /// Takes a message that is no batch.
+    fn push(&mut self, data: FlightData) -> Result<(), Failure> {
         let header = data.data_header.clone();
-        let message = root_as_message(&header).map_err(|error| invalid(&error))?;
+        let message = parsed(&header)?;
         match (message.header_type(), self.schema.is_some()) {
             (MessageHeader::Schema, false) => self.schema = Some(data),
             (MessageHeader::Schema, true) => return Err(invalid(&"it is a second schema")),
-            (MessageHeader::DictionaryBatch | MessageHeader::RecordBatch, false) => {
-                return Err(invalid(&"there is no schema before it"));
-            }
+            (MessageHeader::DictionaryBatch, false) => return Err(invalid(&NO_SCHEMA)),
             (MessageHeader::DictionaryBatch, true) => self.dictionary(&message, data)?,
-            (MessageHeader::RecordBatch, true) => self.batch(&data)?,
             (other, _) => return Err(invalid(&format!("it is a {}", other.variant_name().unwrap_or("stranger")))),
         }
         Ok(())
@@ -59,6 +74,17 @@ impl Parts {
 
     pub(super) fn is_full(&self) -> bool {
         self.body.len() >= PART_BYTES
+    }
+
+    /// Returns how much memory a part takes whose batches are as long as those of the one that was taken last.
+    pub(super) fn expected(last: &Bytes) -> usize {
+        // What stands before the first batch counts for each, when room is made for all of them.
+        last.len() + last.len() / 64
+    }
+
+    /// Gives empty memory to the part that has not begun.
+    pub(super) fn use_room(&mut self, room: Vec<u8>) {
+        self.room = room;
     }
 
     /// Returns the part, if it has any batches, and begins the next one.
@@ -69,6 +95,9 @@ impl Parts {
         self.batches = 0;
         let mut body = std::mem::take(&mut self.body);
         body.extend(END);
+        if body.capacity() - body.len() > body.len() / 8 {
+            body.shrink_to_fit();
+        }
         Some(body.into())
     }
 
@@ -90,40 +119,62 @@ impl Parts {
         Ok(())
     }
 
-    fn batch(&mut self, data: &FlightData) -> Result<(), Failure> {
+    /// Makes the part ready for the body of a batch; returns how much is missing at the body's end.
+    fn begin_batch(&mut self, header: &[u8], body_bytes: usize) -> Result<usize, Failure> {
+        if self.schema.is_none() {
+            return Err(invalid(&NO_SCHEMA));
+        }
         if self.batches == 0 {
+            if self.body.capacity() == 0 {
+                self.body = std::mem::take(&mut self.room);
+            }
             for before in self.schema.iter().chain(self.dictionaries.iter().map(|(_, data)| data)) {
                 append(&mut self.body, before)?;
             }
         } else if self.batches == 1 {
-            // There will be more; to make room again and again would copy everything again and again.
-            self.body.reserve(PART_BYTES.saturating_sub(self.body.len()) + data.data_body.len());
+            // There will be more; to make room again and again would copy everything again and again. Most are as long as the first.
+            let each = self.body.len();
+            self.body.reserve_exact((PART_BYTES.div_ceil(each) * each).saturating_sub(each));
         }
-        append(&mut self.body, data)?;
+        append_head(&mut self.body, header, body_bytes)
+    }
+
+    fn end_batch(&mut self, padding: usize) {
+        self.body.resize(self.body.len() + padding, 0);
         self.batches += 1;
-        Ok(())
     }
 }
 
-/// Appends one message as the format encapsulates it, with the body where vector instructions want it.
+/// Appends one message as the format encapsulates it.
 fn append(stream: &mut Vec<u8>, data: &FlightData) -> Result<(), Failure> {
-    let header = &data.data_header;
-    let message = root_as_message(header).map_err(|error| invalid(&error))?;
+    let padding = append_head(stream, &data.data_header, data.data_body.len())?;
+    stream.extend_from_slice(&data.data_body);
+    stream.resize(stream.len() + padding, 0);
+    Ok(())
+}
+
+/// Appends the head of a message, so that the body lies where vector instructions want it; returns how much is missing at
+/// the body's end.
+fn append_head(stream: &mut Vec<u8>, header: &[u8], body_bytes: usize) -> Result<usize, Failure> {
+    let message = parsed(header)?;
     let length = usize::try_from(message.bodyLength()).map_err(|_| invalid(&"its length is negative"))?;
     // Some writers leave the last padding out.
-    let padding = length.checked_sub(data.data_body.len()).filter(|padding| *padding < ALIGNMENT);
+    let padding = length.checked_sub(body_bytes).filter(|padding| *padding < ALIGNMENT);
     let padding = padding.ok_or_else(|| invalid(&"its body is not as long as it says"))?;
     let begin = stream.len() + CONTINUATION.len() + size_of::<u32>();
     let metadata = (begin + header.len()).next_multiple_of(ALIGNMENT) - begin;
     let announced = u32::try_from(metadata).map_err(|_| invalid(&"its header is too long"))?;
-    stream.reserve(metadata + length + 2 * ALIGNMENT);
+    // What is announced of the body is within the limit of a message, but nothing of it has come.
+    stream.reserve_exact(metadata + length.min(MAX_RESERVE) + END.len() + ALIGNMENT);
     stream.extend(CONTINUATION);
     stream.extend(announced.to_le_bytes());
     stream.extend_from_slice(header);
     stream.resize(begin + metadata, 0);
-    stream.extend_from_slice(&data.data_body);
-    stream.resize(stream.len() + padding, 0);
-    Ok(())
+    Ok(padding)
+}
+
+fn parsed(header: &[u8]) -> Result<Message<'_>, Failure> {
+    root_as_message(header).map_err(|error| invalid(&error))
 }
 
 fn invalid(reason: &dyn std::fmt::Display) -> Failure {
@@ -132,7 +183,7 @@ fn invalid(reason: &dyn std::fmt::Display) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{io, sync::Arc, time::Duration};
 
     use arrow::{
         array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch},
@@ -140,7 +191,10 @@ mod tests {
         ipc::reader::StreamReader,
     };
     use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
+    use axum::body::Body;
     use futures::{TryStreamExt, executor, stream};
+    use hyper::HeaderMap;
+    use prost::Message as _;
 
     use super::*;
 
@@ -164,22 +218,39 @@ mod tests {
     }
 
     fn cut(messages: Vec<FlightData>) -> Result<Vec<Bytes>, String> {
-        let (mut parts, mut out) = (Parts::new(1 << 20), Vec::new());
-        for message in messages {
-            parts.push(message).map_err(|failure| failure.message)?;
-            if parts.is_full() {
-                out.extend(parts.take());
+        let pieces = messages.into_iter().map(|message| {
+            let message = message.encode_to_vec();
+            Ok::<_, io::Error>([&[0], &u32::try_from(message.len()).unwrap().to_be_bytes()[..], &message].concat())
+        });
+        let body = Body::from_stream(stream::iter(pieces.collect::<Vec<_>>()));
+        let mut incoming = Incoming::new(&HeaderMap::new(), body, 1 << 30, Duration::from_secs(5)).unwrap();
+        let (mut parts, mut out, mut rooms) = (Parts::new(1 << 20), Vec::new(), Vec::new());
+        executor::block_on(async {
+            while let Some(message) = incoming.next().await? {
+                parts.read(&mut incoming, message).await?;
+                if parts.is_full() {
+                    let part = parts.take().unwrap();
+                    let room = Vec::with_capacity(Parts::expected(&part));
+                    rooms.push(room.as_ptr());
+                    parts.use_room(room);
+                    out.push(part);
+                }
             }
-        }
+            Ok::<_, Failure>(())
+        })
+        .map_err(|failure| failure.message)?;
+        // None had to move elsewhere.
+        let full = out.iter().skip(1).map(|part: &Bytes| part.as_ptr());
+        assert!(full.zip(rooms).all(|(part, room)| part == room));
         out.extend(parts.take());
         Ok(out)
     }
 
     #[test]
     fn every_part_is_a_stream_of_its_own() {
-        let batches: Vec<_> = (0..20).map(|n| batch(n * 100_000, 100_000)).collect();
+        let batches: Vec<_> = (0..40).map(|n| batch(n * 100_000, 100_000)).collect();
         let parts = cut(messages(batches.clone())).unwrap();
-        assert_eq!(parts.len(), 3);
+        assert_eq!(parts.len(), 6);
         let read = parts.iter().flat_map(|part| StreamReader::try_new(&part[..], None).unwrap().map(Result::unwrap));
         assert_eq!(read.collect::<Vec<_>>(), batches);
         assert_eq!(cut(messages(batches)).unwrap(), parts, "the same again");

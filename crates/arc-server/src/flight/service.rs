@@ -7,15 +7,18 @@ use arrow_flight::{
     PollInfo, PutResult, Result as ActionResult, SchemaResult, Ticket, flight_service_server::FlightService,
     sql::Command,
 };
+use axum::body::Body;
 use futures::{StreamExt, stream, stream::BoxStream};
+use hyper::HeaderMap;
 use tonic::{Request, Response, Status, Streaming, metadata::MetadataMap};
 
 use super::{
     actions,
     changes::{self, Asked},
+    incoming::Incoming,
     known,
     messages::{self, Described, Fetched, Handle},
-    put,
+    outgoing, put,
     query::{self, Messages},
     statements::Statements,
     status::unsupported,
@@ -23,6 +26,7 @@ use super::{
 };
 use crate::{
     app::App,
+    config::Limits,
     errors::Failure,
     query::{change, layout},
 };
@@ -65,8 +69,28 @@ impl Flight {
         messages::info(descriptor, &described.columns, ticket)
     }
 
-    async fn fetch(&self, caller: &MetadataMap, ticket: &Ticket) -> Result<Messages, Failure> {
-        let (database, keep) = (target::database(caller.as_ref())?, layout::keeps_dictionaries(caller.as_ref())?);
+    /// The call `DoGet`, whose messages are not written by tonic.
+    pub(super) async fn get(self, request: axum::extract::Request) -> axum::response::Response {
+        let (head, body) = request.into_parts();
+        match self.fetch(&head.headers, body).await {
+            Ok(messages) => outgoing::all(messages),
+            Err(failure) => outgoing::failed(failure),
+        }
+    }
+
+    /// The call `DoPut`, whose messages are not read by tonic.
+    pub(super) async fn put(self, request: axum::extract::Request) -> axum::response::Response {
+        let (head, body) = request.into_parts();
+        match put::run(&self.app, &self.statements, &head.headers, body).await {
+            Ok(answer) => outgoing::one(&answer),
+            Err(failure) => outgoing::failed(failure),
+        }
+    }
+
+    async fn fetch(&self, headers: &HeaderMap, body: Body) -> Result<Messages, Failure> {
+        let Limits { body_bytes, read_timeout, .. } = self.app.limits;
+        let ticket: Ticket = Incoming::new(headers, body, body_bytes, read_timeout)?.only().await?;
+        let (database, keep) = (target::database(headers)?, layout::keeps_dictionaries(headers)?);
         let asked = match messages::fetched(&ticket.ticket, database)? {
             Fetched::Query(asked) => asked,
             Fetched::Command(Command::CommandPreparedStatementQuery(asked)) => {
@@ -79,7 +103,7 @@ impl Flight {
         }
         let values = asked.values.into_iter().collect();
         let asked = Asked { database: asked.database, sql: asked.sql, values };
-        let count = changes::run(&self.app, asked, caller.as_ref()).await?;
+        let count = changes::run(&self.app, asked, headers).await?;
         Ok(known::messages(changes::answer(count)?))
     }
 }
@@ -117,15 +141,14 @@ impl FlightService for Flight {
         Ok(Response::new(SchemaResult { schema: self.planned(&caller, descriptor).await?.schema }))
     }
 
-    async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
-        let (caller, _, ticket) = request.into_parts();
-        Ok(Response::new(self.fetch(&caller, &ticket).await?))
+    /// Never called: its route goes to [`Flight::get`].
+    async fn do_get(&self, _: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
+        Err(Failure::bug().into())
     }
 
-    async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
-        let (caller, _, stream) = request.into_parts();
-        let answer = put::run(&self.app, &self.statements, &caller, stream).await?;
-        Ok(Response::new(stream::iter([Ok(answer)]).boxed()))
+    /// Never called: its route goes to [`Flight::put`].
+    async fn do_put(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
+        Err(Failure::bug().into())
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {

@@ -16,10 +16,14 @@ use arrow_flight::{
         TableExistsOption, TableNotExistOption,
     },
 };
+use axum::body::Body;
 use futures::{StreamExt, TryStreamExt, stream};
+use http_body_util::BodyExt;
+use hyper::Request as HttpRequest;
 use prost::Message;
 use serde_json::json;
 use tonic::{Code, Request, Status};
+use tower::ServiceExt;
 
 use crate::{
     flight::{client, fails, fetch, plain, text},
@@ -130,6 +134,58 @@ async fn what_was_stored_before_a_failure_is_said() {
     let count = stored[0][0].as_u64().unwrap();
     assert!(count > 0 && count < 600_000, "{count}");
     fails(failed, Code::InvalidArgument, &format!("; the first {count} rows of the stream are stored"));
+}
+
+/// Rows that stay where they lie, of three parts, sent as far as a cable lets them; then the server is gone as well.
+#[tokio::test]
+async fn of_a_stream_that_is_cut_off_the_whole_parts_are_stored() {
+    let encoder = FlightDataEncoderBuilder::new().with_flight_descriptor(Some(descriptor(&command("cpu"))));
+    let batches: Vec<_> = (0..20).map(|n| Ok(rows(n * 60_000, 60_000))).collect();
+    let encoder = encoder.with_max_flight_data_size(usize::MAX);
+    let messages: Vec<FlightData> = encoder.build(stream::iter(batches)).try_collect().await.unwrap();
+    let framed = messages.iter().flat_map(|message| {
+        let message = message.encode_to_vec();
+        [&[0], &u32::try_from(message.len()).unwrap().to_be_bytes()[..], &message].concat()
+    });
+    let whole: Vec<u8> = framed.collect();
+    assert!(whole.len() > 25 << 20, "{}", whole.len());
+    for durability in ["memory", "process", "disk"] {
+        for (sent, breaks) in [(whole.len(), false), (20 << 20, false), (20 << 20, true), (1 << 20, true)] {
+            let mut server = Server::new();
+            let pieces = whole[..sent].chunks(100_000).map(|piece| Ok(piece.to_vec())).collect::<Vec<_>>();
+            let end = breaks.then(|| Err(std::io::Error::other("the cable")));
+            let body = Body::from_stream(stream::iter(pieces.into_iter().chain(end)));
+            let request = HttpRequest::post("/arrow.flight.protocol.FlightService/DoPut").header("database", "t");
+            let request = request.header("x-arc-durability", durability).body(body).unwrap();
+            let (head, body) = server.router.clone().oneshot(request).await.unwrap().into_parts();
+            let trailers = body.collect().await.unwrap().trailers().cloned().unwrap_or_default();
+            let text = |name: &str| head.headers.get(name).or(trailers.get(name)).map(|value| value.to_str().unwrap());
+            let stored = if sent == whole.len() {
+                1_200_000
+            } else if sent > 16 << 20 {
+                2 * 7 * 60_000
+            } else {
+                0
+            };
+            assert_eq!(text("grpc-status"), Some(if sent == whole.len() { "0" } else { "3" }));
+            let said = text("grpc-message").unwrap_or_default().replace("%20", " ");
+            let expected = format!("; the first {stored} rows of the stream are stored");
+            assert_eq!(said.contains(&expected), stored > 0 && sent < whole.len(), "{said}");
+            for _ in 0..2 {
+                if stored > 0 {
+                    // Of each batch the halves of 0 to 59,999.
+                    let expected = json!([[stored, stored / 60_000 * 59_999 * 15_000_u64]]);
+                    assert_eq!(server.rows("SELECT count(*), sum(v) FROM cpu").await, expected, "{durability} {sent}");
+                } else {
+                    assert!(server.engine.tables("t").is_err(), "{durability} {sent}");
+                }
+                if durability == "memory" {
+                    break;
+                }
+                server = server.reopened();
+            }
+        }
+    }
 }
 
 #[tokio::test]
@@ -304,6 +360,29 @@ async fn inserts_take_rows_of_values_and_of_queries() {
     let value: ArrayRef = Arc::new(Int64Array::from(vec![1]));
     drop.set_parameters(RecordBatch::try_from_iter([("1", value)]).unwrap()).unwrap();
     fails(drop.execute_update().await, Code::InvalidArgument, "INSERT alone takes values");
+}
+
+#[tokio::test]
+async fn an_insert_of_many_rows_says_how_many_are_stored_when_one_fails() {
+    let server = Server::new();
+    put(&server, descriptor(&command("cpu")), &[("database", "t")], [rows(0, 1)]).await.unwrap();
+    let mut client = client(&server, "t");
+    let mut insert = async |sql: &str, times: Vec<Option<i64>>| {
+        let mut prepared = client.prepare(sql.to_owned(), None).await.unwrap();
+        let times: ArrayRef = Arc::new(Int64Array::from(times));
+        prepared.set_parameters(RecordBatch::try_from_iter_with_nullable([("1", times, true)]).unwrap()).unwrap();
+        prepared.execute_update().await
+    };
+    let of_values = "INSERT INTO cpu (time, host) VALUES (?, 'new')";
+    let failed = insert(of_values, vec![Some(7), Some(8), None, Some(9)]).await;
+    fails(failed, Code::InvalidArgument, "the INSERT stopped; 2 rows are stored: ");
+    assert_eq!(server.rows("SELECT count(*) FROM cpu").await, json!([[3]]));
+    // Each runs a query that stores a row.
+    let of_query = "INSERT INTO cpu (time, host) SELECT CASE WHEN ? < 20 THEN TIMESTAMP '2026-01-01' END, 'new'";
+    fails(insert(of_query, vec![Some(19), Some(21)]).await, Code::InvalidArgument, "; 1 rows are stored: ");
+    let failed = insert(of_values, vec![None, Some(10)]).await.unwrap_err();
+    assert!(!failed.to_string().contains("stored"), "{failed}");
+    assert_eq!(server.rows("SELECT count(*) FROM cpu").await, json!([[4]]));
 }
 
 #[tokio::test]

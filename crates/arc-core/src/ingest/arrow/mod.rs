@@ -1,9 +1,10 @@
 //! Record batches into columns: whole arrays, checked once each.
 //!
-//! A write of batches is all or nothing: the first thing that does not fit refuses it. Values are copied once, from the
-//! buffers of the body into the columns, so that no row keeps a body alive.
+//! A write of batches is all or nothing: the first thing that does not fit refuses it. Small batches are copied into
+//! columns; large ones stay in the body that they came in (`kept`).
 
 mod expanded;
+mod kept;
 #[cfg(feature = "import")]
 mod reader;
 mod stream;
@@ -16,18 +17,19 @@ mod types;
 use std::sync::Arc;
 
 use arrow::{
-    array::{Array, ArrayRef, AsArray, MutableArrayData, RecordBatch, make_array},
+    array::{Array, ArrayRef, RecordBatch},
     compute::cast,
     datatypes::DataType,
 };
 use bytes::Bytes;
 
-use self::{expanded::expanded_bytes, tags::TagColumn, time::time_values};
+use self::{expanded::expanded_bytes, kept::Kept, tags::TagColumn, time::time_values};
 use super::staged::{
     Context, Staged, StagedTable, TableIndex, check_column_name, check_distinct, no_tags_later, type_name,
 };
 use crate::{
     Error, Result,
+    buffer::owned,
     catalog::{ColumnKind, TIME_COLUMN, tag_type},
     datafile::{
         is_storable,
@@ -40,10 +42,20 @@ use crate::{
 pub(crate) use reader::ArrowReader;
 pub(crate) use stream::of_file;
 
+/// The columns of a batch that have any value, by index in the table.
+type Columns = Vec<(usize, ArrayRef)>;
+
+/// What a body is decoded within. Replay, which decodes what was accepted, knows no limit, and its bodies are part of
+/// something larger.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    /// What the values may take that are compressed or shared in the stream.
+    pub(crate) most_bytes: usize,
+    /// Whether rows may stay in the body.
+    pub(crate) may_keep: bool,
+}
+
 /// Decodes an Arrow IPC stream into rows of `table`.
-///
-/// `most_bytes` is what the values may take that are compressed or shared in the stream. Replay, which decodes what was
-/// accepted, knows no such limit.
 ///
 /// # Errors
 ///
@@ -52,7 +64,26 @@ pub(crate) fn decode(
     body: &Bytes,
     table: &str,
     time_column: Option<&str>,
-    most_bytes: usize,
+    terms: Terms,
+    context: &Context<'_>,
+) -> Result<Staged> {
+    let staged = decode_within(body, table, time_column, terms, context)?;
+    // What decides whether a column can be widened looks at the rows that are copied, and converts these.
+    let keeps_other_types = staged.tables.iter().any(|table| {
+        let schema = table.grown_schema();
+        table.kept.chunks.iter().any(|chunk| !chunk.has_types_of(&schema))
+    });
+    if keeps_other_types {
+        return decode_within(body, table, time_column, Terms { may_keep: false, ..terms }, context);
+    }
+    Ok(staged)
+}
+
+fn decode_within(
+    body: &Bytes,
+    table: &str,
+    time_column: Option<&str>,
+    terms: Terms,
     context: &Context<'_>,
 ) -> Result<Staged> {
     check_name(table).map_err(|reason| invalid_name("table", table, reason))?;
@@ -62,16 +93,25 @@ pub(crate) fn decode(
     if !context.tags.is_empty() && !into.keyed() {
         return Err(invalid(no_tags_later(into.name())));
     }
-    let mut batches =
-        Batches { table: into, time_column: time_column.unwrap_or(TIME_COLUMN), room: most_bytes, context };
-    let fed: Result<(), Fault> = stream::batches(body, most_bytes, |batch| Ok(batches.append(batch)?));
+    let mut batches = Batches {
+        table: into,
+        time_column: time_column.unwrap_or(TIME_COLUMN),
+        room: terms.most_bytes,
+        kept: Kept::new(body, terms.may_keep),
+        context,
+    };
+    let fed: Result<(), Fault> = stream::batches(body, terms.most_bytes, |batch| Ok(batches.append(batch)?));
     fed.map_err(|fault| match fault {
         Fault::Stream(reason) => invalid(reason),
         Fault::Batch(error) => error,
     })?;
-    if context.tags.is_empty() {
-        check_distinct(into.name(), &into.rows.series, &into.rows.time).map_err(invalid)?;
+    let kept = batches.kept.finish()?;
+    if context.tags.is_empty() && into.keyed() {
+        let kept = kept.chunks.iter().flat_map(|chunk| chunk.series.iter().copied().zip(chunk.time.iter().copied()));
+        let copied = into.rows.series.iter().copied().zip(into.rows.time.iter().copied());
+        check_distinct(into.name(), kept.chain(copied)).map_err(invalid)?;
     }
+    into.kept = kept;
     Ok(staged)
 }
 
@@ -103,6 +143,7 @@ struct Batches<'a> {
     time_column: &'a str,
     /// Bytes that values may still take beyond their buffers.
     room: usize,
+    kept: Kept,
     context: &'a Context<'a>,
 }
 
@@ -114,7 +155,7 @@ impl Batches<'_> {
         };
         let time = time_values(time, self.time_column, self.context.precision).map_err(invalid)?;
         let schema = batch.schema();
-        let mut tags = Vec::new();
+        let (mut tags, mut columns) = (Vec::new(), Columns::new());
         for (field, array) in schema.fields().iter().zip(batch.columns()) {
             let name = field.name().as_str();
             if name == self.time_column {
@@ -124,14 +165,24 @@ impl Batches<'_> {
                 tags.push(self.tag(name, array)?);
             } else {
                 self.take_room(name, array)?;
-                append_field(self.table, name, array, self.context)?;
+                columns.extend(fitting(self.table, name, array, self.context)?);
             }
         }
-        if self.table.keyed() {
-            let series = tags::resolve(&mut self.table.table.series.write(), &tags, batch.num_rows())?;
-            self.table.rows.series.extend(series);
+        let series = match self.table.keyed() {
+            true => tags::resolve(&mut self.table.table.series.write(), &tags, batch.num_rows())?,
+            false => Vec::new(),
+        };
+        if self.kept.takes(batch.num_rows(), self.table.rows.len()) {
+            return self.kept.add(time, series, columns);
         }
-        self.table.rows.time.extend_from_slice(&time);
+        let rows = &mut self.table.rows;
+        let before = rows.len();
+        for (index, array) in columns {
+            let array = if is_plain(array.data_type()) { array } else { owned(&array)? };
+            rows.column(index, array.data_type(), before).append_array(&array)?;
+        }
+        rows.series.extend(series);
+        rows.time.extend_from_slice(&time);
         Ok(())
     }
 
@@ -254,10 +305,16 @@ fn conflict(table: &StagedTable, column: &str, existing: &DataType, got: &DataTy
     }
 }
 
-fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef, context: &Context<'_>) -> Result<()> {
+/// Returns a column of a batch in the type of the table's, and which that is; it is proposed if it is new.
+fn fitting(
+    table: &mut StagedTable,
+    name: &str,
+    array: &ArrayRef,
+    context: &Context<'_>,
+) -> Result<Option<(usize, ArrayRef)>> {
     // A column without any value decides nothing, and its rows have none.
     if *array.data_type() == DataType::Null {
-        return Ok(());
+        return Ok(None);
     }
     let mut array = plain(array)?;
     let existing = table.position(name).and_then(|index| table.column(index)).map(|column| &column.data_type);
@@ -296,9 +353,7 @@ fn append_field(table: &mut StagedTable, name: &str, array: &ArrayRef, context: 
             }
         };
     }
-    let rows = table.rows.len();
-    let array = if is_plain(&data_type) { array } else { owned(&array)? };
-    table.rows.column(index, &data_type, rows).append_array(&array)
+    Ok(Some((index, array)))
 }
 
 /// Returns whether values of one type can be those of another; that none is altered is checked by converting back.
@@ -315,15 +370,4 @@ fn widens(from: &DataType, to: &DataType) -> bool {
 fn is_plain(data_type: &DataType) -> bool {
     use DataType::{Boolean, Float64, Int64, UInt64, Utf8};
     matches!(data_type, Float64 | Int64 | UInt64 | Boolean | Utf8)
-}
-
-/// Copies an array out of the body that it lies in.
-fn owned(array: &ArrayRef) -> Result<ArrayRef> {
-    if let Some(views) = array.as_binary_view_opt() {
-        return Ok(Arc::new(views.gc()));
-    }
-    let data = array.to_data();
-    let mut copy = MutableArrayData::new(vec![&data], false, array.len());
-    copy.try_extend(0, 0, array.len())?;
-    Ok(make_array(copy.freeze()))
 }

@@ -24,6 +24,8 @@ use crate::{
     registry::Database,
 };
 
+const COPIED: Terms = Terms { most_bytes: 1 << 20, may_keep: false };
+
 fn batch<'a>(columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
@@ -66,7 +68,8 @@ fn decoded_with(body: &Bytes, tags: &[&str], most_bytes: usize) -> Result<String
         skip: &[],
         types: TypePolicy::STRICT,
     };
-    let staged = decode(body, "t", None, most_bytes, &context).map_err(|error| error.to_string())?;
+    let staged =
+        decode(body, "t", None, Terms { most_bytes, may_keep: false }, &context).map_err(|error| error.to_string())?;
     let table = staged.tables.into_iter().next().unwrap();
     let schema = table.grown_schema();
     let rows = table.rows.into_chunk().unwrap().to_batch(&schema, &table.table.series.read()).unwrap();
@@ -241,11 +244,11 @@ fn smaller_numbers_widen_to_what_a_column_has_and_larger_ones_conflict() {
     for (first, second, fits) in cases {
         let name = format!("{} into {}", second.data_type(), first.data_type());
         let body = [first, second].map(|v| stream(&[batch([("time", times(&[1])), ("v", v)])]));
-        let mut staged = decode(&body[0], &name, None, 1 << 20, &context).unwrap();
+        let mut staged = decode(&body[0], &name, None, COPIED, &context).unwrap();
         let staged = staged.tables.remove(0);
         staged.table.set_schema(staged.grown_schema());
         database.add(Arc::clone(&staged.table));
-        let second = decode(&body[1], &name, None, 1 << 20, &context);
+        let second = decode(&body[1], &name, None, COPIED, &context);
         assert_eq!(second.is_ok(), fits, "{name}");
         if let Err(error) = second {
             assert!(matches!(&error, Error::SchemaConflict { column, .. } if column == "v"), "{error}");
@@ -281,12 +284,12 @@ fn rows_of_one_request_do_not_overwrite_each_other() {
         skip: &[],
         types: TypePolicy::STRICT,
     };
-    let mut staged = decode(&stream(&twice), "t", None, 1 << 20, &context).unwrap();
+    let mut staged = decode(&stream(&twice), "t", None, COPIED, &context).unwrap();
     let staged = staged.tables.remove(0);
     staged.table.set_schema(staged.grown_schema());
     database.add(Arc::clone(&staged.table));
     let undeclared = Context { tags: &[], ..context };
-    let error = decode(&stream(&twice), "t", None, 1 << 20, &undeclared).unwrap_err().to_string();
+    let error = decode(&stream(&twice), "t", None, COPIED, &undeclared).unwrap_err().to_string();
     assert!(error.contains("rows 1 and 2"), "{error}");
 }
 

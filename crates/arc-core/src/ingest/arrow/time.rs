@@ -3,10 +3,9 @@
 //! Takes timestamps of every unit and zone (they count from the same moment in all of them), dates, and integers in a unit
 //! that the write declares.
 
-use std::borrow::Cow;
-
 use arrow::{
     array::{Array, ArrayRef, AsArray, PrimitiveArray},
+    buffer::ScalarBuffer,
     compute::cast,
     datatypes::{ArrowPrimitiveType, DataType, Date32Type, Int64Type, TimeUnit, TimestampNanosecondType},
 };
@@ -17,18 +16,18 @@ use crate::Precision;
 const MILLISECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400_000 * MILLISECOND;
 
-/// Returns the times of a column; the error says what it has instead.
-pub(super) fn time_values<'a>(
-    array: &'a ArrayRef,
+/// Returns the times of a column, where they lie if they are nanoseconds; the error says what it has instead.
+pub(super) fn time_values(
+    array: &ArrayRef,
     name: &str,
     precision: Option<Precision>,
-) -> Result<Cow<'a, [i64]>, String> {
+) -> Result<ScalarBuffer<i64>, String> {
     if array.null_count() > 0 {
         return Err(format!("the time column {name:?} has {} nulls", array.null_count()));
     }
     let unit = match array.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            return Ok(Cow::Borrowed(array.as_primitive::<TimestampNanosecondType>().values().as_ref()));
+            return Ok(array.as_primitive::<TimestampNanosecondType>().values().clone());
         }
         DataType::Timestamp(TimeUnit::Second, _) => 1_000 * MILLISECOND,
         DataType::Timestamp(TimeUnit::Millisecond, _) | DataType::Date64 => MILLISECOND,
@@ -43,16 +42,16 @@ pub(super) fn time_values<'a>(
         return Err(out_of_range(name));
     }
     let integers = integers.as_primitive::<Int64Type>();
-    if unit == 1 { Ok(Cow::Owned(integers.values().to_vec())) } else { scaled(name, integers, unit) }
+    if unit == 1 { Ok(integers.values().clone()) } else { scaled(name, integers, unit) }
 }
 
-fn scaled<'a, T>(name: &str, array: &PrimitiveArray<T>, unit: i64) -> Result<Cow<'a, [i64]>, String>
+fn scaled<T>(name: &str, array: &PrimitiveArray<T>, unit: i64) -> Result<ScalarBuffer<i64>, String>
 where
     T: ArrowPrimitiveType,
     T::Native: Into<i64>,
 {
     let scaled = array.values().iter().map(|value| Into::<i64>::into(*value).checked_mul(unit));
-    scaled.collect::<Option<_>>().map(Cow::Owned).ok_or_else(|| out_of_range(name))
+    scaled.collect::<Option<_>>().ok_or_else(|| out_of_range(name))
 }
 
 fn out_of_range(name: &str) -> String {

@@ -182,7 +182,8 @@ fn append(table: &mut StagedTable, columns: Columns<'_>, untimed: Vec<i64>, tags
     let series = if table.keyed() { series(table, &columns.tags, columns.rows)? } else { Vec::new() };
     if !tags_declared {
         let times = columns.time.as_deref().unwrap_or(&untimed);
-        check_distinct(table.name(), &series, times).map_err(Fault::item)?;
+        let identities = series.iter().copied().zip(times.iter().copied());
+        check_distinct(table.name(), identities).map_err(Fault::item)?;
     }
     table.rows.series.extend(series);
     for (name, _) in &columns.tags {
