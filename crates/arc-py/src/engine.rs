@@ -380,6 +380,9 @@ impl Engine {
     }
 
     /// Returns the paths of the Parquet files of ``table``, oldest first. Points that are not flushed are not in them.
+    ///
+    /// With many small tables a path may be ``….pack/<offset>-<bytes>.parquet``: not a file, but so many bytes of the file
+    /// before it, from there on. They are a whole Parquet file. Compaction makes files of them, when their day is over at the latest.
     fn data_files(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr) -> PyResult<Vec<OsString>> {
         let engine = self.0.get(py)?;
         let files = py.detach(|| engine.data_files(&database, &table)).raise(py)?;

@@ -56,7 +56,7 @@ def test_every_reader_sees_the_same_rows(
 def test_rows_of_several_files_make_a_frame(plant: arc.Database) -> None:
     plant.engine.flush()
     for at in (4, 5):
-        plant.write_lp("pump", f"pump,id=b rpm={at}i {at}\npump,id=a rpm={at}i {at}").raise_for_rejected()
+        plant.write_lp(f"pump,id=b rpm={at}i {at}\npump,id=a rpm={at}i {at}").raise_for_rejected()
         plant.engine.flush()
     frame = pyarrow.table(plant.sql("SELECT id, rpm FROM pump ORDER BY time, id")).to_pandas()
     assert frame["id"].cat.categories.is_unique

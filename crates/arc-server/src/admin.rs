@@ -203,9 +203,12 @@ fn describe(database: &DatabaseInfo) -> Value {
 
 fn measurement(app: &App, table: &TableInfo) -> Result<Value, Failure> {
     let (database, name) = (&*table.schema.database, &*table.schema.table);
-    // Before the first flush there is no folder to name.
+    // Before the first file of its own there is no folder to name.
     let files = app.engine.data_files(database, name)?;
-    let folder = files.first().and_then(|file| Some(file.path.rsplit_once('/')?.0.rsplit_once('/')?.0.to_owned()));
+    let folder = files
+        .iter()
+        .find(|file| file.packed().is_none())
+        .and_then(|file| Some(file.path.rsplit_once('/')?.0.rsplit_once('/')?.0.to_owned()));
     Ok(json!({
         "database": database,
         "measurement": name,

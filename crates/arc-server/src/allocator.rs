@@ -58,12 +58,17 @@ pub(crate) fn give_back() {
     }
     let is_due = || LAST.get().is_none_or(|last| last.elapsed() >= KEPT_FOR);
     if TIGHT.load(Ordering::Relaxed) && is_due() {
-        #[expect(unsafe_code, reason = "a call of C")]
-        // SAFETY: frees pages of this thread that hold no block; any thread may call it at any time.
-        unsafe {
-            mi_collect(true);
-        }
+        give_back_now();
         LAST.set(Some(Instant::now()));
+    }
+}
+
+/// Gives back what this thread keeps, whatever the budget.
+pub(crate) fn give_back_now() {
+    #[expect(unsafe_code, reason = "a call of C")]
+    // SAFETY: frees pages of this thread that hold no block; any thread may call it at any time.
+    unsafe {
+        mi_collect(true);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
 
 const USAGE_ERROR: u8 = 2;
 /// How long a thread that decodes writes waits for work before it ends, and gives its memory back.
-const WORKER_IDLE: Duration = Duration::from_millis(500);
+pub(crate) const WORKER_IDLE: Duration = Duration::from_millis(500);
 const AFTER_HELP: &str = "\
 A flag beats its environment variable, which beats the file named by --config, which beats the default.
 Unknown keys of the file and unknown ARC_ variables are errors.";

@@ -1,26 +1,37 @@
 //! One connection: which version of HTTP it speaks, how long it may be silent, and how it ends.
 //!
-//! HTTP/1.1 and HTTP/2 are told apart by the first bytes. Never looks into a request.
+//! HTTP/1.1 and HTTP/2 are told apart by the first bytes. A connection of HTTP/1.1 that rests gives its buffers back: hyper keeps
+//! 16 KiB for each from its first request on, so it is taken apart, and put together again when something comes. Never looks into
+//! a request.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+mod wire;
+
+use std::{convert::Infallible, future::poll_fn, io, pin::Pin, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body};
-use hyper::{Request, body::Incoming, service::service_fn};
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::conn::auto,
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use hyper::{
+    Request, Response,
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::{Service, service_fn},
 };
-use tokio::{net::TcpStream, sync::watch};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::{io::AsyncReadExt, net::TcpStream, sync::watch, time::timeout};
 use tower::ServiceExt;
 
-use crate::app::App;
+use self::wire::{Activity, AnswerBody, Wire};
+use crate::{app::App, lanes};
 
+/// What a client of HTTP/2 begins with.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Time without a request after which a connection of HTTP/1.1 gives its buffers back; it may take twice that, and after a
+/// long request up to [`LONGEST_LOOK`] more. Short, so that thousands of clients that write now and then do not hold buffers all
+/// at once; clients that write one request after the other never come to rest.
+const REST_AFTER: Duration = Duration::from_millis(50);
+/// Longest time between two looks at a connection that is not at rest.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// How long a connection may wait for a request, or take to send its head.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Bytes of a connection of HTTP/1.1 that are read before they are asked for, at most; they are in no account. Also the most
@@ -38,45 +49,152 @@ const FRAME_BYTES: u32 = 1 << 20;
 const SEND_BUFFER_BYTES: usize = 2 << 20;
 
 /// Serves a connection until its client leaves, is silent for too long, or the sender of `stopped` is dropped.
-pub(crate) async fn serve(app: &App, router: Router, stream: TcpStream, mut stopped: watch::Receiver<()>) {
+pub(crate) async fn serve(app: &App, router: Router, stream: TcpStream, stopped: watch::Receiver<()>) {
     let _open = app.metrics.connection();
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot switch off Nagle's algorithm");
     }
-    let asked = Arc::new(AtomicBool::new(false));
-    let is_asking = Arc::clone(&asked);
-    let service = service_fn(move |request: Request<Incoming>| {
-        is_asking.store(true, Ordering::Relaxed);
-        router.clone().oneshot(request.map(Body::new))
-    });
-    let builder = builder();
-    let mut served = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    serve_and_rest(router, stream, stopped, REST_AFTER).await;
+}
+
+async fn serve_and_rest(router: Router, stream: TcpStream, mut stopped: watch::Receiver<()>, rest_after: Duration) {
+    let mut resting = Some((stream, Bytes::new()));
+    while let Some((mut stream, mut ahead)) = resting.take() {
+        if ahead.is_empty() {
+            ahead = tokio::select! {
+                begun = timeout(IDLE_TIMEOUT, beginning(&mut stream)) => match begun {
+                    Ok(Ok(bytes)) => bytes,
+                    Ok(Err(error)) => return tracing::debug!(%error, "connection broke"),
+                    Err(_) => return tracing::debug!("a connection did not ask for anything"),
+                },
+                // The sender is dropped when the server stops; nothing is ever sent.
+                _ = stopped.changed() => return,
+            };
+        }
+        if ahead.is_empty() {
+            return;
+        }
+        let is_http2 = ahead == PREFACE.as_slice();
+        let wire = Wire { stream, ahead, activity: Arc::default() };
+        // In boxes, so that a connection at rest is not as large as one of either kind.
+        let served = if is_http2 {
+            Box::pin(serve_http2(router.clone(), wire, &mut stopped)).await.map(|()| None)
+        } else {
+            Box::pin(serve_http1(router.clone(), wire, &mut stopped, rest_after)).await
+        };
+        match served {
+            Ok(at_rest) => {
+                resting = at_rest;
+                lanes::note_rest();
+            }
+            Err(error) => tracing::debug!(error = crate::errors::chain(&error), "connection broke"),
+        }
+    }
+}
+
+/// Reads until it is clear whether the client speaks HTTP/2; returns what was read, nothing if the client has left.
+async fn beginning(stream: &mut TcpStream) -> io::Result<Bytes> {
+    let mut bytes = [0; PREFACE.len()];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        let count = stream.read(rest).await?;
+        filled += count;
+        if count == 0 || bytes.get(..filled) != PREFACE.get(..filled) {
+            break;
+        }
+    }
+    Ok(Bytes::copy_from_slice(bytes.get(..filled).unwrap_or_default()))
+}
+
+/// Serves requests until the connection ends, or rests: then it is given back, with what was read of the next request.
+async fn serve_http1(
+    router: Router,
+    wire: Wire,
+    stopped: &mut watch::Receiver<()>,
+    rest_after: Duration,
+) -> hyper::Result<Option<(TcpStream, Bytes)>> {
+    let activity = Arc::clone(&wire.activity);
+    let service = service(router, &activity);
+    let mut connection = http1_builder().serve_connection(TokioIo::new(wire), service);
+    let (mut rests_since, mut look_after) = (None, rest_after);
+    loop {
+        tokio::select! {
+            ended = &mut connection => return ended.map(|()| None),
+            _ = stopped.changed() => {
+                Pin::new(&mut connection).graceful_shutdown();
+                return connection.await.map(|()| None);
+            }
+            () = tokio::time::sleep(look_after) => {}
+        }
+        let at_rest = activity.at_rest();
+        if at_rest.is_some() && at_rest == rests_since {
+            break;
+        }
+        rests_since = at_rest;
+        look_after = if at_rest.is_some() { rest_after } else { (look_after * 2).min(LONGEST_LOOK) };
+    }
+    // Between two requests this ends nothing but hyper's part in the connection.
+    Pin::new(&mut connection).graceful_shutdown();
+    poll_fn(|cx| connection.poll_without_shutdown(cx)).await?;
+    let parts = connection.into_parts();
+    // Also when it is empty it holds the whole buffer.
+    let ahead = Bytes::copy_from_slice(&parts.read_buf);
+    Ok(Some((parts.io.into_inner().stream, ahead)))
+}
+
+async fn serve_http2(router: Router, wire: Wire, stopped: &mut watch::Receiver<()>) -> hyper::Result<()> {
+    let activity = Arc::clone(&wire.activity);
+    let service = service(router, &activity);
+    let mut connection = http2_builder().serve_connection(TokioIo::new(wire), service);
     let silence = async {
         tokio::time::sleep(IDLE_TIMEOUT).await;
-        if asked.load(Ordering::Relaxed) {
+        if activity.has_begun() {
             // From the first request on, the protocol has timers of its own.
             std::future::pending::<()>().await;
         }
     };
-    let result = tokio::select! {
-        result = served.as_mut() => result,
-        () = silence => return tracing::debug!("a connection did not ask for anything"),
-        // The sender is dropped when the server stops; nothing is ever sent.
-        _ = stopped.changed() => {
-            served.as_mut().graceful_shutdown();
-            served.await
+    tokio::select! {
+        ended = &mut connection => ended,
+        () = silence => {
+            tracing::debug!("a connection did not ask for anything");
+            Ok(())
         }
-    };
-    if let Err(error) = result {
-        tracing::debug!(error = crate::errors::chain(&*error), "connection broke");
+        _ = stopped.changed() => {
+            Pin::new(&mut connection).graceful_shutdown();
+            connection.await
+        }
     }
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(READ_AHEAD_BYTES);
+type Answer = Result<Response<AnswerBody>, Infallible>;
+
+fn service(
+    router: Router,
+    activity: &Arc<Activity>,
+) -> impl Service<
+    Request<Incoming>,
+    Response = Response<AnswerBody>,
+    Error = Infallible,
+    Future = BoxFuture<'static, Answer>,
+> + Unpin
++ use<> {
+    let activity = Arc::clone(activity);
+    service_fn(move |request: Request<Incoming>| -> BoxFuture<'static, Answer> {
+        let answering = activity.begin();
+        let answer = router.clone().oneshot(request.map(Body::new));
+        Box::pin(async { Ok(answer.await?.map(|body| AnswerBody { body, _answering: answering })) })
+    })
+}
+
+fn http1_builder() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_buf_size(READ_AHEAD_BYTES);
     builder
-        .http2()
+}
+
+fn http2_builder() -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT)
@@ -85,4 +203,98 @@ fn builder() -> auto::Builder<TokioExecutor> {
         .max_frame_size(FRAME_BYTES)
         .max_send_buf_size(SEND_BUFFER_BYTES);
     builder
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::{get, post};
+    use tokio::{
+        io::AsyncWriteExt,
+        net::{TcpListener, TcpStream},
+        task::JoinHandle,
+    };
+
+    use super::*;
+
+    /// A client of a connection that rests at every chance.
+    struct Client {
+        stream: TcpStream,
+        served: JoinHandle<()>,
+        stopping: watch::Sender<()>,
+    }
+
+    impl Client {
+        async fn connect() -> Self {
+            let router = Router::new()
+                .route("/short", get(|| async { "short" }))
+                .route("/long", get(|| async { "x".repeat(8 << 20) }))
+                .route("/length", post(|body: Bytes| async move { body.len().to_string() }));
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (accepted, _) = listener.accept().await.unwrap();
+            let (stopping, stopped) = watch::channel(());
+            let served = tokio::spawn(serve_and_rest(router, accepted, stopped, Duration::ZERO));
+            Self { stream, served, stopping }
+        }
+
+        async fn send(&mut self, bytes: &[u8]) {
+            self.stream.write_all(bytes).await.unwrap();
+            // Lets the connection come to rest before what follows, or not: both must do.
+            for _ in 0..self.stream.local_addr().unwrap().port() % 50 {
+                tokio::task::yield_now().await;
+            }
+        }
+
+        /// Reads one answer; returns its body.
+        async fn answer(&mut self) -> String {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(self.stream.read_u8().await.unwrap());
+            }
+            let head = String::from_utf8(head).unwrap();
+            assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            let mut body = vec![0; length.parse().unwrap()];
+            self.stream.read_exact(&mut body).await.unwrap();
+            String::from_utf8(body).unwrap()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_serves_on_after_each_rest_and_loses_no_byte() {
+        let mut client = Client::connect().await;
+        for _ in 0..20 {
+            client.send(b"GET /short HTTP/1.1\r\nhost: a\r\n\r\n").await;
+            assert_eq!(client.answer().await, "short");
+            // In pieces, and two at once.
+            for piece in ["P", "OST /length HT", "TP/1.1\r\nhost: a\r\ncontent-length: 5\r", "\n\r\nab", "cde"] {
+                client.send(piece.as_bytes()).await;
+            }
+            assert_eq!(client.answer().await, "5");
+            client.send(&b"GET /short HTTP/1.1\r\nhost: a\r\n\r\n".repeat(2)).await;
+            assert_eq!([client.answer().await, client.answer().await], ["short", "short"]);
+        }
+        drop(client.stream);
+        client.served.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_the_client_reads_late_arrives_whole() {
+        let mut client = Client::connect().await;
+        client.send(b"GET /long HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        for _ in 0..2_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(client.answer().await.len(), 8 << 20);
+    }
+
+    #[tokio::test]
+    async fn a_connection_at_rest_ends_when_the_server_stops() {
+        let mut client = Client::connect().await;
+        client.send(b"GET /short HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        assert_eq!(client.answer().await, "short");
+        drop(client.stopping);
+        client.served.await.unwrap();
+        assert_eq!(client.stream.read(&mut [0]).await.unwrap(), 0);
+    }
 }

@@ -21,6 +21,7 @@ mod history;
 mod http;
 mod import;
 mod influx;
+mod lanes;
 mod logging;
 mod maintenance;
 mod metrics;

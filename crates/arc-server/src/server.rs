@@ -25,6 +25,7 @@ use crate::{
     config::Config,
     connection, history,
     http::router::{flight_router, router},
+    lanes::Lanes,
 };
 
 /// Pause before another connection is accepted when the system has no room for one.
@@ -97,6 +98,7 @@ pub struct Server {
     http: Door,
     /// There if Flight has an address of its own.
     flight: Option<Door>,
+    lanes: Lanes,
     connections: usize,
     shutdown_timeout: Duration,
 }
@@ -138,8 +140,10 @@ impl Server {
             _ => ServeError::Open { path: config.data_dir.clone(), source },
         })?;
         let app = App::new(engine, config);
+        let lanes = Lanes::start();
         Ok(Self {
             app: app.map_err(|source| ServeError::Io { action: "start the threads for queries", source })?,
+            lanes: lanes.map_err(|source| ServeError::Io { action: "start the threads for connections", source })?,
             http,
             flight,
             connections: config.limits.connections,
@@ -172,7 +176,7 @@ impl Server {
     /// [`ServeError::Close`] if the last flush failed.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
         let (stopping, stopped) = watch::channel(());
-        let open = Connections { app: Arc::clone(&self.app), tasks: Mutex::default(), stopped };
+        let open = Connections { app: Arc::clone(&self.app), lanes: self.lanes, tasks: Mutex::default(), stopped };
         let room = Arc::new(Semaphore::new(self.connections));
         let http = accept(&self.http.listener, &room, router(Arc::clone(&self.app)), &open);
         let flight = async {
@@ -198,8 +202,13 @@ impl Server {
         }
         connections.shutdown().await;
         self.app.runner.stop();
-        let engine = self.app.engine.clone();
-        let closed = tokio::task::spawn_blocking(move || engine.close()).await;
+        let (engine, lanes) = (self.app.engine.clone(), open.lanes);
+        let close = move || {
+            let closed = engine.close();
+            drop(lanes);
+            closed
+        };
+        let closed = tokio::task::spawn_blocking(close).await;
         closed.map_err(|_| ServeError::Died)?.map_err(ServeError::Close)?;
         tracing::info!("stopped: everything is flushed");
         Ok(())
@@ -218,6 +227,7 @@ pub(crate) fn open_engine(config: &Config) -> arc_core::Result<Engine> {
 /// The connections that are open.
 struct Connections {
     app: Arc<App>,
+    lanes: Lanes,
     tasks: Mutex<JoinSet<()>>,
     stopped: watch::Receiver<()>,
 }
@@ -229,10 +239,16 @@ impl Connections {
         // Those that ended are forgotten here; a busy server would otherwise remember them all.
         while tasks.try_join_next().is_some() {}
         let (app, stopped) = (Arc::clone(&self.app), self.stopped.clone());
-        tasks.spawn(async move {
-            connection::serve(&app, router, stream, stopped).await;
-            drop(permit);
-        });
+        // Each thread has a poll of its own that its sockets belong to.
+        let (Some((runtime, place)), Ok(stream)) = (self.lanes.place(), stream.into_std()) else { return };
+        let serve = async move {
+            match TcpStream::from_std(stream) {
+                Ok(stream) => connection::serve(&app, router, stream, stopped).await,
+                Err(error) => tracing::warn!(%error, "cannot serve a connection"),
+            }
+            drop((permit, place));
+        };
+        tasks.spawn_on(serve, runtime);
     }
 }
 

@@ -104,7 +104,7 @@ impl<'a> Backup<'a> {
             report.rows += file.rows;
         }
         progress(&report);
-        let mut copier = Copier::new(vfs, source.root, target);
+        let mut copier = Copier::new(vfs, source.root, target, source.state);
         for file in source.state.files() {
             copier.take(file, &mut report)?;
             progress(&report);

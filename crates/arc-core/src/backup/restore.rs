@@ -113,7 +113,7 @@ fn copy_all(vfs: &Arc<dyn Vfs>, from: &Path, to: &Path, state: ManifestState, lo
     sync_parents(vfs.as_ref(), to)?;
     create_folders(vfs.as_ref(), to)?;
     let mut report = RestoreReport { frames: log.frames, ..RestoreReport::default() };
-    let mut copier = Copier::new(vfs.as_ref(), from, to);
+    let mut copier = Copier::new(vfs.as_ref(), from, to, &state);
     for file in state.files() {
         copier.copy(file)?;
         report.files += 1;

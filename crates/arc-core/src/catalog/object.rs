@@ -16,10 +16,12 @@ pub(super) enum FormatVersion {
     Plain = 1,
     /// With settings of column types, or with columns that were of another type.
     ColumnTypes = 2,
+    /// With data files that lie in packs.
+    Packs = 3,
 }
 
 /// Newest version that is read.
-const NEWEST_VERSION: u32 = FormatVersion::ColumnTypes as u32;
+const NEWEST_VERSION: u32 = FormatVersion::Packs as u32;
 
 const MAGIC: [u8; 8] = *b"ARCMNFST";
 const HEADER_BYTES: usize = 48;
@@ -226,10 +228,10 @@ mod tests {
     fn a_newer_version_is_told_from_damage() {
         let id = ObjectId::commit(7);
         let mut bytes = encode(id, FormatVersion::ColumnTypes, 5, b"payload").bytes;
-        bytes[8] = 3;
+        bytes[8] = 4;
         let checksum = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
         bytes[CHECKED_BYTES..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
         let error = decode(id, Path::new("7"), &bytes).unwrap_err();
-        assert!(matches!(error, Error::NewerFormat { found: 3, supported: 2, .. }), "{error}");
+        assert!(matches!(error, Error::NewerFormat { found: 4, supported: 3, .. }), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Data files that no manifest names, and folders without any: what a crash between a file's rename and its commit, or
+//! Data files and packs that no manifest names, and folders without any: what a crash between a file's rename and its commit, or
 //! between the removal of a file and that of its folder, leaves behind.
 
 use std::{
@@ -12,14 +12,15 @@ use ulid::Ulid;
 use super::ManifestState;
 use crate::{
     Error, Result,
-    datafile::{DATA_DIR, TEMPORARY_SUFFIX, remove_data_file, remove_empty_folders},
+    datafile::{DATA_DIR, TEMPORARY_SUFFIX, is_pack, remove_data_file, remove_empty_folders},
     vfs::Vfs,
 };
 
 /// Removes the data files below `<root>/data` that `state` does not name, finished or not, and returns their paths; also
 /// the folders that are empty.
 ///
-/// Only files named as we name them (a ULID, `.parquet`, perhaps `.tmp`) are touched. To be called before anything is
+/// Only files named as we name them (a ULID, `.parquet` or `.pack`, perhaps `.tmp`) are touched. A pack is named by each data
+/// file in it. To be called before anything is
 /// flushed, with the state of *all* writers: a file is named by no manifest until it is committed. A file that cannot be
 /// removed is logged and stays for the next time.
 ///
@@ -53,7 +54,7 @@ pub(crate) fn find_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) ->
 fn unnamed(mut files: Vec<String>, state: &ManifestState) -> Vec<String> {
     // By file name, which is unique: on a file system that ignores case the folders of `cpu` and `CPU` are one, and are
     // listed by the name of the first.
-    let live: HashSet<&str> = state.files().map(|file| file_name(&file.path)).collect();
+    let live: HashSet<&str> = state.files().map(|file| file_name(file.stored_path())).collect();
     files.retain(|path| !live.contains(file_name(path)));
     files
 }
@@ -110,7 +111,7 @@ fn is_data_file(name: &str) -> bool {
     let name = name.strip_suffix(TEMPORARY_SUFFIX).unwrap_or(name);
     let id = name.strip_suffix(".parquet").unwrap_or_default();
     // The library reads lower-case letters, too; we write none.
-    Ulid::from_string(id).is_ok_and(|ulid| ulid.to_string() == id)
+    is_pack(name) || Ulid::from_string(id).is_ok_and(|ulid| ulid.to_string() == id)
 }
 
 #[cfg(test)]

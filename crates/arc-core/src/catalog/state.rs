@@ -117,7 +117,13 @@ impl ManifestState {
             let is_plain = |table: &TableState| table.column_types.is_empty() && !table.widened;
             database.column_types.is_empty() && database.tables.values().all(is_plain)
         };
-        if self.databases.values().all(is_plain) { FormatVersion::Plain } else { FormatVersion::ColumnTypes }
+        if self.files().any(|file| file.packed().is_some()) {
+            FormatVersion::Packs
+        } else if self.databases.values().all(is_plain) {
+            FormatVersion::Plain
+        } else {
+            FormatVersion::ColumnTypes
+        }
     }
 
     /// Returns the same of an edit of this state.
@@ -126,7 +132,9 @@ impl ManifestState {
             let known = self.table(&edit.database, &edit.table).zip(edit.schema.as_ref());
             known.is_some_and(|(known, schema)| schema.has_widened(&known.schema))
         };
-        if edit.column_types.is_empty() && !edit.tables.iter().any(widens) {
+        if edit.tables.iter().flat_map(|table| &table.files_added).any(|file| file.packed().is_some()) {
+            FormatVersion::Packs
+        } else if edit.column_types.is_empty() && !edit.tables.iter().any(widens) {
             FormatVersion::Plain
         } else {
             FormatVersion::ColumnTypes

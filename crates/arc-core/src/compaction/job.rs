@@ -6,7 +6,10 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use arrow::{
+    array::RecordBatch,
+    datatypes::{DataType, FieldRef, Schema, SchemaRef},
+};
 
 use super::{
     assemble::Assembler,
@@ -19,7 +22,10 @@ use super::{
 use crate::{
     Error, Result, SequenceNumber, Tombstone,
     catalog::{TIME_COLUMN, TableSchema},
-    datafile::{CheckedDataFile, DataFile, DataFileSpec, ParquetOptions, text_dictionary, write_data_file},
+    datafile::{
+        CheckedDataFile, DataFile, DataFileSpec, Owner, PackWriter, ParquetOptions, pack_data_file, text_dictionary,
+        write_data_file,
+    },
     vfs::Vfs,
 };
 
@@ -51,11 +57,13 @@ pub(crate) struct Job<'a> {
     /// Size of a file to aim at.
     pub(crate) target_bytes: u64,
     pub(crate) options: &'a ParquetOptions,
+    /// Where the new files lie, if they are not to be files of their own.
+    pub(crate) pack: Option<&'a PackWriter<'a>>,
     /// Ends the job once set.
     pub(crate) cancelled: &'a AtomicBool,
 }
 
-/// Merges the inputs into new files, durable once this returns. `path` gives the path of each of them.
+/// Merges the inputs into new files, durable once this returns, or once their pack is. `path` gives the path of each of them.
 ///
 /// Returns no file where no row stays. When it fails, no new file is left, as far as the file system lets us remove it.
 ///
@@ -68,7 +76,7 @@ pub(crate) fn run(job: &Job<'_>, path: impl FnMut() -> String) -> Result<Vec<Dat
     match job.write(path, &mut written) {
         Ok(()) => Ok(written),
         Err(error) => {
-            for file in written {
+            for file in written.iter().filter(|file| file.packed().is_none()) {
                 // What stays is in no manifest and is removed as an orphan on the next open.
                 let _ = job.source.vfs.remove_file(&job.source.root.join(&file.path));
             }
@@ -112,9 +120,21 @@ impl Job<'_> {
                 left = left.saturating_sub(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
                 Some(batch)
             });
-            written.push(write_data_file(self.source.vfs, self.source.root, &spec, batches, self.options)?);
+            written.push(self.write_file(&spec, batches)?);
         }
         Ok(())
+    }
+
+    fn write_file(
+        &self,
+        spec: &DataFileSpec<'_>,
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+    ) -> Result<DataFile> {
+        let Some(pack) = self.pack else {
+            return write_data_file(self.source.vfs, self.source.root, spec, batches, self.options);
+        };
+        let owner = Owner { database: &self.schema.database, table: &self.schema.table, day: self.task.day };
+        pack_data_file(pack, owner, spec, batches, self.options)
     }
 
     fn open<'a>(&'a self, columns: &Columns<'_>, part: Part) -> Result<Merge<'a>> {

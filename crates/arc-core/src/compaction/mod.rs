@@ -2,7 +2,7 @@
 //!
 //! Owns the choice (`plan`, `order`, `retention`: pure functions over what the manifest says) and the rewriting (`job`
 //! and below: sorted files in, sorted files out, in bounded memory). Never touches the manifest and never removes a file
-//! that is live: `engine` commits what comes out of here, one commit for each task, and lets go of what went in.
+//! that is live: `engine` commits what comes out of here, and lets go of what went in.
 //!
 //! # Which row wins
 //!

@@ -22,6 +22,9 @@ pub(crate) const SLICE_ROWS: u64 = 4 * LARGE_ROWS;
 /// Slices of a day, about, however many rows it has.
 const MAX_SLICES: u64 = 8;
 
+/// Bytes of what is merged from which on it gets a file of its own, and a commit. A file costs as much as encoding about 100 KB.
+const SMALL_BYTES: u64 = 256 << 10;
+
 /// What decides when files are merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -50,6 +53,20 @@ pub(crate) struct Task {
     /// that stays outside would show its version as if it were all of the row, and one that is merged with late ones
     /// only would uncover what it has overwritten.
     pub(crate) may_drop_old: bool,
+    /// Whether the partition is over: what comes of this is left alone from then on.
+    pub(crate) is_last: bool,
+}
+
+impl Task {
+    /// Returns whether there is so little to read that a commit of its own would cost more.
+    pub(crate) fn is_small(&self) -> bool {
+        self.files.iter().map(|file| file.bytes).sum::<u64>() < SMALL_BYTES
+    }
+
+    /// Returns whether what comes of it is too little for a file of its own, as its inputs were.
+    pub(crate) fn is_packed(&self) -> bool {
+        !self.is_last && self.is_small() && self.files.iter().all(|file| file.packed().is_some())
+    }
 }
 
 /// What is to be done for one table.
@@ -75,9 +92,9 @@ pub(crate) fn plan(schema: &TableSchema, files: &[Arc<DataFile>], now_ns: i64, s
         }
         let partition = Partition { day, files: &files, limit: max_inputs(&files, settings.open_columns), settings };
         let due_ns = partition.due_ns();
-        let chosen =
-            if due_ns <= now_ns { partition.last_rewrite() } else { partition.merge_of_equals().map(Chosen::from) };
-        plan.tasks.extend(chosen.and_then(|chosen| partition.task(chosen)));
+        let is_last = due_ns <= now_ns;
+        let chosen = if is_last { partition.last_rewrite() } else { partition.merge_of_equals().map(Chosen::from) };
+        plan.tasks.extend(chosen.and_then(|chosen| partition.task(chosen, is_last)));
         if now_ns < due_ns && partition.last_rewrite().is_some() {
             plan.next_due_ns = Some(plan.next_due_ns.map_or(due_ns, |next| next.min(due_ns)));
         }
@@ -126,7 +143,7 @@ impl<'a> Partition<'a> {
         self.day.end_ns().max(written).saturating_add(self.settings.quiet_ns)
     }
 
-    fn task(&self, chosen: Chosen<'_>) -> Option<Task> {
+    fn task(&self, chosen: Chosen<'_>, is_last: bool) -> Option<Task> {
         let is_chosen = |file: &DataFile| chosen.files.iter().any(|chosen| chosen.path == file.path);
         let output = output(self.files, is_chosen)?;
         let mut files: Vec<Arc<DataFile>> = self.files.iter().filter(|file| is_chosen(file)).cloned().collect();
@@ -134,13 +151,14 @@ impl<'a> Partition<'a> {
         // rows append.
         files.sort_by_key(|file| if file.late { (1, file.version()) } else { (0, (0, 0)) });
         let may_drop_old = output == Output::OnTime && self.files.iter().all(|file| !file.late || is_chosen(file));
-        Some(Task { day: self.day, files, output, cuts: chosen.cuts, may_drop_old })
+        Some(Task { day: self.day, files, output, cuts: chosen.cuts, may_drop_old, is_last })
     }
 
-    /// All that is late, what it overlaps, and the small files beside these; or else the small files of one slice.
+    /// All that is late, what it overlaps, and the small files beside these; or else the small files of one slice. A packed
+    /// file gets out of its pack, also where it is alone.
     fn last_rewrite(&self) -> Option<Chosen<'a>> {
         let (slices, late) = (self.slices(), by_version(self.files));
-        let is_small = |slice: &&Vec<&DataFile>| slice.len() > 1;
+        let is_small = |slice: &&Vec<&DataFile>| slice.len() > 1 || slice.iter().any(|file| file.packed().is_some());
         if late.is_empty() {
             return slices.iter().find(is_small).map(|slice| self.first_of(slice));
         }
@@ -291,10 +309,11 @@ impl<'a> Partition<'a> {
         self.files.iter().map(Arc::as_ref).filter(|file| !file.late)
     }
 
-    /// Files on time that are worth merging because of their size, oldest first.
+    /// Files on time that are worth merging because of their size or place, oldest first.
     fn small(&self) -> Vec<&'a DataFile> {
-        let mut small: Vec<&DataFile> =
-            self.on_time().filter(|file| file.bytes < self.settings.target_bytes.div_ceil(2)).collect();
+        let is_small =
+            |file: &&DataFile| file.bytes < self.settings.target_bytes.div_ceil(2) || file.packed().is_some();
+        let mut small: Vec<&DataFile> = self.on_time().filter(is_small).collect();
         small.sort_by_key(|file| file.min_time);
         small
     }

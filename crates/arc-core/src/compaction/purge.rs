@@ -63,10 +63,11 @@ fn tasks(
     let partition: Vec<Arc<DataFile>> = files.iter().map(|file| Arc::clone(file)).collect();
     let rewrite = |file: &&Arc<DataFile>| {
         let output = output(&partition, |other| other.path == file.path)?;
-        Some(Task { day, files: vec![Arc::clone(file)], output, cuts: Vec::new(), may_drop_old: false })
+        Some(Task { day, files: vec![Arc::clone(file)], output, cuts: Vec::new(), may_drop_old: false, is_last: false })
     };
     let rewritten: Vec<Task> = files.iter().filter(is_touched).filter_map(rewrite).collect();
-    let gone = Task { day, files: empty, output: Output::OnTime, cuts: Vec::new(), may_drop_old: false };
+    let gone =
+        Task { day, files: empty, output: Output::OnTime, cuts: Vec::new(), may_drop_old: false, is_last: false };
     Some(gone).filter(|gone| !gone.files.is_empty()).into_iter().chain(rewritten).collect()
 }
 
@@ -93,6 +94,7 @@ mod tests {
                 output: Output::OnTime,
                 cuts: Vec::new(),
                 may_drop_old: false,
+                is_last: false,
             }
         };
         type Case<'a> = (&'a [(usize, u64)], &'a [usize]);

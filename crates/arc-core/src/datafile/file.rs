@@ -1,13 +1,19 @@
 //! What is known of a data file without opening it: the values that the manifest records and queries prune by.
 
+use std::ops::Range;
+
 use ulid::Ulid;
 
-use super::PartitionDay;
+use super::{
+    PartitionDay,
+    pack::{PACK_SUFFIX, packed, stored_path},
+};
 
 /// One immutable Parquet file, as the manifest records it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct DataFile {
-    /// Path below the data directory, with `/` between its parts.
+    /// Path below the data directory, with `/` between its parts. That of a small one may say where in a pack it lies:
+    /// `<pack>/<offset>-<bytes>.parquet`; see [`packed`](Self::packed).
     pub path: String,
     /// Size in bytes.
     pub bytes: u64,
@@ -93,6 +99,18 @@ impl ColumnStatistics {
 }
 
 impl DataFile {
+    /// Returns in which file of many data files this one lies, by its path below the data directory, and where; `None` for
+    /// a file of its own. The bytes there are a whole Parquet file.
+    #[must_use]
+    pub fn packed(&self) -> Option<(&str, Range<u64>)> {
+        packed(&self.path)
+    }
+
+    /// Returns the path of the file in which it is.
+    pub(crate) fn stored_path(&self) -> &str {
+        stored_path(&self.path)
+    }
+
     /// Returns the place of a late file in the order in which late files overwrite each other, lowest first.
     pub(crate) fn version(&self) -> (u64, u64) {
         (self.max_seq, self.min_seq)
@@ -108,10 +126,11 @@ impl DataFile {
         PartitionDay::from_time_ns(self.min_time)
     }
 
-    /// Returns when the newest of the rows was first written to a data file, in nanoseconds since the epoch; `None` for
-    /// a file that is not named as ours are.
+    /// Returns when the newest of the rows was first written to a data file, in nanoseconds since the epoch, or, of a
+    /// packed one, something later; `None` for a file that is not named as ours are.
     pub(crate) fn written_ns(&self) -> Option<i64> {
-        let name = self.path.rsplit('/').next()?.strip_suffix(".parquet")?;
+        let name = self.stored_path().rsplit('/').next()?;
+        let name = name.strip_suffix(".parquet").or_else(|| name.strip_suffix(PACK_SUFFIX))?;
         let written_ms = i64::try_from(Ulid::from_string(name).ok()?.timestamp_ms()).ok()?;
         Some(written_ms.saturating_mul(1_000_000))
     }

@@ -11,6 +11,7 @@ mod file;
 mod folders;
 mod names;
 mod options;
+mod pack;
 mod pages;
 mod parquet_file;
 mod parquet_writer;
@@ -37,13 +38,16 @@ pub(crate) use encode::{Scratch, TextDictionary};
 pub(crate) use file::EXACT_FLOATS;
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
 pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
+pub(crate) use pack::{Owner, PackWriter, is_pack, open_data_file, packed, stored_path};
 #[cfg(test)]
 pub(crate) use reader::read_data_file;
 pub(crate) use row_groups::Columns;
 pub(crate) use statistics::StatisticsBuilder;
 pub(crate) use storable::is_storable;
 pub(crate) use stream::{CheckedDataFile, DataFileStream, OpenFile, compare_bytes, read_pieces, text_dictionary};
-pub(crate) use writer::{DataFileSpec, TEMPORARY_SUFFIX, write_data_file, write_data_file_of};
+pub(crate) use writer::{
+    DataFileSpec, TEMPORARY_SUFFIX, pack_data_file, pack_data_file_of, write_data_file, write_data_file_of,
+};
 
 #[cfg(test)]
 mod tests;

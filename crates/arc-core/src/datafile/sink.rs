@@ -1,4 +1,5 @@
-//! A file being written from its start to its end, through a buffer that also keeps size and checksum.
+//! A file being written from its start to its end, through a buffer that also keeps size and checksum; or one that is
+//! written to memory, to become a part of another.
 
 use std::io::{self, Write};
 
@@ -7,10 +8,11 @@ use crate::vfs::VfsFile;
 /// Large enough that a file system call costs little beside the bytes.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Appends to a file; [`Sink::finish`] makes it durable.
+/// Appends to a file, which [`Sink::finish`] makes durable, or to memory.
 #[derive(Debug)]
 pub(super) struct Sink {
-    file: Box<dyn VfsFile>,
+    /// None for one that stays in the buffer.
+    file: Option<Box<dyn VfsFile>>,
     buffer: Vec<u8>,
     written: u64,
     crc32c: u32,
@@ -19,7 +21,17 @@ pub(super) struct Sink {
 
 impl Sink {
     pub(super) fn new(file: Box<dyn VfsFile>) -> Self {
-        Self { file, buffer: Vec::new(), written: 0, crc32c: 0, failed: false }
+        Self { file: Some(file), buffer: Vec::new(), written: 0, crc32c: 0, failed: false }
+    }
+
+    /// Returns one that takes all bytes to memory.
+    pub(super) fn in_memory() -> Self {
+        Self { file: None, buffer: Vec::new(), written: 0, crc32c: 0, failed: false }
+    }
+
+    /// Returns the bytes of one in memory.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.buffer
     }
 
     /// Writes what is buffered, syncs the file and returns its size and crc32c.
@@ -28,13 +40,14 @@ impl Sink {
         if self.failed {
             return Err(io::Error::other("an earlier write failed"));
         }
-        self.file.sync_all()?;
+        self.file.as_ref().map_or(Ok(()), |file| file.sync_all())?;
         Ok((self.written, self.crc32c))
     }
 
     fn write_through(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
         // Whoever wrote may not have looked: a buffer that is dropped tells nobody.
-        self.file.write_all_at(&[bytes], self.written).inspect_err(|_| self.failed = true)?;
+        file.write_all_at(&[bytes], self.written).inspect_err(|_| self.failed = true)?;
         self.written += bytes.len() as u64;
         self.crc32c = crc32c::crc32c_append(self.crc32c, bytes);
         Ok(())
@@ -43,6 +56,10 @@ impl Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.file.is_none() {
+            self.buffer.extend_from_slice(bytes);
+            return Ok(bytes.len());
+        }
         if self.buffer.len() + bytes.len() > BUFFER_BYTES {
             self.flush()?;
         }
@@ -55,6 +72,9 @@ impl Write for Sink {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        if self.file.is_none() {
+            return Ok(());
+        }
         let mut buffer = std::mem::take(&mut self.buffer);
         if !buffer.is_empty() {
             self.write_through(&buffer)?;

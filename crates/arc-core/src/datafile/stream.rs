@@ -29,7 +29,7 @@ use parquet::{
     },
 };
 
-use super::{DataFile, pages::SharedRowGroups};
+use super::{DataFile, pack::open_data_file, pages::SharedRowGroups};
 use crate::{
     Error, Result,
     vfs::{Vfs, VfsFile},
@@ -102,11 +102,14 @@ pub(crate) fn read_pieces(
     most_bytes: u64,
     mut take: impl FnMut(&[u8], u64) -> Result<()>,
 ) -> Result<(u64, u32)> {
-    let file = vfs.open_read(path).map_err(|e| Error::io("open", path, e))?;
+    let file = open_data_file(vfs, path).map_err(|e| Error::io("open", path, e))?;
     let (mut offset, mut crc) = (0, 0);
-    let mut piece = vec![0; PIECE_BYTES];
+    let len = file.len().map_err(|e| Error::io("read", path, e))?;
+    // Of a small file, the room would cost more than the bytes.
+    let piece_bytes = usize::try_from(len).unwrap_or(usize::MAX).clamp(1, PIECE_BYTES);
+    let mut piece = vec![0; piece_bytes];
     loop {
-        let wanted = usize::try_from(most_bytes.saturating_sub(offset)).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        let wanted = usize::try_from(most_bytes.saturating_sub(offset)).unwrap_or(usize::MAX).min(piece_bytes);
         piece.truncate(wanted);
         let read = file.read_at(&mut piece, offset).map_err(|e| Error::io("read", path, e))?;
         let found = piece.get(..read).unwrap_or_default();
@@ -283,7 +286,7 @@ pub(crate) struct FileChunks {
 
 impl FileChunks {
     fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
-        let file = vfs.open_read(path).map_err(|e| Error::io("open", path, e))?;
+        let file = open_data_file(vfs, path).map_err(|e| Error::io("open", path, e))?;
         let len = file.len().map_err(|e| Error::io("read", path, e))?;
         Ok(Self { file: file.into(), len, refused: Refused::default() })
     }

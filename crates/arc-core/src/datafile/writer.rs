@@ -11,6 +11,7 @@ use super::{
     DataFile, ParquetOptions,
     encode::Scratch,
     folders::create_with_folders,
+    pack::{Owner, PackWriter},
     parquet_file::Totals,
     row_groups::{Columns, RowGroupWriter, write_columns},
     sink::Sink,
@@ -24,7 +25,7 @@ pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
 /// What a data file is to be.
 #[derive(Debug, Clone)]
 pub(crate) struct DataFileSpec<'a> {
-    /// Path below the data directory, of [`data_file_path`](super::data_file_path).
+    /// Path below the data directory, of [`data_file_path`](super::data_file_path); in a pack that of the pack.
     pub(crate) path: String,
     /// Schema of every batch: the time in nanoseconds first, then any columns. A column that is null throughout may be left out.
     /// Texts may come as places in a dictionary.
@@ -59,23 +60,45 @@ pub(crate) fn write_data_file(
     batches: impl Iterator<Item = Result<RecordBatch>>,
     options: &ParquetOptions,
 ) -> Result<DataFile> {
-    let data_file = publish(vfs, root, spec, options, |sink| {
-        let mut writer = RowGroupWriter::new(sink, spec, options);
-        for batch in batches {
-            let batch = batch?;
-            if !fits(batch.schema_ref().fields(), spec.schema.fields()) {
-                return Err(Error::internal(format!("a batch for {} has another schema than announced", spec.path)));
-            }
-            writer.push(&batch)?;
-        }
-        writer.finish()
-    })?;
+    let data_file = publish(vfs, root, spec, options, |sink| write_batches(sink, spec, batches, options))?;
     let path = root.join(&spec.path);
     sync_folders(vfs, root, &path).inspect_err(|_| {
         // Best effort, as below.
         let _ = vfs.remove_file(&path);
     })?;
     Ok(data_file)
+}
+
+/// Does as [`write_data_file`] into a pack: the data file is durable once that is.
+///
+/// # Errors
+///
+/// As [`write_data_file`].
+pub(crate) fn pack_data_file(
+    pack: &PackWriter<'_>,
+    owner: Owner<'_>,
+    spec: &DataFileSpec<'_>,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    options: &ParquetOptions,
+) -> Result<DataFile> {
+    publish_in(pack, owner, spec, options, |sink| write_batches(sink, spec, batches, options))
+}
+
+fn write_batches(
+    sink: &mut Sink,
+    spec: &DataFileSpec<'_>,
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    options: &ParquetOptions,
+) -> Result<Totals> {
+    let mut writer = RowGroupWriter::new(sink, spec, options);
+    for batch in batches {
+        let batch = batch?;
+        if !fits(batch.schema_ref().fields(), spec.schema.fields()) {
+            return Err(Error::internal(format!("a batch for {} has another schema than announced", spec.path)));
+        }
+        writer.push(&batch)?;
+    }
+    writer.finish()
 }
 
 /// Returns whether a batch has the columns of a file. Texts may come as places in a dictionary.
@@ -107,6 +130,38 @@ pub(crate) fn write_data_file_of(
     scratch: &mut Option<Scratch>,
 ) -> Result<DataFile> {
     publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, scratch))
+}
+
+/// Does as [`write_data_file_of`] into a pack: the data file is durable once that is.
+///
+/// # Errors
+///
+/// As [`write_data_file`].
+pub(crate) fn pack_data_file_of(
+    pack: &PackWriter<'_>,
+    owner: Owner<'_>,
+    spec: &DataFileSpec<'_>,
+    columns: &dyn Columns,
+    options: &ParquetOptions,
+    scratch: &mut Option<Scratch>,
+) -> Result<DataFile> {
+    publish_in(pack, owner, spec, options, |sink| write_columns(sink, spec, columns, options, scratch))
+}
+
+fn publish_in(
+    pack: &PackWriter<'_>,
+    owner: Owner<'_>,
+    spec: &DataFileSpec<'_>,
+    options: &ParquetOptions,
+    write: impl FnOnce(&mut Sink) -> Result<Totals>,
+) -> Result<DataFile> {
+    options.validate()?;
+    check_schema(spec)?;
+    let mut sink = Sink::in_memory();
+    let totals = write(&mut sink)?;
+    let file = sink.into_bytes();
+    let data_file = data_file(spec, totals, (file.len() as u64, crc32c::crc32c(&file)))?;
+    Ok(DataFile { path: pack.append(owner, &file)?, ..data_file })
 }
 
 fn publish(
@@ -146,11 +201,16 @@ fn write_rows(
     temporary: &Path,
     write: impl FnOnce(&mut Sink) -> Result<Totals>,
 ) -> Result<DataFile> {
-    let Totals { rows, time_bounds, columns } = write(&mut sink)?;
+    let totals = write(&mut sink)?;
+    let written = sink.finish().map_err(|e| Error::io("sync", temporary, e))?;
+    data_file(spec, totals, written)
+}
+
+fn data_file(spec: &DataFileSpec<'_>, totals: Totals, (bytes, crc32c): (u64, u32)) -> Result<DataFile> {
+    let Totals { rows, time_bounds, columns } = totals;
     let Some((min_time, max_time)) = time_bounds else {
         return Err(Error::internal(format!("rows for {} have no time", spec.path)));
     };
-    let (bytes, crc32c) = sink.finish().map_err(|e| Error::io("sync", temporary, e))?;
     Ok(DataFile {
         path: spec.path.clone(),
         bytes,

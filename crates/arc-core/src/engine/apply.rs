@@ -1,17 +1,17 @@
-//! From the log to the buffers: what is in the log is applied in its order, and acknowledged.
+//! From the log to the buffers: what is in the log, and as durable as was asked for, is applied in its order, and
+//! acknowledged.
 //!
-//! While one group is applied the committer writes and syncs the next one, on another thread. Where nothing waits for it, it
-//! applies its group by itself: no thread has to be woken for a lone write. Never touches a file.
+//! One thread at a time applies: the one whose sync made a group ready, unless another is at it, which then takes that group as
+//! well. So no thread is woken for it, and the others log and sync meanwhile. Never touches a file.
 
 use std::{
     collections::VecDeque,
-    io,
+    mem,
     sync::{Arc, atomic::Ordering},
-    thread::{Builder, JoinHandle},
 };
 
 use futures::channel::oneshot;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     delete::apply_delete,
@@ -26,90 +26,95 @@ const TOLD_AFTER_BYTES: usize = 1 << 20;
 
 /// Groups on their way from the log to the buffers.
 pub(super) struct Applying {
-    shared: Arc<Shared>,
     waiting: Mutex<Waiting>,
-    work: Condvar,
     applier: Mutex<Applier>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    groups: VecDeque<Vec<Entry>>,
-    /// Whether the thread has one in its hands.
+    groups: VecDeque<Group>,
+    /// Everything in the log up to here is durable.
+    durable_seq: SequenceNumber,
     is_applying: bool,
-    /// Whether more may come.
-    has_ended: bool,
-    /// Whether the thread is gone, with what it had in its hands.
+    /// Whether the log has failed: what is not ready yet never will be.
+    has_failed: bool,
+    /// Whether a thread is gone, with what it had in its hands.
     is_broken: bool,
 }
 
+/// Entries that were logged together.
+#[derive(Debug)]
+struct Group {
+    entries: Vec<Entry>,
+    /// What has to be durable before they are applied; those before them are as well by then.
+    needs: SequenceNumber,
+}
+
 impl Applying {
-    /// Starts the thread that applies what is handed over. `applied` is the number of the last frame in the buffers.
-    pub(super) fn start(shared: &Arc<Shared>, applied: SequenceNumber) -> io::Result<(Arc<Self>, JoinHandle<()>)> {
-        let applying = Arc::new(Self {
-            shared: Arc::clone(shared),
-            waiting: Mutex::default(),
-            work: Condvar::new(),
+    /// `applied` is the number of the last frame in the buffers.
+    pub(super) fn new(shared: &Arc<Shared>, applied: SequenceNumber) -> Self {
+        Self {
+            waiting: Mutex::new(Waiting { durable_seq: applied, ..Waiting::default() }),
             applier: Mutex::new(Applier { shared: Arc::clone(shared), applied, untold: Untold::default() }),
-        });
-        let own = Arc::clone(&applying);
-        let thread = Builder::new().name("arc-apply".into()).spawn(move || {
-            let _break = BreakOnDrop(&own);
-            own.run();
-        })?;
-        Ok((applying, thread))
+        }
     }
 
-    /// Applies a group, or has it applied behind those that were handed over before.
-    pub(super) fn hand_over(&self, group: Vec<Entry>) {
+    /// Adds a group that is in the log, to be applied behind those before it, once the log is durable up to `needs`. Gives
+    /// it back if the log has failed meanwhile.
+    pub(super) fn add(&self, entries: Vec<Entry>, needs: SequenceNumber) -> Option<Vec<Entry>> {
         let mut waiting = self.waiting.lock();
         if waiting.is_broken {
             // Whoever waits for an answer learns that there is none.
-            return;
+            return None;
         }
-        if waiting.groups.is_empty() && !waiting.is_applying && self.shared.queue.is_empty() {
-            drop(waiting);
-            self.applier.lock().apply_group(group);
-            return;
+        // What was applied before can still be flushed.
+        if waiting.has_failed && !entries.iter().all(|entry| matches!(entry, Entry::Freeze(_))) {
+            return Some(entries);
         }
-        waiting.groups.push_back(group);
-        drop(waiting);
-        self.work.notify_one();
+        waiting.groups.push_back(Group { entries, needs });
+        None
     }
 
-    /// Has the thread end once it has applied all that was handed over.
-    pub(super) fn end(&self) {
-        self.waiting.lock().has_ended = true;
-        self.work.notify_one();
-    }
-
-    fn run(&self) {
+    /// Notes that the log is durable up to `durable_seq`.
+    pub(super) fn note_durable(&self, durable_seq: SequenceNumber) {
         let mut waiting = self.waiting.lock();
-        loop {
-            if let Some(group) = waiting.groups.pop_front() {
-                waiting.is_applying = true;
-                drop(waiting);
-                self.applier.lock().apply_group(group);
-                waiting = self.waiting.lock();
-                waiting.is_applying = false;
-            } else if waiting.has_ended {
-                return;
-            } else {
-                self.work.wait(&mut waiting);
-            }
+        waiting.durable_seq = waiting.durable_seq.max(durable_seq);
+    }
+
+    /// Applies the groups that are ready, and those that become so meanwhile, unless another thread does.
+    pub(super) fn apply_ready(&self) {
+        let mut waiting = self.waiting.lock();
+        if mem::replace(&mut waiting.is_applying, true) {
+            return;
         }
+        while let Some(group) = waiting.pop_ready() {
+            MutexGuard::unlocked(&mut waiting, || self.applier.lock().apply_group(group.entries));
+        }
+        waiting.is_applying = false;
+    }
+
+    /// Takes out what is not ready, now that the log has failed: nobody knows what is on disk, nor will before the next
+    /// open. In order.
+    pub(super) fn fail(&self) -> Vec<Entry> {
+        let mut waiting = self.waiting.lock();
+        waiting.has_failed = true;
+        let durable_seq = waiting.durable_seq;
+        let ready = waiting.groups.iter().take_while(|group| group.needs <= durable_seq).count();
+        waiting.groups.drain(ready..).flat_map(|group| group.entries).collect()
+    }
+
+    /// Lets nobody wait for a thread that has died.
+    pub(super) fn break_off(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.is_broken = true;
+        waiting.groups.clear();
     }
 }
 
-/// If the thread dies, writers must not wait for it.
-struct BreakOnDrop<'a>(&'a Applying);
-
-impl Drop for BreakOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.shared.queue.close("the thread that applies writes has ended");
-        let mut waiting = self.0.waiting.lock();
-        waiting.is_broken = true;
-        waiting.groups.clear();
+impl Waiting {
+    fn pop_ready(&mut self) -> Option<Group> {
+        let durable_seq = self.durable_seq;
+        self.groups.pop_front_if(|group| group.needs <= durable_seq)
     }
 }
 
@@ -261,23 +266,61 @@ fn freeze(shared: &Shared) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use futures::executor::block_on;
 
     use super::*;
-    use crate::{Engine, ErrorKind};
+    use crate::{
+        Engine,
+        engine::{frame::FrameKind, queue::QueuedFrame},
+    };
 
     #[test]
     fn nobody_waits_for_a_thread_that_has_died() {
         let dir = tempfile::tempdir().unwrap();
         let engine = Engine::open(dir.path().join("data")).unwrap();
-        let (applying, thread) = Applying::start(&engine.inner.shared, SequenceNumber(0)).unwrap();
+        let applying = Applying::new(&engine.inner.shared, SequenceNumber(0));
+        let freeze = || {
+            let (answer, receiver) = oneshot::channel();
+            (Entry::Freeze(answer), receiver)
+        };
+        let (before, answered_before) = freeze();
+        applying.add(vec![before], SequenceNumber(1));
+        applying.apply_ready();
         // As when it panics.
-        drop(BreakOnDrop(&applying));
-        let (answer, receiver) = oneshot::channel();
-        applying.hand_over(vec![Entry::Freeze(answer)]);
-        assert!(block_on(receiver).is_err(), "its sender is gone");
-        assert_eq!(engine.write_lp("d", b"m v=1").unwrap_err().kind(), ErrorKind::Closed);
-        applying.end();
-        thread.join().unwrap();
+        applying.break_off();
+        let (after, answered_after) = freeze();
+        assert!(applying.add(vec![after], SequenceNumber(0)).is_none());
+        assert!(block_on(answered_before).is_err() && block_on(answered_after).is_err(), "their senders are gone");
+    }
+
+    #[test]
+    fn groups_are_applied_in_order_and_not_before_they_are_as_durable_as_they_need() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::open(dir.path().join("data")).unwrap();
+        let applying = Applying::new(&engine.inner.shared, SequenceNumber(0));
+        let add = |needs| {
+            let (answer, receiver) = oneshot::channel();
+            assert!(applying.add(vec![Entry::Freeze(answer)], SequenceNumber(needs)).is_none());
+            receiver
+        };
+        let mut groups = [add(0), add(3), add(0), add(5), add(0)];
+        let mut check = |durable, answered: &[bool]| {
+            applying.note_durable(SequenceNumber(durable));
+            applying.apply_ready();
+            let is_answered = |group: &mut oneshot::Receiver<_>| !matches!(group.try_recv(), Ok(None));
+            assert_eq!(groups.each_mut().map(is_answered), answered, "durable up to {durable}");
+        };
+        check(0, &[true, false, false, false, false]);
+        check(2, &[true, false, false, false, false]);
+        check(4, &[true, true, true, false, false]);
+        assert_eq!(applying.fail().len(), 2, "what is not ready is given back");
+        check(9, &[true, true, true, true, true]);
+        let frame = QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body: Bytes::new(), body_crc: 0 };
+        let refused = applying.add(vec![Entry::Change(frame, None)], SequenceNumber(0));
+        assert_eq!(refused.map(|group| group.len()), Some(1), "what comes later is as well");
+        let mut freeze = add(0);
+        applying.apply_ready();
+        assert!(matches!(freeze.try_recv(), Ok(Some(_))), "but a freeze, which asks nothing of the log");
     }
 }

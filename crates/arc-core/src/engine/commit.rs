@@ -1,9 +1,10 @@
-//! Group commit: one thread owns the order of everything. It takes all that is queued, writes it to the log at once,
-//! syncs once, and hands the group over to be applied to the buffers in order, and acknowledged only then.
+//! Group commit: two threads take turns. The one whose turn it is takes all that is queued and writes it to the log at once;
+//! then the turn is the other one's, while this one syncs, unless the other one is at it already and will do it. What is durable
+//! goes to the buffers in the order of the log, and is acknowledged only then (decision 022).
 //!
-//! No timer: while one group is synced the next one gathers, and the last one is applied. When the log fails, the group's outcome is unknown; the
-//! engine refuses writes from then on, and the next open decides from what is on disk. When there is no room for a new
-//! segment nothing was written: the group's writes are refused and later ones are tried again.
+//! No timer: while the log is synced the next groups gather and are appended. When the log fails, the outcome of all groups that were not durable
+//! is unknown; the engine refuses writes from then on, and the next open decides from what is on disk. When there is no room for
+//! a new segment nothing was written: the group's writes are refused and later ones are tried again.
 
 use std::{
     io,
@@ -12,49 +13,69 @@ use std::{
         atomic::Ordering,
         mpsc::{Receiver, SyncSender, sync_channel},
     },
-    thread::{Builder, JoinHandle},
+    thread::{self, Builder, JoinHandle},
 };
+
+use parking_lot::Mutex;
 
 use super::{
     apply::Applying,
-    queue::{Entry, QueuedFrame, QueuedWrite},
+    queue::{Entry, QueuedFrame, QueuedWrite, Turn},
     shared::Shared,
     stats::Counters,
 };
 use crate::{
     Durability, Error, ErrorKind, Result, SequenceNumber,
     crash::crash_point,
-    wal::{Frame, SpareMaker},
+    wal::{Frame, PendingSync, SpareMaker},
 };
 
-/// The committer's own state.
-struct Committer<'a> {
-    shared: &'a Shared,
-    applying: &'a Applying,
+/// One that syncs and applies, and one that appends meanwhile. More of them take processor time and give nothing (decision 022).
+const COMMITTERS: usize = 2;
+
+/// A thread that commits.
+struct Committer {
+    shared: Arc<Shared>,
+    applying: Arc<Applying>,
+    log: Arc<Mutex<Log>>,
     /// Wakes the thread that makes the next segment.
     spare: SyncSender<()>,
+}
+
+/// What goes from turn to turn.
+struct Log {
     /// Number of the last frame in the log.
     last_seq: SequenceNumber,
     /// Schema changes that are visible already but found no room in the log: they go in front of the next group.
     unlogged_changes: Vec<Entry>,
 }
 
-/// Starts the committer, the thread that applies what it has logged, and the one that makes the log's next segment while
-/// this one fills.
+/// Why a group is not in the log, or may not be.
+enum Failure {
+    /// Nothing was written, and the log goes on.
+    NoRoom(Error),
+    /// The log had failed before, and was not touched by this group.
+    Closed(String),
+    /// The log has failed; frames of the group may be in it all the same.
+    Unknown(String),
+}
+
+/// Starts the threads that commit, and the one that makes the log's next segment while this one fills.
 pub(super) fn spawn(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
     let (spare, wanted) = sync_channel(1);
-    let maker = shared.wal.lock().spare_maker();
-    let making = Builder::new().name("arc-segment".into()).spawn(move || make_spares(&maker, &wanted))?;
-    let last_seq = shared.wal.lock().last_seq();
-    let (applying, thread) = Applying::start(shared, last_seq)?;
-    let shared = Arc::clone(shared);
-    let committing = Builder::new().name("arc-commit".into()).spawn(move || {
-        // If this thread dies, writers must not wait for it.
-        let _close = CloseOnDrop(&shared, &applying);
-        let unlogged_changes = Vec::new();
-        Committer { shared: &shared, applying: &applying, spare, last_seq, unlogged_changes }.run();
-    })?;
-    Ok(vec![committing, thread, making])
+    let (maker, last_seq) = {
+        let wal = shared.wal.lock();
+        (wal.spare_maker(), wal.last_seq())
+    };
+    let mut threads = vec![Builder::new().name("arc-segment".into()).spawn(move || make_spares(&maker, &wanted))?];
+    let log = Arc::new(Mutex::new(Log { last_seq, unlogged_changes: Vec::new() }));
+    let applying = Arc::new(Applying::new(shared, last_seq));
+    for _ in 0..COMMITTERS {
+        let (shared, applying, log) = (Arc::clone(shared), Arc::clone(&applying), Arc::clone(&log));
+        let committer = Committer { shared, applying, log, spare: spare.clone() };
+        threads.push(Builder::new().name("arc-commit".into()).spawn(move || committer.run())?);
+    }
+    Ok(threads)
 }
 
 fn make_spares(maker: &SpareMaker, wanted: &Receiver<()>) {
@@ -66,57 +87,138 @@ fn make_spares(maker: &SpareMaker, wanted: &Receiver<()>) {
     }
 }
 
-struct CloseOnDrop<'a>(&'a Shared, &'a Applying);
+/// If a thread dies, writers must not wait for it.
+struct BreakOnPanic<'a>(&'a Committer);
 
-impl Drop for CloseOnDrop<'_> {
+impl Drop for BreakOnPanic<'_> {
     fn drop(&mut self) {
-        self.0.queue.close("the commit thread has ended");
-        self.1.end();
+        if thread::panicking() {
+            self.0.shared.queue.close("a commit thread has ended");
+            self.0.applying.break_off();
+        }
     }
 }
 
-impl Committer<'_> {
+impl Committer {
     /// Runs until the queue is stopped and empty.
-    fn run(mut self) {
-        while let Some(mut entries) = self.shared.queue.take() {
-            if !self.unlogged_changes.is_empty() {
-                entries.splice(0..0, self.unlogged_changes.drain(..));
-            }
-            match self.log(&entries) {
-                Ok(()) => self.applying.hand_over(entries),
-                Err(error) => self.refuse(entries, &error),
-            }
+    fn run(&self) {
+        let _break = BreakOnPanic(self);
+        while let Some((entries, turn)) = self.shared.queue.take() {
+            self.log(entries, &turn);
+            drop(turn);
+            self.sync();
+            self.applying.apply_ready();
         }
     }
 
-    /// Makes a group as durable as its most demanding write asks for.
-    fn log(&mut self, entries: &[Entry]) -> Result<()> {
-        let mut seq = self.last_seq;
+    /// Logs a group.
+    fn log(&self, mut entries: Vec<Entry>, _turn: &Turn<'_>) {
+        let mut log = self.log.lock();
+        if !log.unlogged_changes.is_empty() {
+            entries.splice(0..0, log.unlogged_changes.drain(..));
+        }
+        match self.append(&mut log, &entries) {
+            Ok(needs) => {
+                if let Some(entries) = self.applying.add(entries, needs) {
+                    let because = "a sync before it failed".to_owned();
+                    self.refuse(&mut log, entries, &Failure::Unknown(because));
+                }
+            }
+            Err(failure) => self.refuse(&mut log, entries, &failure),
+        }
+    }
+
+    /// Appends a group; returns the number that has to be durable before it is applied.
+    fn append(&self, log: &mut Log, entries: &[Entry]) -> Result<SequenceNumber, Failure> {
+        let mut seq = log.last_seq;
         let mut number = |frame| {
             seq = seq.next();
             to_frame(seq, frame)
         };
         let frames: Vec<Frame<'_>> = entries.iter().filter_map(logged).map(&mut number).collect();
         if frames.is_empty() {
-            return Ok(());
+            return Ok(SequenceNumber::default());
         }
+        let needs_sync = entries.iter().any(needs_sync);
         let mut wal = self.shared.wal.lock();
-        wal.append(&frames)?;
+        wal.append(&frames).map_err(|error| Failure::of_append(error, wal.is_failed()))?;
         crash_point("commit::appended");
-        if entries.iter().any(needs_sync) {
-            wal.sync()?;
-            Counters::add(&self.shared.counters.wal_syncs, 1);
+        log.last_seq = seq;
+        if needs_sync {
+            wal.want_sync();
         }
-        let spare_needed = wal.spare_needed();
         self.shared.counters.wal_bytes.store(wal.live_bytes(), Ordering::Relaxed);
-        drop(wal);
-        crash_point("commit::synced");
-        self.last_seq = seq;
-        if spare_needed {
+        if wal.spare_needed() {
             // Full means that it is being made already.
             let _ = self.spare.try_send(());
         }
-        Ok(())
+        Ok(if needs_sync { seq } else { SequenceNumber::default() })
+    }
+
+    /// Syncs as long as somebody waits for it, and applies what is durable then; unless another thread is at it, which goes
+    /// on with what this one has written.
+    fn sync(&self) {
+        while let Some(sync) = self.begin_sync() {
+            match sync.run() {
+                Ok(durable_seq) => {
+                    crash_point("commit::synced");
+                    Counters::add(&self.shared.counters.wal_syncs, 1);
+                    self.applying.note_durable(durable_seq);
+                }
+                Err(error) => {
+                    let failure = Failure::Unknown(describe(&error));
+                    self.refuse(&mut self.log.lock(), Vec::new(), &failure);
+                }
+            }
+            self.applying.apply_ready();
+        }
+    }
+
+    fn begin_sync(&self) -> Option<PendingSync> {
+        self.shared.wal.lock().begin_sync()
+    }
+
+    /// Answers a group that is not in the log, or may not be; if the log has failed, also those before it that are not
+    /// durable yet.
+    fn refuse(&self, log: &mut Log, entries: Vec<Entry>, failure: &Failure) {
+        tracing::error!(reason = failure.because(), "the log cannot be written");
+        if let Failure::Closed(because) | Failure::Unknown(because) = failure {
+            self.shared.queue.close(&format!("the log failed: {because}"));
+            self.answer(log, self.applying.fail(), &Failure::Unknown(because.clone()));
+        }
+        self.answer(log, entries, failure);
+    }
+
+    fn answer(&self, log: &mut Log, entries: Vec<Entry>, failure: &Failure) {
+        for entry in entries {
+            match entry {
+                Entry::Write(_, mut write) => {
+                    // Where it is known that nothing was stored the key is free again, before the answer says so.
+                    if let (Failure::Unknown(because), Some(claim)) = (failure, write.claim.take()) {
+                        claim.unknown(because);
+                    }
+                    self.refuse_write(write, failure.refusal());
+                }
+                Entry::Unlogged(write) => self.refuse_write(write, failure.refusal_of_unlogged()),
+                Entry::Drop(frame, doomed, waiting) => {
+                    if let Some(answer) = waiting {
+                        let _ = answer.send(Err(failure.refusal()));
+                    }
+                    log.unlogged_changes.push(Entry::Drop(frame, doomed, None));
+                }
+                Entry::Delete(_, delete) => {
+                    let _ = delete.answer.send(Err(failure.refusal()));
+                }
+                // What was applied before is in the log and can be flushed, which is what makes room on a full disk.
+                freeze @ Entry::Freeze(_) => drop(self.applying.add(vec![freeze], SequenceNumber::default())),
+                Entry::Change(frame, waiting) => {
+                    if let Some(answer) = waiting {
+                        let _ = answer.send(Err(failure.refusal()));
+                    }
+                    log.unlogged_changes.push(Entry::Change(frame, None));
+                }
+            }
+        }
     }
 
     fn refuse_write(&self, write: QueuedWrite, refusal: Error) {
@@ -127,54 +229,39 @@ impl Committer<'_> {
         drop(claim);
         let _ = answer.send(Err(refusal));
     }
+}
 
-    /// Answers a group that is not in the log, or may not be.
-    fn refuse(&mut self, entries: Vec<Entry>, error: &Error) {
-        let failed = self.shared.wal.lock().is_failed();
-        let because = describe(error);
-        tracing::error!(reason = because, "the log cannot be written");
-        if failed {
-            self.shared.queue.close(&format!("the log failed: {because}"));
+impl Failure {
+    fn of_append(error: Error, has_failed: bool) -> Self {
+        match error.kind() {
+            _ if !has_failed => Self::NoRoom(error),
+            ErrorKind::Closed => Self::Closed(describe(&error)),
+            _ => Self::Unknown(describe(&error)),
         }
-        // A log that failed earlier was not touched by this group.
-        let is_unknown = failed && error.kind() != ErrorKind::Closed;
-        let refusal = || match error {
-            Error::Io { action, path, source } if !failed => {
+    }
+
+    fn because(&self) -> String {
+        match self {
+            Self::NoRoom(error) => describe(error),
+            Self::Closed(because) | Self::Unknown(because) => because.clone(),
+        }
+    }
+
+    fn refusal(&self) -> Error {
+        match self {
+            Self::NoRoom(Error::Io { action, path, source }) => {
                 Error::io(action, path, io::Error::new(source.kind(), source.to_string()))
             }
-            _ if is_unknown => Error::OutcomeUnknown { reason: because.clone() },
-            _ => Error::Closed { reason: because.clone() },
-        };
-        for entry in entries {
-            match entry {
-                Entry::Write(_, mut write) => {
-                    // Where it is known that nothing was stored the key is free again, before the answer says so.
-                    if let Some(claim) = write.claim.take().filter(|_| is_unknown) {
-                        claim.unknown(&because);
-                    }
-                    self.refuse_write(write, refusal());
-                }
-                // It was not to be in the log, and is nowhere else.
-                Entry::Unlogged(write) if failed => self.refuse_write(write, Error::Closed { reason: because.clone() }),
-                Entry::Unlogged(write) => self.refuse_write(write, refusal()),
-                Entry::Drop(frame, doomed, waiting) => {
-                    if let Some(answer) = waiting {
-                        let _ = answer.send(Err(refusal()));
-                    }
-                    self.unlogged_changes.push(Entry::Drop(frame, doomed, None));
-                }
-                Entry::Delete(_, delete) => {
-                    let _ = delete.answer.send(Err(refusal()));
-                }
-                // What was applied before is in the log and can be flushed, which is what makes room on a full disk.
-                freeze @ Entry::Freeze(_) => self.applying.hand_over(vec![freeze]),
-                Entry::Change(frame, waiting) => {
-                    if let Some(answer) = waiting {
-                        let _ = answer.send(Err(refusal()));
-                    }
-                    self.unlogged_changes.push(Entry::Change(frame, None));
-                }
-            }
+            Self::Unknown(because) => Error::OutcomeUnknown { reason: because.clone() },
+            _ => Error::Closed { reason: self.because() },
+        }
+    }
+
+    /// What was not to be in the log is nowhere if it was not applied.
+    fn refusal_of_unlogged(&self) -> Error {
+        match self {
+            Self::NoRoom(_) => self.refusal(),
+            _ => Error::Closed { reason: self.because() },
         }
     }
 }

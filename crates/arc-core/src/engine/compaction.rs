@@ -17,15 +17,15 @@ use hashbrown::HashSet;
 use parking_lot::{Condvar, Mutex};
 use ulid::Ulid;
 
-use super::{retired::Retired, shared::Shared, stats::Counters};
+use super::{retired::Retired, shared::Shared, small_merges::SmallMerges, stats::Counters};
 use crate::{
-    Error, ErrorKind, Result, Tombstone,
+    Error, ErrorKind, Result,
     catalog::{ManifestEdit, TableEdit, TableSchema},
     compaction::{
         Job, Keep, MAX_BATCH_BYTES, Output, SLICE_ROWS, Settings, Source, Task, batches, output, plan, purge, run,
     },
     crash::crash_point,
-    datafile::{DataFile, ParquetOptions, data_file_path},
+    datafile::{DataFile, PackWriter, ParquetOptions, data_file_path},
     memory::{Pressure, merge_columns, merge_share, merged_file_bytes},
     registry::Table,
 };
@@ -164,12 +164,20 @@ impl Shared {
         }
         let expired = self.drop_expired(&mut round);
         round.note_failure(expired);
-        for database in self.registry.databases() {
-            for table in database.tables() {
-                // Asked anew for each table: the merges before it took their time.
-                let from_ns = table.retention.or(&database.retention).oldest_ns(self.clock.now_ns());
-                let compacted = self.compact_table(&table, Keep { from_ns }, &mut round);
-                round.note_failure(compacted);
+        // Small files of many tables are merged together: what comes of that may be enough for another merge.
+        loop {
+            let mut small = SmallMerges::new(self);
+            for database in self.registry.databases() {
+                for table in database.tables() {
+                    // Asked anew for each table: the merges before it took their time.
+                    let from_ns = table.retention.or(&database.retention).oldest_ns(self.clock.now_ns());
+                    let compacted = self.compact_table(&table, Keep { from_ns }, &mut small, &mut round);
+                    round.note_failure(compacted);
+                }
+            }
+            match small.commit(&mut round) {
+                Ok(()) if small.has_committed() => {}
+                committed => break round.note_failure(committed),
             }
         }
         let now_ns = self.clock.now_ns();
@@ -179,7 +187,13 @@ impl Shared {
         round
     }
 
-    fn compact_table(&self, table: &Table, keep: Keep, round: &mut Round) -> Result<()> {
+    fn compact_table(
+        &self,
+        table: &Arc<Table>,
+        keep: Keep,
+        small: &mut SmallMerges<'_>,
+        round: &mut Round,
+    ) -> Result<()> {
         let options = &self.options;
         let settings = Settings {
             files: options.compaction_files,
@@ -203,6 +217,10 @@ impl Shared {
                 return self.forget_tombstones(table);
             }
             drop(files);
+            let (few, tasks): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(Task::is_small);
+            if tasks.is_empty() {
+                return small.merge(table, few, keep, round);
+            }
             // A merge is one commit; what deletes left of files is not worth one for each.
             let most_bytes = if is_purge { settings.target_bytes } else { 0 };
             for tasks in batches(tasks, most_bytes) {
@@ -228,37 +246,60 @@ impl Shared {
         }
     }
 
-    /// Does tasks and commits them together. One with a damaged input is left out, and left alone from then on.
-    fn merge(&self, table: &Table, tasks: Vec<Task>, keep: Keep, round: &mut Round) -> Result<()> {
-        let tombstones = table.rows.lock().flushed_tombstones();
+    /// Does tasks and commits them together.
+    fn merge(&self, table: &Arc<Table>, tasks: Vec<Task>, keep: Keep, round: &mut Round) -> Result<()> {
         let mut merged: Vec<Merged> = Vec::new();
         for task in tasks {
-            match self.run(table, &task, keep, &tombstones) {
-                Ok(made) => merged.push(Merged { task, made }),
-                Err(error) if error.kind() == ErrorKind::Corrupt => {
-                    self.compactor.damaged.lock().extend(task.files.iter().map(|file| file.path.clone()));
-                    Counters::add(&self.counters.compaction_failures, 1);
-                    tracing::error!(%error, "a data file cannot be merged and stays as it is");
-                    round.note_failure(Err(error));
-                }
+            match self.run_undamaged(table, task, keep, None, round) {
+                Ok(done) => merged.extend(done),
                 Err(error) => {
                     merged.iter().for_each(|done| self.discard_files(&done.made));
                     return Err(error);
                 }
             }
         }
+        self.commit_and_retire(merged, round).map(drop)
+    }
+
+    /// Writes the outputs of one task, into a pack where one is given. A task with a damaged input is left out, and left
+    /// alone from then on.
+    pub(super) fn run_undamaged(
+        &self,
+        table: &Arc<Table>,
+        task: Task,
+        keep: Keep,
+        pack: Option<&PackWriter<'_>>,
+        round: &mut Round,
+    ) -> Result<Option<Merged>> {
+        match self.run(table, &task, keep, pack) {
+            Ok(made) => Ok(Some(Merged { table: Arc::clone(table), task, made })),
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                self.compactor.damaged.lock().extend(task.files.iter().map(|file| file.path.clone()));
+                Counters::add(&self.counters.compaction_failures, 1);
+                tracing::error!(%error, "a data file cannot be merged and stays as it is");
+                round.note_failure(Err(error));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Commits merges whose outputs are durable; returns how many of them were still right.
+    pub(super) fn commit_and_retire(&self, merged: Vec<Merged>, round: &mut Round) -> Result<usize> {
         crash_point("compaction::files_written");
-        for done in self.commit_merges(table, merged)? {
-            self.count(&table.schema(), &done, &mut round.report);
+        let committed = self.commit_merges(merged)?;
+        let count = committed.len();
+        for done in committed {
+            self.count(&done, &mut round.report);
             self.compactor.retired.add(done.task.files, self.clock.now_ns());
         }
-        Ok(())
+        Ok(count)
     }
 
     /// Writes the outputs of one task.
-    fn run(&self, table: &Table, task: &Task, keep: Keep, tombstones: &[Arc<Tombstone>]) -> Result<Vec<Arc<DataFile>>> {
+    fn run(&self, table: &Table, task: &Task, keep: Keep, pack: Option<&PackWriter<'_>>) -> Result<Vec<Arc<DataFile>>> {
         // Not a later one: a type that the log has not yet, and that a loss of power would take back, is for no file.
-        let schema = table.committed.load_full();
+        let (schema, tombstones) = (table.committed.load_full(), table.rows.lock().flushed_tombstones());
         // A new file is as old as the newest of its rows, so that a partition that is merged still counts as quiet.
         let written_ns = task.files.iter().filter_map(|file| file.written_ns()).max().unwrap_or(0);
         let written_ms = u64::try_from(written_ns / 1_000_000).unwrap_or(0);
@@ -267,15 +308,19 @@ impl Shared {
             schema: &schema,
             task,
             keep: if task.may_drop_old { keep } else { Keep::default() },
-            tombstones,
+            tombstones: &tombstones,
             // What it encodes takes as much again.
             batch_bytes: MAX_BATCH_BYTES.min(merge_share(self.memory.limit()) as u64 / 2),
             target_bytes: self.merged_file_bytes(&schema),
             options: &ParquetOptions::compaction().within(self.memory.limit(), schema.arrow().fields().len()),
+            pack,
             cancelled: &self.compactor.cancelled,
         };
         let mut paths = Vec::new();
         let path = || {
+            if let Some(pack) = pack {
+                return pack.path().to_owned();
+            }
             let id = Ulid::from_parts(written_ms, self.random());
             paths.push(data_file_path(&schema.database, &schema.table, task.day, id));
             paths.last().cloned().unwrap_or_default()
@@ -287,7 +332,8 @@ impl Shared {
         Ok(made.into_iter().map(|file| Arc::new(DataFile { deleted_seq, ..file })).collect())
     }
 
-    fn count(&self, schema: &TableSchema, Merged { task, made }: &Merged, report: &mut CompactionReport) {
+    fn count(&self, Merged { table, task, made }: &Merged, report: &mut CompactionReport) {
+        let schema = table.schema();
         let sum = |files: &[Arc<DataFile>], of: fn(&DataFile) -> u64| files.iter().map(|file| of(file)).sum::<u64>();
         let (rows_in, rows_out) = (sum(&task.files, |file| file.rows), sum(made, |file| file.rows));
         let (bytes_in, bytes_out) = (sum(&task.files, |file| file.bytes), sum(made, |file| file.bytes));
@@ -310,52 +356,60 @@ impl Shared {
         Counters::add(&counters.compaction_bytes_out, bytes_out);
     }
 
-    /// Swaps outputs for inputs, in the manifest and then in the table; returns the tasks whose inputs were still what they
-    /// had been. The outputs of the others are removed.
-    fn commit_merges(&self, table: &Table, merged: Vec<Merged>) -> Result<Vec<Merged>> {
+    /// Swaps outputs for inputs, in the manifest and then in the tables; returns the tasks whose inputs were still what they
+    /// had been. The outputs of the others are removed. Merges of one table stand together.
+    fn commit_merges(&self, merged: Vec<Merged>) -> Result<Vec<Merged>> {
         let mut manifest = self.manifest.lock();
-        let (right, wrong): (Vec<Merged>, Vec<Merged>) = {
-            let live = &table.rows.lock().files;
-            merged.into_iter().partition(|done| !table.is_dropped() && is_still_right(live, &done.task))
-        };
-        wrong.iter().for_each(|done| self.discard_files(&done.made));
-        if right.is_empty() {
-            return Ok(right);
-        }
-        let schema = table.schema();
-        let gone: Vec<Arc<DataFile>> = right.iter().flat_map(|done| done.task.files.iter().cloned()).collect();
-        let made: Vec<Arc<DataFile>> = right.iter().flat_map(|done| done.made.iter().cloned()).collect();
-        let edit = TableEdit {
-            database: schema.database.to_string(),
-            table: schema.table.to_string(),
-            files_added: made.iter().map(|file| DataFile::clone(file)).collect(),
-            files_removed: gone.iter().map(|file| file.path.clone()).collect(),
-            ..TableEdit::default()
-        };
-        let committed = self.commit(&mut manifest, ManifestEdit { tables: vec![edit], ..ManifestEdit::default() });
-        if let Err(error) = committed {
-            // If the change may be durable, the next open needs the files.
-            if !manifest.is_closed() {
-                self.discard_files(&made);
+        let (right, wrong): (Vec<Merged>, Vec<Merged>) = merged
+            .into_iter()
+            .partition(|done| !done.table.is_dropped() && is_still_right(&done.table.rows.lock().files, &done.task));
+        if !right.is_empty() {
+            let tables = right.chunk_by(|a, b| Arc::ptr_eq(&a.table, &b.table)).map(table_edit).collect();
+            if let Err(error) = self.commit(&mut manifest, ManifestEdit { tables, ..ManifestEdit::default() }) {
+                // If the change may be durable, the next open needs the files.
+                if !manifest.is_closed() {
+                    let made = right.iter().chain(&wrong).flat_map(|done| &done.made);
+                    self.compactor.retired.leave_files(made.map(Arc::as_ref));
+                }
+                return Err(error);
             }
-            return Err(error);
+            crash_point("compaction::committed");
+            right.iter().for_each(|done| done.table.replace_files(&done.task.files, &done.made));
+            crash_point("compaction::swapped");
         }
-        crash_point("compaction::committed");
-        table.replace_files(&gone, &made);
-        crash_point("compaction::swapped");
+        drop(manifest);
+        wrong.iter().for_each(|done| self.discard_files(&done.made));
         Ok(right)
     }
 
-    /// Lets go of files that are in no manifest and in no view.
-    fn discard_files(&self, files: &[Arc<DataFile>]) {
-        files.iter().for_each(|file| self.compactor.retired.leave(&file.path));
+    /// Lets go of files that are in no manifest and in no view, but not of what else is in their packs.
+    pub(super) fn discard_files(&self, files: &[Arc<DataFile>]) {
+        let (in_packs, files): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.packed().is_some());
+        self.compactor.retired.leave_files(files.into_iter().map(Arc::as_ref));
+        self.leave_empty_packs(in_packs.into_iter().map(|file| file.path.as_str()));
     }
 }
 
 /// A task whose outputs are durable files that nobody knows yet.
-struct Merged {
+pub(super) struct Merged {
+    table: Arc<Table>,
     task: Task,
-    made: Vec<Arc<DataFile>>,
+    pub(super) made: Vec<Arc<DataFile>>,
+}
+
+/// Returns the change that merges of one table make.
+fn table_edit(merged: &[Merged]) -> TableEdit {
+    let schema = merged.first().map(|done| done.table.schema());
+    let name = |of: fn(&TableSchema) -> &str| schema.as_ref().map(|schema| of(schema).to_owned()).unwrap_or_default();
+    let made = merged.iter().flat_map(|done| &done.made);
+    let gone = merged.iter().flat_map(|done| &done.task.files);
+    TableEdit {
+        database: name(|schema| &schema.database),
+        table: name(|schema| &schema.table),
+        files_added: made.map(|file| DataFile::clone(file)).collect(),
+        files_removed: gone.map(|file| file.path.clone()).collect(),
+        ..TableEdit::default()
+    }
 }
 
 /// Returns whether all inputs are live, and their merge still leaves the same rows to win.

@@ -18,7 +18,10 @@ use crate::{
     buffer::{FrozenBuffer, split},
     catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
     crash::crash_point,
-    datafile::{DataFile, DataFileSpec, FolderSyncs, ParquetOptions, Scratch, data_file_path, write_data_file_of},
+    datafile::{
+        DataFile, DataFileSpec, FolderSyncs, Owner, PackWriter, ParquetOptions, Scratch, data_file_path,
+        pack_data_file_of, write_data_file_of,
+    },
     registry::{Database, Flushable, Table},
 };
 
@@ -181,11 +184,28 @@ impl Shared {
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.
     fn write_all_files(&self, tables: &mut [TableRound]) -> Result<()> {
         let folders = FolderSyncs::new(self.vfs.as_ref(), &self.root, &self.folders);
-        self.write_files_of(tables, &folders)?;
+        let pack = PackWriter::new(self.vfs.as_ref(), &self.root, self.new_id());
+        let small = tables.iter().filter(|round| !round.frozen.is_empty() && self.is_small(round)).count();
+        let is_packed = small >= self.options.pack_tables;
+        self.write_files_of(tables, &folders, is_packed.then_some(&pack))?;
+        let path = pack.path().to_owned();
+        if let Some(pack) = pack.finish().inspect_err(|_| self.compactor.retired.leave(&path))? {
+            folders.sync_table([pack.as_str()].into_iter())?;
+        }
         folders.finish()
     }
 
-    fn write_files_of(&self, tables: &mut [TableRound], folders: &FolderSyncs<'_>) -> Result<()> {
+    /// Returns whether a table's rows are so few that a file of their own would cost more than they do.
+    fn is_small(&self, round: &TableRound) -> bool {
+        round.frozen.iter().map(|frozen| frozen.bytes).sum::<usize>() <= self.options.pack_bytes
+    }
+
+    fn write_files_of(
+        &self,
+        tables: &mut [TableRound],
+        folders: &FolderSyncs<'_>,
+        pack: Option<&PackWriter<'_>>,
+    ) -> Result<()> {
         let workers = tables.len().min(MAX_WORKERS).min(self.memory.limit() / WORKER_BYTES);
         let work = Mutex::new(tables.iter_mut());
         let write = || {
@@ -194,8 +214,11 @@ impl Shared {
                 let next = work.lock().next();
                 match next {
                     Some(round) => {
-                        self.write_files(round, &mut scratch)?;
-                        folders.sync_table(round.files.iter().map(|file| file.path.as_str()))?;
+                        let pack = pack.filter(|_| self.is_small(round));
+                        self.write_files(round, pack, &mut scratch)?;
+                        if pack.is_none() {
+                            folders.sync_table(round.files.iter().map(|file| file.path.as_str()))?;
+                        }
                     }
                     None => return Ok(()),
                 }
@@ -213,17 +236,23 @@ impl Shared {
         })
     }
 
-    fn write_files(&self, round: &mut TableRound, scratch: &mut Option<Scratch>) -> Result<()> {
+    fn write_files(
+        &self,
+        round: &mut TableRound,
+        pack: Option<&PackWriter<'_>>,
+        scratch: &mut Option<Scratch>,
+    ) -> Result<()> {
         // Places of rows and one encoded column are less than this.
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
         let tags: Vec<&str> = round.schema.tags().map(|tag| tag.name.as_ref()).collect();
+        let (database, table) = (&*round.schema.database, &*round.schema.table);
         for frozen in &round.frozen {
             let converted = frozen.converted(&round.schema)?;
             let frozen = converted.as_ref().unwrap_or(frozen);
             for part in split(frozen, &round.schema, &round.table.series)? {
-                let id = Ulid::from_parts(u64::try_from(self.clock.now_ns() / 1_000_000).unwrap_or(0), self.random());
+                let path = || data_file_path(database, table, part.day, self.new_id());
                 let spec = DataFileSpec {
-                    path: data_file_path(&round.schema.database, &round.schema.table, part.day, id),
+                    path: pack.map_or_else(path, |pack| pack.path().to_owned()),
                     schema: Arc::clone(&part.schema),
                     sorted_by: part.sorted_by.clone(),
                     min_seq: frozen.min_seq,
@@ -232,7 +261,13 @@ impl Shared {
                     tags: &tags,
                 };
                 let options = ParquetOptions::default().within(self.memory.limit(), spec.schema.fields().len());
-                let written = write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options, scratch);
+                let written = match pack {
+                    Some(pack) => {
+                        let owner = Owner { database, table, day: part.day };
+                        pack_data_file_of(pack, owner, &spec, &part, &options, scratch)
+                    }
+                    None => write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options, scratch),
+                };
                 round.files.push(written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?);
             }
         }
@@ -245,7 +280,7 @@ impl Shared {
             if round.schema_changed {
                 round.table.schema_changed.store(true, Ordering::Release);
             }
-            round.files.iter().for_each(|file| self.compactor.retired.leave(&file.path));
+            self.compactor.retired.leave_files(&round.files);
         }
     }
 
@@ -278,6 +313,11 @@ impl Shared {
     /// all of it anew.
     fn retry_after(&self, failures: u32) -> Duration {
         if self.is_remote() { RETRY_AFTER * 2_u32.pow(failures.min(5)) } else { RETRY_AFTER }
+    }
+
+    /// Returns the name of a new file with rows that were in none before.
+    pub(super) fn new_id(&self) -> Ulid {
+        Ulid::from_parts(u64::try_from(self.clock.now_ns() / 1_000_000).unwrap_or(0), self.random())
     }
 
     pub(super) fn random(&self) -> u128 {

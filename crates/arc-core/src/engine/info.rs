@@ -95,6 +95,8 @@ impl Engine {
 
     /// Returns the live data files of a table, in the order in which they were added. Holding them keeps them on disk.
     ///
+    /// Of a table with few rows among many tables they may lie in packs: see [`DataFile::packed`].
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table.

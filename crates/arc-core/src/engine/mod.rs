@@ -30,6 +30,7 @@ mod queue;
 mod retention;
 mod retired;
 mod shared;
+mod small_merges;
 mod stats;
 #[cfg(feature = "query")]
 mod tables;

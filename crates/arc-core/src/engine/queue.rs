@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::channel::oneshot;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{delete::Deleted, frame::FrameKind, idempotency::Claim};
 use crate::{
@@ -85,6 +85,25 @@ struct State {
     /// Why no more writes are taken.
     closed: Option<String>,
     stopping: bool,
+    /// Whether somebody has a [`Turn`].
+    is_taken: bool,
+    /// Whether somebody was woken for what is queued and has not looked yet.
+    is_called: bool,
+}
+
+/// The right to log what was taken; while somebody has it nothing else is taken.
+pub(super) struct Turn<'a>(&'a Queue);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.is_taken = false;
+        if state.stopping {
+            self.0.work.notify_all();
+        } else if !state.entries.is_empty() {
+            self.0.call(state);
+        }
+    }
 }
 
 /// What a write is told for which no room was made.
@@ -106,7 +125,8 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new() -> Self {
-        let state = State { entries: Vec::new(), bytes: 0, writes: 0, closed: None, stopping: false };
+        let (entries, closed) = (Vec::new(), None);
+        let state = State { entries, bytes: 0, writes: 0, closed, stopping: false, is_taken: false, is_called: false };
         Self { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new() }
     }
 
@@ -152,8 +172,7 @@ impl Queue {
             Some(frame) => Entry::Write(frame, write),
             None => Entry::Unlogged(write),
         });
-        drop(state);
-        self.work.notify_one();
+        self.call(state);
         Ok(None)
     }
 
@@ -170,8 +189,7 @@ impl Queue {
         }
         publish();
         state.entries.push(Entry::Change(change, Some(answer)));
-        drop(state);
-        self.work.notify_one();
+        self.call(state);
         Ok(receiver)
     }
 
@@ -188,8 +206,7 @@ impl Queue {
         }
         let doomed = publish();
         state.entries.push(Entry::Drop(frame, doomed, Some(answer)));
-        drop(state);
-        self.work.notify_one();
+        self.call(state);
         Ok(())
     }
 
@@ -200,8 +217,7 @@ impl Queue {
             return Err(Error::Closed { reason: reason.clone() });
         }
         state.entries.push(Entry::Delete(frame, delete));
-        drop(state);
-        self.work.notify_one();
+        self.call(state);
         Ok(())
     }
 
@@ -213,26 +229,32 @@ impl Queue {
             return Err(Error::Closed { reason: "the engine is stopping".into() });
         }
         state.entries.push(Entry::Freeze(answer));
-        drop(state);
-        self.work.notify_one();
+        self.call(state);
         Ok(receiver)
     }
 
-    /// Waits for work; `None` once the queue is stopped and empty.
-    pub(super) fn take(&self) -> Option<Vec<Entry>> {
+    /// Waits for work and for one's turn; `None` once the queue is stopped and empty. Until the turn is dropped nobody else
+    /// takes anything, so that what is taken is logged in the order of the queue.
+    pub(super) fn take(&self) -> Option<(Vec<Entry>, Turn<'_>)> {
         let mut state = self.state.lock();
-        while state.entries.is_empty() {
-            if state.stopping {
+        loop {
+            state.is_called = false;
+            if !state.is_taken && !state.entries.is_empty() {
+                state.is_taken = true;
+                return Some((std::mem::take(&mut state.entries), Turn(self)));
+            }
+            if state.stopping && state.entries.is_empty() {
                 return None;
             }
             self.work.wait(&mut state);
         }
-        Some(std::mem::take(&mut state.entries))
     }
 
-    /// Returns whether nothing waits to be taken.
-    pub(super) fn is_empty(&self) -> bool {
-        self.state.lock().entries.is_empty()
+    /// Wakes one of those who wait for work, unless one is awake already or will look after its turn.
+    fn call(&self, mut state: MutexGuard<'_, State>) {
+        if !state.is_taken && !state.is_called {
+            state.is_called = self.work.notify_one();
+        }
     }
 
     /// Gives the room of a write back that has left the queue.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::shared::Shared;
 use crate::{
     catalog::ManifestState,
-    datafile::{DataFile, remove_data_file},
+    datafile::{DataFile, packed, remove_data_file, stored_path},
 };
 
 /// When files that a view still needs are looked at again.
@@ -25,8 +25,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Retired {
     files: Mutex<Vec<RetiredFile>>,
-    /// Paths of files that were never in the manifest, and may be there.
-    leftovers: Mutex<Vec<String>>,
+    /// Paths of files that were never in the manifest, and may be there, and of packs that nobody needs.
+    leftovers: Mutex<HashSet<String>>,
     held: Mutex<Vec<Weak<HashSet<String>>>>,
 }
 
@@ -71,9 +71,17 @@ impl Retired {
         self.files.lock().extend(files.into_iter().map(retired));
     }
 
-    /// Takes the path of a file that is in no manifest and will be in none. It may be there or not.
+    /// Takes the path of a file, or pack, that is in no manifest and will be in none. It may be there or not.
     pub(super) fn leave(&self, path: &str) {
-        self.leftovers.lock().push(path.to_owned());
+        let mut leftovers = self.leftovers.lock();
+        if !leftovers.contains(path) {
+            leftovers.insert(path.to_owned());
+        }
+    }
+
+    /// Takes files that are in no manifest and will be in none, with the packs that they are in: all of what is in these.
+    pub(super) fn leave_files<'f>(&self, files: impl IntoIterator<Item = &'f DataFile>) {
+        files.into_iter().for_each(|file| self.leave(file.stored_path()));
     }
 
     /// Removes what was left; what cannot be removed stays for the next time, and at last for the next opening.
@@ -90,7 +98,7 @@ impl Retired {
             }
             _ => false,
         });
-        self.leftovers.lock().append(&mut leftovers);
+        self.leftovers.lock().extend(leftovers);
     }
 
     /// Returns the files that may go: nobody holds them, and their time of grace is over.
@@ -116,8 +124,12 @@ impl Shared {
     /// Removes from disk the files that may go; returns how many. One that cannot be removed stays for the next time.
     pub(super) fn remove_retired(&self, now_ns: i64) -> u64 {
         let mut removed = 0;
+        let free = self.compactor.retired.take_free(now_ns, self.grace_ns());
+        let (in_packs, free): (Vec<_>, Vec<_>) = free.into_iter().partition(|retired| packed(&retired.path).is_some());
+        removed += in_packs.len() as u64;
+        self.leave_empty_packs(in_packs.iter().map(|retired| retired.path.as_str()));
         self.compactor.retired.remove_leftovers(self);
-        for retired in self.compactor.retired.take_free(now_ns, self.grace_ns()) {
+        for retired in free {
             let path = &retired.path;
             self.folders.forget(path);
             match remove_data_file(self.vfs.as_ref(), &self.root, path) {
@@ -130,6 +142,25 @@ impl Shared {
             }
         }
         removed
+    }
+
+    /// Lets go of the packs that the data files of these paths, which nobody needs, were the last of.
+    pub(super) fn leave_empty_packs<'p>(&self, gone: impl Iterator<Item = &'p str>) {
+        let mut packs: HashSet<&str> = gone.filter_map(packed).map(|(pack, _)| pack).collect();
+        if packs.is_empty() {
+            return;
+        }
+        // The manifest first: what leaves it is retired before it is unlocked, or by the thread that calls this.
+        let manifest = self.manifest.lock();
+        for file in manifest.state().files() {
+            packs.remove(file.stored_path());
+        }
+        drop(manifest);
+        let retired = &self.compactor.retired;
+        for file in retired.files.lock().iter() {
+            packs.remove(stored_path(&file.path));
+        }
+        packs.into_iter().for_each(|pack| retired.leave(pack));
     }
 
     pub(super) fn grace_ns(&self) -> i64 {

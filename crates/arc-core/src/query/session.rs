@@ -28,7 +28,12 @@ use super::{
     integer_division::IntegerDivision, latest, plain_keys::PlainKeys, pool::BudgetedPool, runs::GroupRuns, scale,
     times,
 };
-use crate::{Error, Options, Result, memory::MemoryBudget, store::DurableLocal, vfs::RealVfs};
+use crate::{
+    Error, Options, Result,
+    memory::MemoryBudget,
+    store::{DurableLocal, PackedReads},
+    vfs::RealVfs,
+};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
 pub(super) const CATALOG: &str = "arc";
@@ -154,7 +159,7 @@ fn runtime(
         }
     };
     let url = data_url().map_err(error::from_datafusion)?;
-    runtime.register_object_store(url.as_ref(), store);
+    runtime.register_object_store(url.as_ref(), Arc::new(PackedReads::new(store)));
     Ok(runtime)
 }
 

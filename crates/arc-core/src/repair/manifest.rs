@@ -6,7 +6,7 @@ use super::log;
 use crate::{
     Result, SequenceNumber,
     catalog::{ManifestState, ManifestSurvey, WAL_DIR},
-    datafile::DataFile,
+    datafile::{DataFile, open_data_file},
     vfs::Vfs,
 };
 
@@ -39,7 +39,7 @@ pub(super) fn mend(vfs: &dyn Vfs, root: &Path, survey: ManifestSurvey) -> Result
         return Ok(Some(Mended { state, commit: reached, lost_commits: Vec::new(), in_log: true }));
     }
     let all: Vec<u64> = unreachable.iter().map(|(number, _)| *number).collect();
-    let is_there = |file: &DataFile| vfs.open_read(&root.join(&file.path)).is_ok();
+    let is_there = |file: &DataFile| open_data_file(vfs, &root.join(&file.path)).is_ok();
     // Segments are given up oldest first: where the log has the frame after `flushed`, it has all later ones.
     let flushed = unreachable.iter().filter_map(|(_, edit)| edit.as_ref()?.flushed).max().unwrap_or_default();
     let reaches_back = |end: SequenceNumber| end > state.flushed && end >= flushed;

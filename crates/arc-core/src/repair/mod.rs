@@ -26,7 +26,7 @@ use crate::{
         MARKER, META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_marker, create_folders,
         find_orphans, survey as survey_manifest, write_marker,
     },
-    datafile::DataFile,
+    datafile::{DataFile, packed},
     engine::lock,
     random::{RandomSource, SystemRandom},
     verify::{check_bytes, check_contents, files_below, has_files, verify_locked},
@@ -194,8 +194,8 @@ fn apply(vfs: &Arc<dyn Vfs>, root: &Path, found: &Found, random: Arc<dyn RandomS
         write_marker(files, root)?;
     }
     for path in &old.all {
-        // Objects of the manifest are gone by now, and the marker is a new one.
-        if path.starts_with(root.join(META_DIR)) || path.ends_with(MARKER) {
+        // Objects of the manifest are gone by now, and the marker is a new one. A pack goes once nothing in it is live.
+        if path.starts_with(root.join(META_DIR)) || path.ends_with(MARKER) || path.to_str().and_then(packed).is_some() {
             continue;
         }
         match files.remove_file(path) {

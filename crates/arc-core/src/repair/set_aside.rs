@@ -6,7 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Error, Result, backup::copy_file, verify::LOST_DIR, vfs::Vfs};
+use crate::{
+    Error, Result,
+    backup::copy_file,
+    datafile::{open_data_file, packed},
+    verify::LOST_DIR,
+    vfs::Vfs,
+};
 
 /// Gives files a second name under `lost/`; durable after [`SetAside::sync`]. Their first name stays for the time being.
 pub(super) struct SetAside<'a> {
@@ -20,18 +26,24 @@ impl<'a> SetAside<'a> {
         Self { vfs, root, folders: BTreeSet::new() }
     }
 
-    /// Keeps one file below the data directory; one that is missing needs no keeping.
+    /// Keeps one file below the data directory, or what lies in a pack; one that is missing needs no keeping.
     pub(super) fn keep(&mut self, path: &Path) -> Result<()> {
         let relative = path.strip_prefix(self.root).unwrap_or(path);
-        let to = self.free_name(&self.root.join(LOST_DIR).join(relative), path)?;
+        let packed = relative.to_str().and_then(packed);
+        let kept = match &packed {
+            // Below a folder named like a pack it would be taken for a place in that.
+            Some((pack, range)) => PathBuf::from(format!("{pack}.{}-{}.parquet", range.start, range.end - range.start)),
+            None => relative.to_owned(),
+        };
+        let to = self.free_name(&self.root.join(LOST_DIR).join(kept), path)?;
         let Some(to) = to else { return Ok(()) };
         let folder = to.parent().unwrap_or(self.root).to_owned();
         self.vfs.create_dir_all(&folder).map_err(|e| Error::io("create folder", &folder, e))?;
         self.folders.insert(folder);
-        match self.vfs.hard_link(path, &to) {
+        match if packed.is_some() { Err(ErrorKind::Unsupported.into()) } else { self.vfs.hard_link(path, &to) } {
             Ok(()) => Ok(()),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-            // A file system without links.
+            // A file system without links, or what lies in a pack.
             Err(_) => copy_file(self.vfs, path, &to, |_, _| Ok(())).map(drop),
         }
     }
@@ -44,7 +56,7 @@ impl<'a> SetAside<'a> {
                 Ok(file) => file,
                 Err(_) => return Ok(Some(name)),
             };
-            let Ok(found) = self.vfs.open_read(path) else { return Ok(None) };
+            let Ok(found) = open_data_file(self.vfs, path) else { return Ok(None) };
             let same = kept.len().ok() == found.len().ok() && same_bytes(self.vfs, &name, path)?;
             if same {
                 return Ok(None);

@@ -13,6 +13,8 @@ mod folder;
 mod mount;
 #[cfg(feature = "object-store")]
 mod options;
+#[cfg(feature = "query")]
+mod packed;
 mod publish;
 #[cfg(feature = "query")]
 mod reads;
@@ -31,8 +33,6 @@ use std::{fmt::Debug, io, path::PathBuf};
 pub use durable::DurableLocal;
 pub(crate) use folder::FolderPlace;
 pub(crate) use publish::object_of_temporary;
-#[cfg(feature = "query")]
-pub(crate) use reads::UNANSWERED;
 #[cfg(test)]
 #[cfg(feature = "object-store-aws")]
 pub(crate) use s3::test_bucket;
@@ -40,6 +40,8 @@ pub(crate) use s3::test_bucket;
 pub(crate) use storage::OpenStorage;
 #[cfg(feature = "object-store")]
 pub use {options::StoreOptions, remote::StorePlace, storage::ObjectStorage};
+#[cfg(feature = "query")]
+pub(crate) use {packed::PackedReads, reads::UNANSWERED};
 
 use crate::{Error, Result};
 

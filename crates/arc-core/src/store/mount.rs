@@ -9,18 +9,20 @@ use std::{
     any::Any,
     collections::BTreeMap,
     io,
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
 };
 
+use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::{ObjectMeta, ObjectStoreExt, path::Path as StorePath};
 use parking_lot::Mutex;
 
 use super::{
     client::{StoreClient, io_error, read},
-    spool::{Fetched, SPOOL_DIR, Spool},
+    spool::{Fetched, SPOOL_DIR, Spool, copy_from},
 };
 use crate::{
     catalog::META_DIR,
@@ -78,12 +80,16 @@ impl StoreMount {
         }
     }
 
-    fn open_object(&self, key: StorePath) -> io::Result<Box<dyn VfsFile>> {
+    fn head(&self, key: &StorePath) -> io::Result<ObjectMeta> {
         let head = || {
             let (store, key) = (self.client.store(), key.clone());
             async move { store.head(&key).await }
         };
-        let meta = self.client.ask(head).map_err(io_error)?;
+        self.client.ask(head).map_err(io_error)
+    }
+
+    fn open_object(&self, key: &StorePath) -> io::Result<Box<dyn VfsFile>> {
+        let meta = self.head(key)?;
         Ok(Box::new(ObjectFile { spool: Arc::clone(&self.spool), meta, fetched: Mutex::default() }))
     }
 
@@ -132,7 +138,20 @@ impl Vfs for StoreMount {
         match self.place(path)? {
             Place::Local => self.local.open_read(path),
             Place::Unfinished(local) => self.local.open_read(&local),
-            Place::Object(key) => self.open_object(key),
+            Place::Object(key) => self.open_object(&key),
+        }
+    }
+
+    fn open_range(&self, path: &Path, range: Range<u64>) -> io::Result<Box<dyn VfsFile>> {
+        match self.place(path)? {
+            Place::Local => self.local.open_range(path, range),
+            Place::Unfinished(local) => self.local.open_range(&local, range),
+            Place::Object(key) => {
+                let meta = self.head(&key)?;
+                let (start, end) = (range.start.min(meta.size), range.end.min(meta.size));
+                let bytes = self.spool.range(&key, start, end.max(start))?;
+                Ok(Box::new(ObjectRange { modified: meta.last_modified.into(), bytes }))
+            }
         }
     }
 
@@ -278,6 +297,43 @@ impl VfsFile for ObjectFile {
         };
         drop(fetched);
         found.read_at(buf, offset)
+    }
+
+    fn write_all_at(&self, _: &[&[u8]], _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+}
+
+/// Some bytes of an object, which are here.
+#[derive(Debug)]
+struct ObjectRange {
+    modified: SystemTime,
+    bytes: Bytes,
+}
+
+impl VfsFile for ObjectRange {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.bytes.len() as u64)
+    }
+
+    fn modified(&self) -> io::Result<SystemTime> {
+        Ok(self.modified)
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        Ok(copy_from(&self.bytes, buf, offset))
     }
 
     fn write_all_at(&self, _: &[&[u8]], _: u64) -> io::Result<()> {

@@ -72,13 +72,18 @@ impl Fetched {
             Content::Memory(bytes) => bytes,
             Content::File(file) => return file.file.read_at(buf, offset),
         };
-        let offset = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-        let found = bytes.slice(offset..offset.saturating_add(buf.len()).min(bytes.len()));
-        if let Some(room) = buf.get_mut(..found.len()) {
-            room.copy_from_slice(&found);
-        }
-        Ok(found.len())
+        Ok(copy_from(bytes, buf, offset))
     }
+}
+
+/// Copies what there is from `offset` on, as far as there is room; returns how much that is.
+pub(super) fn copy_from(bytes: &Bytes, buf: &mut [u8], offset: u64) -> usize {
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+    let found = bytes.slice(offset..offset.saturating_add(buf.len()).min(bytes.len()));
+    if let Some(room) = buf.get_mut(..found.len()) {
+        room.copy_from_slice(&found);
+    }
+    found.len()
 }
 
 impl Spool {
@@ -143,7 +148,8 @@ impl Spool {
         }
     }
 
-    fn range(&self, key: &StorePath, from: u64, to: u64) -> io::Result<Bytes> {
+    /// Returns some bytes of an object.
+    pub(super) fn range(&self, key: &StorePath, from: u64, to: u64) -> io::Result<Bytes> {
         if from == to {
             return Ok(Bytes::new());
         }

@@ -5,6 +5,7 @@
 
 mod crash;
 mod fault;
+mod range;
 mod real;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use std::{
     any::Any,
     fmt::Debug,
     io,
+    ops::Range,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -20,6 +22,8 @@ use std::{
 pub use crash::{CrashFs, Image, PowerCut, PowerCuts};
 pub use fault::{Fault, FaultFs, Operation, Site};
 pub use real::RealVfs;
+
+use range::FileRange;
 
 /// One entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +52,10 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>>;
     /// Opens a file that exists for reading: writes to it fail.
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn VfsFile>>;
+    /// Opens some bytes of a file that exists for reading, as if they were a file: as many of them as there are.
+    fn open_range(&self, path: &Path, range: Range<u64>) -> io::Result<Box<dyn VfsFile>> {
+        Ok(Box::new(FileRange::new(self.open_read(path)?, range)?))
+    }
     /// Returns a file's whole contents.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
     /// Renames a file; a file at `to` is replaced.

@@ -2,12 +2,12 @@
 //!
 //! Owns the files of one folder and their format (docs/format.md, "WAL"). Never looks inside a frame's meta or body, never
 //! reads the clock, never decides when to sync, and never gives up a frame before [`Wal::release`] names it. Written by
-//! the engine's log thread, read back once, in [`Wal::open`].
+//! the engine's commit threads, read back once, in [`Wal::open`].
 //!
-//! What a crash may take is everything after the last [`Wal::sync`] that returned; what it may not take is anything
-//! before. A frame that fails its check is a torn tail if nothing proves it had been synced: it and everything after it is
-//! wiped, and the log goes on in its place. If a later frame proves that it had been synced, the log is damaged: opening
-//! fails and changes nothing.
+//! What a crash may take is what no [`PendingSync`] has said to be durable; what it may not take is the rest. A frame that
+//! fails its check is a torn tail if nothing proves it had been synced: it and everything after it is wiped, and the log
+//! goes on in its place. If a later frame proves that it had been synced, the log is damaged: opening fails and changes
+//! nothing.
 
 mod frame;
 mod live;
@@ -17,6 +17,7 @@ mod repair;
 mod segment;
 mod spare;
 mod survey;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -32,6 +33,7 @@ pub(crate) use spare::SpareMaker;
 pub(crate) use survey::{Place, Survey, survey};
 #[cfg(test)]
 pub(crate) use survey::{forge_body, frame_places};
+pub(crate) use sync::PendingSync;
 pub(crate) use writer::Wal;
 
 /// Settings of a [`Wal`].

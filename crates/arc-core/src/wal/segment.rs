@@ -3,13 +3,18 @@
 //! A segment has no header of its own. Its first sequence number and its salt are in its name, which is durable before a
 //! frame is written: no damage inside a file can hide the frames behind it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::{
     Error, Result, SequenceNumber,
     random::RandomSource,
     vfs::{Vfs, VfsFile},
 };
+
+use super::sync::SyncFile;
 
 /// First sequence number and salt of a segment, as its file's name says them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,15 +69,24 @@ pub(super) fn list(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Found>> {
 pub(super) struct Segment {
     pub(super) name: SegmentName,
     pub(super) path: PathBuf,
-    pub(super) file: Box<dyn VfsFile>,
+    pub(super) file: Arc<dyn VfsFile>,
     pub(super) size: u64,
     /// Where the next frame goes.
     pub(super) end: u64,
-    /// Whether something was written since the last sync.
+    /// Whether something was written since the last sync began.
     pub(super) unsynced: bool,
 }
 
 impl Segment {
+    /// Returns a segment without frames.
+    pub(super) fn new(name: SegmentName, path: PathBuf, file: Arc<dyn VfsFile>, size: u64) -> Self {
+        Self { name, path, file, size, end: 0, unsynced: false }
+    }
+
+    pub(super) fn sync_file(&self) -> SyncFile {
+        SyncFile { file: Arc::clone(&self.file), path: self.path.clone() }
+    }
+
     pub(super) fn room(&self) -> u64 {
         self.size.saturating_sub(self.end)
     }
@@ -81,14 +95,6 @@ impl Segment {
         self.unsynced = true;
         self.file.write_all_at(parts, self.end).map_err(|e| Error::io("write", &self.path, e))?;
         self.end += parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        Ok(())
-    }
-
-    pub(super) fn sync(&mut self) -> Result<()> {
-        if self.unsynced {
-            self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))?;
-            self.unsynced = false;
-        }
         Ok(())
     }
 }

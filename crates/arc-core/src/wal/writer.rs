@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    error::Error as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -16,9 +15,10 @@ use super::{
     reader::{self, Findings, Visit},
     repair,
     segment::{Segment, SegmentName},
+    sync::{PendingSync, SyncState},
 };
 
-/// The write-ahead log in one folder; one thread owns it.
+/// The write-ahead log in one folder; one thread at a time has it.
 #[derive(Debug)]
 pub(crate) struct Wal {
     dir: PathBuf,
@@ -29,13 +29,13 @@ pub(crate) struct Wal {
     /// The segment that takes frames; the first append makes it.
     active: Option<Segment>,
     last_seq: SequenceNumber,
-    durable_seq: SequenceNumber,
+    sync_state: Arc<SyncState>,
+    /// The last frame that somebody waits for to be synced.
+    wanted_seq: SequenceNumber,
     live: LiveBytes,
     /// Up to where frames are released, and how many keep segments from being given up.
     released: SequenceNumber,
     holders: usize,
-    /// Why the log takes nothing more.
-    failed: Option<String>,
 }
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct Sealed {
     path: PathBuf,
     size: u64,
     last_seq: SequenceNumber,
-    /// There while something in it is not synced.
+    /// There while something in it is in no sync.
     unsynced: Option<Segment>,
 }
 
@@ -75,11 +75,11 @@ impl Wal {
             sealed: VecDeque::new(),
             active: None,
             last_seq: findings.last_seq,
-            durable_seq: findings.last_seq,
+            sync_state: SyncState::new(findings.last_seq),
+            wanted_seq: SequenceNumber::default(),
             live: LiveBytes::default(),
             released: SequenceNumber::default(),
             holders: 0,
-            failed: None,
         };
         wal.take_over(&*vfs, findings)?;
         wal.release(replay_after)?;
@@ -93,8 +93,7 @@ impl Wal {
             segments.pop();
             let path = found.name.path(&self.dir);
             let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;
-            let active = Segment { name: found.name, path, file, size: found.size, end: tail.offset, unsynced: false };
-            self.active = Some(active);
+            self.active = Some(Segment { end: tail.offset, ..Segment::new(found.name, path, file.into(), found.size) });
         }
         let firsts = segments.iter().map(|found| found.name.first_seq).skip(1);
         let next = self.active.as_ref().map_or(self.last_seq.next(), |active| active.name.first_seq);
@@ -112,9 +111,8 @@ impl Wal {
     }
 
     /// Returns the number up to which everything survives the loss of power.
-    #[allow(dead_code, reason = "completes what the log says of itself; the engine relies on what its syncs return")]
     pub(crate) fn durable_seq(&self) -> SequenceNumber {
-        self.durable_seq
+        self.sync_state.durable_seq()
     }
 
     /// Returns the bytes of frames that are not released, those of a partly released 64 KiB (or group) included.
@@ -134,11 +132,11 @@ impl Wal {
 
     /// Returns whether an append or sync has failed, after which every call fails.
     pub(crate) fn is_failed(&self) -> bool {
-        self.failed.is_some()
+        self.sync_state.is_failed()
     }
 
     /// Appends a group of frames whose numbers follow [`Wal::last_seq`] one by one; it then survives the end of the
-    /// process, but not the loss of power before [`Wal::sync`].
+    /// process, but not the loss of power before a [`PendingSync`] that begins later has run.
     ///
     /// One write, unless the group is larger than a segment.
     ///
@@ -170,17 +168,32 @@ impl Wal {
         Ok(())
     }
 
-    /// Makes all appended frames durable: `fdatasync` of what was written since the last call.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Wal::append`]. The same file is never synced again: what the system does with pages that it failed to
-    /// write is not to be relied on.
+    /// Notes that somebody waits until all that is appended is durable.
+    pub(crate) fn want_sync(&mut self) {
+        self.wanted_seq = self.last_seq;
+    }
+
+    /// Begins to make all appended frames durable, if somebody waits for that and no sync is under way: whoever runs that
+    /// one asks again afterwards. [`PendingSync::run`] does it, without the log, so that more can be appended meanwhile.
+    pub(crate) fn begin_sync(&mut self) -> Option<PendingSync> {
+        if self.is_failed() || self.wanted_seq <= self.durable_seq() || self.sync_state.is_under_way() {
+            return None;
+        }
+        let sealed = self.sealed.iter_mut().filter_map(|sealed| sealed.unsynced.take());
+        let mut files: Vec<_> = sealed.map(|segment| segment.sync_file()).collect();
+        if let Some(active) = self.active.as_mut().filter(|active| active.unsynced) {
+            active.unsynced = false;
+            files.push(active.sync_file());
+        }
+        Some(self.sync_state.begin(self.last_seq, files))
+    }
+
+    /// Makes all appended frames durable, and waits for it.
+    #[cfg(test)]
     pub(crate) fn sync(&mut self) -> Result<()> {
+        self.want_sync();
         self.check_usable()?;
-        self.sync_segments().map_err(|e| self.fail(e))?;
-        self.durable_seq = self.last_seq;
-        Ok(())
+        self.begin_sync().map_or(Ok(()), |sync| sync.run().map(drop))
     }
 
     /// Gives up all frames through `through`, which must be durable elsewhere: segments with no others, except the
@@ -221,23 +234,21 @@ impl Wal {
     }
 
     fn check_usable(&self) -> Result<()> {
-        self.failed.as_ref().map_or(Ok(()), |reason| Err(Error::Closed { reason: reason.clone() }))
+        self.sync_state.check_usable()
     }
 
-    fn fail(&mut self, error: Error) -> Error {
-        let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-        self.failed = Some(format!("the write-ahead log failed: {error}{source}"));
-        error
+    fn fail(&self, error: Error) -> Error {
+        self.sync_state.fail(error)
     }
 
     fn headers(&self, frames: &[Frame<'_>]) -> Result<Vec<Header>> {
-        let mut last_seq = self.last_seq;
+        let (mut last_seq, durable_seq) = (self.last_seq, self.sync_state.durable_seq());
         let mut header = |frame: &Frame<'_>| {
             if frame.seq != last_seq.next() {
                 return Err(Error::internal(format!("frame {} was appended after frame {last_seq}", frame.seq)));
             }
             last_seq = frame.seq;
-            Header::new(frame, self.durable_seq)
+            Header::new(frame, durable_seq)
         };
         frames.iter().map(&mut header).collect()
     }
@@ -269,7 +280,7 @@ impl Wal {
         let name = SegmentName::new(self.last_seq.next(), &*self.options.random);
         let path = name.path(&self.dir);
         let file = self.spare.place(size, &path)?;
-        self.active = Some(Segment { name, path, file, size, end: 0, unsynced: false });
+        self.active = Some(Segment::new(name, path, file.into(), size));
         Ok(())
     }
 
@@ -289,16 +300,6 @@ impl Wal {
             self.live.add(last.seq, active.end - start);
         }
         Ok(())
-    }
-
-    fn sync_segments(&mut self) -> Result<()> {
-        for sealed in &mut self.sealed {
-            if let Some(segment) = &mut sealed.unsynced {
-                segment.sync()?;
-                sealed.unsynced = None;
-            }
-        }
-        self.active.as_mut().map_or(Ok(()), Segment::sync)
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) fn engine(vfs: Arc<dyn Vfs>, root: &Path, clock: &HandClock) -> Resul
     options.wal_segment_bytes = 64 << 10;
     options.compaction_files = 2;
     options.compaction_grace = Duration::ZERO;
+    // A flush of two tables makes a pack, one of a single table a file.
+    options.pack_tables = 2;
     let builder = quiet(root).options(options).compaction(false).flush_after(Duration::from_secs(1 << 30));
     let builder = builder.column_types(ColumnTypes::new().on_conflict(OnConflict::Widen));
     builder.clock(Arc::new(clock.clone())).vfs(vfs).open()
@@ -198,7 +200,10 @@ pub(crate) fn survivors(image: &Image, compact: bool) -> BTreeSet<i64> {
         // No file may be live and missing.
         for table in engine.tables("d").unwrap() {
             let files = engine.data_files("d", &table.schema.table).unwrap();
-            assert!(files.iter().all(|file| path.join(&file.path).is_file()), "{files:?}");
+            assert!(
+                files.iter().all(|file| path.join(file.packed().map_or(&*file.path, |(pack, _)| pack)).is_file()),
+                "{files:?}"
+            );
         }
         if compact {
             // What the crash left can be merged like anything else.

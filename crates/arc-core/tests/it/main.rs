@@ -18,6 +18,7 @@ mod inserts;
 mod memory;
 mod model;
 mod object_store;
+mod packs;
 #[cfg(feature = "crash-points")]
 mod points;
 mod repair;

@@ -180,7 +180,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_engine_equals_a_map_of_points(steps in steps()) {
+    fn the_engine_equals_a_map_of_points(steps in steps(), pack_tables in 1..3usize) {
         let dir = tempfile::tempdir().unwrap();
         let clock = HandClock::default();
         let mut path = dir.path().join("0");
@@ -188,6 +188,8 @@ proptest! {
             let mut options = Options::default();
             options.compaction_files = 2;
             options.compaction_grace = Duration::ZERO;
+            // From one table on: always in packs; else never.
+            options.pack_tables = pack_tables;
             // The clock jumps.
             options.idempotency_window = Duration::MAX;
             options.compaction = false;

@@ -93,7 +93,7 @@ class Database:
         return self.engine.tables(self.name)
 
     def data_files(self, table: str) -> list[str]:
-        """Returns the paths of the Parquet files of ``table``, oldest first."""
+        """Returns the paths of the Parquet files of ``table``, oldest first; see :meth:`arc.Engine.data_files`."""
         return self.engine.data_files(self.name, table)
 
     def __repr__(self) -> str:

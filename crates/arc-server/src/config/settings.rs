@@ -285,6 +285,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Bytes of log since the last flush that start a flush"
     ),
     setting!(
+        "pack_bytes",
+        "pack-bytes",
+        "SIZE",
+        engine.pack_bytes,
+        memory_size,
+        show_memory,
+        "Bytes in memory of a table's share of a flush up to which it may share a file with those of others, 0 for never"
+    ),
+    setting!(
         "max_buffer_bytes",
         "max-buffer-bytes",
         "SIZE",

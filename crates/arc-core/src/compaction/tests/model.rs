@@ -129,6 +129,7 @@ impl Files {
             batch_bytes: MAX_BATCH_BYTES,
             target_bytes,
             options: &ParquetOptions::default(),
+            pack: None,
             cancelled: &AtomicBool::new(false),
         };
         let day = task.day;
@@ -219,7 +220,7 @@ fn apply(files: &mut Files, step: &Step) {
             let times = ordered.iter().flat_map(|file| [file.min_time, file.max_time]);
             let middle = times.clone().min().into_iter().chain(times.max()).sum::<i64>() / 2;
             let cuts = if *parted { vec![middle] } else { Vec::new() };
-            files.merge(&Task { day, files: ordered, output, cuts, may_drop_old: false }, 1 << 30);
+            files.merge(&Task { day, files: ordered, output, cuts, may_drop_old: false, is_last: false }, 1 << 30);
         }
         Step::Planned(files_to_merge, is_over, target_bytes, open_columns, slice_rows) => {
             let settings = Settings {

@@ -48,6 +48,7 @@ fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, keyed: bool) -> Result<Vec<D
         output: Output::OnTime,
         cuts: Vec::new(),
         may_drop_old: true,
+        is_last: false,
     };
     let job = Job {
         source: Source { vfs, root: Path::new(ROOT) },
@@ -58,6 +59,7 @@ fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, keyed: bool) -> Result<Vec<D
         batch_bytes: MAX_BATCH_BYTES,
         target_bytes: 1 << 30,
         options: &ParquetOptions::default(),
+        pack: None,
         cancelled: &AtomicBool::new(false),
     };
     run(&job, || "data/merged.parquet".to_owned())

@@ -24,10 +24,17 @@ impl<K: Ord + Clone> Bounds<K> {
             self.ascending &= *last_min <= min && *last_max <= max;
             self.descending &= *last_min >= min && *last_max >= max;
         }
-        self.all = Some(match self.all.take() {
-            None => (min.clone(), max.clone()),
-            Some((least, greatest)) => (least.min(min.clone()), greatest.max(max.clone())),
-        });
+        match &mut self.all {
+            None => self.all = Some((min.clone(), max.clone())),
+            Some((least, greatest)) => {
+                if min < *least {
+                    least.clone_from(&min);
+                }
+                if max > *greatest {
+                    greatest.clone_from(&max);
+                }
+            }
+        }
         self.last_page = Some((min, max));
     }
 

@@ -304,8 +304,8 @@ impl TextEncoder {
     /// Returns the bounds of the page under way as they are written.
     fn page_bounds(&mut self) -> Option<(Vec<u8>, Vec<u8>)> {
         let (min, max) = if self.dictionary_is_open { self.bounds_of_runs()? } else { self.bounds_of_loose()? };
-        let text = |bytes: &[u8]| str::from_utf8(bytes).map(str::to_owned).unwrap_or_default();
-        let written = (lower_text(&text(&min)).0.as_bytes().to_vec(), upper(&text(&max)).0.into_bytes());
+        let (least, greatest) = (str::from_utf8(&min).unwrap_or_default(), str::from_utf8(&max).unwrap_or_default());
+        let written = (lower_text(least).0.as_bytes().to_vec(), upper(greatest).0.into_bytes());
         self.bounds.push(min, max);
         Some(written)
     }

@@ -130,6 +130,7 @@ impl Store {
                 target_bytes: settings.target_bytes,
                 batch_bytes: MAX_BATCH_BYTES,
                 options: &options,
+                pack: None,
                 cancelled: &cancelled,
             };
             let made = run(&job, || format!("data/{database}/{table}/day=x%2Fy/merged-{}.parquet", task.day)).unwrap();

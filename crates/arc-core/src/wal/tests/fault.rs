@@ -106,6 +106,46 @@ fn after_a_failed_sync_nothing_is_synced_again() {
 }
 
 #[test]
+fn a_sync_does_not_make_durable_what_an_append_has_broken_meanwhile() {
+    let faulty = FaultFs::new(Arc::new(CrashFs::new()));
+    let (mut wal, _) = open_at(Arc::new(faulty.clone()), Path::new(DIR), 0).unwrap();
+    append(&mut wal, 1..=3).unwrap();
+    wal.want_sync();
+    let sync = wal.begin_sync().unwrap();
+    faulty.set(Fault::nth(1, io::ErrorKind::Other).of(Operation::WriteAllAt));
+    assert!(matches!(append(&mut wal, 4..=4), Err(Error::Io { .. })));
+    let calls = faulty.total_calls();
+    assert!(matches!(sync.run(), Err(Error::Closed { .. })));
+    assert!(wal.begin_sync().is_none());
+    assert_eq!((faulty.total_calls(), wal.durable_seq().0), (calls, 0), "and no file is synced after that");
+}
+
+#[test]
+fn frames_appended_during_a_sync_that_fails_are_in_no_other() {
+    let faulty = FaultFs::new(Arc::new(CrashFs::new()));
+    let (mut wal, _) = open_at(Arc::new(faulty.clone()), Path::new(DIR), 0).unwrap();
+    append(&mut wal, 1..=3).unwrap();
+    wal.want_sync();
+    let sync = wal.begin_sync().unwrap();
+    append(&mut wal, 4..=6).unwrap();
+    wal.want_sync();
+    faulty.set(Fault::nth(1, io::ErrorKind::Other).of(Operation::SyncData));
+    assert!(matches!(sync.run(), Err(Error::Io { .. })));
+    assert!(wal.begin_sync().is_none());
+    assert!(matches!(append(&mut wal, 7..=7), Err(Error::Closed { .. })));
+    assert_eq!(wal.durable_seq().0, 0);
+}
+
+#[test]
+fn a_sync_that_is_given_up_fails_the_log() {
+    let (mut wal, _) = open(&CrashFs::new(), 0).unwrap();
+    append(&mut wal, 1..=1).unwrap();
+    wal.want_sync();
+    drop(wal.begin_sync().unwrap());
+    assert!(matches!(append(&mut wal, 2..=2), Err(Error::Closed { .. })));
+}
+
+#[test]
 fn a_disk_without_room_for_a_segment_refuses_and_goes_on_once_there_is() {
     let crash = CrashFs::new();
     let faulty = FaultFs::new(Arc::new(crash.clone()));

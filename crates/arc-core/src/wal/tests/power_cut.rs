@@ -5,6 +5,8 @@ use super::*;
 /// A pseudo-random walk through the log's calls, with the points of its history that promises hang on.
 struct Scenario {
     fs: CrashFs,
+    /// A sync that has begun and not run.
+    under_way: Option<PendingSync>,
     /// Operations done when all frames through a number were known durable.
     durable: Vec<(usize, u64)>,
     /// Operations done when all frames through a number were durable elsewhere.
@@ -25,30 +27,43 @@ impl Scenario {
     fn new(seed: u64, steps: usize) -> Self {
         let fs = CrashFs::new();
         let (mut wal, _) = open(&fs, 0).unwrap();
-        let mut this = Self { fs, durable: Vec::new(), released: Vec::new(), last_seq: 0 };
+        let mut this = Self { fs, under_way: None, durable: Vec::new(), released: Vec::new(), last_seq: 0 };
         let mut draws = Draws(seed);
         for _ in 0..steps {
             this.step(&mut wal, &mut draws);
         }
+        this.end_sync();
+        this.durable.push((this.fs.operations(), wal.durable_seq().0));
         this
     }
 
     fn step(&mut self, wal: &mut Wal, draws: &mut Draws) {
         let last = wal.last_seq().0;
-        match draws.below(10) {
+        match draws.below(13) {
             0..5 => append(wal, last + 1..=last + 1 + draws.below(9)).unwrap(),
-            5..8 => wal.sync().unwrap(),
-            8 => self.release(wal, draws),
+            5..8 => {
+                wal.want_sync();
+                self.under_way = self.under_way.take().or_else(|| wal.begin_sync());
+            }
+            8..11 => self.end_sync(),
+            11 => self.release(wal, draws),
             _ if draws.below(2) == 0 => wal.spare_maker().make().unwrap(),
             _ => {
                 let after = self.released.last().map_or(0, |(_, through)| *through);
                 let replayed;
+                self.end_sync();
                 (*wal, replayed) = open(&self.fs, after).unwrap();
                 assert_eq!(replayed, entries(after + 1..=last));
             }
         }
         self.last_seq = wal.last_seq().0;
         self.durable.push((self.fs.operations(), wal.durable_seq().0));
+    }
+
+    fn end_sync(&mut self) {
+        if let Some(sync) = self.under_way.take() {
+            sync.run().unwrap();
+        }
     }
 
     /// What is flushed is durable elsewhere, whether the log had been synced or not.
@@ -135,4 +150,33 @@ fn frames_read_back_after_a_failed_sync_are_made_durable() {
     wal.sync().unwrap();
     let image = fs.power_cut().images(1, 1).next().unwrap();
     assert_eq!(open_image(&image, 0).unwrap().1, entries(1..=61));
+}
+
+#[test]
+fn what_was_appended_during_a_sync_is_not_made_durable_by_it() {
+    for seed in 0..20 {
+        let fs = CrashFs::new();
+        let (mut wal, _) = open(&fs, 0).unwrap();
+        append(&mut wal, 1..=9).unwrap();
+        wal.want_sync();
+        let sync = wal.begin_sync().unwrap();
+        // In the segment that is synced, and in another.
+        append(&mut wal, 10..=11).unwrap();
+        append(&mut wal, 12..=24).unwrap();
+        assert_eq!(files(&fs.current(), ".wal").len(), 2);
+        wal.want_sync();
+        assert!(wal.begin_sync().is_none(), "one at a time");
+        assert_eq!(sync.run().unwrap().0, 9);
+        append(&mut wal, 25..=25).unwrap();
+        assert_eq!(frames(&fs.current(), &files(&fs.current(), ".wal")[1]).last().unwrap().1.durable_seq.0, 9);
+        for image in fs.power_cut().images(seed, 20) {
+            check_survival(&CrashFs::from_image(&image), 0, 9);
+        }
+        // Nobody has asked for the last one, but it goes with the others.
+        assert_eq!(wal.begin_sync().unwrap().run().unwrap().0, 25);
+        assert!(wal.begin_sync().is_none());
+        for image in fs.power_cut().images(seed, 20) {
+            check_survival(&CrashFs::from_image(&image), 0, 25);
+        }
+    }
 }
