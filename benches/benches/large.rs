@@ -58,7 +58,7 @@ fn large(criterion: &mut Criterion) {
             group.throughput(Throughput::Elements(u64::from(batch))).sampling_mode(SamplingMode::Flat);
             group.sample_size(20).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_secs(1));
             let folder = tempfile::tempdir().expect("a folder for temporary files");
-            let builder = Engine::builder(folder.path()).flush_bytes(400 << 20).max_buffer_bytes(800 << 20);
+            let builder = Engine::builder(folder.path()).flush_bytes(150 << 20);
             let engine = builder.flush_after(Duration::from_secs(86_400)).open().expect("an engine in it");
             let recipe = Recipe { kind: Kind::Lp, shape, batch, pool: 4, seed: 42, start_ns: now_ns() };
             let mut bodies = Bodies::new(recipe, own_hosts(HOSTS, 1, 0), 0).expect("bodies");
