@@ -9,7 +9,7 @@ use arrow::datatypes::Int32Type;
 use crate::support::{open, query, shown};
 
 /// Rows from which on a batch stays where it lies, and of a batch here.
-const WHOLE_ROWS: i64 = 16 << 10;
+const WHOLE_ROWS: usize = 16 << 10;
 const ROWS: i64 = 20_000;
 
 /// Rows of which every third has a time of the batch before, and every fifth no text.
@@ -41,10 +41,16 @@ fn fill(engine: &Engine, durability: Durability, tags: &[&str]) -> u64 {
     assert_eq!(written.points, 3 * (ROWS as u64 - 1));
     let held = engine.stats().buffered_bytes - before;
     for batch in &large {
-        let first = batch.slice(0, WHOLE_ROWS as usize - 1);
+        let first = batch.slice(0, WHOLE_ROWS - 1);
         let rest = batch.slice(first.num_rows(), batch.num_rows() - first.num_rows());
         for part in [first, rest] {
-            engine.submit_batches("small", "t", &[part], &options).unwrap().wait().unwrap();
+            let points = engine
+                .submit_batches("small", "t", std::slice::from_ref(&part), &options)
+                .unwrap()
+                .wait()
+                .unwrap()
+                .points;
+            assert_eq!(points, part.num_rows() as u64);
         }
     }
     held
@@ -57,7 +63,7 @@ fn check(engine: &Engine, state: &str) {
         let batches = query(engine, database, all).unwrap();
         arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap()
     });
-    assert!(large.num_rows() > ROWS as usize, "{state}");
+    assert!(large.num_rows() as u64 > ROWS as u64, "{state}");
     assert!(large == small, "{state}");
     let times = "SELECT count(*), min(time), max(time), sum(n), count(text) FROM t WHERE host IS NULL OR host = 'b'";
     assert_eq!(shown(engine, "large", times), shown(engine, "small", times), "{state}");
