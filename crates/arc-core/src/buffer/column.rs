@@ -295,9 +295,15 @@ impl ColumnValues {
         Ok(())
     }
 
-    /// Appends the values of `other` at `rows`, in that order.
+    /// Appends the values of `other` at `rows`, in that order; rows that it is too short for are null.
     pub(crate) fn append_rows(&mut self, other: &Self, rows: &[u32]) -> Result<()> {
-        let taken = arrow::compute::take(&other.to_array()?, &UInt32Array::from(rows.to_vec()), None)?;
+        let within = |row: &u32| (*row as usize) < other.len;
+        let rows = if rows.iter().all(within) {
+            UInt32Array::from(rows.to_vec())
+        } else {
+            rows.iter().map(|row| Some(*row).filter(within)).collect()
+        };
+        let taken = arrow::compute::take(&other.to_array()?, &rows, None)?;
         self.append_array(&taken)
     }
 

@@ -158,15 +158,7 @@ impl Rows {
             let target = self.column(index, &column.data_type(), base);
             match select {
                 None => target.append(column)?,
-                Some(rows) => {
-                    // The other column may be shorter than its rows; what is missing is null.
-                    let within = |row: &&u32| (**row as usize) < column.len();
-                    if rows.iter().all(|row| within(&row)) {
-                        target.append_rows(column, rows)?;
-                    } else {
-                        append_padded(target, column, rows)?;
-                    }
-                }
+                Some(rows) => target.append_rows(column, rows)?,
             }
         }
         match select {
@@ -233,17 +225,6 @@ impl Rows {
         let columns = self.columns.into_iter().map(|c| c.map(ColumnValues::into_array).transpose());
         Chunk::new(self.time.into(), self.series.into(), columns.collect::<Result<_>>()?)
     }
-}
-
-fn append_padded(target: &mut ColumnValues, column: &ColumnValues, rows: &[u32]) -> Result<()> {
-    for row in rows {
-        if (*row as usize) < column.len() {
-            target.append_rows(column, &[*row])?;
-        } else {
-            target.push_nulls(1);
-        }
-    }
-    Ok(())
 }
 
 /// Immutable rows of one table.

@@ -66,9 +66,11 @@ fn append_keeps_values_and_validity_for_every_type() {
         two.push_nulls(1);
         two.push(value).unwrap();
         one.append(&two).unwrap();
-        one.append_rows(&two, &[1, 0]).unwrap();
+        // The third row is behind the column's last one, the fourth in a column without any.
+        one.append_rows(&two, &[1, 0, 2]).unwrap();
+        one.append_rows(&ColumnValues::new(&data_type), &[0]).unwrap();
         let array = one.into_array().unwrap();
-        let nulls: Vec<bool> = (0..5).map(|i| array.is_null(i)).collect();
-        assert_eq!(nulls, [false, true, false, false, true], "{data_type}");
+        let nulls: Vec<bool> = (0..array.len()).map(|i| array.is_null(i)).collect();
+        assert_eq!(nulls, [false, true, false, false, true, true, true], "{data_type}");
     }
 }
