@@ -290,7 +290,7 @@ impl Table {
         let schema = self.schema();
         let Some(Column { name, .. }) = schema.columns.get(column) else { return Ok(false) };
         let (parts, files) = {
-            let rows = self.rows.lock();
+            let mut rows = self.rows.lock();
             (rows.buffer.snapshot()?, rows.files.clone())
         };
         let mut in_files = files.iter().filter_map(|file| file.columns.iter().find(|known| *known.name == **name));
@@ -313,7 +313,7 @@ impl Table {
     /// Returns the table as a query reads it.
     pub(crate) fn view(&self) -> Result<TableView> {
         let (parts, files, tombstones) = {
-            let rows = self.rows.lock();
+            let mut rows = self.rows.lock();
             (rows.buffer.snapshot()?, rows.files.clone(), rows.tombstones.clone())
         };
         // Taken after the rows, so that no row has a column that the schema lacks.

@@ -17,6 +17,8 @@ use crate::{Result, SequenceNumber, catalog::TableSchema};
 const CHUNK_ROWS: usize = 64 * 1024;
 /// A write of so many rows becomes a chunk by itself, without a copy.
 pub(crate) const WHOLE_ROWS: usize = 16 * 1024;
+/// A tail of so many bytes becomes a chunk when a query comes: copying it would take some tenths of a millisecond.
+const SHOWN_BYTES: usize = 256 << 10;
 /// Text is addressed by 31 bits within one chunk, so a tail of so many bytes is sealed whatever its rows.
 const CHUNK_BYTES: usize = 256 << 20;
 /// Rows by columns at which a tail is sealed: sparse rows would cost their empty cells for all columns of its rows.
@@ -96,7 +98,11 @@ impl Pile {
         Ok(())
     }
 
-    fn snapshot(&self) -> Result<Vec<Arc<Chunk>>> {
+    /// A tail that would take long to copy is sealed: it need not be copied for the next query either.
+    fn snapshot(&mut self) -> Result<Vec<Arc<Chunk>>> {
+        if self.tail_bytes >= SHOWN_BYTES {
+            self.seal()?;
+        }
         let mut chunks = self.sealed.clone();
         if !self.tail.is_empty() {
             chunks.push(Arc::new(self.tail.to_chunk()?));
@@ -348,7 +354,7 @@ impl TableBuffer {
     }
 
     /// Returns all unflushed rows in the order in which later ones overwrite earlier ones.
-    pub(crate) fn snapshot(&self) -> Result<Vec<Part>> {
+    pub(crate) fn snapshot(&mut self) -> Result<Vec<Part>> {
         let mut parts = Vec::new();
         for buffer in &self.frozen {
             let max_seq = buffer.max_seq;
@@ -379,6 +385,25 @@ mod tests {
     fn times(parts: &[Part], late: bool) -> Vec<i64> {
         let of_kind = parts.iter().filter(|part| part.late == late);
         of_kind.flat_map(|part| &part.chunks).flat_map(|chunk| chunk.time.iter().copied()).collect()
+    }
+
+    #[test]
+    fn rows_that_a_query_came_for_are_copied_once_at_most() {
+        let mut buffer = TableBuffer::new(None);
+        let many = i64::try_from(SHOWN_BYTES / 12).unwrap();
+        let mut shown = Vec::new();
+        for (first, count, is_kept) in [(0, 5, false), (5, many, true), (5 + many, 5, false)] {
+            let points: Vec<_> = (first..first + count).map(|time| (1, time)).collect();
+            points.chunks(1_000).for_each(|points| buffer.append(SequenceNumber(1), rows(points)).unwrap());
+            let [one, two] = [(); 2].map(|()| buffer.snapshot().unwrap());
+            let expected: Vec<i64> = (0..first + count).collect();
+            assert_eq!((times(&one, false), times(&two, false)), (expected.clone(), expected));
+            let last = |parts: &[Part]| parts.last().unwrap().chunks.last().map(Arc::clone).unwrap();
+            assert_eq!(Arc::ptr_eq(&last(&one), &last(&two)), is_kept, "{first}");
+            shown.push(one);
+        }
+        // What a query has got stays as it was.
+        assert_eq!(times(&shown[0], false), [0, 1, 2, 3, 4]);
     }
 
     #[test]
