@@ -38,6 +38,14 @@ pub(crate) struct Context<'a> {
     pub(crate) types: TypePolicy<'a>,
 }
 
+#[cfg(test)]
+impl<'a> Context<'a> {
+    /// Returns that of a request without settings.
+    pub(crate) fn plain(database: &'a Arc<Database>) -> Self {
+        Self { database, receive_ns: 0, precision: None, tags: &[], skip: &[], types: TypePolicy::STRICT }
+    }
+}
+
 /// The refusals of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Rejections {

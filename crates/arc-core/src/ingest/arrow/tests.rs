@@ -224,14 +224,7 @@ fn what_does_not_fit_is_refused_with_the_name_of_the_column() {
 #[test]
 fn smaller_numbers_widen_to_what_a_column_has_and_larger_ones_conflict() {
     let database = Arc::new(Database::new("db", 0, false));
-    let context = Context {
-        database: &database,
-        receive_ns: 0,
-        precision: None,
-        tags: &[],
-        skip: &[],
-        types: TypePolicy::STRICT,
-    };
+    let context = Context::plain(&database);
     let cases = [
         (column(Float64Array::from(vec![1.0])), column(Float32Array::from(vec![0.1])), true),
         (column(Float64Array::from(vec![1.0])), column(UInt8Array::from(vec![7])), true),
@@ -276,14 +269,7 @@ fn rows_of_one_request_do_not_overwrite_each_other() {
     let twice = [batch([("time", times(&[7])), host()]), batch([("time", times(&[7])), host()])];
     let database = Arc::new(Database::new("db", 0, false));
     let tags = ["host".to_owned()];
-    let context = Context {
-        database: &database,
-        receive_ns: 0,
-        precision: None,
-        tags: &tags,
-        skip: &[],
-        types: TypePolicy::STRICT,
-    };
+    let context = Context { tags: &tags, ..Context::plain(&database) };
     let mut staged = decode(&stream(&twice), "t", None, COPIED, &context).unwrap();
     let staged = staged.tables.remove(0);
     staged.table.set_schema(staged.grown_schema());

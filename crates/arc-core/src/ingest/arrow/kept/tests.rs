@@ -19,7 +19,7 @@ use super::{super::*, *};
 use crate::{
     SequenceNumber,
     buffer::TableBuffer,
-    ingest::{Context, TypePolicy, staged::StagedTable},
+    ingest::{Context, staged::StagedTable},
     registry::Database,
 };
 
@@ -82,14 +82,7 @@ fn stream(batches: &[RecordBatch], compression: Option<CompressionType>, shift: 
 fn decoded(body: &Bytes, tags: &[&str], may_keep: bool) -> StagedTable {
     let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
     let database = Arc::new(Database::new("db", 0, false));
-    let context = Context {
-        database: &database,
-        receive_ns: 0,
-        precision: None,
-        tags: &tags,
-        skip: &[],
-        types: TypePolicy::STRICT,
-    };
+    let context = Context { tags: &tags, ..Context::plain(&database) };
     decode(body, "t", None, Terms { most_bytes: 1 << 30, may_keep }, &context).unwrap().tables.remove(0)
 }
 

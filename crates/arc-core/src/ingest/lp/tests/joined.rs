@@ -51,8 +51,7 @@ fn assert_same_as(bodies: &[(String, Vec<usize>)], threads: usize, types: TypePo
 
 /// How many rows of `body` are found without the decoder of the whole body, cut in front of `second`.
 fn rows_of_parts(db: &Buffered, body: &str, second: &str) -> usize {
-    let context =
-        Context { database: &db.0, receive_ns: 0, precision: None, tags: &[], skip: &[], types: TypePolicy::STRICT };
+    let context = Context::plain(&db.0);
     let cut = body.find(second).unwrap();
     let parts = Parts::new(&Bytes::copy_from_slice(body.as_bytes()), &context, &[cut]);
     parts.help();
@@ -129,14 +128,7 @@ fn cells_of_all_parts_count_together() {
     db.write(1, &setup, true);
     db.write(2, &setup, true);
     let refused = |cuts: &[usize]| {
-        let context = Context {
-            database: &db.0,
-            receive_ns: 0,
-            precision: None,
-            tags: &[],
-            skip: &[],
-            types: TypePolicy::STRICT,
-        };
+        let context = Context::plain(&db.0);
         decode_cut(body.as_bytes(), cuts, 1, &context).rejections.numbers
     };
     assert!(!refused(&[]).is_empty());
@@ -150,14 +142,7 @@ fn large_bodies_are_cut_where_threads_are_spare() {
     let body: String = (0..60_000).map(line).collect();
     let body = Bytes::from(body);
     let decode = |cores: usize, others: usize| {
-        let context = Context {
-            database: &db.0,
-            receive_ns: 0,
-            precision: None,
-            tags: &[],
-            skip: &[],
-            types: TypePolicy::STRICT,
-        };
+        let context = Context::plain(&db.0);
         let helpers = Helpers::with_cores(cores);
         let _at_work = helpers.at_work();
         let staged = decode_joined(&body, &context, &helpers, || others);
