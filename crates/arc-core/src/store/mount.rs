@@ -299,20 +299,12 @@ impl VfsFile for ObjectFile {
         found.read_at(buf, offset)
     }
 
-    fn write_all_at(&self, _: &[&[u8]], _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::PermissionDenied.into())
-    }
-
     fn sync_data(&self) -> io::Result<()> {
         Ok(())
     }
 
     fn sync_all(&self) -> io::Result<()> {
         Ok(())
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::PermissionDenied.into())
     }
 }
 
@@ -336,20 +328,12 @@ impl VfsFile for ObjectRange {
         Ok(copy_from(&self.bytes, buf, offset))
     }
 
-    fn write_all_at(&self, _: &[&[u8]], _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::PermissionDenied.into())
-    }
-
     fn sync_data(&self) -> io::Result<()> {
         Ok(())
     }
 
     fn sync_all(&self) -> io::Result<()> {
         Ok(())
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::PermissionDenied.into())
     }
 }
 

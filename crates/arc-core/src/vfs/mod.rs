@@ -92,12 +92,16 @@ pub trait VfsFile: Debug + Send + Sync {
     fn modified(&self) -> io::Result<SystemTime>;
     /// Reads at `offset` until `buf` is full or the file ends; returns how many bytes were read.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes all `parts` one after the other from `offset` on.
-    fn write_all_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()>;
+    /// Writes all `parts` one after the other from `offset` on. Refused by files that are only read.
+    fn write_all_at(&self, _parts: &[&[u8]], _offset: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
     /// Makes the contents (and a changed length) durable: `fdatasync`.
     fn sync_data(&self) -> io::Result<()>;
     /// Makes contents and metadata durable: `fsync`.
     fn sync_all(&self) -> io::Result<()>;
-    /// Cuts or extends (with zeros) the file.
-    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Cuts or extends (with zeros) the file. Refused by files that are only read.
+    fn set_len(&self, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
 }

@@ -38,19 +38,11 @@ impl VfsFile for FileRange {
         }
     }
 
-    fn write_all_at(&self, _: &[&[u8]], _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::PermissionDenied.into())
-    }
-
     fn sync_data(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 
     fn sync_all(&self) -> io::Result<()> {
         self.file.sync_all()
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::PermissionDenied.into())
     }
 }
