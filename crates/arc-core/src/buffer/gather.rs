@@ -256,7 +256,8 @@ fn pieces(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     rows.clone().step_by(PIECE_ROWS).map(move |start| start..rows.end.min(start + PIECE_ROWS))
 }
 
-fn time_array(times: ScalarBuffer<i64>) -> ArrayRef {
+/// Returns times as a column.
+pub(super) fn time_array(times: ScalarBuffer<i64>) -> ArrayRef {
     Arc::new(TimestampNanosecondArray::new(times, None).with_timezone("UTC"))
 }
 

@@ -6,6 +6,7 @@
 
 mod bits;
 mod by_time;
+mod chunk_rows;
 mod column;
 mod gather;
 mod loose;
@@ -16,6 +17,7 @@ mod sorted;
 mod table;
 mod text_keys;
 
+pub(crate) use chunk_rows::{ChunkReader, ChunkRows};
 pub(crate) use column::{ColumnValues, are_floats, converted};
 pub(crate) use loose::{LooseRow, LooseRows};
 pub(crate) use rows::{Chunk, Rows, owned};

@@ -182,6 +182,12 @@ impl SeriesIndex {
         tag.column(series.iter().map(|id| tag.of(*id)).collect())
     }
 
+    /// Returns whether each of these series has a value of the tag `name`.
+    pub(crate) fn all_have(&self, name: &str, series: &[SeriesId]) -> bool {
+        let tag = self.tags.iter().find(|tag| tag.name.as_ref() == name);
+        tag.is_some_and(|tag| series.iter().all(|id| tag.of(*id) != NULL))
+    }
+
     /// Returns the tag column `name` for rows that are given as series and how many of them follow each other.
     pub(crate) fn tag_runs(&self, name: &str, runs: &[(SeriesId, usize)]) -> Result<ArrayRef> {
         let rows = runs.iter().map(|(_, rows)| rows).sum();

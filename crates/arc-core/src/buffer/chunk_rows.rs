@@ -1,0 +1,210 @@
+//! Some rows of a chunk as queries see them: a column is made when it is asked for, and of these rows only.
+//!
+//! Owns the way from a chunk to columns of a table's schema. Never copies a chunk, and keeps nothing that it makes: tags are
+//! made from the series in less time than it would take to read them from memory that they were kept in.
+
+use std::{ops::Range, sync::Arc};
+
+use arrow::{
+    array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array},
+    buffer::ScalarBuffer,
+    compute::{filter, take},
+    datatypes::SchemaRef,
+};
+use parking_lot::RwLock;
+
+use super::{
+    column::converted,
+    gather::time_array,
+    rows::Chunk,
+    series::{SeriesId, SeriesIndex},
+};
+use crate::{
+    Error, Result,
+    catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
+};
+
+/// What all chunks of a table have in common.
+#[derive(Debug)]
+struct TableColumns {
+    schema: Arc<TableSchema>,
+    arrow: SchemaRef,
+    /// By place in `arrow`, the index in the table's schema; the time has none.
+    indices: Vec<Option<usize>>,
+    series: Arc<RwLock<SeriesIndex>>,
+}
+
+/// Makes the rows of a table's chunks.
+#[derive(Debug, Clone)]
+pub(crate) struct ChunkReader(Arc<TableColumns>);
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct ChunkRows {
+    table: Arc<TableColumns>,
+    chunk: Arc<Chunk>,
+    places: Places,
+}
+
+/// Which rows of a chunk.
+#[derive(Debug, Clone)]
+enum Places {
+    Range(Range<usize>),
+    /// Ascending or not.
+    Chosen(UInt32Array),
+}
+
+impl ChunkReader {
+    pub(crate) fn new(schema: Arc<TableSchema>, series: Arc<RwLock<SeriesIndex>>) -> Self {
+        let of = |kind| schema.columns.iter().enumerate().filter(move |(_, column)| column.kind == kind);
+        let indices = of(ColumnKind::Tag).chain(of(ColumnKind::Field)).map(|(index, _)| Some(index));
+        let indices = std::iter::once(None).chain(indices).collect();
+        Self(Arc::new(TableColumns { arrow: schema.arrow(), indices, schema, series }))
+    }
+
+    /// Returns all rows of a chunk of the table.
+    pub(crate) fn rows(&self, chunk: &Arc<Chunk>) -> ChunkRows {
+        let places = Places::Range(0..chunk.len());
+        ChunkRows { table: Arc::clone(&self.0), chunk: Arc::clone(chunk), places }
+    }
+}
+
+impl ChunkRows {
+    pub(crate) fn len(&self) -> usize {
+        match &self.places {
+            Places::Range(rows) => rows.len(),
+            Places::Chosen(rows) => rows.len(),
+        }
+    }
+
+    /// Returns up to `count` rows from `start` on.
+    #[must_use]
+    pub(crate) fn slice(&self, start: usize, count: usize) -> Self {
+        let start = start.min(self.len());
+        let count = count.min(self.len() - start);
+        self.with(match &self.places {
+            Places::Range(rows) => Places::Range(rows.start + start..rows.start + start + count),
+            Places::Chosen(rows) => Places::Chosen(rows.slice(start, count)),
+        })
+    }
+
+    /// Returns the rows for which `mask` holds, which has no nulls.
+    pub(crate) fn filter(&self, mask: &BooleanArray) -> Result<Self> {
+        if mask.true_count() == self.len() {
+            return Ok(self.clone());
+        }
+        let chosen = match &self.places {
+            Places::Range(rows) => mask.values().set_indices_u32().map(|row| row + place(rows.start)).collect(),
+            Places::Chosen(rows) => filter(rows, mask)?.as_any().downcast_ref().cloned().ok_or_else(no_places)?,
+        };
+        Ok(self.with(Places::Chosen(chosen)))
+    }
+
+    /// Returns the rows with these numbers among them, in that order.
+    #[must_use]
+    pub(crate) fn chosen(&self, numbers: impl Iterator<Item = u64>) -> Self {
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let chosen = numbers.filter_map(|n| match &self.places {
+            Places::Range(rows) => Some(place(rows.start + number(n))),
+            Places::Chosen(rows) => rows.values().get(number(n)).copied(),
+        });
+        self.with(Places::Chosen(chosen.collect()))
+    }
+
+    fn with(&self, places: Places) -> Self {
+        Self { table: Arc::clone(&self.table), chunk: Arc::clone(&self.chunk), places }
+    }
+
+    /// Returns the time of each row.
+    pub(crate) fn times(&self) -> ScalarBuffer<i64> {
+        self.of(&self.chunk.time)
+    }
+
+    fn of<T: arrow::datatypes::ArrowNativeType>(&self, all: &ScalarBuffer<T>) -> ScalarBuffer<T> {
+        match &self.places {
+            Places::Range(rows) => all.slice(rows.start, rows.len()),
+            Places::Chosen(rows) => {
+                rows.values().iter().map(|row| all.get(*row as usize).copied().unwrap_or_default()).collect()
+            }
+        }
+    }
+
+    /// Returns whether each row is known to have a value of this column.
+    pub(crate) fn is_never_null(&self, name: &str) -> bool {
+        match self.table.schema.columns.iter().enumerate().find(|(_, column)| *column.name == *name) {
+            None => name == TIME_COLUMN,
+            Some((_, Column { kind: ColumnKind::Tag, .. })) => {
+                self.table.series.read().all_have(name, &self.of(&self.chunk.series))
+            }
+            Some((index, _)) => self.chunk.column(index).is_some_and(|array| array.logical_null_count() == 0),
+        }
+    }
+
+    /// Returns whether no row has a value of this column, as far as that can be told without looking.
+    pub(crate) fn lacks(&self, name: &str) -> bool {
+        let named = |(_, column): &(usize, &Column)| *column.name == *name;
+        let column = self.table.schema.columns.iter().enumerate().find(named);
+        column.is_some_and(|(index, column)| column.kind == ColumnKind::Field && self.chunk.column(index).is_none())
+    }
+
+    /// Returns the column at a place in the table's columns.
+    pub(crate) fn column(&self, place: usize) -> Result<ArrayRef> {
+        match self.table.indices.get(place) {
+            None => Err(Error::internal(format!("a table has no column {place}"))),
+            Some(None) => Ok(time_array(self.times())),
+            Some(Some(index)) => self.tag_or_field(*index),
+        }
+    }
+
+    fn tag_or_field(&self, index: usize) -> Result<ArrayRef> {
+        let Some(column) = self.table.schema.columns.get(index) else {
+            return Err(Error::internal(format!("a schema has no column {index}")));
+        };
+        if column.kind == ColumnKind::Tag {
+            let series: ScalarBuffer<SeriesId> = self.of(&self.chunk.series);
+            return self.table.series.read().tag_column(&column.name, &series);
+        }
+        match (self.chunk.column(index), &self.places) {
+            (None, _) => Ok(new_null_array(&column.data_type, self.len())),
+            (Some(array), Places::Range(rows)) => converted(&array.slice(rows.start, rows.len()), &column.data_type),
+            (Some(array), Places::Chosen(rows)) => converted(&take(array, rows, None)?, &column.data_type),
+        }
+    }
+
+    /// Returns the columns at these places in the table's columns, as `schema` names them.
+    pub(crate) fn batch(&self, schema: &SchemaRef, places: &[usize]) -> Result<RecordBatch> {
+        let columns = places.iter().map(|place| self.column(*place)).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(self.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+    }
+
+    /// Returns the columns at these places in the table's columns.
+    pub(crate) fn project(&self, places: &[usize]) -> Result<RecordBatch> {
+        self.batch(&Arc::new(self.table.arrow.project(places)?), places)
+    }
+
+    /// Returns the columns of these names.
+    pub(crate) fn named<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<RecordBatch> {
+        let places = names.into_iter().map(|name| Ok(self.table.arrow.index_of(name)?));
+        self.project(&places.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// Returns all columns but fields that no row has.
+    pub(crate) fn all(&self) -> Result<RecordBatch> {
+        let has = |(_, index): &(usize, &Option<usize>)| {
+            let column = index.and_then(|index| self.table.schema.columns.get(index));
+            column.is_none_or(|column| !self.lacks(&column.name))
+        };
+        let places = self.table.indices.iter().enumerate().filter(has);
+        self.project(&places.map(|(place, _)| place).collect::<Vec<_>>())
+    }
+}
+
+/// Returns a row's place in a chunk, which has far fewer than 2^32.
+fn place(row: usize) -> u32 {
+    u32::try_from(row).unwrap_or(u32::MAX)
+}
+
+fn no_places() -> Error {
+    Error::internal("places of rows became something else")
+}
