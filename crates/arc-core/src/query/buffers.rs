@@ -117,6 +117,12 @@ impl BufferSource {
         }
     }
 
+    /// Returns whether conditions may leave few of the rows from the start: those of a sort do once some have been read.
+    fn leaves_few(&self) -> bool {
+        let changes = |condition| DynamicFilterTracking::classify(condition).contains_dynamic_filter();
+        self.has_conditions() && !self.conditions.iter().any(changes)
+    }
+
     fn has_conditions(&self) -> bool {
         self.times.is_some() || !self.conditions.is_empty()
     }
@@ -129,7 +135,7 @@ impl DataSource for BufferSource {
             rows: self.partitions.get(partition).cloned().unwrap_or_default().into_iter(),
             current: None,
             filter: Filter::new(&self.table, self.times, &self.conditions)?,
-            step: if self.has_conditions() { LOOK_ROWS.max(batch_rows) } else { batch_rows },
+            step: if self.leaves_few() { LOOK_ROWS.max(batch_rows) } else { batch_rows },
             columns: self.columns.clone(),
             output: Arc::clone(&self.output),
             left: self.fetch.unwrap_or(usize::MAX),
@@ -200,8 +206,7 @@ impl DataSource for BufferSource {
         Ok(Some(Arc::new(Self { columns, output, ..self.clone() })))
     }
 
-    /// Takes conditions that say the same as long as the query runs. Those that change come from above, where they are
-    /// looked at in any case.
+    /// Takes what is known of a sort with a limit, too: of rows that come too late no other column is made.
     fn try_pushdown_filters(
         &self,
         filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -210,8 +215,7 @@ impl DataSource for BufferSource {
         let mut taking = self.clone();
         let mut pushed = Vec::with_capacity(filters.len());
         for filter in filters {
-            let changes = is_volatile(&filter) || DynamicFilterTracking::classify(&filter).contains_dynamic_filter();
-            if changes || self.fetch.is_some() {
+            if is_volatile(&filter) || self.fetch.is_some() {
                 pushed.push(PushedDown::No);
             } else {
                 pushed.push(PushedDown::Yes);
