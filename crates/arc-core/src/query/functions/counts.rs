@@ -79,13 +79,11 @@ impl AggregateUDFImpl for Counts {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        if arguments.is_distinct {
-            return plan_err!("{} counts all values: DISTINCT says nothing here", self.name());
-        }
         let [values] = arguments.expr_fields else { return plan_err!("{} takes one column", self.name()) };
         let data_type = values.data_type().clone();
         Ok(Box::new(Counted {
             kind: self.kind,
+            is_distinct: arguments.is_distinct,
             converter: RowConverter::new(vec![SortField::new(data_type.clone())])?,
             data_type,
             counts: HashMap::default(),
@@ -116,6 +114,8 @@ fn entry_fields(values: &DataType) -> Fields {
 /// How often each value of one group is there.
 struct Counted {
     kind: Kind,
+    /// Whether each value counts once.
+    is_distinct: bool,
     data_type: DataType,
     converter: RowConverter,
     /// By the value in a form whose bytes have the order of the values.
@@ -167,20 +167,24 @@ impl Counted {
         arrays.into_iter().next().ok_or_else(|| DataFusionError::Internal("no column of values".to_owned()))
     }
 
+    /// Returns the values that are there, and how often they count.
+    fn counts(&self) -> impl Iterator<Item = (&[u8], u64)> {
+        let most = if self.is_distinct { 1 } else { u64::MAX };
+        self.counts.iter().filter(|(_, count)| **count > 0).map(move |(key, count)| (&**key, most.min(*count)))
+    }
+
     fn mode(&self) -> Result<ScalarValue> {
-        let most = self.counts.iter().max_by_key(|(key, count)| (**count, Reverse(*key)));
-        match most.filter(|(_, count)| **count > 0) {
-            Some((key, _)) => ScalarValue::try_from_array(&self.array(std::iter::once(&**key))?, 0),
+        match self.counts().max_by_key(|(key, count)| (*count, Reverse(*key))) {
+            Some((key, _)) => ScalarValue::try_from_array(&self.array(std::iter::once(key))?, 0),
             None => ScalarValue::try_from(&self.data_type),
         }
     }
 
     fn histogram(&self) -> Result<ScalarValue> {
-        let mut counts: Vec<(&Box<[u8]>, u64)> = self.counts.iter().map(|(key, count)| (key, *count)).collect();
-        counts.retain(|(_, count)| *count > 0);
+        let mut counts: Vec<(&[u8], u64)> = self.counts().collect();
         counts.sort_unstable();
         let entries: Vec<ArrayRef> = vec![
-            self.array(counts.iter().map(|(key, _)| &***key))?,
+            self.array(counts.iter().map(|(key, _)| *key))?,
             Arc::new(UInt64Array::from_iter_values(counts.iter().map(|(_, count)| *count))),
         ];
         if counts.is_empty() {
