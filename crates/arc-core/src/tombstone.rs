@@ -71,7 +71,7 @@ pub(crate) fn live_rows<'t>(
         let predicate = &tombstone.predicate;
         match left(&rows.named(predicate.columns())?, predicate)? {
             None => Ok(rows),
-            Some(left) => rows.filter(&left),
+            Some(left) => Ok(rows.filter(&left)),
         }
     })
 }

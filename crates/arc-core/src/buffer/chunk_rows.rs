@@ -8,8 +8,8 @@ use std::{ops::Range, sync::Arc};
 use arrow::{
     array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array},
     buffer::ScalarBuffer,
-    compute::{filter, take},
-    datatypes::SchemaRef,
+    compute::take,
+    datatypes::{ArrowNativeType, SchemaRef},
 };
 use parking_lot::RwLock;
 
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
+    catalog::{Column, ColumnKind, TableSchema},
 };
 
 /// What all chunks of a table have in common.
@@ -77,38 +77,23 @@ impl ChunkRows {
         }
     }
 
-    /// Returns up to `count` rows from `start` on.
-    #[must_use]
-    pub(crate) fn slice(&self, start: usize, count: usize) -> Self {
-        let start = start.min(self.len());
-        let count = count.min(self.len() - start);
-        self.with(match &self.places {
-            Places::Range(rows) => Places::Range(rows.start + start..rows.start + start + count),
-            Places::Chosen(rows) => Places::Chosen(rows.slice(start, count)),
-        })
-    }
-
     /// Returns the rows for which `mask` holds, which has no nulls.
-    pub(crate) fn filter(&self, mask: &BooleanArray) -> Result<Self> {
-        if mask.true_count() == self.len() {
-            return Ok(self.clone());
-        }
-        let chosen = match &self.places {
-            Places::Range(rows) => mask.values().set_indices_u32().map(|row| row + place(rows.start)).collect(),
-            Places::Chosen(rows) => filter(rows, mask)?.as_any().downcast_ref().cloned().ok_or_else(no_places)?,
-        };
-        Ok(self.with(Places::Chosen(chosen)))
+    #[must_use]
+    pub(crate) fn filter(&self, mask: &BooleanArray) -> Self {
+        if mask.true_count() == self.len() { self.clone() } else { self.chosen(mask.values().set_indices()) }
     }
 
     /// Returns the rows with these numbers among them, in that order.
     #[must_use]
-    pub(crate) fn chosen(&self, numbers: impl Iterator<Item = u64>) -> Self {
-        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let chosen = numbers.filter_map(|n| match &self.places {
-            Places::Range(rows) => Some(place(rows.start + number(n))),
-            Places::Chosen(rows) => rows.values().get(number(n)).copied(),
-        });
-        self.with(Places::Chosen(chosen.collect()))
+    pub(crate) fn chosen(&self, numbers: impl Iterator<Item = usize>) -> Self {
+        // A chunk has far fewer rows than 2^32.
+        let place = |row: usize| u32::try_from(row).unwrap_or(u32::MAX);
+        self.with(Places::Chosen(match &self.places {
+            Places::Range(rows) => UInt32Array::from_iter_values(numbers.map(|n| place(rows.start.saturating_add(n)))),
+            Places::Chosen(rows) => {
+                UInt32Array::from_iter_values(numbers.filter_map(|n| rows.values().get(n).copied()))
+            }
+        }))
     }
 
     fn with(&self, places: Places) -> Self {
@@ -120,23 +105,12 @@ impl ChunkRows {
         self.of(&self.chunk.time)
     }
 
-    fn of<T: arrow::datatypes::ArrowNativeType>(&self, all: &ScalarBuffer<T>) -> ScalarBuffer<T> {
+    fn of<T: ArrowNativeType>(&self, all: &ScalarBuffer<T>) -> ScalarBuffer<T> {
         match &self.places {
             Places::Range(rows) => all.slice(rows.start, rows.len()),
             Places::Chosen(rows) => {
                 rows.values().iter().map(|row| all.get(*row as usize).copied().unwrap_or_default()).collect()
             }
-        }
-    }
-
-    /// Returns whether each row is known to have a value of this column.
-    pub(crate) fn is_never_null(&self, name: &str) -> bool {
-        match self.table.schema.columns.iter().enumerate().find(|(_, column)| *column.name == *name) {
-            None => name == TIME_COLUMN,
-            Some((_, Column { kind: ColumnKind::Tag, .. })) => {
-                self.table.series.read().all_have(name, &self.of(&self.chunk.series))
-            }
-            Some((index, _)) => self.chunk.column(index).is_some_and(|array| array.logical_null_count() == 0),
         }
     }
 
@@ -183,10 +157,13 @@ impl ChunkRows {
         self.batch(&Arc::new(self.table.arrow.project(places)?), places)
     }
 
-    /// Returns the columns of these names.
+    /// Returns the columns of these names, each once.
     pub(crate) fn named<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<RecordBatch> {
         let places = names.into_iter().map(|name| Ok(self.table.arrow.index_of(name)?));
-        self.project(&places.collect::<Result<Vec<_>>>()?)
+        let mut places = places.collect::<Result<Vec<_>>>()?;
+        places.sort_unstable();
+        places.dedup();
+        self.project(&places)
     }
 
     /// Returns all columns but fields that no row has.
@@ -200,11 +177,28 @@ impl ChunkRows {
     }
 }
 
-/// Returns a row's place in a chunk, which has far fewer than 2^32.
-fn place(row: usize) -> u32 {
-    u32::try_from(row).unwrap_or(u32::MAX)
-}
+/// What only queries ask for.
+#[cfg(feature = "query")]
+impl ChunkRows {
+    /// Returns up to `count` rows from `start` on.
+    #[must_use]
+    pub(crate) fn slice(&self, start: usize, count: usize) -> Self {
+        let start = start.min(self.len());
+        let count = count.min(self.len() - start);
+        self.with(match &self.places {
+            Places::Range(rows) => Places::Range(rows.start + start..rows.start + start + count),
+            Places::Chosen(rows) => Places::Chosen(rows.slice(start, count)),
+        })
+    }
 
-fn no_places() -> Error {
-    Error::internal("places of rows became something else")
+    /// Returns whether each row is known to have a value of this column.
+    pub(crate) fn is_never_null(&self, name: &str) -> bool {
+        match self.table.schema.columns.iter().enumerate().find(|(_, column)| *column.name == *name) {
+            None => name == crate::catalog::TIME_COLUMN,
+            Some((_, Column { kind: ColumnKind::Tag, .. })) => {
+                self.table.series.read().all_have(name, &self.of(&self.chunk.series))
+            }
+            Some((index, _)) => self.chunk.column(index).is_some_and(|array| array.logical_null_count() == 0),
+        }
+    }
 }

@@ -183,6 +183,7 @@ impl SeriesIndex {
     }
 
     /// Returns whether each of these series has a value of the tag `name`.
+    #[cfg(feature = "query")]
     pub(crate) fn all_have(&self, name: &str, series: &[SeriesId]) -> bool {
         let tag = self.tags.iter().find(|tag| tag.name.as_ref() == name);
         tag.is_some_and(|tag| series.iter().all(|id| tag.of(*id) != NULL))

@@ -111,7 +111,6 @@ impl Predicate {
     }
 
     /// Returns the columns that it looks at, in order of mention, with repetitions.
-    #[cfg(feature = "query")]
     pub(crate) fn columns(&self) -> Vec<&str> {
         let mut columns = Vec::new();
         let mut left = vec![self];

@@ -58,11 +58,11 @@ impl Filter {
             let all = rows.times();
             let in_time =
                 BooleanBuffer::collect_bool(all.len(), |row| all.get(row).is_some_and(|time| times.has(*time)));
-            rows = rows.filter(&BooleanArray::from(in_time)).map_err(external)?;
+            rows = rows.filter(&BooleanArray::from(in_time));
         }
         for condition in &self.conditions {
             if rows.len() > 0 {
-                rows = rows.filter(&condition.mask(&rows)?).map_err(external)?;
+                rows = rows.filter(&condition.mask(&rows)?);
             }
         }
         Ok(rows)

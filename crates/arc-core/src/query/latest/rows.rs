@@ -35,7 +35,9 @@ fn numbers(found: &Found, places: &[usize]) -> impl Iterator<Item = u64> {
 
 /// Returns the rows of a buffer with these numbers.
 pub(super) fn buffered(job: &Job, rows: &ChunkRows, numbers: impl Iterator<Item = u64>) -> Result<RecordBatch> {
-    rows.chosen(numbers).batch(&job.output_schema, &job.output).map_err(external)
+    rows.chosen(numbers.filter_map(|number| usize::try_from(number).ok()))
+        .batch(&job.output_schema, &job.output)
+        .map_err(external)
 }
 
 /// Returns rows of a batch whose first columns are those of the answer.
