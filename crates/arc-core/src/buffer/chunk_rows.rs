@@ -202,3 +202,74 @@ impl ChunkRows {
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "query")]
+mod tests {
+    use arrow::{
+        array::{AsArray, UInt64Array},
+        compute::{filter_record_batch, take_record_batch},
+        datatypes::{DataType, Int64Type},
+    };
+
+    use super::*;
+    use crate::{
+        buffer::{Rows, Scalar},
+        catalog::tag_type,
+    };
+
+    /// A table of a field that rows lack, a tag and a field, and a chunk of ten rows, of which every third lacks the tag.
+    fn rows() -> ChunkRows {
+        let column = |name: &str, kind, data_type| Column { name: name.into(), kind, data_type };
+        let columns = vec![
+            column("none", ColumnKind::Field, DataType::Utf8),
+            column("host", ColumnKind::Tag, tag_type()),
+            column("x", ColumnKind::Field, DataType::Int64),
+        ];
+        let mut series = SeriesIndex::default();
+        let mut rows = Rows::default();
+        for n in 0..10_i64 {
+            let host = n.to_string();
+            let tags = (n % 3 != 0).then_some(("host", host.as_str()));
+            rows.set(2, &DataType::Int64, Scalar::Integer(n * 10)).unwrap();
+            rows.end_row(100 - n, Some(series.resolve(tags.into_iter()).unwrap()));
+        }
+        let schema = TableSchema { database: "db".into(), table: "m".into(), keyed: true, columns };
+        let reader = ChunkReader::new(Arc::new(schema), Arc::new(RwLock::new(series)));
+        reader.rows(&Arc::new(rows.into_chunk().unwrap()))
+    }
+
+    #[test]
+    fn columns_are_those_of_the_rows_that_are_left() {
+        let rows = rows();
+        let all = rows.project(&[0, 1, 2, 3]).unwrap();
+        assert_eq!(
+            all.schema().fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>(),
+            ["time", "host", "none", "x"]
+        );
+        let mask: BooleanArray = (0..6).map(|n| Some(n % 2 == 0)).collect();
+        let numbers = UInt64Array::from(vec![2, 0, 2]);
+        let expected = take_record_batch(&filter_record_batch(&all.slice(3, 6), &mask).unwrap(), &numbers).unwrap();
+        let found = rows.slice(3, 6).filter(&mask).chosen([2, 0, 2, 7].into_iter());
+        let shown = |batch: &RecordBatch| {
+            let pretty = arrow::util::pretty::pretty_format_batches(std::slice::from_ref(batch)).unwrap();
+            pretty.to_string()
+        };
+        assert_eq!(shown(&found.project(&[0, 1, 2, 3]).unwrap()), shown(&expected));
+        assert_eq!((found.len(), found.times().to_vec()), (3, vec![93, 97, 93]));
+        assert_eq!(found.slice(1, 9).column(3).unwrap().as_primitive::<Int64Type>().values(), &[30, 70]);
+        assert_eq!(found.slice(5, 1).len(), 0);
+        assert_eq!(rows.named(["x", "time", "x"]).unwrap().num_columns(), 2);
+        assert!(rows.column(4).is_err());
+    }
+
+    #[test]
+    fn it_is_known_which_columns_have_nulls() {
+        let rows = rows();
+        let never = |rows: &ChunkRows| ["time", "host", "none", "x", "no"].map(|name| rows.is_never_null(name));
+        assert_eq!(never(&rows), [true, false, false, true, false]);
+        assert_eq!(never(&rows.slice(1, 2)), [true, true, false, true, false]);
+        assert_eq!(["time", "host", "none", "x"].map(|name| rows.lacks(name)), [false, false, true, false]);
+        assert_eq!(rows.all().unwrap().num_columns(), 3);
+    }
+}

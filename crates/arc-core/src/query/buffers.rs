@@ -32,7 +32,7 @@ use datafusion::{
         stream::RecordBatchStreamAdapter,
     },
 };
-use futures::stream;
+use futures::{TryStreamExt, future, stream};
 
 use super::{buffer_filter::Filter, error::external, statistics, times::TimeRange};
 use crate::{buffer::ChunkRows, catalog::TIME_COLUMN, view::BufferPart};
@@ -141,8 +141,10 @@ impl DataSource for BufferSource {
             left: self.fetch.unwrap_or(usize::MAX),
             metrics: BaselineMetrics::new(&self.metrics, partition),
         };
-        let batches = RecordBatchStreamAdapter::new(Arc::clone(&self.output), stream::iter(reading));
-        Ok(Box::pin(cooperative(batches)))
+        // Others get their turn, and a query that ran out of time its end, also where no row is left for long.
+        let batches = cooperative(RecordBatchStreamAdapter::new(Arc::clone(&self.output), stream::iter(reading)));
+        let batches = batches.try_filter(|batch| future::ready(batch.num_rows() > 0));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.output), batches)))
     }
 
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -266,35 +268,32 @@ impl Reading {
         }
     }
 
-    fn made(&self, rows: &ChunkRows) -> Result<Option<RecordBatch>> {
+    fn made(&self, rows: &ChunkRows) -> Result<RecordBatch> {
         let wanted = self.filter.apply(rows)?.slice(0, self.left);
-        if wanted.len() == 0 {
-            return Ok(None);
+        match wanted.len() {
+            0 => Ok(RecordBatch::new_empty(Arc::clone(&self.output))),
+            _ => wanted.batch(&self.output, &self.columns).map_err(external),
         }
-        wanted.batch(&self.output, &self.columns).map(Some).map_err(external)
     }
 }
 
+/// Batches without a row are among them: for rows that were looked at in vain.
 impl Iterator for Reading {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.left > 0 {
-            let rows = self.next_rows()?;
-            let time = self.metrics.elapsed_compute().clone();
-            let made = time.timer();
-            let batch = self.made(&rows);
-            made.done();
-            match batch {
-                Ok(None) => {}
-                Ok(Some(batch)) => {
-                    self.left -= batch.num_rows();
-                    self.metrics.record_output(batch.num_rows());
-                    return Some(Ok(batch));
-                }
-                Err(error) => return Some(Err(error)),
-            }
+        if self.left == 0 {
+            return None;
         }
-        None
+        let rows = self.next_rows()?;
+        let time = self.metrics.elapsed_compute().clone();
+        let made = time.timer();
+        let batch = self.made(&rows);
+        made.done();
+        if let Ok(batch) = &batch {
+            self.left -= batch.num_rows();
+            self.metrics.record_output(batch.num_rows());
+        }
+        Some(batch)
     }
 }

@@ -2,6 +2,7 @@
 
 mod asof;
 mod bounded;
+mod buffered;
 mod counts;
 mod differential;
 mod fake;
