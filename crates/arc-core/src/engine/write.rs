@@ -14,18 +14,18 @@ use bytes::Bytes;
 use futures::channel::oneshot;
 
 use super::{
-    frame::{DatabaseMeta, FrameKind, KeyMeta, WriteMeta, encode},
+    frame::{FrameKind, KeyMeta, WriteMeta},
     idempotency::{Claim, Claimed, answer, check_key, fingerprint},
+    logged::{database_change, schema_change},
     queue::{QueuedFrame, QueuedWrite, no_room},
     shared::Shared,
 };
 use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
-    catalog::{KeptReceipt, TIME_COLUMN, TableSchema, encode_schema},
+    catalog::{KeptReceipt, TIME_COLUMN},
     ingest::{self, Context, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
-    wal::body_checksum,
 };
 
 /// What the messages of a batch have besides its values, more or less.
@@ -171,28 +171,6 @@ impl Shared {
             return Ok(ingest::decode_lp_joined(&request.body, &context, &self.helpers, others));
         }
         decode(request, database, Terms { most_bytes: self.most_bytes(), may_keep: true }, types)
-    }
-
-    /// Returns the frame of a write: its rows in columns where that pays, and else its body, of which replay passes over what
-    /// was `rejected`.
-    fn write_frame(&self, request: &Request, staged: &Staged, rejected: Vec<u64>) -> Result<QueuedFrame> {
-        let mut meta = WriteMeta { rejected, ..request.meta.clone() };
-        let Some(body) = self.encode_rows(request, staged) else {
-            let body_crc = body_checksum(&request.body);
-            return Ok(QueuedFrame { kind: request.kind, meta: encode(&meta)?, body: request.body.clone(), body_crc });
-        };
-        if let Some(key) = &mut meta.idempotency {
-            key.request = Some(fingerprint(request));
-        }
-        let body_crc = body_checksum(&body);
-        Ok(QueuedFrame { kind: FrameKind::Rows, meta: encode(&meta)?, body, body_crc })
-    }
-
-    fn encode_rows(&self, request: &Request, staged: &Staged) -> Option<Bytes> {
-        let may_be = matches!(request.kind, FrameKind::LineProtocol | FrameKind::MessagePack);
-        let received = request.body.len();
-        let pays = may_be && ingest::pays(staged, staged.bytes(), received);
-        if pays { self.encoders.encode(staged, received) } else { None }
     }
 
     /// Asks what to do about a request with an idempotency key.
@@ -352,20 +330,6 @@ fn check_tags(meta: &WriteMeta) -> Result<()> {
         let checked = if is_time { Err("it is the time column") } else { check_name(tag) };
         checked.map_err(|reason| invalid_name("tag", tag, reason))
     })
-}
-
-/// Returns the frame of a schema, which is new or has grown, or has columns that were of another type before.
-pub(super) fn schema_change(schema: &TableSchema, has_widened: bool) -> QueuedFrame {
-    let kind = if has_widened { FrameKind::Widened } else { FrameKind::Schema };
-    let body = Bytes::from(encode_schema(schema));
-    let body_crc = body_checksum(&body);
-    QueuedFrame { kind, meta: Vec::new(), body, body_crc }
-}
-
-fn database_change(database: &Database) -> Result<QueuedFrame> {
-    let meta = DatabaseMeta { name: database.name.to_string(), created_ns: database.created_ns };
-    let body_crc = body_checksum(&[]);
-    Ok(QueuedFrame { kind: FrameKind::Database, meta: encode(&meta)?, body: Bytes::new(), body_crc })
 }
 
 fn is_registered(current: Option<&Arc<Database>>, database: &Arc<Database>) -> bool {

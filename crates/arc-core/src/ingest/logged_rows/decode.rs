@@ -83,8 +83,8 @@ fn columns<'a>(reader: &mut Reader<'a>, table: &mut StagedTable) -> Result<Vec<K
             Some(field) => (ColumnKind::Field, field),
         };
         let name = reader.text("the name of a column")?;
-        let (index, data_type) = place_column(table, name, kind, own)
-            .map_err(|reason| format!("column {:?}: {reason}", short(name)))?;
+        let (index, data_type) =
+            place_column(table, name, kind, own).map_err(|reason| format!("column {:?}: {reason}", short(name)))?;
         if columns.iter().any(|known| known.index == index) {
             return Err(format!("column {:?} comes twice", short(name)));
         }

@@ -23,23 +23,29 @@ const MAX_BODY: usize = 1 << 30;
 /// Most bytes of memory that an encoder keeps for the next request.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// Returns whether rows that take `row_bytes` in memory are worth being encoded, where their request has `received` bytes: the
-/// columns are two thirds of it at most, even if no number gets any smaller.
-pub(crate) fn pays(staged: &Staged, row_bytes: usize, received: usize) -> bool {
+/// Returns whether rows are worth being encoded, where their request has `received` bytes: the columns are two thirds of it at
+/// most, even if no number gets any smaller.
+fn pays(staged: &Staged, received: usize) -> bool {
     let heads = (staged.tables.len() + staged.loose.len()) * HEAD_BYTES;
-    received <= MAX_BODY && (row_bytes + heads) / 2 * 3 <= received
+    received <= MAX_BODY && heads < received && (staged.bytes() + heads) / 2 * 3 <= received
 }
 
 /// Encoders that have nothing to do, with their memory.
 #[derive(Debug, Default)]
-pub(crate) struct Encoders(Mutex<Vec<Box<Encoder>>>);
+pub(crate) struct Encoders(Mutex<Vec<Encoder>>);
 
 impl Encoders {
-    /// Returns the rows as the log stores them, if they are such as can be, and in less than `received` bytes.
-    pub(crate) fn encode(&self, staged: &Staged, received: usize) -> Option<Bytes> {
+    /// Returns the rows as the log stores them, if they are such as can be and it is known beforehand that they take less than
+    /// the `received` bytes of their request.
+    pub(crate) fn encode_if_smaller(&self, staged: &Staged, received: usize) -> Option<Bytes> {
+        if pays(staged, received) { self.encode(staged, received) } else { None }
+    }
+
+    /// Returns the rows as the log stores them, if they are such as can be, and in less than `most` bytes.
+    pub(crate) fn encode(&self, staged: &Staged, most: usize) -> Option<Bytes> {
         let idle = self.0.lock().pop();
         let mut encoder = idle.unwrap_or_default();
-        let encoded = encoder.encode(staged).is_some() && encoder.to.len < received;
+        let encoded = encoder.encode(staged).is_some() && encoder.to.len < most;
         let bytes = encoded.then(|| Bytes::copy_from_slice(encoder.to.written()));
         if encoder.to.bytes.len() <= KEPT_BYTES {
             self.0.lock().push(encoder);

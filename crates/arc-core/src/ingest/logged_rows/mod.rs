@@ -14,7 +14,7 @@ mod reader;
 use arrow::datatypes::DataType;
 
 pub(crate) use decode::decode;
-pub(crate) use encode::{Encoders, pays};
+pub(crate) use encode::Encoders;
 
 /// Types of columns as they are on disk. Never change one, only add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,8 +25,7 @@ enum V {
 /// Rows of one table: tags, time, and the values of five columns, one of each type.
 type Row = (Vec<Option<String>>, i64, Vec<V>);
 
-const TYPES: [DataType; 5] =
-    [DataType::Float64, DataType::Int64, DataType::UInt64, DataType::Boolean, DataType::Utf8];
+const TYPES: [DataType; 5] = [DataType::Float64, DataType::Int64, DataType::UInt64, DataType::Boolean, DataType::Utf8];
 
 fn database() -> Arc<Database> {
     Arc::new(Database::new("d", 0, true))
@@ -117,10 +116,7 @@ fn any_row() -> impl Strategy<Value = Row> {
     let float = prop_oneof![any::<u64>(), prop::sample::select(special.map(f64::to_bits).to_vec())];
     let text = prop_oneof![20 => ".{0,8}", 1 => Just("x".repeat(300)), 1 => Just("ü".repeat(40_000))];
     let time = prop_oneof![any::<i64>(), 0..1_000_i64];
-    fn or_none<T: Clone + std::fmt::Debug>(
-        of: impl Strategy<Value = T>,
-        make: fn(T) -> V,
-    ) -> impl Strategy<Value = V> {
+    fn or_none<T: Clone + std::fmt::Debug>(of: impl Strategy<Value = T>, make: fn(T) -> V) -> impl Strategy<Value = V> {
         prop::option::weighted(0.8, of).prop_map(move |value| value.map_or(V::None, make))
     }
     let values = (
