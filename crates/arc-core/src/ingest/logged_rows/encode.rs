@@ -21,7 +21,7 @@ const HEAD_BYTES: usize = 256;
 /// a column.
 const MAX_BODY: usize = 1 << 30;
 /// Most bytes of memory that an encoder keeps for the next request.
-const KEPT_BYTES: usize = 4 << 20;
+const KEPT_BYTES: usize = 1 << 20;
 
 /// Returns whether rows are worth being encoded, where their request has `received` bytes: the columns are two thirds of it at
 /// most, even if no number gets any smaller.
