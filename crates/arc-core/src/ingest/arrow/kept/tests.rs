@@ -88,11 +88,11 @@ fn decoded(body: &Bytes, tags: &[&str], may_keep: bool) -> StagedTable {
 
 /// Puts rows into a buffer, behind one of the same times, and returns all of it: rows on time, then late ones.
 fn buffered(staged: StagedTable) -> RecordBatch {
-    let (schema, bytes) = (staged.grown_schema(), staged.kept.bytes + staged.rows.bytes());
+    let schema = staged.grown_schema();
     let mut buffer = TableBuffer::new(None);
-    buffer.append_kept(SequenceNumber(1), staged.kept).unwrap();
+    let mut bytes = buffer.append_kept(SequenceNumber(1), staged.kept).unwrap();
     if !staged.rows.is_empty() {
-        buffer.append(SequenceNumber(1), staged.rows).unwrap();
+        bytes += buffer.append(SequenceNumber(1), staged.rows).unwrap();
     }
     assert_eq!(buffer.bytes(), bytes);
     let parts = buffer.snapshot().unwrap();
