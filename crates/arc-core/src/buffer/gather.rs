@@ -14,10 +14,10 @@ use arrow::{
 };
 
 use super::{
-    rows::Chunk,
-    series::SeriesId,
     column::converted,
     places::is_placed,
+    rows::Chunk,
+    series::SeriesId,
     sorted::{FlushPart, Position, Source},
     text_array::TextArray,
     text_keys::TextKeys,

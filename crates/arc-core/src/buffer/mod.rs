@@ -21,6 +21,7 @@ mod texts;
 
 pub(crate) use column::{ColumnValues, are_floats, converted};
 pub(crate) use loose::{LooseRow, LooseRows};
+pub(crate) use places::placed;
 pub(crate) use rows::{Chunk, Rows, owned};
 pub(crate) use scalar::Scalar;
 pub(crate) use series::{SeriesId, SeriesIndex};

@@ -258,3 +258,20 @@ pub(super) fn padded(array: &ArrayRef, rows: usize) -> Result<ArrayRef> {
         _ => Err(Error::internal(format!("a column of {} was taken for one of places", array.data_type()))),
     }
 }
+
+/// Returns the texts of a dictionary as they would be placed here, or `None` if it is none of texts, or not worth it.
+pub(crate) fn placed(array: &ArrayRef) -> Result<Option<ArrayRef>> {
+    let Some(dictionary) = array.as_any_dictionary_opt() else { return Ok(None) };
+    let texts = dictionary.values();
+    let is_text = matches!(texts.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    if !is_text || texts.null_count() > 0 || texts.len() > MOST_TEXTS.min(array.len() / 2) {
+        return Ok(None);
+    }
+    let texts = arrow::compute::cast(texts, &DataType::Utf8)?;
+    if texts.as_string::<i32>().offsets().lengths().any(|length| length > LONGEST_TEXT) {
+        return Ok(None);
+    }
+    let places = if texts.len() <= 1 << u8::BITS { DataType::UInt8 } else { DataType::UInt16 };
+    let data_type = DataType::Dictionary(Box::new(places), Box::new(DataType::Utf8));
+    Ok(Some(arrow::compute::cast(array, &data_type)?))
+}

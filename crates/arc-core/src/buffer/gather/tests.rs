@@ -116,7 +116,7 @@ fn check(keyed: bool, chunks: &[Vec<Row>], range_rows: usize) {
 /// Returns what tells files apart.
 fn check_form(keyed: bool, chunks: &[Vec<Row>], range_rows: usize, placed: Placed) -> Vec<(u64, u32)> {
     let (table, mut index) = (table(keyed), SeriesIndex::default());
-    let is_placed = |number: usize| placed > 0 && number % placed == 0;
+    let is_placed = |number: usize| placed > 0 && number.is_multiple_of(placed);
     let made = (0..).zip(chunks).map(|(number, rows)| chunk(&mut index, keyed, is_placed(number), rows));
     let frozen = FrozenBuffer {
         main: made.collect(),

@@ -145,7 +145,10 @@ fn texts_become_places_where_they_repeat() {
         assert!(become_places(rows, requests, |row| format!("host_{}", row % 1000)), "many in turn, {rows}");
         assert!(!become_places(rows, requests, |row| format!("request {row}")), "distinct, {rows}");
         assert!(!become_places(rows, requests, |row| format!("{:0200}", row % 7)), "long, {rows}");
-        assert!(become_places(rows, requests, |row| format!("v{}", row.saturating_sub(800))) == (rows == 0), "at first");
+        assert!(
+            become_places(rows, requests, |row| format!("v{}", row.saturating_sub(800))) == (rows == 0),
+            "at first"
+        );
         assert!(become_places(rows, requests, |row| format!("v{}", row.min(200))), "later, {rows}");
     }
 }
