@@ -53,6 +53,7 @@ impl Pile {
         self.make_room(rows.len(), cells, bytes)?;
         self.tail_bytes += bytes;
         self.tail.append(&rows, select)?;
+        self.tail.reconsider();
         // Less than was counted where texts have become places: those that follow take what was too much.
         let more = self.tail.bytes().saturating_sub(self.counted_bytes);
         self.counted_bytes += more;

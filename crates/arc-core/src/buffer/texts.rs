@@ -148,7 +148,6 @@ impl Texts {
             }
             _ => self.append_each(other),
         };
-        self.reconsider();
         if appended { Ok(()) } else { Err(too_much_text()) }
     }
 

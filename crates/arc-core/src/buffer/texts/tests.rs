@@ -89,6 +89,7 @@ fn apply(step: Step, column: &mut ColumnValues, expected: &mut Values) {
         }
         Step::Column(values) => {
             column.append(&of_form(&values, MANY_ROWS)).unwrap();
+            column.reconsider();
             expected.extend(values);
         }
         Step::Array(values, placed) => {
@@ -129,7 +130,10 @@ proptest! {
 fn become_places(rows: usize, requests: usize, text: impl Fn(usize) -> String) -> bool {
     let mut all = ColumnValues::new(&DataType::Utf8);
     let texts: Values = (0..rows * requests).map(|row| Some(text(row))).collect();
-    texts.chunks(rows).for_each(|texts| all.append(&of_form(texts, rows)).unwrap());
+    for texts in texts.chunks(rows) {
+        all.append(&of_form(texts, rows)).unwrap();
+        all.reconsider();
+    }
     let is_less = all.bytes() < (0..rows * requests).map(|row| text(row).len() + 4).sum();
     let array = all.into_array().unwrap();
     assert_eq!(plain(&array).as_string::<i32>(), &texts.iter().map(Option::as_deref).collect::<StringArray>());
@@ -160,6 +164,7 @@ fn there_are_no_more_places_than_two_bytes_tell_apart() {
     let mut expected = Values::new();
     for from in [0, 0, 0, 0, 30_000, 60_000] {
         all.append(&of_form(&texts(from), 1)).unwrap();
+        all.reconsider();
         expected.extend(texts(from));
     }
     let expected: ArrayRef = Arc::new(expected.iter().map(Option::as_deref).collect::<StringArray>());

@@ -163,7 +163,13 @@ impl Digest {
                 .map(|bytes: Option<[u8; 8]>| u64::from_le_bytes(bytes.unwrap_or_default())),
             4..=7 => [text.first_chunk().copied(), text.last_chunk().copied()]
                 .map(|bytes: Option<[u8; 4]>| u64::from(u32::from_le_bytes(bytes.unwrap_or_default()))),
-            0..=3 => [text.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0],
+            // Of three bytes each is the first, the middle or the last one.
+            0..=3 => [
+                [text.first(), text.get(text.len() / 2), text.last()]
+                    .iter()
+                    .fold(0, |word, byte| word << 8 | byte.map_or(0, |byte| u64::from(*byte))),
+                0,
+            ],
             _ => {
                 let mut hasher = FixedState::default().build_hasher();
                 hasher.write(text);

@@ -265,7 +265,13 @@ impl<'a> Reader<'a> {
         let short = self.peek().map_or(0, |marker| usize::from(marker.saturating_sub(0xa0) & 0x1f));
         let mut texts = Texts::for_rows(count, (count * short).min(self.rest().len()));
         for _ in 0..count {
-            let Ok(Value::Text(text)) = ahead.next() else { return None };
+            let text = match ahead.short_text() {
+                Some(text) => text,
+                None => match ahead.next() {
+                    Ok(Value::Text(text)) => text,
+                    _ => return None,
+                },
+            };
             if !texts.push(text) {
                 return None;
             }
