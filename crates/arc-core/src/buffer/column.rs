@@ -21,6 +21,10 @@ use crate::{
     datafile::texts::{Floats, to_texts},
 };
 
+mod plain;
+
+pub(crate) use plain::Plain;
+
 #[derive(Debug)]
 enum Values {
     Float(Vec<f64>),
@@ -71,6 +75,11 @@ impl ColumnValues {
 
     pub(crate) fn from_unsigned(values: Vec<u64>) -> Self {
         Self { len: values.len(), values: Values::Unsigned(values), valid: None }
+    }
+
+    /// Takes text whose values end at `ends`, each of which is the end of a character.
+    pub(crate) fn from_text(ends: Vec<i32>, text: String) -> Self {
+        Self::from_texts(Texts::plain(ends, text.into_bytes()))
     }
 
     pub(crate) fn from_texts(values: Texts) -> Self {

@@ -64,7 +64,8 @@ impl Texts {
         Self::plain(Vec::with_capacity(rows), Vec::with_capacity(bytes))
     }
 
-    fn plain(ends: Vec<i32>, bytes: Vec<u8>) -> Self {
+    /// Takes texts one behind the other, which end at `ends`.
+    pub(super) fn plain(ends: Vec<i32>, bytes: Vec<u8>) -> Self {
         Self(Form::Plain(PlainTexts { ends, bytes, next_try: FIRST_TRY_ROWS }))
     }
 
@@ -88,6 +89,14 @@ impl Texts {
         match &self.0 {
             Form::Plain(_) => self.bytes(),
             Form::Placed(placed) => placed.plain_bytes(),
+        }
+    }
+
+    /// Returns where each text ends in the bytes of all of them, unless they are places.
+    pub(super) fn ends_and_bytes(&self) -> Option<(&[i32], &[u8])> {
+        match &self.0 {
+            Form::Plain(PlainTexts { ends, bytes, .. }) => Some((ends, bytes)),
+            Form::Placed(_) => None,
         }
     }
 

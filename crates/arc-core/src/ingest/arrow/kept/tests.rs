@@ -188,10 +188,13 @@ fn a_chunk_knows_whether_its_columns_have_the_types_of_the_table() {
 #[test]
 fn dictionaries_of_texts_keep_their_places() {
     let rows = 2 * WHOLE;
-    let distinct = (0..rows).map(|row| Some(format!("text {row}"))).collect::<DictionaryArray<Int32Type>>();
-    let long = (0..rows).map(|row| ["", "x"][row % 2].repeat(200)).collect::<Vec<_>>();
-    let long: DictionaryArray<Int32Type> = long.iter().map(|text| Some(text.as_str())).collect();
-    let columns = kinds(rows, 5).into_iter().chain([("distinct", array(distinct)), ("long", array(long))]);
+    let keyed = |text: &dyn Fn(usize) -> String| {
+        let texts: Vec<String> = (0..rows).map(text).collect();
+        array(texts.iter().map(|text| Some(text.as_str())).collect::<DictionaryArray<Int32Type>>())
+    };
+    let distinct = keyed(&|row| format!("text {row}"));
+    let long = keyed(&|row| ["a", "b"][row % 2].repeat(200));
+    let columns = kinds(rows, 5).into_iter().chain([("distinct", distinct), ("long", long)]);
     let kept = decoded(&stream(&[batch(rows, 0, columns.collect())], None, 0), &["host"], true);
     let types = ["word", "distinct", "long", "text"].map(|name| {
         let column = kept.kept.chunks[0].column(kept.position(name).unwrap()).unwrap();
