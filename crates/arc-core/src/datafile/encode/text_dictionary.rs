@@ -57,18 +57,48 @@ impl TextDictionary {
         self.entries.get(index as usize).map_or(&[], |entry| self.entry_text(entry))
     }
 
+    /// Returns all texts in the order of their places.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.entries.iter().map(|entry| self.entry_text(entry))
+    }
+
+    /// Returns where each text begins and the last one ends, in the bytes of all of them.
+    pub(crate) fn to_offsets_and_bytes(&self) -> (Vec<i32>, Vec<u8>) {
+        let starts = self.entries.iter().map(|entry| entry.start).chain([self.bytes.len()]);
+        (starts.map(|start| i32::try_from(start).unwrap_or(i32::MAX)).collect(), self.bytes.clone())
+    }
+
+    /// Returns the bytes that the texts and what finds them take.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes.len() + size_of_val(self.entries.as_slice()) + size_of_val(self.slots.as_slice())
+    }
+
     /// Returns the place of a text, which is added if it is new.
     #[inline(always)]
     pub(crate) fn index(&mut self, text: &[u8]) -> u32 {
         let digest = Digest::of(text);
+        match self.look_up(text, digest) {
+            Ok(index) => index,
+            Err(slot) => self.add(text, digest, slot),
+        }
+    }
+
+    /// Returns the place of a text, if it is there.
+    pub(crate) fn find(&self, text: &[u8]) -> Option<u32> {
+        self.look_up(text, Digest::of(text)).ok()
+    }
+
+    /// Returns the place of a text, or the slot that it would have.
+    #[inline(always)]
+    fn look_up(&self, text: &[u8], digest: Digest) -> Result<u32, usize> {
         let mut slot = digest.slot(self.shift);
         loop {
             match self.slots.get(slot) {
-                Some(0) | None => return self.add(text, digest, slot),
+                Some(0) | None => return Err(slot),
                 Some(place) => {
                     let index = place - 1;
                     if self.entries.get(index as usize).is_some_and(|entry| self.is(entry, digest, text)) {
-                        return index;
+                        return Ok(index);
                     }
                 }
             }
@@ -133,7 +163,13 @@ impl Digest {
                 .map(|bytes: Option<[u8; 8]>| u64::from_le_bytes(bytes.unwrap_or_default())),
             4..=7 => [text.first_chunk().copied(), text.last_chunk().copied()]
                 .map(|bytes: Option<[u8; 4]>| u64::from(u32::from_le_bytes(bytes.unwrap_or_default()))),
-            0..=3 => [text.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0],
+            // Of three bytes each is the first, the middle or the last one.
+            0..=3 => [
+                [text.first(), text.get(text.len() / 2), text.last()]
+                    .iter()
+                    .fold(0, |word, byte| word << 8 | byte.map_or(0, |byte| u64::from(*byte))),
+                0,
+            ],
             _ => {
                 let mut hasher = FixedState::default().build_hasher();
                 hasher.write(text);

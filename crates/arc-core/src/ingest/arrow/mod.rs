@@ -29,7 +29,7 @@ use super::staged::{
 };
 use crate::{
     Error, Result,
-    buffer::owned,
+    buffer::{owned, placed},
     catalog::{ColumnKind, TIME_COLUMN, tag_type},
     datafile::{
         is_storable,
@@ -155,6 +155,7 @@ impl Batches<'_> {
         };
         let time = time_values(time, self.time_column, self.context.precision).map_err(invalid)?;
         let schema = batch.schema();
+        let is_kept = self.kept.takes(batch.num_rows(), self.table.rows.len());
         let (mut tags, mut columns) = (Vec::new(), Columns::new());
         for (field, array) in schema.fields().iter().zip(batch.columns()) {
             let name = field.name().as_str();
@@ -165,14 +166,17 @@ impl Batches<'_> {
                 tags.push(self.tag(name, array)?);
             } else {
                 self.take_room(name, array)?;
-                columns.extend(fitting(self.table, name, array, self.context)?);
+                let fitted = fitting(self.table, name, array, self.context)?;
+                // What is copied is placed when it is in the buffer.
+                let placed = if is_kept { placed(array)? } else { None };
+                columns.extend(fitted.map(|(index, texts)| (index, placed.unwrap_or(texts))));
             }
         }
         let series = match self.table.keyed() {
             true => tags::resolve(&mut self.table.table.series.write(), &tags, batch.num_rows())?,
             false => Vec::new(),
         };
-        if self.kept.takes(batch.num_rows(), self.table.rows.len()) {
+        if is_kept {
             return self.kept.add(time, series, columns);
         }
         let rows = &mut self.table.rows;

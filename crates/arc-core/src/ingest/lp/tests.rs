@@ -335,10 +335,10 @@ impl Buffered {
             }
         }
         let held = || self.0.tables().iter().map(|table| table.rows.lock().buffer.bytes()).sum::<usize>();
-        let (before, bytes) = (held(), staged.bytes());
+        let before = held();
         let refused = Rejections { numbers: staged.rejections.numbers.clone(), first: staged.rejections.first.clone() };
         let counted = Staged { rejections: refused, ..Staged::new(&self.0) };
-        crate::engine::apply_rows(SequenceNumber(seq), staged).unwrap();
+        let bytes = crate::engine::apply_rows(SequenceNumber(seq), staged).unwrap();
         assert_eq!(held() - before, bytes, "what is taken of the memory is given back");
         counted
     }

@@ -91,9 +91,9 @@ impl FieldColumn<'_> {
                 }
             }
             Some(0xa0..=0xbf | 0xd9..=0xdb) => {
-                if let Some((ends, text)) = reader.texts(count) {
+                if let Some(texts) = reader.texts(count) {
                     self.fit(DataType::Utf8, None, &|| false)?;
-                    return Ok(Some(ColumnValues::from_text(ends, text)));
+                    return Ok(Some(ColumnValues::from_texts(texts)));
                 }
             }
             _ => {}
