@@ -26,6 +26,7 @@ mod insert;
 mod insert_query;
 mod maintenance;
 mod open;
+mod packs;
 mod queue;
 mod retention;
 mod retired;
