@@ -197,10 +197,10 @@ fn a_stopped_directory_is_unpacked_with_what_is_in_its_log() {
     assert!(on(&data, &["unpack"]).0 == Some(2) && !data.exists());
     let engine = Engine::builder(&data).compaction(false).open().unwrap();
     let lines = |n: i64| (0..64).map(|table| format!("t{table} v={n} {n}\n")).collect::<String>();
-    engine.write_lp("d", lines(1).as_bytes()).unwrap();
+    assert_eq!(engine.write_lp("d", lines(1).as_bytes()).unwrap().points, 64);
     engine.flush().unwrap();
     assert!(engine.data_files("d", "t7").unwrap()[0].packed().is_some());
-    engine.write_lp("d", lines(2).as_bytes()).unwrap();
+    assert_eq!(engine.write_lp("d", lines(2).as_bytes()).unwrap().points, 64);
     drop(engine);
     let (code, text) = on(&data, &["unpack"]);
     assert!(code == Some(0) && text.contains("64 data files have files of their own now"), "{text}");
