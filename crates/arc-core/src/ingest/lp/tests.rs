@@ -88,7 +88,8 @@ fn every_kind_of_bad_line_is_named_and_the_good_lines_around_it_stay() {
         (
             "m,h=a x=\"s\" 1",
             7,
-            "field type conflict: input field \"x\" on measurement \"m\" is type string, already exists as type float",
+            "field type conflict: input field \"x\" on measurement \"m\" is type string, already exists as type float; the \
+             setting on_conflict = \"widen\" would let it in",
         ),
         ("m,h=a h=1 1", 7, "field \"h\" on measurement \"m\" is a tag already"),
         ("m h=1 1", 3, "field \"h\" on measurement \"m\" is a tag already"),
