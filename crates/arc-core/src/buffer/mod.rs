@@ -14,6 +14,7 @@ mod scalar;
 mod series;
 mod sorted;
 mod table;
+mod tag_values;
 mod text_keys;
 
 pub(crate) use column::{ColumnValues, are_floats, converted};

@@ -1,0 +1,139 @@
+//! The distinct values of one tag, and which of them each series has.
+//!
+//! Owns the texts, one after the other, and how they are found again. Never knows what else a series has.
+
+use std::{cmp::Ordering, hash::BuildHasher, sync::Arc};
+
+use arrow::{
+    array::{ArrayRef, DictionaryArray, Int32Array, StringArray, StringBuilder},
+    buffer::{Buffer, OffsetBuffer, ScalarBuffer},
+    datatypes::Int32Type,
+};
+use foldhash::fast::FixedState;
+use hashbrown::{HashMap, HashTable};
+use parking_lot::Mutex;
+
+use super::series::SeriesId;
+use crate::{Error, Result};
+
+/// The code of a series that lacks the tag.
+pub(super) const NULL: i32 = -1;
+
+#[derive(Debug)]
+pub(super) struct TagValues {
+    name: Box<str>,
+    codes: HashTable<i32>,
+    hasher: FixedState,
+    /// Texts by code, and where they begin and end.
+    texts: Vec<u8>,
+    offsets: Vec<i32>,
+    /// By series; shorter than the number of series where the last ones lack the tag.
+    by_series: Vec<i32>,
+    /// The values as an array, for as long as none is added.
+    array: Mutex<Option<ArrayRef>>,
+}
+
+impl TagValues {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            codes: HashTable::new(),
+            hasher: FixedState::default(),
+            texts: Vec::new(),
+            offsets: vec![0],
+            by_series: Vec::new(),
+            array: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the code of a value, which is added if it is new.
+    pub(super) fn code(&mut self, value: &str) -> Result<i32> {
+        let Self { codes, hasher, texts, offsets, .. } = self;
+        let hash = hasher.hash_one(value.as_bytes());
+        if let Some(code) = codes.find(hash, |code| text_of(texts, offsets, *code) == value.as_bytes()) {
+            return Ok(*code);
+        }
+        let code = i32::try_from(offsets.len() - 1).map_err(|_| Error::internal("more than 2^31 values of one tag"))?;
+        let end = i32::try_from(texts.len() + value.len());
+        let end = end.map_err(|_| Error::internal("the values of one tag take more than 2 GiB"))?;
+        texts.extend_from_slice(value.as_bytes());
+        offsets.push(end);
+        codes.insert_unique(hash, code, |code| hasher.hash_one(text_of(texts, offsets, *code)));
+        *self.array.get_mut() = None;
+        Ok(code)
+    }
+
+    /// Gives a series, which is newer than all that have the tag, its value.
+    pub(super) fn assign(&mut self, series: SeriesId, code: i32) {
+        self.by_series.resize(series as usize, NULL);
+        self.by_series.push(code);
+    }
+
+    pub(super) fn of(&self, series: SeriesId) -> i32 {
+        self.by_series.get(series as usize).copied().unwrap_or(NULL)
+    }
+
+    /// Compares two codes by their texts, null first.
+    pub(super) fn compare(&self, a: i32, b: i32) -> Ordering {
+        match (a, b) {
+            _ if a == b => Ordering::Equal,
+            (NULL, _) => Ordering::Less,
+            (_, NULL) => Ordering::Greater,
+            _ => self.text(a).cmp(self.text(b)),
+        }
+    }
+
+    fn text(&self, code: i32) -> &[u8] {
+        text_of(&self.texts, &self.offsets, code)
+    }
+
+    /// Returns rows with these codes.
+    pub(super) fn column(&self, mut codes: Vec<i32>) -> Result<ArrayRef> {
+        let values = self.values_array(&mut codes)?;
+        let nulls = codes.contains(&NULL).then(|| codes.iter().map(|code| *code != NULL).collect());
+        if nulls.is_some() {
+            codes.iter_mut().for_each(|code| *code = (*code).max(0));
+        }
+        let keys = Int32Array::try_new(ScalarBuffer::from(codes), nulls)?;
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
+    }
+
+    /// Returns the values that `codes` stand for, and makes the codes places among them.
+    ///
+    /// These are all values of the tag, as one array for all callers, unless that had to be made for a few rows.
+    fn values_array(&self, codes: &mut [i32]) -> Result<ArrayRef> {
+        let mut array = self.array.lock();
+        if let Some(array) = &*array {
+            return Ok(Arc::clone(array));
+        }
+        if (self.offsets.len() - 1) / 4 > codes.len() {
+            return Ok(self.values_of(codes));
+        }
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets.clone()));
+        let all: ArrayRef = Arc::new(StringArray::try_new(offsets, Buffer::from_slice_ref(&self.texts), None)?);
+        Ok(Arc::clone(array.insert(all)))
+    }
+
+    fn values_of(&self, codes: &mut [i32]) -> ArrayRef {
+        let mut places: HashMap<i32, i32, FixedState> = HashMap::default();
+        let mut values = StringBuilder::new();
+        for code in codes.iter_mut().filter(|code| **code != NULL) {
+            let next = i32::try_from(places.len()).unwrap_or(NULL);
+            *code = *places.entry(*code).or_insert_with_key(|code| {
+                values.append_value(str::from_utf8(self.text(*code)).unwrap_or_default());
+                next
+            });
+        }
+        Arc::new(values.finish())
+    }
+}
+
+fn text_of<'t>(texts: &'t [u8], offsets: &[i32], code: i32) -> &'t [u8] {
+    let offset = |at: usize| offsets.get(at).and_then(|offset| usize::try_from(*offset).ok()).unwrap_or(usize::MAX);
+    let code = usize::try_from(code).unwrap_or(usize::MAX - 1);
+    texts.get(offset(code)..offset(code + 1)).unwrap_or_default()
+}
