@@ -105,13 +105,10 @@ impl SeriesIndex {
 
     /// Returns the tag column `name` for rows that are given as series and how many of them follow each other.
     pub(crate) fn tag_runs(&self, name: &str, runs: &[(SeriesId, u32)]) -> Result<ArrayRef> {
-        let rows = runs.iter().map(|(_, rows)| *rows as usize).sum();
-        let Some(tag) = self.values(name) else { return null_column(rows) };
-        let mut codes = Vec::with_capacity(rows);
-        for (series, rows) in runs {
-            codes.resize(codes.len() + *rows as usize, tag.of(*series));
+        match self.values(name) {
+            Some(tag) => tag.column_of_runs(runs),
+            None => null_column(runs.iter().map(|(_, rows)| *rows as usize).sum()),
         }
-        tag.column(codes)
     }
 
     /// Returns all series in the order of the tags `names` (nulls first), in which series of equal tags stand together.

@@ -172,7 +172,8 @@ impl Source<'_> {
                 *count += 1;
             }
         }
-        let (mut count, mut runs) = (0, Vec::new());
+        let rows: usize = self.chunks.iter().map(|chunk| chunk.len()).sum();
+        let (mut count, mut runs) = (0, Vec::with_capacity(rows.min(in_order.len())));
         for series in in_order {
             if let Some(next) = next.get_mut(*series as usize).filter(|next| **next > 0) {
                 runs.push((*series, *next));

@@ -59,7 +59,7 @@ impl TagValues {
         }
         let code = i32::try_from(offsets.len() - 1).map_err(|_| Error::internal("more than 2^31 values of one tag"))?;
         let end = i32::try_from(texts.len() + value.len());
-        let end = end.map_err(|_| Error::internal("the values of one tag take more than 2 GiB"))?;
+        let end = end.map_err(|_| too_long())?;
         texts.extend_from_slice(value.as_bytes());
         offsets.push(end);
         codes.insert_unique(hash, code, |code| hasher.hash_one(text_of(texts, offsets, *code)));
@@ -94,28 +94,53 @@ impl TagValues {
     /// Returns rows with these codes.
     pub(super) fn column(&self, mut codes: Vec<i32>) -> Result<ArrayRef> {
         let values = self.values_array(&mut codes)?;
-        let nulls = codes.contains(&NULL).then(|| codes.iter().map(|code| *code != NULL).collect());
-        if nulls.is_some() {
-            codes.iter_mut().for_each(|code| *code = (*code).max(0));
+        dictionary(codes, values)
+    }
+
+    /// Returns rows of series, of which so many follow each other.
+    pub(super) fn column_of_runs(&self, runs: &[(SeriesId, u32)]) -> Result<ArrayRef> {
+        let rows = runs.iter().map(|(_, rows)| *rows as usize).sum();
+        let mut codes = Vec::with_capacity(rows);
+        if self.has_array_for(rows) {
+            runs.iter().for_each(|(series, rows)| codes.resize(codes.len() + *rows as usize, self.of(*series)));
+            return self.column(codes);
         }
-        let keys = Int32Array::try_new(ScalarBuffer::from(codes), nulls)?;
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
+        // Each value as often as runs of it come: in the order of their tags, series of one value mostly stand together.
+        let (mut offsets, mut texts) = (vec![0], Vec::new());
+        let (mut last, mut place) = (NULL, NULL);
+        for (series, rows) in runs {
+            let code = self.of(*series);
+            if code != last {
+                (last, place) = (code, NULL);
+                if code != NULL {
+                    place = i32::try_from(offsets.len() - 1).unwrap_or(NULL);
+                    texts.extend_from_slice(self.text(code));
+                    offsets.push(i32::try_from(texts.len()).map_err(|_| too_long())?);
+                }
+            }
+            codes.resize(codes.len() + *rows as usize, place);
+        }
+        dictionary(codes, string_array(offsets, Buffer::from_vec(texts))?)
     }
 
     /// Returns the values that `codes` stand for, and makes the codes places among them.
     ///
     /// These are all values of the tag, as one array for all callers, unless that had to be made for a few rows.
     fn values_array(&self, codes: &mut [i32]) -> Result<ArrayRef> {
+        if !self.has_array_for(codes.len()) {
+            return Ok(self.values_of(codes));
+        }
         let mut array = self.array.lock();
         if let Some(array) = &*array {
             return Ok(Arc::clone(array));
         }
-        if (self.offsets.len() - 1) / 4 > codes.len() {
-            return Ok(self.values_of(codes));
-        }
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets.clone()));
-        let all: ArrayRef = Arc::new(StringArray::try_new(offsets, Buffer::from_slice_ref(&self.texts), None)?);
+        let all = string_array(self.offsets.clone(), Buffer::from_slice_ref(&self.texts))?;
         Ok(Arc::clone(array.insert(all)))
+    }
+
+    /// Returns whether there is an array of all values, or would be too little work for so many rows to go without.
+    fn has_array_for(&self, rows: usize) -> bool {
+        (self.offsets.len() - 1) / 4 <= rows || self.array.lock().is_some()
     }
 
     fn values_of(&self, codes: &mut [i32]) -> ArrayRef {
@@ -136,4 +161,22 @@ fn text_of<'t>(texts: &'t [u8], offsets: &[i32], code: i32) -> &'t [u8] {
     let offset = |at: usize| offsets.get(at).and_then(|offset| usize::try_from(*offset).ok()).unwrap_or(usize::MAX);
     let code = usize::try_from(code).unwrap_or(usize::MAX - 1);
     texts.get(offset(code)..offset(code + 1)).unwrap_or_default()
+}
+
+fn too_long() -> Error {
+    Error::internal("the values of one tag take more than 2 GiB")
+}
+
+fn string_array(offsets: Vec<i32>, texts: Buffer) -> Result<ArrayRef> {
+    Ok(Arc::new(StringArray::try_new(OffsetBuffer::new(ScalarBuffer::from(offsets)), texts, None)?))
+}
+
+/// Returns rows with these places among values, or without any.
+fn dictionary(mut places: Vec<i32>, values: ArrayRef) -> Result<ArrayRef> {
+    let nulls = places.contains(&NULL).then(|| places.iter().map(|place| *place != NULL).collect());
+    if nulls.is_some() {
+        places.iter_mut().for_each(|place| *place = (*place).max(0));
+    }
+    let keys = Int32Array::try_new(ScalarBuffer::from(places), nulls)?;
+    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
 }
