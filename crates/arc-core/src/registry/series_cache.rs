@@ -11,8 +11,9 @@ use hashbrown::{HashMap, HashTable};
 use super::Table;
 use crate::buffer::SeriesId;
 
-/// Number of entries at which the cache starts anew; a series costs about its key and 40 bytes.
-const MAX_CACHED_SERIES: usize = 1 << 20;
+/// Number of entries, and bytes of their keys, at which the cache starts anew; a series costs about its key and 24 bytes.
+const MAX_CACHED_SERIES: usize = 1 << 21;
+const MAX_KEY_BYTES: usize = 1 << 30;
 
 /// Finds (table, series) by the raw bytes that name them in line protocol, so that known tags are not parsed again.
 ///
@@ -54,11 +55,12 @@ pub(crate) struct FoundSeries<'c> {
     pub(crate) next: usize,
 }
 
+/// One of maybe a million: four of them share a cache line.
 #[derive(Debug)]
 struct CachedSeries {
-    hash: u64,
-    start: usize,
-    len: usize,
+    /// Where its key ends, which begins where that of the entry before it does.
+    end: u32,
+    hash: u32,
     table: u32,
     series: SeriesId,
 }
@@ -76,22 +78,24 @@ impl SeriesCache {
 
     fn is_full(&self) -> bool {
         let entries = self.entries.len() * (size_of::<CachedSeries>() + size_of::<u32>() + 1);
-        self.entries.len() >= MAX_CACHED_SERIES || entries + self.keys.len() >= self.max_bytes
+        self.entries.len() >= MAX_CACHED_SERIES
+            || self.keys.len() >= MAX_KEY_BYTES
+            || entries + self.keys.len() >= self.max_bytes
     }
 
+    /// Returns the key of an entry; that of none is empty, which no line has.
     #[inline(always)]
-    fn key(&self, entry: &CachedSeries) -> &[u8] {
-        self.keys.get(entry.start..entry.start + entry.len).unwrap_or(&[])
+    fn key(&self, at: usize) -> &[u8] {
+        let end = |at: usize| self.entries.get(at).map(|entry| entry.end as usize);
+        let start = at.checked_sub(1).map_or(Some(0), end);
+        start.zip(end(at)).and_then(|(start, end)| self.keys.get(start..end)).unwrap_or_default()
     }
 
     /// Returns the series of `key`, looking at the entry `guess` first. Agents send their series in the same order
     /// again and again, which is the order in which they came here first.
     #[inline(always)]
     pub(crate) fn get(&self, key: &[u8], guess: usize) -> Option<FoundSeries<'_>> {
-        let at = match self.entries.get(guess) {
-            Some(entry) if self.key(entry) == key => guess,
-            _ => self.find(key)?,
-        };
+        let at = if self.key(guess) == key { guess } else { self.find(key)? };
         let entry = self.entries.get(at)?;
         let place = entry.table as usize;
         Some(FoundSeries { table: self.tables.get(place)?, place, series: entry.series, next: at + 1 })
@@ -115,8 +119,13 @@ impl SeriesCache {
 
     #[inline(never)]
     fn find(&self, key: &[u8]) -> Option<usize> {
-        let same = |i: &u32| self.entries.get(*i as usize).is_some_and(|entry| self.key(entry) == key);
-        self.by_key.find(self.hasher.hash_one(key), same).map(|at| *at as usize)
+        self.by_key.find(spread(self.hash(key)), |at| self.key(*at as usize) == key).map(|at| *at as usize)
+    }
+
+    fn hash(&self, key: &[u8]) -> u32 {
+        #[expect(clippy::cast_possible_truncation, reason = "half of a hash is one, too")]
+        let hash = self.hasher.hash_one(key) as u32;
+        hash
     }
 
     pub(crate) fn insert(&mut self, key: &[u8], table: &Arc<Table>, series: SeriesId) {
@@ -132,12 +141,20 @@ impl SeriesCache {
             self.tables.push(Arc::clone(table));
             new
         });
-        let hash = self.hasher.hash_one(key);
-        self.entries.push(CachedSeries { hash, start: self.keys.len(), len: key.len(), table, series });
+        let hash = self.hash(key);
         self.keys.extend_from_slice(key);
+        // A key is shorter than a request, so that the bound of keys leaves room for one more.
+        let end = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        self.entries.push(CachedSeries { end, hash, table, series });
         let entries = &self.entries;
-        self.by_key.insert_unique(hash, id, |i| entries.get(*i as usize).map_or(0, |entry| entry.hash));
+        let hash_of = |at: &u32| entries.get(*at as usize).map_or(0, |entry| spread(entry.hash));
+        self.by_key.insert_unique(spread(hash), id, hash_of);
     }
+}
+
+/// The table takes the place of an entry from the low bits of a hash, and what it compares first from the high ones.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
 }
 
 #[cfg(test)]
