@@ -15,6 +15,9 @@ use crate::buffer::SeriesId;
 const MAX_CACHED_SERIES: usize = 1 << 21;
 const MAX_KEY_BYTES: usize = 1 << 30;
 
+/// Series that do not fit into the caches of a core together with all else.
+const LARGE_CACHE: usize = 1 << 14;
+
 /// Finds (table, series) by the raw bytes that name them in line protocol, so that known tags are not parsed again.
 ///
 /// Only keyed tables are in it, for only they have series.
@@ -95,10 +98,36 @@ impl SeriesCache {
     /// again and again, which is the order in which they came here first.
     #[inline(always)]
     pub(crate) fn get(&self, key: &[u8], guess: usize) -> Option<FoundSeries<'_>> {
-        let at = if self.key(guess) == key { guess } else { self.find(key)? };
-        let entry = self.entries.get(at)?;
+        self.at(guess, key).or_else(|| self.at(self.find(key)?, key))
+    }
+
+    /// Returns the series of `key` if it is entry `at`.
+    #[inline(always)]
+    pub(crate) fn at(&self, at: usize, key: &[u8]) -> Option<FoundSeries<'_>> {
+        let entry = self.entries.get(at).filter(|_| self.key(at) == key)?;
         let place = entry.table as usize;
         Some(FoundSeries { table: self.tables.get(place)?, place, series: entry.series, next: at + 1 })
+    }
+
+    /// Returns for each of some keys the entry that is likely to have it, or `usize::MAX` where none has.
+    ///
+    /// Looked for one by one, a key of many waits for memory three times, one after the other. Here each step is done for all
+    /// keys before the next one, so that the processor waits for all at once.
+    pub(crate) fn likely<const N: usize>(&self, keys: &[&[u8]; N]) -> [usize; N] {
+        let hashes = keys.map(|key| self.hash(key));
+        let likely = hashes.map(|hash| {
+            let same = |at: &u32| self.entries.get(*at as usize).is_some_and(|entry| entry.hash == hash);
+            self.by_key.find(spread(hash), same).map_or(usize::MAX, |at| *at as usize)
+        });
+        // Nobody needs the bytes now, but they are on their way.
+        let bytes = likely.map(|at| self.key(at).first().copied().unwrap_or_default());
+        std::hint::black_box(bytes);
+        likely
+    }
+
+    /// Returns whether there are so many series that looking for one waits for memory.
+    pub(crate) fn is_large(&self) -> bool {
+        self.entries.len() >= LARGE_CACHE
     }
 
     /// Returns the table at a place.
@@ -172,7 +201,7 @@ mod tests {
             cache.insert(format!("t,host={i}").as_bytes(), &table, i);
             assert!(cache.get(format!("t,host={i}").as_bytes(), 0).is_some(), "{i}");
         }
-        assert!(cache.entries.len() < 30 && cache.get(b"t,host=0", 0).is_none());
+        assert!(cache.entries.len() < 40 && cache.get(b"t,host=0", 0).is_none());
     }
 
     #[test]
@@ -190,6 +219,24 @@ mod tests {
             assert_eq!(found(b"t,host=999"), Some((999, 1000)));
             assert_eq!(found(b"t,host=1000"), None);
             assert_eq!(found(b""), None);
+        }
+    }
+    #[test]
+    fn keys_are_found_together_as_they_are_one_by_one() {
+        let schema = TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() };
+        let table = Arc::new(Table::new(schema));
+        let mut cache = SeriesCache::default();
+        assert_eq!(cache.likely(&[b"t,host=1".as_slice(), b""]), [usize::MAX; 2]);
+        let keys: Vec<String> = (0..LARGE_CACHE).map(|i| format!("t,host={i}")).collect();
+        for (at, key) in (0..).zip(&keys) {
+            assert!(!cache.is_large());
+            cache.insert(key.as_bytes(), &table, at);
+        }
+        assert!(cache.is_large());
+        for (at, key) in keys.iter().enumerate() {
+            let found = cache.likely(&[b"t,host=x", key.as_bytes(), b""]);
+            assert_eq!(found, [usize::MAX, at, usize::MAX]);
+            assert!(cache.at(at, key.as_bytes()).is_some() && cache.at(at + 1, key.as_bytes()).is_none());
         }
     }
 }
