@@ -4,7 +4,7 @@
 //! forgets a series while the table is open, and never touches the disk: it is rebuilt from the rows that arrive.
 //! A table may have a million of them: nothing here is allocated for one series alone.
 
-use std::{cmp::Ordering, hash::BuildHasher, sync::Arc};
+use std::{cmp::Ordering, hash::BuildHasher, ops::Range, sync::Arc};
 
 use arrow::{
     array::{ArrayRef, DictionaryArray, Int32Array, StringArray},
@@ -123,9 +123,11 @@ impl SeriesIndex {
         if sorted < all {
             let tags: Vec<&TagValues> = names.iter().filter_map(|name| self.values(name)).collect();
             let series = Arc::make_mut(&mut order.series);
-            series.extend(sorted..all);
-            // What was sorted before is one run of this sort, which merges it with the rest.
-            series.sort_by(|a, b| compare(&tags, *a, *b));
+            series.extend(sort_new(&tags, sorted..all));
+            if sorted > 0 {
+                // Two runs, which this sort merges.
+                series.sort_by(|a, b| compare(&tags, *a, *b));
+            }
         }
         Arc::clone(&order.series)
     }
@@ -135,6 +137,15 @@ fn pairs_of<'p>(pairs: &'p [(u32, i32)], ends: &[u32], series: SeriesId) -> &'p 
     let end =
         |series: Option<SeriesId>| series.and_then(|series| ends.get(series as usize)).map_or(0, |end| *end as usize);
     pairs.get(end(series.checked_sub(1))..end(Some(series))).unwrap_or_default()
+}
+
+/// Sorts series by as much of the first tag as a word holds, where others would have to be fetched from all over the memory.
+fn sort_new(tags: &[&TagValues], new: Range<SeriesId>) -> impl Iterator<Item = SeriesId> {
+    let first = tags.first().map(|tag| (tag, tag.common_prefix()));
+    let word = |series| first.map_or(0, |(tag, prefix)| tag.word(tag.of(series), prefix));
+    let mut sorted: Vec<(u64, SeriesId)> = new.map(|series| (word(series), series)).collect();
+    sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| compare(tags, a.1, b.1)));
+    sorted.into_iter().map(|(_, series)| series)
 }
 
 fn compare(tags: &[&TagValues], a: SeriesId, b: SeriesId) -> Ordering {

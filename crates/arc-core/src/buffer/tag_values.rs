@@ -19,6 +19,9 @@ use crate::{Error, Result};
 /// The code of a series that lacks the tag.
 pub(super) const NULL: i32 = -1;
 
+/// Runs whose values are fetched together.
+const RUNS: usize = 512;
+
 #[derive(Debug)]
 pub(super) struct TagValues {
     name: Box<str>,
@@ -87,6 +90,25 @@ impl TagValues {
         }
     }
 
+    /// Returns how many bytes all values begin with.
+    pub(super) fn common_prefix(&self) -> usize {
+        let first = self.text(0);
+        let equal = |text: &[u8]| first.iter().zip(text).take_while(|(a, b)| a == b).count();
+        let texts = self.offsets.array_windows().map(|[start, end]| slice(&self.texts, *start, *end));
+        texts.map(equal).min().unwrap_or(0)
+    }
+
+    /// Returns the eight bytes of a value behind so many, as a number that is less where they are; 0 for null.
+    pub(super) fn word(&self, code: i32, prefix: usize) -> u64 {
+        let rest = self.text(code).get(prefix..).unwrap_or_default();
+        let bytes = rest.first_chunk().copied().unwrap_or_else(|| {
+            let mut bytes = [0; 8];
+            bytes.iter_mut().zip(rest).for_each(|(byte, of_text)| *byte = *of_text);
+            bytes
+        });
+        u64::from_be_bytes(bytes)
+    }
+
     fn text(&self, code: i32) -> &[u8] {
         text_of(&self.texts, &self.offsets, code)
     }
@@ -108,19 +130,34 @@ impl TagValues {
         // Each value as often as runs of it come: in the order of their tags, series of one value mostly stand together.
         let (mut offsets, mut texts) = (vec![0], Vec::new());
         let (mut last, mut place) = (NULL, NULL);
-        for (series, rows) in runs {
-            let code = self.of(*series);
-            if code != last {
-                (last, place) = (code, NULL);
-                if code != NULL {
-                    place = i32::try_from(offsets.len() - 1).unwrap_or(NULL);
-                    texts.extend_from_slice(self.text(code));
-                    offsets.push(i32::try_from(texts.len()).map_err(|_| too_long())?);
+        for runs in runs.chunks(RUNS) {
+            for ((_, rows), code) in runs.iter().zip(self.fetch(runs)) {
+                if code != last {
+                    (last, place) = (code, NULL);
+                    if code != NULL {
+                        place = i32::try_from(offsets.len() - 1).unwrap_or(NULL);
+                        texts.extend_from_slice(self.text(code));
+                        offsets.push(i32::try_from(texts.len()).map_err(|_| too_long())?);
+                    }
                 }
+                codes.resize(codes.len() + *rows as usize, place);
             }
-            codes.resize(codes.len() + *rows as usize, place);
         }
         dictionary(codes, string_array(offsets, Buffer::from_vec(texts))?)
+    }
+
+    /// Returns the codes of some runs. What is going to be read of them is near by then: each step is done for all of them before
+    /// the next one, so that the processor need not wait for one after the other.
+    fn fetch(&self, runs: &[(SeriesId, u32)]) -> Vec<i32> {
+        let codes: Vec<i32> = runs.iter().map(|(series, _)| self.of(*series)).collect();
+        let starts: Vec<i32> = codes
+            .iter()
+            .map(|code| usize::try_from(*code).ok().and_then(|code| self.offsets.get(code)).copied().unwrap_or(0))
+            .collect();
+        let byte =
+            |start: &i32| usize::try_from(*start).ok().and_then(|start| self.texts.get(start)).copied().unwrap_or(0);
+        std::hint::black_box(starts.iter().fold(0, |all, start| all | byte(start)));
+        codes
     }
 
     /// Returns the values that `codes` stand for, and makes the codes places among them.
@@ -158,9 +195,16 @@ impl TagValues {
 }
 
 fn text_of<'t>(texts: &'t [u8], offsets: &[i32], code: i32) -> &'t [u8] {
-    let offset = |at: usize| offsets.get(at).and_then(|offset| usize::try_from(*offset).ok()).unwrap_or(usize::MAX);
     let code = usize::try_from(code).unwrap_or(usize::MAX - 1);
-    texts.get(offset(code)..offset(code + 1)).unwrap_or_default()
+    match (offsets.get(code), offsets.get(code + 1)) {
+        (Some(start), Some(end)) => slice(texts, *start, *end),
+        _ => &[],
+    }
+}
+
+fn slice(texts: &[u8], start: i32, end: i32) -> &[u8] {
+    let place = |offset: i32| usize::try_from(offset).unwrap_or(usize::MAX);
+    texts.get(place(start)..place(end)).unwrap_or_default()
 }
 
 fn too_long() -> Error {
