@@ -119,8 +119,8 @@ impl SeriesCache {
             let same = |at: &u32| self.entries.get(*at as usize).is_some_and(|entry| entry.hash == hash);
             self.by_key.find(spread(hash), same).map_or(usize::MAX, |at| *at as usize)
         });
-        // Nobody needs the bytes now, but they are on their way.
-        let bytes = likely.map(|at| self.key(at).first().copied().unwrap_or_default());
+        // Nobody needs the bytes now, but they are on their way: those of the key, and of the next one, which is looked at first.
+        let bytes = likely.map(|at| (self.key(at).first().copied(), self.key(at.saturating_add(1)).last().copied()));
         std::hint::black_box(bytes);
         likely
     }
