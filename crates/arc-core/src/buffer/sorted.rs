@@ -22,7 +22,7 @@ use super::{
     text_keys::TextKeys,
 };
 use crate::{
-    Result,
+    Error, Result,
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, time_type},
     datafile::PartitionDay,
 };
@@ -82,7 +82,7 @@ pub(crate) fn split<'a>(
     let source = Source { chunks, main_chunks: frozen.main.len(), series, columns, keys };
     let (order, runs) = if table.keyed {
         let in_order = series.read().in_order(table.tags().map(|tag| tag.name.as_ref()));
-        source.by_series_and_time(&in_order)
+        source.by_series_and_time(&in_order)?
     } else {
         (by_time(&source.chunks), Vec::new())
     };
@@ -164,7 +164,7 @@ impl Source<'_> {
 
     /// Sorts by counting: how many rows a series has says where those of the next one begin. Returns the rows, and the series
     /// that have any.
-    fn by_series_and_time(&self, in_order: &[SeriesId]) -> (Vec<Position>, Vec<SeriesRun>) {
+    fn by_series_and_time(&self, in_order: &[SeriesId]) -> Result<(Vec<Position>, Vec<SeriesRun>)> {
         let last = in_order.len().saturating_sub(1);
         let mut next = vec![0_u32; last + 1];
         for series in self.chunks.iter().flat_map(|chunk| chunk.series.iter()) {
@@ -180,7 +180,10 @@ impl Source<'_> {
                 count += std::mem::replace(next, count);
             }
         }
-        let mut order = vec![(0, 0); count as usize];
+        if count as usize != rows {
+            return Err(Error::internal(format!("{rows} rows to flush, of which {count} have a series")));
+        }
+        let mut order = vec![(0, 0); rows];
         for (chunk, rows) in (0..).zip(&self.chunks) {
             for (row, series) in (0..).zip(rows.series.iter()) {
                 if let Some(next) = next.get_mut((*series as usize).min(last)) {
@@ -194,7 +197,7 @@ impl Source<'_> {
         if self.chunks.len() > self.main_chunks {
             self.sort_late(&mut order, &runs);
         }
-        (order, runs)
+        Ok((order, runs))
     }
 
     /// Sorts by time where a series has late rows, which stand behind those that came on time.
