@@ -28,7 +28,7 @@ pub(super) struct TagValues {
     codes: HashTable<i32>,
     hasher: FixedState,
     /// Texts by code, and where they begin and end.
-    texts: Vec<u8>,
+    texts: String,
     offsets: Vec<i32>,
     /// By series; shorter than the number of series where the last ones lack the tag.
     by_series: Vec<i32>,
@@ -42,7 +42,7 @@ impl TagValues {
             name: name.into(),
             codes: HashTable::new(),
             hasher: FixedState::default(),
-            texts: Vec::new(),
+            texts: String::new(),
             offsets: vec![0],
             by_series: Vec::new(),
             array: Mutex::new(None),
@@ -56,14 +56,14 @@ impl TagValues {
     /// Returns the code of a value, which is added if it is new.
     pub(super) fn code(&mut self, value: &str) -> Result<i32> {
         let Self { codes, hasher, texts, offsets, .. } = self;
-        let hash = hasher.hash_one(value.as_bytes());
-        if let Some(code) = codes.find(hash, |code| text_of(texts, offsets, *code) == value.as_bytes()) {
+        let hash = hasher.hash_one(value);
+        if let Some(code) = codes.find(hash, |code| text_of(texts, offsets, *code) == value) {
             return Ok(*code);
         }
         let code = i32::try_from(offsets.len() - 1).map_err(|_| Error::internal("more than 2^31 values of one tag"))?;
         let end = i32::try_from(texts.len() + value.len());
         let end = end.map_err(|_| too_long())?;
-        texts.extend_from_slice(value.as_bytes());
+        texts.push_str(value);
         offsets.push(end);
         codes.insert_unique(hash, code, |code| hasher.hash_one(text_of(texts, offsets, *code)));
         *self.array.get_mut() = None;
@@ -92,15 +92,15 @@ impl TagValues {
 
     /// Returns how many bytes all values begin with.
     pub(super) fn common_prefix(&self) -> usize {
-        let first = self.text(0);
-        let equal = |text: &[u8]| first.iter().zip(text).take_while(|(a, b)| a == b).count();
+        let first = self.text(0).as_bytes();
+        let equal = |text: &str| first.iter().zip(text.as_bytes()).take_while(|(a, b)| a == b).count();
         let texts = self.offsets.array_windows().map(|[start, end]| slice(&self.texts, *start, *end));
         texts.map(equal).min().unwrap_or(0)
     }
 
     /// Returns the eight bytes of a value behind so many, as a number that is less where they are; 0 for null.
     pub(super) fn word(&self, code: i32, prefix: usize) -> u64 {
-        let rest = self.text(code).get(prefix..).unwrap_or_default();
+        let rest = self.text(code).as_bytes().get(prefix..).unwrap_or_default();
         let bytes = rest.first_chunk().copied().unwrap_or_else(|| {
             let mut bytes = [0; 8];
             bytes.iter_mut().zip(rest).for_each(|(byte, of_text)| *byte = *of_text);
@@ -109,7 +109,12 @@ impl TagValues {
         u64::from_be_bytes(bytes)
     }
 
-    fn text(&self, code: i32) -> &[u8] {
+    /// Returns the value that has a code.
+    pub(super) fn value(&self, code: u32) -> &str {
+        i32::try_from(code).map_or("", |code| self.text(code))
+    }
+
+    fn text(&self, code: i32) -> &str {
         text_of(&self.texts, &self.offsets, code)
     }
 
@@ -136,7 +141,7 @@ impl TagValues {
                     (last, place) = (code, NULL);
                     if code != NULL {
                         place = i32::try_from(offsets.len() - 1).unwrap_or(NULL);
-                        texts.extend_from_slice(self.text(code));
+                        texts.extend_from_slice(self.text(code).as_bytes());
                         offsets.push(i32::try_from(texts.len()).map_err(|_| too_long())?);
                     }
                 }
@@ -154,8 +159,9 @@ impl TagValues {
             .iter()
             .map(|code| usize::try_from(*code).ok().and_then(|code| self.offsets.get(code)).copied().unwrap_or(0))
             .collect();
-        let byte =
-            |start: &i32| usize::try_from(*start).ok().and_then(|start| self.texts.get(start)).copied().unwrap_or(0);
+        let byte = |start: &i32| {
+            usize::try_from(*start).ok().and_then(|start| self.texts.as_bytes().get(start)).copied().unwrap_or(0)
+        };
         std::hint::black_box(starts.iter().fold(0, |all, start| all | byte(start)));
         codes
     }
@@ -186,7 +192,7 @@ impl TagValues {
         for code in codes.iter_mut().filter(|code| **code != NULL) {
             let next = i32::try_from(places.len()).unwrap_or(NULL);
             *code = *places.entry(*code).or_insert_with_key(|code| {
-                values.append_value(str::from_utf8(self.text(*code)).unwrap_or_default());
+                values.append_value(self.text(*code));
                 next
             });
         }
@@ -194,15 +200,15 @@ impl TagValues {
     }
 }
 
-fn text_of<'t>(texts: &'t [u8], offsets: &[i32], code: i32) -> &'t [u8] {
+fn text_of<'t>(texts: &'t str, offsets: &[i32], code: i32) -> &'t str {
     let code = usize::try_from(code).unwrap_or(usize::MAX - 1);
     match (offsets.get(code), offsets.get(code + 1)) {
         (Some(start), Some(end)) => slice(texts, *start, *end),
-        _ => &[],
+        _ => "",
     }
 }
 
-fn slice(texts: &[u8], start: i32, end: i32) -> &[u8] {
+fn slice(texts: &str, start: i32, end: i32) -> &str {
     let place = |offset: i32| usize::try_from(offset).unwrap_or(usize::MAX);
     texts.get(place(start)..place(end)).unwrap_or_default()
 }
