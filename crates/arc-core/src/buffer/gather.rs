@@ -17,8 +17,7 @@ use super::{
     column::converted,
     places::is_placed,
     rows::Chunk,
-    series::SeriesId,
-    sorted::{FlushPart, Position, Source},
+    sorted::{FlushPart, Position, SeriesRun, Source},
     text_array::TextArray,
     text_keys::TextKeys,
 };
@@ -146,12 +145,13 @@ impl FlushPart<'_> {
         // The run that the next row is in, and how many of its rows are behind that.
         let (mut runs, mut skip) = (all.iter(), rows.start);
         let mut current = runs.next();
-        while let Some((_, count)) = current.filter(|(_, count)| *count <= skip) {
-            skip -= count;
+        while let Some((_, count)) = current.filter(|(_, count)| *count as usize <= skip) {
+            skip -= *count as usize;
             current = runs.next();
         }
+        let mut skip = u32::try_from(skip).unwrap_or(u32::MAX);
         pieces(rows).try_for_each(|piece| {
-            let (mut of_piece, mut left) = (Vec::new(), piece.len());
+            let (mut of_piece, mut left) = (Vec::new(), u32::try_from(piece.len()).unwrap_or(u32::MAX));
             while let (Some((series, count)), 1..) = (current, left) {
                 let taken = left.min(count - skip);
                 of_piece.push((*series, taken));
@@ -167,7 +167,7 @@ impl FlushPart<'_> {
     }
 
     /// Rows of one series stand together, so the end of each run is searched for in steps that double.
-    fn find_series_runs(&self) -> Vec<(SeriesId, usize)> {
+    fn find_series_runs(&self) -> Vec<SeriesRun> {
         let series = |row| self.versions(row).first().map(|row| self.source.series(*row));
         let (mut runs, mut start) = (Vec::new(), 0);
         while let Some(first) = series(start) {
@@ -181,7 +181,7 @@ impl FlushPart<'_> {
                 let middle = usize::midpoint(inside, outside);
                 if is_its(middle) { inside = middle } else { outside = middle }
             }
-            runs.push((first, outside - start));
+            runs.push((first, u32::try_from(outside - start).unwrap_or(u32::MAX)));
             start = outside;
         }
         runs

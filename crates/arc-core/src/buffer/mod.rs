@@ -16,6 +16,7 @@ mod scalar;
 mod series;
 mod sorted;
 mod table;
+mod tag_values;
 mod text_array;
 mod text_keys;
 mod texts;
