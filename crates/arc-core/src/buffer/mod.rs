@@ -9,6 +9,7 @@ mod by_time;
 mod column;
 mod gather;
 mod loose;
+mod order;
 mod rows;
 mod scalar;
 mod series;
