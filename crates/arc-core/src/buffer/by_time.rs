@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{rows::Chunk, sorted::Position};
+use super::{order::Order, rows::Chunk};
 
 /// Rows that runs have on average, at least, for merging to be cheaper than sorting.
 const MIN_RUN_ROWS: usize = 8;
@@ -31,17 +31,19 @@ struct Run<'a> {
 /// Time of a run's next row, and the run's place among all: what the runs are merged by.
 type Head = (i64, usize);
 
-/// Returns the places of all rows, by time; those of one time in the order of their arrival.
-pub(super) fn by_time(chunks: &[&Arc<Chunk>]) -> Vec<Position> {
+/// Returns the order of all rows by time; those of one time are in the order of their arrival.
+pub(super) fn by_time(chunks: &[&Arc<Chunk>]) -> Order {
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let runs = runs(chunks);
-    let mut order = Vec::with_capacity(rows);
-    if runs.len() > rows / MIN_RUN_ROWS + 1 || !merge(runs.clone(), &mut order) {
-        order.clear();
-        runs.iter().for_each(|run| run.take(run.times.len(), &mut order));
-        order.sort_by_key(|(chunk, row)| chunks.get(*chunk as usize).and_then(|c| c.time.get(*row as usize)));
+    if runs.len() <= rows / MIN_RUN_ROWS + 1
+        && let Some(order) = merge(runs.clone(), rows)
+    {
+        return order;
     }
-    order
+    let mut order = Vec::with_capacity(rows);
+    runs.iter().for_each(|run| order.extend((run.row..).take(run.times.len()).map(|row| (run.chunk, row))));
+    order.sort_by_key(|(chunk, row)| chunks.get(*chunk as usize).and_then(|c| c.time.get(*row as usize)));
+    Order::Rows(order)
 }
 
 fn runs<'a>(chunks: &[&'a Arc<Chunk>]) -> Vec<Run<'a>> {
@@ -78,29 +80,30 @@ fn before_gap(times: &[i64]) -> usize {
     }
 }
 
-/// Returns `false` if too many runs overlap.
-fn merge(mut runs: Vec<Run<'_>>, order: &mut Vec<Position>) -> bool {
+/// Returns `None` if too many runs overlap.
+fn merge(mut runs: Vec<Run<'_>>, rows: usize) -> Option<Order> {
+    let mut order = Order::with_capacity(rows);
     let mut waiting: Vec<Head> = (0..runs.len()).filter_map(|index| head(&runs, index)).collect();
     waiting.sort_unstable_by(|a, b| b.cmp(a));
     // Those that have begun, the first of them last. They are few.
     let mut begun: Vec<Head> = Vec::new();
     while begun.len() <= MAX_OVERLAP {
         let begins = waiting.pop_if(|next| begun.last().is_none_or(|first| *next < *first));
-        let Some((_, index)) = begins.or_else(|| begun.pop()) else { return true };
-        let Some(run) = runs.get_mut(index) else { return false };
+        let Some((_, index)) = begins.or_else(|| begun.pop()) else { return Some(order) };
+        let run = runs.get_mut(index)?;
         let next = match (begun.last(), waiting.last()) {
             (Some(begun), Some(waiting)) => Some(begun.min(waiting)),
             (begun, waiting) => begun.or(waiting),
         };
         let count = next.map_or(run.times.len(), |next| run.rows_before(*next, index));
-        run.take(count, order);
+        order.push((run.chunk, run.row), count, rows);
         run.skip(count);
         if let Some(head) = head(&runs, index) {
             let place = begun.iter().rposition(|other| *other > head).map_or(0, |place| place + 1);
             begun.insert(place, head);
         }
     }
-    false
+    None
 }
 
 fn head(runs: &[Run<'_>], index: usize) -> Option<Head> {
@@ -119,10 +122,6 @@ impl Run<'_> {
         step / 2 + searched.partition_point(comes_before)
     }
 
-    fn take(&self, count: usize, order: &mut Vec<Position>) {
-        order.extend((self.row..).take(count).map(|row| (self.chunk, row)));
-    }
-
     fn skip(&mut self, count: usize) {
         self.row += u32::try_from(count).unwrap_or(u32::MAX);
         self.times = self.times.get(count..).unwrap_or_default();
@@ -134,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::buffer::Rows;
+    use crate::buffer::{Rows, sorted::Position};
 
     fn chunk(times: &[i64]) -> Arc<Chunk> {
         let mut rows = Rows::default();
@@ -151,7 +150,8 @@ mod tests {
         }
         expected.sort_by_key(|(time, _)| *time);
         let expected: Vec<Position> = expected.into_iter().map(|(_, position)| position).collect();
-        assert_eq!(by_time(&chunks), expected);
+        let order = by_time(&chunks);
+        assert_eq!(order.positions(0..order.len()), expected);
     }
 
     #[test]
@@ -182,7 +182,8 @@ mod tests {
         let chunks: Vec<Arc<Chunk>> = times.iter().map(|times| chunk(times)).collect();
         let chunks: Vec<&Arc<Chunk>> = chunks.iter().collect();
         let runs = runs(&chunks);
-        assert!(merge(runs, &mut Vec::new()));
+        let rows = chunks.iter().map(|chunk| chunk.len()).sum();
+        assert!(matches!(merge(runs, rows), Some(Order::Stretches(_))));
     }
 
     proptest! {

@@ -4,7 +4,10 @@
 //! Where rows that follow each other in the file mostly do so in a chunk, which is the rule in a table that appends, pieces
 //! are parts of the chunks' own arrays and nothing is copied. Tags are made from runs of series, without looking at rows.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::{Deref, Range},
+    sync::Arc,
+};
 
 use arrow::{
     array::{Array, ArrayData, ArrayRef, StringArray, TimestampNanosecondArray, make_array, new_null_array},
@@ -15,6 +18,7 @@ use arrow::{
 
 use super::{
     column::converted,
+    order::{Order, Stretches},
     places::is_placed,
     rows::Chunk,
     sorted::{FlushPart, Position, SeriesRun, Source},
@@ -32,12 +36,21 @@ const PIECE_ROWS: usize = 10_000;
 /// Rows that stretches have on average, at least, to be worth handing over one by one.
 const MIN_STRETCH_ROWS: usize = 512;
 
-/// Rows of a file that follow each other in a chunk, too.
-#[derive(Debug)]
-pub(super) struct Stretch {
-    /// The first, in the file and in the chunks.
-    start: usize,
-    position: Position,
+/// The versions of a row.
+enum Versions<'a> {
+    One(Option<Position>),
+    Some(&'a [Position]),
+}
+
+impl Deref for Versions<'_> {
+    type Target = [Position];
+
+    fn deref(&self) -> &[Position] {
+        match self {
+            Self::One(version) => version.as_slice(),
+            Self::Some(versions) => versions,
+        }
+    }
 }
 
 type Take<'t> = dyn FnMut(&ArrayRef) -> Result<()> + 't;
@@ -69,37 +82,22 @@ impl Columns for FlushPart<'_> {
 
 impl FlushPart<'_> {
     /// Returns the versions of a row, the later behind the earlier.
-    fn versions(&self, row: usize) -> &[Position] {
-        let range = match &self.runs {
-            None => row..row + 1,
-            Some(runs) => {
-                let at = |i: usize| runs.get(i).copied().unwrap_or(self.rows.len());
-                at(row)..at(row + 1)
-            }
+    fn versions(&self, row: usize) -> Versions<'_> {
+        let (runs, rows) = match (&self.runs, &self.rows) {
+            (Some(runs), Order::Rows(rows)) => (runs, rows),
+            (_, rows) => return Versions::One(rows.get(row)),
         };
-        self.rows.get(range).unwrap_or(&[])
+        let at = |i: usize| runs.get(i).copied().unwrap_or(rows.len());
+        Versions::Some(rows.get(at(row)..at(row + 1)).unwrap_or_default())
     }
 
     /// Returns the stretches that the rows make up, if there are few and each row has one version.
-    fn stretches(&self) -> Option<&[Stretch]> {
-        let find = || {
-            if self.runs.is_some() {
-                return None;
-            }
-            let mut stretches = Vec::new();
-            let mut expected = None;
-            for (start, position) in self.rows.iter().enumerate() {
-                if expected != Some(*position) {
-                    stretches.push(Stretch { start, position: *position });
-                    if stretches.len() > 1 + self.rows.len() / MIN_STRETCH_ROWS {
-                        return None;
-                    }
-                }
-                expected = Some((position.0, position.1 + 1));
-            }
-            Some(stretches)
-        };
-        self.stretches.get_or_init(find).as_deref()
+    fn stretches(&self) -> Option<&Stretches> {
+        match &self.rows {
+            Order::Stretches(stretches) => stretches.have(MIN_STRETCH_ROWS).then_some(stretches),
+            Order::Rows(_) if self.runs.is_some() => None,
+            Order::Rows(rows) => self.stretches.get_or_init(|| Stretches::of(rows, MIN_STRETCH_ROWS)).as_ref(),
+        }
     }
 
     /// Calls `take` for each stretch within some rows: with the number of its chunk and the rows in there. `false` without
@@ -110,13 +108,8 @@ impl FlushPart<'_> {
         mut take: impl FnMut(usize, Range<usize>) -> Result<()>,
     ) -> Result<bool> {
         let Some(stretches) = self.stretches() else { return Ok(false) };
-        let first = stretches.partition_point(|stretch| stretch.start <= rows.start).saturating_sub(1);
-        let mut stretches = stretches.iter().skip(first).peekable();
-        while let Some(stretch) = stretches.next().filter(|stretch| stretch.start < rows.end) {
-            let end = stretches.peek().map_or(self.rows.len(), |next| next.start).min(rows.end);
-            let start = stretch.start.max(rows.start);
-            let first = stretch.position.1 as usize + start - stretch.start;
-            take(stretch.position.0 as usize, first..first + end - start)?;
+        for ((chunk, first), count) in stretches.parts(rows.clone()) {
+            take(chunk as usize, first as usize..first as usize + count)?;
         }
         Ok(true)
     }
@@ -131,12 +124,11 @@ impl FlushPart<'_> {
         }
         if self.runs.is_none() {
             let times = Words::times(&self.source.chunks);
-            let mut pieces = pieces(rows).filter_map(|piece| self.rows.get(piece));
-            return pieces.try_for_each(|rows| take(&times.gather(rows)?));
+            return pieces(rows).try_for_each(|piece| take(&times.gather(&self.rows, piece)?));
         }
         pieces(rows).try_for_each(|piece| {
-            let rows = piece.filter_map(|row| self.versions(row).first());
-            take(&time_array(rows.map(|row| self.source.time(*row)).collect()))
+            let rows = piece.filter_map(|row| self.versions(row).first().copied());
+            take(&time_array(rows.map(|row| self.source.time(row)).collect()))
         })
     }
 
@@ -202,12 +194,10 @@ impl FlushPart<'_> {
             return pieces(rows).try_for_each(|piece| take(&self.merged(index, column, piece)?));
         }
         if let Some(words) = Words::new(&self.source.chunks, index, &column.data_type) {
-            let mut pieces = pieces(rows).filter_map(|piece| self.rows.get(piece));
-            return pieces.try_for_each(|rows| take(&words.gather(rows)?));
+            return pieces(rows).try_for_each(|piece| take(&words.gather(&self.rows, piece)?));
         }
         if let Some(keys) = self.source.keys(index, column) {
-            let mut pieces = pieces(rows).filter_map(|piece| self.rows.get(piece));
-            return pieces.try_for_each(|rows| take(&keys.gather(rows)?));
+            return pieces(rows).try_for_each(|piece| take(&keys.gather(&self.rows.positions(piece))?));
         }
         pieces(rows).try_for_each(|piece| take(&self.merged(index, column, piece)?))
     }
@@ -330,7 +320,22 @@ impl Words {
         Some(words)
     }
 
-    fn gather(&self, rows: &[Position]) -> Result<ArrayRef> {
+    /// Returns some rows of an order.
+    fn gather(&self, order: &Order, rows: Range<usize>) -> Result<ArrayRef> {
+        match order {
+            Order::Stretches(stretches) if !self.has_nulls => {
+                let mut words = Vec::with_capacity(rows.len());
+                for ((chunk, first), count) in stretches.parts(rows) {
+                    let values = self.values.get(chunk as usize).map_or(&[][..], |values| values);
+                    words.extend_from_slice(values.get(first as usize..first as usize + count).unwrap_or_default());
+                }
+                self.array(words, None)
+            }
+            _ => self.gather_each(&order.positions(rows)),
+        }
+    }
+
+    fn gather_each(&self, rows: &[Position]) -> Result<ArrayRef> {
         let chunks: Vec<&[u64]> = self.values.iter().map(|values| &**values).collect();
         let word = |&(chunk, row): &Position| chunks.get(chunk as usize)?.get(row as usize).copied();
         let words: Vec<u64> = rows.iter().map(|row| word(row).unwrap_or(0)).collect();
@@ -342,7 +347,11 @@ impl Words {
             let valid = rows.iter().map(is_valid).collect::<BooleanBuffer>();
             NullBuffer::new(valid)
         });
-        let data = ArrayData::builder(self.data_type.clone()).len(rows.len()).nulls(nulls);
+        self.array(words, nulls)
+    }
+
+    fn array(&self, words: Vec<u64>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+        let data = ArrayData::builder(self.data_type.clone()).len(words.len()).nulls(nulls);
         Ok(make_array(data.add_buffer(Buffer::from_vec(words)).build()?))
     }
 }

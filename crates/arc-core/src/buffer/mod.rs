@@ -10,6 +10,7 @@ mod chunk_rows;
 mod column;
 mod gather;
 mod loose;
+mod order;
 mod places;
 mod rows;
 mod scalar;

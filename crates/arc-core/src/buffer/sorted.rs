@@ -15,7 +15,7 @@ use parking_lot::RwLock;
 
 use super::{
     by_time::by_time,
-    gather::Stretch,
+    order::{Order, Stretches},
     rows::Chunk,
     series::{SeriesId, SeriesIndex},
     table::FrozenBuffer,
@@ -42,11 +42,11 @@ pub(crate) struct FlushPart<'a> {
     pub(crate) sorted_by: Vec<String>,
     pub(super) source: Arc<Source<'a>>,
     /// Rows of equal identity stand together, the later version behind the earlier.
-    pub(super) rows: Vec<Position>,
+    pub(super) rows: Order,
     /// Where each row of the file starts in `rows`; `None` where no identity repeats.
     pub(super) runs: Option<Vec<usize>>,
-    /// Made when the first column is gathered.
-    pub(super) stretches: OnceLock<Option<Vec<Stretch>>>,
+    /// Made when the first column is gathered, if it is wanted.
+    pub(super) stretches: OnceLock<Option<Stretches>>,
     /// The series of the file's rows, and how many rows follow each other that have it. Made when they are asked for, unless
     /// the file has all rows.
     pub(super) series_runs: OnceLock<Vec<SeriesRun>>,
@@ -82,7 +82,8 @@ pub(crate) fn split<'a>(
     let source = Source { chunks, main_chunks: frozen.main.len(), series, columns, keys };
     let (order, runs) = if table.keyed {
         let in_order = series.read().in_order(table.tags().map(|tag| tag.name.as_ref()));
-        source.by_series_and_time(&in_order)?
+        let (rows, runs) = source.by_series_and_time(&in_order)?;
+        (Order::Rows(rows), runs)
     } else {
         (by_time(&source.chunks), Vec::new())
     };
@@ -108,7 +109,7 @@ pub(crate) fn split<'a>(
     };
     let mut parts: Vec<FlushPart<'_>> = Vec::new();
     let mut last = 0;
-    for rows in order.chunk_by(same) {
+    for rows in order.positions(0..order.len()).chunk_by(same) {
         let Some(first) = rows.first() else { continue };
         let time = source.time(*first);
         let on_time = rows.iter().any(|row| source.is_main(*row)) || time > frozen.newest_before;
@@ -116,7 +117,7 @@ pub(crate) fn split<'a>(
         let is_its = |part: &FlushPart<'_>| part.day == day && part.late != on_time;
         if !parts.get(last).is_some_and(is_its) {
             last = parts.iter().position(is_its).unwrap_or_else(|| {
-                parts.push(part(day, !on_time, Vec::new(), OnceLock::new()));
+                parts.push(part(day, !on_time, Order::Rows(Vec::new()), OnceLock::new()));
                 parts.len() - 1
             });
         }
@@ -215,13 +216,14 @@ impl Source<'_> {
 
 impl FlushPart<'_> {
     fn push(&mut self, versions: &[Position]) {
+        let Order::Rows(rows) = &mut self.rows else { return };
         if versions.len() > 1 && self.runs.is_none() {
-            self.runs = Some((0..self.rows.len()).collect());
+            self.runs = Some((0..rows.len()).collect());
         }
         if let Some(runs) = &mut self.runs {
-            runs.push(self.rows.len());
+            runs.push(rows.len());
         }
-        self.rows.extend_from_slice(versions);
+        rows.extend_from_slice(versions);
     }
 }
 

@@ -45,6 +45,9 @@
 //! [`compaction_file_bytes`](crate::Options::compaction_file_bytes), or of some million rows that come one time after the
 //! other, and then left alone. Where that is more files than may be
 //! open at once, a late file is parted by time until a part of it overlaps few enough.
+//!
+//! In order of time alone, a file of a million rows is as good as a larger one: tables that append keep it as it is, unless it is
+//! one of very many (docs/decisions/029-large-files-of-appended-rows.md).
 
 mod assemble;
 mod cursor;

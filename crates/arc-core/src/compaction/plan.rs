@@ -16,6 +16,8 @@ const MAX_INPUTS: usize = 128;
 const LARGE_ROWS: u64 = 1 << 20;
 /// How many times as many of such files are merged at a time.
 const LARGE_FACTOR: usize = 4;
+/// Such files of one table that appends and one day that are left as they are (decision 029).
+const MAX_LEFT_ALONE: usize = 1024;
 
 /// Rows of a slice, see [`Partition::slices`]: a few row groups, so that the rows of a series in a day are in few places.
 pub(crate) const SLICE_ROWS: u64 = 4 * LARGE_ROWS;
@@ -98,7 +100,8 @@ pub(crate) fn plan(schema: &TableSchema, files: &[Arc<DataFile>], now_ns: i64, s
         if !files.iter().all(|file| is_sorted(schema, file)) {
             continue;
         }
-        let partition = Partition { day, files: &files, limit: max_inputs(&files, settings.open_columns), settings };
+        let limit = max_inputs(&files, settings.open_columns);
+        let partition = Partition { day, files: &files, keyed: schema.keyed, limit, settings };
         let due_ns = partition.due_ns();
         let is_last = due_ns <= now_ns;
         let chosen = if is_last { partition.last_rewrite() } else { partition.merge_of_equals().map(Chosen::from) };
@@ -139,6 +142,8 @@ impl<'a> From<Vec<&'a DataFile>> for Chosen<'a> {
 struct Partition<'a> {
     day: PartitionDay,
     files: &'a [Arc<DataFile>],
+    /// Whether rows are in order of tags first, and not of time alone.
+    keyed: bool,
     /// Most inputs of one task.
     limit: usize,
     settings: &'a Settings,
@@ -322,6 +327,11 @@ impl<'a> Partition<'a> {
         let is_small =
             |file: &&DataFile| file.bytes < self.settings.target_bytes.div_ceil(2) || file.packed().is_some();
         let mut small: Vec<&DataFile> = self.on_time().filter(is_small).collect();
+        // In order of time alone, rows of a merged file lie as they did in its inputs: one behind the other.
+        let gains_nothing = |file: &DataFile| !self.keyed && file.rows >= LARGE_ROWS && file.packed().is_none();
+        if small.iter().filter(|file| gains_nothing(file)).count() <= MAX_LEFT_ALONE {
+            small.retain(|file| !gains_nothing(file));
+        }
         small.sort_by_key(|file| file.min_time);
         small
     }

@@ -80,7 +80,9 @@ impl ColumnChunk {
             Self::Ours(encoder) => {
                 let (chunk, bounds) = encoder.finish(scratch)?;
                 statistics.add_chunk(chunk.nulls, bounds);
-                row_group.append_column(&chunk.bytes, chunk.close)
+                row_group.append_column(&chunk.bytes, chunk.close)?;
+                scratch.keep_room(chunk.bytes);
+                Ok(())
             }
             Self::Library(encoders) => encoders.into_iter().try_for_each(|encoder| {
                 let mut chunk = encoder.close()?;

@@ -7,6 +7,8 @@ use crate::vfs::VfsFile;
 
 /// Large enough that a file system call costs little beside the bytes.
 const BUFFER_BYTES: usize = 1 << 20;
+/// Up to here the buffer grows with its bytes: most files of small tables have no more.
+const SMALL_BUFFER_BYTES: usize = 64 << 10;
 
 /// Appends to a file, which [`Sink::finish`] makes durable, or to memory.
 #[derive(Debug)]
@@ -66,6 +68,10 @@ impl Write for Sink {
         if bytes.len() >= BUFFER_BYTES {
             self.write_through(bytes)?;
         } else {
+            if self.buffer.len() + bytes.len() > SMALL_BUFFER_BYTES {
+                // At once: each doubling would move it to pages that are touched for the first time.
+                self.buffer.reserve_exact(BUFFER_BYTES - self.buffer.len());
+            }
             self.buffer.extend_from_slice(bytes);
         }
         Ok(bytes.len())

@@ -196,6 +196,31 @@ fn large_files_wait_for_more_of_their_size() {
 }
 
 #[test]
+fn large_files_in_order_of_time_alone_are_left_as_they_are_unless_they_are_many() {
+    let appended = TableSchema { keyed: false, ..table() };
+    let files = |rows: u64, count: usize| -> Vec<Arc<DataFile>> {
+        (0_i64..).take(count).map(|at| sized(&file(&format!("{rows}-{at}"), at..=at, 1..=1), rows, 10)).collect()
+    };
+    let inputs = |files: &[Arc<DataFile>], now_ns| {
+        plan(&appended, files, now_ns, &SETTINGS).tasks.first().map_or(0, |task| task.files.len())
+    };
+    // While the day takes points, and when it is over.
+    for (rows, count, expected) in [
+        (LARGE_ROWS - 1, 2, [0, 2]),
+        (LARGE_ROWS - 1, 3, [3, 3]),
+        (LARGE_ROWS, 100, [0, 0]),
+        (LARGE_ROWS, MAX_LEFT_ALONE, [0, 0]),
+        (LARGE_ROWS, MAX_LEFT_ALONE + 1, [MAX_INPUTS; 2]),
+    ] {
+        let files = files(rows, count);
+        assert_eq!([0, OVER].map(|now_ns| inputs(&files, now_ns)), expected, "{count} files of {rows} rows");
+    }
+    // The small ones beside them are merged with each other.
+    let mixed = [files(LARGE_ROWS, 100), files(5, 3)].concat();
+    assert_eq!([0, OVER].map(|now_ns| inputs(&mixed, now_ns)), [3, 3]);
+}
+
+#[test]
 fn a_day_that_is_over_is_rewritten_once_more_and_then_left_alone() {
     let small = |path, at: i64| file(path, at..=at, 1..=1);
     let large = |path, at: i64| sized(&small(path, at), 80, 80);

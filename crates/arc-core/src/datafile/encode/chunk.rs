@@ -108,6 +108,9 @@ impl ChunkPages {
             // That indices did not shrink says nothing of the texts that come when their dictionary is full.
             self.worth = Worth::default();
         }
+        if self.pages.capacity() == 0 {
+            self.pages = compressor.take_room();
+        }
         let compressed = compressor.compress(page.body, &mut self.worth)?;
         let header = Page::DataPage {
             buf: Bytes::copy_from_slice(compressed),

@@ -8,6 +8,8 @@ use zstd::{bulk::Compressor, zstd_safe::compress_bound};
 
 /// Pages that are stored without another try, once one did not shrink.
 const STORED_AFTER_A_FAILURE: u8 = 7;
+/// Bytes of pages whose memory is used again: a file that has more was dear anyway.
+const MAX_ROOM_BYTES: usize = 8 << 20;
 /// Most bytes of a raw block.
 const RAW_BLOCK_BYTES: usize = 128 << 10;
 
@@ -15,6 +17,8 @@ const RAW_BLOCK_BYTES: usize = 128 << 10;
 pub(super) struct PageCompressor {
     zstd: Compressor<'static>,
     buffer: Vec<u8>,
+    /// Empty: memory for the pages of a column chunk.
+    room: Vec<u8>,
 }
 
 /// Whether the pages of a column chunk have been worth compressing.
@@ -25,7 +29,21 @@ pub(super) struct Worth {
 
 impl PageCompressor {
     pub(super) fn new(level: i32) -> std::io::Result<Self> {
-        Ok(Self { zstd: Compressor::new(level)?, buffer: Vec::new() })
+        Ok(Self { zstd: Compressor::new(level)?, buffer: Vec::new(), room: Vec::new() })
+    }
+
+    /// Returns memory for pages, if there is any.
+    pub(super) fn take_room(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.room)
+    }
+
+    /// Takes the memory of pages that are written. The kernel clears each page of memory that it hands out, which takes longer
+    /// than filling it.
+    pub(super) fn keep_room(&mut self, mut used: Vec<u8>) {
+        if (self.room.capacity()..MAX_ROOM_BYTES).contains(&used.capacity()) {
+            used.clear();
+            self.room = used;
+        }
     }
 
     /// Returns a page as one frame.

@@ -33,9 +33,10 @@ mod words;
 use booleans::BooleanEncoder;
 use compression::PageCompressor;
 use texts::TextEncoder;
+use word_dictionary::WordDictionary;
 use words::{WordEncoder, WordKind};
 
-use chunk::EncodedChunk;
+use chunk::{ChunkBytes, EncodedChunk};
 pub(crate) use text_dictionary::TextDictionary;
 pub(super) use words::WordEncoding;
 
@@ -46,12 +47,23 @@ pub(crate) struct Scratch {
     page: Vec<u8>,
     indices: Vec<u32>,
     loose: Vec<u32>,
+    /// Empty: the memory of the last column's.
+    words: WordDictionary,
 }
 
 impl Scratch {
     pub(super) fn new(compression_level: i32) -> std::io::Result<Self> {
         let compressor = PageCompressor::new(compression_level)?;
-        Ok(Self { compression_level, compressor, page: Vec::new(), indices: Vec::new(), loose: Vec::new() })
+        let (page, indices, loose, words) = (Vec::new(), Vec::new(), Vec::new(), WordDictionary::default());
+        Ok(Self { compression_level, compressor, page, indices, loose, words })
+    }
+
+    /// Keeps the memory of a chunk that is written, for the next one.
+    pub(super) fn keep_room(&mut self, written: ChunkBytes) {
+        let [_, pages] = written.into_parts();
+        if pages.is_unique() {
+            self.compressor.keep_room(pages.into());
+        }
     }
 
     /// Takes what an earlier file has left, or makes another one.

@@ -27,8 +27,19 @@ impl WordDictionary {
         &self.values
     }
 
+    /// Returns how many values there is room for.
+    pub(super) fn capacity(&self) -> usize {
+        self.values.capacity()
+    }
+
     pub(super) fn into_values(self) -> Vec<u64> {
         self.values
+    }
+
+    /// Forgets all values and keeps their memory.
+    pub(super) fn clear(&mut self) {
+        self.values.clear();
+        self.resize(MIN_SLOTS);
     }
 
     /// Makes `indices` the places of `words`, adding those that are new.
@@ -76,8 +87,13 @@ impl WordDictionary {
     }
 
     fn resize(&mut self, slots: usize) {
-        self.slots.clear();
-        self.slots.resize(slots, 0);
+        if self.slots.capacity() < slots {
+            // Not grown: what there was would be copied.
+            self.slots = vec![0; slots];
+        } else {
+            self.slots.clear();
+            self.slots.resize(slots, 0);
+        }
         self.shift = u64::BITS + 1 - width_of(slots as u64);
         for (place, word) in (1..).zip(&self.values) {
             let mut slot = self.slot(*word);
@@ -111,5 +127,18 @@ mod tests {
         let mut values = dictionary.into_values();
         values.sort_unstable();
         assert_eq!(values, distinct);
+    }
+
+    #[test]
+    fn a_cleared_dictionary_is_as_good_as_a_new_one() {
+        let words: Vec<u64> = (0..5_000_u64).map(|i| i * i % 3_001).collect();
+        let (mut new, mut used, mut indices) = (WordDictionary::default(), WordDictionary::default(), Vec::new());
+        used.indices(&(0..100_000).collect::<Vec<_>>(), &mut indices);
+        used.clear();
+        let [one, two] = [&mut new, &mut used].map(|dictionary| {
+            dictionary.indices(&words, &mut indices);
+            (indices.clone(), dictionary.values().to_vec())
+        });
+        assert!(one == two);
     }
 }

@@ -130,9 +130,9 @@ impl ColumnEncoder for WordEncoder {
     fn finish(mut self: Box<Self>, scratch: &mut Scratch) -> Result<(EncodedChunk, ChunkBounds)> {
         self.end_gathered_page(scratch)?;
         // Pages of nulls alone want one as well, if an empty one.
-        let dictionary = self.dictionary.map(WordDictionary::into_values).or(self.closed_dictionary);
+        let dictionary = self.dictionary.as_ref().map(WordDictionary::values).or(self.closed_dictionary.as_deref());
         scratch.page.clear();
-        scratch.page.extend(dictionary.iter().flatten().flat_map(|word| word.to_le_bytes()));
+        scratch.page.extend(dictionary.into_iter().flatten().flat_map(|word| word.to_le_bytes()));
         let dictionary = dictionary.map(|dictionary| DictionaryPage { body: &scratch.page, values: dictionary.len() });
         let bounds = self.bounds.all().map(|(min, max)| (self.kind.word(*min), self.kind.word(*max)));
         let keeps_bounds = !bounds.is_some_and(|(min, max)| self.kind.is_nan(min) || self.kind.is_nan(max));
@@ -142,7 +142,12 @@ impl ColumnEncoder for WordEncoder {
             order: self.bounds.order(),
             page_bounds: keeps_bounds,
         };
-        Ok((self.chunk.finish(ending, &mut scratch.compressor)?, ChunkBounds::Words(bounds)))
+        let chunk = self.chunk.finish(ending, &mut scratch.compressor)?;
+        if let Some(mut used) = self.dictionary.filter(|used| used.capacity() > scratch.words.capacity()) {
+            used.clear();
+            scratch.words = used;
+        }
+        Ok((chunk, ChunkBounds::Words(bounds)))
     }
 }
 
@@ -178,6 +183,9 @@ impl WordEncoder {
         body.clear();
         self.validity.write_if(self.is_optional, body);
         let encoding = if let Some(dictionary) = &mut self.dictionary {
+            if dictionary.values().is_empty() {
+                std::mem::swap(dictionary, &mut scratch.words);
+            }
             dictionary.indices(values, &mut scratch.indices);
             let width = width_of(dictionary.values().len().saturating_sub(1) as u64);
             body.extend(width.to_le_bytes().first());
