@@ -34,7 +34,7 @@ pub(crate) const MAX_BATCH_BYTES: u64 = 64 << 20;
 /// How much larger rows are in memory than in a file, at most, for the above.
 const EXPANSION: u64 = 8;
 const MIN_BATCH_ROWS: u64 = 64;
-const MAX_BATCH_ROWS: u64 = 8192;
+const MAX_BATCH_ROWS: u64 = 4096;
 
 /// Where data files are read and written.
 #[derive(Debug, Clone, Copy)]
