@@ -19,7 +19,7 @@ use crate::{
     catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
     crash::crash_point,
     datafile::{
-        DataFile, DataFileSpec, FolderSyncs, Owner, PackWriter, ParquetOptions, Scratch, data_file_path,
+        DataFile, DataFileSpec, FolderSyncs, Owner, PackWriter, ParquetOptions, WriteScratch, data_file_path,
         pack_data_file_of, write_data_file_of,
     },
     registry::{Database, Flushable, Table},
@@ -209,7 +209,7 @@ impl Shared {
         let workers = tables.len().min(MAX_WORKERS).min(self.memory.limit() / WORKER_BYTES);
         let work = Mutex::new(tables.iter_mut());
         let write = || {
-            let mut scratch = None;
+            let mut scratch = WriteScratch::default();
             loop {
                 let next = work.lock().next();
                 match next {
@@ -240,7 +240,7 @@ impl Shared {
         &self,
         round: &mut TableRound,
         pack: Option<&PackWriter<'_>>,
-        scratch: &mut Option<Scratch>,
+        scratch: &mut WriteScratch,
     ) -> Result<()> {
         // Places of rows and one encoded column are less than this.
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());

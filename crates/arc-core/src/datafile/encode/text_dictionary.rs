@@ -43,6 +43,13 @@ impl Default for TextDictionary {
 }
 
 impl TextDictionary {
+    /// Forgets all texts, and keeps the memory of a few.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+        self.resize(MIN_SLOTS);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
