@@ -5,12 +5,13 @@
 
 mod column_index;
 mod doomed;
+mod loose_pile;
 mod series_cache;
 
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -35,6 +36,7 @@ use crate::{
 
 pub(crate) use column_index::ColumnIndex;
 pub(crate) use doomed::{Doomed, Flushable};
+pub(crate) use loose_pile::{LoosePile, apply as apply_loose};
 pub(crate) use series_cache::{FoundSeries, SeriesCache};
 
 /// Longest name in bytes.
@@ -124,7 +126,11 @@ pub(crate) struct Database {
     /// Goes up by one when columns are about to change their type, and by one when that is decided: what was decoded before
     /// is decoded again, and nothing is decoded in between.
     pub(crate) type_changes: AtomicU64,
+    /// How often tables of it were dropped.
+    pub(crate) drops: AtomicU64,
     tables: RwLock<BTreeMap<Arc<str>, Arc<Table>>>,
+    /// Loose rows that are not in the buffers yet.
+    pub(crate) loose_pile: Arc<LoosePile>,
     pub(crate) series_cache: RwLock<SeriesCache>,
 }
 
@@ -139,7 +145,9 @@ impl Database {
             durability: RwLock::default(),
             column_types: ArcSwap::default(),
             type_changes: AtomicU64::new(0),
+            drops: AtomicU64::new(0),
             tables: RwLock::default(),
+            loose_pile: Arc::default(),
             series_cache: RwLock::default(),
         }
     }
@@ -159,6 +167,7 @@ impl Database {
     pub(crate) fn add(&self, table: Arc<Table>) {
         let name = Arc::clone(&table.layout().schema.table);
         let mut tables = self.tables.write();
+        let _ = table.loose_pile.set(Arc::clone(&self.loose_pile));
         table.registered.store(true, Ordering::Release);
         tables.insert(name, table);
     }
@@ -183,7 +192,10 @@ impl Layout {
 pub(crate) struct Table {
     layout: ArcSwap<Layout>,
     pub(crate) series: RwLock<SeriesIndex>,
+    /// Further rows may be on their way: whoever looks at those that are not frozen calls [`Table::settle`] first.
     pub(crate) rows: Mutex<TableRows>,
+    /// That of its database, once it has one.
+    loose_pile: OnceLock<Arc<LoosePile>>,
     /// Whether the schema has changed since the manifest was last told.
     pub(crate) schema_changed: AtomicBool,
     /// Whether its database has it, or had it before it was dropped.
@@ -244,12 +256,22 @@ impl Table {
                 tombstones: Vec::new(),
                 tombstones_flushed: SequenceNumber(0),
             }),
+            loose_pile: OnceLock::new(),
             schema_changed: AtomicBool::new(schema_changed),
             registered: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             retention: Retention::default(),
             column_types: ArcSwap::default(),
         }
+    }
+
+    /// Has all rows that were applied be in the buffer.
+    ///
+    /// # Errors
+    ///
+    /// As [`LoosePile::settle`].
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.loose_pile.get().map_or(Ok(()), |pile| pile.settle())
     }
 
     pub(crate) fn is_registered(&self) -> bool {
@@ -289,6 +311,7 @@ impl Table {
     pub(crate) fn fits_floats(&self, column: usize) -> Result<bool> {
         let schema = self.schema();
         let Some(Column { name, .. }) = schema.columns.get(column) else { return Ok(false) };
+        self.settle()?;
         let (parts, files) = {
             let mut rows = self.rows.lock();
             (rows.buffer.snapshot()?, rows.files.clone())
@@ -312,6 +335,7 @@ impl Table {
 
     /// Returns the table as a query reads it.
     pub(crate) fn view(&self) -> Result<TableView> {
+        self.settle()?;
         let (parts, files, tombstones) = {
             let mut rows = self.rows.lock();
             (rows.buffer.snapshot()?, rows.files.clone(), rows.tombstones.clone())

@@ -47,6 +47,12 @@ impl Rows {
         self.time.reserve(self.expected);
     }
 
+    /// Makes empty rows that have room for so many in a keyed table.
+    pub(super) fn with_room(rows: usize) -> Self {
+        let (time, series) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        Self { time, series, expected: rows, ..Self::default() }
+    }
+
     /// Makes empty rows that have room for as many as these.
     pub(super) fn successor(&self) -> Self {
         let rows = self.len();

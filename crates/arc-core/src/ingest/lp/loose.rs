@@ -55,6 +55,7 @@ impl<'a> Decoder<'a, '_> {
         if tables <= self.body.len() * MAX_TABLES_PER_BYTE {
             self.loose.is_open = true;
             self.loose.tables = vec![LooseTable::default(); tables];
+            self.staged.loose_tables = Arc::clone(self.cache.tables());
         }
     }
 
@@ -167,12 +168,9 @@ impl<'a> Decoder<'a, '_> {
     #[inline(always)]
     pub(super) fn finish_loose(&mut self, timestamp: Option<i64>) -> Result<(), Fault> {
         let time = self.time_of(timestamp)?;
-        let (Some(table), Some(series)) = (self.loose.table(self.cache), self.line.series) else {
-            return Err(Fault::from("no table".to_owned()));
-        };
+        let Some(series) = self.line.series else { return Err(Fault::from("no series".to_owned())) };
         self.untimed += i64::from(timestamp.is_none());
-        self.staged.loose.end_row(time, series);
-        self.staged.loose_tables.push(Arc::clone(table));
+        self.staged.loose.end_row(time, series, self.loose.place);
         if let Some(table) = self.loose.tables.get_mut(self.loose.place) {
             table.lines += 1;
             table.width = table.width.max(u16::try_from(self.loose.next).unwrap_or(u16::MAX));
