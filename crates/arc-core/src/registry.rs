@@ -7,6 +7,7 @@ mod column_index;
 mod doomed;
 mod loose_pile;
 mod series_cache;
+mod shapes;
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 use arrow::{
     array::{AsArray, RecordBatch},
     datatypes::TimestampNanosecondType,
@@ -38,6 +39,7 @@ pub(crate) use column_index::ColumnIndex;
 pub(crate) use doomed::{Doomed, Flushable};
 pub(crate) use loose_pile::{LoosePile, apply as apply_loose};
 pub(crate) use series_cache::{FoundSeries, SeriesCache};
+pub(crate) use shapes::{Shape, Shapes, TableShape};
 
 /// Longest name in bytes.
 const MAX_NAME_BYTES: usize = 256;
@@ -129,8 +131,8 @@ pub(crate) struct Database {
     /// How often tables of it were dropped.
     pub(crate) drops: AtomicU64,
     tables: RwLock<BTreeMap<Arc<str>, Arc<Table>>>,
-    /// Loose rows that are not in the buffers yet.
-    pub(crate) loose_pile: Arc<LoosePile>,
+    /// What its tables share for their loose rows.
+    pub(crate) loose: Arc<Loose>,
     pub(crate) series_cache: RwLock<SeriesCache>,
 }
 
@@ -147,7 +149,7 @@ impl Database {
             type_changes: AtomicU64::new(0),
             drops: AtomicU64::new(0),
             tables: RwLock::default(),
-            loose_pile: Arc::default(),
+            loose: Arc::default(),
             series_cache: RwLock::default(),
         }
     }
@@ -167,10 +169,19 @@ impl Database {
     pub(crate) fn add(&self, table: Arc<Table>) {
         let name = Arc::clone(&table.layout().schema.table);
         let mut tables = self.tables.write();
-        let _ = table.loose_pile.set(Arc::clone(&self.loose_pile));
+        let _ = table.loose.set(Arc::clone(&self.loose));
+        table.find_shape();
         table.registered.store(true, Ordering::Release);
         tables.insert(name, table);
     }
+}
+
+/// What the tables of a database share for their loose rows.
+#[derive(Debug, Default)]
+pub(crate) struct Loose {
+    pub(crate) shapes: Shapes,
+    /// Rows that are not in the buffers yet.
+    pub(crate) pile: LoosePile,
 }
 
 /// A table's schema with an index of its columns by name.
@@ -194,8 +205,10 @@ pub(crate) struct Table {
     pub(crate) series: RwLock<SeriesIndex>,
     /// Further rows may be on their way: whoever looks at those that are not frozen calls [`Table::settle`] first.
     pub(crate) rows: Mutex<TableRows>,
+    /// What its loose rows look like, if it may have any.
+    pub(crate) shape: TableShape,
     /// That of its database, once it has one.
-    loose_pile: OnceLock<Arc<LoosePile>>,
+    loose: OnceLock<Arc<Loose>>,
     /// Whether the schema has changed since the manifest was last told.
     pub(crate) schema_changed: AtomicBool,
     /// Whether its database has it, or had it before it was dropped.
@@ -256,7 +269,8 @@ impl Table {
                 tombstones: Vec::new(),
                 tombstones_flushed: SequenceNumber(0),
             }),
-            loose_pile: OnceLock::new(),
+            shape: TableShape::default(),
+            loose: OnceLock::new(),
             schema_changed: AtomicBool::new(schema_changed),
             registered: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
@@ -271,7 +285,14 @@ impl Table {
     ///
     /// As [`LoosePile::settle`].
     pub(crate) fn settle(&self) -> Result<()> {
-        self.loose_pile.get().map_or(Ok(()), |pile| pile.settle())
+        self.loose.get().map_or(Ok(()), |loose| loose.pile.settle())
+    }
+
+    fn find_shape(&self) {
+        if let Some(loose) = self.loose.get() {
+            let layout = self.layout.load();
+            self.shape.set(&loose.shapes, &layout.schema, &layout.columns);
+        }
     }
 
     pub(crate) fn is_registered(&self) -> bool {
@@ -286,12 +307,6 @@ impl Table {
         self.layout.load_full()
     }
 
-    /// Returns the layout for a moment: a few may be held by a thread at a time.
-    #[inline]
-    pub(crate) fn layout_guard(&self) -> Guard<Arc<Layout>> {
-        self.layout.load()
-    }
-
     pub(crate) fn schema(&self) -> Arc<TableSchema> {
         Arc::clone(&self.layout.load().schema)
     }
@@ -299,6 +314,7 @@ impl Table {
     /// Puts a grown schema in place.
     pub(crate) fn set_schema(&self, schema: Arc<TableSchema>) {
         self.layout.store(Arc::new(Layout::new(schema)));
+        self.find_shape();
         self.schema_changed.store(true, Ordering::Release);
     }
 

@@ -121,6 +121,20 @@ impl ColumnValues {
         }
     }
 
+    /// Reads something of the end of the values.
+    #[inline]
+    pub(super) fn glance(&self) -> u64 {
+        match &self.values {
+            Values::Float(v) => v.last().map_or(0, |value| value.to_bits()),
+            Values::Integer(v) => v.last().map_or(0, |value| value.cast_unsigned()),
+            Values::Unsigned(v) => v.last().copied().unwrap_or(0),
+            Values::Boolean(_) | Values::Arrow { .. } => 0,
+            Values::Text { ends, bytes } => {
+                ends.last().map_or(0, |end| u64::from(end.cast_unsigned())) ^ bytes.last().map_or(0, |b| u64::from(*b))
+            }
+        }
+    }
+
     pub(crate) fn data_type(&self) -> DataType {
         match &self.values {
             Values::Float(_) => DataType::Float64,

@@ -185,6 +185,12 @@ impl<'a> LooseRow<'a> {
         ROW_BYTES + self.cells.len() * CELL_BYTES + self.text.len()
     }
 
+    /// Reads something of all that there is to read.
+    #[inline]
+    pub(crate) fn glance(&self) -> u64 {
+        self.cells.first().map_or(0, |cell| cell.bits) ^ self.cells.last().map_or(0, |cell| cell.bits)
+    }
+
     /// Returns the number of columns that rows must have to have its values.
     pub(super) fn width(&self) -> usize {
         self.cells.iter().map(|cell| cell.column as usize + 1).max().unwrap_or(0)

@@ -266,6 +266,12 @@ impl TableBuffer {
         self.main.append(rows, Some(&on_time))
     }
 
+    /// Reads something of all that a row is appended to.
+    #[inline]
+    pub(crate) fn glance(&self) -> u64 {
+        self.main.tail.glance() ^ self.newest.last().map_or(0, |time| time.cast_unsigned())
+    }
+
     /// Applies one row of a write; the table has series.
     pub(crate) fn append_loose(&mut self, seq: SequenceNumber, row: &LooseRow<'_>) -> Result<()> {
         self.min_seq.get_or_insert(seq);

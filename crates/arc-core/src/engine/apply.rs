@@ -244,7 +244,7 @@ impl Applier {
 
 /// Puts decoded rows into the buffers of their tables.
 pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
-    let pile = &staged.database.loose_pile;
+    let pile = &staged.database.loose.pile;
     if staged.tables.is_empty() {
         if staged.loose.len() > 0 {
             pile.push(seq, staged.loose, &staged.loose_tables)?;

@@ -13,12 +13,17 @@ use std::sync::{
 use parking_lot::Mutex;
 
 use super::Table;
-use crate::{Error, Result, SequenceNumber, buffer::LooseRows};
+use crate::{
+    Error, Result, SequenceNumber,
+    buffer::{LooseRow, LooseRows},
+};
 
 /// Rows at which a pile is settled. More for each table at a time gain little.
 const MAX_ROWS: usize = 64 << 10;
 /// Bytes at which it is settled, as buffers count them.
 const MAX_BYTES: usize = 4 << 20;
+/// Tables to which rows are appended together.
+const TABLES_AT_ONCE: usize = 8;
 /// Tables for each row from which on rows are not sorted: that takes a look at each table.
 const MAX_TABLES_PER_ROW: usize = 16;
 
@@ -83,19 +88,37 @@ impl Piled {
             return writes.iter().try_for_each(|(seq, rows)| apply(*seq, rows, &tables));
         }
         let (order, ends) = by_table(&writes, rows, tables.len());
-        let mut start = 0;
-        for (table, end) in tables.iter().zip(ends) {
-            if start < end {
-                let mut buffer = table.rows.lock();
-                for (write, row) in order.get(start..end).unwrap_or_default() {
-                    let Some((seq, rows)) = writes.get(*write as usize) else { continue };
-                    buffer.buffer.append_loose(*seq, &rows.row(*row as usize))?;
-                }
-            }
-            start = end;
-        }
-        Ok(())
+        let starts = [0].into_iter().chain(ends.iter().copied());
+        let groups = tables.iter().zip(starts.zip(&ends).filter_map(|(start, end)| order.get(start..*end)));
+        let groups: Vec<_> = groups.filter(|(_, places)| !places.is_empty()).collect();
+        let row = |(write, row): &(u32, u32)| {
+            let (seq, rows) = writes.get(*write as usize)?;
+            Some((*seq, rows.row(*row as usize)))
+        };
+        groups.chunks(TABLES_AT_ONCE).try_for_each(|groups| append_groups(groups, row))
     }
+}
+
+/// Appends rows to some tables.
+///
+/// First all that is needed of any of them is looked at, so that it comes from memory together: one after the other each look
+/// would wait for the one before. Nobody who has the rows of one table locked waits for those of another.
+fn append_groups<'r>(
+    groups: &[(&Arc<Table>, &'r [(u32, u32)])],
+    row: impl Fn(&(u32, u32)) -> Option<(SequenceNumber, LooseRow<'r>)>,
+) -> Result<()> {
+    let rows = |places: &'r [(u32, u32)]| places.iter().filter_map(&row);
+    let mut seen = 0;
+    for (table, places) in groups {
+        seen ^= u64::from(table.rows.is_locked()) ^ rows(places).fold(0, |seen, (_, row)| seen ^ row.glance());
+    }
+    let mut locked: Vec<_> = groups.iter().map(|(table, _)| table.rows.lock()).collect();
+    seen ^= locked.iter().fold(0, |seen, rows| seen ^ rows.buffer.glance());
+    std::hint::black_box(seen);
+    for (table, (_, places)) in locked.iter_mut().zip(groups) {
+        rows(places).try_for_each(|(seq, row)| table.buffer.append_loose(seq, &row))?;
+    }
+    Ok(())
 }
 
 /// Returns write and row of all rows by table, and where those of each table end. Sorts by counting, so that of one table
@@ -132,4 +155,90 @@ pub(crate) fn apply(seq: SequenceNumber, rows: &LooseRows, tables: &[Arc<Table>]
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{buffer::Scalar, catalog::TableSchema};
+
+    fn tables(count: usize) -> Arc<Vec<Arc<Table>>> {
+        let table = |n: usize| {
+            let name = format!("t{n}");
+            let (database, table, columns) = ("d".into(), name.as_str().into(), Vec::new());
+            Arc::new(Table::new(TableSchema { database, table, keyed: true, columns }))
+        };
+        Arc::new((0..count).map(table).collect())
+    }
+
+    /// Rows with a text each, in order of their times.
+    fn rows(rows: &[(usize, i64)]) -> LooseRows {
+        let mut loose = LooseRows::default();
+        for (table, time) in rows {
+            loose.put(0, Scalar::Text(&time.to_string()));
+            loose.end_row(*time, 0, *table);
+        }
+        loose
+    }
+
+    fn in_buffer(table: &Table) -> Vec<i64> {
+        let parts = table.rows.lock().buffer.snapshot().unwrap();
+        parts.iter().flat_map(|part| &part.chunks).flat_map(|chunk| chunk.time.to_vec()).collect()
+    }
+
+    #[test]
+    fn rows_of_a_table_stay_in_order_however_many_tables_there_are() {
+        for count in [1, 3, 100, 10_000] {
+            let (pile, tables) = (LoosePile::default(), tables(count));
+            let mut expected = vec![Vec::new(); count];
+            let mut time = 0;
+            for seq in 1..20 {
+                let mut write = Vec::new();
+                for n in 0..100 {
+                    let table = (n * n * 31 + n) % count;
+                    time += 1;
+                    write.push((table, time));
+                    expected[table].push(time);
+                }
+                pile.push(SequenceNumber(seq), rows(&write), &tables).unwrap();
+            }
+            assert!(tables.iter().all(|table| in_buffer(table).is_empty()));
+            pile.settle().unwrap();
+            let found: Vec<_> = tables.iter().map(|table| in_buffer(table)).collect();
+            assert!(found == expected, "{count} tables");
+            pile.settle().unwrap();
+            assert_eq!(tables.iter().map(|table| in_buffer(table).len()).sum::<usize>(), 1_900);
+        }
+    }
+
+    #[test]
+    fn a_pile_is_settled_when_it_is_high_and_when_other_tables_come() {
+        let (pile, tables_before, tables_after) = (LoosePile::default(), tables(2), tables(2));
+        let held = |tables: &[Arc<Table>]| tables.iter().map(|table| table.rows.lock().buffer.rows()).sum::<usize>();
+        pile.push(SequenceNumber(1), rows(&[(0, 1), (1, 2), (1, 3)]), &tables_before).unwrap();
+        assert_eq!(held(&tables_before), 0);
+        pile.push(SequenceNumber(2), rows(&[(0, 4)]), &tables_after).unwrap();
+        assert_eq!((held(&tables_before), held(&tables_after)), (3, 0));
+        let many: Vec<_> = (5..).zip(0..MAX_ROWS - 2).map(|(time, n)| (n % 2, time)).collect();
+        pile.push(SequenceNumber(3), rows(&many), &tables_after).unwrap();
+        assert_eq!(held(&tables_after), 0);
+        pile.push(SequenceNumber(4), rows(&[(0, 1 << 40)]), &tables_after).unwrap();
+        assert_eq!(held(&tables_after), MAX_ROWS);
+    }
+
+    #[test]
+    fn sequence_numbers_are_those_of_the_rows_writes() {
+        let (pile, tables) = (LoosePile::default(), tables(2));
+        for (seq, write) in [(3, vec![(0, 1)]), (4, vec![(1, 2)]), (7, vec![(0, 3)])] {
+            pile.push(SequenceNumber(seq), rows(&write), &tables).unwrap();
+        }
+        pile.settle().unwrap();
+        let numbers = |table: &Table| {
+            let mut rows = table.rows.lock();
+            rows.buffer.freeze().unwrap();
+            let frozen = rows.buffer.frozen()[0].clone();
+            (frozen.min_seq.0, frozen.max_seq.0)
+        };
+        assert_eq!((numbers(&tables[0]), numbers(&tables[1])), ((3, 7), (4, 4)));
+    }
 }

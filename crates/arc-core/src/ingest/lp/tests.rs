@@ -334,7 +334,7 @@ impl Buffered {
             }
         }
         let held = || {
-            self.0.loose_pile.settle().unwrap();
+            self.0.loose.pile.settle().unwrap();
             self.0.tables().iter().map(|table| table.rows.lock().buffer.bytes()).sum::<usize>()
         };
         let (before, bytes) = (held(), staged.bytes());
