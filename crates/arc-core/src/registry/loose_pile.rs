@@ -27,6 +27,12 @@ const TABLES_AT_ONCE: usize = 8;
 /// Tables for each row from which on rows are not sorted: that takes a look at each table.
 const MAX_TABLES_PER_ROW: usize = 16;
 
+/// A row: which write, which row of it.
+type Place = (u32, u32);
+
+/// The rows of a table.
+type Group<'a> = (&'a Arc<Table>, &'a [Place]);
+
 /// See the module. One for each database.
 #[derive(Debug, Default)]
 pub(crate) struct LoosePile {
@@ -73,7 +79,10 @@ impl LoosePile {
         if piled.has_failed {
             return Err(Error::internal("rows in the log could not be applied"));
         }
-        piled.settle().inspect_err(|_| piled.has_failed = true)?;
+        // So it is, too, if this thread dies on the way.
+        piled.has_failed = true;
+        piled.settle()?;
+        piled.has_failed = false;
         self.has_rows.store(false, Ordering::Release);
         Ok(())
     }
@@ -89,9 +98,10 @@ impl Piled {
         }
         let (order, ends) = by_table(&writes, rows, tables.len());
         let starts = [0].into_iter().chain(ends.iter().copied());
-        let groups = tables.iter().zip(starts.zip(&ends).filter_map(|(start, end)| order.get(start..*end)));
+        let places = starts.zip(&ends).map(|(start, end)| order.get(start..*end).unwrap_or_default());
+        let groups = tables.iter().zip(places);
         let groups: Vec<_> = groups.filter(|(_, places)| !places.is_empty()).collect();
-        let row = |(write, row): &(u32, u32)| {
+        let row = |(write, row): &Place| {
             let (seq, rows) = writes.get(*write as usize)?;
             Some((*seq, rows.row(*row as usize)))
         };
@@ -104,10 +114,10 @@ impl Piled {
 /// First all that is needed of any of them is looked at, so that it comes from memory together: one after the other each look
 /// would wait for the one before. Nobody who has the rows of one table locked waits for those of another.
 fn append_groups<'r>(
-    groups: &[(&Arc<Table>, &'r [(u32, u32)])],
-    row: impl Fn(&(u32, u32)) -> Option<(SequenceNumber, LooseRow<'r>)>,
+    groups: &[Group<'r>],
+    row: impl Fn(&Place) -> Option<(SequenceNumber, LooseRow<'r>)>,
 ) -> Result<()> {
-    let rows = |places: &'r [(u32, u32)]| places.iter().filter_map(&row);
+    let rows = |places: &'r [Place]| places.iter().filter_map(&row);
     let mut seen = 0;
     for (table, places) in groups {
         seen ^= u64::from(table.rows.is_locked()) ^ rows(places).fold(0, |seen, (_, row)| seen ^ row.glance());
@@ -121,9 +131,9 @@ fn append_groups<'r>(
     Ok(())
 }
 
-/// Returns write and row of all rows by table, and where those of each table end. Sorts by counting, so that of one table
+/// Returns all rows by table, and where those of each table end. Sorts by counting, so that of one table
 /// rows stay in their order.
-fn by_table(writes: &[(SequenceNumber, LooseRows)], rows: usize, tables: usize) -> (Vec<(u32, u32)>, Vec<usize>) {
+fn by_table(writes: &[(SequenceNumber, LooseRows)], rows: usize, tables: usize) -> (Vec<Place>, Vec<usize>) {
     let mut ends = vec![0; tables];
     for table in writes.iter().flat_map(|(_, rows)| rows.tables()) {
         if let Some(count) = ends.get_mut(table) {
