@@ -55,7 +55,7 @@ struct TableRound {
     frozen: Vec<Arc<FrozenBuffer>>,
     /// Deletes that the manifest lacks.
     tombstones: Vec<Arc<Tombstone>>,
-    files: Vec<DataFile>,
+    files: Vec<Arc<DataFile>>,
 }
 
 impl Shared {
@@ -268,7 +268,8 @@ impl Shared {
                     }
                     None => write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options, scratch),
                 };
-                round.files.push(written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?);
+                let file = written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?;
+                round.files.push(Arc::new(file));
             }
         }
         Ok(())
@@ -280,7 +281,7 @@ impl Shared {
             if round.schema_changed {
                 round.table.schema_changed.store(true, Ordering::Release);
             }
-            self.compactor.retired.leave_files(&round.files);
+            self.compactor.retired.leave_files(round.files.iter().map(Arc::as_ref));
         }
     }
 
@@ -295,7 +296,7 @@ impl Shared {
                 report.rows += file.rows;
                 Counters::add(&self.counters.flushed_bytes, file.bytes);
                 report.files.push(file.path.clone());
-                rows.files.push(Arc::new(file));
+                rows.files.push(file);
             }
             let bytes = rows.buffer.forget(frozen);
             if keeps_room {
