@@ -407,8 +407,7 @@ fn temporary_files_are_removed_and_foreign_ones_left_alone() {
 fn edits_that_do_not_fit_are_refused_and_change_nothing(place: Place) {
     let vfs = place.fresh();
     let mut manifest = vfs.open().unwrap();
-    manifest.commit(edit(0)).unwrap();
-    manifest.commit(edit(1)).unwrap();
+    (0..2).for_each(|number| manifest.commit(edit(number)).unwrap());
     let before = manifest.state().clone();
     let table = || TableEdit { database: "db".into(), table: "t".into(), ..TableEdit::default() };
     let of = |tables| ManifestEdit { tables, ..ManifestEdit::default() };
@@ -441,6 +440,7 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing(place: Place) {
         ..ManifestEdit::default()
     };
     let path = file(1).path;
+    let adds = |files: Vec<DataFile>| files.into_iter().map(Arc::new).collect();
     let cases = [
         ("flushed", ManifestEdit { flushed: Some(SequenceNumber(0)), ..ManifestEdit::default() }),
         ("added twice", databases(&["db"])),
@@ -453,15 +453,12 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing(place: Place) {
         ("grow", of(vec![TableEdit { schema: other_column(schema(1)), ..table() }])),
         ("removed and not there", of(vec![removed(&["data/db/t/none"])])),
         ("removed and not there", of(vec![removed(&[&path, &path])])),
-        ("added twice", of(vec![TableEdit { files_added: vec![Arc::new(file(1))], ..table() }])),
-        (
-            "added twice",
-            of(vec![TableEdit { files_added: [2, 2].map(|number| Arc::new(file(number))).to_vec(), ..table() }]),
-        ),
-        ("added twice", of(vec![TableEdit { files_added: vec![Arc::new(file(1))], ..removed(&[&path]) }])),
-        ("no path", of(vec![TableEdit { files_added: vec![Arc::new(at("data/../../x"))], ..table() }])),
-        ("no path", of(vec![TableEdit { files_added: vec![Arc::new(at("/etc/passwd"))], ..table() }])),
-        ("no path", of(vec![TableEdit { files_added: vec![Arc::new(at(""))], ..table() }])),
+        ("added twice", of(vec![TableEdit { files_added: adds(vec![file(1)]), ..table() }])),
+        ("added twice", of(vec![TableEdit { files_added: adds(vec![file(2), file(2)]), ..table() }])),
+        ("added twice", of(vec![TableEdit { files_added: adds(vec![file(1)]), ..removed(&[&path]) }])),
+        ("no path", of(vec![TableEdit { files_added: adds(vec![at("data/../../x")]), ..table() }])),
+        ("no path", of(vec![TableEdit { files_added: adds(vec![at("/etc/passwd")]), ..table() }])),
+        ("no path", of(vec![TableEdit { files_added: adds(vec![at("")]), ..table() }])),
         ("not there", retention("nowhere", None, Some(1))),
         ("not there", retention("db", Some("none"), None)),
         ("nothing at all", retention("db", Some("t"), Some(0))),
