@@ -25,8 +25,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Bytes of log that `replay` opens on.
-const LOG_BYTES: u64 = 1 << 30;
+/// Bytes of the requests that are in the log that `replay` opens on.
+const SENT_BYTES: u64 = 1 << 30;
 /// Data files that `catalog` ends with, and those of one flush.
 const FILES: u64 = 100_000;
 const TABLES: u64 = 2_000;
@@ -35,9 +35,19 @@ fn main() -> ExitCode {
     run(&[("replay", Box::new(replay)), ("catalog", Box::new(catalog)), ("merge", Box::new(merge))])
 }
 
-/// A gigabyte of log and no data file, as `kill -9` may leave it, and the time to open on it.
+/// A gigabyte of requests in the log and no data file, as `kill -9` may leave it, and the time to open on it.
 fn replay() -> Outcome<String> {
-    let mut table = heading(&["path", "shape", "log MB", "points", "ready after s", "MB/s", "CPU s", "CPU s/M points"]);
+    let mut table = heading(&[
+        "path",
+        "shape",
+        "sent MB",
+        "log MB",
+        "points",
+        "ready after s",
+        "sent MB/s",
+        "CPU s",
+        "CPU s/M points",
+    ]);
     for (kind, shape) in [(Kind::Lp, Shape::Tsbs), (Kind::Lp, Shape::Short), (Kind::MsgpackColumnar, Shape::Iot)] {
         let folder = tempfile::tempdir()?;
         let mut options = Options::default();
@@ -48,7 +58,7 @@ fn replay() -> Outcome<String> {
         let recipe = Recipe { kind, shape, batch: 1_000, pool: 64, seed: 42, start_ns: now_ns() };
         let mut bodies = Bodies::new(recipe, own_hosts(100, 1, 0), 0)?;
         let write = WriteOptions::new().durability(Durability::Process);
-        while engine.stats().wal_bytes < LOG_BYTES {
+        while engine.stats().bytes < SENT_BYTES {
             for _ in 0..100 {
                 let body = bodies.advance()?.to_vec().into();
                 let pending = match kind {
@@ -58,25 +68,27 @@ fn replay() -> Outcome<String> {
                 stored(pending)?;
             }
         }
-        let (bytes, points) = (engine.stats().wal_bytes, engine.stats().points);
+        let stats = engine.stats();
         // Dropped, not closed: nothing is flushed.
         drop(engine);
         let start = Started::now();
         let engine = Engine::open(folder.path())?;
         let (took, cpu) = start.elapsed();
-        if engine.stats().replayed_points != points {
-            return Err(format!("{} of {points} points were replayed", engine.stats().replayed_points).into());
+        let (points, replayed) = (stats.points, engine.stats().replayed_points);
+        if replayed != points {
+            return Err(format!("{replayed} of {points} points were replayed").into());
         }
-        let megabytes = bytes as f64 / 1e6;
+        let (sent, logged) = (stats.bytes as f64 / 1e6, stats.wal_bytes as f64 / 1e6);
         line(
             &mut table,
             &[
                 kind.to_string(),
                 shape.to_string(),
-                format!("{megabytes:.0}"),
+                format!("{sent:.0}"),
+                format!("{logged:.0}"),
                 format!("{:.1} M", points as f64 / 1e6),
                 format!("{took:.2}"),
-                format!("{:.0}", megabytes / took),
+                format!("{:.0}", sent / took),
                 format!("{cpu:.2}"),
                 format!("{:.2}", cpu * 1e6 / points as f64),
             ],

@@ -24,6 +24,21 @@ impl Bits {
         bits
     }
 
+    /// The first `len` bits of words, or as many as there are.
+    pub(super) fn from_words(words: Vec<u64>, len: usize) -> Self {
+        let mut bits = Self { len: words.len() * 64, words };
+        bits.truncate(len);
+        bits
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     #[inline(always)]
     pub(super) fn push(&mut self, bit: bool) {
         let place = self.len % 64;

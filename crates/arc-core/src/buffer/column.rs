@@ -16,6 +16,10 @@ use crate::{
     datafile::texts::{Floats, to_texts},
 };
 
+mod plain;
+
+pub(crate) use plain::Plain;
+
 /// Most bytes of text to make room for before they come: the first texts may be longer than those that follow.
 const MAX_TEXT_ROOM: usize = 1 << 20;
 

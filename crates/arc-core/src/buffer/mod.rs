@@ -16,10 +16,10 @@ mod sorted;
 mod table;
 mod text_keys;
 
-pub(crate) use column::{ColumnValues, are_floats, converted};
+pub(crate) use column::{ColumnValues, Plain, are_floats, converted};
 pub(crate) use loose::{LooseRow, LooseRows};
 pub(crate) use rows::{Chunk, Rows, owned};
 pub(crate) use scalar::Scalar;
-pub(crate) use series::{SeriesId, SeriesIndex};
+pub(crate) use series::{SeriesId, SeriesIndex, Tag};
 pub(crate) use sorted::split;
 pub(crate) use table::{FrozenBuffer, KeptRows, TableBuffer, WHOLE_ROWS};

@@ -187,7 +187,7 @@ impl Rows {
     }
 
     /// Appends one row. `false`, and nothing, where a column has another type than the row's value.
-    pub(super) fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<bool> {
+    pub(crate) fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<bool> {
         for (index, value) in row.values() {
             if self.put(index, value) {
                 continue;

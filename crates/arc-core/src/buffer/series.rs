@@ -111,6 +111,27 @@ impl TagValues {
     }
 }
 
+/// One tag, and which series have which of its values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tag<'a>(&'a TagValues);
+
+impl<'a> Tag<'a> {
+    pub(crate) fn name(&self) -> &'a str {
+        &self.0.name
+    }
+
+    /// Returns the number of the value that a series has, if it has the tag.
+    #[inline]
+    pub(crate) fn number(&self, series: SeriesId) -> Option<u32> {
+        u32::try_from(self.0.of(series)).ok()
+    }
+
+    /// Returns the value of a number.
+    pub(crate) fn value(&self, number: u32) -> &'a str {
+        self.0.values.get(number as usize).map_or("", AsRef::as_ref)
+    }
+}
+
 /// All series of one table.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesIndex {
@@ -172,6 +193,11 @@ impl SeriesIndex {
             }
         }
         Ok(id)
+    }
+
+    /// Returns all tags that any series has.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = Tag<'_>> {
+        self.tags.iter().map(Tag)
     }
 
     /// Returns the tag column `name` for rows of these series.

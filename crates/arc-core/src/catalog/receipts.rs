@@ -11,7 +11,7 @@ use super::{ManifestEdit, ManifestState};
 use crate::{Durability, SequenceNumber, options::durability_name};
 
 /// What tells a request from another one with the same key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint {
     /// Size of the body.
     pub(crate) bytes: u64,

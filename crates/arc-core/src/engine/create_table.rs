@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Engine, shared::Shared, write::schema_change};
+use super::{Engine, logged::schema_change, shared::Shared};
 use crate::{
     ColumnTypes, Error, Result,
     catalog::{ColumnKind, TableSchema, tag_type},

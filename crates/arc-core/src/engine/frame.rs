@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Durability, Error, Precision, Predicate, Result, WriteOptions, options::durability_name};
+use crate::{
+    Durability, Error, Precision, Predicate, Result, WriteOptions, catalog::Fingerprint, options::durability_name,
+};
 
 /// Kind of a frame, as the log stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(super) enum FrameKind {
     MessagePack = 17,
     /// A write of record batches; the body is an Arrow IPC stream.
     Arrow = 18,
+    /// The rows that a write of line protocol or MessagePack came to; metadata [`WriteMeta`], body in columns.
+    Rows = 19,
 }
 
 impl FrameKind {
@@ -42,6 +46,7 @@ impl FrameKind {
             Self::LineProtocol,
             Self::MessagePack,
             Self::Arrow,
+            Self::Rows,
         ];
         all.into_iter().find(|kind| *kind as u8 == byte)
     }
@@ -103,6 +108,9 @@ pub(super) struct KeyMeta {
     /// What the receipt says.
     #[serde(with = "durability_name")]
     pub(super) durability: Durability,
+    /// What tells the request from others, where its body is not in the frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) request: Option<Fingerprint>,
 }
 
 impl WriteMeta {
@@ -145,7 +153,7 @@ mod tests {
         let plain = WriteMeta::new("d", None, 5, &WriteOptions::new());
         let full = WriteMeta {
             rejected: vec![2, 9],
-            idempotency: Some(KeyMeta { key: "kü 1".into(), durability: Durability::Process }),
+            idempotency: Some(KeyMeta { key: "kü 1".into(), durability: Durability::Process, request: None }),
             ..WriteMeta::new(
                 "d",
                 Some("t"),

@@ -24,6 +24,7 @@ mod info;
 mod insert;
 #[cfg(feature = "query")]
 mod insert_query;
+mod logged;
 mod maintenance;
 mod open;
 mod queue;

@@ -32,7 +32,7 @@ use crate::{
     },
     clock::Clock,
     crash::crash_point,
-    ingest::{Helpers, Staged},
+    ingest::{Encoders, Helpers, Staged},
     memory::{MemoryBudget, series_cache_share, within_budget},
     random::RandomSource,
     registry::{Database, Registry, Table},
@@ -117,6 +117,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let shared = Shared {
         queue: Queue::new(),
         helpers: Helpers::new(),
+        encoders: Encoders::default(),
         keys: Arc::new(keys),
         memory: Arc::new(memory),
         wal: Mutex::new(wal),
@@ -224,12 +225,12 @@ fn replay(
         }
         return Ok(());
     };
-    if let Some(KeyMeta { key, durability }) = &request.meta.idempotency {
+    if let Some(KeyMeta { key, durability, request: of_request }) = &request.meta.idempotency {
         let receipt = KeptReceipt {
             key: key.as_str().into(),
             seq: frame.seq,
             time_ns: request.meta.receive_ns,
-            request: fingerprint(&request),
+            request: of_request.unwrap_or_else(|| fingerprint(&request)),
             points: staged.points() as u64,
             rejected_points: request.meta.rejected.len() as u64,
             durability: *durability,
@@ -259,7 +260,7 @@ pub(super) fn decode_frame(
         FrameKind::Delete => replay_delete(registry, frame).map(|()| None),
         FrameKind::Drop => replay_drop(registry, frame).map(|()| None),
         FrameKind::GivenUp => Ok(None),
-        FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow => {
+        FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow | FrameKind::Rows => {
             let meta: WriteMeta = frame::decode(frame.meta)?;
             let database = registry.database(&meta.database).ok_or("its database was never created")?;
             let request = Request { kind, body: frame.body.clone(), meta };

@@ -19,7 +19,7 @@ use crate::{
     catalog::{Manifest, ManifestEdit},
     clock::Clock,
     datafile::KnownFolders,
-    ingest::Helpers,
+    ingest::{Encoders, Helpers},
     memory::MemoryBudget,
     random::RandomSource,
     registry::Registry,
@@ -42,6 +42,8 @@ pub(super) struct Shared {
     pub(super) queue: Queue,
     /// Threads that help to decode.
     pub(super) helpers: Helpers,
+    /// What makes frames of decoded rows.
+    pub(super) encoders: Encoders,
     pub(super) keys: Arc<IdempotencyKeys>,
     pub(super) memory: Arc<MemoryBudget>,
     /// Locked for each group by the committer, and for the release of segments by flush.

@@ -12,7 +12,7 @@ use std::{
 
 use arrow::datatypes::DataType;
 
-use super::{queue::no_room, shared::Shared, write::schema_change};
+use super::{logged::schema_change, queue::no_room, shared::Shared};
 use crate::{
     Error, Result,
     ingest::{Staged, StagedTable},

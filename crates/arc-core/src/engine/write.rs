@@ -14,18 +14,18 @@ use bytes::Bytes;
 use futures::channel::oneshot;
 
 use super::{
-    frame::{DatabaseMeta, FrameKind, KeyMeta, WriteMeta, encode},
+    frame::{FrameKind, KeyMeta, WriteMeta},
     idempotency::{Claim, Claimed, answer, check_key, fingerprint},
+    logged::{database_change, schema_change},
     queue::{QueuedFrame, QueuedWrite, no_room},
     shared::Shared,
 };
 use crate::{
     Durability, Error, PendingWrite, Result, WriteOptions, Written,
-    catalog::{KeptReceipt, TIME_COLUMN, TableSchema, encode_schema},
+    catalog::{KeptReceipt, TIME_COLUMN},
     ingest::{self, Context, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
-    wal::body_checksum,
 };
 
 /// What the messages of a batch have besides its values, more or less.
@@ -58,6 +58,7 @@ fn decode(request: &Request, database: &Arc<Database>, terms: Terms, types: Type
             let table = request.meta.table.as_deref().unwrap_or_default();
             ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), terms, &context)
         }
+        FrameKind::Rows => ingest::decode_rows(&request.body, &context),
         FrameKind::Database
         | FrameKind::Schema
         | FrameKind::Widened
@@ -97,7 +98,7 @@ impl Shared {
                 Claimed::Waiting(answer) => return Ok(PendingWrite { answer }),
                 Claimed::Kept(receipt) => return Ok(PendingWrite::answered(self.answer_again(&request, &receipt))),
             }
-            request.meta.idempotency = Some(KeyMeta { key: key.clone(), durability });
+            request.meta.idempotency = Some(KeyMeta { key: key.clone(), durability, request: None });
         }
         self.decode_and_queue(&request, options, durability, claim)
     }
@@ -112,7 +113,6 @@ impl Shared {
     ) -> Result<PendingWrite> {
         let name = request.meta.database.as_str();
         let max_wait = options.max_wait.unwrap_or(self.options.write_timeout);
-        let body_crc = (durability != Durability::Memory).then(|| body_checksum(&request.body));
         loop {
             if let Some(reason) = self.queue.closed() {
                 return Err(Error::Closed { reason });
@@ -142,11 +142,14 @@ impl Shared {
                 }
                 return Ok(PendingWrite::answered(written));
             }
-            let frame = body_crc.map(|crc| write_frame(request, rejections.numbers, crc)).transpose()?;
             let (received_bytes, row_bytes) = (request.body.len(), staged.bytes());
             // Once, where rows lie in it.
             let body_bytes = if staged.hold_body() { 0 } else { received_bytes };
             self.check_size(request.kind, body_bytes + row_bytes)?;
+            let is_logged = durability != Durability::Memory;
+            let frame = is_logged.then(|| self.write_frame(request, &staged, rejections.numbers)).transpose()?;
+            let rows = frame.as_ref().filter(|frame| frame.kind == FrameKind::Rows);
+            let body_bytes = rows.map_or(body_bytes, |frame| frame.body.len());
             let (answer, receiver) = oneshot::channel();
             let write =
                 QueuedWrite { staged, durability, written, received_bytes, body_bytes, row_bytes, claim, answer };
@@ -327,26 +330,6 @@ fn check_tags(meta: &WriteMeta) -> Result<()> {
         let checked = if is_time { Err("it is the time column") } else { check_name(tag) };
         checked.map_err(|reason| invalid_name("tag", tag, reason))
     })
-}
-
-/// Returns the frame of a write; replay passes over what was `rejected`.
-fn write_frame(request: &Request, rejected: Vec<u64>, body_crc: u32) -> Result<QueuedFrame> {
-    let meta = WriteMeta { rejected, ..request.meta.clone() };
-    Ok(QueuedFrame { kind: request.kind, meta: encode(&meta)?, body: request.body.clone(), body_crc })
-}
-
-/// Returns the frame of a schema, which is new or has grown, or has columns that were of another type before.
-pub(super) fn schema_change(schema: &TableSchema, has_widened: bool) -> QueuedFrame {
-    let kind = if has_widened { FrameKind::Widened } else { FrameKind::Schema };
-    let body = Bytes::from(encode_schema(schema));
-    let body_crc = body_checksum(&body);
-    QueuedFrame { kind, meta: Vec::new(), body, body_crc }
-}
-
-fn database_change(database: &Database) -> Result<QueuedFrame> {
-    let meta = DatabaseMeta { name: database.name.to_string(), created_ns: database.created_ns };
-    let body_crc = body_checksum(&[]);
-    Ok(QueuedFrame { kind: FrameKind::Database, meta: encode(&meta)?, body: Bytes::new(), body_crc })
 }
 
 fn is_registered(current: Option<&Arc<Database>>, database: &Arc<Database>) -> bool {

@@ -5,6 +5,7 @@
 
 mod arrow;
 mod helpers;
+mod logged_rows;
 mod lp;
 mod msgpack;
 mod staged;
@@ -14,6 +15,7 @@ mod type_rules;
 pub(crate) use arrow::ArrowReader;
 pub(crate) use arrow::{Terms, decode as decode_arrow, of_file as arrow_stream_of_file};
 pub(crate) use helpers::Helpers;
+pub(crate) use logged_rows::{Encoders, decode as decode_rows};
 pub(crate) use lp::{decode as decode_lp, decode_joined as decode_lp_joined, decode_loose as decode_lp_loose};
 pub(crate) use msgpack::decode as decode_msgpack;
 pub(crate) use staged::{Context, MAX_COLUMNS, Staged, StagedTable, check_column_name, type_name};

@@ -13,7 +13,7 @@ use arc_core::{
 };
 use arrow::{array::AsArray, datatypes::Int64Type};
 
-use crate::support::{HandClock, check_crashed, number, query, quiet};
+use crate::support::{HandClock, check_crashed, in_columns, number, query, quiet};
 
 /// Points of a table of their own, some of which are deleted, begin here.
 const DELETED: i64 = 1_000_000;
@@ -68,9 +68,10 @@ pub(crate) struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// Writes lines with `points`, and notes when that was acknowledged, if it was.
+    /// Writes lines with `points`, every other time logged in columns, and notes when that was acknowledged, if it was.
     fn write(&mut self, engine: &Engine, database: &str, points: Vec<i64>, lines: &str) {
         let begun = (self.operations)();
+        let lines = if self.writes.len().is_multiple_of(2) { in_columns(lines) } else { lines.to_owned() };
         let written = engine.write_lp(database, lines.as_bytes()).ok();
         let acknowledged = written.map(|written| {
             assert_eq!(written.points, points.len() as u64);

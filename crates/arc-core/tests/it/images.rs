@@ -18,7 +18,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, TimestampNanosecondArray};
 
 use crate::{
     crash::{Sent, Write, check, disk, engine, numbers, root},
-    support::{HandClock, check_crashed},
+    support::{HandClock, check_crashed, in_columns},
 };
 
 /// States of the disk after each operation of a scenario.
@@ -63,6 +63,7 @@ fn write(engine: &Engine, (database, table): (&str, &str), points: &[i64], draws
         let column = draws.below(5);
         let line = |n: &i64| format!("{table},client=c{} n={n}i,f{column}=1 {}\n", n % 2, time(*n, draws));
         let body: String = points.iter().map(line).collect();
+        let body = if draws.below(2) == 0 { in_columns(&body) } else { body };
         engine.submit_lp(database, body.into_bytes().into(), &options)
     } else {
         let times = points.iter().map(|n| time(*n, draws));

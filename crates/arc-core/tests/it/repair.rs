@@ -8,14 +8,16 @@ use std::{
 use arc_core::{Engine, Error, ErrorKind, RepairPlan, RepairStep, plan_repair, repair, verify};
 use arrow::{array::AsArray, datatypes::Int64Type};
 
-use crate::support::{open, query, write};
+use crate::support::{in_columns, open, query, write};
 
-/// Points 0 to 2 in one data file, 3 to 5 in another, 6 to 11 in the log, of which 9 has a column of its own.
+/// Points 0 to 2 in one data file, 3 to 5 in another, 6 to 11 in the log, of which 9 has a column of its own, and so has 10, which is
+/// logged in columns.
 fn store(dir: &Path) {
     let engine = open(dir);
     for n in 0..12 {
-        let column = if n == 9 { ",f9=true" } else { "" };
-        write(&engine, "d", &format!("m,k=a n={n}i{column} {n}"));
+        let column = if [9, 10].contains(&n) { format!(",f{n}=true") } else { String::new() };
+        let line = format!("m,k=a n={n}i{column} {n}");
+        write(&engine, "d", &if n == 10 { in_columns(&line) } else { line });
         if [2, 5].contains(&n) {
             engine.flush().unwrap();
         }
@@ -89,7 +91,7 @@ fn repaired(dir: &Path) -> RepairPlan {
 #[test]
 fn what_is_missing_after_a_repair_is_what_the_plan_gives_up() {
     type Damage = fn(&Path);
-    let cases: [(&str, Damage, bool, &[i64], &str); 16] = [
+    let cases: [(&str, Damage, bool, &[i64], &str); 17] = [
         ("marker", |dir| change(&dir.join("ARC"), Vec::clear), true, &[], "gives up nothing"),
         ("marker gone", |dir| std::fs::remove_file(dir.join("ARC")).unwrap(), true, &[], "gives up nothing"),
         ("data file", |dir| flip(&data_file(dir, 0)), false, &[0, 1, 2], "GIVES UP its 3 rows"),
@@ -103,6 +105,7 @@ fn what_is_missing_after_a_repair_is_what_the_plan_gives_up() {
         // The schema frame is made again from the write behind it.
         ("schema", |dir| damage_log(dir, "f9", 0, 2), true, &[], "1 lost changes of schema"),
         ("schema and write", |dir| damage_log(dir, "f9", 0, 60), true, &[9], "GIVES UP frame 13 ("),
+        ("schema of rows", |dir| damage_log(dir, "f10", 0, 3), true, &[], "1 lost changes of schema"),
         ("commit", |dir| flip(&last_commit(dir)), true, &[], "gives up nothing: the log has"),
         ("first commit", |dir| flip(&dir.join("meta/0/00000000000000000001")), true, &[], "gives up nothing"),
         ("middle commit", |dir| flip(&dir.join("meta/0/00000000000000000002")), true, &[], "gives up nothing: the log"),

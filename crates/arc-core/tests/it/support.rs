@@ -59,6 +59,11 @@ pub(crate) fn write(engine: &Engine, database: &str, lines: &str) {
     assert_eq!(written.rejected_points, 0, "{:?}", written.rejected);
 }
 
+/// Returns the same lines in a body that is so large for them that they are logged in columns.
+pub(crate) fn in_columns(lines: &str) -> String {
+    format!("# {}\n{lines}", "x".repeat(8 << 10))
+}
+
 /// Runs a query to its end.
 pub(crate) fn query(engine: &Engine, database: &str, sql: &str) -> Result<Vec<RecordBatch>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

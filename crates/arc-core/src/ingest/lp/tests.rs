@@ -1,4 +1,5 @@
 mod joined;
+mod logged;
 
 use std::{collections::BTreeMap, sync::Arc};
 

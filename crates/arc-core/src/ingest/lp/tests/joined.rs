@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Decodes a body cut at `cuts`, with the help of `threads`.
-fn decode_cut(body: &[u8], cuts: &[usize], threads: usize, context: &Context<'_>) -> Staged {
+pub(super) fn decode_cut(body: &[u8], cuts: &[usize], threads: usize, context: &Context<'_>) -> Staged {
     let body = Bytes::copy_from_slice(body);
     let parts = Parts::new(&body, context, cuts);
     thread::scope(|scope| {
