@@ -20,8 +20,10 @@ STEP_NS = 1_000
 EXPIRING, RETENTION_DAYS = "expiring", 30
 # Tables of one writer each, which drops it now and then.
 DROPPED = ("dropped_0", "dropped_1", "dropped_2", "dropped_3")
+# Tables of today with a few points each: as many as a flush needs to put them into a pack, and small merges into another.
+SMALL = tuple(f"small_{number:02}" for number in range(80))
 # Tables whose rows are known by tag and time, and one that appends: in it a row stored twice is counted twice.
-TABLES = ("lines", "more_lines", "rows", "keyed", "appended", EXPIRING, *DROPPED)
+TABLES = ("lines", "more_lines", "rows", "keyed", "appended", EXPIRING, *DROPPED, *SMALL)
 
 
 @dataclass(frozen=True)
@@ -125,16 +127,16 @@ class Body:
     tables: tuple[str, ...]
 
 
-def draw(random: random.Random, points: Points, table: str = "") -> Body:
-    """Chooses a format; sometimes compressed. With a `table` it is line protocol for that one."""
-    names = ["v1", "v2", "native"] + ([] if table else ["columns", "columns", "keyed", "rows"])
+def draw(random: random.Random, points: Points, own: tuple[str, ...] = ()) -> Body:
+    """Chooses a format; sometimes compressed. With tables of their `own` it is line protocol for these."""
+    names = ["v1", "v2", "native"] + ([] if own else ["columns", "columns", "keyed", "rows"])
     name = random.choice(names)
     headers = {"x-arc-database": "storm"} if random.random() < 0.5 else {}
     query = {"v1": "db", "v2": "bucket"}.get(name, "database") + "=storm"
     tables = {"columns": ("appended",), "keyed": ("keyed",), "rows": ("rows",)}.get(name, ("lines",))
     if name in ("v1", "v2", "native"):
-        if table:
-            tables = (table,)
+        if own:
+            tables = own
         elif random.random() < 0.3:
             tables = ("lines", "more_lines")
         path = {"v1": "/write", "v2": "/api/v2/write", "native": "/api/v1/write/line-protocol"}[name]

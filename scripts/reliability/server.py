@@ -29,6 +29,10 @@ def knows(flag: str) -> bool:
     return f"--{flag}" in subprocess.run([binary(), "serve", "--help"], capture_output=True, text=True).stdout
 
 
+def knows_command(name: str) -> bool:
+    return f"  {name} " in subprocess.run([binary(), "--help"], capture_output=True, text=True).stdout
+
+
 class Ended(Exception):
     """The server ended before it served."""
 
@@ -147,3 +151,10 @@ def verify(data_dir: pathlib.Path) -> tuple[int, str, dict[str, Any]]:
     done = subprocess.run([binary(), "verify", "--data-dir", str(data_dir), "--json"], capture_output=True, text=True)
     report = json.loads(done.stdout) if done.stdout.startswith("{") else {}
     return done.returncode, done.stdout + done.stderr, report.get("totals", {})
+
+
+def unpack(data_dir: pathlib.Path) -> int:
+    """Gives what lies in packs files of its own, in a stopped directory; returns how many."""
+    command = [binary(), "unpack", "--data-dir", str(data_dir), "--json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(json.loads(done.stdout)["moved_files"])

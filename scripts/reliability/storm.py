@@ -25,7 +25,7 @@ from http.client import HTTPException
 
 import oracle
 from oracle import Oracle
-from server import ROOT, Ended, Server, binary, knows, verify
+from server import ROOT, Ended, Server, binary, knows, knows_command, unpack, verify
 from writers import Writer, run_all
 
 
@@ -61,11 +61,12 @@ class Storm:
         self.points = crash_points() if options.crash_points else []
         self.deletes = {"ARC_DELETE_ENABLED": "true"} if knows("delete-enabled") else {}
         self.has_backups = knows("backup-dir")
+        self.has_packs = knows_command("unpack")
         self.backups = self.restored = 0
         self.began = time.monotonic()
         self.kills = self.early = self.died = self.acknowledged = self.requests = self.unknown = self.refused = 0
         self.deleted = self.verified = self.counted = self.flushes = self.merges = 0
-        self.retried = self.replayed = self.drops = self.expired = 0
+        self.retried = self.replayed = self.drops = self.expired = self.unpacked = 0
         self.is_ended = False
         self.restarts: list[float] = []
         self.violations: list[str] = []
@@ -76,7 +77,7 @@ class Storm:
         self.backup_dir = self.parent / f"{self.kills:06}-backups"
         self.oracle = Oracle()
         seed = self.random.randrange(1 << 60)
-        self.writers = [Writer(number, seed, self.options.largest) for number in range(self.options.writers)]
+        self.writers = [Writer(number, seed, self.options.largest, self.has_packs) for number in range(self.options.writers)]
 
     def settings(self) -> dict[str, str]:
         """Draws settings under which flushes and merges run all the time."""
@@ -248,6 +249,10 @@ class Storm:
             self.violations.append(f"{case}: the server failed: {error}")
             server.kill()
             return
+        if self.has_packs:
+            # DuckDB does not look into them.
+            self.verify()
+            self.unpacked += unpack(self.data_dir)
         totals = self.verify()
         answers, wrong = oracle.ask_duckdb(self.data_dir, totals.get("files"))
         self.oracle.check(answers, case, of_files=True)
@@ -262,7 +267,7 @@ class Storm:
             f"seed {self.options.seed}: {self.kills} kills ({self.early} while starting, {self.died} by crash point), "
             f"{acknowledged} points acknowledged in {self.requests} requests, {self.unknown} unknown, {self.refused} refused, "
             f"{self.deleted} deleted, {self.drops} drops, {self.expired} rounds of retention, "
-            f"{self.retried} sent again, of which {self.replayed} were there, {self.flushes} flushes, {self.merges} merges, verified {self.verified} times, counted by DuckDB {self.counted} times, {self.backups} backups, {self.restored} restored, "
+            f"{self.retried} sent again, of which {self.replayed} were there, {self.flushes} flushes, {self.merges} merges, verified {self.verified} times, counted by DuckDB {self.counted} times, {self.unpacked} files unpacked for it, {self.backups} backups, {self.restored} restored, "
             f"restart median {times[len(times) // 2]:.3f} s, longest {times[-1]:.3f} s, "
             f"{time.monotonic() - self.began:.0f} s, {len(self.violations)} violations"
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 import bodies
-from bodies import DAY_NS, DROPPED, EXPIRING, RETENTION_DAYS, START_NS, Points
+from bodies import DAY_NS, DROPPED, EXPIRING, RETENTION_DAYS, SMALL, START_NS, Points
 from oracle import Fate, Request, promise
 from server import Server
 
@@ -33,8 +33,8 @@ class Sent:
 class Writer:
     """Numbers of one writer, which go on from one process of the server to the next."""
 
-    def __init__(self, number: int, seed: int, largest: int) -> None:
-        self.number, self.largest = number, largest
+    def __init__(self, number: int, seed: int, largest: int, small: bool = True) -> None:
+        self.number, self.largest, self.small = number, largest, small
         self.random = random.Random(f"{seed} {number}")
         self.next = 0
         self.requests = 0
@@ -73,23 +73,28 @@ class Writer:
             connection.close()
         return sent
 
-    def _points(self, expiring: bool) -> Points:
+    def _points(self, tables: tuple[str, ...]) -> Points:
         size = self.random.choice([10, 10, 1_000, self.largest])
         count = self.random.randint(1, min(size, self.largest))
         # Days in any order: most requests are late for some series.
         day = self.random.randrange(4)
-        if expiring and self.random.random() < 0.5:
+        today = (time.time_ns() - START_NS) // DAY_NS
+        if tables == (EXPIRING,) and self.random.random() < 0.5:
             # Of these days.
-            day = (time.time_ns() - START_NS) // DAY_NS - day
+            day = today - day
+        elif tables == SMALL:
+            # What is packed stays so until its day is over.
+            day, count = today, min(count, 2 * len(SMALL))
         points = Points(self.number << 32 | self.requests, self.number, self.next, count, day)
         self.next += count
         self.requests += 1
         return points
 
     def _write(self, connection: http.client.HTTPConnection, sent: list[Request]) -> Request:
-        table = self.random.choice(["", "", "", "", "", "", EXPIRING, *DROPPED[self.number : self.number + 1]])
-        points = self._points(table == EXPIRING)
-        body = bodies.draw(self.random, points, table)
+        own = [*([SMALL] if self.small else []), (EXPIRING,), *((table,) for table in DROPPED[self.number : self.number + 1])]
+        tables = self.random.choice([(), (), (), (), (), (), *own])
+        points = self._points(tables)
+        body = bodies.draw(self.random, points, tables)
         level = self.random.choice(LEVELS)
         if level:
             body.headers["x-arc-durability"] = level
@@ -102,9 +107,9 @@ class Writer:
             data += b"\nlines,writer=w n=no 1"
         # The newest point of a day is within that day.
         age_days = (time.time_ns() - points.start_ns) // DAY_NS
-        request = Request(points, body.tables, expires=table == EXPIRING and age_days > RETENTION_DAYS)
+        request = Request(points, body.tables, expires=tables == (EXPIRING,) and age_days > RETENTION_DAYS)
         sent.append(request)
-        if table in DROPPED:
+        if tables[:1] and tables[0] in DROPPED:
             self.droppable.append(request)
         elif self.random.random() < 0.3:
             # Not of the table that is dropped: a key is there although its points have gone.

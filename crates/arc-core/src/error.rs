@@ -118,7 +118,7 @@ pub enum Error {
         column: String,
         /// What the column is.
         existing: String,
-        /// What was sent.
+        /// What was sent; behind it, if there is one, the setting with which it would be no conflict.
         got: String,
     },
     /// A write has the idempotency key of an earlier, different one.

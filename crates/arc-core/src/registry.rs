@@ -19,16 +19,12 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use arrow::{
-    array::{AsArray, RecordBatch},
-    datatypes::TimestampNanosecondType,
-};
 use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
     ColumnTypes, Durability, Error, Result, SequenceNumber, Tombstone,
-    buffer::{SeriesIndex, TableBuffer, are_floats},
+    buffer::{ChunkReader, SeriesIndex, TableBuffer, are_floats},
     catalog::{Column, TableSchema},
     datafile::{ColumnStatistics, DataFile},
     tombstone,
@@ -202,7 +198,7 @@ impl Layout {
 #[derive(Debug)]
 pub(crate) struct Table {
     layout: ArcSwap<Layout>,
-    pub(crate) series: RwLock<SeriesIndex>,
+    pub(crate) series: Arc<RwLock<SeriesIndex>>,
     /// Further rows may be on their way: whoever looks at those that are not frozen calls [`Table::settle`] first.
     pub(crate) rows: Mutex<TableRows>,
     /// What its loose rows look like, if it may have any.
@@ -262,7 +258,7 @@ impl Table {
             committed: ArcSwap::new(Arc::clone(&schema)),
             beyond_floats: Mutex::default(),
             layout: ArcSwap::from_pointee(Layout::new(schema)),
-            series: RwLock::default(),
+            series: Arc::default(),
             rows: Mutex::new(TableRows {
                 buffer: TableBuffer::new(newest),
                 files,
@@ -358,26 +354,26 @@ impl Table {
         };
         // Taken after the rows, so that no row has a column that the schema lacks.
         let schema = self.schema();
+        let reader = ChunkReader::new(Arc::clone(&schema), Arc::clone(&self.series));
         let mut buffers = Vec::new();
         for part in parts {
             for chunk in &part.chunks {
                 let due = tombstones
                     .iter()
                     .filter(|tombstone| tombstone.applies_to_rows(part.max_seq, chunk.min_time, chunk.max_time));
-                let batch = tombstone::live(chunk.to_batch(&schema, &self.series.read())?, due)?;
+                let rows = tombstone::live_rows(reader.rows(chunk), due)?;
                 // Taken for exact by queries, so a deleted row must not count.
-                let times = if batch.num_rows() < chunk.len() { time_range(&batch) } else { None };
+                let times = if rows.len() < chunk.len() { time_range(&rows.times()) } else { None };
                 let (min_time, max_time) = times.unwrap_or((chunk.min_time, chunk.max_time));
-                buffers.push(BufferPart { batch, min_time, max_time, late: part.late });
+                buffers.push(BufferPart { rows, min_time, max_time, late: part.late });
             }
         }
         Ok(TableView { schema, files, buffers, tombstones })
     }
 }
 
-/// Returns the oldest and the newest time of some rows, whose first column is the time.
-fn time_range(batch: &RecordBatch) -> Option<(i64, i64)> {
-    let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>()?.values();
+/// Returns the oldest and the newest of some times.
+fn time_range(times: &[i64]) -> Option<(i64, i64)> {
     Some((times.iter().copied().min()?, times.iter().copied().max()?))
 }
 

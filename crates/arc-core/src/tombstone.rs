@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Result, SequenceNumber,
+    buffer::ChunkRows,
     catalog::TIME_COLUMN,
     datafile::{DataFile, StatisticsValue},
-    predicate::{Known, Literal, Outcomes, Predicate, without},
+    predicate::{Known, Literal, Outcomes, Predicate, left, without},
 };
 use arrow::array::RecordBatch;
 
@@ -59,6 +60,20 @@ pub(crate) fn live<'t>(
     tombstones: impl IntoIterator<Item = &'t Arc<Tombstone>>,
 ) -> Result<RecordBatch> {
     tombstones.into_iter().try_fold(batch, |batch, tombstone| without(batch, &tombstone.predicate))
+}
+
+/// Returns the buffered rows that no tombstone takes; makes no columns but those that these look at.
+pub(crate) fn live_rows<'t>(
+    rows: ChunkRows,
+    tombstones: impl IntoIterator<Item = &'t Arc<Tombstone>>,
+) -> Result<ChunkRows> {
+    tombstones.into_iter().try_fold(rows, |rows, tombstone| {
+        let predicate = &tombstone.predicate;
+        match left(&rows.named(predicate.columns())?, predicate)? {
+            None => Ok(rows),
+            Some(left) => Ok(rows.filter(&left)),
+        }
+    })
 }
 
 fn of_rows(column: &str, min_time: i64, max_time: i64) -> Known {

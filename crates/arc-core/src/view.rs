@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use crate::{Tombstone, catalog::TableSchema, datafile::DataFile};
+use crate::{Result, Tombstone, buffer::ChunkRows, catalog::TableSchema, datafile::DataFile};
 
 /// One table at one moment. Holding it keeps the rows readable, whatever flush does meanwhile.
 #[derive(Debug, Clone)]
@@ -24,9 +24,8 @@ pub struct TableView {
 /// Some unflushed rows of one table.
 #[derive(Debug, Clone)]
 pub struct BufferPart {
-    /// The rows; columns are a subset, by name, of [`TableSchema::arrow`] and always hold `time` and every tag that
-    /// the rows have. A column that is absent is null.
-    pub batch: RecordBatch,
+    /// The rows, without those that deletes have taken.
+    pub(crate) rows: ChunkRows,
     /// Oldest time in nanoseconds since the epoch.
     pub min_time: i64,
     /// Newest time in nanoseconds since the epoch.
@@ -36,4 +35,24 @@ pub struct BufferPart {
     /// Rows that are not late are unique among all rows that are not late. Late rows overwrite, field by field, rows of
     /// the same identity that came before: all that are not late, and earlier late ones.
     pub late: bool,
+}
+
+impl BufferPart {
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Makes a record batch of the rows.
+    ///
+    /// Columns are a subset, by name, of [`TableSchema::arrow`] and always hold `time` and all tags. A column that is absent
+    /// is null. Fields lie where they are buffered; tags are made anew by each call.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) if the rows do not fit their schema.
+    pub fn batch(&self) -> Result<RecordBatch> {
+        self.rows.all()
+    }
 }

@@ -353,6 +353,15 @@ impl Engine {
         maintenance::backup_report(py, &py.detach(|| engine.backup(target)).raise(py)?)
     }
 
+    /// Gives each of the files that lie in a pack (see ``data_files``) a file of its own; returns how many there were.
+    ///
+    /// Then a glob finds all that was flushed: ``flush`` first to have every point in files. What is flushed later may be
+    /// packed again.
+    fn unpack(&self, py: Python<'_>) -> PyResult<u64> {
+        let engine = self.0.get(py)?;
+        Ok(py.detach(|| engine.unpack()).raise(py)?.moved_files)
+    }
+
     /// Compares the data directory with what was written there, while it is in use. See ``arc.verify``.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let engine = self.0.get(py)?;
@@ -382,7 +391,8 @@ impl Engine {
     /// Returns the paths of the Parquet files of ``table``, oldest first. Points that are not flushed are not in them.
     ///
     /// With many small tables a path may be ``….pack/<offset>-<bytes>.parquet``: not a file, but so many bytes of the file
-    /// before it, from there on. They are a whole Parquet file. Compaction makes files of them, when their day is over at the latest.
+    /// before it, from there on. They are a whole Parquet file. Compaction makes files of them, when their day is over at the latest, and ``unpack`` at
+    /// once.
     fn data_files(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr) -> PyResult<Vec<OsString>> {
         let engine = self.0.get(py)?;
         let files = py.detach(|| engine.data_files(&database, &table)).raise(py)?;

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import arc
+import duckdb
 import pyarrow
+import pyarrow.parquet
 import pytest
 
 
@@ -47,3 +49,21 @@ def test_a_backup_is_restored_and_a_damaged_one_is_refused(folder: Path, tmp_pat
     file.write_bytes(b"x")
     with pytest.raises(arc.CorruptError, match=file.name):
         arc.restore(copy, tmp_path / "other")
+
+
+def test_what_is_packed_gets_files_that_other_programs_find(folder: Path) -> None:
+    with arc.open(folder) as engine:
+        lines = [f"small{table},host=a n={n}i {n}" for table in range(64) for n in range(3)]
+        engine.write_lp("plant", "\n".join(lines)).raise_for_rejected()
+        engine.flush()
+        glob = str(folder / "data/plant/small7/*/*.parquet")
+        assert ".pack/" in engine.data_files("plant", "small7")[0]
+        assert engine.unpack() == 64
+        assert engine.data_files("plant", "small7")[0] == str(next(folder.glob("data/plant/small7/*/*.parquet")))
+        assert engine.unpack() == 0
+        expected = pyarrow.table(engine.sql("plant", "SELECT host, n FROM small7 ORDER BY n")).to_pylist()
+    found = duckdb.sql(f"SELECT host, n FROM read_parquet('{glob}') ORDER BY n").fetchall()
+    assert found == [("a", n) for n in range(3)] and expected == [{"host": "a", "n": n} for n in range(3)]
+    read = pyarrow.parquet.read_table(folder / "data/plant/small7", partitioning=None)
+    assert read.select(["host", "n"]).to_pylist() == expected
+    assert arc.verify(folder).clean

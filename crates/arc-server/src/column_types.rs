@@ -29,7 +29,15 @@ pub(crate) async fn get(State(app): State<Arc<App>>, place: Place) -> Result<Res
     describe_measurement(&app, &database, &table)
 }
 
-/// `PATCH` of the same with `{"string_columns": ["attr_*"], "on_conflict": "widen"}`, or one of them; null to go by the
+/// `GET /api/v1/databases/{name}/measurements/{measurement}/column-types`: what holds for a measurement, which need not be
+/// there, by its own setting, its database's or the server's.
+pub(crate) async fn in_force(State(app): State<Arc<App>>, place: Place) -> Result<Response, Failure> {
+    let Path((database, table)) = place?;
+    let types = app.engine.effective_column_types(&database, Some(&table));
+    Ok(json_response(StatusCode::OK, json!(types).to_string()))
+}
+
+/// `PATCH /api/v1/databases/{name}/measurements/{measurement}` with `{"string_columns": ["attr_*"], "on_conflict": "widen"}`, or one of them; null to go by the
 /// database's.
 pub(crate) async fn patch(State(app): State<Arc<App>>, place: Place, request: Request) -> Result<Response, Failure> {
     let Path((database, table)) = place?;

@@ -32,6 +32,7 @@ pub(crate) async fn stats(State(app): State<Arc<App>>) -> Response {
         "rows_written": stats.compaction_rows_out,
         "bytes_read": stats.compaction_bytes_in,
         "bytes_written": stats.compaction_bytes_out,
+        "files_moved": stats.moved_files,
         "files_expired": stats.expired_files,
         "files_retired": stats.retired_files,
     });

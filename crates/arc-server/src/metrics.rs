@@ -297,6 +297,7 @@ fn of_engine(stats: &EngineStats) -> Vec<Series> {
         counter("arc_compaction_rows_written_total", "Rows written by merges", stats.compaction_rows_out),
         counter("arc_compaction_bytes_read_total", "Bytes of files that merges replaced", stats.compaction_bytes_in),
         counter("arc_compaction_bytes_written_total", "Bytes of files that merges wrote", stats.compaction_bytes_out),
+        counter("arc_compaction_files_moved_total", "Data files moved out of packs as they were", stats.moved_files),
         counter("arc_buffer_flushed_records_total", "Points written to data files by flushes", stats.flushed_rows),
         counter("arc_wal_syncs_total", "Syncs of the log", stats.wal_syncs),
         counter("arc_deletes_total", "Deletes done", stats.deletes),

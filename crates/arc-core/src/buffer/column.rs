@@ -3,12 +3,17 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{Array, ArrayRef, BooleanArray, PrimitiveArray, StringArray, UInt32Array, new_null_array},
-    buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer},
+    array::{Array, ArrayRef, BooleanArray, PrimitiveArray, UInt32Array, new_null_array},
+    buffer::{Buffer, NullBuffer},
     datatypes::{ArrowNativeType, ArrowPrimitiveType, DataType, Float64Type, Int64Type, UInt64Type},
 };
 
-use super::{bits::Bits, scalar::Scalar};
+use super::{
+    bits::Bits,
+    places::is_placed,
+    scalar::Scalar,
+    texts::{Texts, too_much_text},
+};
 use crate::{
     Error, Result,
     catalog::may_become,
@@ -20,20 +25,13 @@ mod plain;
 
 pub(crate) use plain::Plain;
 
-/// Most bytes of text to make room for before they come: the first texts may be longer than those that follow.
-const MAX_TEXT_ROOM: usize = 1 << 20;
-
 #[derive(Debug)]
 enum Values {
     Float(Vec<f64>),
     Integer(Vec<i64>),
     Unsigned(Vec<u64>),
     Boolean(Bits),
-    /// `ends` has one entry a value; a value starts where the one before ends.
-    Text {
-        ends: Vec<i32>,
-        bytes: Vec<u8>,
-    },
+    Text(Texts),
     /// Any other Arrow type: whole arrays, one after the other.
     Arrow {
         data_type: DataType,
@@ -61,9 +59,7 @@ impl ColumnValues {
             DataType::Int64 => Values::Integer(Vec::with_capacity(rows)),
             DataType::UInt64 => Values::Unsigned(Vec::with_capacity(rows)),
             DataType::Boolean => Values::Boolean(Bits::with_capacity(rows)),
-            // One more, for the array that it becomes.
-            DataType::Utf8 if rows > 0 => Values::Text { ends: Vec::with_capacity(rows + 1), bytes: Vec::new() },
-            DataType::Utf8 => Values::Text { ends: Vec::new(), bytes: Vec::new() },
+            DataType::Utf8 => Values::Text(Texts::with_capacity(rows)),
             other => Values::Arrow { data_type: other.clone(), pieces: Vec::new() },
         };
         Self { values, valid: None, len: 0 }
@@ -83,7 +79,11 @@ impl ColumnValues {
 
     /// Takes text whose values end at `ends`, each of which is the end of a character.
     pub(crate) fn from_text(ends: Vec<i32>, text: String) -> Self {
-        Self { len: ends.len(), values: Values::Text { ends, bytes: text.into_bytes() }, valid: None }
+        Self::from_texts(Texts::plain(ends, text.into_bytes()))
+    }
+
+    pub(crate) fn from_texts(values: Texts) -> Self {
+        Self { len: values.len(), values: Values::Text(values), valid: None }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -132,11 +132,12 @@ impl ColumnValues {
             Values::Float(v) => v.last().map_or(0, |value| value.to_bits()),
             Values::Integer(v) => v.last().map_or(0, |value| value.cast_unsigned()),
             Values::Unsigned(v) => v.last().copied().unwrap_or(0),
-            Values::Boolean(_) | Values::Arrow { .. } => 0,
-            Values::Text { ends, bytes } => {
-                ends.last().map_or(0, |end| u64::from(end.cast_unsigned())) ^ bytes.last().map_or(0, |b| u64::from(*b))
-            }
+            Values::Boolean(_) | Values::Text(_) | Values::Arrow { .. } => 0,
         }
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.values, Values::Text(_))
     }
 
     pub(crate) fn data_type(&self) -> DataType {
@@ -145,7 +146,7 @@ impl ColumnValues {
             Values::Integer(_) => DataType::Int64,
             Values::Unsigned(_) => DataType::UInt64,
             Values::Boolean(_) => DataType::Boolean,
-            Values::Text { .. } => DataType::Utf8,
+            Values::Text(_) => DataType::Utf8,
             Values::Arrow { data_type, .. } => data_type.clone(),
         }
     }
@@ -161,9 +162,9 @@ impl ColumnValues {
             (Values::Integer(v), Scalar::Integer(x)) => v.push(x),
             (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
             (Values::Boolean(v), Scalar::Boolean(x)) => v.push(x),
-            (values @ Values::Text { .. }, Scalar::Text(x)) => push_text(values, x.as_bytes())?,
-            (values @ Values::Text { .. }, Scalar::Bytes(x)) => push_text(values, x)?,
-            (values @ Values::Text { .. }, value) => push_text(values, &value.text())?,
+            (Values::Text(texts), Scalar::Text(x)) => push_text(texts, x.as_bytes())?,
+            (Values::Text(texts), Scalar::Bytes(x)) => push_text(texts, x)?,
+            (Values::Text(texts), value) => push_text(texts, &value.text())?,
             (_, value) => {
                 return Err(Error::internal(format!("a {} column was given {value:?}", self.data_type())));
             }
@@ -190,13 +191,11 @@ impl ColumnValues {
             (Values::Integer(v), Scalar::Integer(x)) => v.push(x),
             (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
             (Values::Boolean(v), Scalar::Boolean(x)) => v.push(x),
-            (Values::Text { ends, bytes }, Scalar::Bytes(x)) => match i32::try_from(bytes.len() + x.len()) {
-                Ok(end) => {
-                    bytes.extend_from_slice(x);
-                    ends.push(end);
+            (Values::Text(texts), Scalar::Bytes(x)) => {
+                if !texts.push(x) {
+                    return false;
                 }
-                Err(_) => return false,
-            },
+            }
             _ => return false,
         }
         if let Some(valid) = &mut self.valid {
@@ -218,7 +217,7 @@ impl ColumnValues {
             Values::Integer(v) => v.resize(self.len, 0),
             Values::Unsigned(v) => v.resize(self.len, 0),
             Values::Boolean(v) => v.append_n(false, count),
-            Values::Text { ends, .. } => ends.resize(self.len, ends.last().copied().unwrap_or(0)),
+            Values::Text(texts) => texts.push_nulls(count),
             Values::Arrow { data_type, pieces } => pieces.push(new_null_array(data_type, count)),
         }
     }
@@ -237,10 +236,7 @@ impl ColumnValues {
             Values::Integer(v) => v.truncate(self.len),
             Values::Unsigned(v) => v.truncate(self.len),
             Values::Boolean(v) => v.truncate(self.len),
-            Values::Text { ends, bytes } => {
-                ends.truncate(self.len);
-                bytes.truncate(ends.last().map_or(0, |end| usize::try_from(*end).unwrap_or(0)));
-            }
+            Values::Text(texts) => texts.pop(),
             Values::Arrow { pieces, .. } => {
                 if let Some(last) = pieces.pop().filter(|last| last.len() > 1) {
                     pieces.push(last.slice(0, last.len() - 1));
@@ -249,9 +245,9 @@ impl ColumnValues {
         }
     }
 
-    /// Appends a whole array of the column's own type.
+    /// Appends a whole array of the column's own type; texts may be placed.
     pub(crate) fn append_array(&mut self, array: &ArrayRef) -> Result<()> {
-        if array.data_type() != &self.data_type() {
+        if *array.data_type() != self.data_type() && !(is_placed(array.data_type()) && self.is_text()) {
             return Err(Error::internal(format!("a {} column was given {}", self.data_type(), array.data_type())));
         }
         match &mut self.values {
@@ -262,7 +258,7 @@ impl ColumnValues {
                 let array = downcast::<BooleanArray>(array)?;
                 v.append_buffer(array.values());
             }
-            Values::Text { ends, bytes } => append_text(ends, bytes, downcast::<StringArray>(array)?)?,
+            Values::Text(texts) => texts.append_array(array)?,
             Values::Arrow { pieces, .. } => pieces.push(Arc::clone(array)),
         }
         self.append_validity(array.nulls(), array.len());
@@ -287,18 +283,7 @@ impl ColumnValues {
             (Values::Integer(to), Values::Integer(from)) => to.extend_from_slice(from),
             (Values::Unsigned(to), Values::Unsigned(from)) => to.extend_from_slice(from),
             (Values::Boolean(to), Values::Boolean(from)) => to.append(from),
-            (Values::Text { ends, bytes }, Values::Text { ends: more, bytes: text }) => {
-                let base = text_end(bytes.len())?;
-                text_end(bytes.len() + text.len())?;
-                if bytes.capacity() == 0 {
-                    // As much a value as these have, for as many values as there is room for, and an eighth more: a little too
-                    // little would be copied into twice as much.
-                    let expected = text.len() * (ends.capacity() / more.len().max(1)).max(1);
-                    bytes.reserve((expected + expected / 8).min(MAX_TEXT_ROOM));
-                }
-                bytes.extend_from_slice(text);
-                ends.extend(more.iter().map(|end| base + end));
-            }
+            (Values::Text(to), Values::Text(from)) => to.append(from)?,
             (Values::Arrow { pieces, .. }, Values::Arrow { pieces: more, .. }) => pieces.extend_from_slice(more),
             _ => return Err(Error::internal(format!("a {} column meets {}", self.data_type(), other.data_type()))),
         }
@@ -325,7 +310,7 @@ impl ColumnValues {
         self.append_array(&taken)
     }
 
-    /// Returns the values so far as an array; costs a copy.
+    /// Returns the values so far as an array; costs a copy. Texts may be [placed](is_placed).
     pub(crate) fn to_array(&self) -> Result<ArrayRef> {
         let nulls = self.valid.as_ref().map(|valid| NullBuffer::new(valid.clone().into_buffer()));
         Ok(match &self.values {
@@ -333,10 +318,7 @@ impl ColumnValues {
             Values::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.clone().into(), nulls)),
             Values::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.clone().into(), nulls)),
             Values::Boolean(v) => Arc::new(BooleanArray::new(v.clone().into_buffer(), nulls)),
-            Values::Text { ends, bytes } => {
-                let offsets = std::iter::once(0).chain(ends.iter().copied()).collect();
-                text_array(offsets, Buffer::from_slice_ref(bytes), nulls)?
-            }
+            Values::Text(texts) => texts.to_array(nulls)?,
             Values::Arrow { data_type, pieces } => concat(data_type, pieces)?,
         })
     }
@@ -348,18 +330,13 @@ impl ColumnValues {
             DataType::Float64 => Values::Float(emptied::<Float64Type>(array)?),
             DataType::Int64 => Values::Integer(emptied::<Int64Type>(array)?),
             DataType::UInt64 => Values::Unsigned(emptied::<UInt64Type>(array)?),
-            DataType::Utf8 => {
-                let texts = downcast::<StringArray>(&array).ok()?.clone();
-                drop(array);
-                let (ends, bytes, _) = texts.into_parts();
-                Values::Text { ends: empty_vec(ends.into_inner().into_inner())?, bytes: empty_vec(bytes)? }
-            }
+            other if *other == DataType::Utf8 || is_placed(other) => Values::Text(Texts::emptied(array)?),
             _ => return None,
         };
         Some(Self { values, valid: None, len: 0 })
     }
 
-    /// Turns the values into an array without copying them.
+    /// Turns the values into an array without copying them. Texts may be [placed](is_placed).
     pub(crate) fn into_array(self) -> Result<ArrayRef> {
         let nulls = self.valid.map(|valid| NullBuffer::new(valid.into_buffer()));
         Ok(match self.values {
@@ -367,12 +344,24 @@ impl ColumnValues {
             Values::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.into(), nulls)),
             Values::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.into(), nulls)),
             Values::Boolean(v) => Arc::new(BooleanArray::new(v.into_buffer(), nulls)),
-            Values::Text { mut ends, bytes } => {
-                ends.insert(0, 0);
-                text_array(ends, Buffer::from_vec(bytes), nulls)?
-            }
+            Values::Text(texts) => texts.into_array(nulls)?,
             Values::Arrow { data_type, pieces } => concat(&data_type, &pieces)?,
         })
+    }
+
+    /// Has texts become places if they are seen to repeat.
+    pub(super) fn reconsider(&mut self) {
+        if let Values::Text(texts) = &mut self.values {
+            texts.reconsider();
+        }
+    }
+
+    /// Returns the bytes that the values take more where each text is written out.
+    pub(super) fn spread_bytes(&self) -> usize {
+        match &self.values {
+            Values::Text(texts) => texts.plain_bytes().saturating_sub(texts.bytes()),
+            _ => 0,
+        }
     }
 
     /// Returns the bytes of the values held (vectors may have room for more).
@@ -380,7 +369,7 @@ impl ColumnValues {
         let values = match &self.values {
             Values::Float(_) | Values::Integer(_) | Values::Unsigned(_) => self.len * 8,
             Values::Boolean(_) => self.len / 8,
-            Values::Text { ends, bytes } => ends.len() * 4 + bytes.len(),
+            Values::Text(texts) => texts.bytes(),
             Values::Arrow { pieces, .. } => pieces.iter().map(|piece| piece.get_array_memory_size()).sum(),
         };
         values + self.valid.as_ref().map_or(0, |_| self.len / 8)
@@ -407,6 +396,9 @@ pub(crate) fn converted(array: &ArrayRef, data_type: &DataType) -> Result<ArrayR
     if array.data_type() == data_type {
         return Ok(Arc::clone(array));
     }
+    if is_placed(array.data_type()) && *data_type == DataType::Utf8 {
+        return Ok(arrow::compute::cast(array, data_type)?);
+    }
     if !may_become(array.data_type(), data_type) {
         let (from, to) = (array.data_type(), data_type);
         return Err(Error::internal(format!("a column of {to} was found to have {from}")));
@@ -417,33 +409,8 @@ pub(crate) fn converted(array: &ArrayRef, data_type: &DataType) -> Result<ArrayR
     }
 }
 
-fn push_text(values: &mut Values, text: &[u8]) -> Result<()> {
-    if let Values::Text { ends, bytes } = values {
-        ends.push(text_end(bytes.len() + text.len())?);
-        bytes.extend_from_slice(text);
-    }
-    Ok(())
-}
-
-fn text_end(len: usize) -> Result<i32> {
-    i32::try_from(len).map_err(|_| Error::internal("more than 2 GiB of text in one column of one chunk"))
-}
-
-fn text_array(offsets: Vec<i32>, bytes: Buffer, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
-    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-    Ok(Arc::new(StringArray::try_new(offsets, bytes, nulls)?))
-}
-
-fn append_text(ends: &mut Vec<i32>, bytes: &mut Vec<u8>, array: &StringArray) -> Result<()> {
-    let offsets = array.value_offsets();
-    let (first, last) = (offsets.first().copied().unwrap_or(0), offsets.last().copied().unwrap_or(0));
-    let range = usize::try_from(first).unwrap_or(0)..usize::try_from(last).unwrap_or(0);
-    let text = array.value_data().get(range).ok_or_else(|| Error::internal("text offsets out of range"))?;
-    let base = text_end(bytes.len())?;
-    text_end(bytes.len() + text.len())?;
-    bytes.extend_from_slice(text);
-    ends.extend(offsets.iter().skip(1).map(|end| base + (end - first)));
-    Ok(())
+fn push_text(texts: &mut Texts, text: &[u8]) -> Result<()> {
+    if texts.push(text) { Ok(()) } else { Err(too_much_text()) }
 }
 
 fn concat(data_type: &DataType, pieces: &[ArrayRef]) -> Result<ArrayRef> {

@@ -7,16 +7,18 @@
 use std::{ops::Range, sync::Arc};
 
 use arrow::{
-    array::{Array, ArrayData, ArrayRef, TimestampNanosecondArray, make_array, new_null_array},
+    array::{Array, ArrayData, ArrayRef, StringArray, TimestampNanosecondArray, make_array, new_null_array},
     buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer},
     compute::interleave,
     datatypes::{DataType, TimeUnit},
 };
 
 use super::{
+    column::converted,
+    places::is_placed,
     rows::Chunk,
-    series::SeriesId,
-    sorted::{FlushPart, Position, Source},
+    sorted::{FlushPart, Position, SeriesRun, Source},
+    text_array::TextArray,
     text_keys::TextKeys,
 };
 use crate::{
@@ -100,11 +102,12 @@ impl FlushPart<'_> {
         self.stretches.get_or_init(find).as_deref()
     }
 
-    /// Calls `take` for each stretch within some rows: with its chunk and the rows in there. `false` without stretches.
+    /// Calls `take` for each stretch within some rows: with the number of its chunk and the rows in there. `false` without
+    /// stretches.
     fn for_stretches(
         &self,
         rows: &Range<usize>,
-        mut take: impl FnMut(&Chunk, Range<usize>) -> Result<()>,
+        mut take: impl FnMut(usize, Range<usize>) -> Result<()>,
     ) -> Result<bool> {
         let Some(stretches) = self.stretches() else { return Ok(false) };
         let first = stretches.partition_point(|stretch| stretch.start <= rows.start).saturating_sub(1);
@@ -113,15 +116,16 @@ impl FlushPart<'_> {
             let end = stretches.peek().map_or(self.rows.len(), |next| next.start).min(rows.end);
             let start = stretch.start.max(rows.start);
             let first = stretch.position.1 as usize + start - stretch.start;
-            if let Some(chunk) = self.source.chunks.get(stretch.position.0 as usize) {
-                take(chunk, first..first + end - start)?;
-            }
+            take(stretch.position.0 as usize, first..first + end - start)?;
         }
         Ok(true)
     }
 
     fn times(&self, rows: Range<usize>, take: &mut Take<'_>) -> Result<()> {
-        let slice = |chunk: &Chunk, rows: Range<usize>| take(&time_array(chunk.time.slice(rows.start, rows.len())));
+        let slice = |chunk: usize, rows: Range<usize>| match self.source.chunks.get(chunk) {
+            Some(chunk) => take(&time_array(chunk.time.slice(rows.start, rows.len()))),
+            None => Ok(()),
+        };
         if self.for_stretches(&rows, slice)? {
             return Ok(());
         }
@@ -141,12 +145,13 @@ impl FlushPart<'_> {
         // The run that the next row is in, and how many of its rows are behind that.
         let (mut runs, mut skip) = (all.iter(), rows.start);
         let mut current = runs.next();
-        while let Some((_, count)) = current.filter(|(_, count)| *count <= skip) {
-            skip -= count;
+        while let Some((_, count)) = current.filter(|(_, count)| *count as usize <= skip) {
+            skip -= *count as usize;
             current = runs.next();
         }
+        let mut skip = u32::try_from(skip).unwrap_or(u32::MAX);
         pieces(rows).try_for_each(|piece| {
-            let (mut of_piece, mut left) = (Vec::new(), piece.len());
+            let (mut of_piece, mut left) = (Vec::new(), u32::try_from(piece.len()).unwrap_or(u32::MAX));
             while let (Some((series, count)), 1..) = (current, left) {
                 let taken = left.min(count - skip);
                 of_piece.push((*series, taken));
@@ -162,7 +167,7 @@ impl FlushPart<'_> {
     }
 
     /// Rows of one series stand together, so the end of each run is searched for in steps that double.
-    fn find_series_runs(&self) -> Vec<(SeriesId, usize)> {
+    fn find_series_runs(&self) -> Vec<SeriesRun> {
         let series = |row| self.versions(row).first().map(|row| self.source.series(*row));
         let (mut runs, mut start) = (Vec::new(), 0);
         while let Some(first) = series(start) {
@@ -176,16 +181,19 @@ impl FlushPart<'_> {
                 let middle = usize::midpoint(inside, outside);
                 if is_its(middle) { inside = middle } else { outside = middle }
             }
-            runs.push((first, outside - start));
+            runs.push((first, u32::try_from(outside - start).unwrap_or(u32::MAX)));
             start = outside;
         }
         runs
     }
 
     fn field(&self, index: usize, column: &Column, rows: Range<usize>, take: &mut Take<'_>) -> Result<()> {
-        let slice = |chunk: &Chunk, rows: Range<usize>| match chunk.column(index) {
-            Some(array) => take(&array.slice(rows.start, rows.len())),
-            None => take(&new_null_array(&column.data_type, rows.len())),
+        let placed = if self.source.has_places(index) { self.source.keys(index, column) } else { None };
+        let chunk = |chunk: usize| self.source.chunks.get(chunk).and_then(|chunk| chunk.column(index));
+        let slice = |of: usize, rows: Range<usize>| match (placed, chunk(of)) {
+            (Some(keys), _) => pieces(rows).try_for_each(|rows| take(&keys.slice(of, rows)?)),
+            (None, Some(array)) => take(&converted(&array.slice(rows.start, rows.len()), &column.data_type)?),
+            (None, None) => take(&new_null_array(&column.data_type, rows.len())),
         };
         if self.for_stretches(&rows, slice)? {
             return Ok(());
@@ -207,6 +215,9 @@ impl FlushPart<'_> {
     /// Gathers one column of any type; of the versions of a row the last with a value counts.
     fn merged(&self, index: usize, column: &Column, rows: impl Iterator<Item = usize>) -> Result<ArrayRef> {
         let chunks = &self.source.chunks;
+        if column.data_type == DataType::Utf8 {
+            return Ok(self.merged_texts(index, rows));
+        }
         let null = new_null_array(&column.data_type, 1);
         let arrays = chunks.iter().map(|chunk| chunk.column(index).unwrap_or(&null).as_ref());
         let arrays: Vec<&dyn Array> = arrays.chain([null.as_ref()]).collect();
@@ -219,6 +230,15 @@ impl FlushPart<'_> {
         let last = |row| self.versions(row).iter().rev().find_map(value).unwrap_or(none);
         let indices: Vec<(usize, usize)> = rows.map(last).collect();
         Ok(interleave(&arrays, &indices)?)
+    }
+
+    /// The same of texts, which have one form in one chunk and another in the next.
+    fn merged_texts(&self, index: usize, rows: impl Iterator<Item = usize>) -> ArrayRef {
+        let columns = self.source.chunks.iter().map(|chunk| chunk.column(index));
+        let chunks: Vec<Option<TextArray<'_>>> = columns.map(|column| column.and_then(TextArray::new)).collect();
+        let text = |&(chunk, row): &Position| chunks.get(chunk as usize).copied()??.text(row as usize);
+        let last = |row| self.versions(row).iter().rev().find_map(text);
+        Arc::new(rows.map(last).collect::<StringArray>())
     }
 
     /// Returns all rows as one record batch.
@@ -244,6 +264,11 @@ impl FlushPart<'_> {
 }
 
 impl Source<'_> {
+    /// Returns whether any chunk has a column as places of texts.
+    fn has_places(&self, index: usize) -> bool {
+        self.chunks.iter().filter_map(|chunk| chunk.column(index)).any(|array| is_placed(array.data_type()))
+    }
+
     /// Returns a column of texts as places in a dictionary, or `None` if it is none or its texts hardly repeat.
     fn keys(&self, index: usize, column: &Column) -> Option<&TextKeys> {
         let place = self.columns.iter().position(|(of, _)| *of == index)?;
@@ -256,7 +281,8 @@ fn pieces(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     rows.clone().step_by(PIECE_ROWS).map(move |start| start..rows.end.min(start + PIECE_ROWS))
 }
 
-fn time_array(times: ScalarBuffer<i64>) -> ArrayRef {
+/// Returns times as a column.
+pub(super) fn time_array(times: ScalarBuffer<i64>) -> ArrayRef {
     Arc::new(TimestampNanosecondArray::new(times, None).with_timezone("UTC"))
 }
 

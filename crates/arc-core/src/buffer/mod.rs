@@ -6,20 +6,28 @@
 
 mod bits;
 mod by_time;
+mod chunk_rows;
 mod column;
 mod gather;
 mod loose;
+mod places;
 mod rows;
 mod scalar;
 mod series;
 mod sorted;
 mod table;
+mod tag_values;
+mod text_array;
 mod text_keys;
+mod texts;
 
+pub(crate) use chunk_rows::{ChunkReader, ChunkRows};
 pub(crate) use column::{ColumnValues, Plain, are_floats, converted};
 pub(crate) use loose::{LooseRow, LooseRows};
+pub(crate) use places::placed;
 pub(crate) use rows::{Chunk, Rows, owned};
 pub(crate) use scalar::Scalar;
 pub(crate) use series::{SeriesId, SeriesIndex, Tag};
 pub(crate) use sorted::split;
 pub(crate) use table::{FrozenBuffer, KeptRows, TableBuffer, WHOLE_ROWS};
+pub(crate) use texts::Texts;

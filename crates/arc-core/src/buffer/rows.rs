@@ -12,6 +12,7 @@ use arrow::{
 use super::{
     column::{ColumnValues, converted, empty_vec},
     loose::LooseRow,
+    places::{is_placed, padded},
     scalar::Scalar,
     series::{SeriesId, SeriesIndex},
 };
@@ -228,6 +229,16 @@ impl Rows {
         self.time.len() * 8 + self.series.len() * 4 + columns
     }
 
+    /// Returns the bytes of the values where each text is written out, as it may have to be.
+    pub(super) fn spread_bytes(&self) -> usize {
+        self.bytes() + self.columns.iter().flatten().map(ColumnValues::spread_bytes).sum::<usize>()
+    }
+
+    /// Has texts become places where they are seen to repeat.
+    pub(super) fn reconsider(&mut self) {
+        self.columns.iter_mut().flatten().for_each(ColumnValues::reconsider);
+    }
+
     /// Returns a copy as an immutable chunk.
     pub(crate) fn to_chunk(&self) -> Result<Chunk> {
         let columns = self.columns.iter().map(|c| c.as_ref().map(ColumnValues::to_array).transpose());
@@ -246,7 +257,7 @@ impl Rows {
 pub(crate) struct Chunk {
     pub(crate) time: ScalarBuffer<i64>,
     pub(crate) series: ScalarBuffer<SeriesId>,
-    /// By index in the table's schema; an array may be shorter than the rows, what is missing is null.
+    /// By index in the table's schema. A column of texts may be [placed](is_placed).
     columns: Vec<Option<ArrayRef>>,
     pub(crate) min_time: i64,
     pub(crate) max_time: i64,
@@ -274,7 +285,7 @@ impl Chunk {
         let mut rows = Rows { time: self.time.to_vec(), series: self.series.to_vec(), ..Rows::default() };
         for (index, array) in self.columns.iter().enumerate() {
             let Some(array) = array else { continue };
-            let mut values = ColumnValues::new(array.data_type());
+            let mut values = ColumnValues::new(plain_type(array));
             values.append_array(&owned(array)?)?;
             rows.put_column(index, values);
         }
@@ -295,7 +306,7 @@ impl Chunk {
     /// Returns whether the columns have the types that they have in `schema`.
     pub(crate) fn has_types_of(&self, schema: &TableSchema) -> bool {
         let columns = self.columns.iter().zip(&schema.columns);
-        columns.into_iter().all(|(array, column)| array.as_ref().is_none_or(|a| *a.data_type() == column.data_type))
+        columns.into_iter().all(|(array, column)| array.as_ref().is_none_or(|a| *plain_type(a) == column.data_type))
     }
 
     /// Returns all columns that any row has.
@@ -315,7 +326,7 @@ impl Chunk {
         }
     }
 
-    /// Returns column `index` of the schema, if any row has it.
+    /// Returns column `index` of the schema, if any row has it. Texts may be [placed](is_placed).
     pub(crate) fn column(&self, index: usize) -> Option<&ArrayRef> {
         self.columns.get(index).and_then(Option::as_ref)
     }
@@ -324,13 +335,17 @@ impl Chunk {
     pub(super) fn converted(&self, schema: &TableSchema) -> Result<Option<Self>> {
         let types = || self.columns.iter().zip(&schema.columns);
         let is_other = |(array, column): (&Option<ArrayRef>, &Column)| {
-            array.as_ref().is_some_and(|array| *array.data_type() != column.data_type)
+            array.as_ref().is_some_and(|array| *plain_type(array) != column.data_type)
         };
         if !types().any(is_other) {
             return Ok(None);
         }
+        let one = |array: &ArrayRef, data_type: &DataType| match *plain_type(array) == *data_type {
+            true => Ok(Arc::clone(array)),
+            false => converted(array, data_type),
+        };
         let columns =
-            types().map(|(array, column)| array.as_ref().map(|array| converted(array, &column.data_type)).transpose());
+            types().map(|(array, column)| array.as_ref().map(|array| one(array, &column.data_type)).transpose());
         let (time, series) = (self.time.clone(), self.series.clone());
         let columns = columns.collect::<Result<_>>()?;
         Ok(Some(Self { time, series, columns, min_time: self.min_time, max_time: self.max_time }))
@@ -354,6 +369,11 @@ impl Chunk {
         }
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
     }
+}
+
+/// Returns the type of a column that an array has values of.
+fn plain_type(array: &ArrayRef) -> &DataType {
+    if is_placed(array.data_type()) { &DataType::Utf8 } else { array.data_type() }
 }
 
 /// Copies an array out of the memory that it lies in, together with others or not.
@@ -385,6 +405,9 @@ fn extent(times: &[i64]) -> (i64, i64) {
 fn pad(array: ArrayRef, rows: usize) -> Result<ArrayRef> {
     if array.len() >= rows {
         return Ok(array);
+    }
+    if is_placed(array.data_type()) {
+        return padded(&array, rows);
     }
     let nulls = arrow::array::new_null_array(array.data_type(), rows - array.len());
     Ok(arrow::compute::concat(&[&array, &nulls])?)

@@ -2,114 +2,23 @@
 //!
 //! Knows tags by name, not by column, because a series may be seen before its columns are part of the schema. Never
 //! forgets a series while the table is open, and never touches the disk: it is rebuilt from the rows that arrive.
+//! A table may have a million of them: nothing here is allocated for one series alone.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, hash::BuildHasher, ops::Range, sync::Arc};
 
 use arrow::{
-    array::{ArrayRef, DictionaryArray, Int32Array, StringArray, StringBuilder},
-    buffer::ScalarBuffer,
+    array::{ArrayRef, DictionaryArray, Int32Array, StringArray},
     datatypes::Int32Type,
 };
 use foldhash::fast::FixedState;
-use hashbrown::{HashMap, HashTable};
+use hashbrown::HashTable;
 use parking_lot::Mutex;
-use std::hash::BuildHasher;
 
+use super::tag_values::TagValues;
 use crate::{Error, Result};
 
 /// Number of a series within its table; the first is 0.
 pub(crate) type SeriesId = u32;
-
-const NULL: i32 = -1;
-
-/// The distinct values of one tag, and which of them each series has.
-#[derive(Debug)]
-struct TagValues {
-    name: Arc<str>,
-    codes: HashMap<Arc<str>, i32, FixedState>,
-    values: Vec<Arc<str>>,
-    /// By series; shorter than the number of series where the last ones lack the tag.
-    by_series: Vec<i32>,
-    /// `values` as an array, for as long as none is added.
-    array: Mutex<Option<ArrayRef>>,
-}
-
-impl TagValues {
-    fn new(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            codes: HashMap::default(),
-            values: Vec::new(),
-            by_series: Vec::new(),
-            array: Mutex::new(None),
-        }
-    }
-
-    fn code(&mut self, value: &str) -> Result<i32> {
-        if let Some(code) = self.codes.get(value) {
-            return Ok(*code);
-        }
-        let code = i32::try_from(self.values.len()).map_err(|_| Error::internal("more than 2^31 values of one tag"))?;
-        let value: Arc<str> = value.into();
-        self.values.push(Arc::clone(&value));
-        self.codes.insert(value, code);
-        *self.array.get_mut() = None;
-        Ok(code)
-    }
-
-    fn of(&self, series: SeriesId) -> i32 {
-        self.by_series.get(series as usize).copied().unwrap_or(NULL)
-    }
-
-    /// Returns the values that `codes` stand for, and makes the codes places among them.
-    ///
-    /// These are all values of the tag, as one array for all callers, unless that had to be made for a few rows.
-    fn values_array(&self, codes: &mut [i32]) -> ArrayRef {
-        let mut array = self.array.lock();
-        if array.is_none() && self.values.len() / 4 > codes.len() {
-            return self.values_of(codes);
-        }
-        Arc::clone(array.get_or_insert_with(|| Arc::new(StringArray::from_iter_values(&self.values))))
-    }
-
-    /// Returns rows with these codes.
-    fn column(&self, mut codes: Vec<i32>) -> Result<ArrayRef> {
-        let values = self.values_array(&mut codes);
-        let nulls = codes.contains(&NULL).then(|| codes.iter().map(|code| *code != NULL).collect());
-        if nulls.is_some() {
-            codes.iter_mut().for_each(|code| *code = (*code).max(0));
-        }
-        let keys = Int32Array::try_new(ScalarBuffer::from(codes), nulls)?;
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
-    }
-
-    fn values_of(&self, codes: &mut [i32]) -> ArrayRef {
-        let mut places: HashMap<i32, i32, FixedState> = HashMap::default();
-        let mut values = StringBuilder::new();
-        for code in codes.iter_mut().filter(|code| **code != NULL) {
-            let next = i32::try_from(places.len()).unwrap_or(NULL);
-            *code = *places.entry(*code).or_insert_with_key(|code| {
-                let value = usize::try_from(*code).ok().and_then(|code| self.values.get(code));
-                values.append_value(value.map_or("", AsRef::as_ref));
-                next
-            });
-        }
-        Arc::new(values.finish())
-    }
-
-    /// Returns, by code, the place of each value in text order; 0 is left for null, which sorts first.
-    fn ranks(&self) -> Vec<u32> {
-        let mut order: Vec<usize> = (0..self.values.len()).collect();
-        order.sort_unstable_by(|a, b| self.values.get(*a).cmp(&self.values.get(*b)));
-        let mut ranks = vec![0; order.len()];
-        for (rank, code) in (1..).zip(order) {
-            if let Some(slot) = ranks.get_mut(code) {
-                *slot = rank;
-            }
-        }
-        ranks
-    }
-}
 
 /// One tag, and which series have which of its values.
 #[derive(Debug, Clone, Copy)]
@@ -117,7 +26,7 @@ pub(crate) struct Tag<'a>(&'a TagValues);
 
 impl<'a> Tag<'a> {
     pub(crate) fn name(&self) -> &'a str {
-        &self.0.name
+        self.0.name()
     }
 
     /// Returns the number of the value that a series has, if it has the tag.
@@ -128,7 +37,7 @@ impl<'a> Tag<'a> {
 
     /// Returns the value of a number.
     pub(crate) fn value(&self, number: u32) -> &'a str {
-        self.0.values.get(number as usize).map_or("", AsRef::as_ref)
+        self.0.value(number)
     }
 }
 
@@ -138,9 +47,20 @@ pub(crate) struct SeriesIndex {
     tags: Vec<TagValues>,
     /// Series by their sorted (tag, code) pairs.
     known: HashTable<SeriesId>,
-    pairs: Vec<Box<[(u32, i32)]>>,
+    /// The pairs of all series, one after the other, and where those of each end.
+    pairs: Vec<(u32, i32)>,
+    ends: Vec<u32>,
     hasher: FixedState,
     scratch: Vec<(u32, i32)>,
+    order: Mutex<Order>,
+}
+
+/// Series in the order of their tags. Sorting a million of them anew for each flush would take longer than the rest of it.
+#[derive(Debug, Default)]
+struct Order {
+    /// What they are sorted by.
+    tags: Vec<Box<str>>,
+    series: Arc<Vec<SeriesId>>,
 }
 
 impl SeriesIndex {
@@ -163,7 +83,7 @@ impl SeriesIndex {
     }
 
     fn tag(&mut self, name: &str) -> u32 {
-        let found = self.tags.iter().position(|tag| tag.name.as_ref() == name).unwrap_or_else(|| {
+        let found = self.tags.iter().position(|tag| tag.name() == name).unwrap_or_else(|| {
             self.tags.push(TagValues::new(name));
             self.tags.len() - 1
         });
@@ -172,24 +92,23 @@ impl SeriesIndex {
     }
 
     fn resolve_pairs(&mut self, pairs: &[(u32, i32)]) -> Result<SeriesId> {
-        let hash = self.hasher.hash_one(pairs);
-        let all = &self.pairs;
-        let same = |id: &SeriesId| all.get(*id as usize).is_some_and(|known| known.as_ref() == pairs);
-        if let Some(id) = self.known.find(hash, same) {
+        let Self { known, pairs: all, ends, hasher, .. } = self;
+        let hash = hasher.hash_one(pairs);
+        if let Some(id) = known.find(hash, |id| pairs_of(all, ends, *id) == pairs) {
             return Ok(*id);
         }
-        let id = u32::try_from(self.pairs.len())
+        let id = u32::try_from(ends.len())
             .ok()
             .filter(|id| *id < u32::MAX)
             .ok_or_else(|| Error::internal("more than 2^32 series in one table"))?;
-        self.pairs.push(pairs.into());
-        let (all, hasher) = (&self.pairs, &self.hasher);
-        self.known
-            .insert_unique(hash, id, |id| all.get(*id as usize).map_or(0, |known| hasher.hash_one(known.as_ref())));
+        let end = u32::try_from(all.len() + pairs.len())
+            .map_err(|_| Error::internal("more than 2^32 tags of all series of one table"))?;
+        all.extend_from_slice(pairs);
+        ends.push(end);
+        known.insert_unique(hash, id, |id| hasher.hash_one(pairs_of(all, ends, *id)));
         for (tag, code) in pairs {
             if let Some(values) = self.tags.get_mut(*tag as usize) {
-                values.by_series.resize(id as usize, NULL);
-                values.by_series.push(*code);
+                values.assign(id, *code);
             }
         }
         Ok(id)
@@ -200,48 +119,70 @@ impl SeriesIndex {
         self.tags.iter().map(Tag)
     }
 
+    fn values(&self, name: &str) -> Option<&TagValues> {
+        self.tags.iter().find(|tag| tag.name() == name)
+    }
+
     /// Returns the tag column `name` for rows of these series.
     pub(crate) fn tag_column(&self, name: &str, series: &[SeriesId]) -> Result<ArrayRef> {
-        let Some(tag) = self.tags.iter().find(|tag| tag.name.as_ref() == name) else {
-            return null_column(series.len());
-        };
+        let Some(tag) = self.values(name) else { return null_column(series.len()) };
         tag.column(series.iter().map(|id| tag.of(*id)).collect())
     }
 
-    /// Returns the tag column `name` for rows that are given as series and how many of them follow each other.
-    pub(crate) fn tag_runs(&self, name: &str, runs: &[(SeriesId, usize)]) -> Result<ArrayRef> {
-        let rows = runs.iter().map(|(_, rows)| rows).sum();
-        let Some(tag) = self.tags.iter().find(|tag| tag.name.as_ref() == name) else {
-            return null_column(rows);
-        };
-        let mut codes = Vec::with_capacity(rows);
-        for (series, rows) in runs {
-            codes.resize(codes.len() + rows, tag.of(*series));
-        }
-        tag.column(codes)
+    /// Returns whether each of these series has a value of the tag `name`.
+    #[cfg(feature = "query")]
+    pub(crate) fn all_have(&self, name: &str, series: &[SeriesId]) -> bool {
+        let tag = self.tags.iter().find(|tag| tag.name.as_ref() == name);
+        tag.is_some_and(|tag| series.iter().all(|id| tag.of(*id) != NULL))
     }
 
-    /// Returns, by series, its place in the order of the tags `names` (nulls first); equal only for equal tags.
-    pub(crate) fn ranks<'t>(&self, names: impl Iterator<Item = &'t str>) -> Vec<u32> {
-        let tags: Vec<(&TagValues, Vec<u32>)> = names
-            .filter_map(|name| self.tags.iter().find(|tag| tag.name.as_ref() == name))
-            .map(|tag| (tag, tag.ranks()))
-            .collect();
-        let key = |id: SeriesId| {
-            tags.iter().map(move |(tag, ranks)| {
-                usize::try_from(tag.of(id)).ok().and_then(|code| ranks.get(code)).copied().unwrap_or(0)
-            })
-        };
-        let mut order: Vec<SeriesId> = (0..self.pairs.len()).filter_map(|id| u32::try_from(id).ok()).collect();
-        order.sort_unstable_by(|a, b| key(*a).cmp(key(*b)));
-        let mut ranks = vec![0; order.len()];
-        for (rank, id) in (0..).zip(order) {
-            if let Some(slot) = ranks.get_mut(id as usize) {
-                *slot = rank;
+    /// Returns the tag column `name` for rows that are given as series and how many of them follow each other.
+    pub(crate) fn tag_runs(&self, name: &str, runs: &[(SeriesId, u32)]) -> Result<ArrayRef> {
+        match self.values(name) {
+            Some(tag) => tag.column_of_runs(runs),
+            None => null_column(runs.iter().map(|(_, rows)| *rows as usize).sum()),
+        }
+    }
+
+    /// Returns all series in the order of the tags `names` (nulls first), in which series of equal tags stand together.
+    pub(crate) fn in_order<'t>(&self, names: impl Iterator<Item = &'t str>) -> Arc<Vec<SeriesId>> {
+        let names: Vec<&str> = names.collect();
+        let mut order = self.order.lock();
+        if !order.tags.iter().map(AsRef::as_ref).eq(names.iter().copied()) {
+            *order = Order { tags: names.iter().copied().map(Box::from).collect(), series: Arc::default() };
+        }
+        let sorted = u32::try_from(order.series.len()).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.ends.len()).unwrap_or(u32::MAX);
+        if sorted < all {
+            let tags: Vec<&TagValues> = names.iter().filter_map(|name| self.values(name)).collect();
+            let series = Arc::make_mut(&mut order.series);
+            series.extend(sort_new(&tags, sorted..all));
+            if sorted > 0 {
+                // Two runs, which this sort merges.
+                series.sort_by(|a, b| compare(&tags, *a, *b));
             }
         }
-        ranks
+        Arc::clone(&order.series)
     }
+}
+
+fn pairs_of<'p>(pairs: &'p [(u32, i32)], ends: &[u32], series: SeriesId) -> &'p [(u32, i32)] {
+    let end =
+        |series: Option<SeriesId>| series.and_then(|series| ends.get(series as usize)).map_or(0, |end| *end as usize);
+    pairs.get(end(series.checked_sub(1))..end(Some(series))).unwrap_or_default()
+}
+
+/// Sorts series by as much of the first tag as a word holds, where others would have to be fetched from all over the memory.
+fn sort_new(tags: &[&TagValues], new: Range<SeriesId>) -> impl Iterator<Item = SeriesId> {
+    let first = tags.first().map(|tag| (tag, tag.common_prefix()));
+    let word = |series| first.map_or(0, |(tag, prefix)| tag.word(tag.of(series), prefix));
+    let mut sorted: Vec<(u64, SeriesId)> = new.map(|series| (word(series), series)).collect();
+    sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| compare(tags, a.1, b.1)));
+    sorted.into_iter().map(|(_, series)| series)
+}
+
+fn compare(tags: &[&TagValues], a: SeriesId, b: SeriesId) -> Ordering {
+    tags.iter().map(|tag| tag.compare(tag.of(a), tag.of(b))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 fn null_column(rows: usize) -> Result<ArrayRef> {
@@ -266,7 +207,7 @@ mod tests {
         let b = index.resolve([("zone", "x"), ("host", "a")].into_iter()).unwrap();
         let c = index.resolve([("host", "a")].into_iter()).unwrap();
         assert_eq!((a, b, c), (0, 0, 1));
-        assert_eq!(index.pairs.len(), 2);
+        assert_eq!(index.ends.len(), 2);
     }
 
     #[test]
@@ -301,12 +242,38 @@ mod tests {
     }
 
     #[test]
-    fn ranks_follow_the_text_with_nulls_first() {
+    fn series_are_in_the_order_of_their_texts_with_nulls_first() {
         let mut index = SeriesIndex::default();
+        let order = |index: &SeriesIndex, tags: &[&str]| index.in_order(tags.iter().copied()).to_vec();
+        assert!(order(&index, &["h", "z"]).is_empty());
         for tags in [vec![("h", "b")], vec![("h", "a"), ("z", "1")], vec![("z", "2")], vec![("h", "a")]] {
             index.resolve(tags.into_iter()).unwrap();
         }
-        // Order by (h, z): (null, 2), (a, null), (a, 1), (b, null).
-        assert_eq!(index.ranks(["h", "z"].into_iter()), [3, 2, 0, 1]);
+        // (null, 2), (a, null), (a, 1), (b, null).
+        assert_eq!(order(&index, &["h", "z"]), [2, 3, 1, 0]);
+        // New ones take their places among those that were sorted before.
+        for tags in [vec![("h", "aa")], vec![], vec![("z", "10"), ("h", "a")], vec![("h", "c")]] {
+            index.resolve(tags.into_iter()).unwrap();
+        }
+        assert_eq!(order(&index, &["h", "z"]), [5, 2, 3, 1, 6, 4, 0, 7]);
+        // Other tags, another order: (h, z, y), then (z, h).
+        index.resolve([("h", "a"), ("y", "0")].into_iter()).unwrap();
+        assert_eq!(order(&index, &["h", "z", "y"]), [5, 2, 3, 8, 1, 6, 4, 0, 7]);
+        assert_eq!(order(&index, &["z", "h"]), [5, 3, 8, 4, 0, 7, 1, 6, 2]);
+    }
+
+    #[test]
+    fn many_series_keep_their_numbers() {
+        let mut index = SeriesIndex::default();
+        let mut known = std::collections::BTreeMap::new();
+        for n in 0..10_000 {
+            let (host, rack) = (format!("host{}", n % 3_000), (n % 7).to_string());
+            let tags = [("host", host.as_str()), ("rack", rack.as_str())];
+            let tags = tags.get(n % 3..).unwrap_or_default();
+            let next = u32::try_from(known.len()).unwrap();
+            let expected = *known.entry(format!("{tags:?}")).or_insert(next);
+            assert_eq!(index.resolve(tags.iter().copied()).unwrap(), expected, "{tags:?}");
+        }
+        assert_eq!(index.in_order(["host", "rack"].into_iter()).len(), known.len());
     }
 }

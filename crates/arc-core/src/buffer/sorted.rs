@@ -22,13 +22,16 @@ use super::{
     text_keys::TextKeys,
 };
 use crate::{
-    Result,
+    Error, Result,
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, time_type},
     datafile::PartitionDay,
 };
 
 /// A row: which chunk, which row in it.
 pub(super) type Position = (u32, u32);
+
+/// A series, and how many rows of it follow each other.
+pub(super) type SeriesRun = (SeriesId, u32);
 
 /// One file's worth of a frozen buffer.
 #[derive(Debug)]
@@ -44,8 +47,9 @@ pub(crate) struct FlushPart<'a> {
     pub(super) runs: Option<Vec<usize>>,
     /// Made when the first column is gathered.
     pub(super) stretches: OnceLock<Option<Vec<Stretch>>>,
-    /// The series of the file's rows, and how many rows follow each other that have it. Made when they are asked for.
-    pub(super) series_runs: OnceLock<Vec<(SeriesId, usize)>>,
+    /// The series of the file's rows, and how many rows follow each other that have it. Made when they are asked for, unless
+    /// the file has all rows.
+    pub(super) series_runs: OnceLock<Vec<SeriesRun>>,
 }
 
 /// What all parts of one buffer gather from.
@@ -76,15 +80,15 @@ pub(crate) fn split<'a>(
     let sorted_by: Vec<String> = tags.chain([TIME_COLUMN.to_owned()]).collect();
     let keys = columns.iter().map(|_| OnceLock::new()).collect();
     let source = Source { chunks, main_chunks: frozen.main.len(), series, columns, keys };
-    let order = if table.keyed {
-        let ranks = series.read().ranks(table.tags().map(|tag| tag.name.as_ref()));
-        source.by_series_and_time(&ranks)
+    let (order, runs) = if table.keyed {
+        let in_order = series.read().in_order(table.tags().map(|tag| tag.name.as_ref()));
+        source.by_series_and_time(&in_order)?
     } else {
-        by_time(&source.chunks)
+        (by_time(&source.chunks), Vec::new())
     };
     let (has_late, may_repeat) = (!frozen.late.is_empty(), table.keyed && !frozen.late.is_empty());
     let source = Arc::new(source);
-    let part = |day, late, rows| FlushPart {
+    let part = |day, late, rows, series_runs| FlushPart {
         day,
         late,
         schema: Arc::clone(&schema),
@@ -93,11 +97,11 @@ pub(crate) fn split<'a>(
         rows,
         runs: None,
         stretches: OnceLock::new(),
-        series_runs: OnceLock::new(),
+        series_runs,
     };
     // Nearly always: no row is looked at.
     if let (Some(day), false) = (source.single_day(), has_late) {
-        return Ok(vec![part(day, false, order)]);
+        return Ok(vec![part(day, false, order, OnceLock::from(runs))]);
     }
     let same = |a: &Position, b: &Position| {
         may_repeat && source.series(*a) == source.series(*b) && source.time(*a) == source.time(*b)
@@ -112,7 +116,7 @@ pub(crate) fn split<'a>(
         let is_its = |part: &FlushPart<'_>| part.day == day && part.late != on_time;
         if !parts.get(last).is_some_and(is_its) {
             last = parts.iter().position(is_its).unwrap_or_else(|| {
-                parts.push(part(day, !on_time, Vec::new()));
+                parts.push(part(day, !on_time, Vec::new(), OnceLock::new()));
                 parts.len() - 1
             });
         }
@@ -158,50 +162,53 @@ impl Source<'_> {
         self.chunks.get(chunk as usize).and_then(|c| c.series.get(row as usize)).copied().unwrap_or(0)
     }
 
-    /// Sorts by counting: how many rows a series has says where those of the next one begin.
-    fn by_series_and_time(&self, ranks: &[u32]) -> Vec<Position> {
-        let last = ranks.len().saturating_sub(1);
-        let mut next = vec![0; last + 1];
+    /// Sorts by counting: how many rows a series has says where those of the next one begin. Returns the rows, and the series
+    /// that have any.
+    fn by_series_and_time(&self, in_order: &[SeriesId]) -> Result<(Vec<Position>, Vec<SeriesRun>)> {
+        let last = in_order.len().saturating_sub(1);
+        let mut next = vec![0_u32; last + 1];
         for series in self.chunks.iter().flat_map(|chunk| chunk.series.iter()) {
             if let Some(count) = next.get_mut((*series as usize).min(last)) {
                 *count += 1;
             }
         }
-        let mut by_rank: Vec<usize> = (0..next.len()).collect();
-        by_rank.sort_unstable_by_key(|series| ranks.get(*series));
-        let mut count = 0;
-        for series in &by_rank {
-            if let Some(next) = next.get_mut(*series) {
+        let rows: usize = self.chunks.iter().map(|chunk| chunk.len()).sum();
+        let (mut count, mut runs) = (0, Vec::with_capacity(rows.min(in_order.len())));
+        for series in in_order {
+            if let Some(next) = next.get_mut(*series as usize).filter(|next| **next > 0) {
+                runs.push((*series, *next));
                 count += std::mem::replace(next, count);
             }
         }
-        let mut order = vec![(0, 0); count];
+        if count as usize != rows {
+            return Err(Error::internal(format!("{rows} rows to flush, of which {count} have a series")));
+        }
+        let mut order = vec![(0, 0); rows];
         for (chunk, rows) in (0..).zip(&self.chunks) {
             for (row, series) in (0..).zip(rows.series.iter()) {
                 if let Some(next) = next.get_mut((*series as usize).min(last)) {
-                    if let Some(slot) = order.get_mut(*next) {
+                    if let Some(slot) = order.get_mut(*next as usize) {
                         *slot = (chunk, row);
                     }
                     *next += 1;
                 }
             }
         }
-        // By now `next` is where each series ends.
         if self.chunks.len() > self.main_chunks {
-            self.sort_late(&mut order, by_rank.iter().filter_map(|series| next.get(*series).copied()));
+            self.sort_late(&mut order, &runs);
         }
-        order
+        Ok((order, runs))
     }
 
     /// Sorts by time where a series has late rows, which stand behind those that came on time.
-    fn sort_late(&self, order: &mut [Position], ends: impl Iterator<Item = usize>) {
-        let mut start = 0;
-        for end in ends {
-            if let Some(rows) = order.get_mut(start..end).filter(|rows| rows.last().is_some_and(|r| !self.is_main(*r)))
-            {
+    fn sort_late(&self, order: &mut [Position], runs: &[SeriesRun]) {
+        let mut rest = order;
+        for (_, count) in runs {
+            let Some((rows, others)) = rest.split_at_mut_checked(*count as usize) else { return };
+            if rows.last().is_some_and(|row| !self.is_main(*row)) {
                 rows.sort_by_key(|row| self.time(*row));
             }
-            start = end;
+            rest = others;
         }
     }
 }

@@ -31,8 +31,10 @@ const CHUNK_CELLS: usize = 8 << 20;
 struct Pile {
     sealed: Vec<Arc<Chunk>>,
     tail: Rows,
-    /// Bytes that were appended to the tail.
+    /// Bytes that were appended to the tail, with each text written out.
     tail_bytes: usize,
+    /// Bytes that were said to be held by the tail's rows.
+    counted_bytes: usize,
     /// Empty rows with memory for the next tails.
     room: Vec<Rows>,
     /// Rows that the last tail had.
@@ -40,17 +42,26 @@ struct Pile {
 }
 
 impl Pile {
-    fn append(&mut self, rows: Rows, select: Option<&[u32]>) -> Result<()> {
+    /// Returns how many bytes more are held.
+    fn append(&mut self, mut rows: Rows, select: Option<&[u32]>) -> Result<usize> {
         if select.is_none() && rows.len() >= WHOLE_ROWS {
-            return self.append_chunk(rows.into_chunk()?);
+            rows.reconsider();
+            let bytes = rows.bytes();
+            self.append_chunk(rows.into_chunk()?)?;
+            return Ok(bytes);
         }
         if self.tail.differ(&rows) {
             self.begin_anew()?;
         }
-        let (bytes, cells) = (rows.bytes(), self.tail.cells() + rows.cells());
+        let (bytes, cells) = (rows.spread_bytes(), self.tail.cells() + rows.cells());
         self.make_room(rows.len(), cells, bytes)?;
         self.tail_bytes += bytes;
-        self.tail.append(&rows, select)
+        self.tail.append(&rows, select)?;
+        self.tail.reconsider();
+        // Less than was counted where texts have become places: those that follow take what was too much.
+        let more = self.tail.bytes().saturating_sub(self.counted_bytes);
+        self.counted_bytes += more;
+        Ok(more)
     }
 
     fn append_chunk(&mut self, chunk: Chunk) -> Result<()> {
@@ -59,15 +70,20 @@ impl Pile {
         Ok(())
     }
 
-    fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<()> {
+    /// Returns how many bytes more are held.
+    fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<usize> {
         let (bytes, width) = (row.bytes(), row.width().max(self.tail.width()));
         self.make_room(1, (self.tail.len() + 1) * width, bytes)?;
         if !self.tail.append_loose(row)? {
             self.begin_anew()?;
             self.tail.append_loose(row)?;
         }
+        if self.tail.len().is_power_of_two() {
+            self.tail.reconsider();
+        }
         self.tail_bytes += bytes;
-        Ok(())
+        self.counted_bytes += bytes;
+        Ok(bytes)
     }
 
     /// Seals the tail if so many more rows of so many bytes, with which it has so many cells, do not fit.
@@ -102,7 +118,7 @@ impl Pile {
     }
 
     fn seal(&mut self) -> Result<()> {
-        self.tail_bytes = 0;
+        (self.tail_bytes, self.counted_bytes) = (0, 0);
         if !self.tail.is_empty() {
             self.last_rows = self.tail.len();
             self.sealed.push(Arc::new(std::mem::take(&mut self.tail).into_chunk()?));
@@ -223,47 +239,48 @@ impl TableBuffer {
         }
     }
 
-    /// Applies the rows of one write.
-    pub(crate) fn append(&mut self, seq: SequenceNumber, rows: Rows) -> Result<()> {
+    /// Applies the rows of one write; returns how many bytes more are held.
+    pub(crate) fn append(&mut self, seq: SequenceNumber, rows: Rows) -> Result<usize> {
         self.min_seq.get_or_insert(seq);
         self.max_seq = seq;
         self.rows += rows.len();
-        self.bytes += rows.bytes();
         let late = self.note_newest(&rows.series, &rows.time);
-        if late.is_empty() {
-            return self.main.append(rows, None);
-        }
-        self.append_late(rows, &late)
+        let bytes = if late.is_empty() { self.main.append(rows, None)? } else { self.append_late(rows, &late)? };
+        self.bytes += bytes;
+        Ok(bytes)
     }
 
-    /// Applies rows of one write that stay where they lie.
-    pub(crate) fn append_kept(&mut self, seq: SequenceNumber, kept: KeptRows) -> Result<()> {
+    /// Applies rows of one write that stay where they lie; returns how many bytes more are held.
+    pub(crate) fn append_kept(&mut self, seq: SequenceNumber, kept: KeptRows) -> Result<usize> {
         self.min_seq.get_or_insert(seq);
         self.max_seq = seq;
-        self.bytes += kept.bytes;
+        let mut bytes = kept.bytes;
         self.rows += kept.len();
         let late: Vec<_> = kept.chunks.iter().map(|chunk| self.note_newest(&chunk.series, &chunk.time)).collect();
         if late.iter().all(Vec::is_empty) {
-            return kept.chunks.into_iter().try_for_each(|chunk| self.main.append_chunk(chunk));
+            kept.chunks.into_iter().try_for_each(|chunk| self.main.append_chunk(chunk))?;
+            self.bytes += bytes;
+            return Ok(bytes);
         }
+        bytes = 0;
         // Rows that are taken apart are copied; if others stayed, so would all that these leave.
         for (chunk, late) in kept.chunks.into_iter().zip(late) {
             let rows = chunk.to_rows()?;
             drop(chunk);
-            if late.is_empty() { self.main.append(rows, None)? } else { self.append_late(rows, &late)? }
+            bytes += if late.is_empty() { self.main.append(rows, None)? } else { self.append_late(rows, &late)? };
         }
-        Ok(())
+        self.bytes += bytes;
+        Ok(bytes)
     }
 
     /// Takes rows apart of which some are late.
-    fn append_late(&mut self, rows: Rows, late: &[u32]) -> Result<()> {
+    fn append_late(&mut self, rows: Rows, late: &[u32]) -> Result<usize> {
         let mut is_late = late.iter().copied().peekable();
         let all = 0..u32::try_from(rows.len()).unwrap_or(u32::MAX);
         let on_time: Vec<u32> = all.filter(|row| is_late.next_if_eq(row).is_none()).collect();
         let mut late_rows = Rows::default();
         late_rows.append(&rows, Some(late))?;
-        self.late.append(late_rows, None)?;
-        self.main.append(rows, Some(&on_time))
+        Ok(self.late.append(late_rows, None)? + self.main.append(rows, Some(&on_time))?)
     }
 
     /// Reads something of all that a row is appended to.
@@ -273,12 +290,15 @@ impl TableBuffer {
     }
 
     /// Applies one row of a write; the table has series.
-    pub(crate) fn append_loose(&mut self, seq: SequenceNumber, row: &LooseRow<'_>) -> Result<()> {
+    /// Returns how many bytes more are held.
+    pub(crate) fn append_loose(&mut self, seq: SequenceNumber, row: &LooseRow<'_>) -> Result<usize> {
         self.min_seq.get_or_insert(seq);
         self.max_seq = seq;
         self.rows += 1;
-        self.bytes += row.bytes();
-        if self.is_late(row.series, row.time) { self.late.append_loose(row) } else { self.main.append_loose(row) }
+        let pile = if self.is_late(row.series, row.time) { &mut self.late } else { &mut self.main };
+        let bytes = pile.append_loose(row)?;
+        self.bytes += bytes;
+        Ok(bytes)
     }
 
     /// Moves the newest time of each row's series on; returns the rows that are not newer than their series.
@@ -412,7 +432,9 @@ mod tests {
         let mut shown = Vec::new();
         for (first, count, is_kept) in [(0, 5, false), (5, many, true), (5 + many, 5, false)] {
             let points: Vec<_> = (first..first + count).map(|time| (1, time)).collect();
-            points.chunks(1_000).for_each(|points| buffer.append(SequenceNumber(1), rows(points)).unwrap());
+            for points in points.chunks(1_000) {
+                buffer.append(SequenceNumber(1), rows(points)).unwrap();
+            }
             let [one, two] = [(); 2].map(|()| buffer.snapshot().unwrap());
             let expected: Vec<i64> = (0..first + count).collect();
             assert_eq!((times(&one, false), times(&two, false)), (expected.clone(), expected));

@@ -1,13 +1,15 @@
-//! A column of texts as places in a dictionary, for rows that are to be gathered in another order.
+//! A column of texts as places in one dictionary, for rows that are to be gathered in another order.
 //!
-//! Gathering texts copies their bytes, and the encoder would then look each of them up. Looking them up first, in the order
-//! in which they lie in memory, leaves four bytes a row to gather.
+//! Gathering texts copies their bytes, and the encoder would then look each of them up. Where a chunk has places already,
+//! only its distinct texts are looked up; of other chunks each text is, in the order in which they lie in memory. Either
+//! way a few bytes a row are left to gather.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, StringArray, StringBuilder},
-    datatypes::{DataType, Int32Type},
+    buffer::{NullBuffer, ScalarBuffer},
+    datatypes::{DataType, Int32Type, UInt8Type, UInt16Type},
 };
 
 use super::{rows::Chunk, sorted::Position};
@@ -21,8 +23,24 @@ const NULL: i32 = -1;
 #[derive(Debug)]
 pub(super) struct TextKeys {
     texts: ArrayRef,
-    keys: Vec<Vec<i32>>,
+    chunks: Vec<ChunkKeys>,
     has_nulls: bool,
+}
+
+/// The keys of a chunk's rows, [`NULL`] where there is no text.
+#[derive(Debug)]
+enum ChunkKeys {
+    Nulls,
+    Keys(Vec<i32>),
+    /// By the places that the chunk's own array has.
+    Bytes(ScalarBuffer<u8>, Placed),
+    Words(ScalarBuffer<u16>, Placed),
+}
+
+#[derive(Debug)]
+struct Placed {
+    keys: Vec<i32>,
+    nulls: Option<NullBuffer>,
 }
 
 impl TextKeys {
@@ -32,33 +50,42 @@ impl TextKeys {
             return None;
         }
         let mut dictionary = TextDictionary::default();
-        let (mut keys, mut has_nulls, mut rows) = (Vec::with_capacity(chunks.len()), false, 0);
+        let (mut all, mut has_nulls, mut rows) = (Vec::with_capacity(chunks.len()), false, 0);
         for chunk in chunks {
-            let mut of_chunk = Vec::with_capacity(chunk.len());
-            let column = chunk.column(index).map(|column| column.as_string::<i32>());
-            for part in column.into_iter().flat_map(|column| parts(column, TRIED_ROWS)) {
-                for text in &part {
-                    of_chunk.push(text.map_or(NULL, |text| dictionary.index(text.as_bytes()).cast_signed()));
-                }
-                rows += part.len();
-                if rows >= TRIED_ROWS && dictionary.len() > rows / 4 {
-                    return None;
-                }
+            let Some(column) = chunk.column(index) else {
+                all.push(ChunkKeys::Nulls);
+                has_nulls = true;
+                continue;
+            };
+            all.push(match column.as_string_opt() {
+                Some(texts) => ChunkKeys::Keys(look_up(texts, &mut dictionary, rows)?),
+                None => ChunkKeys::placed(column, &mut dictionary)?,
+            });
+            rows += chunk.len();
+            if hardly_repeat(&dictionary, rows) {
+                return None;
             }
-            of_chunk.resize(chunk.len(), NULL);
-            has_nulls |= column.is_none_or(|column| column.null_count() > 0);
-            keys.push(of_chunk);
+            has_nulls |= column.null_count() > 0;
         }
         let mut texts = StringBuilder::new();
-        for text in (0..u32::try_from(dictionary.len()).ok()?).map(|index| dictionary.text(index)) {
+        for text in dictionary.texts() {
             texts.append_value(str::from_utf8(text).ok()?);
         }
-        Some(Self { texts: Arc::new(texts.finish()), keys, has_nulls })
+        Some(Self { texts: Arc::new(texts.finish()), chunks: all, has_nulls })
     }
 
     pub(super) fn gather(&self, rows: &[Position]) -> Result<ArrayRef> {
-        let key = |&(chunk, row): &Position| self.keys.get(chunk as usize)?.get(row as usize).copied();
-        let keys = rows.iter().map(|row| key(row).unwrap_or(NULL));
+        let key = |&(chunk, row): &Position| self.chunks.get(chunk as usize)?.key(row as usize);
+        self.array(rows.iter().map(|row| key(row).unwrap_or(NULL)))
+    }
+
+    /// Returns rows of a chunk that follow each other there.
+    pub(super) fn slice(&self, chunk: usize, rows: Range<usize>) -> Result<ArrayRef> {
+        let keys = self.chunks.get(chunk);
+        self.array(rows.map(|row| keys.and_then(|keys| keys.key(row)).unwrap_or(NULL)))
+    }
+
+    fn array(&self, keys: impl Iterator<Item = i32>) -> Result<ArrayRef> {
         let keys: Int32Array = if self.has_nulls {
             keys.map(|key| (key != NULL).then_some(key)).collect()
         } else {
@@ -68,6 +95,55 @@ impl TextKeys {
     }
 }
 
-fn parts(texts: &StringArray, rows: usize) -> impl Iterator<Item = StringArray> {
-    (0..texts.len()).step_by(rows).map(move |start| texts.slice(start, rows.min(texts.len() - start)))
+impl ChunkKeys {
+    /// Returns the keys of placed texts, of which only the distinct ones are looked up.
+    fn placed(column: &ArrayRef, dictionary: &mut TextDictionary) -> Option<Self> {
+        let mut keys = |texts: &ArrayRef| {
+            let texts = texts.as_string_opt::<i32>()?;
+            let keys = (0..texts.len()).map(|place| dictionary.index(texts.value(place).as_bytes()).cast_signed());
+            Some(Placed { keys: keys.collect(), nulls: column.nulls().filter(|nulls| nulls.null_count() > 0).cloned() })
+        };
+        if let Some(bytes) = column.as_dictionary_opt::<UInt8Type>() {
+            return Some(Self::Bytes(bytes.keys().values().clone(), keys(bytes.values())?));
+        }
+        let words = column.as_dictionary_opt::<UInt16Type>()?;
+        Some(Self::Words(words.keys().values().clone(), keys(words.values())?))
+    }
+
+    #[inline(always)]
+    fn key(&self, row: usize) -> Option<i32> {
+        match self {
+            Self::Nulls => None,
+            Self::Keys(keys) => keys.get(row).copied(),
+            Self::Bytes(places, placed) => placed.key(row, usize::from(*places.get(row)?)),
+            Self::Words(places, placed) => placed.key(row, usize::from(*places.get(row)?)),
+        }
+    }
+}
+
+impl Placed {
+    #[inline(always)]
+    fn key(&self, row: usize, place: usize) -> Option<i32> {
+        match &self.nulls {
+            Some(nulls) if nulls.is_null(row) => None,
+            _ => self.keys.get(place).copied(),
+        }
+    }
+}
+
+/// Returns the key of each text, or `None` as soon as these hardly repeat; there are `before` rows of other chunks.
+fn look_up(texts: &StringArray, dictionary: &mut TextDictionary, before: usize) -> Option<Vec<i32>> {
+    let mut keys = Vec::with_capacity(texts.len());
+    for start in (0..texts.len()).step_by(TRIED_ROWS) {
+        let part = texts.slice(start, TRIED_ROWS.min(texts.len() - start));
+        keys.extend(part.iter().map(|text| text.map_or(NULL, |text| dictionary.index(text.as_bytes()).cast_signed())));
+        if hardly_repeat(dictionary, before + keys.len()) {
+            return None;
+        }
+    }
+    Some(keys)
+}
+
+fn hardly_repeat(dictionary: &TextDictionary, rows: usize) -> bool {
+    rows >= TRIED_ROWS && dictionary.len() > rows / 4
 }

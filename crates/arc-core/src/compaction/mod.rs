@@ -51,6 +51,7 @@ mod cursor;
 mod job;
 mod live_rows;
 mod merge;
+mod moves;
 mod order;
 mod plan;
 mod purge;
@@ -61,6 +62,7 @@ mod texts;
 
 pub(crate) use job::{Job, MAX_BATCH_BYTES, Source, run};
 pub(crate) use live_rows::Keep;
+pub(crate) use moves::moves;
 pub(crate) use order::{Output, output};
 pub(crate) use plan::{SLICE_ROWS, Settings, Task, plan};
 pub(crate) use purge::{batches, purge};

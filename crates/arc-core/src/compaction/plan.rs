@@ -58,6 +58,14 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// Returns the task that merges or rewrites the `chosen` files of a partition and nothing else with them, if that may be.
+    pub(super) fn of(partition: &[Arc<DataFile>], chosen: impl Fn(&DataFile) -> bool) -> Option<Self> {
+        let output = output(partition, &chosen)?;
+        let files: Vec<Arc<DataFile>> = partition.iter().filter(|file| chosen(file)).cloned().collect();
+        let day = files.first()?.day();
+        Some(Self { day, files, output, cuts: Vec::new(), may_drop_old: false, is_last: false })
+    }
+
     /// Returns whether there is so little to read that a commit of its own would cost more.
     pub(crate) fn is_small(&self) -> bool {
         self.files.iter().map(|file| file.bytes).sum::<u64>() < SMALL_BYTES

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    order::{Output, output},
+    order::Output,
     plan::{Task, is_sorted},
 };
 use crate::{
@@ -61,10 +61,7 @@ fn tasks(
         !is_empty(file) && is_sorted(schema, file) && tombstones.iter().any(|tombstone| tombstone.applies_to(file))
     };
     let partition: Vec<Arc<DataFile>> = files.iter().map(|file| Arc::clone(file)).collect();
-    let rewrite = |file: &&Arc<DataFile>| {
-        let output = output(&partition, |other| other.path == file.path)?;
-        Some(Task { day, files: vec![Arc::clone(file)], output, cuts: Vec::new(), may_drop_old: false, is_last: false })
-    };
+    let rewrite = |file: &&Arc<DataFile>| Task::of(&partition, |other| other.path == file.path);
     let rewritten: Vec<Task> = files.iter().filter(is_touched).filter_map(rewrite).collect();
     let gone =
         Task { day, files: empty, output: Output::OnTime, cuts: Vec::new(), may_drop_old: false, is_last: false };

@@ -24,6 +24,8 @@ pub(super) const PACK_SUFFIX: &str = ".pack";
 /// Folder of all packs, below that of all data files. No database has a folder of such a name, and readers that take what is
 /// below for a table pass it over.
 const PACK_FOLDER: &str = "_packs";
+/// Bytes of an [`Entry`] and the end of its line without the names, at most.
+const ENTRY_BYTES: u64 = 128;
 /// What a pack begins and ends with.
 const MAGIC: [u8; 8] = *b"ARCPACK1";
 
@@ -114,8 +116,14 @@ impl<'a> PackWriter<'a> {
         self.state.lock().as_ref().map_or(0, |state| state.offset)
     }
 
+    /// Returns how many bytes a pack takes, at most, to say whose a data file is.
+    pub(crate) fn most_bytes_about(database: &str, table: &str) -> u64 {
+        // A quotation mark becomes two bytes; names have nothing that becomes more.
+        2 * (database.len() + table.len()) as u64 + ENTRY_BYTES
+    }
+
     /// Appends a whole data file of a table; returns the path that it has from now on.
-    pub(super) fn append(&self, owner: Owner<'_>, file: &[u8]) -> Result<String> {
+    pub(crate) fn append(&self, owner: Owner<'_>, file: &[u8]) -> Result<String> {
         let mut state = self.state.lock();
         let state = match state.as_mut() {
             Some(state) => state,

@@ -131,7 +131,8 @@ struct Applier {
 #[derive(Default)]
 struct Untold {
     answers: Vec<(oneshot::Sender<Result<Written>>, Result<Written>)>,
-    body_bytes: usize,
+    /// What their bodies held, and their rows until they were in the buffers.
+    spare_bytes: usize,
     cost: usize,
 }
 
@@ -185,9 +186,12 @@ impl Applier {
         let QueuedWrite { staged, written, received_bytes, body_bytes, row_bytes, answer, claim, .. } = write;
         let (queue, counters) = (&self.shared.queue, &self.shared.counters);
         let result = apply_rows(self.applied, staged);
-        counters.buffered_bytes.fetch_add(row_bytes, Ordering::Relaxed);
-        self.shared.fresh.note_applied(row_bytes);
-        let answered = result.map(|()| {
+        // Texts that the buffers have already take less than they did on their way.
+        let held_bytes = *result.as_ref().unwrap_or(&row_bytes);
+        self.shared.memory.take(held_bytes.saturating_sub(row_bytes));
+        counters.buffered_bytes.fetch_add(held_bytes, Ordering::Relaxed);
+        self.shared.fresh.note_applied(held_bytes);
+        let answered = result.map(|_| {
             Counters::add(&counters.writes, 1);
             Counters::add(&counters.points, written.points);
             Counters::add(&counters.rejected_points, written.rejected_points);
@@ -204,7 +208,7 @@ impl Applier {
             (Some(claim), Err(_)) => claim.unknown("rows in the log could not be applied"),
             (None, _) => {}
         }
-        self.untold.body_bytes += body_bytes;
+        self.untold.spare_bytes += body_bytes + row_bytes.saturating_sub(held_bytes);
         self.untold.cost += cost;
         self.untold.answers.push((answer, answered));
         if self.untold.cost >= TOLD_AFTER_BYTES {
@@ -214,12 +218,12 @@ impl Applier {
 
     /// Answers the writes that are applied.
     fn tell(&mut self) {
-        let Untold { answers, body_bytes, cost } = std::mem::take(&mut self.untold);
+        let Untold { answers, spare_bytes, cost } = std::mem::take(&mut self.untold);
         if answers.is_empty() {
             return;
         }
         // The rows are in the buffers now; the bodies are needed no longer.
-        self.shared.memory.give(body_bytes);
+        self.shared.memory.give(spare_bytes);
         self.shared.queue.done(answers.len(), cost);
         self.shared.note_buffered();
         for (answer, answered) in answers {
@@ -242,14 +246,16 @@ impl Applier {
     }
 }
 
-/// Puts decoded rows into the buffers of their tables.
-pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
+/// Puts decoded rows into the buffers of their tables; returns how many bytes more these hold.
+pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<usize> {
     let pile = &staged.database.loose.pile;
+    // Loose rows take there what they take in buffers.
+    let mut bytes = staged.loose.bytes();
     if staged.tables.is_empty() {
         if staged.loose.len() > 0 {
             pile.push(seq, staged.loose, &staged.loose_tables)?;
         }
-        return Ok(());
+        return Ok(bytes);
     }
     pile.settle()?;
     apply_loose(seq, &staged.loose, &staged.loose_tables)?;
@@ -259,13 +265,13 @@ pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<()> {
         }
         let mut rows = table.table.rows.lock();
         if !table.kept.chunks.is_empty() {
-            rows.buffer.append_kept(seq, table.kept)?;
+            bytes += rows.buffer.append_kept(seq, table.kept)?;
         }
         if !table.rows.is_empty() {
-            rows.buffer.append(seq, table.rows)?;
+            bytes += rows.buffer.append(seq, table.rows)?;
         }
     }
-    Ok(())
+    Ok(bytes)
 }
 
 fn freeze(shared: &Shared) -> Result<()> {

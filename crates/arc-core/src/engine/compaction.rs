@@ -17,7 +17,7 @@ use hashbrown::HashSet;
 use parking_lot::{Condvar, Mutex};
 use ulid::Ulid;
 
-use super::{retired::Retired, shared::Shared, small_merges::SmallMerges, stats::Counters};
+use super::{packs::PackSizes, retired::Retired, shared::Shared, small_merges::SmallMerges, stats::Counters};
 use crate::{
     Error, ErrorKind, Result,
     catalog::{ManifestEdit, TableEdit, TableSchema},
@@ -58,6 +58,8 @@ pub struct CompactionReport {
     pub bytes_out: u64,
     /// Data files dropped because of their age.
     pub expired_files: u64,
+    /// Data files that moved as they are: out of packs of which little was needed, or into files of their own.
+    pub moved_files: u64,
     /// Data files removed from disk.
     pub removed_files: u64,
 }
@@ -66,10 +68,11 @@ pub struct CompactionReport {
 #[derive(Debug, Default)]
 pub(super) struct Compactor {
     /// Held for a round, so that there is one at a time.
-    running: Mutex<()>,
+    pub(super) running: Mutex<()>,
     pub(super) retired: Retired,
     /// Inputs of merges that met damage: it is said once, not in every round.
     damaged: Mutex<HashSet<String>>,
+    pub(super) packs: PackSizes,
     cancelled: AtomicBool,
     state: Mutex<SignalState>,
     changed: Condvar,
@@ -135,14 +138,17 @@ impl Round {
             self.failed.get_or_insert(error);
         }
     }
+
+    pub(super) fn into_report(self) -> Result<CompactionReport> {
+        self.failed.map_or(Ok(self.report), Err)
+    }
 }
 
 impl Shared {
     /// Does all that there is to do now.
     pub(super) fn compact(&self) -> Result<CompactionReport> {
         self.compactor.damaged.lock().clear();
-        let round = self.compaction_round();
-        round.failed.map_or(Ok(round.report), Err)
+        self.compaction_round().into_report()
     }
 
     /// Ends the thread, and waits for the end of what runs.
@@ -180,6 +186,7 @@ impl Shared {
                 committed => break round.note_failure(committed),
             }
         }
+        self.move_packed(&mut round);
         let now_ns = self.clock.now_ns();
         round.report.removed_files += self.remove_retired(now_ns);
         crash_point("compaction::removed");
@@ -272,16 +279,26 @@ impl Shared {
         round: &mut Round,
     ) -> Result<Option<Merged>> {
         match self.run(table, &task, keep, pack) {
-            Ok(made) => Ok(Some(Merged { table: Arc::clone(table), task, made })),
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
-                self.compactor.damaged.lock().extend(task.files.iter().map(|file| file.path.clone()));
-                Counters::add(&self.counters.compaction_failures, 1);
-                tracing::error!(%error, "a data file cannot be merged and stays as it is");
-                round.note_failure(Err(error));
-                Ok(None)
-            }
-            Err(error) => Err(error),
+            Ok(made) => Ok(Some(Merged { table: Arc::clone(table), task, made, is_moved: false })),
+            Err(error) => self.leave_damaged(error, &task.files, round).map(|()| None),
         }
+    }
+
+    /// Leaves files alone from now on if the error says that one of them is damaged.
+    pub(super) fn leave_damaged(&self, error: Error, files: &[Arc<DataFile>], round: &mut Round) -> Result<()> {
+        if error.kind() != ErrorKind::Corrupt {
+            return Err(error);
+        }
+        self.compactor.damaged.lock().extend(files.iter().map(|file| file.path.clone()));
+        Counters::add(&self.counters.compaction_failures, 1);
+        tracing::error!(%error, "a data file cannot be merged and stays as it is");
+        round.note_failure(Err(error));
+        Ok(())
+    }
+
+    /// Returns whether a file is damaged, as far as is known.
+    pub(super) fn is_damaged(&self, file: &DataFile) -> bool {
+        self.compactor.damaged.lock().contains(&file.path)
     }
 
     /// Commits merges whose outputs are durable; returns how many of them were still right.
@@ -300,9 +317,7 @@ impl Shared {
     fn run(&self, table: &Table, task: &Task, keep: Keep, pack: Option<&PackWriter<'_>>) -> Result<Vec<Arc<DataFile>>> {
         // Not a later one: a type that the log has not yet, and that a loss of power would take back, is for no file.
         let (schema, tombstones) = (table.committed.load_full(), table.rows.lock().flushed_tombstones());
-        // A new file is as old as the newest of its rows, so that a partition that is merged still counts as quiet.
-        let written_ns = task.files.iter().filter_map(|file| file.written_ns()).max().unwrap_or(0);
-        let written_ms = u64::try_from(written_ns / 1_000_000).unwrap_or(0);
+        let written_ns = task.files.iter().filter_map(|file| file.written_ns()).max();
         let job = Job {
             source: Source { vfs: self.vfs.as_ref(), root: &self.root },
             schema: &schema,
@@ -321,8 +336,7 @@ impl Shared {
             if let Some(pack) = pack {
                 return pack.path().to_owned();
             }
-            let id = Ulid::from_parts(written_ms, self.random());
-            paths.push(data_file_path(&schema.database, &schema.table, task.day, id));
+            paths.push(data_file_path(&schema.database, &schema.table, task.day, self.id_written(written_ns)));
             paths.last().cloned().unwrap_or_default()
         };
         self.wait_for_memory();
@@ -332,7 +346,19 @@ impl Shared {
         Ok(made.into_iter().map(|file| Arc::new(DataFile { deleted_seq, ..file })).collect())
     }
 
-    fn count(&self, Merged { table, task, made }: &Merged, report: &mut CompactionReport) {
+    /// Returns the name of a new file that is as old as the newest of its rows, so that a partition that is merged still counts
+    /// as quiet.
+    pub(super) fn id_written(&self, written_ns: Option<i64>) -> Ulid {
+        let written_ms = u64::try_from(written_ns.unwrap_or(0) / 1_000_000).unwrap_or(0);
+        Ulid::from_parts(written_ms, self.random())
+    }
+
+    fn count(&self, Merged { table, task, made, is_moved }: &Merged, report: &mut CompactionReport) {
+        if *is_moved {
+            report.moved_files += made.len() as u64;
+            Counters::add(&self.counters.moved_files, made.len() as u64);
+            return;
+        }
         let schema = table.schema();
         let sum = |files: &[Arc<DataFile>], of: fn(&DataFile) -> u64| files.iter().map(|file| of(file)).sum::<u64>();
         let (rows_in, rows_out) = (sum(&task.files, |file| file.rows), sum(made, |file| file.rows));
@@ -392,9 +418,11 @@ impl Shared {
 
 /// A task whose outputs are durable files that nobody knows yet.
 pub(super) struct Merged {
-    table: Arc<Table>,
-    task: Task,
+    pub(super) table: Arc<Table>,
+    pub(super) task: Task,
     pub(super) made: Vec<Arc<DataFile>>,
+    /// Whether the outputs are the inputs at another place.
+    pub(super) is_moved: bool,
 }
 
 /// Returns the change that merges of one table make.

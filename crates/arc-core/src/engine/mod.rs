@@ -27,6 +27,7 @@ mod insert_query;
 mod logged;
 mod maintenance;
 mod open;
+mod packs;
 mod queue;
 mod retention;
 mod retired;

@@ -238,8 +238,9 @@ fn replay(
         keys.restore(Arc::clone(&staged.database.name), receipt);
     }
     Counters::add(&counters.replayed_points, staged.points() as u64);
-    counters.buffered_bytes.fetch_add(staged.bytes(), std::sync::atomic::Ordering::Relaxed);
-    apply::apply_rows(frame.seq, staged).map_err(|e| e.to_string())
+    let held_bytes = apply::apply_rows(frame.seq, staged).map_err(|e| e.to_string())?;
+    counters.buffered_bytes.fetch_add(held_bytes, std::sync::atomic::Ordering::Relaxed);
+    Ok(())
 }
 
 /// Makes the change of schema that a frame says, or decodes its rows. The error is the reason why it is damaged.

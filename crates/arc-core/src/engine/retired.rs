@@ -1,7 +1,10 @@
 //! Data files that are live no longer and still on disk, for those who read them.
 
 use std::{
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -28,6 +31,8 @@ pub(super) struct Retired {
     /// Paths of files that were never in the manifest, and may be there, and of packs that nobody needs.
     leftovers: Mutex<HashSet<String>>,
     held: Mutex<Vec<Weak<HashSet<String>>>>,
+    /// Whether packs are known to have as many live files as when somebody looked last.
+    packs_are_known: AtomicBool,
 }
 
 /// Keeps the files of a version of the manifest on disk until this is dropped.
@@ -68,7 +73,22 @@ impl Retired {
             readers: Arc::downgrade(&file),
             since_ns: now_ns,
         };
-        self.files.lock().extend(files.into_iter().map(retired));
+        let mut all = self.files.lock();
+        let known = all.len();
+        all.extend(files.into_iter().map(retired));
+        if all.iter().skip(known).any(|retired| packed(&retired.path).is_some()) {
+            self.forget_packs();
+        }
+    }
+
+    /// Returns whether packs may have fewer live files than when this was called last.
+    pub(super) fn has_lost_packed(&self) -> bool {
+        !self.packs_are_known.swap(true, Ordering::AcqRel)
+    }
+
+    /// Has packs be looked at again.
+    pub(super) fn forget_packs(&self) {
+        self.packs_are_known.store(false, Ordering::Release);
     }
 
     /// Takes the path of a file, or pack, that is in no manifest and will be in none. It may be there or not.

@@ -11,8 +11,9 @@ use super::{
 };
 use crate::{
     Result,
+    catalog::TableSchema,
     compaction::{Keep, Task},
-    datafile::{FolderSyncs, PackWriter},
+    datafile::{DataFile, FolderSyncs, Owner, PackWriter, data_file_path, read_whole, write_whole},
     registry::Table,
 };
 
@@ -26,23 +27,86 @@ pub(super) struct SmallMerges<'a> {
     shared: &'a Shared,
     merged: Vec<Merged>,
     pack: Option<PackWriter<'a>>,
+    /// Paths of files whose folders are not synced yet.
+    published: Vec<String>,
     committed: usize,
 }
 
 impl<'a> SmallMerges<'a> {
     pub(super) fn new(shared: &'a Shared) -> Self {
-        Self { shared, merged: Vec::new(), pack: None, committed: 0 }
+        Self { shared, merged: Vec::new(), pack: None, published: Vec::new(), committed: 0 }
     }
 
     /// Does the merges of a table, which are committed with those of other tables. What is committed is not planned anew here.
     pub(super) fn merge(&mut self, table: &Arc<Table>, tasks: Vec<Task>, keep: Keep, round: &mut Round) -> Result<()> {
         for task in tasks {
-            let shared = self.shared;
-            let new_pack = || PackWriter::new(shared.vfs.as_ref(), &shared.root, shared.new_id());
-            let pack = if task.is_packed() { Some(&*self.pack.get_or_insert_with(new_pack)) } else { None };
-            let done = shared.run_undamaged(table, task, keep, pack, round)?;
-            self.merged.extend(done);
+            let is_packed = task.is_packed() && self.shared.options.pack_bytes > 0;
+            self.merge_one(table, task, keep, is_packed, round)?;
         }
+        self.commit_if_many(round)
+    }
+
+    /// Gives files of a table another place: a single one as it is, several as one.
+    pub(super) fn move_out(
+        &mut self,
+        table: &Arc<Table>,
+        task: Task,
+        is_packed: bool,
+        round: &mut Round,
+    ) -> Result<()> {
+        let [file] = task.files.as_slice() else {
+            self.merge_one(table, task, Keep::default(), is_packed, round)?;
+            return self.commit_if_many(round);
+        };
+        match self.copy(&table.schema(), file, is_packed) {
+            Ok(made) => {
+                let made = vec![Arc::new(made)];
+                self.merged.push(Merged { table: Arc::clone(table), task, made, is_moved: true });
+            }
+            Err(error) => self.shared.leave_damaged(error, &task.files, round)?,
+        }
+        self.commit_if_many(round)
+    }
+
+    fn merge_one(
+        &mut self,
+        table: &Arc<Table>,
+        task: Task,
+        keep: Keep,
+        is_packed: bool,
+        round: &mut Round,
+    ) -> Result<()> {
+        let shared = self.shared;
+        let pack = if is_packed { Some(self.pack()) } else { None };
+        let done = shared.run_undamaged(table, task, keep, pack, round)?;
+        self.merged.extend(done);
+        Ok(())
+    }
+
+    fn pack(&mut self) -> &PackWriter<'a> {
+        let shared = self.shared;
+        self.pack.get_or_insert_with(|| PackWriter::new(shared.vfs.as_ref(), &shared.root, shared.new_id()))
+    }
+
+    /// Writes a data file once more, byte for byte; returns it as it is known at its new place.
+    fn copy(&mut self, schema: &TableSchema, file: &DataFile, is_packed: bool) -> Result<DataFile> {
+        let shared = self.shared;
+        let (vfs, root) = (shared.vfs.as_ref(), shared.root.as_path());
+        let _memory = shared.memory.reserve(usize::try_from(file.bytes).unwrap_or(usize::MAX));
+        let bytes = read_whole(vfs, root, file)?;
+        let (database, table) = (&*schema.database, &*schema.table);
+        let path = if is_packed {
+            self.pack().append(Owner { database, table, day: file.day() }, &bytes)?
+        } else {
+            let path = data_file_path(database, table, file.day(), shared.id_written(file.written_ns()));
+            write_whole(vfs, root, &path, &bytes).inspect_err(|_| shared.compactor.retired.leave(&path))?;
+            self.published.push(path.clone());
+            path
+        };
+        Ok(DataFile { path, ..DataFile::clone(file) })
+    }
+
+    fn commit_if_many(&mut self, round: &mut Round) -> Result<()> {
         if self.merged.len() >= MAX_MERGES || self.pack.as_ref().is_some_and(|pack| pack.bytes() >= MAX_PACK_BYTES) {
             return self.commit(round);
         }
@@ -52,7 +116,7 @@ impl<'a> SmallMerges<'a> {
     /// Makes durable what was merged, and commits it.
     pub(super) fn commit(&mut self, round: &mut Round) -> Result<()> {
         let merged = std::mem::take(&mut self.merged);
-        if let Err(error) = self.finish_pack(&merged) {
+        if let Err(error) = self.publish(&merged) {
             let made = merged.iter().flat_map(|done| &done.made);
             self.shared.compactor.retired.leave_files(made.map(Arc::as_ref));
             return Err(error);
@@ -68,12 +132,17 @@ impl<'a> SmallMerges<'a> {
         self.committed > 0
     }
 
-    fn finish_pack(&mut self, merged: &[Merged]) -> Result<()> {
+    fn publish(&mut self, merged: &[Merged]) -> Result<()> {
+        let mut published = std::mem::take(&mut self.published);
         let is_used = merged.iter().flat_map(|done| &done.made).any(|file| file.packed().is_some());
-        let Some(pack) = self.pack.take().filter(|_| is_used) else { return Ok(()) };
-        let Some(path) = pack.finish()? else { return Ok(()) };
+        if let Some(pack) = self.pack.take().filter(|_| is_used) {
+            published.extend(pack.finish()?);
+        }
+        if published.is_empty() {
+            return Ok(());
+        }
         let folders = FolderSyncs::new(self.shared.vfs.as_ref(), &self.shared.root, &self.shared.folders);
-        folders.sync_table([path.as_str()].into_iter())?;
+        folders.sync_table(published.iter().map(String::as_str))?;
         folders.finish()
     }
 }

@@ -38,6 +38,8 @@ pub struct EngineStats {
     pub compaction_bytes_out: u64,
     /// Data files dropped because of their age.
     pub expired_files: u64,
+    /// Data files that moved as they are, out of packs of which little was needed, or into files of their own.
+    pub moved_files: u64,
     /// Data files that went with their table.
     pub dropped_files: u64,
     /// Deletes done.
@@ -92,6 +94,7 @@ pub(super) struct Counters {
     pub(super) compaction_bytes_in: AtomicU64,
     pub(super) compaction_bytes_out: AtomicU64,
     pub(super) expired_files: AtomicU64,
+    pub(super) moved_files: AtomicU64,
     pub(super) dropped_files: AtomicU64,
     pub(super) deletes: AtomicU64,
     pub(super) drops: AtomicU64,
@@ -128,6 +131,7 @@ impl Counters {
             compaction_bytes_in: get(&self.compaction_bytes_in),
             compaction_bytes_out: get(&self.compaction_bytes_out),
             expired_files: get(&self.expired_files),
+            moved_files: get(&self.moved_files),
             dropped_files: get(&self.dropped_files),
             deletes: get(&self.deletes),
             drops: get(&self.drops),

@@ -21,7 +21,7 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    Durability, Error, PendingWrite, Result, WriteOptions, Written,
+    ColumnTypes, Durability, Error, OnConflict, PendingWrite, Result, WriteOptions, Written,
     catalog::{KeptReceipt, TIME_COLUMN},
     ingest::{self, Context, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
@@ -47,6 +47,12 @@ pub(super) struct Request {
 /// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
 pub(super) fn decode_logged(request: &Request, database: &Arc<Database>) -> Result<Staged> {
     decode(request, database, COPIED, TypePolicy::Logged)
+}
+
+/// Does as [`decode_logged`] where columns may have had other types than they have here.
+pub(super) fn decode_widening(request: &Request, database: &Arc<Database>) -> Result<Staged> {
+    let types = ColumnTypes::new().on_conflict(OnConflict::Widen);
+    decode(request, database, COPIED, TypePolicy::Settings(&types))
 }
 
 fn decode(request: &Request, database: &Arc<Database>, terms: Terms, types: TypePolicy<'_>) -> Result<Staged> {

@@ -49,12 +49,13 @@ fn rows(engine: &Engine, table: &str) -> Vec<String> {
     let Ok(view) = engine.view("d", table) else { return Vec::new() };
     let mut rows = Vec::new();
     for part in view.buffers {
-        let mut columns = part.batch.columns().to_vec();
+        let batch = part.batch().unwrap();
+        let mut columns = batch.columns().to_vec();
         columns[0] = cast(&columns[0], &DataType::Int64).unwrap();
         let options = FormatOptions::default();
         let shown: Vec<_> = columns.iter().map(|c| ArrayFormatter::try_new(c, &options).unwrap()).collect();
-        let names: Vec<_> = part.batch.schema().fields().iter().map(|field| field.name().clone()).collect();
-        for row in 0..part.batch.num_rows() {
+        let names: Vec<_> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
+        for row in 0..batch.num_rows() {
             let cells = names.iter().zip(&shown).map(|(name, shown)| format!("{name}={}", shown.value(row)));
             rows.push(cells.collect::<Vec<_>>().join(" "));
         }
@@ -191,7 +192,7 @@ fn an_interrupted_import_goes_on_without_doubling() {
         assert!(tries > 3, "{name} is one piece");
         let view = engine.view("d", "t").unwrap();
         let stored: u64 = view.files.iter().map(|file| file.rows).sum();
-        let buffered: usize = view.buffers.iter().map(|part| part.batch.num_rows()).sum();
+        let buffered: usize = view.buffers.iter().map(crate::BufferPart::row_count).sum();
         assert_eq!(stored + buffered as u64, 30, "{name}");
     }
 }

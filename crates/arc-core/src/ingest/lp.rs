@@ -5,6 +5,7 @@
 //! before was of the same. Values go straight into the columns of the row that is being built; a line that turns out bad
 //! has them, and the columns it brought, taken back, so that it leaves nothing behind.
 
+mod ahead;
 mod checks;
 mod joined;
 mod line;
@@ -17,8 +18,13 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::staged::{Context, MAX_COLUMNS, Staged, StagedTable, TableIndex};
-use crate::{Precision, buffer::Scalar, registry::SeriesCache};
+use crate::{
+    Precision,
+    buffer::Scalar,
+    registry::{FoundSeries, SeriesCache},
+};
 
+use ahead::Ahead;
 pub(super) use checks::scale;
 pub(crate) use joined::decode as decode_joined;
 use line::{Fault, Line, Mode};
@@ -55,6 +61,7 @@ struct Decoder<'a, 'c> {
     cache: &'c SeriesCache,
     /// Where in the cache the next series is looked for first.
     guess: usize,
+    ahead: Ahead,
     staged: Staged,
     index: TableIndex,
     /// By table and by [`Line::place`]: the column of the field that came there last.
@@ -80,6 +87,7 @@ impl<'a, 'c> Decoder<'a, 'c> {
             precision: context.precision.unwrap_or_default(),
             cache,
             guess: 0,
+            ahead: Ahead::default(),
             staged: Staged::new(context.database),
             index: TableIndex::default(),
             follows: Vec::new(),
@@ -112,7 +120,9 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
             self.pass_over(number);
         }
         let cache = self.cache;
-        let Some(found) = cache.get(key, self.guess) else { return self.new_series(key) };
+        let Some(found) = cache.at(self.guess, key).or_else(|| self.find_ahead(number, key)) else {
+            return self.new_series(key);
+        };
         self.guess = found.next;
         self.line.series = Some(found.series);
         self.begin_known(&found);
@@ -184,7 +194,13 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
     }
 }
 
-impl<'a> Decoder<'a, '_> {
+impl<'a, 'c> Decoder<'a, 'c> {
+    #[inline(always)]
+    fn find_ahead(&mut self, number: u64, key: &[u8]) -> Option<FoundSeries<'c>> {
+        let start = self.offset(key);
+        self.ahead.find(self.cache, self.body, start, (number, key))
+    }
+
     /// Begins a line whose series is not in the cache; an earlier line of the request may have had it.
     #[inline(never)]
     fn new_series(&mut self, key: &[u8]) -> Series {

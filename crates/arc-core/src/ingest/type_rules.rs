@@ -60,6 +60,16 @@ impl TypeRules {
         if self.types.is_string(name) { DataType::Utf8 } else { own }
     }
 
+    /// Returns the type of a new field whose values came as Arrow: where columns may change their type, integers have 64 bits,
+    /// for nothing becomes of others.
+    pub(crate) fn arrow_type_of_new(&self, own: &DataType) -> DataType {
+        match own {
+            DataType::Int8 | DataType::Int16 | DataType::Int32 if self.types.widens() => DataType::Int64,
+            DataType::UInt8 | DataType::UInt16 | DataType::UInt32 if self.types.widens() => DataType::UInt64,
+            other => other.clone(),
+        }
+    }
+
     /// Returns whether a field that is text takes other values as texts.
     pub(crate) fn makes_text(&self, name: &str) -> bool {
         self.is_logged || self.types.widens() || self.types.is_string(name)
@@ -72,6 +82,11 @@ impl TypeRules {
         self.is_logged && *data_type == DataType::Float64 && is_integer && value.exact_float().is_none()
     }
 
+    /// Returns what to add to a conflict between the types of a value and of a field: the way out, if there is one.
+    pub(crate) fn way_out(&self, own: &DataType, existing: &DataType) -> &'static str {
+        if self.is_logged || self.types.widens() || !is_plain(own) || !is_plain(existing) { "" } else { WAY_OUT }
+    }
+
     /// Returns whether all values of a field become texts, which the table has as `existing` or not yet.
     pub(crate) fn are_texts(&self, name: &str, existing: Option<&DataType>) -> bool {
         match existing {
@@ -80,6 +95,13 @@ impl TypeRules {
             Some(_) => false,
         }
     }
+}
+
+/// What a conflict says where another setting would have kept it from being one.
+const WAY_OUT: &str = "; the setting on_conflict = \"widen\" would let it in";
+
+fn is_plain(data_type: &DataType) -> bool {
+    *data_type == DataType::Utf8 || may_become(data_type, &DataType::Utf8)
 }
 
 /// A column as it was before a line changed its type.
@@ -114,7 +136,6 @@ impl StagedTable {
         context: &Context<'_>,
     ) -> Option<DataType> {
         let column = self.column(index).filter(|column| column.kind == ColumnKind::Field)?;
-        let is_plain = |data_type: &DataType| *data_type == DataType::Utf8 || may_become(data_type, &DataType::Utf8);
         if !is_plain(own) || !may_become(&column.data_type, &DataType::Utf8) || !self.rules(context).types.widens() {
             return None;
         }

@@ -18,15 +18,20 @@ use arrow::{
 use super::{Comparison, Literal, Predicate};
 use crate::{Error, Result};
 
-/// Returns the rows of `batch` that do not meet the predicate: those that meet its opposite, and those of which nothing
-/// can be said. A column that the batch lacks is null.
+/// Returns the rows of `batch` that do not meet the predicate. A column that the batch lacks is null.
 pub(crate) fn without(batch: RecordBatch, predicate: &Predicate) -> Result<RecordBatch> {
-    let met = predicate.evaluate(&batch)?;
-    let met = if met.null_count() > 0 { prep_null_mask_filter(&met) } else { met };
-    if met.true_count() == 0 {
-        return Ok(batch);
+    match left(&batch, predicate)? {
+        None => Ok(batch),
+        Some(left) => Ok(filter_record_batch(&batch, &left)?),
     }
-    Ok(filter_record_batch(&batch, &not(&met)?)?)
+}
+
+/// Returns which rows of `batch` do not meet the predicate: those that meet its opposite, and those of which nothing can be
+/// said. `None` if none meets it.
+pub(crate) fn left(batch: &RecordBatch, predicate: &Predicate) -> Result<Option<BooleanArray>> {
+    let met = predicate.evaluate(batch)?;
+    let met = if met.null_count() > 0 { prep_null_mask_filter(&met) } else { met };
+    Ok(if met.has_true() { Some(not(&met)?) } else { None })
 }
 
 impl Predicate {

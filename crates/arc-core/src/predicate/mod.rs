@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use bind::bind;
 #[cfg(feature = "query")]
 pub(crate) use bind::fit;
-pub(crate) use evaluate::without;
+pub(crate) use evaluate::{left, without};
 pub(crate) use outcomes::{Known, Outcomes};
 
 /// A condition that a row meets, does not meet, or of which nothing can be said because a value is null: SQL's logic.
@@ -111,7 +111,6 @@ impl Predicate {
     }
 
     /// Returns the columns that it looks at, in order of mention, with repetitions.
-    #[cfg(feature = "query")]
     pub(crate) fn columns(&self) -> Vec<&str> {
         let mut columns = Vec::new();
         let mut left = vec![self];

@@ -45,6 +45,11 @@ pub(super) fn from_datafusion(error: DataFusionError) -> Error {
     }
 }
 
+/// Returns an error of ours as one that passes through DataFusion.
+pub(super) fn external(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
 /// An error that passed through DataFusion in a box: ours, one of its own, or one of a library such as that of regular
 /// expressions, which a statement's values cause.
 fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> Error {

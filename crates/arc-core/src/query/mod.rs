@@ -7,6 +7,7 @@
 mod account;
 mod answer;
 mod asof;
+mod buffer_filter;
 mod buffers;
 mod catalog;
 mod change;

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use arrow::{
-    array::{Array, ArrayRef, BooleanArray, UInt64Array},
+    array::{ArrayRef, BooleanArray, UInt64Array},
     datatypes::{DataType, SchemaRef},
 };
 use datafusion::{
@@ -51,7 +51,7 @@ impl Part<'_> {
     fn rows(&self) -> u64 {
         match self {
             Self::File(file) => file.rows,
-            Self::Buffer(buffer) => buffer.batch.num_rows() as u64,
+            Self::Buffer(buffer) => buffer.row_count() as u64,
         }
     }
 
@@ -59,9 +59,7 @@ impl Part<'_> {
     pub(super) fn is_never_null(&self, column: &str) -> bool {
         match self {
             Self::File(_) => self.null_count(column) == Some(0),
-            Self::Buffer(buffer) => {
-                buffer.batch.column_by_name(column).is_some_and(|values| values.logical_null_count() == 0)
-            }
+            Self::Buffer(buffer) => buffer.rows.is_never_null(column),
         }
     }
 
@@ -70,7 +68,7 @@ impl Part<'_> {
             Self::File(file) => {
                 Some(file.columns.iter().find(|c| c.name == column).map_or(file.rows, |c| c.null_count))
             }
-            Self::Buffer(buffer) => buffer.batch.column_by_name(column).is_none().then_some(self.rows()),
+            Self::Buffer(buffer) => buffer.rows.lacks(column).then_some(self.rows()),
         }
     }
 

@@ -65,7 +65,10 @@ pub(super) fn base_state(
         .with_query_planner(Arc::new(asof::Planner))
         .with_scalar_functions(scalar_functions)
         .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
-        .with_aggregate_functions(functions::aggregates(SessionStateDefaults::default_aggregate_functions()))
+        .with_aggregate_functions(functions::aggregates(
+            SessionStateDefaults::default_aggregate_functions(),
+            limit_bytes,
+        ))
         .with_window_functions(functions::windows(SessionStateDefaults::default_window_functions()))
         .with_table_function_list(all_default_table_functions())
         .with_optimizer_rules(optimizer_rules())

@@ -59,7 +59,7 @@ impl Table {
     }
 
     fn parts(&self) -> Vec<Part<'_>> {
-        let buffers = self.view.buffers.iter().filter(|buffer| buffer.batch.num_rows() > 0);
+        let buffers = self.view.buffers.iter().filter(|buffer| buffer.row_count() > 0);
         let files = self.view.files.iter().filter(|file| !deletes::take_all(file, &self.view.tombstones));
         files.map(Part::File).chain(buffers.map(Part::Buffer)).collect()
     }
@@ -188,7 +188,7 @@ impl TableProvider for Table {
             });
         }
         if !buffers.is_empty() {
-            inputs.push(buffers::scan_times(state, &self.schema, &buffers, projection, wanted.times)?);
+            inputs.push(buffers::scan(state, &self.schema, &buffers, projection, wanted.times)?);
         }
         if !merged.is_empty() {
             inputs.push(merge::scan(state, &self.view, &merged, projection, on_identity)?);

@@ -11,8 +11,12 @@ use hashbrown::{HashMap, HashTable};
 use super::Table;
 use crate::buffer::SeriesId;
 
-/// Number of entries at which the cache starts anew; a series costs about its key and 40 bytes.
-const MAX_CACHED_SERIES: usize = 1 << 20;
+/// Number of entries, and bytes of their keys, at which the cache starts anew; a series costs about its key and 24 bytes.
+const MAX_CACHED_SERIES: usize = 1 << 21;
+const MAX_KEY_BYTES: usize = 1 << 30;
+
+/// Series that do not fit into the caches of a core together with all else.
+const LARGE_CACHE: usize = 1 << 14;
 
 /// Finds (table, series) by the raw bytes that name them in line protocol, so that known tags are not parsed again.
 ///
@@ -55,11 +59,12 @@ pub(crate) struct FoundSeries<'c> {
     pub(crate) next: usize,
 }
 
+/// One of maybe a million: four of them share a cache line.
 #[derive(Debug)]
 struct CachedSeries {
-    hash: u64,
-    start: usize,
-    len: usize,
+    /// Where its key ends, which begins where that of the entry before it does.
+    end: u32,
+    hash: u32,
     table: u32,
     series: SeriesId,
 }
@@ -77,25 +82,53 @@ impl SeriesCache {
 
     fn is_full(&self) -> bool {
         let entries = self.entries.len() * (size_of::<CachedSeries>() + size_of::<u32>() + 1);
-        self.entries.len() >= MAX_CACHED_SERIES || entries + self.keys.len() >= self.max_bytes
+        self.entries.len() >= MAX_CACHED_SERIES
+            || self.keys.len() >= MAX_KEY_BYTES
+            || entries + self.keys.len() >= self.max_bytes
     }
 
+    /// Returns the key of an entry; that of none is empty, which no line has.
     #[inline(always)]
-    fn key(&self, entry: &CachedSeries) -> &[u8] {
-        self.keys.get(entry.start..entry.start + entry.len).unwrap_or(&[])
+    fn key(&self, at: usize) -> &[u8] {
+        let end = |at: usize| self.entries.get(at).map(|entry| entry.end as usize);
+        let start = at.checked_sub(1).map_or(Some(0), end);
+        start.zip(end(at)).and_then(|(start, end)| self.keys.get(start..end)).unwrap_or_default()
     }
 
     /// Returns the series of `key`, looking at the entry `guess` first. Agents send their series in the same order
     /// again and again, which is the order in which they came here first.
     #[inline(always)]
     pub(crate) fn get(&self, key: &[u8], guess: usize) -> Option<FoundSeries<'_>> {
-        let at = match self.entries.get(guess) {
-            Some(entry) if self.key(entry) == key => guess,
-            _ => self.find(key)?,
-        };
-        let entry = self.entries.get(at)?;
+        self.at(guess, key).or_else(|| self.at(self.find(key)?, key))
+    }
+
+    /// Returns the series of `key` if it is entry `at`.
+    #[inline(always)]
+    pub(crate) fn at(&self, at: usize, key: &[u8]) -> Option<FoundSeries<'_>> {
+        let entry = self.entries.get(at).filter(|_| self.key(at) == key)?;
         let place = entry.table as usize;
         Some(FoundSeries { table: self.tables.get(place)?, place, series: entry.series, next: at + 1 })
+    }
+
+    /// Returns for each of some keys the entry that is likely to have it, or `usize::MAX` where none has.
+    ///
+    /// Looked for one by one, a key of many waits for memory three times, one after the other. Here each step is done for all
+    /// keys before the next one, so that the processor waits for all at once.
+    pub(crate) fn likely<const N: usize>(&self, keys: &[&[u8]; N]) -> [usize; N] {
+        let hashes = keys.map(|key| self.hash(key));
+        let likely = hashes.map(|hash| {
+            let same = |at: &u32| self.entries.get(*at as usize).is_some_and(|entry| entry.hash == hash);
+            self.by_key.find(spread(hash), same).map_or(usize::MAX, |at| *at as usize)
+        });
+        // Nobody needs the bytes now, but they are on their way: those of the key, and of the next one, which is looked at first.
+        let bytes = likely.map(|at| (self.key(at).first().copied(), self.key(at.saturating_add(1)).last().copied()));
+        std::hint::black_box(bytes);
+        likely
+    }
+
+    /// Returns whether there are so many series that looking for one waits for memory.
+    pub(crate) fn is_large(&self) -> bool {
+        self.entries.len() >= LARGE_CACHE
     }
 
     /// Returns the table at a place.
@@ -121,8 +154,13 @@ impl SeriesCache {
 
     #[inline(never)]
     fn find(&self, key: &[u8]) -> Option<usize> {
-        let same = |i: &u32| self.entries.get(*i as usize).is_some_and(|entry| self.key(entry) == key);
-        self.by_key.find(self.hasher.hash_one(key), same).map(|at| *at as usize)
+        self.by_key.find(spread(self.hash(key)), |at| self.key(*at as usize) == key).map(|at| *at as usize)
+    }
+
+    fn hash(&self, key: &[u8]) -> u32 {
+        #[expect(clippy::cast_possible_truncation, reason = "half of a hash is one, too")]
+        let hash = self.hasher.hash_one(key) as u32;
+        hash
     }
 
     pub(crate) fn insert(&mut self, key: &[u8], table: &Arc<Table>, series: SeriesId) {
@@ -138,12 +176,20 @@ impl SeriesCache {
             Arc::make_mut(&mut self.tables).push(Arc::clone(table));
             new
         });
-        let hash = self.hasher.hash_one(key);
-        self.entries.push(CachedSeries { hash, start: self.keys.len(), len: key.len(), table, series });
+        let hash = self.hash(key);
         self.keys.extend_from_slice(key);
+        // A key is shorter than a request, so that the bound of keys leaves room for one more.
+        let end = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        self.entries.push(CachedSeries { end, hash, table, series });
         let entries = &self.entries;
-        self.by_key.insert_unique(hash, id, |i| entries.get(*i as usize).map_or(0, |entry| entry.hash));
+        let hash_of = |at: &u32| entries.get(*at as usize).map_or(0, |entry| spread(entry.hash));
+        self.by_key.insert_unique(spread(hash), id, hash_of);
     }
+}
+
+/// The table takes the place of an entry from the low bits of a hash, and what it compares first from the high ones.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
 }
 
 #[cfg(test)]
@@ -161,7 +207,7 @@ mod tests {
             cache.insert(format!("t,host={i}").as_bytes(), &table, i);
             assert!(cache.get(format!("t,host={i}").as_bytes(), 0).is_some(), "{i}");
         }
-        assert!(cache.entries.len() < 30 && cache.get(b"t,host=0", 0).is_none());
+        assert!(cache.entries.len() < 40 && cache.get(b"t,host=0", 0).is_none());
     }
 
     #[test]
@@ -179,6 +225,24 @@ mod tests {
             assert_eq!(found(b"t,host=999"), Some((999, 1000)));
             assert_eq!(found(b"t,host=1000"), None);
             assert_eq!(found(b""), None);
+        }
+    }
+    #[test]
+    fn keys_are_found_together_as_they_are_one_by_one() {
+        let schema = TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() };
+        let table = Arc::new(Table::new(schema));
+        let mut cache = SeriesCache::default();
+        assert_eq!(cache.likely(&[b"t,host=1".as_slice(), b""]), [usize::MAX; 2]);
+        let keys: Vec<String> = (0..LARGE_CACHE).map(|i| format!("t,host={i}")).collect();
+        for (at, key) in (0..).zip(&keys) {
+            assert!(!cache.is_large());
+            cache.insert(key.as_bytes(), &table, at);
+        }
+        assert!(cache.is_large());
+        for (at, key) in keys.iter().enumerate() {
+            let found = cache.likely(&[b"t,host=x", key.as_bytes(), b""]);
+            assert_eq!(found, [usize::MAX, at, usize::MAX]);
+            assert!(cache.at(at, key.as_bytes()).is_some() && cache.at(at + 1, key.as_bytes()).is_none());
         }
     }
 }

@@ -54,6 +54,7 @@ pub(super) fn plan(vfs: &dyn Vfs, dir: &Path, state: &ManifestState) -> Result<R
         points: fixer.points,
         given_up,
         recreated: fixer.recreated,
+        widened: fixer.widened,
     })))
 }
 
@@ -67,10 +68,14 @@ pub(super) fn write(vfs: &dyn Vfs, dir: &Path, state: &ManifestState, mut rebuil
 
 fn walk(vfs: &dyn Vfs, dir: &Path, state: &ManifestState, mut to: Option<&mut Rebuild>) -> Result<(Survey, Fixer)> {
     let next = state.flushed.next();
-    let checker = FrameChecker::new(state);
-    let mut fixer = Fixer { checker, next, frames: 0, points: 0, recreated: 0, bad: Vec::new() };
-    let mut visit = |place: &Place, frame: ReplayedFrame<'_>| fixer.take(place, &frame, to.as_deref_mut());
+    let mut checker = FrameChecker::new(state);
     let logged = logged(vfs, dir.parent().unwrap_or(dir))?;
+    survey(vfs, dir, state.flushed, logged, &mut |_, frame| {
+        checker.note(&frame);
+        Ok(())
+    })?;
+    let mut fixer = Fixer { checker, next, frames: 0, points: 0, recreated: 0, widened: Vec::new(), bad: Vec::new() };
+    let mut visit = |place: &Place, frame: ReplayedFrame<'_>| fixer.take(place, &frame, to.as_deref_mut());
     let found = survey(vfs, dir, state.flushed, logged, &mut visit)?;
     Ok((found, fixer))
 }
@@ -82,6 +87,7 @@ struct Fixer {
     frames: u64,
     points: u64,
     recreated: u64,
+    widened: Vec<String>,
     /// Frames that are whole and make no sense without those that are lost.
     bad: Vec<(Place, SequenceNumber, String)>,
 }
@@ -93,7 +99,8 @@ impl Fixer {
             Ok((points, changes)) => {
                 self.recreated += changes.len() as u64;
                 self.fill(SequenceNumber(frame.seq.0 - changes.len() as u64), to.as_deref_mut())?;
-                for change in &changes {
+                for change in changes {
+                    self.widened.extend(change.widened);
                     self.append(change.kind, &change.meta, &change.body, to.as_deref_mut())?;
                 }
                 self.frames += 1;
@@ -118,7 +125,7 @@ impl Fixer {
             return Err(reason);
         }
         for change in &changes {
-            let SchemaChange { kind, meta, body } = change;
+            let SchemaChange { kind, meta, body, .. } = change;
             self.checker.check(&ReplayedFrame { seq: frame.seq, kind: *kind, meta, body: body.clone() })?;
         }
         Ok((self.checker.check(frame)?, changes))

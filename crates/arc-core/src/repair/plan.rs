@@ -69,6 +69,8 @@ pub enum RepairStep {
         given_up: Vec<GivenUp>,
         /// Changes of schema among the lost frames that could be told from the writes behind them.
         recreated: u64,
+        /// Columns that are given another type because a change of it is among the lost frames.
+        widened: Vec<String>,
     },
 }
 
@@ -139,7 +141,7 @@ impl fmt::Display for RepairStep {
                 "set aside {}, which no commit that is left names; its rows can be written again from there",
                 path.display()
             ),
-            Self::RewriteLog { segments, frames, points, given_up, recreated } => {
+            Self::RewriteLog { segments, frames, points, given_up, recreated, widened } => {
                 write!(
                     f,
                     "write the log anew in place of {}, with {frames} frames of {points} points",
@@ -148,6 +150,7 @@ impl fmt::Display for RepairStep {
                 if *recreated > 0 {
                     write!(f, " and {recreated} lost changes of schema that later writes tell of")?;
                 }
+                widened.iter().try_for_each(|what| write!(f, "; changes {what}, which keeps its values"))?;
                 given_up.iter().try_for_each(|lost| write!(f, "; {lost}"))
             }
         }

@@ -90,10 +90,11 @@ fn a_log_of_several_segments_is_written_anew_without_what_is_lost() {
     damage_frame(&mut image, 90);
     let fs = CrashFs::from_image(&image);
     let plan = find(&fs, Path::new(ROOT)).unwrap().plan;
-    let [RepairStep::RewriteLog { segments, frames, points, given_up, recreated }] = plan.steps.as_slice() else {
+    let [RepairStep::RewriteLog { segments, frames, points, given_up, recreated, widened }] = plan.steps.as_slice()
+    else {
         panic!("{plan}");
     };
-    assert!(segments.len() >= 3, "{plan}");
+    assert!(segments.len() >= 3 && widened.is_empty(), "{plan}");
     let seqs: Vec<_> = given_up.iter().map(|lost| (lost.first.0, lost.last.0)).collect();
     assert_eq!((seqs, *frames, *points, *recreated), (vec![(40, 40), (90, 90)], 108, 108, 0), "{plan}");
     assert_eq!(repaired(&fs), 128);

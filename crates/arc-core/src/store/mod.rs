@@ -5,6 +5,8 @@
 //! [`ObjectPlace`], with the same code for both places; `DurableLocal` makes a local folder an object store that syncs.
 
 #[cfg(feature = "object-store")]
+mod blocks;
+#[cfg(feature = "object-store")]
 mod client;
 #[cfg(feature = "object-store")]
 mod durable;

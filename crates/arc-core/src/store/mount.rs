@@ -21,6 +21,7 @@ use object_store::{ObjectMeta, ObjectStoreExt, path::Path as StorePath};
 use parking_lot::Mutex;
 
 use super::{
+    blocks::{Block, Blocks},
     client::{StoreClient, io_error, read},
     spool::{Fetched, SPOOL_DIR, Spool, copy_from},
 };
@@ -38,6 +39,7 @@ pub(super) struct StoreMount {
     client: Arc<StoreClient>,
     prefix: StorePath,
     spool: Arc<Spool>,
+    blocks: Blocks,
 }
 
 /// What a path stands for.
@@ -53,7 +55,7 @@ enum Place {
 impl StoreMount {
     pub(super) fn new(local: Arc<dyn Vfs>, root: &Path, client: Arc<StoreClient>, prefix: StorePath) -> Self {
         let spool = Arc::new(Spool::new(Arc::clone(&local), root.join(SPOOL_DIR), Arc::clone(&client)));
-        Self { local, root: root.to_owned(), client, prefix, spool }
+        Self { local, root: root.to_owned(), client, prefix, spool, blocks: Blocks::default() }
     }
 
     fn place(&self, path: &Path) -> io::Result<Place> {
@@ -147,10 +149,8 @@ impl Vfs for StoreMount {
             Place::Local => self.local.open_range(path, range),
             Place::Unfinished(local) => self.local.open_range(&local, range),
             Place::Object(key) => {
-                let meta = self.head(&key)?;
-                let (start, end) = (range.start.min(meta.size), range.end.min(meta.size));
-                let bytes = self.spool.range(&key, start, end.max(start))?;
-                Ok(Box::new(ObjectRange { modified: meta.last_modified.into(), bytes }))
+                let Block { modified, bytes, .. } = self.blocks.read(&self.client, &key, &range)?;
+                Ok(Box::new(ObjectRange { modified, bytes }))
             }
         }
     }

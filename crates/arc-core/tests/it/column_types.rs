@@ -250,13 +250,22 @@ fn a_column_of_integers_becomes_one_of_floats_in_every_form_of_write() {
         };
         write_batch(engine, "m", vec![("time", Arc::new(TimestampNanosecondArray::from(vec![time]))), ("v", v)]);
     });
+    let small: Write = Box::new(|engine, time, value| {
+        let v: ArrayRef = match whole(value) {
+            Some(whole) => Arc::new(Int8Array::from(vec![i8::try_from(whole).unwrap()])),
+            None => Arc::new(Float32Array::from(vec![value.to_string().parse::<f32>().unwrap()])),
+        };
+        write_batch(engine, "m", vec![("time", Arc::new(TimestampNanosecondArray::from(vec![time]))), ("v", v)]);
+    });
     let sql: Write = Box::new(|engine, time, value| {
         if engine.schema("d", "m").is_err() {
             engine.execute("d", "CREATE TABLE m (v BIGINT)").unwrap();
         }
         engine.execute("d", &format!("INSERT INTO m (time, v) VALUES ({time}, {value})")).unwrap();
     });
-    for (form, put) in [("lines", lines), ("rows", rows), ("columns", columns), ("arrow", arrow), ("sql", sql)] {
+    let forms =
+        [("lines", lines), ("rows", rows), ("columns", columns), ("arrow", arrow), ("small", small), ("sql", sql)];
+    for (form, put) in forms {
         let dir = tempfile::tempdir().unwrap();
         let engine = open_widening(dir.path());
         put(&engine, 1, 1.0);

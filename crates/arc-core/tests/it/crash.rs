@@ -92,9 +92,9 @@ impl Sent<'_> {
 /// Writes, flushes, deletes, drops, late points, new columns and ones that change their type, merges of files, a retention and a restart; goes on after
 /// errors, as clients do.
 ///
-/// Returns the writes, and how many merges were done and files expired.
-pub(crate) fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, u64) {
-    let (mut sent, mut gone) = (Sent { operations, writes: Vec::new() }, 0);
+/// Returns the writes, and how many merges were done and files expired, moved out of sparse packs, and unpacked.
+pub(crate) fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, [u64; 3]) {
+    let (mut sent, mut done) = (Sent { operations, writes: Vec::new() }, [0; 3]);
     for restart in 0..2 {
         let clock = HandClock::default();
         let Ok(engine) = engine(Arc::clone(vfs), &root().join("arc-crash"), &clock) else { continue };
@@ -120,7 +120,9 @@ pub(crate) fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (V
                 let _ = engine.compact();
             }
         }
+        done[1] += engine.stats().moved_files;
         if restart == 1 {
+            done[2] += engine.unpack().map_or(0, |report| report.moved_files);
             let _ = engine.write_lp("d", format!("gone x=1 {YEAR_NS}").as_bytes());
             let _ = engine.set_retention("d", Some("gone"), Some(Duration::from_secs(1)));
             let _ = engine.flush();
@@ -128,12 +130,12 @@ pub(crate) fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (V
             clock.set(2 * YEAR_NS);
             let _ = engine.compact();
         }
-        gone += engine.stats().compactions + engine.stats().expired_files;
+        done[0] += engine.stats().compactions + engine.stats().expired_files;
         if restart == 0 {
             let _ = engine.close();
         }
     }
-    (sent.writes, gone)
+    (sent.writes, done)
 }
 
 /// A value that says which point it is of: at first an integer, then a float, and at last a text.
@@ -259,8 +261,8 @@ pub(crate) fn check(writes: &[Write], operations: usize, found: &BTreeSet<i64>, 
 fn after_a_loss_of_power_at_any_moment_acknowledged_points_are_there_once() {
     let fs = disk();
     let vfs: Arc<dyn Vfs> = Arc::new(fs.clone());
-    let (writes, gone) = scenario(&vfs, &|| fs.operations());
-    assert!(gone > 3, "only {gone} merges");
+    let (writes, [gone, moved, unpacked]) = scenario(&vfs, &|| fs.operations());
+    assert!(gone > 3 && moved > 0 && unpacked > 0, "only {gone} merges, {moved} files moved, {unpacked} unpacked");
     assert!(writes.iter().all(|write| write.acknowledged.is_some()));
     let mut images = 0;
     for cut in fs.power_cuts() {

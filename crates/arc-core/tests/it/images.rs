@@ -85,7 +85,8 @@ fn scenario(fs: &CrashFs, seed: u64) -> Vec<Write> {
     let operations = || fs.operations();
     let (mut sent, mut next, mut open_engine) = (Sent { operations: &operations, writes: Vec::new() }, 0, open());
     for step in 0..STEPS {
-        match draws.below(9) {
+        match draws.below(10) {
+            9 => drop(open_engine.unpack().unwrap()),
             0 => drop(open_engine.flush().unwrap()),
             1 => drop(open_engine.compact().unwrap()),
             2 => {

@@ -26,6 +26,7 @@ enum Step {
     Flush,
     /// Whether all days count as over.
     Compact(bool),
+    Unpack,
     Restart,
     /// A backup of the running engine, restored to a directory of its own, which then goes on in place of the old one.
     Restore,
@@ -88,6 +89,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => any::<bool>().prop_map(Step::Drop),
         2 => Just(Step::Flush),
         2 => prop::bool::weighted(0.3).prop_map(Step::Compact),
+        1 => Just(Step::Unpack),
         1 => Just(Step::Restart),
         1 => Just(Step::Restore),
     ];
@@ -248,6 +250,10 @@ proptest! {
                 Step::Compact(is_over) => {
                     clock.set(if is_over { i64::MAX } else { 0 });
                     engine.compact().unwrap();
+                }
+                Step::Unpack => {
+                    engine.unpack().unwrap();
+                    prop_assert!(engine.data_files("d", "m").unwrap().iter().all(|file| file.packed().is_none()));
                 }
                 Step::Restart => {
                     drop(engine);

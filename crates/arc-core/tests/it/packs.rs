@@ -1,14 +1,15 @@
 //! Tables with little to flush share a file, the pack, which lives as long as one of them needs it.
 
 use std::{
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use arc_core::{
-    Comparison, Engine, EngineBuilder, ErrorKind, Options, Predicate, RepairStep, plan_repair, repair, restore,
-    store::ObjectStorage, verify, verify_in_store,
+    CompactionReport, Comparison, Engine, EngineBuilder, ErrorKind, Options, Predicate, RepairStep, datafile::DataFile,
+    plan_repair, repair, restore, store::ObjectStorage, verify, verify_in_store,
 };
 use arrow::record_batch::RecordBatchReader;
 use bytes::Bytes;
@@ -62,6 +63,11 @@ fn files(dir: &Path, suffix: &str) -> Vec<PathBuf> {
 
 fn count(engine: &Engine, table: i64) -> i64 {
     number(engine, "d", &format!("SELECT count(*) FROM small{table}"))
+}
+
+fn rows_of(engine: &Engine, table: i64) -> Vec<String> {
+    let shown = shown(engine, "d", &format!("SELECT host, CAST(time AS BIGINT) AS time, n FROM small{table}"));
+    shown.lines().filter(|line| line.contains("h1")).map(str::to_owned).collect()
 }
 
 /// The rows of the small tables, as text.
@@ -194,6 +200,132 @@ fn a_pack_stays_while_one_data_file_of_it_is_live_or_read() {
     drop(engine);
     let report = verify(dir.path()).unwrap();
     assert!(report.findings.is_empty() && report.totals.files == 1, "{report}");
+}
+
+/// Compacts until nobody reads what was replaced.
+fn compact_all(engine: &Engine) -> CompactionReport {
+    let first = engine.compact().unwrap();
+    while engine.stats().retired_files > 0 {
+        engine.compact().unwrap();
+    }
+    first
+}
+
+/// The data files of the small tables, and their bytes on disk.
+fn live(engine: &Engine, dir: &Path) -> Vec<(DataFile, Vec<u8>)> {
+    let files = (0..TABLES).flat_map(|table| engine.data_files("d", &format!("small{table}")).unwrap());
+    let read = |file: Arc<DataFile>| {
+        // Whoever holds the file itself reads it.
+        let file = DataFile::clone(&file);
+        let bytes = match file.packed() {
+            Some((pack, range)) => {
+                let pack = std::fs::read(dir.join(pack)).unwrap();
+                pack[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()].to_vec()
+            }
+            None => std::fs::read(dir.join(&file.path)).unwrap(),
+        };
+        (file, bytes)
+    };
+    files.map(read).collect()
+}
+
+#[test]
+fn what_is_left_of_a_sparse_pack_moves_as_it_is_into_another_so_that_the_pack_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = open(dir.path());
+    flush(&engine, 1);
+    let pack = files(dir.path(), ".pack").remove(0);
+    // Two of five are left, and no merge is due.
+    for table in ["small0", "small2", "small3"] {
+        engine.drop_table("d", table).unwrap();
+        engine.flush().unwrap();
+        assert_eq!(compact_all(&engine).moved_files, 0, "{table}");
+        assert_eq!(files(dir.path(), ".pack"), std::slice::from_ref(&pack));
+    }
+    let before: Vec<_> = [1, 4].iter().flat_map(|table| rows_of(&engine, *table)).collect();
+    let small4 = || DataFile::clone(&engine.data_files("d", "small4").unwrap()[0]);
+    let old = small4();
+    let bytes = std::fs::read(&pack).unwrap();
+    engine.drop_table("d", "small1").unwrap();
+    engine.flush().unwrap();
+    let report = compact_all(&engine);
+    assert_eq!((report.moved_files, report.merges, engine.stats().moved_files), (1, 0, 1), "{report:?}");
+    let moved = small4();
+    assert_eq!(DataFile { path: old.path.clone(), ..moved.clone() }, old, "it is the same elsewhere");
+    let left = files(dir.path(), ".pack");
+    assert!(left.len() == 1 && left[0] != pack, "{left:?}");
+    let (range, at) = (old.packed().unwrap().1, moved.packed().unwrap().1);
+    let part = |bytes: &[u8], range: Range<u64>| {
+        bytes[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()].to_vec()
+    };
+    assert_eq!(part(&std::fs::read(&left[0]).unwrap(), at), part(&bytes, range));
+    assert_eq!(rows_of(&engine, 4), before[1..]);
+    assert_eq!(compact_all(&engine), Default::default(), "a pack of one file is no sparse one");
+    engine.close().unwrap();
+    let report = verify(dir.path()).unwrap();
+    assert!(report.findings.is_empty(), "{report}");
+}
+
+#[test]
+fn unpacking_gives_each_packed_file_a_file_of_its_own_with_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, clock) = open(dir.path());
+    flush(&engine, 1);
+    flush(&engine, 2);
+    let (before, old) = (rows(&engine), live(&engine, dir.path()));
+    let report = engine.unpack().unwrap();
+    assert_eq!((report.moved_files, report.merges), (10, 0), "{report:?}");
+    let new = live(&engine, dir.path());
+    for ((old, old_bytes), (new, new_bytes)) in old.iter().zip(&new) {
+        assert!(new.packed().is_none() && new.path.contains("/day=1970-01-01/"), "{}", new.path);
+        assert_eq!((&DataFile { path: old.path.clone(), ..new.clone() }, new_bytes), (old, old_bytes));
+    }
+    assert_eq!((old.len(), new.len(), rows(&engine)), (10, 10, before.clone()));
+    assert_eq!(engine.unpack().unwrap().moved_files, 0);
+    // They are merged as others are.
+    assert_eq!(compact_all(&engine).files_in, 12);
+    assert_eq!((files(dir.path(), ".pack").len(), files(dir.path(), ".parquet").len()), (0, 6));
+    clock.set(3 * DAY_NS);
+    engine.compact().unwrap();
+    assert_eq!(rows(&engine), before);
+    engine.close().unwrap();
+    assert!(matches!(engine.unpack().unwrap_err().kind(), ErrorKind::Closed));
+    let report = verify(dir.path()).unwrap();
+    assert!(report.findings.is_empty(), "{report}");
+}
+
+#[test]
+fn where_nothing_is_to_be_packed_compaction_unpacks_what_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, clock) = open(dir.path());
+    flush(&engine, 1);
+    engine.close().unwrap();
+    let mut options = Options::default();
+    (options.pack_bytes, options.compaction_grace) = (0, Duration::ZERO);
+    let engine = builder(dir.path(), &clock).options(options).compaction(false).open().unwrap();
+    let before = rows(&engine);
+    assert_eq!(compact_all(&engine).moved_files, 5);
+    assert_eq!((files(dir.path(), ".pack").len(), rows(&engine)), (0, before));
+    assert_eq!(compact_all(&engine), Default::default());
+}
+
+#[test]
+fn a_damaged_file_is_named_and_stays_in_its_pack_while_the_others_move() {
+    let dir = tempfile::tempdir().unwrap();
+    let (engine, _) = open(dir.path());
+    flush(&engine, 1);
+    let bad = engine.data_files("d", "small2").unwrap().remove(0);
+    let pack = files(dir.path(), ".pack").remove(0);
+    let mut bytes = std::fs::read(&pack).unwrap();
+    bytes[usize::try_from(bad.packed().unwrap().1.start).unwrap() + 20] ^= 1;
+    std::fs::write(&pack, &bytes).unwrap();
+    let error = engine.unpack().unwrap_err();
+    assert!(error.kind() == ErrorKind::Corrupt && error.to_string().contains(&bad.path), "{error}");
+    let packed = live(&engine, dir.path()).into_iter().filter(|(file, _)| file.packed().is_some());
+    assert_eq!(packed.map(|(file, _)| file.path).collect::<Vec<_>>(), std::slice::from_ref(&bad.path));
+    assert_eq!((0..TABLES).filter(|table| *table != 2).map(|table| count(&engine, table)).sum::<i64>(), 4);
+    // The rest of it is a sparse pack, which compaction would move as well; nothing of it is lost meanwhile.
+    assert!(engine.compact().is_err() && pack.exists());
 }
 
 #[test]

@@ -5,10 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arc_core::{Engine, Error, ErrorKind, RepairPlan, RepairStep, plan_repair, repair, verify};
+use arc_core::{
+    ColumnTypes, Engine, Error, ErrorKind, OnConflict, RepairPlan, RepairStep, plan_repair, repair, verify,
+};
 use arrow::{array::AsArray, datatypes::Int64Type};
 
-use crate::support::{in_columns, open, query, write};
+use crate::support::{in_columns, open, query, quiet, write};
 
 /// Points 0 to 2 in one data file, 3 to 5 in another, 6 to 11 in the log, of which 9 has a column of its own, and so has 10, which is
 /// logged in columns.
@@ -202,4 +204,32 @@ fn a_manifest_of_which_too_little_is_left_is_not_guessed() {
     let report = repair(dir.path(), &plan).unwrap();
     assert!(!report.is_clean());
     assert_eq!(files(&dir.path().join("data"), ".parquet").len(), 2, "nothing was removed");
+}
+
+#[test]
+fn a_lost_change_of_type_is_told_from_the_writes_behind_it_or_becomes_text() {
+    // What is written behind the change, and what the column is then.
+    let cases: [(&[&str], &str, &[&str]); 3] = [
+        (&["m n=3i 3"], "Utf8", &["1", "2.5", "3"]),
+        (&["m n=3i,h9=1 3"], "Float64", &["1.0", "2.5", "3.0"]),
+        (&["m n=\"x\",h9=1 3", "m n=4i 4"], "Utf8", &["1", "2.5", "x", "4"]),
+    ];
+    for (behind, data_type, expected) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let widen = ColumnTypes::new().on_conflict(OnConflict::Widen);
+        let open = || quiet(dir.path()).column_types(widen.clone()).open().unwrap();
+        let engine = open();
+        for line in ["m n=1i 1", "m n=2.5,g9=1 2"].iter().chain(behind) {
+            write(&engine, "d", line);
+        }
+        drop(engine);
+        damage_log(dir.path(), "g9", 0, 2);
+        let plan = repaired(dir.path()).to_string();
+        let said = format!("changes column \"n\" of table \"m\" to {data_type}, which keeps its values");
+        assert!(plan.contains(&said) && plan.matches("GIVES UP").count() == 1, "{said}: {plan}");
+        let engine = open();
+        let batches = query(&engine, "d", "SELECT CAST(n AS VARCHAR) AS n FROM m ORDER BY time").unwrap();
+        let found = batches.iter().flat_map(|batch| batch.column(0).as_string::<i32>().iter().flatten());
+        assert_eq!(found.collect::<Vec<_>>(), expected, "{plan}");
+    }
 }

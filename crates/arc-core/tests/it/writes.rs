@@ -367,7 +367,7 @@ fn a_view_keeps_its_rows_through_a_flush() {
     engine.flush().unwrap();
     let after = engine.view("d", "m").unwrap();
     let rows = |view: &arc_core::TableView, late| {
-        view.buffers.iter().filter(|part| part.late == late).map(|part| part.batch.num_rows()).sum::<usize>()
+        view.buffers.iter().filter(|part| part.late == late).map(arc_core::BufferPart::row_count).sum::<usize>()
     };
     assert_eq!((before.files.len(), rows(&before, false), rows(&before, true)), (0, 2, 1));
     assert_eq!((after.files.len(), after.buffers.len(), after.files[0].rows), (1, 0, 2));

@@ -41,6 +41,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/databases/{name}", get(admin::database).patch(admin::change_database).delete(delete::database))
         .route("/api/v1/databases/{name}/measurements", get(admin::database_measurements))
         .route("/api/v1/databases/{name}/measurements/{measurement}", get(column_types::get).patch(column_types::patch))
+        .route("/api/v1/databases/{name}/measurements/{measurement}/column-types", get(column_types::in_force))
         .route("/api/v1/delete", post(delete::delete))
         .route("/api/v1/delete/config", get(delete::config))
         .route("/api/v1/import/csv", post(import::csv))

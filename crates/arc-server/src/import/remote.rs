@@ -6,7 +6,7 @@
 use std::{io, time::Duration};
 
 use arc_core::{
-    Error, ErrorKind, Rejected, Result,
+    ColumnTypes, Error, ErrorKind, Rejected, Result,
     catalog::{Column, ColumnKind},
     import::{ImportAnswer, ImportBody, ImportReceipt, ImportTarget, ImportWrite},
 };
@@ -173,6 +173,25 @@ impl ImportTarget for Remote {
         };
         Ok(schema.fields().iter().skip(1).map(column).collect())
     }
+
+    /// Says nothing where the server is an older one.
+    fn column_types(&self, database: &str, table: &str) -> Result<ColumnTypes> {
+        let [database, table] = [database, table].map(in_path);
+        let path = format!("{}/api/v1/databases/{database}/measurements/{table}/column-types", self.url);
+        let answer = self.send(Request::get(path).body(Full::default()))?;
+        match answer.status {
+            StatusCode::OK => serde_json::from_slice(&answer.body)
+                .map_err(|error| self.failed(ErrorKind::Internal, error.to_string())),
+            StatusCode::NOT_FOUND => Ok(ColumnTypes::default()),
+            _ => Err(self.refused(&answer)),
+        }
+    }
+}
+
+/// Encodes a name as a part of a path.
+fn in_path(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~');
+    name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// Makes the request that stores a piece.

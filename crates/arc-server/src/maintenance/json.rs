@@ -1,6 +1,6 @@
 //! Reports of the engine as JSON, for programs that run the commands.
 
-use arc_core::{BackupReport, Finding, RepairPlan, RestoreReport, VerifyReport, VerifyTotals};
+use arc_core::{BackupReport, CompactionReport, Finding, RepairPlan, RestoreReport, VerifyReport, VerifyTotals};
 use serde_json::{Value, json};
 
 pub(super) fn verify(report: &VerifyReport) -> Value {
@@ -60,4 +60,8 @@ pub(super) fn backup(report: &BackupReport) -> Value {
 
 pub(super) fn restore(report: &RestoreReport) -> Value {
     json!({ "files": report.files, "bytes": report.bytes, "rows": report.rows, "frames": report.frames })
+}
+
+pub(super) fn unpack(report: &CompactionReport) -> Value {
+    json!({ "moved_files": report.moved_files })
 }

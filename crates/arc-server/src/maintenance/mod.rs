@@ -1,13 +1,13 @@
-//! Commands for a data directory that no server has open: `verify`, `repair`, `backup`, `restore`.
+//! Commands for a data directory that no server has open: `verify`, `repair`, `backup`, `restore`, `unpack`.
 //!
 //! Each calls one function of the engine and prints what it says, as text or as JSON. Ends with 0 if all is well, 1 if
 //! something is damaged or went wrong, 2 if the command cannot be run as it was given.
 
 mod json;
 
-use std::{fmt::Display, io::Write, path::Path, path::PathBuf, process::ExitCode};
+use std::{fmt::Display, io::Write, path::Path, path::PathBuf, process::ExitCode, time::Duration};
 
-use arc_core::{BackupReport, Error, RestoreReport};
+use arc_core::{BackupReport, CompactionReport, Engine, Error, RestoreReport};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
 
 /// Returns the commands, for the command line's definition.
-pub(crate) fn commands() -> [Command; 4] {
+pub(crate) fn commands() -> [Command; 5] {
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text");
     let folder = |name: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name("PATH").value_parser(value_parser!(PathBuf)).required(true).help(help)
@@ -42,6 +42,10 @@ pub(crate) fn commands() -> [Command; 4] {
         Command::new("restore")
             .about("Copy a backup to a data directory that is absent or empty, checking every byte")
             .arg(folder("from", "Folder of the backup"))
+            .arg(json.clone()),
+        Command::new("unpack")
+            .about("Give all small tables Parquet files of their own in a data directory that no server has open")
+            .after_help("Rows of many small tables share a file, a pack, in which other programs do not look.")
             .arg(json),
     ]
 }
@@ -62,6 +66,9 @@ pub(crate) fn run(name: &str, arguments: &ArgMatches, config: &Config) -> Option
             let done = arc_core::restore(folder("from"), path);
             finish(done, as_json(), json::restore, |report| restore_text(report, path))
         }
+        "unpack" => finish(unpack(config), as_json(), json::unpack, |report| {
+            format!("{}: {} data files have files of their own now", path.display(), report.moved_files)
+        }),
         _ => return None,
     })
 }
@@ -117,15 +124,31 @@ fn repair(path: &Path, apply: bool, as_json: bool) -> ExitCode {
 
 /// Opens the directory as a server would, which replays its log, and copies it.
 fn backup(to: &Path, config: &Config) -> Result<BackupReport, Error> {
+    let engine = open_existing(config)?;
+    let report = engine.backup(to)?;
+    engine.close()?;
+    Ok(report)
+}
+
+/// Opens the directory as a server would that packs nothing and merges nothing, and has nobody who reads what is replaced.
+fn unpack(config: &Config) -> Result<CompactionReport, Error> {
+    let mut config = config.clone();
+    config.engine.compaction = false;
+    (config.engine.pack_bytes, config.engine.compaction_grace) = (0, Duration::ZERO);
+    let engine = open_existing(&config)?;
+    engine.flush()?;
+    let report = engine.unpack()?;
+    engine.close()?;
+    Ok(report)
+}
+
+fn open_existing(config: &Config) -> Result<Engine, Error> {
     let path = config.data_dir.as_path();
     if !arc_core::is_data_directory(path) {
         let reason = "it has no marker".to_owned();
         return Err(Error::NotADataDirectory { path: path.into(), reason });
     }
-    let engine = open_engine(config)?;
-    let report = engine.backup(to)?;
-    engine.close()?;
-    Ok(report)
+    open_engine(config)
 }
 
 fn finish<R>(

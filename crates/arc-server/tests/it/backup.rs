@@ -191,6 +191,28 @@ fn a_stopped_directory_is_backed_up_and_restored() {
 }
 
 #[test]
+fn a_stopped_directory_is_unpacked_with_what_is_in_its_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    assert!(on(&data, &["unpack"]).0 == Some(2) && !data.exists());
+    let engine = Engine::builder(&data).compaction(false).open().unwrap();
+    let lines = |n: i64| (0..64).map(|table| format!("t{table} v={n} {n}\n")).collect::<String>();
+    assert_eq!(engine.write_lp("d", lines(1).as_bytes()).unwrap().points, 64);
+    engine.flush().unwrap();
+    assert!(engine.data_files("d", "t7").unwrap()[0].packed().is_some());
+    assert_eq!(engine.write_lp("d", lines(2).as_bytes()).unwrap().points, 64);
+    drop(engine);
+    let (code, text) = on(&data, &["unpack"]);
+    assert!(code == Some(0) && text.contains("64 data files have files of their own now"), "{text}");
+    assert!(!data.join("data/_packs").exists());
+    let (code, text) = on(&data, &["unpack", "--json"]);
+    assert_eq!((code, serde_json::from_str::<Value>(&text).unwrap()), (Some(0), json!({ "moved_files": 0 })));
+    assert_eq!(std::fs::read_dir(data.join("data/d/t7")).unwrap().count(), 1);
+    let (code, text) = on(&data, &["verify"]);
+    assert!(code == Some(0) && text.contains("128 rows"), "{text}");
+}
+
+#[test]
 fn a_server_that_finds_damage_points_at_what_helps() {
     let dir = tempfile::tempdir().unwrap();
     store(dir.path());

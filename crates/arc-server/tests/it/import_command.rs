@@ -71,6 +71,22 @@ fn files_go_into_a_directory_or_a_server_and_refused_rows_are_listed() {
 }
 
 #[test]
+fn cells_of_csv_have_the_types_that_the_settings_of_a_server_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = ["--string-columns", "attr_*", "--on-conflict", "widen"];
+    let server = Running::start_with(&dir.path().join("served"), &settings);
+    let url = server.url();
+    for (n, cells) in ["1,1.50", "x,007"].into_iter().enumerate() {
+        fs::write(dir.path().join("a.csv"), format!("time,v,attr_a\n{n},{cells}\n")).unwrap();
+        let (code, out, err) =
+            said(&import(&["--db", "t", "--table", "a/b", "--precision", "ns", "--url", &url, "a.csv"], dir.path()));
+        assert_eq!((code, &*out), (0, "a.csv: 1 rows stored, 0 refused\n"), "{err}");
+    }
+    let stored = server.query("SELECT v, attr_a FROM \"a/b\" ORDER BY time");
+    assert_eq!(stored, json!([["1", "1.50"], ["x", "007"]]));
+}
+
+#[test]
 fn an_import_that_is_killed_goes_on_without_doubling() {
     let dir = tempfile::tempdir().unwrap();
     let rows = 400_000;

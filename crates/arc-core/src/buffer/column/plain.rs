@@ -15,14 +15,17 @@ pub(crate) enum Plain<'a> {
 }
 
 impl ColumnValues {
-    /// Returns the values as they lie in memory; `None` where the type is another.
+    /// Returns the values as they lie in memory; `None` where the type is another, or texts are places.
     pub(crate) fn plain(&self) -> Option<Plain<'_>> {
         Some(match &self.values {
             Values::Float(v) => Plain::Float(v),
             Values::Integer(v) => Plain::Integer(v),
             Values::Unsigned(v) => Plain::Unsigned(v),
             Values::Boolean(v) => Plain::Boolean(v.words()),
-            Values::Text { ends, bytes } => Plain::Text(ends, bytes),
+            Values::Text(texts) => {
+                let (ends, bytes) = texts.ends_and_bytes()?;
+                Plain::Text(ends, bytes)
+            }
             Values::Arrow { .. } => return None,
         })
     }

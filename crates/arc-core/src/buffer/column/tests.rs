@@ -1,3 +1,5 @@
+use arrow::array::StringArray;
+
 use super::*;
 
 #[test]

@@ -1,5 +1,7 @@
 //! Columns of sorted rows against rows that were sorted one by one.
 
+use std::path::Path;
+
 use arrow::{
     array::{AsArray, RecordBatch},
     compute::{cast, concat_batches},
@@ -13,6 +15,8 @@ use crate::{
     SequenceNumber,
     buffer::{FrozenBuffer, Rows, Scalar, SeriesIndex, split},
     catalog::{TableSchema, tag_type},
+    datafile::{DataFileSpec, ParquetOptions, WriteScratch, write_data_file_of},
+    vfs::CrashFs,
 };
 
 /// Tag, time, and the fields text, number and flag.
@@ -30,7 +34,10 @@ fn table(keyed: bool) -> TableSchema {
     TableSchema { database: "d".into(), table: "t".into(), keyed, columns }
 }
 
-fn chunk(index: &mut SeriesIndex, keyed: bool, rows: &[Row]) -> Arc<Chunk> {
+/// Of every so many chunks one has its texts as places: of one all, of 0 none.
+type Placed = usize;
+
+fn chunk(index: &mut SeriesIndex, keyed: bool, placed: bool, rows: &[Row]) -> Arc<Chunk> {
     let mut chunk = Rows::default();
     for (host, time, text, number, flag) in rows {
         if let Some(text) = text {
@@ -46,7 +53,37 @@ fn chunk(index: &mut SeriesIndex, keyed: bool, rows: &[Row]) -> Arc<Chunk> {
         let tags = host.iter().map(|host| ("host", host.as_str()));
         chunk.end_row(*time, keyed.then(|| index.resolve(tags).unwrap()));
     }
+    if let Some(texts) = chunk.values(0).map(|values| values.to_array().unwrap()) {
+        let data_type = if placed { &places_of(&texts) } else { &DataType::Utf8 };
+        let array = cast(&texts, data_type).unwrap();
+        let (time, series) = (chunk.time.clone().into(), chunk.series.clone().into());
+        let others = (1..3).map(|column| chunk.values(column).map(|values| values.to_array().unwrap()));
+        let columns = std::iter::once(Some(array)).chain(others).collect();
+        return Arc::new(Chunk::new(time, series, columns).unwrap());
+    }
     Arc::new(chunk.into_chunk().unwrap())
+}
+
+fn places_of(texts: &ArrayRef) -> DataType {
+    let places = if texts.len() < 100 { DataType::UInt8 } else { DataType::UInt16 };
+    DataType::Dictionary(Box::new(places), Box::new(DataType::Utf8))
+}
+
+/// Returns the checksum of the file that a part becomes.
+fn written(part: &FlushPart<'_>) -> (u64, u32) {
+    let spec = DataFileSpec {
+        path: "data/d/t/day=2026-11-21/file.parquet".into(),
+        schema: Arc::clone(&part.schema),
+        sorted_by: part.sorted_by.clone(),
+        min_seq: SequenceNumber(1),
+        max_seq: SequenceNumber(1),
+        late: part.late,
+        tags: &["host"],
+    };
+    let options = ParquetOptions::default();
+    let file = write_data_file_of(&CrashFs::new(), Path::new("/"), &spec, part, &options, &mut WriteScratch::default())
+        .unwrap();
+    (file.bytes, file.crc32c)
 }
 
 fn shown(batch: &RecordBatch) -> Vec<Row> {
@@ -72,9 +109,18 @@ fn shown(batch: &RecordBatch) -> Vec<Row> {
 }
 
 fn check(keyed: bool, chunks: &[Vec<Row>], range_rows: usize) {
+    let [plain, placed, mixed] = [0, 1, 2].map(|placed| check_form(keyed, chunks, range_rows, placed));
+    assert_eq!(plain, placed, "the form of texts makes no difference");
+    assert_eq!(plain, mixed);
+}
+
+/// Returns what tells files apart.
+fn check_form(keyed: bool, chunks: &[Vec<Row>], range_rows: usize, placed: Placed) -> Vec<(u64, u32)> {
     let (table, mut index) = (table(keyed), SeriesIndex::default());
+    let is_placed = |number: usize| placed > 0 && number.is_multiple_of(placed);
+    let made = (0..).zip(chunks).map(|(number, rows)| chunk(&mut index, keyed, is_placed(number), rows));
     let frozen = FrozenBuffer {
-        main: chunks.iter().map(|rows| chunk(&mut index, keyed, rows)).collect(),
+        main: made.collect(),
         late: Vec::new(),
         min_seq: SequenceNumber(1),
         max_seq: SequenceNumber(1),
@@ -99,6 +145,13 @@ fn check(keyed: bool, chunks: &[Vec<Row>], range_rows: usize) {
         }
     }
     assert_eq!(found, expected);
+    for (chunk, rows) in frozen.main.iter().zip(chunks) {
+        let series = index.read();
+        let mut rows = rows.clone();
+        rows.iter_mut().filter(|_| !keyed).for_each(|row| row.0 = None);
+        assert_eq!(shown(&chunk.to_batch(&table, &series).unwrap()), rows, "what queries see");
+    }
+    parts.iter().map(written).collect()
 }
 
 fn any_row() -> impl Strategy<Value = (Option<u8>, i64, Option<String>, Option<i64>, Option<bool>)> {

@@ -3,7 +3,10 @@
 //! Texts of up to 16 bytes, which tags and states mostly are, are told apart by two words that hold all of their bytes:
 //! no call to compare memory, no hashing of lengths and bytes.
 
-use std::hash::{BuildHasher as _, Hasher as _};
+use std::{
+    cmp::Ordering,
+    hash::{BuildHasher as _, Hasher as _},
+};
 
 use foldhash::fast::FixedState;
 
@@ -12,11 +15,12 @@ use super::bit_packing::width_of;
 const MIN_SLOTS: usize = 64;
 
 /// Texts in order of their first use, found through an open table of places.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TextDictionary {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// Places of entries plus one; 0 where there is none. A power of two of them.
+    /// Places of entries plus one; 0 where there is none. A power of two of them, or none as long as each text was greater
+    /// than the one before: those of a tag by which rows are sorted are.
     slots: Vec<u32>,
     shift: u32,
 }
@@ -32,14 +36,6 @@ struct Entry {
 struct Digest {
     length: usize,
     words: [u64; 2],
-}
-
-impl Default for TextDictionary {
-    fn default() -> Self {
-        let mut dictionary = Self { bytes: Vec::new(), entries: Vec::new(), slots: Vec::new(), shift: 0 };
-        dictionary.resize(MIN_SLOTS);
-        dictionary
-    }
 }
 
 impl TextDictionary {
@@ -64,18 +60,61 @@ impl TextDictionary {
         self.entries.get(index as usize).map_or(&[], |entry| self.entry_text(entry))
     }
 
+    /// Returns all texts in the order of their places.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.entries.iter().map(|entry| self.entry_text(entry))
+    }
+
+    /// Returns where each text begins and the last one ends, in the bytes of all of them.
+    pub(crate) fn to_offsets_and_bytes(&self) -> (Vec<i32>, Vec<u8>) {
+        let starts = self.entries.iter().map(|entry| entry.start).chain([self.bytes.len()]);
+        (starts.map(|start| i32::try_from(start).unwrap_or(i32::MAX)).collect(), self.bytes.clone())
+    }
+
+    /// Returns the bytes that the texts and what finds them take.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes.len() + size_of_val(self.entries.as_slice()) + size_of_val(self.slots.as_slice())
+    }
+
     /// Returns the place of a text, which is added if it is new.
     #[inline(always)]
     pub(crate) fn index(&mut self, text: &[u8]) -> u32 {
         let digest = Digest::of(text);
+        if self.slots.is_empty()
+            && let Some(index) = self.index_in_order(text, digest)
+        {
+            return index;
+        }
+        match self.look_up(text, digest) {
+            Ok(index) => index,
+            Err(slot) => {
+                let index = self.add(text, digest);
+                self.enter(index, slot);
+                index
+            }
+        }
+    }
+
+    /// Returns the place of a text, if it is there.
+    pub(crate) fn find(&self, text: &[u8]) -> Option<u32> {
+        if self.slots.is_empty() {
+            let place = self.entries.binary_search_by(|entry| self.entry_text(entry).cmp(text)).ok()?;
+            return u32::try_from(place).ok();
+        }
+        self.look_up(text, Digest::of(text)).ok()
+    }
+
+    /// Returns the place of a text, or the slot that it would have.
+    #[inline(always)]
+    fn look_up(&self, text: &[u8], digest: Digest) -> Result<u32, usize> {
         let mut slot = digest.slot(self.shift);
         loop {
             match self.slots.get(slot) {
-                Some(0) | None => return self.add(text, digest, slot),
+                Some(0) | None => return Err(slot),
                 Some(place) => {
                     let index = place - 1;
                     if self.entries.get(index as usize).is_some_and(|entry| self.is(entry, digest, text)) {
-                        return index;
+                        return Ok(index);
                     }
                 }
             }
@@ -101,18 +140,35 @@ impl TextDictionary {
         self.bytes.get(entry.start..entry.start + entry.digest.length).unwrap_or_default()
     }
 
-    #[inline(never)]
-    fn add(&mut self, text: &[u8], digest: Digest, slot: usize) -> u32 {
+    /// Returns the place of a text that is the last one or comes behind it; otherwise texts have to be found from now on.
+    #[inline(always)]
+    fn index_in_order(&mut self, text: &[u8], digest: Digest) -> Option<u32> {
+        match self.entries.last().map_or(Ordering::Greater, |last| text.cmp(self.entry_text(last))) {
+            Ordering::Greater => Some(self.add(text, digest)),
+            Ordering::Equal => u32::try_from(self.entries.len() - 1).ok(),
+            Ordering::Less => {
+                self.resize((self.entries.len() * 2).next_power_of_two().max(MIN_SLOTS));
+                None
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, text: &[u8], digest: Digest) -> u32 {
         let index = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         self.entries.push(Entry { digest, start: self.bytes.len() });
         self.bytes.extend_from_slice(text);
+        index
+    }
+
+    #[inline(never)]
+    fn enter(&mut self, index: u32, slot: usize) {
         if let Some(slot) = self.slots.get_mut(slot) {
             *slot = index + 1;
         }
         if self.entries.len() * 2 > self.slots.len() {
             self.resize(self.slots.len() * 2);
         }
-        index
     }
 
     fn resize(&mut self, slots: usize) {
@@ -140,7 +196,13 @@ impl Digest {
                 .map(|bytes: Option<[u8; 8]>| u64::from_le_bytes(bytes.unwrap_or_default())),
             4..=7 => [text.first_chunk().copied(), text.last_chunk().copied()]
                 .map(|bytes: Option<[u8; 4]>| u64::from(u32::from_le_bytes(bytes.unwrap_or_default()))),
-            0..=3 => [text.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0],
+            // Of three bytes each is the first, the middle or the last one.
+            0..=3 => [
+                [text.first(), text.get(text.len() / 2), text.last()]
+                    .iter()
+                    .fold(0, |word, byte| word << 8 | byte.map_or(0, |byte| u64::from(*byte))),
+                0,
+            ],
             _ => {
                 let mut hasher = FixedState::default().build_hasher();
                 hasher.write(text);
@@ -181,8 +243,10 @@ mod tests {
                 let expected = *known.entry(text.as_str()).or_insert(next);
                 prop_assert_eq!(dictionary.index(text.as_bytes()), expected);
                 prop_assert_eq!(dictionary.text(expected), text.as_bytes());
+                prop_assert_eq!(dictionary.find(text.as_bytes()), Some(expected));
             }
             prop_assert_eq!(dictionary.len(), known.len());
+            prop_assert_eq!(dictionary.find(b"c"), None);
         }
     }
 

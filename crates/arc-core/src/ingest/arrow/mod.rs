@@ -29,7 +29,7 @@ use super::staged::{
 };
 use crate::{
     Error, Result,
-    buffer::owned,
+    buffer::{owned, placed},
     catalog::{ColumnKind, TIME_COLUMN, tag_type},
     datafile::{
         is_storable,
@@ -155,6 +155,7 @@ impl Batches<'_> {
         };
         let time = time_values(time, self.time_column, self.context.precision).map_err(invalid)?;
         let schema = batch.schema();
+        let is_kept = self.kept.takes(batch.num_rows(), self.table.rows.len());
         let (mut tags, mut columns) = (Vec::new(), Columns::new());
         for (field, array) in schema.fields().iter().zip(batch.columns()) {
             let name = field.name().as_str();
@@ -165,14 +166,17 @@ impl Batches<'_> {
                 tags.push(self.tag(name, array)?);
             } else {
                 self.take_room(name, array)?;
-                columns.extend(fitting(self.table, name, array, self.context)?);
+                let fitted = fitting(self.table, name, array, self.context)?;
+                // What is copied is placed when it is in the buffer.
+                let placed = if is_kept { placed(array)? } else { None };
+                columns.extend(fitted.map(|(index, texts)| (index, placed.unwrap_or(texts))));
             }
         }
         let series = match self.table.keyed() {
             true => tags::resolve(&mut self.table.table.series.write(), &tags, batch.num_rows())?,
             false => Vec::new(),
         };
-        if self.kept.takes(batch.num_rows(), self.table.rows.len()) {
+        if is_kept {
             return self.kept.add(time, series, columns);
         }
         let rows = &mut self.table.rows;
@@ -209,7 +213,7 @@ impl Batches<'_> {
     fn tag<'n>(&mut self, name: &'n str, array: &ArrayRef) -> Result<TagColumn<'n>> {
         match self.table.position(name).and_then(|index| self.table.column(index)) {
             Some(column) if column.kind == ColumnKind::Field => {
-                return Err(conflict(self.table, name, &column.data_type, &tag_type()));
+                return Err(conflict(self.table, name, Types { existing: &column.data_type, got: &tag_type() }, ""));
             }
             Some(_) => {}
             None => {
@@ -218,7 +222,7 @@ impl Batches<'_> {
             }
         }
         let tag = TagColumn::new(name, array)?;
-        tag.ok_or_else(|| conflict(self.table, name, &tag_type(), array.data_type()))
+        tag.ok_or_else(|| conflict(self.table, name, Types { existing: &tag_type(), got: array.data_type() }, ""))
     }
 
     /// Counts what a column takes beyond its buffers.
@@ -266,11 +270,19 @@ fn own_type(array: &ArrayRef) -> Result<(DataType, bool)> {
 }
 
 /// Says why a column does not take an array.
-fn misfit(table: &StagedTable, name: &str, existing: &DataType, got: &DataType) -> Error {
-    if widens(got, existing) {
-        return invalid(format!("column {name:?} is of floats, which cannot hold all of its integers exactly"));
+fn misfit(table: &StagedTable, name: &str, types: Types<'_>, way_out: &'static str) -> Error {
+    if widens(types.got, types.existing) {
+        let reason = "is of floats, which cannot hold all of its integers exactly";
+        return invalid(format!("column {name:?} {reason}{way_out}"));
     }
-    conflict(table, name, existing, got)
+    conflict(table, name, types, way_out)
+}
+
+/// The type of a column in the table, and that of what was sent.
+#[derive(Clone, Copy)]
+struct Types<'t> {
+    existing: &'t DataType,
+    got: &'t DataType,
 }
 
 fn text_of(name: &str, array: &ArrayRef) -> Result<ArrayRef> {
@@ -296,12 +308,12 @@ fn scalar_texts(array: &ArrayRef) -> Result<ArrayRef, String> {
     }
 }
 
-fn conflict(table: &StagedTable, column: &str, existing: &DataType, got: &DataType) -> Error {
+fn conflict(table: &StagedTable, column: &str, types: Types<'_>, way_out: &'static str) -> Error {
     Error::SchemaConflict {
         table: table.name().to_owned(),
         column: column.to_owned(),
-        existing: type_name(existing),
-        got: type_name(got),
+        existing: type_name(types.existing),
+        got: type_name(types.got) + way_out,
     }
 }
 
@@ -331,7 +343,7 @@ fn fitting(
                     array.data_type()
                 )));
             }
-            table.add(name, ColumnKind::Field, array.data_type().clone())
+            table.add(name, ColumnKind::Field, table.rules(context).arrow_type_of_new(array.data_type()))
         }
     };
     let Some(column) = table.column(index) else { return Err(Error::internal("a column is gone")) };
@@ -342,7 +354,8 @@ fn fitting(
             None => {
                 let (own, are_floats) = own_type(&array)?;
                 let Some(wider) = table.wider(index, &own, are_floats, context) else {
-                    return Err(misfit(table, name, &data_type, array.data_type()));
+                    let way_out = table.rules(context).way_out(&own, &data_type);
+                    return Err(misfit(table, name, Types { existing: &data_type, got: array.data_type() }, way_out));
                 };
                 table.widen(index, wider.clone())?;
                 data_type = wider;

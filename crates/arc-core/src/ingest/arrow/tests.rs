@@ -245,6 +245,12 @@ fn smaller_numbers_widen_to_what_a_column_has_and_larger_ones_conflict() {
         assert_eq!(second.is_ok(), fits, "{name}");
         if let Err(error) = second {
             assert!(matches!(&error, Error::SchemaConflict { column, .. } if column == "v"), "{error}");
+            // A column of a type that line protocol has not keeps it.
+            assert_eq!(
+                error.to_string().ends_with("on_conflict = \"widen\" would let it in"),
+                !name.ends_with("32"),
+                "{error}"
+            );
         }
     }
 }

@@ -108,18 +108,19 @@ fn check_fit(
     let (got, existing) = (value.data_type(), &column.data_type);
     let is_integer = matches!(value, Scalar::Integer(_) | Scalar::Unsigned(_));
     let is_text = *existing == DataType::Utf8;
+    let way_out = || table.rules(context).way_out(&got, existing);
     if got == *existing
         || (*existing == DataType::Float64 && value.exact_float().is_some())
         || (is_text && table.rules(context).makes_text(name))
     {
         Ok(())
     } else if is_integer && *existing == DataType::Float64 {
-        Err(inexact(name))
+        Err(inexact(name) + way_out())
     } else if is_new {
         let (first, got) = (type_name(existing), type_name(&got));
         Err(format!("field {name:?} comes twice, as {first} and as {got}"))
     } else {
-        Err(type_conflict(table.name(), name, &got, existing))
+        Err(type_conflict(table.name(), name, &got, existing) + way_out())
     }
 }
 

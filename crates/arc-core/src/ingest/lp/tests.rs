@@ -88,7 +88,8 @@ fn every_kind_of_bad_line_is_named_and_the_good_lines_around_it_stay() {
         (
             "m,h=a x=\"s\" 1",
             7,
-            "field type conflict: input field \"x\" on measurement \"m\" is type string, already exists as type float",
+            "field type conflict: input field \"x\" on measurement \"m\" is type string, already exists as type float; the \
+             setting on_conflict = \"widen\" would let it in",
         ),
         ("m,h=a h=1 1", 7, "field \"h\" on measurement \"m\" is a tag already"),
         ("m h=1 1", 3, "field \"h\" on measurement \"m\" is a tag already"),
@@ -338,10 +339,10 @@ impl Buffered {
             self.0.loose.pile.settle().unwrap();
             self.0.tables().iter().map(|table| table.rows.lock().buffer.bytes()).sum::<usize>()
         };
-        let (before, bytes) = (held(), staged.bytes());
+        let before = held();
         let refused = Rejections { numbers: staged.rejections.numbers.clone(), first: staged.rejections.first.clone() };
         let counted = Staged { rejections: refused, ..Staged::new(&self.0) };
-        crate::engine::apply_rows(SequenceNumber(seq), staged).unwrap();
+        let bytes = crate::engine::apply_rows(SequenceNumber(seq), staged).unwrap();
         assert_eq!(held() - before, bytes, "what is taken of the memory is given back");
         counted
     }

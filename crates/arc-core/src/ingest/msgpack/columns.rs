@@ -130,7 +130,11 @@ impl<'a> Decoder<'a, '_> {
                     let (table, index) = table.and_then(|table| Some((table, table.position(name)?)))?;
                     table.wider(index, own, are_floats, self.context)
                 };
-                let field = FieldColumn { table: table_name, name, existing, makes_text, wider: &wider };
+                let way_out = |own: &DataType, existing: &DataType| {
+                    self.context.ask_rules(table, |rules| rules.way_out(own, existing))
+                };
+                let (wider, way_out) = (&wider, &way_out);
+                let field = FieldColumn { table: table_name, name, existing, makes_text, wider, way_out };
                 if let Some(values) = field.read(reader, count)? {
                     columns.fields.push((name, values));
                 }

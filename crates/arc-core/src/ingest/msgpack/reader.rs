@@ -4,6 +4,8 @@
 //! never believes a length that the rest of the body cannot hold: whoever allocates by one allocates in proportion to
 //! the body.
 
+use crate::buffer::Texts;
+
 /// How deep arrays and maps may be nested within a value that nobody asked for.
 const MAX_DEPTH: usize = 64;
 
@@ -256,25 +258,28 @@ impl<'a> Reader<'a> {
         Some(bytes.as_chunks().0)
     }
 
-    /// Reads `count` values if every one is text; otherwise nothing. Returns where each ends in all of it.
-    pub(super) fn texts(&mut self, count: usize) -> Option<(Vec<i32>, String)> {
+    /// Reads `count` values if every one is text; otherwise nothing.
+    pub(super) fn texts(&mut self, count: usize) -> Option<Texts> {
         let mut ahead = *self;
-        let mut ends = Vec::with_capacity(count);
         // As if all were as long as a first short one; the body is longer than that.
         let short = self.peek().map_or(0, |marker| usize::from(marker.saturating_sub(0xa0) & 0x1f));
-        let mut bytes = Vec::with_capacity((count * short).min(self.rest().len()));
+        let mut texts = Texts::for_rows(count, (count * short).min(self.rest().len()));
         for _ in 0..count {
-            let Ok(Value::Text(text)) = ahead.next() else { return None };
-            bytes.extend_from_slice(text);
-            ends.push(i32::try_from(bytes.len()).ok()?);
+            let text = match ahead.short_text() {
+                Some(text) => text,
+                None => match ahead.next() {
+                    Ok(Value::Text(text)) => text,
+                    _ => return None,
+                },
+            };
+            if !texts.push(text) {
+                return None;
+            }
         }
-        // Text that is valid as a whole is valid in parts if no part begins within a character.
-        let text = String::from_utf8(bytes).ok()?;
-        let whole = |end: &i32| usize::try_from(*end).is_ok_and(|end| text.is_char_boundary(end));
-        if !text.is_ascii() && !ends.iter().all(whole) {
+        if !texts.are_utf8() {
             return None;
         }
         *self = ahead;
-        Some((ends, text))
+        Some(texts)
     }
 }

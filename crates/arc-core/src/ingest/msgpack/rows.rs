@@ -142,7 +142,9 @@ impl<'a> RowScratch<'a> {
                             continue;
                         }
                         let Some(wider) = wider else {
-                            return refuse(type_conflict(table_name, name, &own, &column.data_type));
+                            let way_out =
+                                table.map_or("", |(_, table)| table.rules(context).way_out(&own, &column.data_type));
+                            return refuse(type_conflict(table_name, name, &own, &column.data_type) + way_out);
                         };
                         self.known.push((index, *value));
                         self.widened.push((index, wider));

@@ -31,6 +31,8 @@ pub(super) struct FieldColumn<'n> {
     pub(super) makes_text: bool,
     /// What the table lets it become of values of this type, of which floats can hold all or not.
     pub(super) wider: &'n dyn Fn(&DataType, bool) -> Option<DataType>,
+    /// What a conflict between the types of values and of the column adds.
+    pub(super) way_out: &'n dyn Fn(&DataType, &DataType) -> &'static str,
 }
 
 /// The kinds of value in an array, each with the first row that has it.
@@ -91,9 +93,9 @@ impl FieldColumn<'_> {
                 }
             }
             Some(0xa0..=0xbf | 0xd9..=0xdb) => {
-                if let Some((ends, text)) = reader.texts(count) {
+                if let Some(texts) = reader.texts(count) {
                     self.fit(DataType::Utf8, None, &|| false)?;
-                    return Ok(Some(ColumnValues::from_text(ends, text)));
+                    return Ok(Some(ColumnValues::from_texts(texts)));
                 }
             }
             _ => {}
@@ -176,7 +178,7 @@ impl FieldColumn<'_> {
             (Some(existing), _) if *existing == own => Ok(own),
             (Some(existing), _) => match wider() {
                 Some(wider) => Ok(wider),
-                None => refuse(type_conflict(self.table, self.name, &own, existing)),
+                None => refuse(type_conflict(self.table, self.name, &own, existing) + (self.way_out)(&own, existing)),
             },
         }
     }

@@ -8,8 +8,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use arrow::{
-    array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, ListArray},
-    buffer::OffsetBuffer,
+    array::{ArrayRef, AsArray, Float64Array, Int64Array},
     compute::cast,
     datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type, TimeUnit},
 };
@@ -21,6 +20,8 @@ use datafusion::{
         utils::format_state_name,
     },
 };
+
+use super::counts::list;
 
 const SECOND_NS: f64 = 1e9;
 
@@ -164,10 +165,4 @@ impl Accumulator for Points {
     fn size(&self) -> usize {
         size_of_val(self) + self.points.capacity() * size_of::<(i64, f64)>()
     }
-}
-
-/// Makes a list of all values of an array.
-fn list(items: ArrayRef) -> ScalarValue {
-    let field = Arc::new(Field::new_list_field(items.data_type().clone(), true));
-    ScalarValue::List(Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([items.len()]), items, None)))
 }

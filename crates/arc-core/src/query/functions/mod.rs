@@ -4,12 +4,14 @@
 mod average;
 mod bounded;
 mod change;
+mod counts;
 mod date_diff;
 mod epoch;
 mod fill;
 mod time_bucket;
 mod utc;
 mod value_at;
+mod width_bucket;
 
 use std::sync::Arc;
 
@@ -17,7 +19,8 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
 pub(super) use self::{average::sum as sum_as_floats, bounded::limit, time_bucket::origin_ns as time_bucket_origin_ns};
 use self::{
-    bounded::bounded, change::Change, date_diff::DateDiff, epoch::Epoch, time_bucket::TimeBucket, value_at::ValueAt,
+    bounded::bounded, change::Change, counts::Counts, date_diff::DateDiff, epoch::Epoch, time_bucket::TimeBucket,
+    value_at::ValueAt, width_bucket::WidthBucket,
 };
 
 /// Returns DataFusion's functions and ours; none makes much more than `limit_bytes` of little at once.
@@ -26,15 +29,17 @@ pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<Sc
     let mut functions: Vec<Arc<ScalarUDF>> = epochs.into_iter().map(|epoch| Arc::new(ScalarUDF::from(epoch))).collect();
     functions.push(Arc::new(ScalarUDF::from(TimeBucket::default())));
     functions.push(Arc::new(ScalarUDF::from(DateDiff::default())));
+    functions.push(Arc::new(ScalarUDF::from(WidthBucket::default())));
     functions.extend(bounded(utc::without_zone(theirs), limit_bytes));
     functions
 }
 
-/// Returns DataFusion's aggregate functions and ours.
-pub(super) fn aggregates(theirs: Vec<Arc<AggregateUDF>>) -> Vec<Arc<AggregateUDF>> {
+/// Returns DataFusion's aggregate functions and ours; none makes one value of more than `limit_bytes`.
+pub(super) fn aggregates(theirs: Vec<Arc<AggregateUDF>>, limit_bytes: usize) -> Vec<Arc<AggregateUDF>> {
     let mut functions = average::by_runs(theirs);
     functions.extend([ValueAt::greatest(), ValueAt::least()].map(|function| Arc::new(AggregateUDF::from(function))));
     functions.extend(Change::all().map(|function| Arc::new(AggregateUDF::from(function))));
+    functions.extend(Counts::all(limit_bytes).map(|function| Arc::new(AggregateUDF::from(function))));
     functions
 }
 

@@ -13,7 +13,7 @@ use datafusion::{
 };
 
 use super::cache::Cache;
-use crate::{datafile::DataFile, view::BufferPart};
+use crate::{buffer::ChunkRows, datafile::DataFile};
 
 /// Which rows are wanted; more of them do no harm, for the plan above looks at them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ pub(super) struct Job {
     pub(super) index_schema: SchemaRef,
     /// The condition as far as the newest row of a key decides it for all rows of the key: over `index_schema`.
     pub(super) on_index: Option<Arc<dyn PhysicalExpr>>,
-    /// The condition over `schema`: parts of files are skipped by it.
+    /// The condition over `schema`: parts of files are skipped by it, and rows of buffers left out.
     pub(super) predicate: Option<Arc<dyn PhysicalExpr>>,
     /// Newest first.
     pub(super) parts: Vec<JobPart>,
@@ -58,10 +58,8 @@ pub(super) struct JobPart {
 #[derive(Debug)]
 pub(super) enum PartRows {
     File(Box<FilePart>),
-    Buffer {
-        buffer: BufferPart,
-        filter: Option<Condition>,
-    },
+    /// Unflushed rows, of which `predicate` says which count.
+    Buffer(ChunkRows),
     /// Late rows and those that they may overwrite: an input of the node, by its number. It has only rows that count, with
     /// the columns of the answer, then those of `index_schema`.
     Merged(usize),

@@ -17,6 +17,7 @@ use super::{
     rows,
     search::{buffered, numbers},
 };
+use crate::buffer::ChunkRows;
 
 /// The times of the newest rows so far, as many as are wanted.
 #[derive(Debug, Clone)]
@@ -55,6 +56,8 @@ struct Candidates {
     rows: Vec<(i64, u64)>,
     /// The rows themselves, where the part cannot be read again.
     batches: Vec<RecordBatch>,
+    /// What the numbers are about in a buffer.
+    buffered: Option<ChunkRows>,
 }
 
 /// Returns the newest rows, and maybe more.
@@ -90,7 +93,7 @@ async fn look_into(run: &mut Run, newest: &mut Newest, group: std::ops::Range<us
     let mut batches = Vec::new();
     for (part, found) in group.zip(found) {
         let numbers: Vec<u64> = found.rows.iter().filter(|(time, _)| newest.is_among(*time)).map(|(_, n)| *n).collect();
-        batches.extend(make(&run.job, &run.reader, part, found.batches, numbers).await?);
+        batches.extend(make(&run.job, &run.reader, part, found, numbers).await?);
     }
     Ok(batches)
 }
@@ -111,11 +114,11 @@ async fn candidates(
 ) -> Result<Candidates> {
     match (job.parts.get(part).map(|part| &part.rows), input) {
         (Some(PartRows::File(file)), _) => in_file(&job, &reader, file, &newest).await,
-        (Some(PartRows::Buffer { buffer, filter }), _) => {
-            let batch = buffered(&job, buffer, filter.as_ref())?;
+        (Some(PartRows::Buffer(rows)), _) => {
+            let rows = buffered(&job, rows)?;
             let mut found = Search::new(newest);
-            found.push_batch(&batch)?;
-            Ok(found.finish())
+            (0..).zip(rows.times().iter()).for_each(|(number, time)| found.push_row(*time, number));
+            Ok(Candidates { buffered: Some(rows), ..found.finish() })
         }
         (Some(PartRows::Merged(_)), Some(mut input)) => {
             let mut found = Search::new(newest);
@@ -148,7 +151,7 @@ async fn in_file(job: &Job, reader: &Reader, part: &FilePart, newest: &Newest) -
         })
         .collect();
     let found: Vec<Candidates> = stream::iter(tasks).then(joined).try_collect().await?;
-    Ok(Candidates { rows: found.into_iter().flat_map(|found| found.rows).collect(), batches: Vec::new() })
+    Ok(Candidates { rows: found.into_iter().flat_map(|found| found.rows).collect(), ..Candidates::default() })
 }
 
 /// Looks through rows for those that are wanted.
@@ -212,11 +215,14 @@ async fn make(
     job: &Job,
     reader: &Reader,
     part: usize,
-    batches: Vec<RecordBatch>,
+    Candidates { batches, buffered, .. }: Candidates,
     numbers: Vec<u64>,
 ) -> Result<Option<RecordBatch>> {
     if numbers.is_empty() {
         return Ok(None);
+    }
+    if let Some(rows) = buffered {
+        return rows::buffered(job, &rows, numbers.into_iter()).map(Some);
     }
     if let Some(schema) = batches.first().map(RecordBatch::schema) {
         let all = arrow::compute::concat_batches(&schema, &batches)?;

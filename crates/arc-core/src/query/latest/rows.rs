@@ -14,20 +14,30 @@ use super::{
     read::{Reader, Rows, collect},
     search::{Found, FoundRows},
 };
-use crate::{catalog::TIME_COLUMN, datafile::DataFile};
+use crate::{buffer::ChunkRows, catalog::TIME_COLUMN, datafile::DataFile, query::error::external};
 
 /// Returns the rows at `places` of the index of `found`.
 pub(super) async fn rows(job: Arc<Job>, reader: Reader, found: Found, places: Vec<usize>) -> Result<RecordBatch> {
     match &found.rows {
-        FoundRows::Batch(batch) => {
-            let numbers = places.iter().filter_map(|place| found.index().rows.get(*place)).copied();
-            taken(&job, batch, &UInt64Array::from_iter_values(numbers))
-        }
+        FoundRows::Buffer(rows) => buffered(&job, rows, numbers(&found, &places)),
+        FoundRows::Batch(batch) => taken(&job, batch, &UInt64Array::from_iter_values(numbers(&found, &places))),
         FoundRows::File { part, place } => match job.parts.get(*part).map(|part| &part.rows) {
             Some(PartRows::File(file)) => of_file(&job, &reader, &file.file, &found.known, place, &places).await,
             _ => Err(DataFusionError::Internal("a file that is none".to_owned())),
         },
     }
+}
+
+/// Returns the numbers of the rows at these places.
+fn numbers(found: &Found, places: &[usize]) -> impl Iterator<Item = u64> {
+    places.iter().filter_map(|place| found.index().rows.get(*place)).copied()
+}
+
+/// Returns the rows of a buffer with these numbers.
+pub(super) fn buffered(job: &Job, rows: &ChunkRows, numbers: impl Iterator<Item = u64>) -> Result<RecordBatch> {
+    rows.chosen(numbers.filter_map(|number| usize::try_from(number).ok()))
+        .batch(&job.output_schema, &job.output)
+        .map_err(external)
 }
 
 /// Returns rows of a batch whose first columns are those of the answer.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::{
     array::{ArrayRef, AsArray, RecordBatch},
     compute::{concat_batches, take_record_batch},
-    datatypes::{DataType, Int64Type, SchemaRef},
+    datatypes::{DataType, Int64Type},
 };
 use datafusion::{
     common::{DataFusionError, Result, runtime::SpawnedTask},
@@ -19,7 +19,10 @@ use super::{
     job::{Condition, FilePart, Job, PartRows},
     read::{Reader, Rows, joined},
 };
-use crate::view::BufferPart;
+use crate::{
+    buffer::ChunkRows,
+    query::{buffer_filter::Filter, error::external},
+};
 
 /// Rows that may be held of a merge before those that are not the newest of their key are given up.
 const HELD_ROWS: usize = 64 << 10;
@@ -36,6 +39,8 @@ pub(super) struct Found {
 pub(super) enum FoundRows {
     /// In a data file, under this name in the cache if it is there.
     File { part: usize, place: Place },
+    /// Among these.
+    Buffer(ChunkRows),
     /// Here.
     Batch(RecordBatch),
 }
@@ -65,9 +70,10 @@ pub(super) async fn search(
             let known = in_file(&job, &reader, file, &place).await?;
             Ok(Some(Found { known, rows: FoundRows::File { part, place } }))
         }
-        (PartRows::Buffer { buffer, filter }, _) => {
-            let batch = buffered(&job, buffer, filter.as_ref())?;
-            in_batch(&job, batch).map(Some)
+        (PartRows::Buffer(rows), _) => {
+            let rows = buffered(&job, rows)?;
+            let index = index_batch(&job, &rows.project(&job.index_columns()?).map_err(external)?, 0)?;
+            Ok(Some(Found { known: Arc::new(Known::new(index)), rows: FoundRows::Buffer(rows) }))
         }
         (PartRows::Merged(_), Some(merged)) => in_stream(&job, merged).await.map(Some),
         (PartRows::Merged(_), None) => Err(DataFusionError::Internal("a merge without its rows".to_owned())),
@@ -134,28 +140,19 @@ fn key_types(job: &Job) -> Vec<DataType> {
     fields.map(|field| field.data_type().clone()).collect()
 }
 
-/// Returns the rows of a buffer that count, with the columns of the answer, then those of the index.
-pub(super) fn buffered(job: &Job, buffer: &BufferPart, filter: Option<&Condition>) -> Result<RecordBatch> {
-    let of_answer = job.output.iter().copied().chain(job.index_columns()?);
-    let kept: Vec<usize> = match filter {
-        None => of_answer.collect(),
-        Some(filter) => filter.columns.iter().copied().chain(of_answer).collect(),
-    };
-    let schema: SchemaRef = Arc::new(job.schema.project(&kept)?);
-    let batch = super::super::buffers::widen(&buffer.batch, &schema)?;
-    let Some(filter) = filter else { return Ok(batch) };
-    let batch = filter.apply(&batch)?;
-    let kept: Vec<usize> = (filter.columns.len()..batch.num_columns()).collect();
-    Ok(batch.project(&kept)?)
+/// Returns those rows of a buffer that count.
+pub(super) fn buffered(job: &Job, rows: &ChunkRows) -> Result<ChunkRows> {
+    Filter::new(&job.schema, None, job.predicate.as_slice())?.apply(rows)
 }
 
 fn in_batch(job: &Job, batch: RecordBatch) -> Result<Found> {
-    let known = Arc::new(Known::new(index_batch(job, &batch)?));
+    let known = Arc::new(Known::new(index_batch(job, &batch, job.output.len())?));
     Ok(Found { known, rows: FoundRows::Batch(batch) })
 }
 
-fn index_batch(job: &Job, batch: &RecordBatch) -> Result<Index> {
-    let keys: Vec<ArrayRef> = batch.columns().iter().skip(job.output.len()).take(job.keys.len()).cloned().collect();
+/// Takes rows whose columns are those of the index, behind `others`.
+fn index_batch(job: &Job, batch: &RecordBatch, others: usize) -> Result<Index> {
+    let keys: Vec<ArrayRef> = batch.columns().iter().skip(others).take(job.keys.len()).cloned().collect();
     let mut indexing = Indexing::new(&key_types(job))?;
     indexing.push(&keys, times_of(batch)?, |row| row as u64)?;
     Ok(indexing.finish())
@@ -180,7 +177,7 @@ async fn in_stream(job: &Job, mut rows: SendableRecordBatchStream) -> Result<Fou
 }
 
 fn newest_of(job: &Job, batch: &RecordBatch) -> Result<RecordBatch> {
-    let mut rows = index_batch(job, batch)?.rows;
+    let mut rows = index_batch(job, batch, job.output.len())?.rows;
     rows.sort_unstable();
     let rows = arrow::array::UInt64Array::from(rows);
     if rows.len() == batch.num_rows() { Ok(batch.clone()) } else { Ok(take_record_batch(batch, &rows)?) }

@@ -150,9 +150,7 @@ impl<'a> Planning<'a> {
     fn part(&self, part: &Part<'_>) -> Result<JobPart> {
         let rows = match part {
             Part::File(file) => PartRows::File(Box::new(self.file(file)?)),
-            Part::Buffer(buffer) => {
-                PartRows::Buffer { buffer: (*buffer).clone(), filter: self.condition(&self.wanted.filters)? }
-            }
+            Part::Buffer(buffer) => PartRows::Buffer(buffer.rows.clone()),
         };
         Ok(JobPart { max_time: part.time_range().1, rows })
     }

@@ -16,16 +16,17 @@ use datafusion::{
         table_schema::TableSchema as ScanSchema,
     },
     logical_expr::Expr,
-    physical_expr::expressions::Column,
+    physical_expr::{PhysicalExpr, expressions::Column, utils::reassign_expr_columns},
     physical_plan::{ExecutionPlan, filter::FilterExec, projection::ProjectionExec, union::UnionExec},
 };
 use parquet::arrow::RowNumber;
 
 use super::{
-    super::{buffers, deletes, files, part::Part, session, statistics, texts},
+    super::{buffer_filter::Filter, deletes, error::external, files, part::Part, session, statistics, texts},
     exec::{MergeExec, sort_expressions},
 };
 use crate::{
+    buffer::ChunkRows,
     catalog::{TIME_COLUMN, TableSchema},
     datafile::DataFile,
     view::{BufferPart, TableView},
@@ -64,6 +65,7 @@ pub(in crate::query) fn scan(
     on_identity: Option<Expr>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let needed = Needed::new(&view.schema, projection)?;
+    let on_identity = on_identity.map(|filter| needed.condition(state, filter)).transpose()?;
     let ranked =
         parts.iter().enumerate().map(|(index, part)| (if part.is_late() { index as u64 + 1 } else { 0 }, part));
     let (mut sorted, mut unsorted, mut buffered) = (Vec::new(), Vec::new(), Vec::new());
@@ -83,12 +85,11 @@ pub(in crate::query) fn scan(
         }
     }
     if !buffered.is_empty() {
-        inputs.push(needed.scan_buffers(&buffered)?);
+        inputs.push(needed.scan_buffers(&buffered, on_identity.as_slice())?);
     }
     let mut input = UnionExec::try_new(inputs)?;
     if let Some(filter) = on_identity {
-        let columns = DFSchema::try_from(Arc::clone(&needed.schema))?;
-        input = Arc::new(FilterExec::try_new(state.create_physical_expr(filter, &columns)?, input)?);
+        input = Arc::new(FilterExec::try_new(filter, input)?);
     }
     needed.project(Arc::new(MergeExec::try_new(input, needed.keys.clone())?), projection)
 }
@@ -165,18 +166,31 @@ impl Needed {
         Ok(FileGroup::new(vec![files::list(file, values, statistics::of_file(file, &self.table))?]))
     }
 
-    fn scan_buffers(&self, ranked: &[(u64, &BufferPart)]) -> Result<Arc<dyn ExecutionPlan>> {
-        let batches = ranked.iter().map(|(rank, part)| self.ranked_batch(*rank, part)).collect::<Result<Vec<_>>>()?;
+    /// Returns a condition over `schema`.
+    fn condition(&self, state: &dyn Session, condition: Expr) -> Result<Arc<dyn PhysicalExpr>> {
+        state.create_physical_expr(condition, &DFSchema::try_from(Arc::clone(&self.schema))?)
+    }
+
+    /// Makes the rows at once: a merge sorts them all.
+    fn scan_buffers(
+        &self,
+        ranked: &[(u64, &BufferPart)],
+        conditions: &[Arc<dyn PhysicalExpr>],
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let over_table = |condition: &Arc<dyn PhysicalExpr>| reassign_expr_columns(Arc::clone(condition), &self.table);
+        let conditions = conditions.iter().map(over_table).collect::<Result<Vec<_>>>()?;
+        let filter = Filter::new(&self.table, None, &conditions)?;
+        let batch = |(rank, part): &(u64, &BufferPart)| self.ranked_batch(*rank, &filter.apply(&part.rows)?);
+        let batches = ranked.iter().map(batch).collect::<Result<Vec<_>>>()?;
         Ok(MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&self.schema), None)?)
     }
 
-    fn ranked_batch(&self, rank: u64, part: &BufferPart) -> Result<RecordBatch> {
-        let visible = Arc::new(self.table.project(&self.columns)?);
-        let widened = buffers::widen(&part.batch, &visible)?;
-        let rows = i64::try_from(widened.num_rows()).map_err(|e| DataFusionError::External(e.into()))?;
-        let ranks: ArrayRef = Arc::new(UInt64Array::from_value(rank, widened.num_rows()));
-        let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
-        let columns = widened.columns().iter().map(Arc::clone).chain([ranks, rows]).collect();
+    fn ranked_batch(&self, rank: u64, rows: &ChunkRows) -> Result<RecordBatch> {
+        let count = i64::try_from(rows.len()).map_err(|e| DataFusionError::External(e.into()))?;
+        let ranks: ArrayRef = Arc::new(UInt64Array::from_value(rank, rows.len()));
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..count));
+        let visible = rows.project(&self.columns).map_err(external)?;
+        let columns = visible.columns().iter().map(Arc::clone).chain([ranks, numbers]).collect();
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 

@@ -17,7 +17,12 @@ use super::{
     fold::{continues, fold},
     split,
 };
-use crate::{datafile::DataFile, view::BufferPart};
+use crate::{
+    buffer::{ChunkReader, Rows},
+    catalog::TableSchema,
+    datafile::DataFile,
+    view::BufferPart,
+};
 
 /// Sorted rows: (tag, time), a field, and the two hidden columns. Runs of 1, 3, 1, 2 and 2 rows.
 fn sorted() -> RecordBatch {
@@ -117,7 +122,11 @@ fn parts_that_a_late_part_overlaps_are_merged_in_order_of_version() {
         file("after", (8, 9), 4, false),
         file("older late", (7, 7), 5, true),
     ];
-    let buffer = |time, late| BufferPart { batch: sorted(), min_time: time, max_time: time, late };
+    let columns = Vec::new();
+    let schema = TableSchema { database: "db".into(), table: "m".into(), keyed: true, columns };
+    let rows =
+        ChunkReader::new(Arc::new(schema), Arc::default()).rows(&Arc::new(Rows::default().into_chunk().unwrap()));
+    let buffer = |time, late| BufferPart { rows: rows.clone(), min_time: time, max_time: time, late };
     let buffers = [buffer(6, false), buffer(20, false), buffer(30, true)];
     let name = |part: &Part<'_>| match part {
         Part::File(file) => file.path.clone(),

@@ -123,7 +123,10 @@ fn context_over(batches: Vec<Vec<RecordBatch>>, width: usize, by_runs: bool, mem
         .with_runtime_env(RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap())
         .with_default_features()
         .with_scalar_functions(functions::all(SessionStateDefaults::default_scalar_functions(), 1 << 20))
-        .with_aggregate_functions(functions::aggregates(SessionStateDefaults::default_aggregate_functions()))
+        .with_aggregate_functions(functions::aggregates(
+            SessionStateDefaults::default_aggregate_functions(),
+            usize::MAX,
+        ))
         .with_optimizer_rule(Arc::new(PlainKeys))
         .with_physical_optimizer_rules(physical_optimizer_rules().into_iter().filter(is_wanted).collect());
     let context = SessionContext::new_with_state(builder.build());

@@ -18,7 +18,7 @@ use arrow::{
     datatypes::{DataType, Field, Float64Type, Int32Type, Int64Type, Schema, TimestampNanosecondType},
     util::pretty::pretty_format_batches,
 };
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use parquet::{
     arrow::ArrowWriter,
     file::properties::{EnabledStatistics, WriterProperties},
@@ -28,6 +28,7 @@ use parquet::{
 use super::super::{QueryEngine, Tables};
 use crate::{
     Error, Options, Result,
+    buffer::{Chunk, ChunkReader, ChunkRows, SeriesIndex},
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type},
     compaction::{Job, Keep, MAX_BATCH_BYTES, Settings, Source, plan, run},
     datafile::{ColumnStatistics, DataFile, ParquetOptions, StatisticsValue},
@@ -237,6 +238,8 @@ impl TableBuilder {
 
     fn view(&self, folder: &Path, database: &str) -> TableView {
         let columns = self.columns();
+        let (keyed, table) = (self.keyed, self.name.into());
+        let schema = Arc::new(TableSchema { database: database.into(), table, keyed, columns: columns.clone() });
         let mut files = Vec::new();
         let mut buffers = Vec::new();
         for (index, (place, rows)) in self.parts.iter().enumerate() {
@@ -244,7 +247,9 @@ impl TableBuilder {
             let (min_time, max_time) = time_range(rows);
             let late = matches!(place, Place::LateFile | Place::LateBuffer);
             match place {
-                Place::Buffer | Place::LateBuffer => buffers.push(BufferPart { batch, min_time, max_time, late }),
+                Place::Buffer | Place::LateBuffer => {
+                    buffers.push(BufferPart { rows: buffered(&schema, &batch), min_time, max_time, late });
+                }
                 Place::File | Place::LateFile => {
                     let path = format!("data/{database}/{}/day=x%2Fy/{index}.parquet", self.name);
                     let written = write_file(&folder.join(&path), &sorted(&columns, &batch));
@@ -252,9 +257,27 @@ impl TableBuilder {
                 }
             }
         }
-        let schema = TableSchema { database: database.into(), table: self.name.into(), keyed: self.keyed, columns };
-        TableView { schema: Arc::new(schema), files, buffers, tombstones: Vec::new() }
+        TableView { schema, files, buffers, tombstones: Vec::new() }
     }
+}
+
+/// Returns rows as a chunk of a buffer.
+pub(in crate::query) fn buffered(schema: &Arc<TableSchema>, batch: &RecordBatch) -> ChunkRows {
+    let mut index = SeriesIndex::default();
+    let tags: Vec<(&str, ArrayRef)> = schema
+        .tags()
+        .filter_map(|tag| Some((&*tag.name, cast(batch.column_by_name(&tag.name)?, &DataType::Utf8).unwrap())))
+        .collect();
+    let series = (0..batch.num_rows()).map(|row| {
+        let of_row = tags.iter().filter(|(_, values)| values.is_valid(row));
+        index.resolve(of_row.map(|(name, values)| (*name, values.as_string::<i32>().value(row)))).unwrap()
+    });
+    let series: Vec<u32> = series.collect();
+    let times = batch.column_by_name(TIME_COLUMN).unwrap().as_primitive::<TimestampNanosecondType>();
+    let field = |column: &Column| batch.column_by_name(&column.name).filter(|_| column.kind == ColumnKind::Field);
+    let fields = schema.columns.iter().map(|column| field(column).cloned()).collect();
+    let chunk = Chunk::new(times.values().clone(), series.into(), fields).unwrap();
+    ChunkReader::new(Arc::clone(schema), Arc::new(RwLock::new(index))).rows(&Arc::new(chunk))
 }
 
 fn time_range(rows: &[Row]) -> (i64, i64) {

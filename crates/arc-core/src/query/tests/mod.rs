@@ -2,6 +2,8 @@
 
 mod asof;
 mod bounded;
+mod buffered;
+mod counts;
 mod differential;
 mod fake;
 mod functions;

@@ -109,6 +109,8 @@ async fn a_sort_with_a_limit_has_the_rows_that_a_sort_of_all_has_first() {
         store.put("db", table(state));
         known.put("db", table(in_buffers(state)));
         for order in orders {
+            // Without `x` those that are there twice could come in any order.
+            let order = if state == [File, File, Buffer] { format!("{order}, x") } else { order.to_owned() };
             for condition in ["true".to_owned(), format!("time >= {} AND n > 3", at(333)), "host <> 'b'".to_owned()] {
                 for limit in [1, 10, 150] {
                     let sql = format!("SELECT x, time, host FROM m WHERE {condition} ORDER BY {order}");

@@ -20,8 +20,8 @@ use crate::catalog::TIME_COLUMN;
 /// The times from `min` to `max`, both included; none if `min` is the larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct TimeRange {
-    pub(super) min: i64,
-    pub(super) max: i64,
+    pub(in crate::query) min: i64,
+    pub(in crate::query) max: i64,
 }
 
 impl TimeRange {
@@ -74,6 +74,11 @@ impl TimeRange {
 
     pub(super) fn is_empty(&self) -> bool {
         self.min > self.max
+    }
+
+    /// Returns whether a time is among these.
+    pub(in crate::query) fn has(&self, time: i64) -> bool {
+        self.min <= time && time <= self.max
     }
 
     /// Returns whether all times of `other` are among these.

@@ -106,3 +106,30 @@ mod s3 {
         assert!(vfs.open_read(Path::new(&path)).is_err());
     }
 }
+
+#[test]
+fn parts_of_a_pack_that_lie_together_come_with_one_request_and_never_more_than_there_is() {
+    const PACK: &str = "root/data/_packs/01ARZ3NDEKTSV4RRFFQ69G5FAV.pack";
+    let (store, local): (Arc<dyn ObjectStore>, _) = (Arc::new(InMemory::new()), CrashFs::new());
+    let vfs = mount(&store, Arc::new(local), "root", 1 << 20);
+    let bytes = content(700_000);
+    write(vfs.as_ref(), PACK, &bytes);
+    let read = |vfs: &dyn Vfs, range: Range<u64>| {
+        let file = vfs.open_range(Path::new(PACK), range).unwrap();
+        let mut found = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
+        assert_eq!(file.read_at(&mut found, 0).unwrap(), found.len());
+        found
+    };
+    let whole = 0..700_000;
+    let ranges = [0..1, 8..3_000, 3_000..262_144, 262_140..262_150, 600_000..700_000, 699_999..800_000, 10..600_000];
+    for range in ranges.into_iter().chain([whole, 700_000..700_001, 2_000_000..3_000_000, 5..5]) {
+        let at = |offset: u64| usize::try_from(offset).unwrap().min(bytes.len());
+        assert!(read(vfs.as_ref(), range.clone()) == bytes[at(range.start)..at(range.end)], "{range:?}");
+    }
+    // What was fetched is asked for no more: the object may be gone.
+    let key = "pre/fix/data/_packs/01ARZ3NDEKTSV4RRFFQ69G5FAV.pack";
+    futures::executor::block_on(object_store::ObjectStoreExt::delete(store.as_ref(), &key.into())).unwrap();
+    assert!(read(vfs.as_ref(), 100_000..100_500) == bytes[100_000..100_500]);
+    let error = mount(&store, Arc::new(CrashFs::new()), "root", 77).open_range(Path::new(PACK), 0..1).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}

@@ -88,11 +88,11 @@ fn decoded(body: &Bytes, tags: &[&str], may_keep: bool) -> StagedTable {
 
 /// Puts rows into a buffer, behind one of the same times, and returns all of it: rows on time, then late ones.
 fn buffered(staged: StagedTable) -> RecordBatch {
-    let (schema, bytes) = (staged.grown_schema(), staged.kept.bytes + staged.rows.bytes());
+    let schema = staged.grown_schema();
     let mut buffer = TableBuffer::new(None);
-    buffer.append_kept(SequenceNumber(1), staged.kept).unwrap();
+    let mut bytes = buffer.append_kept(SequenceNumber(1), staged.kept).unwrap();
     if !staged.rows.is_empty() {
-        buffer.append(SequenceNumber(1), staged.rows).unwrap();
+        bytes += buffer.append(SequenceNumber(1), staged.rows).unwrap();
     }
     assert_eq!(buffer.bytes(), bytes);
     let parts = buffer.snapshot().unwrap();
@@ -183,6 +183,24 @@ fn a_chunk_knows_whether_its_columns_have_the_types_of_the_table() {
     let mut wider = crate::catalog::TableSchema::clone(&schema);
     wider.columns.iter_mut().filter(|column| column.name.as_ref() == "v").for_each(|c| c.data_type = DataType::Float64);
     assert!(!kept.kept.chunks[0].has_types_of(&wider));
+}
+
+#[test]
+fn dictionaries_of_texts_keep_their_places() {
+    let rows = 2 * WHOLE;
+    let keyed = |text: &dyn Fn(usize) -> String| {
+        let texts: Vec<String> = (0..rows).map(text).collect();
+        array(texts.iter().map(|text| Some(text.as_str())).collect::<DictionaryArray<Int32Type>>())
+    };
+    let distinct = keyed(&|row| format!("text {row}"));
+    let long = keyed(&|row| ["a", "b"][row % 2].repeat(200));
+    let columns = kinds(rows, 5).into_iter().chain([("distinct", distinct), ("long", long)]);
+    let kept = decoded(&stream(&[batch(rows, 0, columns.collect())], None, 0), &["host"], true);
+    let types = ["word", "distinct", "long", "text"].map(|name| {
+        let column = kept.kept.chunks[0].column(kept.position(name).unwrap()).unwrap();
+        column.data_type().to_string()
+    });
+    assert_eq!(types, ["Dictionary(UInt8, Utf8)", "Utf8", "Utf8", "Utf8"]);
 }
 
 proptest! {

@@ -49,7 +49,7 @@ fn values_become_the_type_that_the_table_has_or_conflict() {
         ("f", vec![I(3)], Ok("3.0")),
         ("f", vec![V::Uint(half)], Ok("9.223372036854776e18")),
         ("f", vec![N, V::Uint(half), I(-1)], Ok("-1.0")),
-        ("f", vec![T("x")], Err("is type string, already exists as type float")),
+        ("f", vec![T("x")], Err("is type string, already exists as type float; the setting on_conflict = \"widen\"")),
         ("f", vec![F(1.0), T("x")], Err("is type string, already exists as type float")),
         ("f", vec![B(true)], Err("is type boolean, already exists as type float")),
         ("i", vec![F(1.5)], Err("is type float, already exists as type integer")),

@@ -98,7 +98,11 @@ fn a_row_is_checked_against_its_table() {
     let cases: Vec<(bool, V, Result<&str, &str>)> = vec![
         (true, row(vec![fields(vec![("f", I(2)), ("u", I(3))])]), Ok("c 1000 f=2.0 u=3u")),
         (true, row(vec![fields(vec![("u", I(-3))])]), Err("is type integer, already exists as type unsigned")),
-        (true, row(vec![fields(vec![("i", F(2.0))])]), Err("is type float, already exists as type integer")),
+        (
+            true,
+            row(vec![fields(vec![("i", F(2.0))])]),
+            Err("is type float, already exists as type integer; the setting on_conflict"),
+        ),
         (true, row(vec![fields(vec![("host", T("a"))])]), Err("field \"host\" on measurement \"c\" is a tag already")),
         (
             true,

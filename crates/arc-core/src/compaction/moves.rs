@@ -1,0 +1,71 @@
+//! Which files take part where one is to get another place: a pure function of what the manifest says.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::plan::Task;
+use crate::datafile::{DataFile, PartitionDay};
+
+/// Returns tasks that give the `wanted` files of a table another place.
+///
+/// A task of one file is the file as it is. Late files of one version overwrite each other in the order in which they were
+/// added, which a moved one would leave: they are merged.
+pub(crate) fn moves(files: &[Arc<DataFile>], wanted: impl Fn(&DataFile) -> bool) -> Vec<Task> {
+    if !files.iter().any(|file| wanted(file)) {
+        return Vec::new();
+    }
+    let mut partitions: BTreeMap<PartitionDay, Vec<Arc<DataFile>>> = BTreeMap::new();
+    for file in files {
+        partitions.entry(file.day()).or_default().push(Arc::clone(file));
+    }
+    let mut tasks: Vec<Task> = Vec::new();
+    for partition in partitions.values() {
+        for file in partition.iter().filter(|file| wanted(file)) {
+            let alone = Task::of(partition, |other| other.path == file.path);
+            let is_of_version = |other: &DataFile| other.late && other.version() == file.version();
+            let task = alone.or_else(|| Task::of(partition, is_of_version));
+            let is_new = |task: &Task| !tasks.iter().rev().any(|known| known.files == task.files);
+            tasks.extend(task.filter(|task| task.files.len() == 1 || is_new(task)));
+        }
+    }
+    tasks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{
+            order::Output,
+            tests::fake::{DAY_NS, file, late},
+        },
+        *,
+    };
+
+    #[test]
+    fn a_file_moves_alone_unless_its_place_among_others_says_which_row_wins() {
+        let files = [
+            file("a", 0..=9, 1..=1),
+            late("l1", 5..=8, 5..=5),
+            file("b", DAY_NS..=DAY_NS, 2..=2),
+            late("l2", 5..=8, 5..=5),
+            late("l3", 5..=8, 5..=5),
+            late("l4", 5..=8, 6..=6),
+        ];
+        type Case<'a> = (&'a [&'a str], &'a [&'a [&'a str]]);
+        let cases: [Case<'_>; 5] = [
+            (&[], &[]),
+            (&["a", "b"], &[&["a"], &["b"]]),
+            (&["l4"], &[&["l4"]]),
+            (&["l2"], &[&["l1", "l2", "l3"]]),
+            (&["a", "b", "l1", "l2", "l4"], &[&["a"], &["l1", "l2", "l3"], &["l4"], &["b"]]),
+        ];
+        for (wanted, expected) in cases {
+            let tasks = moves(&files, |file| wanted.contains(&file.path.as_str()));
+            let found: Vec<Vec<&str>> =
+                tasks.iter().map(|task| task.files.iter().map(|file| file.path.as_str()).collect()).collect();
+            assert_eq!(found, expected, "{wanted:?}");
+            for task in tasks {
+                assert_eq!(task.output == Output::Late, task.files[0].late, "{wanted:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Data files as they are, byte for byte: read, and written at another place. Never decodes one.
+
+use std::{io::Write, path::Path};
+
+use super::{
+    DataFile,
+    folders::create_with_folders,
+    sink::Sink,
+    stream::{compare_bytes, read_pieces},
+    writer::TEMPORARY_SUFFIX,
+};
+use crate::{Error, Result, vfs::Vfs};
+
+/// Returns all bytes of a data file.
+///
+/// # Errors
+///
+/// [`Error::Io`] if it cannot be read; [`Error::Corrupt`] if its size or checksum is not what `file` says.
+pub(crate) fn read_whole(vfs: &dyn Vfs, root: &Path, file: &DataFile) -> Result<Vec<u8>> {
+    let path = root.join(&file.path);
+    let mut found = Vec::new();
+    let (bytes, crc32c) = read_pieces(vfs, &path, u64::MAX, |piece, _| {
+        found.extend_from_slice(piece);
+        Ok(())
+    })?;
+    compare_bytes(&path, file, bytes, crc32c)?;
+    Ok(found)
+}
+
+/// Writes a data file of these bytes; leaves the folders to the caller, as
+/// [`write_data_file_of`](super::write_data_file_of) does.
+///
+/// # Errors
+///
+/// [`Error::Io`]; then no file is left, as far as the file system lets us remove it.
+pub(crate) fn write_whole(vfs: &dyn Vfs, root: &Path, path: &str, bytes: &[u8]) -> Result<()> {
+    let (path, temporary) = (root.join(path), root.join(format!("{path}{TEMPORARY_SUFFIX}")));
+    let mut sink = Sink::new(create_with_folders(vfs, &temporary)?);
+    let written = sink.write_all(bytes).map_err(|e| ("write", e)).and_then(|()| sink.finish().map_err(|e| ("sync", e)));
+    let published = written.and_then(|_| vfs.rename(&temporary, &path).map_err(|e| ("rename", e)));
+    published.map_err(|(action, e)| {
+        // Best effort: what stays is in no manifest and is removed as an orphan on the next open.
+        let _ = vfs.remove_file(&temporary);
+        let _ = vfs.remove_file(&path);
+        Error::io(action, temporary, e)
+    })
+}

@@ -1,0 +1,134 @@
+//! Live data files move out of packs: into another one where little of their pack is needed, so that it can go; or into
+//! files of their own.
+//!
+//! A moved file has the same bytes at another place, so nothing is decoded, and which row wins stays as it is. It becomes
+//! the live one by a commit like those of merges, which come first: what they replace need not move.
+
+use hashbrown::{HashMap, HashSet};
+use parking_lot::Mutex;
+
+use super::{
+    Engine,
+    compaction::{CompactionReport, Round},
+    shared::Shared,
+    small_merges::SmallMerges,
+};
+use crate::{
+    Result,
+    compaction::moves,
+    datafile::{DataFile, PackWriter},
+};
+
+/// A pack of which less than one part in so many is live gives that to another: for each byte that moves two go.
+const LIVE_SHARE: u64 = 3;
+
+/// Bytes that move in one round, about; what is left moves in the next.
+const ROUND_BYTES: u64 = 64 << 20;
+
+/// The sizes of packs, which the manifest does not have. They never change.
+#[derive(Debug, Default)]
+pub(super) struct PackSizes(Mutex<HashMap<String, u64>>);
+
+impl Engine {
+    /// Gives each data file that lies in a pack a file of its own, so that other programs find all that was flushed by a
+    /// glob over `data/`.
+    ///
+    /// Of the report only `moved_files` and `removed_files` say something. Points in memory are not touched: flush first to have them, too. What is flushed later may be packed
+    /// again, unless [`Options::pack_bytes`](crate::Options::pack_bytes) is 0; with that compaction does the same by itself. Waits for a merge
+    /// that runs already.
+    ///
+    /// # Errors
+    ///
+    /// As [`compact`](Self::compact).
+    pub fn unpack(&self) -> Result<CompactionReport> {
+        self.inner.shared.unpack()
+    }
+}
+
+impl Shared {
+    fn unpack(&self) -> Result<CompactionReport> {
+        let _running = self.compactor.running.lock();
+        self.compactor.check_running()?;
+        let mut round = Round::default();
+        let moved = self.move_files(|_| true, u64::MAX, false, &mut round);
+        round.note_failure(moved.map(drop));
+        round.report.removed_files += self.remove_retired(self.clock.now_ns());
+        // The thread has to know when the packs may go.
+        self.compactor.wake();
+        round.into_report()
+    }
+
+    /// Moves what is live in packs of which that is little, and all packed files where nothing is to be packed.
+    pub(super) fn move_packed(&self, round: &mut Round) {
+        if !self.compactor.retired.has_lost_packed() {
+            return;
+        }
+        let packs = self.options.pack_bytes > 0;
+        let sparse = if packs { self.sparse_packs() } else { HashSet::new() };
+        let is_wanted = |file: &DataFile| !packs || sparse.contains(file.stored_path());
+        let moved = self.move_files(is_wanted, ROUND_BYTES, packs, round);
+        if !matches!(moved, Ok(true)) {
+            self.compactor.retired.forget_packs();
+        }
+        match moved {
+            Ok(true) => {}
+            Ok(false) => round.note_due(Some(self.clock.now_ns())),
+            Err(error) => round.note_failure(Err(error)),
+        }
+    }
+
+    /// Returns the packs of which little is live.
+    fn sparse_packs(&self) -> HashSet<String> {
+        let mut live: HashMap<String, u64> = HashMap::new();
+        for table in self.registry.databases().iter().flat_map(|database| database.tables()) {
+            let schema = table.schema();
+            let said = PackWriter::most_bytes_about(&schema.database, &schema.table);
+            for file in &table.rows.lock().files {
+                if let Some((pack, _)) = file.packed() {
+                    *live.entry_ref(pack).or_default() += file.bytes + said;
+                }
+            }
+        }
+        let mut sizes = self.compactor.packs.0.lock();
+        sizes.retain(|pack, _| live.contains_key(pack));
+        let is_sparse = |(pack, live): &(String, u64)| {
+            let known = sizes.get(pack).copied();
+            let size = known.or_else(|| self.vfs.open_read(&self.root.join(pack)).and_then(|file| file.len()).ok());
+            sizes.extend(size.map(|size| (pack.clone(), size)));
+            // One that cannot be opened is for those to name who need what is in it.
+            size.is_some_and(|size| live.saturating_mul(LIVE_SHARE) < size)
+        };
+        live.into_iter().filter(is_sparse).map(|(pack, _)| pack).collect()
+    }
+
+    /// Moves the wanted ones of all packed files, up to about `most_bytes` of them; returns whether that was all.
+    fn move_files(
+        &self,
+        is_wanted: impl Fn(&DataFile) -> bool,
+        most_bytes: u64,
+        to_pack: bool,
+        round: &mut Round,
+    ) -> Result<bool> {
+        let is_wanted = |file: &DataFile| file.packed().is_some() && is_wanted(file) && !self.is_damaged(file);
+        let mut moving = SmallMerges::new(self);
+        let mut left = most_bytes;
+        let mut move_all = || {
+            for table in self.registry.databases().iter().flat_map(|database| database.tables()) {
+                let files = table.rows.lock().files.clone();
+                for task in moves(&files, is_wanted) {
+                    if left == 0 {
+                        return Ok(false);
+                    }
+                    self.compactor.check_running()?;
+                    left = left.saturating_sub(task.files.iter().map(|file| file.bytes).sum());
+                    moving.move_out(&table, task, to_pack, round)?;
+                }
+            }
+            Ok(true)
+        };
+        let moved = move_all();
+        // What has moved counts, whatever failed then.
+        moving.commit(round)?;
+        moved
+    }
+}
