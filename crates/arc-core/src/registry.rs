@@ -5,18 +5,20 @@
 
 mod column_index;
 mod doomed;
+mod loose_pile;
 mod series_cache;
+mod shapes;
 
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::ArcSwap;
 use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 
@@ -31,7 +33,9 @@ use crate::{
 
 pub(crate) use column_index::ColumnIndex;
 pub(crate) use doomed::{Doomed, Flushable};
+pub(crate) use loose_pile::{LoosePile, apply as apply_loose};
 pub(crate) use series_cache::{FoundSeries, SeriesCache};
+pub(crate) use shapes::{Shape, Shapes, TableShape};
 
 /// Longest name in bytes.
 const MAX_NAME_BYTES: usize = 256;
@@ -120,7 +124,11 @@ pub(crate) struct Database {
     /// Goes up by one when columns are about to change their type, and by one when that is decided: what was decoded before
     /// is decoded again, and nothing is decoded in between.
     pub(crate) type_changes: AtomicU64,
+    /// How often tables of it were dropped.
+    pub(crate) drops: AtomicU64,
     tables: RwLock<BTreeMap<Arc<str>, Arc<Table>>>,
+    /// What its tables share for their loose rows.
+    pub(crate) loose: Arc<Loose>,
     pub(crate) series_cache: RwLock<SeriesCache>,
 }
 
@@ -135,7 +143,9 @@ impl Database {
             durability: RwLock::default(),
             column_types: ArcSwap::default(),
             type_changes: AtomicU64::new(0),
+            drops: AtomicU64::new(0),
             tables: RwLock::default(),
+            loose: Arc::default(),
             series_cache: RwLock::default(),
         }
     }
@@ -155,9 +165,19 @@ impl Database {
     pub(crate) fn add(&self, table: Arc<Table>) {
         let name = Arc::clone(&table.layout().schema.table);
         let mut tables = self.tables.write();
+        let _ = table.loose.set(Arc::clone(&self.loose));
+        table.find_shape();
         table.registered.store(true, Ordering::Release);
         tables.insert(name, table);
     }
+}
+
+/// What the tables of a database share for their loose rows.
+#[derive(Debug, Default)]
+pub(crate) struct Loose {
+    pub(crate) shapes: Shapes,
+    /// Rows that are not in the buffers yet.
+    pub(crate) pile: LoosePile,
 }
 
 /// A table's schema with an index of its columns by name.
@@ -179,7 +199,12 @@ impl Layout {
 pub(crate) struct Table {
     layout: ArcSwap<Layout>,
     pub(crate) series: Arc<RwLock<SeriesIndex>>,
+    /// Further rows may be on their way: whoever looks at those that are not frozen calls [`Table::settle`] first.
     pub(crate) rows: Mutex<TableRows>,
+    /// What its loose rows look like, if it may have any.
+    pub(crate) shape: TableShape,
+    /// That of its database, once it has one.
+    loose: OnceLock<Arc<Loose>>,
     /// Whether the schema has changed since the manifest was last told.
     pub(crate) schema_changed: AtomicBool,
     /// Whether its database has it, or had it before it was dropped.
@@ -240,11 +265,29 @@ impl Table {
                 tombstones: Vec::new(),
                 tombstones_flushed: SequenceNumber(0),
             }),
+            shape: TableShape::default(),
+            loose: OnceLock::new(),
             schema_changed: AtomicBool::new(schema_changed),
             registered: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             retention: Retention::default(),
             column_types: ArcSwap::default(),
+        }
+    }
+
+    /// Has all rows that were applied be in the buffer.
+    ///
+    /// # Errors
+    ///
+    /// As [`LoosePile::settle`].
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.loose.get().map_or(Ok(()), |loose| loose.pile.settle())
+    }
+
+    fn find_shape(&self) {
+        if let Some(loose) = self.loose.get() {
+            let layout = self.layout.load();
+            self.shape.set(&loose.shapes, &layout.schema, &layout.columns);
         }
     }
 
@@ -260,12 +303,6 @@ impl Table {
         self.layout.load_full()
     }
 
-    /// Returns the layout for a moment: a few may be held by a thread at a time.
-    #[inline]
-    pub(crate) fn layout_guard(&self) -> Guard<Arc<Layout>> {
-        self.layout.load()
-    }
-
     pub(crate) fn schema(&self) -> Arc<TableSchema> {
         Arc::clone(&self.layout.load().schema)
     }
@@ -273,6 +310,7 @@ impl Table {
     /// Puts a grown schema in place.
     pub(crate) fn set_schema(&self, schema: Arc<TableSchema>) {
         self.layout.store(Arc::new(Layout::new(schema)));
+        self.find_shape();
         self.schema_changed.store(true, Ordering::Release);
     }
 
@@ -285,6 +323,7 @@ impl Table {
     pub(crate) fn fits_floats(&self, column: usize) -> Result<bool> {
         let schema = self.schema();
         let Some(Column { name, .. }) = schema.columns.get(column) else { return Ok(false) };
+        self.settle()?;
         let (parts, files) = {
             let mut rows = self.rows.lock();
             (rows.buffer.snapshot()?, rows.files.clone())
@@ -308,6 +347,7 @@ impl Table {
 
     /// Returns the table as a query reads it.
     pub(crate) fn view(&self) -> Result<TableView> {
+        self.settle()?;
         let (parts, files, tombstones) = {
             let mut rows = self.rows.lock();
             (rows.buffer.snapshot()?, rows.files.clone(), rows.tombstones.clone())

@@ -125,6 +125,17 @@ impl ColumnValues {
         }
     }
 
+    /// Reads something of the end of the values.
+    #[inline]
+    pub(super) fn glance(&self) -> u64 {
+        match &self.values {
+            Values::Float(v) => v.last().map_or(0, |value| value.to_bits()),
+            Values::Integer(v) => v.last().map_or(0, |value| value.cast_unsigned()),
+            Values::Unsigned(v) => v.last().copied().unwrap_or(0),
+            Values::Boolean(_) | Values::Text(_) | Values::Arrow { .. } => 0,
+        }
+    }
+
     pub(super) fn is_text(&self) -> bool {
         matches!(self.values, Values::Text(_))
     }

@@ -6,6 +6,12 @@
 
 use super::{scalar::Scalar, series::SeriesId};
 
+/// Bytes in a buffer of time and series of a row, and of a value beside its text.
+const ROW_BYTES: usize = size_of::<i64>() + size_of::<SeriesId>();
+const CELL_BYTES: usize = size_of::<u64>();
+/// Most values of all rows.
+const MAX_CELLS: usize = u32::MAX as usize;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct LooseRows {
@@ -18,27 +24,30 @@ pub(crate) struct LooseRows {
 struct Row {
     time: i64,
     series: SeriesId,
+    /// Place of its table among those that the caller knows.
+    table: u32,
     /// Where its cells and texts end.
-    cells_end: usize,
-    text_end: usize,
+    cells_end: u32,
+    text_end: u32,
 }
 
+/// Sixteen bytes: there are many, and they are read once.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
+    bits: u64,
     column: u32,
-    value: Value,
+    kind: Kind,
 }
 
+/// What the bits of a cell are.
 #[derive(Debug, Clone, Copy)]
-enum Value {
-    Float(f64),
-    Integer(i64),
-    Unsigned(u64),
-    Boolean(bool),
-    /// Begins where the text before it ends.
-    Text {
-        len: u32,
-    },
+enum Kind {
+    Float,
+    Integer,
+    Unsigned,
+    Boolean,
+    /// The length of a text, which begins where the one before it ends.
+    Text,
 }
 
 /// One of the rows.
@@ -59,20 +68,22 @@ impl LooseRows {
     /// value, where it is larger than a value can be.
     #[inline]
     pub(crate) fn put(&mut self, column: usize, value: Scalar<'_>) -> bool {
-        let value = match value {
-            Scalar::Float(v) => Value::Float(v),
-            Scalar::Integer(v) => Value::Integer(v),
-            Scalar::Unsigned(v) => Value::Unsigned(v),
-            Scalar::Boolean(v) => Value::Boolean(v),
+        let (kind, bits) = match value {
+            Scalar::Float(v) => (Kind::Float, v.to_bits()),
+            Scalar::Integer(v) => (Kind::Integer, v.cast_unsigned()),
+            Scalar::Unsigned(v) => (Kind::Unsigned, v),
+            Scalar::Boolean(v) => (Kind::Boolean, v.into()),
             Scalar::Text(v) => return self.put(column, Scalar::Bytes(v.as_bytes())),
             Scalar::Bytes(v) => {
-                let Ok(len) = u32::try_from(v.len()) else { return false };
+                if u32::try_from(self.text.len() + v.len()).is_err() {
+                    return false;
+                }
                 self.text.extend_from_slice(v);
-                Value::Text { len }
+                (Kind::Text, v.len() as u64)
             }
         };
-        let Ok(column) = u32::try_from(column) else { return false };
-        self.cells.push(Cell { column, value });
+        let (Ok(column), true) = (u32::try_from(column), self.cells.len() < MAX_CELLS) else { return false };
+        self.cells.push(Cell { bits, column, kind });
         true
     }
 
@@ -99,8 +110,28 @@ impl LooseRows {
 
     /// Ends the row that is being built.
     #[inline]
-    pub(crate) fn end_row(&mut self, time: i64, series: SeriesId) {
-        self.rows.push(Row { time, series, cells_end: self.cells.len(), text_end: self.text.len() });
+    pub(crate) fn end_row(&mut self, time: i64, series: SeriesId, table: usize) {
+        // No more cells and bytes were taken, and there are no more tables.
+        let [table, cells_end, text_end] =
+            [table, self.cells.len(), self.text.len()].map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        self.rows.push(Row { time, series, table, cells_end, text_end });
+    }
+
+    /// Returns the table of each row.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = usize> {
+        self.rows.iter().map(|row| row.table as usize)
+    }
+
+    /// Returns one of the rows, or an empty one if there is none.
+    pub(crate) fn row(&self, row: usize) -> LooseRow<'_> {
+        let (cells, text) = self.ends_before(row);
+        let Some(Row { time, series, cells_end, text_end, .. }) = self.rows.get(row) else { return self.pending() };
+        LooseRow {
+            time: *time,
+            series: *series,
+            cells: self.cells.get(cells..*cells_end as usize).unwrap_or_default(),
+            text: self.text.get(text..*text_end as usize).unwrap_or_default(),
+        }
     }
 
     /// Takes back what the row that is being built has.
@@ -113,26 +144,18 @@ impl LooseRows {
     /// Returns where the cells and the texts of a row begin.
     fn ends_before(&self, row: usize) -> (usize, usize) {
         let before = row.checked_sub(1).and_then(|before| self.rows.get(before));
-        before.map_or((0, 0), |row| (row.cells_end, row.text_end))
+        before.map_or((0, 0), |row| (row.cells_end as usize, row.text_end as usize))
     }
 
     /// Returns the rows in the order of their arrival.
     pub(crate) fn rows(&self) -> impl Iterator<Item = LooseRow<'_>> {
-        let mut begin = (0, 0);
-        self.rows.iter().map(move |row| {
-            let (cells, text) = std::mem::replace(&mut begin, (row.cells_end, row.text_end));
-            LooseRow {
-                time: row.time,
-                series: row.series,
-                cells: self.cells.get(cells..row.cells_end).unwrap_or_default(),
-                text: self.text.get(text..row.text_end).unwrap_or_default(),
-            }
-        })
+        (0..self.rows.len()).map(|row| self.row(row))
     }
 
     /// Returns the bytes that the rows take in buffers: those of each, [`LooseRow::bytes`].
     pub(crate) fn bytes(&self) -> usize {
-        self.rows().map(|row| row.bytes()).sum()
+        let (cells, text) = self.ends_before(self.rows.len());
+        self.rows.len() * ROW_BYTES + cells * CELL_BYTES + text
     }
 }
 
@@ -141,13 +164,14 @@ impl<'a> LooseRow<'a> {
     pub(crate) fn values(&self) -> impl Iterator<Item = (usize, Scalar<'a>)> {
         let mut text = self.text;
         self.cells.iter().map(move |cell| {
-            let value = match cell.value {
-                Value::Float(v) => Scalar::Float(v),
-                Value::Integer(v) => Scalar::Integer(v),
-                Value::Unsigned(v) => Scalar::Unsigned(v),
-                Value::Boolean(v) => Scalar::Boolean(v),
-                Value::Text { len } => {
-                    let (own, rest) = text.split_at_checked(len as usize).unwrap_or((text, &[]));
+            let value = match cell.kind {
+                Kind::Float => Scalar::Float(f64::from_bits(cell.bits)),
+                Kind::Integer => Scalar::Integer(cell.bits.cast_signed()),
+                Kind::Unsigned => Scalar::Unsigned(cell.bits),
+                Kind::Boolean => Scalar::Boolean(cell.bits != 0),
+                Kind::Text => {
+                    let len = usize::try_from(cell.bits).unwrap_or(usize::MAX);
+                    let (own, rest) = text.split_at_checked(len).unwrap_or((text, &[]));
                     text = rest;
                     Scalar::Bytes(own)
                 }
@@ -158,7 +182,13 @@ impl<'a> LooseRow<'a> {
 
     /// Returns the bytes that it takes in a buffer: time, series, and eight or so for each value beside its text.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<i64>() + size_of::<SeriesId>() + self.cells.len() * 8 + self.text.len()
+        ROW_BYTES + self.cells.len() * CELL_BYTES + self.text.len()
+    }
+
+    /// Reads something of all that there is to read.
+    #[inline]
+    pub(crate) fn glance(&self) -> u64 {
+        self.cells.first().map_or(0, |cell| cell.bits) ^ self.cells.last().map_or(0, |cell| cell.bits)
     }
 
     /// Returns the number of columns that rows must have to have its values.

@@ -48,6 +48,12 @@ impl Rows {
         self.time.reserve(self.expected);
     }
 
+    /// Makes empty rows that have room for so many in a keyed table.
+    pub(super) fn with_room(rows: usize) -> Self {
+        let (time, series) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        Self { time, series, expected: rows, ..Self::default() }
+    }
+
     /// Makes empty rows that have room for as many as these.
     pub(super) fn successor(&self) -> Self {
         let rows = self.len();
@@ -196,6 +202,14 @@ impl Rows {
         }
         self.end_row(row.time, Some(row.series));
         Ok(true)
+    }
+
+    /// Reads something of the end of each column.
+    #[inline]
+    pub(super) fn glance(&self) -> u64 {
+        let columns = self.columns.iter().flatten().fold(0, |seen, column| seen ^ column.glance());
+        let series = self.series.last().map_or(0, |series| u64::from(*series));
+        self.time.last().map_or(0, |time| time.cast_unsigned()) ^ series ^ columns
     }
 
     /// Returns the number of columns.

@@ -19,6 +19,8 @@ const CHUNK_ROWS: usize = 64 * 1024;
 pub(crate) const WHOLE_ROWS: usize = 16 * 1024;
 /// A tail of so many bytes becomes a chunk when a query comes: copying it would take some tenths of a millisecond.
 const SHOWN_BYTES: usize = 256 << 10;
+/// Rows of a tail for as many of which the next one makes room, whether or not they come.
+const SMALL_ROWS: usize = 1_024;
 /// Text is addressed by 31 bits within one chunk, so a tail of so many bytes is sealed whatever its rows.
 const CHUNK_BYTES: usize = 256 << 20;
 /// Rows by columns at which a tail is sealed: sparse rows would cost their empty cells for all columns of its rows.
@@ -35,6 +37,8 @@ struct Pile {
     counted_bytes: usize,
     /// Empty rows with memory for the next tails.
     room: Vec<Rows>,
+    /// Rows that the last tail had.
+    last_rows: usize,
 }
 
 impl Pile {
@@ -91,11 +95,18 @@ impl Pile {
             self.seal()?;
             self.tail = next;
         } else if self.tail.is_empty()
-            && let Some(room) = self.room.pop()
+            && let Some(room) = self.room.pop().or_else(|| self.small_room(rows))
         {
             self.tail = room;
         }
         Ok(())
+    }
+
+    /// Makes room for the few rows of a table that has had few, which would grow time and again: all at once when the first
+    /// of them comes, and not before, for there may be none.
+    fn small_room(&self, rows: usize) -> Option<Rows> {
+        let is_small = rows == 1 && self.last_rows <= SMALL_ROWS && self.tail.width() == 0;
+        is_small.then(|| Rows::with_room(self.last_rows))
     }
 
     /// Ends a tail whose columns are of other types than those of the rows to come; it may have columns and no row.
@@ -109,6 +120,7 @@ impl Pile {
     fn seal(&mut self) -> Result<()> {
         (self.tail_bytes, self.counted_bytes) = (0, 0);
         if !self.tail.is_empty() {
+            self.last_rows = self.tail.len();
             self.sealed.push(Arc::new(std::mem::take(&mut self.tail).into_chunk()?));
         }
         Ok(())
@@ -269,6 +281,12 @@ impl TableBuffer {
         let mut late_rows = Rows::default();
         late_rows.append(&rows, Some(late))?;
         Ok(self.late.append(late_rows, None)? + self.main.append(rows, Some(&on_time))?)
+    }
+
+    /// Reads something of all that a row is appended to.
+    #[inline]
+    pub(crate) fn glance(&self) -> u64 {
+        self.main.tail.glance() ^ self.newest.last().map_or(0, |time| time.cast_unsigned())
     }
 
     /// Applies one row of a write; the table has series.

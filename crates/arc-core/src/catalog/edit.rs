@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ReceiptsEdit, TableSchema, definition};
+use super::{ReceiptsEdit, TableSchema, definition, shared};
 use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
 /// What one commit changes, in all tables at once.
@@ -102,8 +102,8 @@ pub(crate) struct TableEdit {
     #[serde(default, skip_serializing_if = "Option::is_none", with = "definition::optional")]
     pub(crate) schema: Option<Arc<TableSchema>>,
     /// New data files, durable already, in the order in which they overwrite each other.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) files_added: Vec<DataFile>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "shared")]
+    pub(crate) files_added: Vec<Arc<DataFile>>,
     /// Paths of data files that are live no longer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files_removed: Vec<String>,

@@ -12,6 +12,7 @@ mod object;
 mod orphans;
 mod receipts;
 mod schema;
+mod shared;
 mod state;
 mod store_marker;
 mod survey;

@@ -188,7 +188,7 @@ mod tests {
                 database: "db".into(),
                 table: "t".into(),
                 schema: Some(Arc::new(schema)),
-                files_added: vec![file],
+                files_added: vec![Arc::new(file)],
                 ..TableEdit::default()
             }],
             ..ManifestEdit::default()

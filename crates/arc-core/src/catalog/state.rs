@@ -11,11 +11,11 @@ use std::{
 };
 
 use hashbrown::HashSet;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::{
     ColumnTypesEdit, DropEdit, DurabilityEdit, KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema,
-    definition, object::FormatVersion,
+    definition, object::FormatVersion, shared,
 };
 use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
 
@@ -69,10 +69,10 @@ pub(crate) struct TableState {
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) widened: bool,
     /// Its live data files, in the order in which they were added.
-    #[serde(serialize_with = "serialize_shared")]
+    #[serde(serialize_with = "shared::serialize")]
     pub(crate) files: Vec<Arc<DataFile>>,
     /// Deletes that are not yet carried out in all files, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_shared")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "shared::serialize")]
     pub(crate) tombstones: Vec<Arc<Tombstone>>,
     /// The same files, so that a commit looks at no more files than it names.
     #[serde(skip)]
@@ -309,7 +309,7 @@ impl TableState {
         if !removed.is_empty() {
             self.files.retain(|file| !removed.contains(&Arc::as_ptr(file)));
         }
-        for file in edit.files_added.into_iter().map(Arc::new) {
+        for file in edit.files_added {
             self.by_path.insert(ByPath(Arc::clone(&file)));
             self.files.push(file);
         }
@@ -421,8 +421,4 @@ impl From<TableRecord> for TableState {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
 fn is_false(value: &bool) -> bool {
     !value
-}
-
-fn serialize_shared<T: Serialize, S: Serializer>(items: &[Arc<T>], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(items.iter().map(Arc::as_ref))
 }

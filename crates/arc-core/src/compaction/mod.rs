@@ -47,7 +47,7 @@
 //! open at once, a late file is parted by time until a part of it overlaps few enough.
 //!
 //! In order of time alone, a file of a million rows is as good as a larger one: tables that append keep it as it is, unless it is
-//! one of very many (docs/decisions/029-large-files-of-appended-rows.md).
+//! one of very many (docs/decisions/028-large-files-of-appended-rows.md).
 
 mod assemble;
 mod cursor;

@@ -16,7 +16,7 @@ const MAX_INPUTS: usize = 128;
 const LARGE_ROWS: u64 = 1 << 20;
 /// How many times as many of such files are merged at a time.
 const LARGE_FACTOR: usize = 4;
-/// Such files of one table that appends and one day that are left as they are (decision 029).
+/// Such files of one table that appends and one day that are left as they are (decision 028).
 const MAX_LEFT_ALONE: usize = 1024;
 
 /// Rows of a slice, see [`Partition::slices`]: a few row groups, so that the rows of a series in a day are in few places.

@@ -20,10 +20,12 @@ mod partition;
 mod reader;
 mod row_groups;
 mod sink;
+mod small_file;
 mod statistics;
 mod storable;
 mod stream;
 pub(crate) mod texts;
+mod thrift;
 mod whole;
 mod writer;
 
@@ -35,7 +37,7 @@ pub use parquet_writer::{
 };
 pub use partition::PartitionDay;
 
-pub(crate) use encode::{Scratch, TextDictionary};
+pub(crate) use encode::TextDictionary;
 pub(crate) use file::EXACT_FLOATS;
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
 pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
@@ -48,7 +50,8 @@ pub(crate) use storable::is_storable;
 pub(crate) use stream::{CheckedDataFile, DataFileStream, OpenFile, compare_bytes, read_pieces, text_dictionary};
 pub(crate) use whole::{read_whole, write_whole};
 pub(crate) use writer::{
-    DataFileSpec, TEMPORARY_SUFFIX, pack_data_file, pack_data_file_of, write_data_file, write_data_file_of,
+    DataFileSpec, TEMPORARY_SUFFIX, WriteScratch, pack_data_file, pack_data_file_of, write_data_file,
+    write_data_file_of,
 };
 
 #[cfg(test)]

@@ -26,12 +26,15 @@ use zstd::{bulk::Decompressor, zstd_safe::get_frame_content_size};
 pub(super) struct SharedRowGroups<R> {
     reader: Arc<R>,
     metadata: Arc<ParquetMetaData>,
-    zstd: Arc<Mutex<Decompressor<'static>>>,
+    zstd: Arc<SharedContext>,
 }
 
+/// A context of Zstandard, made when the first page wants it: small files have none that is compressed.
+type SharedContext = Mutex<Option<Decompressor<'static>>>;
+
 impl<R: ChunkReader + 'static> SharedRowGroups<R> {
-    pub(super) fn new(reader: Arc<R>, metadata: Arc<ParquetMetaData>) -> Result<Self> {
-        Ok(Self { reader, metadata, zstd: Arc::new(Mutex::new(Decompressor::new()?)) })
+    pub(super) fn new(reader: Arc<R>, metadata: Arc<ParquetMetaData>) -> Self {
+        Self { reader, metadata, zstd: Arc::default() }
     }
 }
 
@@ -58,7 +61,7 @@ impl<R: ChunkReader + 'static> RowGroups for SharedRowGroups<R> {
 struct ColumnChunks<R> {
     reader: Arc<R>,
     metadata: Arc<ParquetMetaData>,
-    zstd: Arc<Mutex<Decompressor<'static>>>,
+    zstd: Arc<SharedContext>,
     column: usize,
     row_group: usize,
 }
@@ -97,7 +100,7 @@ impl<R: ChunkReader + 'static> PageIterator for ColumnChunks<R> {}
 /// The pages of one column chunk.
 struct SharedPages<R: ChunkReader> {
     pages: SerializedPageReader<R>,
-    zstd: Arc<Mutex<Decompressor<'static>>>,
+    zstd: Arc<SharedContext>,
     /// What no page of the chunk is larger than.
     most_bytes: usize,
 }
@@ -121,7 +124,12 @@ impl<R: ChunkReader> SharedPages<R> {
         let bytes = get_frame_content_size(frame).ok().flatten().and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes.filter(|bytes| *bytes <= self.most_bytes);
         let bytes = bytes.ok_or_else(|| ParquetError::General("a page that does not say its size".into()))?;
-        Ok(self.zstd.lock().decompress(frame, bytes)?.into())
+        let mut zstd = self.zstd.lock();
+        let zstd = match zstd.as_mut() {
+            Some(zstd) => zstd,
+            None => zstd.insert(Decompressor::new()?),
+        };
+        Ok(zstd.decompress(frame, bytes)?.into())
     }
 }
 
@@ -195,7 +203,7 @@ mod tests {
         writer.close()?;
         let file = Bytes::from(file);
         let footer = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_page_index_policy(index))?;
-        let groups = SharedRowGroups::new(Arc::new(file), Arc::clone(footer.metadata()))?;
+        let groups = SharedRowGroups::new(Arc::new(file), Arc::clone(footer.metadata()));
         assert_eq!((groups.num_rows(), groups.row_groups().count()), (1_000, 3));
         let hint = Some(footer.schema().fields());
         let levels = parquet_to_arrow_field_levels(footer.parquet_schema(), ProjectionMask::all(), hint)?;
@@ -224,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_page_never_takes_more_memory_than_its_chunk_says() {
-        let zstd = Arc::new(Mutex::new(Decompressor::new().unwrap()));
+        let zstd = Arc::default();
         let frame = Bytes::from(zstd::bulk::compress(&[7; 10_000], 1).unwrap());
         let metadata = {
             let mut file = Vec::new();

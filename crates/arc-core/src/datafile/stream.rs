@@ -13,7 +13,7 @@ use arrow::{
     array::{RecordBatch, RecordBatchReader},
     datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
 };
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes, buf::Reader};
 use parking_lot::Mutex;
 use parquet::{
     arrow::{
@@ -35,6 +35,8 @@ use crate::{
     vfs::{Vfs, VfsFile},
 };
 
+/// Bytes of a file up to which all of it is read at once.
+const WHOLE_BYTES: u64 = 64 << 10;
 /// Bytes read at a time for the checksum.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -52,7 +54,10 @@ impl OpenFile {
     ///
     /// [`Error::Io`] if it cannot be read, [`Error::Parquet`] if it is no Parquet file.
     pub(crate) fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
-        let chunks = FileChunks::open(vfs, path)?;
+        Self::of(path, FileChunks::open(vfs, path)?)
+    }
+
+    fn of(path: &Path, chunks: FileChunks) -> Result<Self> {
         let footer = ArrowReaderMetadata::load(&chunks, reader_options());
         let footer = footer.map_err(|source| read_error(path, &chunks.refused, source))?;
         Ok(Self { path: path.to_owned(), chunks: Arc::new(chunks), footer })
@@ -82,7 +87,7 @@ impl OpenFile {
         let rows = || {
             let hint = Some(self.footer.schema().fields());
             let levels = parquet_to_arrow_field_levels(self.footer.parquet_schema(), columns, hint)?;
-            let groups = SharedRowGroups::new(Arc::clone(&self.chunks), Arc::clone(self.footer.metadata()))?;
+            let groups = SharedRowGroups::new(Arc::clone(&self.chunks), Arc::clone(self.footer.metadata()));
             // Room for a whole batch is made for each column.
             let batch_rows = batch_rows.min(groups.num_rows()).max(1);
             ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None)
@@ -150,8 +155,13 @@ impl CheckedDataFile {
     /// says; [`Error::Parquet`] if it matches and yet is no Parquet file.
     pub(crate) fn open(vfs: &dyn Vfs, root: &Path, data_file: &DataFile) -> Result<Self> {
         let path = root.join(&data_file.path);
-        check_bytes(vfs, &path, data_file)?;
-        Ok(Self { expected_rows: data_file.rows, file: OpenFile::open(vfs, &path)? })
+        let chunks = if data_file.bytes <= WHOLE_BYTES {
+            FileChunks::in_memory(checked_bytes(vfs, &path, data_file)?)
+        } else {
+            check_bytes(vfs, &path, data_file)?;
+            FileChunks::open(vfs, &path)?
+        };
+        Ok(Self { expected_rows: data_file.rows, file: OpenFile::of(&path, chunks)? })
     }
 
     /// Returns whether all texts of a column are in small dictionaries, so that it can be had as their places.
@@ -252,6 +262,17 @@ fn check_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> Result<()> {
     compare_bytes(path, data_file, bytes, crc32c)
 }
 
+/// Returns all bytes of a small file, which is read once.
+fn checked_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> Result<Bytes> {
+    let mut all = Vec::with_capacity(usize::try_from(data_file.bytes).unwrap_or(0));
+    let (bytes, crc32c) = read_pieces(vfs, path, data_file.bytes + 1, |piece, _| {
+        all.extend_from_slice(piece);
+        Ok(())
+    })?;
+    compare_bytes(path, data_file, bytes, crc32c)?;
+    Ok(all.into())
+}
+
 /// Compares size and checksum of a file with what the manifest says.
 ///
 /// # Errors
@@ -279,16 +300,27 @@ fn read_error(path: &Path, refused: &Refused, source: ParquetError) -> Error {
 /// A file as the Parquet library reads it.
 #[derive(Debug)]
 pub(crate) struct FileChunks {
-    file: Arc<dyn VfsFile>,
+    source: Source,
     len: u64,
     refused: Refused,
+}
+
+#[derive(Debug)]
+enum Source {
+    File(Arc<dyn VfsFile>),
+    /// All of it.
+    Memory(Bytes),
 }
 
 impl FileChunks {
     fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
         let file = open_data_file(vfs, path).map_err(|e| Error::io("open", path, e))?;
         let len = file.len().map_err(|e| Error::io("read", path, e))?;
-        Ok(Self { file: file.into(), len, refused: Refused::default() })
+        Ok(Self { source: Source::File(file.into()), len, refused: Refused::default() })
+    }
+
+    fn in_memory(bytes: Bytes) -> Self {
+        Self { len: bytes.len() as u64, source: Source::Memory(bytes), refused: Refused::default() }
     }
 }
 
@@ -299,11 +331,20 @@ impl Length for FileChunks {
 }
 
 impl ChunkReader for FileChunks {
-    type T = BufReader<FileRest>;
+    type T = Rest;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        let rest = FileRest { file: Arc::clone(&self.file), offset: start, refused: Arc::clone(&self.refused) };
-        Ok(BufReader::new(rest))
+        Ok(match &self.source {
+            Source::File(file) => Rest::File(BufReader::new(FileRest {
+                file: Arc::clone(file),
+                offset: start,
+                refused: Arc::clone(&self.refused),
+            })),
+            Source::Memory(bytes) => {
+                let start = usize::try_from(start).unwrap_or(usize::MAX).min(bytes.len());
+                Rest::Memory(bytes.slice(start..).reader())
+            }
+        })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
@@ -311,12 +352,35 @@ impl ChunkReader for FileChunks {
         if start.checked_add(length as u64).is_none_or(|end| end > self.len) {
             return Err(ParquetError::EOF(format!("{length} bytes from {start} on, in a file of {}", self.len)));
         }
+        let file = match &self.source {
+            Source::File(file) => file,
+            Source::Memory(bytes) => {
+                let start = usize::try_from(start).unwrap_or(usize::MAX);
+                return Ok(bytes.slice(start..start + length));
+            }
+        };
         let mut bytes = vec![0; length];
-        let read = self.file.read_at(&mut bytes, start).map_err(|e| note(&self.refused, e))?;
+        let read = file.read_at(&mut bytes, start).map_err(|e| note(&self.refused, e))?;
         if read < length {
             return Err(ParquetError::EOF(format!("{length} bytes from {start} on, got {read}")));
         }
         Ok(bytes.into())
+    }
+}
+
+/// What comes from some offset on.
+#[derive(Debug)]
+pub(crate) enum Rest {
+    File(BufReader<FileRest>),
+    Memory(Reader<Bytes>),
+}
+
+impl Read for Rest {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(buf),
+            Self::Memory(bytes) => bytes.read(buf),
+        }
     }
 }
 

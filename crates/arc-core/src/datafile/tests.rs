@@ -411,9 +411,18 @@ fn small_file() -> RecordBatch {
     batch(vec![("x", Arc::new(Int64Array::from_iter_values(0..100)))])
 }
 
+/// Larger than what is read at once.
+fn large_file() -> RecordBatch {
+    let noise = |n: i64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed());
+    batch(vec![("x", Arc::new(Int64Array::from_iter_values((0..10_000).map(noise))))])
+}
+
 fn write_to(vfs: &dyn Vfs, root: &Path) -> Result<DataFile> {
-    let rows = small_file();
-    let options = ParquetOptions { row_group_rows: 40, ..ParquetOptions::default() };
+    write_rows_to(vfs, root, small_file())
+}
+
+fn write_rows_to(vfs: &dyn Vfs, root: &Path, rows: RecordBatch) -> Result<DataFile> {
+    let options = ParquetOptions { row_group_rows: rows.num_rows() * 2 / 5, ..ParquetOptions::default() };
     write_data_file(vfs, root, &spec(rows.schema(), &[]), [Ok(rows)].into_iter(), &options)
 }
 
@@ -516,21 +525,22 @@ fn a_stream_of_another_file_than_the_manifest_says_fails_and_names_it() {
 
 #[test]
 fn a_stream_in_which_any_call_fails_says_what_the_file_system_said() {
-    let (memory, root) = (CrashFs::new(), Path::new("/store"));
-    let file = write_to(&memory, root).unwrap();
-    for nth in 1.. {
-        let faults = FaultFs::new(Arc::new(memory.clone()));
-        faults.set(Fault::nth(nth, std::io::ErrorKind::PermissionDenied));
-        let read = stream(&faults, root, &file, 7).and_then(Iterator::collect::<Result<Vec<_>>>);
-        if faults.total_calls() < nth {
-            assert!(read.is_ok() && nth > 5);
-            break;
+    use std::io::ErrorKind::PermissionDenied;
+    for (rows, least_calls) in [(small_file(), 2), (large_file(), 5)] {
+        let (memory, root) = (CrashFs::new(), Path::new("/store"));
+        let file = write_rows_to(&memory, root, rows).unwrap();
+        for nth in 1.. {
+            let faults = FaultFs::new(Arc::new(memory.clone()));
+            faults.set(Fault::nth(nth, PermissionDenied));
+            let read = stream(&faults, root, &file, 700).and_then(Iterator::collect::<Result<Vec<_>>>);
+            if faults.total_calls() < nth {
+                assert!(read.is_ok() && nth > least_calls);
+                break;
+            }
+            let error = read.unwrap_err();
+            let is_refused = |source: &std::io::Error| source.kind() == PermissionDenied;
+            assert!(matches!(&error, crate::Error::Io { source, .. } if is_refused(source)), "{error}");
         }
-        let error = read.unwrap_err();
-        assert!(
-            matches!(&error, crate::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied),
-            "{error}"
-        );
     }
 }
 

@@ -15,9 +15,17 @@ use super::{
     parquet_file::Totals,
     row_groups::{Columns, RowGroupWriter, write_columns},
     sink::Sink,
+    small_file::SmallFiles,
     stream::text_dictionary,
 };
 use crate::{Error, Result, SequenceNumber, vfs::Vfs};
+
+/// Memory that a thread uses for one file after the other.
+#[derive(Default)]
+pub(crate) struct WriteScratch {
+    large: Option<Scratch>,
+    small: SmallFiles,
+}
 
 /// Ending of a file that is not published yet.
 pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
@@ -127,12 +135,14 @@ pub(crate) fn write_data_file_of(
     spec: &DataFileSpec<'_>,
     columns: &dyn Columns,
     options: &ParquetOptions,
-    scratch: &mut Option<Scratch>,
+    scratch: &mut WriteScratch,
 ) -> Result<DataFile> {
+    let scratch = &mut scratch.large;
     publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, scratch))
 }
 
-/// Does as [`write_data_file_of`] into a pack: the data file is durable once that is.
+/// Does as [`write_data_file_of`] into a pack: the data file is durable once that is. A small one is written by code of its
+/// own (`small_file`).
 ///
 /// # Errors
 ///
@@ -143,8 +153,14 @@ pub(crate) fn pack_data_file_of(
     spec: &DataFileSpec<'_>,
     columns: &dyn Columns,
     options: &ParquetOptions,
-    scratch: &mut Option<Scratch>,
+    scratch: &mut WriteScratch,
 ) -> Result<DataFile> {
+    options.validate()?;
+    check_schema(spec)?;
+    if let Some((totals, file)) = scratch.small.write(spec, columns, options)? {
+        return append_to(pack, owner, spec, totals, file);
+    }
+    let scratch = &mut scratch.large;
     publish_in(pack, owner, spec, options, |sink| write_columns(sink, spec, columns, options, scratch))
 }
 
@@ -159,9 +175,18 @@ fn publish_in(
     check_schema(spec)?;
     let mut sink = Sink::in_memory();
     let totals = write(&mut sink)?;
-    let file = sink.into_bytes();
-    let data_file = data_file(spec, totals, (file.len() as u64, crc32c::crc32c(&file)))?;
-    Ok(DataFile { path: pack.append(owner, &file)?, ..data_file })
+    append_to(pack, owner, spec, totals, &sink.into_bytes())
+}
+
+fn append_to(
+    pack: &PackWriter<'_>,
+    owner: Owner<'_>,
+    spec: &DataFileSpec<'_>,
+    totals: Totals,
+    file: &[u8],
+) -> Result<DataFile> {
+    let data_file = data_file(spec, totals, (file.len() as u64, crc32c::crc32c(file)))?;
+    Ok(DataFile { path: pack.append(owner, file)?, ..data_file })
 }
 
 fn publish(

@@ -19,7 +19,7 @@ use super::{
     shared::Shared,
     stats::Counters,
 };
-use crate::{Result, SequenceNumber, Tombstone, Written, crash::crash_point, ingest::Staged};
+use crate::{Result, SequenceNumber, Tombstone, Written, crash::crash_point, ingest::Staged, registry::apply_loose};
 
 /// Bytes of writes after which their writers are told, whatever else is in their group.
 const TOLD_AFTER_BYTES: usize = 1 << 20;
@@ -248,10 +248,17 @@ impl Applier {
 
 /// Puts decoded rows into the buffers of their tables; returns how many bytes more these hold.
 pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<usize> {
-    let mut bytes = 0;
-    for (table, row) in staged.loose_tables.iter().zip(staged.loose.rows()) {
-        bytes += table.rows.lock().buffer.append_loose(seq, &row)?;
+    let pile = &staged.database.loose.pile;
+    // Loose rows take there what they take in buffers.
+    let mut bytes = staged.loose.bytes();
+    if staged.tables.is_empty() {
+        if staged.loose.len() > 0 {
+            pile.push(seq, staged.loose, &staged.loose_tables)?;
+        }
+        return Ok(bytes);
     }
+    pile.settle()?;
+    apply_loose(seq, &staged.loose, &staged.loose_tables)?;
     for table in staged.tables {
         if table.is_empty() {
             continue;
@@ -273,7 +280,10 @@ fn freeze(shared: &Shared) -> Result<()> {
     shared.unlogged.note_frozen();
     shared.fresh.note_frozen(shared.counters.wal_bytes.load(Ordering::Relaxed));
     shared.flush_signal.note_frozen();
-    shared.registry.all_tables().iter().try_for_each(|table| table.rows.lock().buffer.freeze())
+    shared.registry.all_tables().iter().try_for_each(|table| {
+        table.settle()?;
+        table.rows.lock().buffer.freeze()
+    })
 }
 
 #[cfg(test)]

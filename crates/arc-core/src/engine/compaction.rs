@@ -434,7 +434,7 @@ fn table_edit(merged: &[Merged]) -> TableEdit {
     TableEdit {
         database: name(|schema| &schema.database),
         table: name(|schema| &schema.table),
-        files_added: made.map(|file| DataFile::clone(file)).collect(),
+        files_added: made.cloned().collect(),
         files_removed: gone.map(|file| file.path.clone()).collect(),
         ..TableEdit::default()
     }

@@ -19,7 +19,7 @@ use crate::{
     catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
     crash::crash_point,
     datafile::{
-        DataFile, DataFileSpec, FolderSyncs, Owner, PackWriter, ParquetOptions, Scratch, data_file_path,
+        DataFile, DataFileSpec, FolderSyncs, Owner, PackWriter, ParquetOptions, WriteScratch, data_file_path,
         pack_data_file_of, write_data_file_of,
     },
     registry::{Database, Flushable, Table},
@@ -55,7 +55,7 @@ struct TableRound {
     frozen: Vec<Arc<FrozenBuffer>>,
     /// Deletes that the manifest lacks.
     tombstones: Vec<Arc<Tombstone>>,
-    files: Vec<DataFile>,
+    files: Vec<Arc<DataFile>>,
 }
 
 impl Shared {
@@ -209,7 +209,7 @@ impl Shared {
         let workers = tables.len().min(MAX_WORKERS).min(self.memory.limit() / WORKER_BYTES);
         let work = Mutex::new(tables.iter_mut());
         let write = || {
-            let mut scratch = None;
+            let mut scratch = WriteScratch::default();
             loop {
                 let next = work.lock().next();
                 match next {
@@ -240,7 +240,7 @@ impl Shared {
         &self,
         round: &mut TableRound,
         pack: Option<&PackWriter<'_>>,
-        scratch: &mut Option<Scratch>,
+        scratch: &mut WriteScratch,
     ) -> Result<()> {
         // Places of rows and one encoded column are less than this.
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
@@ -268,7 +268,8 @@ impl Shared {
                     }
                     None => write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options, scratch),
                 };
-                round.files.push(written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?);
+                let file = written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?;
+                round.files.push(Arc::new(file));
             }
         }
         Ok(())
@@ -280,7 +281,7 @@ impl Shared {
             if round.schema_changed {
                 round.table.schema_changed.store(true, Ordering::Release);
             }
-            self.compactor.retired.leave_files(&round.files);
+            self.compactor.retired.leave_files(round.files.iter().map(Arc::as_ref));
         }
     }
 
@@ -295,7 +296,7 @@ impl Shared {
                 report.rows += file.rows;
                 Counters::add(&self.counters.flushed_bytes, file.bytes);
                 report.files.push(file.path.clone());
-                rows.files.push(Arc::new(file));
+                rows.files.push(file);
             }
             let bytes = rows.buffer.forget(frozen);
             if keeps_room {

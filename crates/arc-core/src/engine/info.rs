@@ -68,6 +68,7 @@ impl Engine {
     pub fn tables(&self, database: &str) -> Result<Vec<TableInfo>> {
         let database = self.database(database)?;
         let info = |table: Arc<crate::registry::Table>| {
+            settle(&table);
             let rows = table.rows.lock();
             TableInfo {
                 schema: table.schema(),
@@ -128,6 +129,7 @@ impl Engine {
         stats.memory_limit_bytes = shared.memory.limit() as u64;
         stats.retired_files = shared.compactor.retired() as u64;
         for table in shared.registry.all_tables() {
+            settle(&table);
             let rows = table.rows.lock();
             stats.buffered_rows += rows.buffer.rows() as u64;
             stats.pending_deletes += rows.tombstones.len() as u64;
@@ -155,5 +157,12 @@ impl Engine {
     pub(super) fn table(&self, database: &str, table: &str) -> Result<Arc<crate::registry::Table>> {
         let not_found = || Error::TableNotFound { database: database.to_owned(), table: table.to_owned() };
         self.database(database)?.table(table).ok_or_else(not_found)
+    }
+}
+
+/// Has rows counted that are on their way. What could not be applied is told to whoever writes and flushes.
+fn settle(table: &crate::registry::Table) {
+    if let Err(error) = table.settle() {
+        tracing::debug!(%error, "rows are missing from a count");
     }
 }

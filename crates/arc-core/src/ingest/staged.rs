@@ -70,10 +70,12 @@ pub(crate) struct Staged {
     pub(crate) database: Arc<Database>,
     /// How often columns of the database had changed their type before.
     pub(crate) type_changes: u64,
+    /// How often tables of it had been dropped.
+    pub(super) drops: u64,
     /// Rows of tables of which the request has few. They come before those that `tables` has of the same table.
     pub(crate) loose: LooseRows,
-    /// The registered table of each of them.
-    pub(crate) loose_tables: Vec<Arc<Table>>,
+    /// Registered tables, by the places that those rows say.
+    pub(crate) loose_tables: Arc<Vec<Arc<Table>>>,
     pub(crate) tables: Vec<StagedTable>,
     pub(crate) rejections: Rejections,
 }
@@ -83,8 +85,9 @@ impl Staged {
         Self {
             database: Arc::clone(database),
             type_changes: database.type_changes.load(Ordering::Acquire),
+            drops: database.drops.load(Ordering::Acquire),
             loose: LooseRows::default(),
-            loose_tables: Vec::new(),
+            loose_tables: Arc::default(),
             tables: Vec::new(),
             rejections: Rejections::default(),
         }
@@ -107,7 +110,9 @@ impl Staged {
 
     /// The same of the tables of loose rows.
     pub(crate) fn has_dropped_loose(&self) -> bool {
-        self.loose_tables.iter().any(|table| table.is_dropped())
+        // Not a look at each table, where nothing was dropped at all.
+        self.drops != self.database.drops.load(Ordering::Acquire)
+            && self.loose.tables().any(|table| self.loose_tables.get(table).is_none_or(|table| table.is_dropped()))
     }
 
     /// Returns the bytes that the rows will hold.

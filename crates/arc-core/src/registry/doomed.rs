@@ -52,6 +52,7 @@ impl Registry {
         database.tables.write().remove(&table.layout().schema.table);
         // Whoever is about to remember a series of it finds it dropped.
         database.series_cache.write().clear();
+        database.drops.fetch_add(1, Ordering::Release);
         self.doom(Doomed {
             database: Arc::clone(database),
             whole: false,
@@ -66,6 +67,7 @@ impl Registry {
         let tables = database.tables();
         tables.iter().for_each(|table| table.dropped.store(true, Ordering::Release));
         self.databases.write().remove(&database.name);
+        database.drops.fetch_add(1, Ordering::Release);
         self.doom(Doomed { database: Arc::clone(database), whole: true, tables, seq: AtomicU64::new(0) })
     }
 

@@ -26,7 +26,8 @@ pub(crate) struct SeriesCache {
     by_key: HashTable<u32>,
     entries: Vec<CachedSeries>,
     keys: Vec<u8>,
-    tables: Vec<Arc<Table>>,
+    /// Rows of requests that are under way say their tables by their places here.
+    tables: Arc<Vec<Arc<Table>>>,
     /// Places of tables, by their addresses.
     places: HashMap<usize, u32, FixedState>,
     hasher: FixedState,
@@ -39,7 +40,7 @@ impl Default for SeriesCache {
             by_key: HashTable::new(),
             entries: Vec::new(),
             keys: Vec::new(),
-            tables: Vec::new(),
+            tables: Arc::default(),
             places: HashMap::default(),
             hasher: FixedState::default(),
             max_bytes: usize::MAX,
@@ -136,6 +137,11 @@ impl SeriesCache {
         self.tables.get(place)
     }
 
+    /// Returns all tables by their places, which they keep there.
+    pub(crate) fn tables(&self) -> &Arc<Vec<Arc<Table>>> {
+        &self.tables
+    }
+
     /// Returns the place of a table.
     pub(crate) fn place(&self, table: &Arc<Table>) -> Option<usize> {
         self.places.get(&(Arc::as_ptr(table) as usize)).map(|place| *place as usize)
@@ -167,7 +173,7 @@ impl SeriesCache {
         }
         let (Ok(id), Ok(new)) = (u32::try_from(self.entries.len()), u32::try_from(self.tables.len())) else { return };
         let table = *self.places.entry(Arc::as_ptr(table) as usize).or_insert_with(|| {
-            self.tables.push(Arc::clone(table));
+            Arc::make_mut(&mut self.tables).push(Arc::clone(table));
             new
         });
         let hash = self.hash(key);

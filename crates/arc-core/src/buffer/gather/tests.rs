@@ -15,7 +15,7 @@ use crate::{
     SequenceNumber,
     buffer::{FrozenBuffer, Rows, Scalar, SeriesIndex, split},
     catalog::{TableSchema, tag_type},
-    datafile::{DataFileSpec, ParquetOptions, write_data_file_of},
+    datafile::{DataFileSpec, ParquetOptions, WriteScratch, write_data_file_of},
     vfs::CrashFs,
 };
 
@@ -81,7 +81,8 @@ fn written(part: &FlushPart<'_>) -> (u64, u32) {
         tags: &["host"],
     };
     let options = ParquetOptions::default();
-    let file = write_data_file_of(&CrashFs::new(), Path::new("/"), &spec, part, &options, &mut None).unwrap();
+    let file = write_data_file_of(&CrashFs::new(), Path::new("/"), &spec, part, &options, &mut WriteScratch::default())
+        .unwrap();
     (file.bytes, file.crc32c)
 }
 

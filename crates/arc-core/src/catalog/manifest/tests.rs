@@ -76,7 +76,7 @@ fn edit(number: u64) -> ManifestEdit {
         let tables = vec![TableEdit { schema: Some(schema(1)), ..table }];
         return ManifestEdit { flushed, databases_added: vec![("db".into(), -5)], tables, ..ManifestEdit::default() };
     }
-    let tables = vec![TableEdit { files_added: vec![file(number)], ..table }];
+    let tables = vec![TableEdit { files_added: vec![Arc::new(file(number))], ..table }];
     ManifestEdit {
         flushed,
         retentions: retentions(number),
@@ -208,7 +208,7 @@ fn the_payloads_are_as_documented(place: Place) {
     let receipt = serde_json::json!(["k3", 3, -9, u64::MAX, u32::MAX, 3, 2, "process"]);
     added.durabilities = vec![DurabilityEdit { database: "db".into(), durability: Some(Durability::Process) }];
     // JSON has no infinity.
-    added.tables[0].files_added[0].columns[1].max = None;
+    Arc::make_mut(&mut added.tables[0].files_added[0]).columns[1].max = None;
     added.retentions = [None, Some("t")]
         .map(|table| RetentionEdit {
             database: "db".into(),
@@ -407,8 +407,7 @@ fn temporary_files_are_removed_and_foreign_ones_left_alone() {
 fn edits_that_do_not_fit_are_refused_and_change_nothing(place: Place) {
     let vfs = place.fresh();
     let mut manifest = vfs.open().unwrap();
-    manifest.commit(edit(0)).unwrap();
-    manifest.commit(edit(1)).unwrap();
+    (0..2).for_each(|number| manifest.commit(edit(number)).unwrap());
     let before = manifest.state().clone();
     let table = || TableEdit { database: "db".into(), table: "t".into(), ..TableEdit::default() };
     let of = |tables| ManifestEdit { tables, ..ManifestEdit::default() };
@@ -441,6 +440,7 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing(place: Place) {
         ..ManifestEdit::default()
     };
     let path = file(1).path;
+    let adds = |files: Vec<DataFile>| files.into_iter().map(Arc::new).collect();
     let cases = [
         ("flushed", ManifestEdit { flushed: Some(SequenceNumber(0)), ..ManifestEdit::default() }),
         ("added twice", databases(&["db"])),
@@ -453,12 +453,12 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing(place: Place) {
         ("grow", of(vec![TableEdit { schema: other_column(schema(1)), ..table() }])),
         ("removed and not there", of(vec![removed(&["data/db/t/none"])])),
         ("removed and not there", of(vec![removed(&[&path, &path])])),
-        ("added twice", of(vec![TableEdit { files_added: vec![file(1)], ..table() }])),
-        ("added twice", of(vec![TableEdit { files_added: vec![file(2), file(2)], ..table() }])),
-        ("added twice", of(vec![TableEdit { files_added: vec![file(1)], ..removed(&[&path]) }])),
-        ("no path", of(vec![TableEdit { files_added: vec![at("data/../../x")], ..table() }])),
-        ("no path", of(vec![TableEdit { files_added: vec![at("/etc/passwd")], ..table() }])),
-        ("no path", of(vec![TableEdit { files_added: vec![at("")], ..table() }])),
+        ("added twice", of(vec![TableEdit { files_added: adds(vec![file(1)]), ..table() }])),
+        ("added twice", of(vec![TableEdit { files_added: adds(vec![file(2), file(2)]), ..table() }])),
+        ("added twice", of(vec![TableEdit { files_added: adds(vec![file(1)]), ..removed(&[&path]) }])),
+        ("no path", of(vec![TableEdit { files_added: adds(vec![at("data/../../x")]), ..table() }])),
+        ("no path", of(vec![TableEdit { files_added: adds(vec![at("/etc/passwd")]), ..table() }])),
+        ("no path", of(vec![TableEdit { files_added: adds(vec![at("")]), ..table() }])),
         ("not there", retention("nowhere", None, Some(1))),
         ("not there", retention("db", Some("none"), None)),
         ("nothing at all", retention("db", Some("t"), Some(0))),
@@ -650,7 +650,7 @@ proptest! {
                     }
                     for id in next_file..next_file + files as u64 {
                         live.push(id);
-                        change.files_added.push(file(id));
+                        change.files_added.push(Arc::new(file(id)));
                     }
                     next_file += files as u64;
                     edit.tables.push(change);

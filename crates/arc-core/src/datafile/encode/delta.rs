@@ -51,12 +51,12 @@ fn push_block(deltas: &mut [u64], out: &mut Vec<u8>) {
 }
 
 /// Makes numbers near zero, of either sign, small.
-fn zigzag(number: u64) -> u64 {
+pub(in crate::datafile) fn zigzag(number: u64) -> u64 {
     (number << 1) ^ (number.cast_signed() >> 63).cast_unsigned()
 }
 
 /// Appends a number in groups of seven bits, lowest first, all but the last marked.
-pub(super) fn push_varint(mut number: u64, out: &mut Vec<u8>) {
+pub(in crate::datafile) fn push_varint(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number.to_le_bytes()[0] | 0x80);
         number >>= 7;

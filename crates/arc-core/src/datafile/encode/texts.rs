@@ -336,7 +336,7 @@ impl TextEncoder {
 }
 
 /// Returns how many of the first keys are equal.
-fn run_length(keys: &[i32]) -> usize {
+pub(super) fn run_length(keys: &[i32]) -> usize {
     const AT_ONCE: usize = 32;
     let Some(first) = keys.first() else { return 0 };
     if keys.get(1) != Some(first) {

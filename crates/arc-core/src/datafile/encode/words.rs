@@ -86,7 +86,7 @@ impl WordEncoder {
 
 impl ColumnEncoder for WordEncoder {
     fn push(&mut self, array: &dyn Array, scratch: &mut Scratch) -> Result<()> {
-        let words = self.words(array)?;
+        let words = self.kind.words(array)?;
         let mut start = 0;
         while start < words.len() {
             let end = words.len().min(start + self.limits.page_rows - self.validity.rows());
@@ -152,15 +152,6 @@ impl ColumnEncoder for WordEncoder {
 }
 
 impl WordEncoder {
-    fn words(&self, array: &dyn Array) -> Result<ScalarBuffer<u64>> {
-        let words = match self.kind {
-            WordKind::Unsigned => words::<UInt64Type>(array),
-            WordKind::Float => words::<Float64Type>(array),
-            WordKind::Signed => words::<Int64Type>(array).or_else(|| words::<TimestampNanosecondType>(array)),
-        };
-        words.ok_or_else(|| ParquetError::General(format!("an array of {} came unexpected", array.data_type())))
-    }
-
     fn end_gathered_page(&mut self, scratch: &mut Scratch) -> Result<()> {
         if self.validity.rows() == 0 {
             return Ok(());
@@ -229,6 +220,16 @@ fn words<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<ScalarBuffer<u64>> 
 }
 
 impl WordKind {
+    /// Returns the bits of an array's values, also of those that are null.
+    pub(super) fn words(self, array: &dyn Array) -> Result<ScalarBuffer<u64>> {
+        let words = match self {
+            Self::Unsigned => words::<UInt64Type>(array),
+            Self::Float => words::<Float64Type>(array),
+            Self::Signed => words::<Int64Type>(array).or_else(|| words::<TimestampNanosecondType>(array)),
+        };
+        words.ok_or_else(|| ParquetError::General(format!("an array of {} came unexpected", array.data_type())))
+    }
+
     /// Makes numbers that are ordered as the values are: floats totally, with -0.0 below 0.0 and NaN at the ends.
     #[inline(always)]
     fn key(self, word: u64) -> u64 {
@@ -241,7 +242,7 @@ impl WordKind {
     }
 
     /// Undoes `key`.
-    fn word(self, key: u64) -> u64 {
+    pub(super) fn word(self, key: u64) -> u64 {
         match self {
             Self::Unsigned => key,
             Self::Signed => key ^ SIGN,
@@ -251,7 +252,7 @@ impl WordKind {
     }
 
     /// Returns the keys of the least and the greatest value.
-    fn bounds(self, words: &[u64]) -> Option<(u64, u64)> {
+    pub(super) fn bounds(self, words: &[u64]) -> Option<(u64, u64)> {
         // One loop for each kind.
         match self {
             Self::Unsigned => bounds(words, |word| Self::Unsigned.key(word)),
@@ -260,12 +261,12 @@ impl WordKind {
         }
     }
 
-    fn is_nan(self, word: u64) -> bool {
+    pub(super) fn is_nan(self, word: u64) -> bool {
         self == Self::Float && f64::from_bits(word).is_nan()
     }
 
     /// Returns bounds as they are written: the format wants a zero to be negative as a minimum, positive as a maximum.
-    fn written(self, min: u64, max: u64) -> (u64, u64) {
+    pub(super) fn written(self, min: u64, max: u64) -> (u64, u64) {
         let is_zero = |word: u64| self == Self::Float && word & !SIGN == 0;
         (if is_zero(min) { SIGN } else { min }, if is_zero(max) { 0 } else { max })
     }

@@ -1,7 +1,5 @@
 //! The slow path of a field: new columns, values that need converting, and everything that is refused.
 
-use std::sync::Arc;
-
 use arc_lp::{FieldValue, Text};
 use arrow::datatypes::DataType;
 
@@ -11,7 +9,6 @@ use crate::{
     buffer::{LooseRow, Scalar},
     catalog::ColumnKind,
     ingest::staged::{Context, MAX_COLUMNS, StagedTable, check_column_name, inexact, short, type_conflict, type_name},
-    registry::Table,
 };
 
 impl<'a> Decoder<'a, '_> {
@@ -76,8 +73,9 @@ impl<'a> Decoder<'a, '_> {
     /// Returns the type that a column of the line's table becomes of a value; its loose rows have a say, too.
     fn wider(&self, column: usize, value: Scalar<'_>) -> Option<DataType> {
         let table = self.staged.tables.get(self.line.table)?;
-        let of_table = |(of, _): &(&Arc<Table>, _)| Arc::ptr_eq(of, &table.table);
-        let loose = self.staged.loose_tables.iter().zip(self.staged.loose.rows()).filter(of_table);
+        let place = self.cache.place(&table.table);
+        let of_table = |(of, _): &(usize, _)| Some(*of) == place;
+        let loose = self.staged.loose.tables().zip(self.staged.loose.rows()).filter(of_table);
         let fits = |row: LooseRow<'_>| row.values().all(|(index, value)| index != column || value.is_small());
         let are_floats = value.exact_float().is_some() && loose.into_iter().all(|(_, row)| fits(row));
         table.wider(column, &value.data_type(), are_floats, self.context)

@@ -7,15 +7,12 @@
 
 use std::sync::Arc;
 
-use arc_lp::{FieldValue, Text};
-use arc_swap::Guard;
-
 use super::{Decoder, Fault, Mode};
 use crate::{
     buffer::Scalar,
-    catalog::ColumnKind,
-    registry::{FoundSeries, Layout, SeriesCache, Table},
+    registry::{FoundSeries, SeriesCache, Shape, Table},
 };
+use arc_lp::{FieldValue, Text};
 
 /// Lines of a table from which on its own columns cost less.
 pub(super) const MAX_LINES: u16 = 4;
@@ -31,7 +28,10 @@ pub(super) struct LooseLines {
     tables: Vec<LooseTable>,
     /// Whether lines may still be loose.
     is_open: bool,
-    layout: Option<Guard<Arc<Layout>>>,
+    /// All shapes of the database.
+    shapes: Arc<Vec<Arc<Shape>>>,
+    /// That of the line's table.
+    shape: usize,
     /// Place of the line's table in the cache.
     place: usize,
     /// The column behind that of the last field.
@@ -55,6 +55,8 @@ impl<'a> Decoder<'a, '_> {
         if tables <= self.body.len() * MAX_TABLES_PER_BYTE {
             self.loose.is_open = true;
             self.loose.tables = vec![LooseTable::default(); tables];
+            self.loose.shapes = self.context.database.loose.shapes.load();
+            self.staged.loose_tables = Arc::clone(self.cache.tables());
         }
     }
 
@@ -69,9 +71,12 @@ impl<'a> Decoder<'a, '_> {
         let table = self.loose.tables.get(found.place).copied().unwrap_or_default();
         if let Some(at) = table.staged.checked_sub(1) {
             self.begin(at as usize);
-        } else if table.lines < MAX_LINES && self.loose.is_open && self.line.mode == Mode::Store {
-            self.loose.layout = Some(found.table.layout_guard());
-            (self.loose.place, self.loose.next) = (found.place, 0);
+        } else if table.lines < MAX_LINES
+            && self.loose.is_open
+            && self.line.mode == Mode::Store
+            && let Some(shape) = found.table.shape.get()
+        {
+            (self.loose.shape, self.loose.place, self.loose.next) = (shape, found.place, 0);
             (self.line.mode, self.line.table) = (Mode::Loose, usize::MAX);
         } else {
             let at = self.index.by_table(&mut self.staged, found.table);
@@ -107,13 +112,13 @@ impl<'a> Decoder<'a, '_> {
 
     #[inline(always)]
     fn try_store_loose(&mut self, key: Text<'a>, value: &FieldValue<'a>) -> bool {
-        let Some(layout) = &self.loose.layout else { return false };
+        let Some(shape) = self.loose.shapes.get(self.loose.shape) else { return false };
         if key.is_escaped() {
             return false;
         }
-        let column = match layout.columns.is(self.loose.next, key.raw()) {
+        let column = match shape.index.is(self.loose.next, key.raw()) {
             true => self.loose.next,
-            false => match layout.columns.find(key.raw()) {
+            false => match shape.index.find(key.raw()) {
                 Some(column) => column,
                 None => return false,
             },
@@ -126,15 +131,10 @@ impl<'a> Decoder<'a, '_> {
             FieldValue::String(text) if !text.is_escaped() => Scalar::Bytes(text.raw()),
             _ => return false,
         };
-        let takes = layout
-            .schema
-            .columns
-            .get(column)
-            .is_some_and(|column| column.kind == ColumnKind::Field && value.is_of(&column.data_type));
         let rows = &mut self.staged.loose;
         // A field that comes again replaces the first: that is for the columns to do.
         let is_new = column >= self.loose.next || (rows.pending_len() < MAX_COMPARED && !rows.has(column));
-        if !takes || !is_new {
+        if !shape.takes(column, &value) || !is_new {
             return false;
         }
         if column >= self.loose.next {
@@ -167,12 +167,9 @@ impl<'a> Decoder<'a, '_> {
     #[inline(always)]
     pub(super) fn finish_loose(&mut self, timestamp: Option<i64>) -> Result<(), Fault> {
         let time = self.time_of(timestamp)?;
-        let (Some(table), Some(series)) = (self.loose.table(self.cache), self.line.series) else {
-            return Err(Fault::from("no table".to_owned()));
-        };
+        let Some(series) = self.line.series else { return Err(Fault::from("no series".to_owned())) };
         self.untimed += i64::from(timestamp.is_none());
-        self.staged.loose.end_row(time, series);
-        self.staged.loose_tables.push(Arc::clone(table));
+        self.staged.loose.end_row(time, series, self.loose.place);
         if let Some(table) = self.loose.tables.get_mut(self.loose.place) {
             table.lines += 1;
             table.width = table.width.max(u16::try_from(self.loose.next).unwrap_or(u16::MAX));

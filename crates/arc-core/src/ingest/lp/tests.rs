@@ -335,7 +335,10 @@ impl Buffered {
                 self.0.add(Arc::clone(&table.table));
             }
         }
-        let held = || self.0.tables().iter().map(|table| table.rows.lock().buffer.bytes()).sum::<usize>();
+        let held = || {
+            self.0.loose.pile.settle().unwrap();
+            self.0.tables().iter().map(|table| table.rows.lock().buffer.bytes()).sum::<usize>()
+        };
         let before = held();
         let refused = Rejections { numbers: staged.rejections.numbers.clone(), first: staged.rejections.first.clone() };
         let counted = Staged { rejections: refused, ..Staged::new(&self.0) };

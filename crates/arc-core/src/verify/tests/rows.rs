@@ -63,7 +63,7 @@ fn directory(fs: &CrashFs, keyed: bool, files: Vec<DataFile>) -> VerifyReport {
         database: "d".into(),
         table: "t".into(),
         schema: Some(table(keyed)),
-        files_added: files,
+        files_added: files.into_iter().map(Arc::new).collect(),
         ..TableEdit::default()
     };
     let edit = ManifestEdit {

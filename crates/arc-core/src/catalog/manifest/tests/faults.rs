@@ -323,7 +323,7 @@ fn two_writers_that_fence_each_other_lose_no_commit() {
             let turn = usize::from(number % 7 < 3);
             let first = 1 + number % 4;
             store.set(how, first..first + number % 5);
-            let table = TableEdit { files_added: vec![file(number)], ..edit(1).tables.remove(0) };
+            let table = TableEdit { files_added: vec![Arc::new(file(number))], ..edit(1).tables.remove(0) };
             match writers[turn].commit(ManifestEdit { tables: vec![table], ..ManifestEdit::default() }) {
                 Ok(()) => acknowledged.push(file(number).path),
                 Err(error) => fenced += u64::from(matches!(error, Error::Closed { .. })),
