@@ -138,8 +138,8 @@ impl<'s> TableRows<'s> {
 /// Returns the rows by table; `None` where some stay in the request's body.
 fn by_table(staged: &Staged) -> Option<Vec<TableRows<'_>>> {
     let mut tables = Tables::default();
-    for (table, row) in staged.loose_tables.iter().zip(staged.loose.rows()) {
-        let is_stored = tables.of(table)?.loose.append_loose(&row).ok()?;
+    for (table, row) in staged.loose.tables().zip(staged.loose.rows()) {
+        let is_stored = tables.of(staged.loose_tables.get(table)?)?.loose.append_loose(&row).ok()?;
         if !is_stored {
             return None;
         }
