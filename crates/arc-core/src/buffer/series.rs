@@ -14,7 +14,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use parking_lot::Mutex;
 
-use super::tag_values::{self, TagValues};
+use super::tag_values::TagValues;
 use crate::{Error, Result};
 
 /// Number of a series within its table; the first is 0.
@@ -132,7 +132,7 @@ impl SeriesIndex {
     /// Returns whether each of these series has a value of the tag `name`.
     #[cfg(feature = "query")]
     pub(crate) fn all_have(&self, name: &str, series: &[SeriesId]) -> bool {
-        self.values(name).is_some_and(|tag| series.iter().all(|id| tag.of(*id) != tag_values::NULL))
+        self.values(name).is_some_and(|tag| series.iter().all(|id| tag.of(*id) != super::tag_values::NULL))
     }
 
     /// Returns the tag column `name` for rows that are given as series and how many of them follow each other.
