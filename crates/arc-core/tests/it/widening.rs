@@ -1,6 +1,10 @@
 //! Columns that change their type equal a map of what was written, whatever comes in between and in whichever form.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
 
 use arc_core::{ColumnTypes, Engine, Literal, OnConflict, Precision, Predicate, WriteOptions};
 use arrow::{
@@ -148,14 +152,23 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 #[derive(Debug, Default)]
 struct Model {
     types: BTreeMap<usize, DataType>,
+    /// Columns from before the request.
+    known: BTreeSet<usize>,
     rows: BTreeMap<i64, (usize, Value)>,
 }
 
 impl Model {
+    fn begin_request(&mut self) {
+        self.known = self.types.keys().copied().collect();
+    }
+
     fn add(&mut self, form: Form, time: i64, column: usize, value: Value) {
         let own = if NAMES[column].starts_with("attr_") { DataType::Utf8 } else { value.data_type() };
         let mut before = self.rows.values().filter(|(of, _)| *of == column).map(|(_, value)| value);
         let is_float = value.as_float().is_some();
+        // MessagePack rows give a new column one type: floats if these hold all of its integers, also great ones.
+        let is_new = matches!(form, Form::Rows) && !self.known.contains(&column) && matches!(value, Float(_));
+        let fits = |value: &Value| if is_new { value.as_float().is_some() } else { value.is_small() };
         let of_message_pack = matches!(form, Form::Rows | Form::Columns);
         let joined = self.types.get(&column).map_or(own.clone(), |known| match (known, &own) {
             (known, own) if known == own => own.clone(),
@@ -165,7 +178,7 @@ impl Model {
             (DataType::UInt64, DataType::Int64) if of_message_pack && !matches!(value, Integer(..0)) => {
                 DataType::UInt64
             }
-            (DataType::Int64 | DataType::UInt64, _) if is_float && before.all(Value::is_small) => DataType::Float64,
+            (DataType::Int64 | DataType::UInt64, _) if is_float && before.all(fits) => DataType::Float64,
             _ => DataType::Utf8,
         });
         self.types.insert(column, joined);
@@ -297,6 +310,7 @@ proptest! {
                     }
                     let rows: Vec<_> = (1..).zip(rows).map(|(n, (column, value))| (time + n, column, value)).collect();
                     send(&engine, form, &rows);
+                    model.begin_request();
                     for (at, column, value) in rows {
                         time = at;
                         model.add(form, at, column, value);
