@@ -4,10 +4,8 @@ use std::{io::Write, path::Path};
 
 use super::{
     DataFile,
-    folders::create_with_folders,
-    sink::Sink,
     stream::{compare_bytes, read_pieces},
-    writer::TEMPORARY_SUFFIX,
+    writer::publish_file,
 };
 use crate::{Error, Result, vfs::Vfs};
 
@@ -34,14 +32,8 @@ pub(crate) fn read_whole(vfs: &dyn Vfs, root: &Path, file: &DataFile) -> Result<
 ///
 /// [`Error::Io`]; then no file is left, as far as the file system lets us remove it.
 pub(crate) fn write_whole(vfs: &dyn Vfs, root: &Path, path: &str, bytes: &[u8]) -> Result<()> {
-    let (path, temporary) = (root.join(path), root.join(format!("{path}{TEMPORARY_SUFFIX}")));
-    let mut sink = Sink::new(create_with_folders(vfs, &temporary)?);
-    let written = sink.write_all(bytes).map_err(|e| ("write", e)).and_then(|()| sink.finish().map_err(|e| ("sync", e)));
-    let published = written.and_then(|_| vfs.rename(&temporary, &path).map_err(|e| ("rename", e)));
-    published.map_err(|(action, e)| {
-        // Best effort: what stays is in no manifest and is removed as an orphan on the next open.
-        let _ = vfs.remove_file(&temporary);
-        let _ = vfs.remove_file(&path);
-        Error::io(action, temporary, e)
+    publish_file(vfs, root, path, |mut sink, temporary| {
+        sink.write_all(bytes).map_err(|e| Error::io("write", temporary, e))?;
+        sink.finish().map(drop).map_err(|e| Error::io("sync", temporary, e))
     })
 }

@@ -89,7 +89,8 @@ pub(crate) fn pack_data_file(
     batches: impl Iterator<Item = Result<RecordBatch>>,
     options: &ParquetOptions,
 ) -> Result<DataFile> {
-    publish_in(pack, owner, spec, options, |sink| write_batches(sink, spec, batches, options))
+    check(spec, options)?;
+    publish_in(pack, owner, spec, |sink| write_batches(sink, spec, batches, options))
 }
 
 fn write_batches(
@@ -155,24 +156,20 @@ pub(crate) fn pack_data_file_of(
     options: &ParquetOptions,
     scratch: &mut WriteScratch,
 ) -> Result<DataFile> {
-    options.validate()?;
-    check_schema(spec)?;
+    check(spec, options)?;
     if let Some((totals, file)) = scratch.small.write(spec, columns, options)? {
         return append_to(pack, owner, spec, totals, file);
     }
     let scratch = &mut scratch.large;
-    publish_in(pack, owner, spec, options, |sink| write_columns(sink, spec, columns, options, scratch))
+    publish_in(pack, owner, spec, |sink| write_columns(sink, spec, columns, options, scratch))
 }
 
 fn publish_in(
     pack: &PackWriter<'_>,
     owner: Owner<'_>,
     spec: &DataFileSpec<'_>,
-    options: &ParquetOptions,
     write: impl FnOnce(&mut Sink) -> Result<Totals>,
 ) -> Result<DataFile> {
-    options.validate()?;
-    check_schema(spec)?;
     let mut sink = Sink::in_memory();
     let totals = write(&mut sink)?;
     append_to(pack, owner, spec, totals, &sink.into_bytes())
@@ -196,15 +193,24 @@ fn publish(
     options: &ParquetOptions,
     write: impl FnOnce(&mut Sink) -> Result<Totals>,
 ) -> Result<DataFile> {
-    options.validate()?;
-    check_schema(spec)?;
-    let path = root.join(&spec.path);
-    let temporary = root.join(format!("{}{TEMPORARY_SUFFIX}", spec.path));
+    check(spec, options)?;
+    publish_file(vfs, root, &spec.path, |sink, temporary| write_rows(sink, spec, temporary, write))
+}
+
+/// Has a file written and synced under a temporary name, and gives it its own. Where that fails no file is left, as far as
+/// the file system lets us remove it.
+pub(super) fn publish_file<T>(
+    vfs: &dyn Vfs,
+    root: &Path,
+    path: &str,
+    write: impl FnOnce(Sink, &Path) -> Result<T>,
+) -> Result<T> {
+    let (path, temporary) = (root.join(path), root.join(format!("{path}{TEMPORARY_SUFFIX}")));
     let file = create_with_folders(vfs, &temporary)?;
-    let publish = || -> Result<DataFile> {
-        let data_file = write_rows(Sink::new(file), spec, &temporary, write)?;
+    let publish = || -> Result<T> {
+        let written = write(Sink::new(file), &temporary)?;
         vfs.rename(&temporary, &path).map_err(|e| Error::io("rename", &temporary, e))?;
-        Ok(data_file)
+        Ok(written)
     };
     publish().inspect_err(|_| {
         // Best effort: what stays is in no manifest and is removed as an orphan on the next open.
@@ -213,7 +219,8 @@ fn publish(
     })
 }
 
-fn check_schema(spec: &DataFileSpec<'_>) -> Result<()> {
+fn check(spec: &DataFileSpec<'_>, options: &ParquetOptions) -> Result<()> {
+    options.validate()?;
     match spec.schema.fields().first().map(|first| first.data_type()) {
         Some(DataType::Timestamp(TimeUnit::Nanosecond, _)) => Ok(()),
         _ => Err(Error::internal(format!("data file {} does not begin with a time in nanoseconds", spec.path))),
