@@ -53,8 +53,13 @@ struct Piled {
 
 impl LoosePile {
     /// Adds the rows of a write, which say their tables by their places in `tables`.
+    ///
+    /// # Errors
+    ///
+    /// As [`settle`](Self::settle), also where this would not have to be done yet: nobody would ever see the rows.
     pub(crate) fn push(&self, seq: SequenceNumber, rows: LooseRows, tables: &Arc<Vec<Arc<Table>>>) -> Result<()> {
         let mut piled = self.rows.lock();
+        piled.check()?;
         if !Arc::ptr_eq(&piled.tables, tables) {
             self.settle_now(&mut piled)?;
             piled.tables = Arc::clone(tables);
@@ -76,9 +81,7 @@ impl LoosePile {
     }
 
     fn settle_now(&self, piled: &mut Piled) -> Result<()> {
-        if piled.has_failed {
-            return Err(Error::internal("rows in the log could not be applied"));
-        }
+        piled.check()?;
         // So it is, too, if this thread dies on the way.
         piled.has_failed = true;
         piled.settle()?;
@@ -89,6 +92,10 @@ impl LoosePile {
 }
 
 impl Piled {
+    fn check(&self) -> Result<()> {
+        if self.has_failed { Err(Error::internal("rows in the log could not be applied")) } else { Ok(()) }
+    }
+
     fn settle(&mut self) -> Result<()> {
         let writes = std::mem::take(&mut self.writes);
         let (rows, tables) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.tables));
@@ -234,6 +241,26 @@ mod tests {
         assert_eq!(held(&tables_after), 0);
         pile.push(SequenceNumber(4), rows(&[(0, 1 << 40)]), &tables_after).unwrap();
         assert_eq!(held(&tables_after), MAX_ROWS);
+    }
+
+    #[test]
+    fn what_could_not_be_settled_is_never_taken_for_settled() {
+        let (pile, tables) = (LoosePile::default(), tables(2));
+        pile.push(SequenceNumber(1), rows(&[(0, 1), (1, 2)]), &tables).unwrap();
+        // Somebody dies while rows are on their way.
+        std::thread::scope(|scope| {
+            let dying = scope.spawn(|| {
+                let mut piled = pile.rows.lock();
+                // More of them than memory can hold.
+                piled.rows = usize::MAX;
+                pile.settle_now(&mut piled)
+            });
+            assert!(dying.join().is_err());
+        });
+        for _ in 0..2 {
+            assert!(pile.settle().is_err());
+            assert!(pile.push(SequenceNumber(2), rows(&[(0, 3)]), &tables).is_err());
+        }
     }
 
     #[test]
