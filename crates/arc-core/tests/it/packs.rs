@@ -77,6 +77,23 @@ fn rows(engine: &Engine) -> String {
     shown(engine, "d", &format!("{all} ORDER BY t, time"))
 }
 
+/// Compacts until nobody reads what was replaced: whoever planned a query may hold it for a moment more.
+fn let_go(engine: &Engine) {
+    while engine.stats().retired_files > 0 {
+        engine.compact().unwrap();
+    }
+}
+
+fn compact_all(engine: &Engine) -> CompactionReport {
+    let first = engine.compact().unwrap();
+    let_go(engine);
+    first
+}
+
+fn part(bytes: &[u8], range: Range<u64>) -> Vec<u8> {
+    bytes[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()].to_vec()
+}
+
 #[test]
 fn small_tables_share_a_file_of_whole_parquet_files_and_large_ones_have_their_own() {
     let dir = tempfile::tempdir().unwrap();
@@ -147,10 +164,7 @@ fn packed_files_are_merged_into_a_newer_pack_and_have_files_of_their_own_when_th
     assert_eq!((report.merges, report.files_in, report.files_out), (6, 12, 6), "{report:?}");
     assert_eq!(files(&dir.path().join("meta"), "").len(), commits + 1, "all of it by one commit");
     assert_eq!(rows(&engine), before);
-    while engine.stats().retired_files > 0 {
-        // Whoever planned the query above may hold them for a moment more.
-        engine.compact().unwrap();
-    }
+    let_go(&engine);
     let packs = files(dir.path(), ".pack");
     assert_eq!((packs.len(), files(dir.path(), ".parquet").len()), (1, 1), "the packs of the flushes are gone");
     assert_eq!(engine.compact().unwrap(), Default::default(), "there is no more to do");
@@ -162,9 +176,7 @@ fn packed_files_are_merged_into_a_newer_pack_and_have_files_of_their_own_when_th
     let before = rows(&engine);
     engine.compact().unwrap();
     assert_eq!(rows(&engine), before);
-    while engine.stats().retired_files > 0 {
-        engine.compact().unwrap();
-    }
+    let_go(&engine);
     assert_eq!((files(dir.path(), ".pack").len(), files(dir.path(), ".parquet").len()), (0, 5 + 3 + 1));
     assert!(!dir.path().join("data/_packs").exists(), "an empty folder goes");
     assert_eq!(engine.compact().unwrap(), Default::default(), "and that is the end of it");
@@ -193,22 +205,11 @@ fn a_pack_stays_while_one_data_file_of_it_is_live_or_read() {
     engine.compact().unwrap();
     assert_eq!(files(dir.path(), ".pack").len(), 1, "the view has it");
     drop(view);
-    while engine.stats().retired_files > 0 {
-        engine.compact().unwrap();
-    }
+    let_go(&engine);
     assert!(files(dir.path(), ".pack").is_empty());
     drop(engine);
     let report = verify(dir.path()).unwrap();
     assert!(report.findings.is_empty() && report.totals.files == 1, "{report}");
-}
-
-/// Compacts until nobody reads what was replaced.
-fn compact_all(engine: &Engine) -> CompactionReport {
-    let first = engine.compact().unwrap();
-    while engine.stats().retired_files > 0 {
-        engine.compact().unwrap();
-    }
-    first
 }
 
 /// The data files of the small tables, and their bytes on disk.
@@ -218,10 +219,7 @@ fn live(engine: &Engine, dir: &Path) -> Vec<(DataFile, Vec<u8>)> {
         // Whoever holds the file itself reads it.
         let file = DataFile::clone(&file);
         let bytes = match file.packed() {
-            Some((pack, range)) => {
-                let pack = std::fs::read(dir.join(pack)).unwrap();
-                pack[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()].to_vec()
-            }
+            Some((pack, range)) => part(&std::fs::read(dir.join(pack)).unwrap(), range),
             None => std::fs::read(dir.join(&file.path)).unwrap(),
         };
         (file, bytes)
@@ -255,9 +253,6 @@ fn what_is_left_of_a_sparse_pack_moves_as_it_is_into_another_so_that_the_pack_go
     let left = files(dir.path(), ".pack");
     assert!(left.len() == 1 && left[0] != pack, "{left:?}");
     let (range, at) = (old.packed().unwrap().1, moved.packed().unwrap().1);
-    let part = |bytes: &[u8], range: Range<u64>| {
-        bytes[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()].to_vec()
-    };
     assert_eq!(part(&std::fs::read(&left[0]).unwrap(), at), part(&bytes, range));
     assert_eq!(rows_of(&engine, 4), before[1..]);
     assert_eq!(compact_all(&engine), Default::default(), "a pack of one file is no sparse one");
@@ -432,9 +427,7 @@ fn packs_lie_in_an_object_store_like_any_object() {
     assert_eq!(rows(&engine), before);
     assert!(engine.verify().unwrap().findings.is_empty());
     assert_eq!(engine.compact().unwrap().merges, 6);
-    while engine.stats().retired_files > 0 {
-        engine.compact().unwrap();
-    }
+    let_go(&engine);
     assert_eq!((packs(), rows(&engine)), (1, before.clone()));
     let elsewhere = tempfile::tempdir().unwrap();
     let (copy, restored) = (elsewhere.path().join("copy"), elsewhere.path().join("restored"));
