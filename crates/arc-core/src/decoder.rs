@@ -9,6 +9,7 @@ use arrow::array::RecordBatch;
 
 use crate::{
     Precision, Rejected, Result,
+    buffer::ChunkReader,
     ingest::{Context, StagedTable, TypePolicy, decode_lp},
     registry::Database,
 };
@@ -107,7 +108,8 @@ impl LineDecoder {
             staged.table.set_schema(Arc::clone(&schema));
             self.database.add(Arc::clone(&staged.table));
         }
-        let batch = staged.rows.into_chunk()?.to_batch(&schema, &staged.table.series.read())?;
+        let reader = ChunkReader::new(Arc::clone(&schema), Arc::clone(&staged.table.series));
+        let batch = reader.rows(&Arc::new(staged.rows.into_chunk()?)).all()?;
         Ok(DecodedTable { name: Arc::clone(&schema.table), batch })
     }
 }

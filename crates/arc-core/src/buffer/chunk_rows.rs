@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    catalog::{Column, ColumnKind, TableSchema},
+    catalog::{ColumnKind, TableSchema},
 };
 
 /// What all chunks of a table have in common.
@@ -52,6 +52,12 @@ enum Places {
     Range(Range<usize>),
     /// Ascending or not.
     Chosen(UInt32Array),
+}
+
+impl TableColumns {
+    fn is_tag(&self, index: usize) -> bool {
+        self.schema.columns.get(index).is_some_and(|column| column.kind == ColumnKind::Tag)
+    }
 }
 
 impl ChunkReader {
@@ -114,13 +120,6 @@ impl ChunkRows {
         }
     }
 
-    /// Returns whether no row has a value of this column, as far as that can be told without looking.
-    pub(crate) fn lacks(&self, name: &str) -> bool {
-        let named = |(_, column): &(usize, &Column)| *column.name == *name;
-        let column = self.table.schema.columns.iter().enumerate().find(named);
-        column.is_some_and(|(index, column)| column.kind == ColumnKind::Field && self.chunk.column(index).is_none())
-    }
-
     /// Returns the column at a place in the table's columns.
     pub(crate) fn column(&self, place: usize) -> Result<ArrayRef> {
         match self.table.indices.get(place) {
@@ -166,13 +165,15 @@ impl ChunkRows {
         self.project(&places)
     }
 
+    /// Returns whether the chunk has a column of the table's schema, by its index there.
+    fn has(&self, index: usize) -> bool {
+        self.table.is_tag(index) || self.chunk.column(index).is_some()
+    }
+
     /// Returns all columns but fields that no row has.
     pub(crate) fn all(&self) -> Result<RecordBatch> {
-        let has = |(_, index): &(usize, &Option<usize>)| {
-            let column = index.and_then(|index| self.table.schema.columns.get(index));
-            column.is_none_or(|column| !self.lacks(&column.name))
-        };
-        let places = self.table.indices.iter().enumerate().filter(has);
+        let places =
+            self.table.indices.iter().enumerate().filter(|(_, index)| index.is_none_or(|index| self.has(index)));
         self.project(&places.map(|(place, _)| place).collect::<Vec<_>>())
     }
 }
@@ -191,14 +192,19 @@ impl ChunkRows {
         })
     }
 
+    /// Returns whether no row has a value of this column, as far as that can be told without looking.
+    pub(crate) fn lacks(&self, name: &str) -> bool {
+        self.table.schema.position(name).is_some_and(|index| !self.has(index))
+    }
+
     /// Returns whether each row is known to have a value of this column.
     pub(crate) fn is_never_null(&self, name: &str) -> bool {
-        match self.table.schema.columns.iter().enumerate().find(|(_, column)| *column.name == *name) {
+        match self.table.schema.position(name) {
             None => name == crate::catalog::TIME_COLUMN,
-            Some((_, Column { kind: ColumnKind::Tag, .. })) => {
+            Some(index) if self.table.is_tag(index) => {
                 self.table.series.read().all_have(name, &self.of(&self.chunk.series))
             }
-            Some((index, _)) => self.chunk.column(index).is_some_and(|array| array.logical_null_count() == 0),
+            Some(index) => self.chunk.column(index).is_some_and(|array| array.logical_null_count() == 0),
         }
     }
 }
@@ -215,7 +221,7 @@ mod tests {
     use super::*;
     use crate::{
         buffer::{Rows, Scalar},
-        catalog::tag_type,
+        catalog::{Column, tag_type},
     };
 
     /// A table of a field that rows lack, a tag and a field, and a chunk of ten rows, of which every third lacks the tag.

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{Array, ArrayRef, AsArray, MutableArrayData, RecordBatch, TimestampNanosecondArray, make_array},
+    array::{Array, ArrayRef, AsArray, MutableArrayData, make_array},
     buffer::ScalarBuffer,
     datatypes::DataType,
-    datatypes::{Field, Schema},
 };
 
 use super::{
@@ -14,11 +13,11 @@ use super::{
     loose::LooseRow,
     places::{is_placed, padded},
     scalar::Scalar,
-    series::{SeriesId, SeriesIndex},
+    series::SeriesId,
 };
 use crate::{
     Result,
-    catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, time_type},
+    catalog::{Column, TableSchema},
 };
 
 /// Most rows to make room for before they come: what is said of a request may be wrong.
@@ -349,25 +348,6 @@ impl Chunk {
         let (time, series) = (self.time.clone(), self.series.clone());
         let columns = columns.collect::<Result<_>>()?;
         Ok(Some(Self { time, series, columns, min_time: self.min_time, max_time: self.max_time }))
-    }
-
-    /// Returns the rows as SQL sees them: `time`, tags, fields, those that are in the chunk.
-    pub(crate) fn to_batch(&self, schema: &TableSchema, series: &SeriesIndex) -> Result<RecordBatch> {
-        let mut fields = vec![Field::new(TIME_COLUMN, time_type(), false)];
-        let time = TimestampNanosecondArray::new(self.time.clone(), None).with_timezone("UTC");
-        let mut arrays: Vec<ArrayRef> = vec![Arc::new(time)];
-        for kind in [ColumnKind::Tag, ColumnKind::Field] {
-            for (index, column) in schema.columns.iter().enumerate().filter(|(_, c)| c.kind == kind) {
-                let array = match kind {
-                    ColumnKind::Tag => Some(series.tag_column(&column.name, &self.series)?),
-                    ColumnKind::Field => self.column(index).map(|a| converted(a, &column.data_type)).transpose()?,
-                };
-                let Some(array) = array else { continue };
-                fields.push(Field::new(column.name.as_ref(), column.data_type.clone(), true));
-                arrays.push(array);
-            }
-        }
-        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
     }
 }
 

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     SequenceNumber,
-    buffer::{FrozenBuffer, Rows, Scalar, SeriesIndex, split},
+    buffer::{ChunkReader, FrozenBuffer, Rows, Scalar, SeriesIndex, split},
     catalog::{TableSchema, tag_type},
     datafile::{DataFileSpec, ParquetOptions, WriteScratch, write_data_file_of},
     vfs::CrashFs,
@@ -128,7 +128,7 @@ fn check_form(keyed: bool, chunks: &[Vec<Row>], range_rows: usize, placed: Place
         rows: 0,
         bytes: 0,
     };
-    let index = RwLock::new(index);
+    let index = Arc::new(RwLock::new(index));
     let parts = split(&frozen, &table, &index).unwrap();
     let mut expected: Vec<Row> = chunks.concat();
     // Hosts are sorted as texts.
@@ -145,11 +145,11 @@ fn check_form(keyed: bool, chunks: &[Vec<Row>], range_rows: usize, placed: Place
         }
     }
     assert_eq!(found, expected);
+    let reader = ChunkReader::new(Arc::new(table.clone()), Arc::clone(&index));
     for (chunk, rows) in frozen.main.iter().zip(chunks) {
-        let series = index.read();
         let mut rows = rows.clone();
         rows.iter_mut().filter(|_| !keyed).for_each(|row| row.0 = None);
-        assert_eq!(shown(&chunk.to_batch(&table, &series).unwrap()), rows, "what queries see");
+        assert_eq!(shown(&reader.rows(chunk).all().unwrap()), rows, "what queries see");
     }
     parts.iter().map(written).collect()
 }

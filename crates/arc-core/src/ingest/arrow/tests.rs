@@ -20,6 +20,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     Precision,
+    buffer::ChunkReader,
     ingest::{Context, TypePolicy},
     registry::Database,
 };
@@ -72,7 +73,8 @@ fn decoded_with(body: &Bytes, tags: &[&str], most_bytes: usize) -> Result<String
         decode(body, "t", None, Terms { most_bytes, may_keep: false }, &context).map_err(|error| error.to_string())?;
     let table = staged.tables.into_iter().next().unwrap();
     let schema = table.grown_schema();
-    let rows = table.rows.into_chunk().unwrap().to_batch(&schema, &table.table.series.read()).unwrap();
+    let reader = ChunkReader::new(schema, Arc::clone(&table.table.series));
+    let rows = reader.rows(&Arc::new(table.rows.into_chunk().unwrap())).all().unwrap();
     // Without a table of zones, a time with one cannot be printed.
     let mut shown = rows.columns().to_vec();
     shown[0] = cast(&shown[0], &DataType::Int64).unwrap();

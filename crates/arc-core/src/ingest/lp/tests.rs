@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     ColumnTypes, LineDecoder, OnConflict, SequenceNumber,
+    buffer::ChunkReader,
     catalog::{ColumnKind, TableSchema},
     ingest::{TypePolicy, staged::Rejections},
     registry::{Database, Layout, Table},
@@ -42,8 +43,8 @@ fn database() -> Arc<Database> {
 
 fn batch(staged: Staged, table: &str) -> RecordBatch {
     let table = staged.tables.into_iter().find(|t| t.name() == table).unwrap();
-    let schema = table.table.schema();
-    table.rows.into_chunk().unwrap().to_batch(&schema, &table.table.series.read()).unwrap()
+    let reader = ChunkReader::new(table.table.schema(), Arc::clone(&table.table.series));
+    reader.rows(&Arc::new(table.rows.into_chunk().unwrap())).all().unwrap()
 }
 
 fn shown(staged: Staged, table: &str) -> String {
@@ -352,9 +353,10 @@ impl Buffered {
         let options = FormatOptions::default().with_null("-");
         let of = |table: &Arc<Table>| {
             let (parts, schema) = (table.rows.lock().buffer.snapshot().unwrap(), table.schema());
+            let reader = ChunkReader::new(Arc::clone(&schema), Arc::clone(&table.series));
             let mut rows = Vec::new();
             for (late, chunk) in parts.iter().flat_map(|part| part.chunks.iter().map(|chunk| (part.late, chunk))) {
-                let batch = chunk.to_batch(&schema, &table.series.read()).unwrap();
+                let batch = reader.rows(chunk).all().unwrap();
                 let (fields, mut columns) = (batch.schema(), batch.columns().to_vec());
                 columns[0] = arrow::compute::cast(&columns[0], &DataType::Int64).unwrap();
                 let shown =

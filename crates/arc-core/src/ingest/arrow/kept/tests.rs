@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use super::{super::*, *};
 use crate::{
     SequenceNumber,
-    buffer::TableBuffer,
+    buffer::{ChunkReader, TableBuffer},
     ingest::{Context, staged::StagedTable},
     registry::Database,
 };
@@ -96,10 +96,10 @@ fn buffered(staged: StagedTable) -> RecordBatch {
     }
     assert_eq!(buffer.bytes(), bytes);
     let parts = buffer.snapshot().unwrap();
-    let series = staged.table.series.read();
+    let reader = ChunkReader::new(schema, Arc::clone(&staged.table.series));
     let chunks = parts.iter().flat_map(|part| &part.chunks);
     // Arrow counts as equal what has the same values, wherever they lie.
-    let batches: Vec<RecordBatch> = chunks.map(|chunk| chunk.to_batch(&schema, &series).unwrap()).collect();
+    let batches: Vec<RecordBatch> = chunks.map(|chunk| reader.rows(chunk).all().unwrap()).collect();
     concat_batches(&batches[0].schema(), &batches).unwrap()
 }
 

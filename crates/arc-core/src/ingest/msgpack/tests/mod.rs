@@ -15,6 +15,7 @@ use arrow::{
 use super::decode;
 use crate::{
     Precision, Result,
+    buffer::ChunkReader,
     catalog::{Column, ColumnKind, TableSchema, tag_type},
     ingest::{Context, Staged, StagedTable, TypePolicy},
     registry::{Database, Table},
@@ -188,8 +189,8 @@ fn table_rows(table: StagedTable) -> Vec<String> {
     let name = table.name().to_owned();
     let mut schema = TableSchema::clone(&table.base.schema);
     schema.columns.extend_from_slice(&table.added);
-    let series = table.table.series.read();
-    let batch = table.rows.into_chunk().unwrap().to_batch(&schema, &series).unwrap();
+    let reader = ChunkReader::new(Arc::new(schema), Arc::clone(&table.table.series));
+    let batch = reader.rows(&Arc::new(table.rows.into_chunk().unwrap())).all().unwrap();
     let line = |row: usize| {
         let time = batch.column(0).as_primitive::<TimestampNanosecondType>().value(row);
         let schema = batch.schema();
