@@ -1,0 +1,335 @@
+"""Statements at random over the tables of a world."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from expressions import Expr, Expressions, make, same
+from statements import ORDERED, Order, Select, Source
+
+# What stands between two statements of the same columns.
+UNIONS = ("UNION ALL", "UNION", "INTERSECT", "EXCEPT")
+FRAMES = (
+    "", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "ROWS BETWEEN 3 PRECEDING AND 1 FOLLOWING",
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+)
+
+
+@dataclass(frozen=True)
+class TableScope:
+    """A table as statements see it."""
+
+    name: str
+    # Kinds of the columns by name.
+    columns: dict[str, str]
+    # Columns of which no two rows have the same values together.
+    key: tuple[str, ...]
+
+    def as_(self, alias: str) -> list[Expr]:
+        return [same(kind, f"{alias}.{name}") for name, kind in self.columns.items()]
+
+
+class Drawing:
+    """Draws statements over tables of one shape, and some over others."""
+
+    def __init__(self, chance: random.Random, tables: list[TableScope], times_ns: list[int], has_nanoseconds: bool) -> None:
+        self.random = chance
+        self.tables = tables
+        self.wide = [table for table in tables if "x" in table.columns]
+        self.any = Expressions(chance, [], times_ns, has_nanoseconds)
+
+    def draw(self) -> Select:
+        makers = [(self.plain, 6), (self.grouped, 7), (self.windowed, 4), (self.latest, 3), (self.united, 2), (self.nested, 3)]
+        maker = self.random.choice([maker for maker, weight in makers for _ in range(weight)])
+        select, over = maker()
+        return self.ordered(select, over) if not select.order else select
+
+    # Where rows come from.
+
+    def source(self, depth: int = 1) -> tuple[Source, Expressions]:
+        """A table, two of them joined, or a statement; and the columns that it has."""
+        which = self.random.randrange(10) if depth > 0 else 0
+        if which < 6:
+            table = self.random.choice(self.tables if self.random.random() < 0.3 else self.wide)
+            return self.of_table(table)
+        if which < 8:
+            return self.joined()
+        if which == 8:
+            return self.asof()
+        return self.of_statement("(<0>) q", self.inner())
+
+    def of_table(self, table: TableScope) -> tuple[Source, Expressions]:
+        text = f"{table.name} q"
+        return Source(text, text), self.any.with_scope(table.as_("q"))
+
+    def of_statement(self, text: str, inner: Select) -> tuple[Source, Expressions]:
+        kinds = [(place, item) for place, item in enumerate(inner.items) if not item.is_rough and item.kind in ORDERED]
+        scope = [same(item.kind, f"q.c{place}") for place, item in kinds]
+        return Source(text, text, (inner,)), self.any.with_scope(scope)
+
+    def inner(self) -> Select:
+        """A statement inside of another one: without LIMIT, for which rows it takes of equal ones is open."""
+        return replace(self.random.choice((self.plain, self.grouped))(depth=0)[0], prefix="c")
+
+    def joined(self) -> tuple[Source, Expressions]:
+        left, right = self.random.choice(self.wide), self.random.choice(self.wide)
+        kind = self.random.choice(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+        # Enough of it has to be equal that the answer is not much larger than the tables.
+        chosen = ["host", "j", self.random.choice(("s", "b", "time", "f", "i", "u", "x", "region"))]
+        if self.random.random() < 0.2:
+            chosen = ["time"]
+        condition = " AND ".join(f"l.{name} = r.{name}" for name in chosen)
+        if kind in ("JOIN", "LEFT JOIN") and self.random.random() < 0.3:
+            condition += " AND l.n < r.n"
+        text = f"{left.name} l {kind} {right.name} r ON {condition}"
+        return Source(text, text), self.any.with_scope(left.as_("l") + right.as_("r"))
+
+    def asof(self) -> tuple[Source, Expressions]:
+        """The right side has one row for each host and time, so that there is one answer."""
+        left = self.random.choice(self.wide)
+        right = next(table for table in self.tables if table.key == ("host", "time"))
+        head = f"{left.name} l {self.random.choice(('ASOF JOIN', 'ASOF LEFT JOIN'))} {right.name} r"
+        scope = left.as_("l") + right.as_("r")
+        if self.random.random() < 0.2:
+            text = f"{head} USING (host, time)"
+            scope = [column for column in scope if column.arc not in ("l.host", "l.time", "r.host", "r.time")]
+        else:
+            text = f"{head} ON l.host = r.host AND l.time {self.random.choice(('>=', '>', '<=', '<'))} r.time"
+        return Source(text, text, marks=frozenset(("ASOF over rows that merge",))), self.any.with_scope(scope)
+
+    # Clauses.
+
+    def where(self, over: Expressions) -> tuple[Expr, ...]:
+        conditions = [over.condition() for _ in range(self.random.choice((0, 1, 1, 2, 3)))]
+        # Columns of one name on both sides of an outer join.
+        conditions = [
+            make("bool", "{0}", one, marks=("a condition on both sides of a join",)) if "l." in one.arc and "r." in one.arc else one
+            for one in conditions
+        ]
+        if self.random.random() < 0.15:
+            conditions.append(self.of_other_table(over))
+        return tuple(conditions)
+
+    def of_other_table(self, over: Expressions) -> Expr:
+        """A condition with a statement in it."""
+        table = self.random.choice(self.wide)
+        condition = over.with_scope(table.as_("z")).condition(1)
+        column = self.random.choice(("host", "j", "s"))
+        one = over.column(table.columns[column])
+        word = self.random.choice(("IN", "NOT IN", "EXISTS", "NOT EXISTS", ">="))
+        if word == ">=":
+            one = over.column("small")
+            marks = () if one in over.scope else ("a statement beside a constant",)
+            return make("bool", f"({{0}} >= (SELECT max(z.j) FROM {table.name} z WHERE {{1}}))", one, condition, marks=marks)
+        if word.endswith("EXISTS"):
+            return make("bool", f"({word} (SELECT 1 FROM {table.name} z WHERE z.{column} = {{0}} AND {{1}}))", one, condition)
+        marks = () if one in over.scope else ("a statement beside a constant",)
+        return make("bool", f"({{0}} {word} (SELECT z.{column} FROM {table.name} z WHERE {{1}}))", one, condition, marks=marks)
+
+    def ordered(self, select: Select, over: Optional[Expressions]) -> Select:
+        """Gives a statement an order and limits; `over` draws sort keys that are not in the answer."""
+        if self.random.random() < 0.4:
+            return select
+        keys: list[Order] = []
+        places = [place for place, item in enumerate(select.items) if not item.is_rough and item.kind in ORDERED]
+        for _ in range(self.random.choice((0, 1, 1, 2, 3))):
+            suffix = self.random.choice(("", " ASC", " DESC")) + self.random.choice(("", "", " NULLS FIRST", " NULLS LAST"))
+            if over and over.scope and self.random.random() < 0.4:
+                key = over.column(self.random.choice(over.scope).kind)
+                # So that zeros of both signs are equal in this sort, too.
+                keys.append(Order(make("float", "({0} + 0.0e0)", key) if key.kind in ("nice", "float") else key, suffix))
+            elif places:
+                keys.append(Order(self.random.choice(places), suffix))
+        # Negative zeros come before others, which leaves rows alone that are equal in it only where no key follows.
+        floats = [order for order in keys if isinstance(order.key, int) and select.items[order.key].kind in ("nice", "float")]
+        keys = [order for order in keys if order not in floats] + floats[:1]
+        limit = self.random.choice((None, None, 0, 1, 3, 10, 100)) if keys or self.random.random() < 0.2 else None
+        offset = self.random.choice((0, 0, 1, 7, 50)) if limit is not None else 0
+        return replace(select, order=tuple(keys), limit=limit, offset=offset)
+
+    # Statements, and what may sort them beside their own columns.
+
+    def plain(self, depth: int = 1) -> tuple[Select, Optional[Expressions]]:
+        source, over = self.source(depth)
+        items = tuple(over.draw(self.random.choice(ORDERED)) for _ in range(self.random.randint(1, 5)))
+        is_distinct = self.random.random() < 0.2
+        select = Select(items, source, self.where(over), distinct="DISTINCT" if is_distinct else "")
+        return select, None if is_distinct else over
+
+    def grouped(self, depth: int = 1) -> tuple[Select, None]:
+        source, over = self.source(depth)
+        group = tuple(self.group_key(over) for _ in range(self.random.choice((0, 1, 1, 1, 2, 3))))
+        # One key twice is refused behind ROLLUP. A constant behind GROUP BY would be the place of a column.
+        group = tuple(dict.fromkeys(key for key in group if any(column.arc in key.arc for column in over.scope)))
+        aggregates = tuple(self.aggregate(over) for _ in range(self.random.randint(1, 4)))
+        select = Select(group + aggregates, source, self.where(over), group)
+        if group and self.random.random() < 0.1:
+            select = replace(select, grouping=self.random.choice(("ROLLUP", "CUBE")))
+        if self.random.random() < 0.2:
+            condition = self.random.choice(("count(*) > 1", "count(*) < 3", "count(*) % 2 = 0"))
+            small = make("bool", f"{self.random.choice(('min', 'max', 'sum'))}({{0}}) > 3", over.column("small"))
+            select = replace(select, having=(self.random.choice((same("bool", condition), small)),))
+        return select, None
+
+    def group_key(self, over: Expressions) -> Expr:
+        column = self.random.choice(over.scope or [same("small", "1")])
+        if column.kind == "time" or self.random.random() < 0.4:
+            return over.draw(column.kind, 2)
+        return column
+
+    def aggregate(self, over: Expressions) -> Expr:
+        made = self._aggregate(over)
+        if self.random.random() < 0.12:
+            return make(made.kind, "{0} FILTER (WHERE {1})", made, over.condition(1))
+        return made
+
+    def _aggregate(self, over: Expressions) -> Expr:
+        draw, which = self.random.choice, self.random.randrange(17)
+        if which == 0:
+            return same("int", "count(*)")
+        if which < 3:
+            one = over.draw(draw(ORDERED), 1)
+            if which == 1:
+                return make("int", "count({0})", one)
+            return make("int", "count(DISTINCT {0})", one, marks=("zeros in count(DISTINCT)",) if one.kind in ("nice", "float") else ())
+        if which < 7:
+            one = over.draw(draw(ORDERED), 1)
+            return make(one.kind, draw(("min({0})", "max({0})")), one, marks=("NaN in min and max",) if one.kind == "float" else ())
+        if which < 9:
+            return make(*draw((("int", "sum({0})"), ("float", "avg({0})"))), over.column("small"))
+        if which == 9:
+            return make("float", draw(("sum({0})", "avg({0})")), over.column("nice"))
+        if which == 10:
+            return self.rough(over)
+        if which == 11:
+            return make("int", "sum({0})", over.column("int"), marks=("sums beyond 64 bits",))
+        if which == 12:
+            return make("bool", draw(("bool_and({0})", "bool_or({0})")), over.condition(1))
+        if which == 13:
+            return make("int", draw(("bit_and({0})", "bit_or({0})", "bit_xor({0})")), over.column("int"))
+        if which == 14:
+            return make("map", "histogram({0})", over.column(draw(("text", "small"))))
+        numbers = [column for column in over.scope if column.arc in ("q.n", "l.n")]
+        if not numbers or any(column.arc == "r.n" for column in over.scope):
+            return same("int", "count(*)")
+        if which == 15:
+            one = over.column(draw(ORDERED))
+            arc, duck = draw((("arg_max", "arg_max"), ("arg_min", "arg_min"), ("last", "arg_max"), ("first", "arg_min")))
+            return make(one.kind, f"{arc}({{0}}, {{1}})", one, numbers[0], duck=f"{duck}({{0}}, {{1}})")
+        one = over.column(draw(("text", "small", "nice")))
+        if one.kind == "text":
+            return make("text", "string_agg({0}, '|' ORDER BY {1})", one, numbers[0])
+        return make("list", "array_agg({0} ORDER BY {1} DESC)", one, numbers[0])
+
+    def rough(self, over: Expressions) -> Expr:
+        """Whose last bits depend on the order of the rows, or on how it is computed."""
+        positive = [column for column in over.scope if column.arc.endswith(".g")]
+        if positive and self.random.random() < 0.5:
+            return make("float", self.random.choice(("sum({0})", "avg({0})")), self.random.choice(positive), is_rough=True)
+        templates = ("stddev({0})", "stddev_pop({0})", "var_pop({0})", "var_samp({0})", "median({0})", "quantile_cont({0}, 0.25)", "quantile_cont({0}, 0.9)")
+        return make("float", self.random.choice(templates), over.column("nice"), is_rough=True)
+
+    def windowed(self) -> tuple[Select, Optional[Expressions]]:
+        table = self.random.choice(self.wide)
+        source, over = self.of_table(table)
+        items = tuple(over.column(self.random.choice(ORDERED)) for _ in range(self.random.randint(1, 2)))
+        items += tuple(self.window(over) for _ in range(self.random.randint(1, 3)))
+        return Select(items, source, self.where(over)), over
+
+    def window(self, over: Expressions) -> Expr:
+        draw = self.random.choice
+        parts = draw(("", "PARTITION BY q.host ", "PARTITION BY q.host, q.b ", "PARTITION BY q.j "))
+        number = draw(("q.n", "q.n DESC", "q.time, q.n", "q.time DESC, q.n DESC"))
+        total = f"OVER ({parts}ORDER BY {number}"
+        which = self.random.randrange(8)
+        if which == 0:
+            return same("int", f"row_number() {total})")
+        if which == 1:
+            # Rows that are equal in the order are so in the answer.
+            key = draw(("q.j", "q.s", "q.time", "q.host", "(q.f + 0.0e0)", "(q.x + 0.0e0)", "q.i"))
+            made = draw((("int", "rank()"), ("int", "dense_rank()"), ("int", "count(*)"), ("int", "sum(q.j)"), ("int", "max(q.j)"), ("float", "cume_dist()"), ("float", "percent_rank()")))
+            return same(made[0], f"{made[1]} OVER ({parts}ORDER BY {key}{draw(('', ' DESC', ' NULLS FIRST'))})")
+        one = over.column(draw(ORDERED))
+        if which == 2:
+            step = draw((1, 2, 5))
+            return make(one.kind, f"{draw(('lag', 'lead'))}({{0}}, {step}) {total})", one)
+        if which == 3:
+            frame = draw(FRAMES)
+            return make(one.kind, f"{draw(('first_value({0})', 'last_value({0})', 'nth_value({0}, 2)'))} {total} {frame})", one)
+        if which == 4:
+            return same("int", f"ntile({draw((2, 3, 7))}) {total})")
+        if which == 5:
+            frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+            return make(one.kind, f"locf({{0}}) {total} {frame})", one, duck=f"last_value({{0}} IGNORE NULLS) {total} {frame})")
+        frame = draw(FRAMES)
+        if which == 6:
+            kind, name = draw((("nice", "sum"), ("nice", "avg"), ("small", "avg"), ("small", "sum")))
+            return make("float" if (kind, name) != ("small", "sum") else "int", f"{name}({{0}}) {total} {frame})", over.column(kind))
+        marks = ("NaN in min and max",) if one.kind == "float" else ()
+        if draw((True, False)):
+            return make("int", f"count({{0}}) {total} {frame})", one)
+        return make(one.kind, f"{draw(('min', 'max'))}({{0}}) {total} {frame})", one, marks=marks)
+
+    def latest(self) -> tuple[Select, Optional[Expressions]]:
+        """The newest row of each series, however it is said, and what else takes a series in order."""
+        table = self.random.choice([table for table in self.tables if "time" in table.key])
+        tags = tuple(same("text", f"q.{name}") for name in table.key if name != "time")
+        source, over = self.of_table(table)
+        where = self.where(over) if self.random.random() < 0.5 else ()
+        keys = ", ".join(tag.arc for tag in tags)
+        values = tuple(over.column(self.random.choice(ORDERED)) for _ in range(self.random.randint(1, 3)))
+        time = same("time", "q.time")
+        form = self.random.randrange(6)
+        if form == 0:
+            order = (*(Order(tag, " NULLS FIRST") for tag in tags), Order(time, " DESC"))
+            return Select((*tags, time, *values), source, where, distinct=f"DISTINCT ON ({keys})", order=order), None
+        if form == 1:
+            qualify = f"row_number() OVER (PARTITION BY {keys} ORDER BY q.time DESC) = 1"
+            return Select((*tags, time, *values), source, where, qualify=qualify), over
+        if form == 2:
+            limit = self.random.choice((1, 5, 100, 10_000))
+            order = (Order(time, self.random.choice((" DESC", " DESC", "")),),)
+            return Select((*tags, time, *values), source, where, order=order, limit=limit), None
+        items = [make("time", "max({0})", time), same("int", "count(*)")]
+        numbers = over.column("nice")
+        for value in values:
+            arc, duck = self.random.choice((
+                ("last({0}, q.time)", "arg_max({0}, q.time)"),
+                ("first({0}, q.time)", "arg_min({0}, q.time)"),
+                ("first_value({0} ORDER BY q.time DESC)", "first({0} ORDER BY q.time DESC)"),
+                ("last_value({0} ORDER BY q.time)", "last({0} ORDER BY q.time)"),
+                ("first_value({0} ORDER BY q.time)", "first({0} ORDER BY q.time)"),
+            ))
+            items.append(make(value.kind, arc, value, duck=duck))
+        if form == 3:
+            change = "CASE WHEN count({0}) > 1 THEN arg_max({0}, q.time) - arg_min({0}, q.time) END"
+            items.append(make("float", "delta({0}, q.time)", numbers, duck=change))
+        if form == 4 and over.columns("nice"):
+            items.append(make("float", "selector_max({0}, q.time)['value']", numbers, duck="max({0})"))
+        return Select((*tags, *items), source, where, tags), None
+
+    def united(self) -> tuple[Select, None]:
+        kinds = [self.random.choice(ORDERED) for _ in range(self.random.randint(1, 3))]
+        sides = []
+        for _ in range(2):
+            source, over = self.of_table(self.random.choice(self.wide))
+            sides.append(Select(tuple(over.column(kind) for kind in kinds), source, self.where(over)))
+        return replace(sides[0], other=(self.random.choice(UNIONS), sides[1])), None
+
+    def nested(self) -> tuple[Select, Optional[Expressions]]:
+        """A statement over a common table expression, or over it twice."""
+        inner = self.inner()
+        _, over = self.of_statement("", inner)
+        source = Source("c q", "c q")
+        if over.scope and self.random.random() < 0.3:
+            column = self.random.choice(over.scope).arc
+            join = f"c q JOIN (SELECT DISTINCT {column} AS k FROM c q) d ON {column} = d.k"
+            source = Source(join, join)
+        if over.scope and self.random.random() < 0.5:
+            items = tuple(over.draw(self.random.choice(over.scope).kind, 1) for _ in range(self.random.randint(1, 3)))
+            return Select(items, source, self.where(over), common=(("c", inner),)), over
+        aggregates = tuple(self.aggregate(over) for _ in range(self.random.randint(1, 3)))
+        return Select(aggregates, source, self.where(over), common=(("c", inner),)), None
