@@ -80,7 +80,7 @@ class Drawing:
         # Enough of it has to be equal that the answer is not much larger than the tables.
         chosen = ["host", "j", self.random.choice(("s", "b", "time", "f", "i", "u", "x", "region"))]
         if self.random.random() < 0.2:
-            chosen = ["time"]
+            chosen = ["time", "host"]
         condition = " AND ".join(f"l.{name} = r.{name}" for name in chosen)
         if kind in ("JOIN", "LEFT JOIN") and self.random.random() < 0.3:
             condition += " AND l.n < r.n"
