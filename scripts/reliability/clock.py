@@ -55,7 +55,11 @@ class Clock:
 
     def jump(self) -> None:
         """Sets the clock to another time, forward or back, from the real one."""
-        steps = (-7_000, -60, 60, 7_000) if self.is_short else (-40 * DAY_SECONDS, -2 * DAY_SECONDS, 3_600, 2 * DAY_SECONDS, 40 * DAY_SECONDS)
+        steps = (
+            (-7_000, -60, 60, 7_000)
+            if self.is_short
+            else (-40 * DAY_SECONDS, -2 * DAY_SECONDS, 3_600, 2 * DAY_SECONDS, 40 * DAY_SECONDS)
+        )
         self._set(self.random.choice(steps))
         # In one step, for the server may read it at any time.
         fresh = self.path.with_suffix(".new")

@@ -76,7 +76,9 @@ class Answer:
 
 
 def sort_key(row: tuple[Cell, ...]) -> tuple[Any, ...]:
-    return tuple((cell is not None, type(cell).__name__ if not isinstance(cell, (int, float)) else "", cell) for cell in row)
+    return tuple(
+        (cell is not None, type(cell).__name__ if not isinstance(cell, (int, float)) else "", cell) for cell in row
+    )
 
 
 def close(one: Cell, other: Cell) -> bool:

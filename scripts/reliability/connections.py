@@ -64,7 +64,12 @@ class Flood:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
 
     def start(self, is_limited: bool) -> Server:
-        settings = {"flush_bytes": "256KiB", "flush_after": "100ms", "wal_segment_bytes": "64KiB", "compaction_quiet": "0ms"}
+        settings = {
+            "flush_bytes": "256KiB",
+            "flush_after": "100ms",
+            "wal_segment_bytes": "64KiB",
+            "compaction_quiet": "0ms",
+        }
         environment = {"ARC_DELETE_ENABLED": "true"}
         server = Server(self.data_dir, environment, self.limit if is_limited else None, **settings)
         server.wait_until_ready()

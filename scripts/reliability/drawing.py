@@ -12,8 +12,11 @@ from statements import ORDERED, Order, Select, Source
 # What stands between two statements of the same columns.
 UNIONS = ("UNION ALL", "UNION", "INTERSECT", "EXCEPT")
 FRAMES = (
-    "", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "ROWS BETWEEN 3 PRECEDING AND 1 FOLLOWING",
-    "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    "",
+    "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN 3 PRECEDING AND 1 FOLLOWING",
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
     "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
 )
 
@@ -35,14 +38,23 @@ class TableScope:
 class Drawing:
     """Draws statements over tables of one shape, and some over others."""
 
-    def __init__(self, chance: random.Random, tables: list[TableScope], times_ns: list[int], has_nanoseconds: bool) -> None:
+    def __init__(
+        self, chance: random.Random, tables: list[TableScope], times_ns: list[int], has_nanoseconds: bool
+    ) -> None:
         self.random = chance
         self.tables = tables
         self.wide = [table for table in tables if "x" in table.columns]
         self.any = Expressions(chance, [], times_ns, has_nanoseconds)
 
     def draw(self) -> Select:
-        makers = [(self.plain, 6), (self.grouped, 7), (self.windowed, 4), (self.latest, 3), (self.united, 2), (self.nested, 3)]
+        makers = [
+            (self.plain, 6),
+            (self.grouped, 7),
+            (self.windowed, 4),
+            (self.latest, 3),
+            (self.united, 2),
+            (self.nested, 3),
+        ]
         maker = self.random.choice([maker for maker, weight in makers for _ in range(weight)])
         select, over = maker()
         return self.ordered(select, over) if not select.order else select
@@ -85,7 +97,8 @@ class Drawing:
         if kind in ("JOIN", "LEFT JOIN") and self.random.random() < 0.3:
             condition += " AND l.n < r.n"
         text = f"{left.name} l {kind} {right.name} r ON {condition}"
-        return Source(text, text), self.any.with_scope(left.as_("l") + right.as_("r"))
+        marks = frozenset(("zeros in keys of a join",) if {"f", "x"}.intersection(chosen) else ())
+        return Source(text, text, marks=marks), self.any.with_scope(left.as_("l") + right.as_("r"))
 
     def asof(self) -> tuple[Source, Expressions]:
         """The right side has one row for each host and time, so that there is one answer."""
@@ -104,14 +117,18 @@ class Drawing:
 
     def where(self, over: Expressions) -> tuple[Expr, ...]:
         conditions = [over.condition() for _ in range(self.random.choice((0, 1, 1, 2, 3)))]
-        # Columns of one name on both sides of an outer join.
-        conditions = [
-            make("bool", "{0}", one, marks=("a condition on both sides of a join",)) if "l." in one.arc and "r." in one.arc else one
-            for one in conditions
-        ]
+        conditions = [self.marked(one, over) for one in conditions]
         if self.random.random() < 0.15:
             conditions.append(self.of_other_table(over))
         return tuple(conditions)
+
+    def marked(self, condition: Expr, over: Expressions) -> Expr:
+        """Marks what goes wrong where a condition goes to another place in the plan."""
+        if "l." in condition.arc and "r." in condition.arc:
+            return make("bool", "{0}", condition, marks=("a condition on both sides of a join",))
+        if not any(column.arc in condition.arc for column in over.scope):
+            return make("bool", "{0}", condition, marks=("a condition without columns",))
+        return condition
 
     def of_other_table(self, over: Expressions) -> Expr:
         """A condition with a statement in it."""
@@ -123,11 +140,17 @@ class Drawing:
         if word == ">=":
             one = over.column("small")
             marks = () if one in over.scope else ("a statement beside a constant",)
-            return make("bool", f"({{0}} >= (SELECT max(z.j) FROM {table.name} z WHERE {{1}}))", one, condition, marks=marks)
+            return make(
+                "bool", f"({{0}} >= (SELECT max(z.j) FROM {table.name} z WHERE {{1}}))", one, condition, marks=marks
+            )
         if word.endswith("EXISTS"):
-            return make("bool", f"({word} (SELECT 1 FROM {table.name} z WHERE z.{column} = {{0}} AND {{1}}))", one, condition)
+            return make(
+                "bool", f"({word} (SELECT 1 FROM {table.name} z WHERE z.{column} = {{0}} AND {{1}}))", one, condition
+            )
         marks = () if one in over.scope else ("a statement beside a constant",)
-        return make("bool", f"({{0}} {word} (SELECT z.{column} FROM {table.name} z WHERE {{1}}))", one, condition, marks=marks)
+        return make(
+            "bool", f"({{0}} {word} (SELECT z.{column} FROM {table.name} z WHERE {{1}}))", one, condition, marks=marks
+        )
 
     def ordered(self, select: Select, over: Optional[Expressions]) -> Select:
         """Gives a statement an order and limits; `over` draws sort keys that are not in the answer."""
@@ -136,15 +159,21 @@ class Drawing:
         keys: list[Order] = []
         places = [place for place, item in enumerate(select.items) if not item.is_rough and item.kind in ORDERED]
         for _ in range(self.random.choice((0, 1, 1, 2, 3))):
-            suffix = self.random.choice(("", " ASC", " DESC")) + self.random.choice(("", "", " NULLS FIRST", " NULLS LAST"))
+            suffix = self.random.choice(("", " ASC", " DESC")) + self.random.choice(
+                ("", "", " NULLS FIRST", " NULLS LAST")
+            )
             if over and over.scope and self.random.random() < 0.4:
                 key = over.column(self.random.choice(over.scope).kind)
                 # So that zeros of both signs are equal in this sort, too.
-                keys.append(Order(make("float", "({0} + 0.0e0)", key) if key.kind in ("nice", "float") else key, suffix))
+                keys.append(
+                    Order(make("float", "({0} + 0.0e0)", key) if key.kind in ("nice", "float") else key, suffix)
+                )
             elif places:
                 keys.append(Order(self.random.choice(places), suffix))
         # Negative zeros come before others, which leaves rows alone that are equal in it only where no key follows.
-        floats = [order for order in keys if isinstance(order.key, int) and select.items[order.key].kind in ("nice", "float")]
+        floats = [
+            order for order in keys if isinstance(order.key, int) and select.items[order.key].kind in ("nice", "float")
+        ]
         keys = [order for order in keys if order not in floats] + floats[:1]
         limit = self.random.choice((None, None, 0, 1, 3, 10, 100)) if keys or self.random.random() < 0.2 else None
         offset = self.random.choice((0, 0, 1, 7, 50)) if limit is not None else 0
@@ -194,10 +223,20 @@ class Drawing:
             one = over.draw(draw(ORDERED), 1)
             if which == 1:
                 return make("int", "count({0})", one)
-            return make("int", "count(DISTINCT {0})", one, marks=("zeros in count(DISTINCT)",) if one.kind in ("nice", "float") else ())
+            return make(
+                "int",
+                "count(DISTINCT {0})",
+                one,
+                marks=("zeros in count(DISTINCT)",) if one.kind in ("nice", "float") else (),
+            )
         if which < 7:
             one = over.draw(draw(ORDERED), 1)
-            return make(one.kind, draw(("min({0})", "max({0})")), one, marks=("NaN in min and max",) if one.kind == "float" else ())
+            return make(
+                one.kind,
+                draw(("min({0})", "max({0})")),
+                one,
+                marks=("NaN in min and max",) if one.kind == "float" else (),
+            )
         if which < 9:
             return make(*draw((("int", "sum({0})"), ("float", "avg({0})"))), over.column("small"))
         if which == 9:
@@ -217,7 +256,9 @@ class Drawing:
             return same("int", "count(*)")
         if which == 15:
             one = over.column(draw(ORDERED))
-            arc, duck = draw((("arg_max", "arg_max"), ("arg_min", "arg_min"), ("last", "arg_max"), ("first", "arg_min")))
+            arc, duck = draw(
+                (("arg_max", "arg_max"), ("arg_min", "arg_min"), ("last", "arg_max"), ("first", "arg_min"))
+            )
             return make(one.kind, f"{arc}({{0}}, {{1}})", one, numbers[0], duck=f"{duck}({{0}}, {{1}})")
         one = over.column(draw(("text", "small", "nice")))
         if one.kind == "text":
@@ -228,8 +269,13 @@ class Drawing:
         """Whose last bits depend on the order of the rows, or on how it is computed."""
         positive = [column for column in over.scope if column.arc.endswith(".g")]
         if positive and self.random.random() < 0.5:
-            return make("float", self.random.choice(("sum({0})", "avg({0})")), self.random.choice(positive), is_rough=True)
-        templates = ("stddev({0})", "stddev_pop({0})", "var_pop({0})", "var_samp({0})", "median({0})", "quantile_cont({0}, 0.25)", "quantile_cont({0}, 0.9)")
+            return make(
+                "float", self.random.choice(("sum({0})", "avg({0})")), self.random.choice(positive), is_rough=True
+            )
+        if self.random.random() < 0.3:
+            template = self.random.choice(("quantile_cont({0}, 0.25)", "quantile_cont({0}, 0.9)"))
+            return make("float", template, over.column("nice"), is_rough=True, marks=("fractions of quantiles",))
+        templates = ("stddev({0})", "stddev_pop({0})", "var_pop({0})", "var_samp({0})", "median({0})")
         return make("float", self.random.choice(templates), over.column("nice"), is_rough=True)
 
     def windowed(self) -> tuple[Select, Optional[Expressions]]:
@@ -240,8 +286,15 @@ class Drawing:
         return Select(items, source, self.where(over)), over
 
     def window(self, over: Expressions) -> Expr:
+        made = self._window(over)
+        marks = ("zeros in PARTITION BY",) if "PARTITION BY q.f" in made.arc else ()
+        return make(made.kind, "{0}", made, marks=marks)
+
+    def _window(self, over: Expressions) -> Expr:
         draw = self.random.choice
-        parts = draw(("", "PARTITION BY q.host ", "PARTITION BY q.host, q.b ", "PARTITION BY q.j "))
+        parts = draw(
+            ("", "PARTITION BY q.host ", "PARTITION BY q.host, q.b ", "PARTITION BY q.j ", "PARTITION BY q.f ")
+        )
         number = draw(("q.n", "q.n DESC", "q.time, q.n", "q.time DESC, q.n DESC"))
         total = f"OVER ({parts}ORDER BY {number}"
         which = self.random.randrange(8)
@@ -250,7 +303,17 @@ class Drawing:
         if which == 1:
             # Rows that are equal in the order are so in the answer.
             key = draw(("q.j", "q.s", "q.time", "q.host", "(q.f + 0.0e0)", "(q.x + 0.0e0)", "q.i"))
-            made = draw((("int", "rank()"), ("int", "dense_rank()"), ("int", "count(*)"), ("int", "sum(q.j)"), ("int", "max(q.j)"), ("float", "cume_dist()"), ("float", "percent_rank()")))
+            made = draw(
+                (
+                    ("int", "rank()"),
+                    ("int", "dense_rank()"),
+                    ("int", "count(*)"),
+                    ("int", "sum(q.j)"),
+                    ("int", "max(q.j)"),
+                    ("float", "cume_dist()"),
+                    ("float", "percent_rank()"),
+                )
+            )
             return same(made[0], f"{made[1]} OVER ({parts}ORDER BY {key}{draw(('', ' DESC', ' NULLS FIRST'))})")
         one = over.column(draw(ORDERED))
         if which == 2:
@@ -258,16 +321,24 @@ class Drawing:
             return make(one.kind, f"{draw(('lag', 'lead'))}({{0}}, {step}) {total})", one)
         if which == 3:
             frame = draw(FRAMES)
-            return make(one.kind, f"{draw(('first_value({0})', 'last_value({0})', 'nth_value({0}, 2)'))} {total} {frame})", one)
+            return make(
+                one.kind, f"{draw(('first_value({0})', 'last_value({0})', 'nth_value({0}, 2)'))} {total} {frame})", one
+            )
         if which == 4:
             return same("int", f"ntile({draw((2, 3, 7))}) {total})")
         if which == 5:
             frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-            return make(one.kind, f"locf({{0}}) {total} {frame})", one, duck=f"last_value({{0}} IGNORE NULLS) {total} {frame})")
+            return make(
+                one.kind, f"locf({{0}}) {total} {frame})", one, duck=f"last_value({{0}} IGNORE NULLS) {total} {frame})"
+            )
         frame = draw(FRAMES)
         if which == 6:
             kind, name = draw((("nice", "sum"), ("nice", "avg"), ("small", "avg"), ("small", "sum")))
-            return make("float" if (kind, name) != ("small", "sum") else "int", f"{name}({{0}}) {total} {frame})", over.column(kind))
+            return make(
+                "float" if (kind, name) != ("small", "sum") else "int",
+                f"{name}({{0}}) {total} {frame})",
+                over.column(kind),
+            )
         marks = ("NaN in min and max",) if one.kind == "float" else ()
         if draw((True, False)):
             return make("int", f"count({{0}}) {total} {frame})", one)
@@ -291,18 +362,25 @@ class Drawing:
             return Select((*tags, time, *values), source, where, qualify=qualify), over
         if form == 2:
             limit = self.random.choice((1, 5, 100, 10_000))
-            order = (Order(time, self.random.choice((" DESC", " DESC", "")),),)
+            order = (
+                Order(
+                    time,
+                    self.random.choice((" DESC", " DESC", "")),
+                ),
+            )
             return Select((*tags, time, *values), source, where, order=order, limit=limit), None
         items = [make("time", "max({0})", time), same("int", "count(*)")]
         numbers = over.column("nice")
         for value in values:
-            arc, duck = self.random.choice((
-                ("last({0}, q.time)", "arg_max({0}, q.time)"),
-                ("first({0}, q.time)", "arg_min({0}, q.time)"),
-                ("first_value({0} ORDER BY q.time DESC)", "first({0} ORDER BY q.time DESC)"),
-                ("last_value({0} ORDER BY q.time)", "last({0} ORDER BY q.time)"),
-                ("first_value({0} ORDER BY q.time)", "first({0} ORDER BY q.time)"),
-            ))
+            arc, duck = self.random.choice(
+                (
+                    ("last({0}, q.time)", "arg_max({0}, q.time)"),
+                    ("first({0}, q.time)", "arg_min({0}, q.time)"),
+                    ("first_value({0} ORDER BY q.time DESC)", "first({0} ORDER BY q.time DESC)"),
+                    ("last_value({0} ORDER BY q.time)", "last({0} ORDER BY q.time)"),
+                    ("first_value({0} ORDER BY q.time)", "first({0} ORDER BY q.time)"),
+                )
+            )
             items.append(make(value.kind, arc, value, duck=duck))
         if form == 3:
             change = "CASE WHEN count({0}) > 1 THEN arg_max({0}, q.time) - arg_min({0}, q.time) END"

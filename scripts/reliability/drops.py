@@ -87,7 +87,9 @@ class DroppedTable:
             fates = {request.fate for request in drop.there}
             if len(fates) > 1:
                 left = [request for request in drop.there if request.fate is Fate.STORED]
-                wrong.append(f"{case}: half a drop of {self.name}: {len(left)} of {len(drop.there)} requests are left: {left[:3]}")
+                wrong.append(
+                    f"{case}: half a drop of {self.name}: {len(left)} of {len(drop.there)} requests are left: {left[:3]}"
+                )
         self.drops.clear()
         self.requests = [request for request in self.requests if request.fate is Fate.STORED]
         self.ended = {request.points.request: self.now for request in self.requests}

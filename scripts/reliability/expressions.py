@@ -24,19 +24,62 @@ KINDS = {
     "time": ("time",),
 }
 
-TEXTS = ("", "a", "A", "ab", "abc", "b", "Bb", "zz", "12", "-7", "it's", "a%b", "a_b", " x ", "é", "日本", "true", "null", "x" * 300)
+TEXTS = (
+    "",
+    "a",
+    "A",
+    "ab",
+    "abc",
+    "b",
+    "Bb",
+    "zz",
+    "12",
+    "-7",
+    "it's",
+    "a%b",
+    "a_b",
+    " x ",
+    "é",
+    "日本",
+    "true",
+    "null",
+    "x" * 300,
+)
 HOSTS = ("a", "b", "c", "d e", "é", "日本")
 REGIONS = ("eu", "us", "it's")
 PATTERNS = ("%", "a%", "%b", "%a%", "_", "__", "a_b", "%\\%%", "", "A%", "%é%")
 WIDTHS = (
-    "90 seconds", "15 minutes", "1 hour", "7 hours", "1 day", "36 hours", "1 week", "10 days", "1 month", "3 months", "1 year",
+    "90 seconds",
+    "15 minutes",
+    "1 hour",
+    "7 hours",
+    "1 day",
+    "36 hours",
+    "1 week",
+    "10 days",
+    "1 month",
+    "3 months",
+    "1 year",
 )
 ORIGINS = ("2000-01-01 00:00:00", "1969-12-31 12:34:56", "2030-05-05 05:05:05")
 UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
 PARTS = ("year", "quarter", "month", "week", "day", "doy", "dow", "hour", "minute", "second")
 LARGEST = 9_223_372_036_854_775_807
 INTEGERS = (-LARGEST - 1, -LARGEST, -(2**53) - 1, -1, 0, 1, 7, 2**53 + 1, LARGEST - 1, LARGEST)
-FLOATS = (0.0, -0.0, 0.1, -0.1, 1.5, -1.5, 5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 1e15, 2.0**53)
+FLOATS = (
+    0.0,
+    -0.0,
+    0.1,
+    -0.1,
+    1.5,
+    -1.5,
+    5e-324,
+    -5e-324,
+    1.7976931348623157e308,
+    -1.7976931348623157e308,
+    1e15,
+    2.0**53,
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +97,9 @@ class Expr:
     marks: frozenset[str] = frozenset()
 
 
-def make(kind: str, template: str, *parts: Expr, duck: str = "", is_rough: bool = False, marks: Iterable[str] = ()) -> Expr:
+def make(
+    kind: str, template: str, *parts: Expr, duck: str = "", is_rough: bool = False, marks: Iterable[str] = ()
+) -> Expr:
     """Puts parts into a template, of which DuckDB may have its own."""
     all_marks = frozenset(marks).union(*(part.marks for part in parts))
     arc = template.format(*(part.arc for part in parts))
@@ -134,8 +179,14 @@ class Expressions:
         if self.random.random() < 0.25:
             return self._choice(chosen, depth)
         makers = {
-            "small": self._small, "int": self._int, "uint": self._uint, "nice": self._nice, "float": self._float,
-            "text": self._text, "bool": self.condition, "time": self._time,
+            "small": self._small,
+            "int": self._int,
+            "uint": self._uint,
+            "nice": self._nice,
+            "float": self._float,
+            "text": self._text,
+            "bool": self.condition,
+            "time": self._time,
         }
         return makers[chosen](depth - 1)
 
@@ -152,7 +203,10 @@ class Expressions:
             return make(kind, "CASE WHEN {0} THEN {1} END", self.condition(depth - 1), one)
         if which == 3:
             return make(kind, "CASE WHEN {0} THEN {1} ELSE {2} END", self.condition(depth - 1), one, other)
-        return make(kind, "CASE {0} WHEN {1} THEN {2} ELSE {3} END", self.column("text"), self.literal("text"), one, other)
+        of = self.random.choice(("text", "small", "nice"))
+        marks = ("zeros in CASE",) if of == "nice" else ()
+        parts = (self.column(of), self.literal(of), one, other)
+        return make(kind, "CASE {0} WHEN {1} THEN {2} ELSE {3} END", *parts, marks=marks)
 
     def _small(self, depth: int) -> Expr:
         which = self.random.randrange(9)
@@ -164,7 +218,13 @@ class Expressions:
         if which == 2:
             return make("int", "({0} * 3)", draw("small", 0))
         if which == 3:
-            return make("small", "({0} // {1})", draw("small", 0), same("small", self.random.choice(("2", "7", "-3"))), duck="trunc_divide({0}, {1})")
+            return make(
+                "small",
+                "({0} // {1})",
+                draw("small", 0),
+                same("small", self.random.choice(("2", "7", "-3"))),
+                duck="trunc_divide({0}, {1})",
+            )
         if which == 4:
             return make("small", "({0} % {1})", draw("int", 0), same("small", self.random.choice(("2", "7", "-3"))))
         if which == 5:
@@ -172,7 +232,13 @@ class Expressions:
         if which == 6:
             return make("small", "length({0})", draw("text", depth))
         if which == 7:
-            return make("small", f"date_part('{self.random.choice(PARTS)}', {{0}})", self.column("time"))
+            part = self.random.choice(PARTS)
+            return make(
+                "small",
+                f"date_part('{part}', {{0}})",
+                self.column("time"),
+                duck=f"date_part('{part}', us({{0}}))",
+            )
         return make("small", "CAST({0} AS BIGINT)", draw("bool", depth))
 
     def _int(self, depth: int) -> Expr:
@@ -186,7 +252,13 @@ class Expressions:
             return make("int", "TRY_CAST({0} AS BIGINT)", self.column("text"))
         if which == 3:
             unit = self.random.choice(UNITS)
-            return make("int", f"date_diff('{unit}', {{0}}, {{1}})", self.column("time"), self.time_literal(), duck=f"date_diff('{unit}', us({{0}}), us({{1}}))")
+            return make(
+                "int",
+                f"date_diff('{unit}', {{0}}, {{1}})",
+                self.column("time"),
+                self.time_literal(),
+                duck=f"date_diff('{unit}', us({{0}}), us({{1}}))",
+            )
         return make("int", "CAST(floor({0}) AS BIGINT)", self.column("nice"))
 
     def _uint(self, depth: int) -> Expr:
@@ -199,17 +271,28 @@ class Expressions:
         if which == 1:
             return make("float", "({0} * 0.5e0)", self.column("nice"))
         if which == 2:
-            return make("nice", self.random.choice(("floor({0})", "ceil({0})", "trunc({0})", "round({0})", "abs({0})")), self.column("nice"))
+            return make(
+                "nice",
+                self.random.choice(("floor({0})", "ceil({0})", "trunc({0})", "round({0})", "abs({0})")),
+                self.column("nice"),
+            )
         if which == 3:
             return make("nice", "CAST({0} AS DOUBLE)", self.draw("small", 0))
         if which == 4:
-            return make("nice", self.random.choice(("greatest({0}, {1})", "least({0}, {1})")), self.column("nice"), self.column("nice"))
+            return make(
+                "nice",
+                self.random.choice(("greatest({0}, {1})", "least({0}, {1})")),
+                self.column("nice"),
+                self.column("nice"),
+            )
         return make("nice", "(- {0})", self.column("nice"))
 
     def _float(self, depth: int) -> Expr:
         which = self.random.randrange(6)
         if which == 0:
-            return make("float", self.random.choice(("({0} + {1})", "({0} - {1})", "({0} * {1})")), self.draw("float", 0), self.draw("float", 0))
+            template = self.random.choice(("({0} + {1})", "({0} - {1})", "({0} * {1})"))
+            # What a processor makes of infinity less infinity may have a sign.
+            return make("float", template, self.draw("float", 0), self.draw("float", 0), marks=("NaN with a sign",))
         if which == 1:
             return make("float", "({0} / 3.5e0)", self.draw("float", 0))
         if which == 2:
@@ -225,9 +308,19 @@ class Expressions:
         which = self.random.randrange(14)
         number = self.random.choice((1, 2, 3, 5))
         templates = (
-            "upper({0})", "lower({0})", "trim({0})", "reverse({0})", "replace({0}, 'a', 'xy')", f"substr({{0}}, {number})",
-            f"substr({{0}}, {number}, 2)", f"left({{0}}, {number})", f"right({{0}}, {number})", f"lpad({{0}}, {number}, '*')",
-            f"rpad({{0}}, {number}, '-')", f"split_part({{0}}, 'b', {number})", "({0} || '!')",
+            "upper({0})",
+            "lower({0})",
+            "trim({0})",
+            "reverse({0})",
+            "replace({0}, 'a', 'xy')",
+            f"substr({{0}}, {number})",
+            f"substr({{0}}, {number}, 2)",
+            f"left({{0}}, {number})",
+            f"right({{0}}, {number})",
+            f"lpad({{0}}, {number}, '*')",
+            f"rpad({{0}}, {number}, '-')",
+            f"split_part({{0}}, 'b', {number})",
+            "({0} || '!')",
         )
         if which < len(templates):
             return make("text", templates[which], one)
@@ -240,18 +333,35 @@ class Expressions:
         which = self.random.randrange(5)
         width = self.random.choice(WIDTHS)
         if which == 0:
-            return make("time", f"time_bucket(INTERVAL '{width}', {{0}})", time, duck=f"time_bucket(INTERVAL '{width}', us({{0}}))")
+            return make(
+                "time",
+                f"time_bucket(INTERVAL '{width}', {{0}})",
+                time,
+                duck=f"time_bucket(INTERVAL '{width}', us({{0}}))",
+            )
         origin = self.random.choice(ORIGINS)
         if which == 1:
             name = self.random.choice(("time_bucket", "date_bin"))
             if "month" in width or "year" in width:
                 # Months of an origin in the middle of one are counted by DuckDB from the first.
                 origin = ORIGINS[0]
-            return make("time", f"{name}(INTERVAL '{width}', {{0}}, TIMESTAMP '{origin}')", time, duck=f"time_bucket(INTERVAL '{width}', us({{0}}), TIMESTAMP '{origin}')")
+            return make(
+                "time",
+                f"{name}(INTERVAL '{width}', {{0}}, TIMESTAMP '{origin}')",
+                time,
+                duck=f"time_bucket(INTERVAL '{width}', us({{0}}), TIMESTAMP '{origin}')",
+            )
         if which == 2:
-            return make("time", f"date_bin(INTERVAL '{width}', {{0}})", time, duck=f"time_bucket(INTERVAL '{width}', us({{0}}), TIMESTAMP '1970-01-01')")
+            return make(
+                "time",
+                f"date_bin(INTERVAL '{width}', {{0}})",
+                time,
+                duck=f"time_bucket(INTERVAL '{width}', us({{0}}), TIMESTAMP '1970-01-01')",
+            )
         if which == 3 and not self.has_nanoseconds:
-            step = self.random.choice(("+ INTERVAL '1 day'", "- INTERVAL '90 minutes'", "+ INTERVAL '1 month'", "- INTERVAL '1 year'"))
+            step = self.random.choice(
+                ("+ INTERVAL '1 day'", "- INTERVAL '90 minutes'", "+ INTERVAL '1 month'", "- INTERVAL '1 year'")
+            )
             return make("time", f"({{0}} {step})", time)
         unit = self.random.choice(UNITS)
         return make("time", f"date_trunc('{unit}', {{0}})", time, duck=f"date_trunc('{unit}', us({{0}}))")
@@ -261,7 +371,9 @@ class Expressions:
         which = self.random.randrange(16)
         if depth > 0 and which < 4:
             one, other = self.condition(depth - 1), self.condition(depth - 1)
-            return make("bool", ("({0} AND {1})", "({0} OR {1})", "(NOT {0} AND {1})", "(NOT ({0} OR {1}))")[which], one, other)
+            return make(
+                "bool", ("({0} AND {1})", "({0} OR {1})", "(NOT {0} AND {1})", "(NOT ({0} OR {1}))")[which], one, other
+            )
         kind = self.random.choice(("int", "small", "nice", "float", "text", "text", "time", "time", "uint"))
         one = self.draw(kind, min(depth, 1))
         if which in (4, 5):
@@ -270,18 +382,35 @@ class Expressions:
             return self._is_in(kind, one)
         if which == 8:
             low, high = self.literal(kind), self.literal(kind)
-            return make("bool", self.random.choice(("({0} BETWEEN {1} AND {2})", "({0} NOT BETWEEN {1} AND {2})")), one, low, high)
+            return make(
+                "bool",
+                self.random.choice(("({0} BETWEEN {1} AND {2})", "({0} NOT BETWEEN {1} AND {2})")),
+                one,
+                low,
+                high,
+            )
         if which in (9, 10):
             like = self.random.choice(("LIKE", "NOT LIKE", "ILIKE"))
             pattern = quoted(self.random.choice(PATTERNS))
-            return make("bool", f"({{0}} {like} {pattern})", self.draw("text", 1), duck=f"({{0}} {like} {pattern} ESCAPE '\\')")
+            return make(
+                "bool", f"({{0}} {like} {pattern})", self.draw("text", 1), duck=f"({{0}} {like} {pattern} ESCAPE '\\')"
+            )
         if which == 11:
             other = self.draw(kind, 0)
-            return make("bool", self.random.choice(("({0} IS DISTINCT FROM {1})", "({0} IS NOT DISTINCT FROM {1})")), one, other)
+            return make(
+                "bool", self.random.choice(("({0} IS DISTINCT FROM {1})", "({0} IS NOT DISTINCT FROM {1})")), one, other
+            )
         if which == 12:
             return self.random.choice(self.columns("bool") or [same("bool", "true")])
         if which == 13:
-            test = self.random.choice(("starts_with({0}, 'a')", "contains({0}, 'b')", "ends_with({0}, 'c')", "regexp_matches({0}, '^[a-z]+$')"))
+            test = self.random.choice(
+                (
+                    "starts_with({0}, 'a')",
+                    "contains({0}, 'b')",
+                    "ends_with({0}, 'c')",
+                    "regexp_matches({0}, '^[a-z]+$')",
+                )
+            )
             return make("bool", test, self.column("text"), marks=("texts of tags in a joined scan",))
         other = self.draw(kind, 0) if self.random.random() < 0.4 else self.literal(kind)
         return make("bool", "({0} " + self.random.choice(("=", "<>", "<", "<=", ">", ">=")) + " {1})", one, other)

@@ -82,7 +82,8 @@ class Select:
             words.append(f"{self.other[0]} {self.other[1].text(dialect)}")
         if self.order:
             keys = ", ".join(
-                (f"{self.prefix}{order.key}" if isinstance(order.key, int) else getattr(order.key, dialect)) + order.suffix
+                (f"{self.prefix}{order.key}" if isinstance(order.key, int) else getattr(order.key, dialect))
+                + order.suffix
                 for order in self.order
             )
             words.append("ORDER BY " + keys)
@@ -104,7 +105,13 @@ class Select:
 
     @property
     def marks(self) -> set[str]:
-        return set().union(*(select.source.marks for select in self.selects()), *(one.marks for one in self.expressions()))
+        marks = set().union(
+            *(select.source.marks for select in self.selects()), *(one.marks for one in self.expressions())
+        )
+        groups = self.group or self.distinct or self.other
+        if groups and self.order and self.limit is not None and any(item.kind == "float" for item in self.items):
+            marks.add("NaN in groups with a LIMIT")
+        return marks
 
     def key_places(self) -> list[int]:
         """Where the reference has the sort keys."""
@@ -120,7 +127,9 @@ class Select:
     def shorter(self) -> Iterator[Select]:
         """Statements with a little less; they may be wrong ones."""
         if self.common:
-            yield from (replace(self, common=((name, less),)) for name, select in self.common[:1] for less in select.shorter())
+            yield from (
+                replace(self, common=((name, less),)) for name, select in self.common[:1] for less in select.shorter()
+            )
         if self.other:
             yield replace(self, other=None)
         for name in ("limit", "order", "having", "distinct", "qualify", "grouping"):
@@ -129,7 +138,9 @@ class Select:
                 empty = {"limit": {"limit": None, "offset": 0}}.get(name, {name: type(value)()})
                 yield replace(self, **empty)
         if self.group and len(self.items) > 1:
-            yield replace(self, items=tuple(item for item in self.items if item not in self.group) or self.items, group=())
+            yield replace(
+                self, items=tuple(item for item in self.items if item not in self.group) or self.items, group=()
+            )
         for name in ("where", "order", "having", "group"):
             values = getattr(self, name)
             yield from (replace(self, **{name: values[:place] + values[place + 1 :]}) for place in range(len(values)))

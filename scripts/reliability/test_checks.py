@@ -119,7 +119,14 @@ def answer(**columns: list[Any]) -> Answer:
     return Answer(pa.table(columns))
 
 
-def wrong(given: Answer, reference: Answer, keys: list[int], limit: Optional[int] = None, offset: int = 0, is_rough: bool = False) -> str:
+def wrong(
+    given: Answer,
+    reference: Answer,
+    keys: list[int],
+    limit: Optional[int] = None,
+    offset: int = 0,
+    is_rough: bool = False,
+) -> str:
     width = len(given.kinds)
     return comparison.compare(given, reference, width, keys, limit, offset, [is_rough] * width)
 

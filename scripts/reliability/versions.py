@@ -51,13 +51,15 @@ class Versions:
         """Draws the next request and its lines: points of today, which are packed, and of days before."""
         self.number += 1
         every = [(table, point) for table in TABLES for point in range(POINTS)]
-        version = Version(self.number, self.random.sample(every, self.random.choice((1, 5, 40))), self.random.random() < 0.5)
+        version = Version(
+            self.number, self.random.sample(every, self.random.choice((1, 5, 40))), self.random.random() < 0.5
+        )
         self.sent.append(version)
         second = f",b={version.number}i" if version.has_second else ""
         lines = []
         for table, point in version.points:
             time_ns = START_NS + (self.today if point % 2 else point % 3) * DAY_NS + point * 10**9
-            fields = f"p={point}i,a={version.number}i,v={version.number / 2},s=\"x{version.number}\"{second}"
+            fields = f'p={point}i,a={version.number}i,v={version.number / 2},s="x{version.number}"{second}'
             lines.append(f"{table},writer=w{self.writer} {fields} {time_ns}")
         return version, "\n".join(lines).encode()
 
@@ -72,14 +74,18 @@ class Versions:
                 if (table, point) in found:
                     wrong.append(f"{case}: {table} has point {point} of {writer} twice")
                 if (v, s) != (a / 2, f"x{a}"):
-                    wrong.append(f"{case}: {table}, point {point} of {writer}: a={a} v={v} s={s} are of different requests")
+                    wrong.append(
+                        f"{case}: {table}, point {point} of {writer}: a={a} v={v} s={s} are of different requests"
+                    )
                 found[table, point] = a, b
         numbers = {version.number for version in self.sent if version.fate is not Fate.ABSENT}
         for point in {*self.found, *found}:
             was, is_ = self.found.get(point, (None, None)), found.get(point, (None, None))
             for before, after in zip(was, is_):
                 if after != before and after not in numbers:
-                    wrong.append(f"{case}: {point} of w{self.writer} was {was} and is {is_}, which no request since gave it")
+                    wrong.append(
+                        f"{case}: {point} of w{self.writer} was {was} and is {is_}, which no request since gave it"
+                    )
         for version in self.sent:
             wrong += self._of(version, found, case)
         self.found, self.sent = found, []
@@ -95,5 +101,7 @@ class Versions:
         if shows and lacks:
             return [f"{case}: half of {version} by w{self.writer}: {shows[:3]} have it, {lacks[:3]} have older ones"]
         if lacks and version.fate is Fate.STORED:
-            return [f"{case}: {version} by w{self.writer} is lost: {[(point, found.get(point)) for point in lacks[:3]]}"]
+            return [
+                f"{case}: {version} by w{self.writer} is lost: {[(point, found.get(point)) for point in lacks[:3]]}"
+            ]
         return []

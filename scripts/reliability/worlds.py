@@ -18,17 +18,46 @@ DATABASE = "answers"
 DAY_NS = 86_400 * 10**9
 # Days that points are of: around 1970, at the ends of what people ask for, and neighbours of which one merges.
 DAYS = (-25_567, -366, -1, 0, 1, 11_016, 19_723, 19_724, 19_725, 29_219)
-WILD = (float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 0.1, 1.5, -2.5, 2.0)
+WILD = (
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    0.0,
+    -0.0,
+    5e-324,
+    -5e-324,
+    1.7976931348623157e308,
+    -1.7976931348623157e308,
+    0.1,
+    1.5,
+    -2.5,
+    2.0,
+)
 
 # The fields of a wide table, by kind.
 FIELDS = {
-    "n": "small", "f": "nice", "g": "float", "x": "float", "i": "int", "j": "small", "u": "uint", "b": "bool", "s": "text", "t2": "time",
+    "n": "small",
+    "f": "nice",
+    "g": "float",
+    "x": "float",
+    "i": "int",
+    "j": "small",
+    "u": "uint",
+    "b": "bool",
+    "s": "text",
+    "t2": "time",
 }
 # What line protocol cannot say.
 NOT_IN_LINES = ("t2",)
 ARROW = {
-    "small": pa.int64(), "int": pa.int64(), "uint": pa.uint64(), "nice": pa.float64(), "float": pa.float64(), "text": pa.string(),
-    "bool": pa.bool_(), "time": pa.timestamp("ns", "UTC"),
+    "small": pa.int64(),
+    "int": pa.int64(),
+    "uint": pa.uint64(),
+    "nice": pa.float64(),
+    "float": pa.float64(),
+    "text": pa.string(),
+    "bool": pa.bool_(),
+    "time": pa.timestamp("ns", "UTC"),
 }
 
 Row = dict[str, Any]
@@ -55,7 +84,9 @@ class Table:
         there = {name: value for name, value in row.items() if value is not None}
         self.rows[key] = {**self.rows.get(key, {}), **there}
         for name in there:
-            self.columns.setdefault(name, "time" if name == "time" else "text" if name in self.tags else self.fields[name])
+            self.columns.setdefault(
+                name, "time" if name == "time" else "text" if name in self.tags else self.fields[name]
+            )
 
     def scope(self) -> TableScope:
         return TableScope(self.name, dict(self.columns), (*self.tags, "time") if self.tags else ())
@@ -78,7 +109,10 @@ class World:
             Table("v", ("host",), {"n": "small", "a": "int", "w": "small", "s": "text"}),
         ]
         # With so many of them a flush writes a pack.
-        self.small = [Table(f"p{place:02}", ("host",), {"n": "small", "f": "nice"}) for place in range(70 if self.random.random() < 0.5 else 2)]
+        self.small = [
+            Table(f"p{place:02}", ("host",), {"n": "small", "f": "nice"})
+            for place in range(70 if self.random.random() < 0.5 else 2)
+        ]
         self.history: list[str] = []
 
     def all_tables(self) -> list[Table]:
@@ -93,7 +127,9 @@ class World:
         day = self.random.choice(self.days)
         # Few seconds, so that times are the same in several series, and series are written twice.
         second = self.random.choice((0, 1, 59, 60, 3_599, 3_600, 43_200, 86_399, self.random.randrange(86_400)))
-        fine = self.random.choice((0, 0, 0, 123_456_000, 999_999_000)) + (self.random.choice((0, 1, 999)) if self.has_nanoseconds else 0)
+        fine = self.random.choice((0, 0, 0, 123_456_000, 999_999_000)) + (
+            self.random.choice((0, 1, 999)) if self.has_nanoseconds else 0
+        )
         return day * DAY_NS + second * 10**9 + fine
 
     def value(self, kind: str, name: str) -> Any:
@@ -108,7 +144,11 @@ class World:
         if name in ("x", "v"):
             return chance.choice(WILD) if chance.random() < 0.5 else chance.uniform(-10, 10)
         if kind == "nice":
-            return chance.choice((0.0, -0.0, 0.25, -0.75, 1.5, 100.0)) if chance.random() < 0.4 else chance.randrange(-40_000, 40_000) / 4
+            return (
+                chance.choice((0.0, -0.0, 0.25, -0.75, 1.5, 100.0))
+                if chance.random() < 0.4
+                else chance.randrange(-40_000, 40_000) / 4
+            )
         if kind == "small":
             return chance.randrange(-5, 12)
         if kind == "int":
@@ -178,8 +218,12 @@ class World:
         while count > 0:
             size = min(count, self.random.choice((1, 20, 5_000)))
             names = list(table.fields)
-            chosen = None if self.random.random() < 0.6 else self.random.sample(names, self.random.randint(1, len(names)))
-            formats = ["arrow", "arrow"] + (["lines", "lines"] if table.tags and not table.is_created else []) + ["insert"]
+            chosen = (
+                None if self.random.random() < 0.6 else self.random.sample(names, self.random.randint(1, len(names)))
+            )
+            formats = (
+                ["arrow", "arrow"] + (["lines", "lines"] if table.tags and not table.is_created else []) + ["insert"]
+            )
             self.write(server, table, [self.row(table, chosen) for _ in range(size)], self.random.choice(formats))
             count -= size
 
@@ -190,7 +234,13 @@ class World:
         rows = []
         for key in self.random.sample(list(table.rows), min(20, len(table.rows))):
             name = self.random.choice([name for name in table.fields if name != "n"])
-            rows.append({**dict(zip((*table.tags, "time"), key)), "n": self.value("small", "n"), name: self.value(table.fields[name], name)})
+            rows.append(
+                {
+                    **dict(zip((*table.tags, "time"), key)),
+                    "n": self.value("small", "n"),
+                    name: self.value(table.fields[name], name),
+                }
+            )
         self.write(server, table, rows, self.random.choice(("arrow", "lines")))
 
     def write(self, server: Server, table: Table, rows: list[Row], how: str) -> None:
@@ -214,7 +264,16 @@ class World:
         self.history.append(f"{how} {table.name} {len(rows)} rows")
 
     def create(self, server: Server, table: Table) -> None:
-        types = {"small": "BIGINT", "int": "BIGINT", "uint": "BIGINT UNSIGNED", "nice": "DOUBLE", "float": "DOUBLE", "text": "TEXT", "bool": "BOOLEAN", "time": "TIMESTAMP"}
+        types = {
+            "small": "BIGINT",
+            "int": "BIGINT",
+            "uint": "BIGINT UNSIGNED",
+            "nice": "DOUBLE",
+            "float": "DOUBLE",
+            "text": "TEXT",
+            "bool": "BOOLEAN",
+            "time": "TIMESTAMP",
+        }
         columns = ", ".join(f"{name} {types[kind]}" for name, kind in table.fields.items())
         execute(server, f"CREATE TABLE {table.name} (time TIMESTAMP, host TEXT, {columns}, PRIMARY KEY (host, time))")
         table.columns = {"time": "time", "host": "text", **table.fields}
@@ -253,7 +312,11 @@ class World:
         status, answer = server.request("POST", "/api/v1/delete", json.dumps(body).encode())
         if status != 200:
             raise RuntimeError(f"delete of {table.name} where {where}: {status} {answer!r}")
-        gone = [key for key, row in table.rows.items() if low <= row["time"] < high and (host is None or row.get("host") == host)]
+        gone = [
+            key
+            for key, row in table.rows.items()
+            if low <= row["time"] < high and (host is None or row.get("host") == host)
+        ]
         counted = json.loads(answer)["deleted_count"]
         self.history.append(f"delete {table.name} where {where}: {len(gone)} rows")
         for key in gone:
@@ -272,7 +335,11 @@ class World:
             for name, kind in table.columns.items():
                 values = [row.get(name) for row in rows]
                 if kind == "time":
-                    units = values if self.has_nanoseconds else [None if value is None else value // 1_000 for value in values]
+                    units = (
+                        values
+                        if self.has_nanoseconds
+                        else [None if value is None else value // 1_000 for value in values]
+                    )
                     columns[name] = pa.array(units, pa.timestamp(unit))
                 else:
                     columns[name] = pa.array(values, ARROW[kind])
@@ -280,7 +347,11 @@ class World:
             connection.register("given", data)
             connection.execute(f"CREATE OR REPLACE TABLE {table.name} AS SELECT * FROM given")
             connection.unregister("given")
-        microseconds = "make_timestamp((epoch_ns(t) - ((epoch_ns(t) % 1000) + 1000) % 1000) // 1000)" if self.has_nanoseconds else "t"
+        microseconds = (
+            "make_timestamp((epoch_ns(t) - ((epoch_ns(t) % 1000) + 1000) % 1000) // 1000)"
+            if self.has_nanoseconds
+            else "t"
+        )
         connection.execute(f"CREATE OR REPLACE MACRO us(t) AS {microseconds}")
 
 
@@ -301,7 +372,10 @@ def execute(server: Server, sql: str) -> None:
 
 def finite(row: Row) -> Row:
     """What a number in SQL can be."""
-    return {name: None if isinstance(value, float) and (value != value or abs(value) == float("inf")) else value for name, value in row.items()}
+    return {
+        name: None if isinstance(value, float) and (value != value or abs(value) == float("inf")) else value
+        for name, value in row.items()
+    }
 
 
 def as_line_can(row: Row) -> Row:
@@ -311,6 +385,7 @@ def as_line_can(row: Row) -> Row:
 
 def line(table: Table, row: Row) -> str:
     """Line protocol in nanoseconds."""
+
     def escaped(text: str) -> str:
         return text.replace(",", "\\,").replace("=", "\\=").replace(" ", "\\ ")
 
