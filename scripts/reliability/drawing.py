@@ -394,7 +394,10 @@ class Drawing:
         sides = []
         for _ in range(2):
             source, over = self.of_table(self.random.choice(self.wide))
-            sides.append(Select(tuple(over.column(kind) for kind in kinds), source, self.where(over)))
+            items = tuple(over.column(kind) for kind in kinds)
+            if len({*items}) < len(items):
+                source = replace(source, marks=frozenset(("a column twice in a union",)))
+            sides.append(Select(items, source, self.where(over)))
         return replace(sides[0], other=(self.random.choice(UNIONS), sides[1])), None
 
     def nested(self) -> tuple[Select, Optional[Expressions]]:

@@ -6,12 +6,12 @@ import json
 import random
 from dataclasses import dataclass, field
 from typing import Any, Optional
-from urllib.parse import quote
 
 import duckdb
 import pyarrow as pa
 from drawing import TableScope
 from expressions import HOSTS, INTEGERS, REGIONS, TEXTS
+from formats import ARROW, ONLY_ARROW, Row, arrow_body, as_line_can, finite, line, msgpack_body, sql_value
 from server import Server
 
 DATABASE = "answers"
@@ -47,20 +47,6 @@ FIELDS = {
     "s": "text",
     "t2": "time",
 }
-# What line protocol cannot say.
-NOT_IN_LINES = ("t2",)
-ARROW = {
-    "small": pa.int64(),
-    "int": pa.int64(),
-    "uint": pa.uint64(),
-    "nice": pa.float64(),
-    "float": pa.float64(),
-    "text": pa.string(),
-    "bool": pa.bool_(),
-    "time": pa.timestamp("ns", "UTC"),
-}
-
-Row = dict[str, Any]
 
 
 @dataclass
@@ -73,7 +59,6 @@ class Table:
     fields: dict[str, str]
     rows: dict[tuple[Any, ...], Row] = field(default_factory=dict)
     appended: int = 0
-    is_created: bool = False
     # The kind of each column so far; a table has the columns that were written.
     columns: dict[str, str] = field(default_factory=dict)
 
@@ -221,9 +206,8 @@ class World:
             chosen = (
                 None if self.random.random() < 0.6 else self.random.sample(names, self.random.randint(1, len(names)))
             )
-            formats = (
-                ["arrow", "arrow"] + (["lines", "lines"] if table.tags and not table.is_created else []) + ["insert"]
-            )
+            # Lines would merge.
+            formats = ["arrow", "msgpack", "insert"] + (["lines"] if table.tags else [])
             self.write(server, table, [self.row(table, chosen) for _ in range(size)], self.random.choice(formats))
             count -= size
 
@@ -241,7 +225,7 @@ class World:
                     name: self.value(table.fields[name], name),
                 }
             )
-        self.write(server, table, rows, self.random.choice(("arrow", "lines")))
+        self.write(server, table, rows, self.random.choice(("arrow", "msgpack", "lines")))
 
     def write(self, server: Server, table: Table, rows: list[Row], how: str) -> None:
         if how == "lines":
@@ -249,10 +233,12 @@ class World:
             body = "\n".join(line(table, row) for row in rows).encode()
             path = f"/api/v1/write/line-protocol?db={DATABASE}"
         elif how == "insert":
-            rows = [{**row, "x": None} if row.get("x") not in (None, *WILD[3:]) else row for row in rows][:20]
-            rows = [finite(row) for row in rows]
-            self.insert(server, table, rows)
+            self.insert(server, table, [finite(row) for row in rows[:20]])
             return
+        elif how == "msgpack":
+            rows = [{name: value for name, value in row.items() if name not in ONLY_ARROW} for row in rows]
+            body = msgpack_body(table, rows)
+            path = f"/api/v1/write/msgpack?db={DATABASE}&precision=ns&tags={','.join(table.tags)}"
         else:
             body = arrow_body(table, rows)
             path = f"/api/v1/write/arrow?db={DATABASE}&measurement={table.name}&tags={','.join(table.tags)}"
@@ -368,63 +354,3 @@ def execute(server: Server, sql: str) -> None:
     status, answer = server.request("POST", f"/api/v1/query?db={DATABASE}", json.dumps({"sql": sql}).encode())
     if status != 200:
         raise RuntimeError(f"{sql[:300]}: {status} {answer!r}")
-
-
-def finite(row: Row) -> Row:
-    """What a number in SQL can be."""
-    return {
-        name: None if isinstance(value, float) and (value != value or abs(value) == float("inf")) else value
-        for name, value in row.items()
-    }
-
-
-def as_line_can(row: Row) -> Row:
-    """What line protocol can say: no NaN, no infinity, no time but one."""
-    return {name: value for name, value in finite(row).items() if name not in NOT_IN_LINES}
-
-
-def line(table: Table, row: Row) -> str:
-    """Line protocol in nanoseconds."""
-
-    def escaped(text: str) -> str:
-        return text.replace(",", "\\,").replace("=", "\\=").replace(" ", "\\ ")
-
-    def value(name: str, cell: Any) -> str:
-        if isinstance(cell, bool):
-            return "true" if cell else "false"
-        if isinstance(cell, str):
-            return '"' + cell.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        if isinstance(cell, int):
-            return f"{cell}{'u' if table.fields[name] == 'uint' else 'i'}"
-        return repr(cell)
-
-    tags = "".join(f",{tag}={escaped(row[tag])}" for tag in table.tags if row.get(tag))
-    fields = ",".join(f"{name}={value(name, row[name])}" for name in table.fields if row.get(name) is not None)
-    return f"{table.name}{tags} {fields} {row['time']}"
-
-
-def arrow_body(table: Table, rows: list[Row]) -> bytes:
-    """An Arrow IPC stream with the columns of which a row has something."""
-    columns = {"time": pa.array([row["time"] for row in rows], ARROW["time"])}
-    for name in (*table.tags, *table.fields):
-        kind = "text" if name in table.tags else table.fields[name]
-        values = [row.get(name) for row in rows]
-        if name in table.tags or any(value is not None for value in values):
-            columns[name] = pa.array(values, ARROW[kind])
-    data = pa.table(columns)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, data.schema) as writer:
-        writer.write_table(data)
-    return bytes(sink.getvalue())
-
-
-def sql_value(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    if isinstance(value, float):
-        return repr(value) if "e" in repr(value) else f"{value!r}e0"
-    return str(value)
