@@ -6,19 +6,13 @@ import random
 from dataclasses import dataclass, replace
 from typing import Optional
 
-from expressions import Expr, Expressions, make, same
+from aggregates import aggregate, window
+from expressions import Expressions
 from statements import ORDERED, Order, Select, Source
+from terms import Expr, make, same
 
 # What stands between two statements of the same columns.
 UNIONS = ("UNION ALL", "UNION", "INTERSECT", "EXCEPT")
-FRAMES = (
-    "",
-    "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
-    "ROWS BETWEEN 3 PRECEDING AND 1 FOLLOWING",
-    "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
-    "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
-    "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
-)
 
 
 @dataclass(frozen=True)
@@ -193,7 +187,7 @@ class Drawing:
         group = tuple(self.group_key(over) for _ in range(self.random.choice((0, 1, 1, 1, 2, 3))))
         # One key twice is refused behind ROLLUP. A constant behind GROUP BY would be the place of a column.
         group = tuple(dict.fromkeys(key for key in group if any(column.arc in key.arc for column in over.scope)))
-        aggregates = tuple(self.aggregate(over) for _ in range(self.random.randint(1, 4)))
+        aggregates = tuple(aggregate(over) for _ in range(self.random.randint(1, 4)))
         select = Select(group + aggregates, source, self.where(over), group)
         if group and self.random.random() < 0.1:
             select = replace(select, grouping=self.random.choice(("ROLLUP", "CUBE")))
@@ -209,140 +203,12 @@ class Drawing:
             return over.draw(column.kind, 2)
         return column
 
-    def aggregate(self, over: Expressions) -> Expr:
-        made = self._aggregate(over)
-        if self.random.random() < 0.12:
-            return make(made.kind, "{0} FILTER (WHERE {1})", made, over.condition(1))
-        return made
-
-    def _aggregate(self, over: Expressions) -> Expr:
-        draw, which = self.random.choice, self.random.randrange(17)
-        if which == 0:
-            return same("int", "count(*)")
-        if which < 3:
-            one = over.draw(draw(ORDERED), 1)
-            if which == 1:
-                return make("int", "count({0})", one)
-            return make(
-                "int",
-                "count(DISTINCT {0})",
-                one,
-                marks=("zeros in count(DISTINCT)",) if one.kind in ("nice", "float") else (),
-            )
-        if which < 7:
-            one = over.draw(draw(ORDERED), 1)
-            return make(
-                one.kind,
-                draw(("min({0})", "max({0})")),
-                one,
-                marks=("NaN in min and max",) if one.kind == "float" else (),
-            )
-        if which < 9:
-            return make(*draw((("int", "sum({0})"), ("float", "avg({0})"))), over.column("small"))
-        if which == 9:
-            return make("float", draw(("sum({0})", "avg({0})")), over.column("nice"))
-        if which == 10:
-            return self.rough(over)
-        if which == 11:
-            return make("int", "sum({0})", over.column("int"), marks=("sums beyond 64 bits",))
-        if which == 12:
-            return make("bool", draw(("bool_and({0})", "bool_or({0})")), over.condition(1))
-        if which == 13:
-            return make("int", draw(("bit_and({0})", "bit_or({0})", "bit_xor({0})")), over.column("int"))
-        if which == 14:
-            return make("map", "histogram({0})", over.column(draw(("text", "small"))))
-        numbers = [column for column in over.scope if column.arc in ("q.n", "l.n")]
-        if not numbers or any(column.arc == "r.n" for column in over.scope):
-            return same("int", "count(*)")
-        if which == 15:
-            one = over.column(draw(ORDERED))
-            arc, duck = draw(
-                (("arg_max", "arg_max"), ("arg_min", "arg_min"), ("last", "arg_max"), ("first", "arg_min"))
-            )
-            return make(one.kind, f"{arc}({{0}}, {{1}})", one, numbers[0], duck=f"{duck}({{0}}, {{1}})")
-        one = over.column(draw(("text", "small", "nice")))
-        if one.kind == "text":
-            return make("text", "string_agg({0}, '|' ORDER BY {1})", one, numbers[0])
-        return make("list", "array_agg({0} ORDER BY {1} DESC)", one, numbers[0])
-
-    def rough(self, over: Expressions) -> Expr:
-        """Whose last bits depend on the order of the rows, or on how it is computed."""
-        positive = [column for column in over.scope if column.arc.endswith(".g")]
-        if positive and self.random.random() < 0.5:
-            return make(
-                "float", self.random.choice(("sum({0})", "avg({0})")), self.random.choice(positive), is_rough=True
-            )
-        if self.random.random() < 0.3:
-            template = self.random.choice(("quantile_cont({0}, 0.25)", "quantile_cont({0}, 0.9)"))
-            return make("float", template, over.column("nice"), is_rough=True, marks=("fractions of quantiles",))
-        templates = ("stddev({0})", "stddev_pop({0})", "var_pop({0})", "var_samp({0})", "median({0})")
-        return make("float", self.random.choice(templates), over.column("nice"), is_rough=True)
-
     def windowed(self) -> tuple[Select, Optional[Expressions]]:
         table = self.random.choice(self.wide)
         source, over = self.of_table(table)
         items = tuple(over.column(self.random.choice(ORDERED)) for _ in range(self.random.randint(1, 2)))
-        items += tuple(self.window(over) for _ in range(self.random.randint(1, 3)))
+        items += tuple(window(over) for _ in range(self.random.randint(1, 3)))
         return Select(items, source, self.where(over)), over
-
-    def window(self, over: Expressions) -> Expr:
-        made = self._window(over)
-        marks = ("zeros in PARTITION BY",) if "PARTITION BY q.f" in made.arc else ()
-        return make(made.kind, "{0}", made, marks=marks)
-
-    def _window(self, over: Expressions) -> Expr:
-        draw = self.random.choice
-        parts = draw(
-            ("", "PARTITION BY q.host ", "PARTITION BY q.host, q.b ", "PARTITION BY q.j ", "PARTITION BY q.f ")
-        )
-        number = draw(("q.n", "q.n DESC", "q.time, q.n", "q.time DESC, q.n DESC"))
-        total = f"OVER ({parts}ORDER BY {number}"
-        which = self.random.randrange(8)
-        if which == 0:
-            return same("int", f"row_number() {total})")
-        if which == 1:
-            # Rows that are equal in the order are so in the answer.
-            key = draw(("q.j", "q.s", "q.time", "q.host", "(q.f + 0.0e0)", "(q.x + 0.0e0)", "q.i"))
-            made = draw(
-                (
-                    ("int", "rank()"),
-                    ("int", "dense_rank()"),
-                    ("int", "count(*)"),
-                    ("int", "sum(q.j)"),
-                    ("int", "max(q.j)"),
-                    ("float", "cume_dist()"),
-                    ("float", "percent_rank()"),
-                )
-            )
-            return same(made[0], f"{made[1]} OVER ({parts}ORDER BY {key}{draw(('', ' DESC', ' NULLS FIRST'))})")
-        one = over.column(draw(ORDERED))
-        if which == 2:
-            step = draw((1, 2, 5))
-            return make(one.kind, f"{draw(('lag', 'lead'))}({{0}}, {step}) {total})", one)
-        if which == 3:
-            frame = draw(FRAMES)
-            return make(
-                one.kind, f"{draw(('first_value({0})', 'last_value({0})', 'nth_value({0}, 2)'))} {total} {frame})", one
-            )
-        if which == 4:
-            return same("int", f"ntile({draw((2, 3, 7))}) {total})")
-        if which == 5:
-            frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-            return make(
-                one.kind, f"locf({{0}}) {total} {frame})", one, duck=f"last_value({{0}} IGNORE NULLS) {total} {frame})"
-            )
-        frame = draw(FRAMES)
-        if which == 6:
-            kind, name = draw((("nice", "sum"), ("nice", "avg"), ("small", "avg"), ("small", "sum")))
-            return make(
-                "float" if (kind, name) != ("small", "sum") else "int",
-                f"{name}({{0}}) {total} {frame})",
-                over.column(kind),
-            )
-        marks = ("NaN in min and max",) if one.kind == "float" else ()
-        if draw((True, False)):
-            return make("int", f"count({{0}}) {total} {frame})", one)
-        return make(one.kind, f"{draw(('min', 'max'))}({{0}}) {total} {frame})", one, marks=marks)
 
     def latest(self) -> tuple[Select, Optional[Expressions]]:
         """The newest row of each series, however it is said, and what else takes a series in order."""
@@ -385,6 +251,13 @@ class Drawing:
         if form == 3:
             change = "CASE WHEN count({0}) > 1 THEN arg_max({0}, q.time) - arg_min({0}, q.time) END"
             items.append(make("float", "delta({0}, q.time)", numbers, duck=change))
+        if form == 5:
+            whole = "max(q.time) FILTER (WHERE {0} IS NOT NULL)", "min(q.time) FILTER (WHERE {0} IS NOT NULL)"
+            seconds = f"((floor_ns({whole[0]}) - floor_ns({whole[1]})) / 1e9)"
+            change = (
+                f"CASE WHEN count({{0}}) > 1 THEN (arg_max({{0}}, q.time) - arg_min({{0}}, q.time)) / {seconds} END"
+            )
+            items.append(make("float", "derivative({0}, q.time)", numbers, duck=change, is_rough=True))
         if form == 4 and over.columns("nice"):
             items.append(make("float", "selector_max({0}, q.time)['value']", numbers, duck="max({0})"))
         return Select((*tags, *items), source, where, tags), None
@@ -404,13 +277,13 @@ class Drawing:
         """A statement over a common table expression, or over it twice."""
         inner = self.inner()
         _, over = self.of_statement("", inner)
-        source = Source("c q", "c q")
+        source = Source("cte q", "cte q")
         if over.scope and self.random.random() < 0.3:
             column = self.random.choice(over.scope).arc
-            join = f"c q JOIN (SELECT DISTINCT {column} AS k FROM c q) d ON {column} = d.k"
+            join = f"cte q JOIN (SELECT DISTINCT {column} AS k FROM cte q) d ON {column} = d.k"
             source = Source(join, join)
         if over.scope and self.random.random() < 0.5:
             items = tuple(over.draw(self.random.choice(over.scope).kind, 1) for _ in range(self.random.randint(1, 3)))
-            return Select(items, source, self.where(over), common=(("c", inner),)), over
-        aggregates = tuple(self.aggregate(over) for _ in range(self.random.randint(1, 3)))
-        return Select(aggregates, source, self.where(over), common=(("c", inner),)), None
+            return Select(items, source, self.where(over), common=(("cte", inner),)), over
+        aggregates = tuple(aggregate(over) for _ in range(self.random.randint(1, 3)))
+        return Select(aggregates, source, self.where(over), common=(("cte", inner),)), None

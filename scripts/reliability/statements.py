@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Optional, Union
 
-from expressions import Expr
+from terms import Expr
 
 # What a column of an answer may be compared as.
 ORDERED = ("small", "int", "uint", "nice", "float", "text", "bool", "time")

@@ -10,9 +10,9 @@ from typing import Any, Optional
 import duckdb
 import pyarrow as pa
 from drawing import TableScope
-from expressions import HOSTS, INTEGERS, REGIONS, TEXTS
 from formats import ARROW, ONLY_ARROW, Row, arrow_body, as_line_can, finite, line, msgpack_body, sql_value
 from server import Server
+from terms import HOSTS, INTEGERS, REGIONS, TEXTS
 
 DATABASE = "answers"
 DAY_NS = 86_400 * 10**9
