@@ -147,9 +147,8 @@ class Writer:
     def _retry(self, connection: http.client.HTTPConnection, again: Sent) -> None:
         """Sends a request again that had no answer: it is there once then, and the answer says whether it was before."""
         request, before = again.request, again.request.fate
-        is_forgotten = self.clock.may_have_forgotten()
-        if is_forgotten and request.tables == ("appended",):
-            # As a new write it would be there twice.
+        if self.clock.may_have_forgotten():
+            # It would be a new write: there twice in the table that appends, and in the files of others until they merge.
             return
         if before is Fate.ABSENT:
             request.fate = Fate.OPEN
@@ -159,8 +158,7 @@ class Writer:
         self.replayed += replayed
         may_be_gone = may_expire(request, self.clock) and replayed
         is_stored = status == 204 or b'"stored"' in answer
-        is_wrong = replayed != (before is Fate.STORED) and not (is_forgotten and not replayed)
-        if is_stored and is_wrong and before is not Fate.OPEN and not may_be_gone:
+        if is_stored and replayed != (before is Fate.STORED) and before is not Fate.OPEN and not may_be_gone:
             self.problems.append(f"{request} was {before.value}, and sent again it was answered with replayed={replayed}")
         if before is Fate.STORED:
             return
