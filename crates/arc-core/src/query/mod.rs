@@ -47,6 +47,7 @@ mod table;
 mod tests;
 mod texts;
 mod times;
+mod window_memory;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 
