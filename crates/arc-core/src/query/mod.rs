@@ -37,6 +37,7 @@ mod pruned;
 mod readers;
 mod runs;
 mod scale;
+mod semantics;
 mod session;
 mod show;
 mod spellings;

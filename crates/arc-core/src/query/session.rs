@@ -26,7 +26,7 @@ use object_store::ObjectStore;
 use super::{
     Tables, account::Account, asof, catalog, error, functions, grouping_sets::GroupingSets,
     integer_division::IntegerDivision, latest, plain_keys::PlainKeys, pool::BudgetedPool, runs::GroupRuns, scale,
-    times,
+    semantics::Semantics, times,
 };
 use crate::{
     Error, Options, Result,
@@ -71,9 +71,11 @@ pub(super) fn base_state(
         ))
         .with_window_functions(functions::windows(SessionStateDefaults::default_window_functions()))
         .with_table_function_list(all_default_table_functions())
+        .with_analyzer_rule(Arc::new(Semantics))
         .with_optimizer_rules(optimizer_rules())
         .with_optimizer_rule(Arc::new(latest::LatestRows))
         .with_optimizer_rule(Arc::new(PlainKeys))
+        .with_optimizer_rule(Arc::new(Semantics))
         .with_physical_optimizer_rules(physical_optimizer_rules())
         .build())
 }
