@@ -48,6 +48,7 @@ mod table;
 mod tests;
 mod texts;
 mod times;
+mod unique_names;
 mod window_memory;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};

@@ -26,7 +26,7 @@ use object_store::ObjectStore;
 use super::{
     Tables, account::Account, asof, catalog, error, functions, grouping_sets::GroupingSets,
     integer_division::IntegerDivision, latest, plain_keys::PlainKeys, pool::BudgetedPool, runs::GroupRuns, scale,
-    semantics::Semantics, times,
+    semantics::Semantics, times, unique_names,
 };
 use crate::{
     Error, Options, Result,
@@ -90,7 +90,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// Returns DataFusion's rules between ours.
 pub(super) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules = PhysicalOptimizer::new().rules;
+    let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(unique_names::fenced).collect();
     rules.insert(0, Arc::new(GroupingSets));
     rules.push(Arc::new(GroupRuns));
     rules

@@ -1,19 +1,20 @@
 //! The rule that has plans compute what SQL says where DataFusion computes something else.
 //!
 //! Both zeros are equal: DataFusion compares floats bit by bit in lists, `CASE`, `nullif`, what is DISTINCT, windows, keys of
-//! joins and inside of lists and structures. Integers do not wrap around. Runs before the other rules, which compute
+//! joins and inside of lists and structures. Integers do not wrap around. A condition without a column is asked where it stands. Runs before the other rules, which compute
 //! constants ahead, and after them, because they make lists and joins of other conditions. Never changes what a column is
 //! called.
 
 mod floats;
 mod integers;
+mod subqueries;
 
 use arrow::datatypes::DataType;
 use datafusion::{
     common::{
         DFSchema, Result,
         config::ConfigOptions,
-        tree_node::{Transformed, TransformedResult, TreeNode},
+        tree_node::{Transformed, TreeNode},
     },
     logical_expr::{Expr, ExprSchemable, LogicalPlan, expr_rewriter::NamePreserver, utils::merge_schema},
     optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule},
@@ -36,7 +37,11 @@ impl AnalyzerRule for Semantics {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| rewritten(plan, Phase::First)).data()
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            let plan = plan.map_expressions(|expr| expr.transform_up(subqueries::counted))?;
+            plan.transform_data(|plan| rewritten(plan, Phase::First))
+        })?;
+        subqueries::above_aggregates(plan.data)
     }
 }
 

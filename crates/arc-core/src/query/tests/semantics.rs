@@ -309,3 +309,57 @@ async fn no_integer_wraps_around() {
     let text = store.text("SELECT i + 1, -i FROM z WHERE i = 1 AND host = 'a'").await;
     assert!(text.contains("| z.i + Int64(1) | (- z.i) |"), "{text}");
 }
+
+/// Two tables with columns of one name; of `r` one row has a partner in `l`.
+fn sides(place: Place) -> Store {
+    let store = Store::new();
+    let row = |time, n, x| (time, vec![("n", Integer(n)), ("x", Integer(x))]);
+    store.put("db", TableBuilder::new("l").part(place, vec![row(1, 1, 5), row(2, 2, 6)]));
+    store.put("db", TableBuilder::new("r").part(place, vec![row(1, 1, 5), row(2, 3, 7), row(3, 2, 1)]));
+    store
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_condition_finds_its_columns_by_their_side() {
+    for place in [File, Buffer] {
+        let store = sides(place);
+        for (sql, expected) in [
+            ("SELECT r.n FROM l RIGHT JOIN r ON l.n = r.n WHERE l.x IS DISTINCT FROM r.x ORDER BY 1", vec!["2", "3"]),
+            ("SELECT r.n FROM r LEFT JOIN l ON l.n = r.n WHERE l.x IS DISTINCT FROM r.x ORDER BY 1", vec!["2", "3"]),
+            ("SELECT r.n FROM l RIGHT JOIN r ON l.n = r.n WHERE l.x IS NULL OR l.x > r.x ORDER BY 1", vec!["2", "3"]),
+            ("SELECT r.n FROM l RIGHT JOIN r ON l.n = r.n WHERE coalesce(l.x, r.x) = r.x ORDER BY 1", vec!["1", "3"]),
+            (
+                "SELECT l.n, r.n FROM l FULL JOIN r ON l.n = r.n WHERE l.x IS DISTINCT FROM r.x ORDER BY 2",
+                vec!["2|2", "|3"],
+            ),
+            ("SELECT l.x, r.x FROM l JOIN r ON l.n = r.n ORDER BY r.x LIMIT 1", vec!["6|1"]),
+            ("SELECT l.x, r.x FROM l RIGHT JOIN r ON l.n = r.n ORDER BY r.x DESC LIMIT 1", vec!["|7"]),
+        ] {
+            assert_eq!(store.rows(sql).await, expected, "{sql}\n{}", store.plan(sql).await);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_condition_without_a_column_is_asked_where_it_stands() {
+    let store = sides(File);
+    for (sql, expected) in [
+        ("SELECT c FROM (SELECT sum(x) AS c FROM l) q WHERE 1 >= (SELECT max(x) FROM r)", vec![]),
+        ("SELECT c FROM (SELECT sum(x) AS c FROM l) q WHERE 1 < (SELECT max(x) FROM r)", vec!["11"]),
+        ("SELECT sum(x) FROM l HAVING 1 >= (SELECT max(x) FROM r)", vec![]),
+        (
+            "WITH c AS (SELECT count(*) AS c0 FROM l) SELECT 'é' FROM c q WHERE lpad('c', 3, '*') IS NOT DISTINCT FROM 'a'",
+            vec![],
+        ),
+        ("SELECT count(*) FROM l WHERE 1 >= (SELECT max(x) FROM r)", vec!["0"]),
+        ("SELECT count(*) FROM l WHERE 7 NOT IN (SELECT y FROM (VALUES (5), (NULL)) u(y))", vec!["0"]),
+        ("SELECT count(*) FROM l WHERE 7 NOT IN (SELECT y FROM (VALUES (5), (6)) u(y))", vec!["2"]),
+        ("SELECT count(*) FROM l WHERE 5 NOT IN (SELECT y FROM (VALUES (5), (NULL)) u(y))", vec!["0"]),
+        ("SELECT count(*) FROM l WHERE NULL NOT IN (SELECT x FROM r)", vec!["0"]),
+        ("SELECT count(*) FROM l WHERE NULL NOT IN (SELECT x FROM r WHERE x > 100)", vec!["2"]),
+        ("SELECT count(*) FROM l WHERE x NOT IN (SELECT y FROM (VALUES (5), (NULL)) u(y))", vec!["0"]),
+        ("SELECT 7 NOT IN (SELECT x FROM r), 8 NOT IN (SELECT x FROM r)", vec!["false|true"]),
+    ] {
+        assert_eq!(store.rows(sql).await, expected, "{sql}\n{}", store.plan(sql).await);
+    }
+}
