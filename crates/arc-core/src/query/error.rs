@@ -68,8 +68,14 @@ fn is_about_storage(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<ParquetError>() || error.is::<object_store::Error>() || error.is::<io::Error>()
 }
 
+/// What the reader of Parquet says when a condition that it looks at fails of a row.
+const IN_CONDITION: &str = "Error evaluating filter predicate: ";
+
 fn storage(message: &str) -> Error {
     // By its text, for that is all that is left of some errors on their way through DataFusion.
+    if let Some((_, reason)) = message.split_once(IN_CONDITION) {
+        return Error::Sql { reason: format!("a condition cannot be computed: {reason}") };
+    }
     if message.contains(UNANSWERED) {
         tracing::warn!(message, "a query met an object store that does not answer");
         return busy("the object store does not answer");

@@ -37,6 +37,7 @@ mod pruned;
 mod readers;
 mod runs;
 mod scale;
+mod semantics;
 mod session;
 mod show;
 mod spellings;
@@ -47,6 +48,8 @@ mod table;
 mod tests;
 mod texts;
 mod times;
+mod unique_names;
+mod window_memory;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 

@@ -30,6 +30,7 @@ use super::{
     catalog::Catalogs,
     constants, error, functions, give_way, guard, latest, parameters, scale, session, show, spellings,
     statement::{self, Request},
+    window_memory,
 };
 use crate::{Error, Result, catalog::TableSchema};
 
@@ -243,7 +244,7 @@ impl Planning {
         let optimized = self.state.optimize(plan).map_err(error::from_datafusion)?;
         constants::check(&optimized, self.limit_bytes)?;
         let physical = self.state.query_planner().create_physical_plan(&optimized, &self.state).await;
-        physical.and_then(give_way::wrap).map_err(error::from_datafusion)
+        physical.and_then(give_way::wrap).and_then(window_memory::wrap).map_err(error::from_datafusion)
     }
 
     /// Adds to a plan what became of data files; plans have a column for what a row is about, and one for the text.

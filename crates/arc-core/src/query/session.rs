@@ -26,7 +26,7 @@ use object_store::ObjectStore;
 use super::{
     Tables, account::Account, asof, catalog, error, functions, grouping_sets::GroupingSets,
     integer_division::IntegerDivision, latest, plain_keys::PlainKeys, pool::BudgetedPool, runs::GroupRuns, scale,
-    times,
+    semantics::Semantics, times, unique_names,
 };
 use crate::{
     Error, Options, Result,
@@ -71,9 +71,11 @@ pub(super) fn base_state(
         ))
         .with_window_functions(functions::windows(SessionStateDefaults::default_window_functions()))
         .with_table_function_list(all_default_table_functions())
+        .with_analyzer_rule(Arc::new(Semantics))
         .with_optimizer_rules(optimizer_rules())
         .with_optimizer_rule(Arc::new(latest::LatestRows))
         .with_optimizer_rule(Arc::new(PlainKeys))
+        .with_optimizer_rule(Arc::new(Semantics))
         .with_physical_optimizer_rules(physical_optimizer_rules())
         .build())
 }
@@ -88,7 +90,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// Returns DataFusion's rules between ours.
 pub(super) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules = PhysicalOptimizer::new().rules;
+    let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(unique_names::fenced).collect();
     rules.insert(0, Arc::new(GroupingSets));
     rules.push(Arc::new(GroupRuns));
     rules

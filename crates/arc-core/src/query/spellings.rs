@@ -89,10 +89,21 @@ impl VisitorMut for Translator<'_> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         match expr {
-            Expr::BinaryOp { left, op: BinaryOperator::Eq, right }
-                if is_table_schema(left) && text(right) == Some(IOX) && !(self.exists)(IOX) =>
+            Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right } => {
+                if is_table_schema(left) {
+                    self.name_schema(right);
+                } else if is_table_schema(right) {
+                    self.name_schema(left);
+                }
+            }
+            Expr::InList { expr, list, .. } if is_table_schema(expr) => {
+                list.iter_mut().for_each(|item| self.name_schema(item));
+            }
+            Expr::Like { expr, pattern, escape_char: None, .. }
+            | Expr::ILike { expr, pattern, escape_char: None, .. }
+                if is_table_schema(expr) && text(pattern) == Some(IOX) && !(self.exists)(IOX) =>
             {
-                **right = literal(self.database);
+                **pattern = literal(&as_pattern(self.database));
             }
             Expr::Function(function) => match self.function(function) {
                 Ok(Some(same)) => *expr = same,
@@ -110,6 +121,13 @@ impl VisitorMut for Translator<'_> {
 }
 
 impl Translator<'_> {
+    /// Puts the database where the schema of InfluxDB 3 stands, unless a database has that name.
+    fn name_schema(&self, schema: &mut Expr) {
+        if text(schema) == Some(IOX) && !(self.exists)(IOX) {
+            *schema = literal(self.database);
+        }
+    }
+
     /// Returns what means the same as a call, if it is another function's.
     fn function(&self, function: &Function) -> Result<Option<Expr>> {
         let arguments = arguments(function);
@@ -219,6 +237,11 @@ fn text(expr: &Expr) -> Option<&str> {
 
 fn literal(text: &str) -> Expr {
     Expr::value(Value::SingleQuotedString(text.to_owned()))
+}
+
+/// Returns the pattern that only this text meets.
+fn as_pattern(text: &str) -> String {
+    text.chars().flat_map(|char| matches!(char, '%' | '_' | '\\').then_some('\\').into_iter().chain([char])).collect()
 }
 
 struct TellApart;

@@ -17,6 +17,7 @@ mod page;
 mod parameters;
 mod pruning;
 mod scan;
+mod semantics;
 mod spellings;
 mod spread;
 mod statements;

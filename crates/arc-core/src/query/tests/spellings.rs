@@ -114,3 +114,24 @@ async fn columns_of_one_name_are_told_apart() {
         assert_eq!(store.rows(sql).await, [row], "{sql}");
     }
 }
+
+#[tokio::test]
+async fn the_schema_iox_is_known_however_it_is_asked_for() {
+    let store = store();
+    for (condition, tables) in [
+        ("table_schema = 'iox'", "1"),
+        ("'iox' = table_schema", "1"),
+        ("table_schema IN ('iox')", "1"),
+        ("t.table_schema IN ('other', 'iox')", "1"),
+        ("table_schema NOT IN ('iox', 'information_schema')", "0"),
+        ("table_schema LIKE 'iox'", "1"),
+        ("table_schema ILIKE 'iox'", "1"),
+        ("table_schema NOT LIKE 'iox' AND table_schema <> 'information_schema'", "0"),
+        ("table_schema <> 'iox' AND table_schema <> 'information_schema'", "0"),
+        ("table_schema LIKE 'io'", "0"),
+        ("table_name = 'iox'", "0"),
+    ] {
+        let sql = format!("SELECT count(*) FROM information_schema.tables t WHERE {condition}");
+        assert_eq!(store.rows(&sql).await, [tables], "{condition}");
+    }
+}
