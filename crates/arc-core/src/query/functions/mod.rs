@@ -8,6 +8,7 @@ mod counts;
 mod date_diff;
 mod epoch;
 mod fill;
+mod named;
 mod time_bucket;
 mod utc;
 mod value_at;
@@ -17,10 +18,15 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
-pub(super) use self::{average::sum as sum_as_floats, bounded::limit, time_bucket::origin_ns as time_bucket_origin_ns};
+pub(super) use self::{
+    average::sum as sum_as_floats,
+    bounded::{bounded_lambdas as lambdas, concat_operator, limit, total_bytes},
+    named::NAME as NAMED,
+    time_bucket::origin_ns as time_bucket_origin_ns,
+};
 use self::{
-    bounded::bounded, change::Change, counts::Counts, date_diff::DateDiff, epoch::Epoch, time_bucket::TimeBucket,
-    value_at::ValueAt, width_bucket::WidthBucket,
+    bounded::bounded, change::Change, counts::Counts, date_diff::DateDiff, epoch::Epoch, named::Named,
+    time_bucket::TimeBucket, value_at::ValueAt, width_bucket::WidthBucket,
 };
 
 /// Returns DataFusion's functions and ours; none makes much more than `limit_bytes` of little at once.
@@ -30,6 +36,7 @@ pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<Sc
     functions.push(Arc::new(ScalarUDF::from(TimeBucket::default())));
     functions.push(Arc::new(ScalarUDF::from(DateDiff::default())));
     functions.push(Arc::new(ScalarUDF::from(WidthBucket::default())));
+    functions.push(Arc::new(ScalarUDF::from(Named::default())));
     functions.extend(bounded(utc::without_zone(theirs), limit_bytes));
     functions
 }
