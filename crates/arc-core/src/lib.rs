@@ -42,7 +42,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 pub use predicate::{Comparison, Literal, Predicate};
 #[cfg(feature = "query")]
-pub use query::{Answer, Description, ScannedFiles, is_change, is_drop, is_insert, is_write};
+pub use query::{Answer, Description, ScannedFiles, Statement, StatementKind};
 pub use repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
 pub use sequence::SequenceNumber;
 pub use tombstone::Tombstone;

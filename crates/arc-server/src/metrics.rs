@@ -299,6 +299,8 @@ fn of_engine(stats: &EngineStats) -> Vec<Series> {
         counter("arc_compaction_bytes_written_total", "Bytes of files that merges wrote", stats.compaction_bytes_out),
         counter("arc_compaction_files_moved_total", "Data files moved out of packs as they were", stats.moved_files),
         counter("arc_buffer_flushed_records_total", "Points written to data files by flushes", stats.flushed_rows),
+        gauge("arc_query_planning", "SQL statements planned now", stats.planning),
+        gauge("arc_query_planning_abandoned", "Of these, statements that nobody waits for", stats.planning_abandoned),
         counter("arc_wal_syncs_total", "Syncs of the log", stats.wal_syncs),
         counter("arc_deletes_total", "Deletes done", stats.deletes),
         gauge("arc_deletes_pending", "Deletes not yet carried out in data files", stats.pending_deletes),

@@ -124,6 +124,11 @@ impl Engine {
         let mut stats = shared.counters.read();
         stats.queued_writes = shared.queue.writes() as u64;
         stats.replayed_writes = shared.keys.replayed();
+        #[cfg(feature = "query")]
+        if let Some(query) = &*self.inner.query.lock() {
+            let (planning, abandoned) = query.planning();
+            (stats.planning, stats.planning_abandoned) = (planning as u64, abandoned as u64);
+        }
         stats.memory_bytes = shared.memory.used() as u64;
         stats.memory_peak_bytes = shared.memory.peak() as u64;
         stats.memory_limit_bytes = shared.memory.limit() as u64;

@@ -62,6 +62,10 @@ pub struct EngineStats {
     pub memory_limit_bytes: u64,
     /// Writes waiting for the log now.
     pub queued_writes: u64,
+    /// SQL statements that are being planned now.
+    pub planning: u64,
+    /// Of those, the ones that nobody waits for any more: their time was over, or their client left.
+    pub planning_abandoned: u64,
     /// Frames replayed on open.
     pub replayed_frames: u64,
     /// Points replayed on open.

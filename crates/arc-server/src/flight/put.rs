@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_core::Statement;
 use arrow_flight::{
     FlightData, PutResult,
     sql::{Command, CommandPreparedStatementQuery, DoPutPreparedStatementResult, DoPutUpdateResult},
@@ -80,7 +81,7 @@ async fn bind(
     let handle = &asked.prepared_statement_handle;
     let mut statement = statements.get(handle)?;
     statement.values = values(incoming).await?;
-    if arc_core::is_change(&statement.sql) {
+    if Statement::parse(&statement.sql)?.kind().is_change() {
         decode::all(&statement.values)?;
     } else {
         decode::one_row(&statement.values)?;

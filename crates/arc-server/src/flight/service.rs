@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_core::Statement;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
     PollInfo, PutResult, Result as ActionResult, SchemaResult, Ticket, flight_service_server::FlightService,
@@ -62,7 +63,7 @@ impl Flight {
             }
         };
         let ticket = statement.ticket();
-        if arc_core::is_change(&statement.sql) {
+        if Statement::parse(&statement.sql)?.kind().is_change() {
             return messages::info(descriptor, &change::count_column(), ticket);
         }
         let described = query::describe(&self.app, statement.query()?, keep).await?;
@@ -98,7 +99,7 @@ impl Flight {
             }
             Fetched::Command(command) => return Ok(known::messages(known::answer(&self.app, command)?)),
         };
-        if !arc_core::is_change(&asked.sql) {
+        if !Statement::parse(&asked.sql)?.kind().is_change() {
             return query::answer(&self.app, asked, keep).await;
         }
         let values = asked.values.into_iter().collect();

@@ -30,6 +30,7 @@ pub(crate) mod values;
 
 use std::{sync::Arc, time::Instant};
 
+use arc_core::{Statement, StatementKind};
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -139,11 +140,12 @@ async fn start(
     shape: Shape,
     started: Instant,
 ) -> Result<Running<Chunk>, Failure> {
-    let is_drop = arc_core::is_drop(&query.sql);
-    if is_drop {
+    let statement = Statement::parse(&query.sql)?;
+    let kind = statement.kind();
+    if kind == StatementKind::Drop {
         delete::check_enabled(app)?;
     }
-    let changes = is_drop || arc_core::is_write(&query.sql);
+    let changes = kind.is_change() && kind != StatementKind::Delete;
     let listed = ticket.list(&query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
     let (owned, at_work) = (Arc::clone(app), Arc::clone(&listed));
@@ -151,15 +153,12 @@ async fn start(
         let engine = owned.engine.clone();
         if changes {
             // First, so that what is refused for its shape is not done.
-            let encoder = shape.open(&owned, &change::columns(&query.sql), started)?;
+            let encoder = shape.open(&owned, &change::columns(kind), started)?;
             // Nobody waits longer for it than for a query, but what is not a query itself is done once it has begun.
-            let executed = engine.run(&query.database, &query.sql, query.values.as_ref(), &query.options).await?;
+            let executed = engine.run(&query.database, &statement, query.values.as_ref(), &query.options).await?;
             return Encoding::new(&at_work, stream::iter(change::answer(&executed)), encoder).send(chunks).await;
         }
-        let answer = match &query.values {
-            Some(values) => engine.sql_with(&query.database, &query.sql, values).await?,
-            None => engine.sql(&query.database, &query.sql).await?,
-        };
+        let answer = engine.query(&query.database, &statement, query.values.as_ref()).await?;
         at_work.scans(answer.scanned_files());
         let encoder = shape.open(&owned, &answer.schema(), started)?;
         Encoding::new(&at_work, answer, encoder).send(chunks).await

@@ -11,6 +11,7 @@ mod epoch;
 mod extremes;
 mod fill;
 mod grouped;
+mod named;
 mod same_float;
 mod sum;
 mod time_bucket;
@@ -25,13 +26,14 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
 use self::{
     average::Average, bounded::bounded, change::Change, counts::Counts, date_diff::DateDiff, epoch::Epoch,
-    extremes::Extreme, sum::Sum, time_bucket::TimeBucket, value_at::ValueAt, width_bucket::WidthBucket,
+    extremes::Extreme, named::Named, sum::Sum, time_bucket::TimeBucket, value_at::ValueAt, width_bucket::WidthBucket,
 };
 pub(super) use self::{
     average::sum as sum_as_floats,
-    bounded::limit,
+    bounded::{bounded_lambdas as lambdas, concat_operator, limit, total_bytes},
     checked::{checked, checked_negative},
     extremes::End,
+    named::NAME as NAMED,
     same_float::{has_floats, same_float, same_float_named},
     sum::{Summed, total_of_integers, total_of_unsigned},
     time_bucket::origin_ns as time_bucket_origin_ns,
@@ -44,6 +46,7 @@ pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<Sc
     functions.push(Arc::new(ScalarUDF::from(TimeBucket::time_bucket())));
     functions.push(Arc::new(ScalarUDF::from(DateDiff::default())));
     functions.push(Arc::new(ScalarUDF::from(WidthBucket::default())));
+    functions.push(Arc::new(ScalarUDF::from(Named::default())));
     functions.extend(bounded(utc::without_zone(theirs), limit_bytes));
     functions.retain(|function| function.name() != "date_bin");
     functions.push(Arc::new(ScalarUDF::from(TimeBucket::date_bin())));

@@ -102,7 +102,7 @@ async fn a_dropped_answer_lets_go_of_its_table() {
     let schema = store.fake.schema("db", "m").unwrap();
     let held = Arc::strong_count(&schema);
     let sql = "SELECT a.x, count(*) FROM m a, generate_series(1, 1000000000) GROUP BY a.x";
-    let mut answer = store.engine.sql("db", sql, None).await.unwrap();
+    let mut answer = store.sql("db", sql, None).await.unwrap();
     assert!(futures::poll!(answer.next()).is_pending());
     drop(answer);
     while Arc::strong_count(&schema) > held {

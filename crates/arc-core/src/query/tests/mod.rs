@@ -5,6 +5,7 @@ mod bounded;
 mod buffered;
 mod counts;
 mod differential;
+mod doors;
 mod fake;
 mod functions;
 mod host;
