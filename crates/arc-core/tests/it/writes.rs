@@ -388,8 +388,8 @@ fn no_more_databases_and_tables_are_made_than_there_may_be_and_all_that_are_ther
         assert!(error.to_string().contains(option), "{error}");
     };
     let engine = open(2);
-    engine.write_lp("a", b"one v=1 1").unwrap();
-    engine.write_lp("b", b"two v=1 1").unwrap();
+    drop(engine.write_lp("a", b"one v=1 1").unwrap());
+    drop(engine.write_lp("b", b"two v=1 1").unwrap());
     refused(engine.create_database("c"), "max_databases");
     refused(engine.write_lp("c", b"one v=1 1").map(drop), "max_databases");
     refused(engine.write_lp("a", b"one v=2 2\nthree v=1 1").map(drop), "max_tables");
@@ -398,14 +398,14 @@ fn no_more_databases_and_tables_are_made_than_there_may_be_and_all_that_are_ther
     refused(engine.create_table(&schema), "max_tables");
     assert_eq!((engine.databases().len(), engine.tables("a").unwrap().len()), (2, 1));
     // New columns, and what is known, go on; a drop makes room.
-    engine.write_lp("a", b"one v=2,w=1 2").unwrap();
+    drop(engine.write_lp("a", b"one v=2,w=1 2").unwrap());
     engine.drop_table("b", "two").unwrap();
-    engine.write_lp("a", b"three v=1 1").unwrap();
+    drop(engine.write_lp("a", b"three v=1 1").unwrap());
     drop(engine);
     let engine = open(1);
     assert_eq!((engine.databases().len(), engine.tables("a").unwrap().len()), (2, 2));
-    engine.write_lp("a", b"three v=1 2").unwrap();
+    drop(engine.write_lp("a", b"three v=1 2").unwrap());
     engine.close().unwrap();
     let engine = open(0);
-    engine.write_lp("c", b"four v=1 1").unwrap();
+    drop(engine.write_lp("c", b"four v=1 1").unwrap());
 }
