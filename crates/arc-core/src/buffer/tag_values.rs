@@ -49,6 +49,12 @@ impl TagValues {
         }
     }
 
+    /// Returns about how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let numbers = self.codes.capacity() + self.offsets.capacity() + self.by_series.capacity();
+        numbers * size_of::<i32>() + self.texts.capacity()
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }

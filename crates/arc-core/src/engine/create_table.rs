@@ -63,6 +63,7 @@ impl Shared {
         if database.table(&schema.table).is_some() {
             return Err(Error::TableExists { database: schema.database.to_string(), table: schema.table.to_string() });
         }
+        self.check_limits(0, 1)?;
         let change = schema_change(schema, false);
         let table = Arc::new(Table::new(schema.clone()));
         let answer = self.queue.push_change(change, || database.add(table))?;

@@ -21,7 +21,7 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    ColumnTypes, Durability, Error, OnConflict, PendingWrite, Result, WriteOptions, Written,
+    ColumnTypes, Durability, Error, OnConflict, Options, PendingWrite, Result, WriteOptions, Written,
     catalog::{KeptReceipt, TIME_COLUMN},
     ingest::{self, Context, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
@@ -229,6 +229,8 @@ impl Shared {
         {
             return Ok(Err(Stale(write.claim)));
         }
+        let new = write.staged.tables.iter().filter(|table| !has_table(&database, table)).count();
+        self.check_limits(usize::from(current.is_none()), new)?;
         let Some(settled) = self.settle_types(&write.staged, max_wait)? else { return Ok(Err(Stale(write.claim))) };
         let mut changes = Vec::new();
         if current.is_none() {
@@ -313,6 +315,22 @@ impl Shared {
         Err(Error::InvalidPayload { format, reason })
     }
 
+    /// Refuses to make more databases and tables than there may be. The caller has the schema lock.
+    pub(super) fn check_limits(&self, new_databases: usize, new_tables: usize) -> Result<()> {
+        let Options { max_databases, max_tables, .. } = self.options;
+        let is_above = |limit: usize, new: usize, known: &dyn Fn() -> usize| {
+            limit > 0 && new > 0 && known().saturating_add(new) > limit
+        };
+        if is_above(max_databases, new_databases, &|| self.registry.databases().len()) {
+            return Err(Error::LimitReached { what: "databases", limit: max_databases, option: "max_databases" });
+        }
+        let tables = || self.registry.databases().iter().map(|database| database.table_count()).sum();
+        if is_above(max_tables, new_tables, &tables) {
+            return Err(Error::LimitReached { what: "tables", limit: max_tables, option: "max_tables" });
+        }
+        Ok(())
+    }
+
     /// Creates a database; its creation is logged like a write.
     pub(super) fn create_database(&self, name: &str) -> Result<()> {
         check_database_name(name).map_err(|reason| invalid_name("database", name, reason))?;
@@ -320,6 +338,7 @@ impl Shared {
         if self.registry.database(name).is_some() {
             return Err(Error::DatabaseExists { database: name.to_owned() });
         }
+        self.check_limits(1, 0)?;
         let database = Arc::new(Database::new(name, self.clock.now_ns(), false));
         let change = database_change(&database)?;
         let answer = self.queue.push_change(change, || self.registry.add(database))?;

@@ -14,7 +14,7 @@ use hyper::HeaderMap;
 use tonic::{Request, Response, Status, Streaming, metadata::MetadataMap};
 
 use super::{
-    actions,
+    MAX_ASKED_BYTES, actions,
     changes::{self, Asked},
     incoming::Incoming,
     known,
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     app::App,
-    config::Limits,
+    body::Caps,
     errors::Failure,
     query::{change, layout},
 };
@@ -89,8 +89,9 @@ impl Flight {
     }
 
     async fn fetch(&self, headers: &HeaderMap, body: Body) -> Result<Messages, Failure> {
-        let Limits { body_bytes, read_timeout, .. } = self.app.limits;
-        let ticket: Ticket = Incoming::new(headers, body, body_bytes, read_timeout)?.only().await?;
+        let caps = Caps { limit: MAX_ASKED_BYTES, pause: self.app.limits.read_timeout };
+        // Held until it is known what the answer looks like: many may wait that long.
+        let (ticket, _room): (Ticket, _) = Incoming::new(headers, body, caps, self.app.rooms.enter())?.only().await?;
         let (database, keep) = (target::database(headers)?, layout::keeps_dictionaries(headers)?);
         let asked = match messages::fetched(&ticket.ticket, database)? {
             Fetched::Query(asked) => asked,

@@ -82,12 +82,9 @@ async fn counted(app: &Arc<App>, query: Query) -> Result<u64, Failure> {
 
 /// Runs a query that answers one count, like any other query.
 pub(crate) async fn count(app: &Arc<App>, sql: &str) -> Result<u64, Failure> {
-    run(
-        app,
-        "delete",
-        Query { database: "default".to_owned(), sql: sql.to_owned(), values: None, options: WriteOptions::new() },
-    )
-    .await
+    let (database, options) = ("default".to_owned(), WriteOptions::new());
+    let query = Query { database, sql: sql.to_owned(), values: None, options, may_change: false, room: None };
+    run(app, "delete", query).await
 }
 
 async fn run(app: &Arc<App>, door: &'static str, query: Query) -> Result<u64, Failure> {

@@ -112,8 +112,9 @@ async fn respond(
 }
 
 async fn read(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Query, Failure> {
-    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
-    Query::read(&parts.headers, &parts.uri, &decompress(body, MAX_REQUEST_BYTES)?)
+    let body = body::read(app, body, &parts.headers).await?;
+    let query = Query::read(&parts.headers, &parts.uri, &decompress(body.bytes, MAX_REQUEST_BYTES)?)?;
+    Ok(Query { room: Some(body.room), ..query })
 }
 
 /// Runs a statement and answers it; a failure is what there is no answer but a status for.
@@ -136,18 +137,24 @@ pub(crate) async fn answer(
 async fn start(
     app: &Arc<App>,
     ticket: &mut Ticket,
-    query: Query,
+    mut query: Query,
     shape: Shape,
     started: Instant,
 ) -> Result<Running<Chunk>, Failure> {
     let statement = Statement::parse(&query.sql)?;
     let kind = statement.kind();
+    let changes = kind.is_change() && kind != StatementKind::Delete;
+    if changes && !query.may_change {
+        // Whatever loads an address may send it: a page's image, a prefetch, a proxy that tries again.
+        return Err(Failure::method_not_allowed("GET changes nothing: send this statement with POST", "POST"));
+    }
     if kind == StatementKind::Drop {
         delete::check_enabled(app)?;
     }
-    let changes = kind.is_change() && kind != StatementKind::Delete;
     let listed = ticket.list(&query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
+    // What waits is counted as a body; what runs has memory of its own.
+    drop(query.room.take());
     let (owned, at_work) = (Arc::clone(app), Arc::clone(&listed));
     Ok(app.runner.run(slot, listed, move |chunks| async move {
         let engine = owned.engine.clone();
