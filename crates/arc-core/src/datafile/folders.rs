@@ -8,8 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::sync::Mutex;
 use hashbrown::HashSet;
-use parking_lot::Mutex;
 
 use super::DATA_DIR;
 use crate::{

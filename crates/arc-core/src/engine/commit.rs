@@ -8,15 +8,15 @@
 
 use std::{
     io,
-    sync::{
-        Arc,
-        atomic::Ordering,
-        mpsc::{Receiver, SyncSender, sync_channel},
-    },
-    thread::{self, Builder, JoinHandle},
+    sync::{Arc, atomic::Ordering},
+    thread,
 };
 
-use parking_lot::Mutex;
+use crate::sync::{
+    Mutex,
+    mpsc::{Receiver, SyncSender, sync_channel},
+    thread::{Builder, JoinHandle},
+};
 
 use super::{
     apply::Applying,

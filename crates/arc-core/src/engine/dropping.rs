@@ -83,7 +83,7 @@ impl Shared {
             })?;
         }
         let stopped = |_| Err(Error::unanswered());
-        futures::executor::block_on(receiver).unwrap_or_else(stopped)?;
+        crate::sync::block_on(receiver).unwrap_or_else(stopped)?;
         crash_point("drop::applied");
         if let Err(error) = self.flush() {
             // It is dropped; the next flush tells the manifest.

@@ -16,10 +16,10 @@ use std::{
     time::Duration,
 };
 
+use crate::sync::Mutex;
 use foldhash::fast::RandomState;
 use futures::channel::oneshot;
 use hashbrown::HashMap;
-use parking_lot::Mutex;
 
 use super::{frame::FrameKind, write::Request};
 use crate::{

@@ -4,8 +4,8 @@
 //! A moved file has the same bytes at another place, so nothing is decoded, and which row wins stays as it is. It becomes
 //! the live one by a commit like those of merges, which come first: what they replace need not move.
 
+use crate::sync::Mutex;
 use hashbrown::{HashMap, HashSet};
-use parking_lot::Mutex;
 
 use super::{
     Engine,

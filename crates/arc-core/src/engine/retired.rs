@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
+use crate::sync::Mutex;
 use hashbrown::HashSet;
-use parking_lot::Mutex;
 
 use super::shared::Shared;
 use crate::{
