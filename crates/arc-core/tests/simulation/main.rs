@@ -1,1 +1,85 @@
-fn main() {}
+//! The core in simulation: a seed decides the order of all threads, what the disk does, and what is asked of the engine.
+//!
+//! `scripts/reliability/simulate` builds and runs this; without arguments it is a short round.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod commit;
+mod core;
+mod disk;
+mod model;
+mod rows;
+mod swarm;
+
+use std::{process::ExitCode, time::Instant};
+
+use self::core::Run;
+
+const USAGE: &str = "expected [--commit] (--seed N | --seeds FROM..TO | --same FROM..TO)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments = arguments.iter().map(String::as_str).peekable();
+    let run = if arguments.next_if_eq(&"--commit").is_some() { commit::run } else { core::run };
+    let rest: Vec<&str> = arguments.collect();
+    let range = |range: &str| {
+        let (from, to) = range.split_once("..").expect(USAGE);
+        from.parse().expect(USAGE)..to.parse().expect(USAGE)
+    };
+    match rest.as_slice() {
+        ["--seed", seed] => one(run, seed.parse().expect(USAGE)),
+        ["--seeds", seeds] => many(range(seeds), run),
+        ["--same", seeds] => same(range(seeds), run),
+        [] => many(0..100, run),
+        _ => panic!("{USAGE}"),
+    }
+}
+
+fn one(run: fn(u64) -> Run, seed: u64) -> ExitCode {
+    let run = run(seed);
+    println!("seed {seed}: {} steps, {} images, trace {:016x}", run.steps, run.images, run.hash);
+    match run.failure {
+        None => ExitCode::SUCCESS,
+        Some(failure) => {
+            println!("{:#?}", swarm::Swarm::draw(seed));
+            println!("seed {seed}: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn many(seeds: std::ops::Range<u64>, run: fn(u64) -> Run) -> ExitCode {
+    let (began, from, count) = (Instant::now(), seeds.start, seeds.end - seeds.start);
+    let (mut steps, mut images) = (0, 0);
+    for seed in seeds {
+        let run = run(seed);
+        (steps, images) = (steps + run.steps, images + run.images);
+        if let Some(failure) = run.failure {
+            println!("seed {seed}: {failure}");
+            println!("found at the {}. seed, after {:.1?}", seed - from + 1, began.elapsed());
+            return ExitCode::FAILURE;
+        }
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    println!("{count} seeds, {steps} steps, {images} images, {seconds:.1} s, {:.1} seeds/s", count as f64 / seconds);
+    ExitCode::SUCCESS
+}
+
+/// A seed is the same each time.
+fn same(seeds: std::ops::Range<u64>, run: fn(u64) -> Run) -> ExitCode {
+    for seed in seeds.clone() {
+        let (first, second) = (run(seed), run(seed));
+        if (first.hash, first.steps, &first.failure) != (second.hash, second.steps, &second.failure) {
+            println!("seed {seed} has two traces: {:016x} and {:016x}", first.hash, second.hash);
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("{} seeds ran twice, the same each time", seeds.end - seeds.start);
+    ExitCode::SUCCESS
+}
