@@ -9,6 +9,10 @@ mod compaction;
 mod crash;
 pub mod datafile;
 mod decoder;
+#[cfg(feature = "known-defects")]
+pub mod defects;
+#[cfg(not(feature = "known-defects"))]
+mod defects;
 mod engine;
 mod error;
 #[cfg(feature = "import")]

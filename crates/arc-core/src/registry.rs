@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::{Mutex, RwLock};
+use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use arc_swap::ArcSwap;
 use hashbrown::HashSet;
 
@@ -100,8 +100,12 @@ impl Registry {
 
     /// Returns all tables, also those that are dropped while the manifest has them.
     pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
-        let mut tables: Vec<Arc<Table>> = self.doomed.lock().iter().flat_map(|doomed| doomed.tables.clone()).collect();
-        tables.extend(self.databases().iter().flat_map(|database| database.tables()));
+        // In this order, as in `flushable`: one that is dropped in between is in both lists, and is returned once.
+        let mut tables: Vec<Arc<Table>> = self.databases().iter().flat_map(|database| database.tables()).collect();
+        let mut doomed: Vec<Arc<Table>> = self.doomed.lock().iter().flat_map(|doomed| doomed.tables.clone()).collect();
+        let known: HashSet<*const Table> = tables.iter().map(Arc::as_ptr).collect();
+        doomed.retain(|table| !known.contains(&Arc::as_ptr(table)));
+        tables.append(&mut doomed);
         tables
     }
 }
@@ -160,6 +164,22 @@ impl Database {
 
     pub(crate) fn table_count(&self) -> usize {
         self.tables.read().len()
+    }
+
+    /// Returns the series cache for reading, without any series of a table that was dropped before this was called.
+    pub(crate) fn fresh_series(&self) -> RwLockReadGuard<'_, SeriesCache> {
+        loop {
+            let cache = self.series_cache.read();
+            if cache.drops() == self.drops.load(Ordering::Acquire) {
+                return cache;
+            }
+            drop(cache);
+            let mut cache = self.series_cache.write();
+            let drops = self.drops.load(Ordering::Acquire);
+            if cache.drops() != drops {
+                cache.clear(drops);
+            }
+        }
     }
 
     pub(crate) fn add(&self, table: Arc<Table>) {

@@ -65,7 +65,7 @@ mod texts;
 
 pub(crate) use job::{Job, MAX_BATCH_BYTES, Source, run};
 pub(crate) use live_rows::Keep;
-pub(crate) use moves::moves;
+pub(crate) use moves::{moves, moves_alone};
 pub(crate) use order::{Output, output};
 pub(crate) use plan::{SLICE_ROWS, Settings, Task, plan};
 pub(crate) use purge::{batches, purge};

@@ -9,7 +9,6 @@
 use std::{
     io,
     sync::{Arc, atomic::Ordering},
-    thread,
 };
 
 use crate::sync::{
@@ -92,7 +91,7 @@ struct BreakOnPanic<'a>(&'a Committer);
 
 impl Drop for BreakOnPanic<'_> {
     fn drop(&mut self) {
-        if thread::panicking() {
+        if std::thread::panicking() {
             self.0.shared.queue.close("a commit thread has ended");
             self.0.applying.break_off();
         }

@@ -22,7 +22,8 @@ use crate::{
     Error, ErrorKind, Result,
     catalog::{ManifestEdit, TableEdit, TableSchema},
     compaction::{
-        Job, Keep, MAX_BATCH_BYTES, Output, SLICE_ROWS, Settings, Source, Task, batches, output, plan, purge, run,
+        Job, Keep, MAX_BATCH_BYTES, Output, SLICE_ROWS, Settings, Source, Task, batches, moves_alone, output, plan,
+        purge, run,
     },
     crash::crash_point,
     datafile::{DataFile, PackWriter, ParquetOptions, data_file_path},
@@ -388,7 +389,7 @@ impl Shared {
         let mut manifest = self.manifest.lock();
         let (right, wrong): (Vec<Merged>, Vec<Merged>) = merged
             .into_iter()
-            .partition(|done| !done.table.is_dropped() && is_still_right(&done.table.rows.lock().files, &done.task));
+            .partition(|done| !done.table.is_dropped() && is_still_right(&done.table.rows.lock().files, done));
         if !right.is_empty() {
             let tables = right.chunk_by(|a, b| Arc::ptr_eq(&a.table, &b.table)).map(table_edit).collect();
             if let Err(error) = self.commit(&mut manifest, ManifestEdit { tables, ..ManifestEdit::default() }) {
@@ -443,12 +444,13 @@ fn table_edit(merged: &[Merged]) -> TableEdit {
 /// Returns whether all inputs are live, and their merge still leaves the same rows to win.
 ///
 /// Files that a flush added meanwhile cannot change what a file on time may hold (see `crate::compaction`); a late output
-/// has to stand between its neighbours as they are now.
-fn is_still_right(live: &[Arc<DataFile>], task: &Task) -> bool {
+/// has to stand between its neighbours as they are now, and a file that moved as it is must not pass by another.
+pub(super) fn is_still_right(live: &[Arc<DataFile>], Merged { task, is_moved, .. }: &Merged) -> bool {
     let inputs: HashSet<&str> = task.files.iter().map(|file| file.path.as_str()).collect();
     let partition: Vec<Arc<DataFile>> = live.iter().filter(|file| file.day() == task.day).cloned().collect();
     let is_input = |file: &DataFile| inputs.contains(file.path.as_str());
     partition.iter().filter(|file| is_input(file)).count() == task.files.len()
+        && (!is_moved || task.files.iter().all(|file| moves_alone(&partition, file)))
         && (task.output == Output::OnTime || output(&partition, is_input) == Some(Output::Late))
 }
 

@@ -66,7 +66,7 @@ impl Shared {
         let (meta, body_crc) = (frame::encode(&meta)?, body_checksum(&[]));
         let frame = QueuedFrame { kind: FrameKind::Drop, meta, body: Bytes::new(), body_crc };
         let (answer, receiver) = oneshot::channel();
-        {
+        let database = {
             let _schema_lock = self.schema_lock.lock();
             let missing = || Error::DatabaseNotFound { database: name.to_owned() };
             let database = self.registry.database(name).ok_or_else(missing)?;
@@ -81,7 +81,10 @@ impl Shared {
                 None => self.registry.drop_database(&database),
                 Some(found) => self.registry.drop_table(&database, found),
             })?;
-        }
+            database
+        };
+        // Its series leave memory without waiting for the next write. Whoever decodes holds them, so no lock is held here.
+        drop(database.fresh_series());
         let stopped = |_| Err(Error::unanswered());
         crate::sync::block_on(receiver).unwrap_or_else(stopped)?;
         crash_point("drop::applied");
@@ -199,5 +202,45 @@ mod tests {
             }
         }
         assert!(!send("m,h=a v=2 2", "second").replayed, "it has gone with the database");
+    }
+
+    #[test]
+    fn a_drop_holds_up_no_writes_while_a_request_is_decoded() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::open(dir.path().join("data")).unwrap();
+        let write = {
+            let engine = engine.clone();
+            move |database: &str, lines: &[u8]| assert!(engine.write_lp(database, lines).unwrap().points > 0)
+        };
+        for _ in 0..2 {
+            // The second time all series are known.
+            write("d", b"m,h=a v=1 1\nn,h=a v=1 1");
+        }
+        write("other", b"o v=1 1");
+        let database = engine.inner.shared.registry.database("d").unwrap();
+        let decoding = database.fresh_series();
+        let (done, is_done) = std::sync::mpsc::channel();
+        let dropping = std::thread::spawn({
+            let engine = engine.clone();
+            move || engine.drop_table("d", "m")
+        });
+        while database.table("m").is_some() {
+            std::thread::yield_now();
+        }
+        let writing = std::thread::spawn({
+            let write = write.clone();
+            move || {
+                write("other", b"o v=2 2");
+                done.send(()).unwrap();
+            }
+        });
+        let answered = is_done.recv_timeout(std::time::Duration::from_secs(20));
+        drop(decoding);
+        answered.unwrap();
+        writing.join().unwrap();
+        dropping.join().unwrap().unwrap();
+        // A series that was known is one of the new table.
+        write("d", b"m,h=a v=3 3");
+        assert_eq!(engine.table("d", "m").unwrap().rows.lock().buffer.rows(), 1);
     }
 }

@@ -22,6 +22,7 @@ use crate::{
         DataFile, DataFileSpec, FolderSyncs, Owner, PackWriter, ParquetOptions, WriteScratch, data_file_path,
         pack_data_file_of, write_data_file_of,
     },
+    defects::{Defect, is_on},
     registry::{Database, Flushable, Table},
 };
 
@@ -96,6 +97,10 @@ impl Shared {
     /// Flushes what an earlier flush has frozen and could not write, and then the rest: while flushes fail, what comes in is
     /// not frozen again and again, into buffers that would each become files of their own.
     fn flush_all(&self, manifest: &mut Manifest) -> Result<FlushReport> {
+        // With the manifest locked, which the end of the engine waits for: from then on another one may have the directory.
+        if !is_on(Defect::FlushAfterClose) {
+            self.compactor.check_running()?;
+        }
         let mut report = FlushReport::default();
         if let Some(seq) = self.frozen.get() {
             report = self.flush_round(manifest, seq)?;
@@ -402,3 +407,6 @@ impl Drop for CloseOnPanic<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -132,3 +132,74 @@ impl Shared {
         moved
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        Durability, Options,
+        compaction::Task,
+        engine::compaction::{Merged, is_still_right},
+        registry::Table,
+    };
+
+    const DAY_NS: i64 = 86_400_000_000_000;
+
+    /// An engine whose log has nothing between its files, with points of one day behind those of a later one.
+    fn late_files(path: &std::path::Path, values: &[i64]) -> (Engine, Arc<Table>) {
+        let options = Options {
+            durability: Durability::Memory,
+            compaction: false,
+            pack_tables: 1,
+            flush_after: std::time::Duration::from_secs(1 << 30),
+            ..Options::default()
+        };
+        let engine = Engine::builder(path).options(options).open().unwrap();
+        let write = |value: i64, time: i64| {
+            let line = format!("m,h=a v={value}i {time}");
+            assert_eq!(engine.write_lp("d", line.as_bytes()).unwrap().points, 1);
+            engine.flush().unwrap();
+        };
+        write(0, DAY_NS);
+        values.iter().for_each(|value| write(*value, 0));
+        let table = engine.table("d", "m").unwrap();
+        (engine, table)
+    }
+
+    fn of_first_day(table: &Table) -> Vec<Arc<DataFile>> {
+        table.rows.lock().files.iter().filter(|file| file.min_time == 0).cloned().collect()
+    }
+
+    #[test]
+    fn the_last_of_several_late_points_wins_after_their_files_have_moved() {
+        let dir = tempfile::tempdir().unwrap();
+        let (engine, table) = late_files(&dir.path().join("data"), &[1, 2, 3]);
+        let before = of_first_day(&table);
+        assert!(before.len() == 3 && before.iter().all(|file| file.late && file.version() == before[0].version()));
+        engine.unpack().unwrap();
+        let after = of_first_day(&table);
+        let [file] = after.as_slice() else { panic!("{after:?}") };
+        let values = file.columns.iter().find(|column| &*column.name == "v").unwrap();
+        assert_eq!((file.rows, format!("{:?}", values.min)), (1, format!("{:?}", values.max)));
+        let newest = before[2].columns.iter().find(|column| &*column.name == "v").unwrap();
+        assert_eq!(format!("{:?}", values.max), format!("{:?}", newest.max), "which is 3");
+        assert!(table.rows.lock().files.iter().all(|file| file.packed().is_none()));
+    }
+
+    #[test]
+    fn a_file_that_was_copied_does_not_pass_by_one_that_was_flushed_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_engine, table) = late_files(&dir.path().join("data"), &[1, 2]);
+        let files = of_first_day(&table);
+        let mut tasks: Vec<Task> = moves(&files[..1], |_| true);
+        let task = tasks.remove(0);
+        assert!(tasks.is_empty() && task.files.len() == 1);
+        let mut moved = Merged { table, task, made: Vec::new(), is_moved: true };
+        assert!(is_still_right(&files[..1], &moved) && !is_still_right(&files, &moved));
+        // Its rows on time are right below whatever came meanwhile.
+        moved.is_moved = false;
+        assert!(is_still_right(&files, &moved));
+    }
+}

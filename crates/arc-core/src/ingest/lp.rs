@@ -41,7 +41,7 @@ pub(crate) fn decode_loose(body: &[u8], context: &Context<'_>) -> Staged {
 }
 
 fn decode_to(body: &[u8], context: &Context<'_>, loose: bool) -> Staged {
-    let cache = context.database.series_cache.read();
+    let cache = context.database.fresh_series();
     let mut decoder = Decoder::new(body, context, &cache);
     if loose {
         decoder.open_loose();
@@ -88,7 +88,8 @@ impl<'a, 'c> Decoder<'a, 'c> {
             cache,
             guess: 0,
             ahead: Ahead::default(),
-            staged: Staged::new(context.database),
+            // Not the count of now: a table that was dropped since is in the cache.
+            staged: Staged { drops: cache.drops(), ..Staged::new(context.database) },
             index: TableIndex::default(),
             follows: Vec::new(),
             spelled: HashMap::default(),

@@ -70,7 +70,7 @@ pub(crate) struct Staged {
     pub(crate) database: Arc<Database>,
     /// How often columns of the database had changed their type before.
     pub(crate) type_changes: u64,
-    /// How often tables of it had been dropped.
+    /// How often tables of it had been dropped before those of loose rows were found.
     pub(super) drops: u64,
     /// Rows of tables of which the request has few. They come before those that `tables` has of the same table.
     pub(crate) loose: LooseRows,

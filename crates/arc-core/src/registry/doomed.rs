@@ -11,7 +11,10 @@ use std::sync::{
 use hashbrown::HashSet;
 
 use super::{Database, Registry, Table};
-use crate::SequenceNumber;
+use crate::{
+    SequenceNumber,
+    defects::{Defect, is_on},
+};
 
 /// What one drop took.
 #[derive(Debug)]
@@ -46,19 +49,31 @@ pub(crate) struct Flushable {
 }
 
 impl Registry {
-    /// Takes a table out of sight. Called with the queue locked, so that every write behind it finds it gone.
+    /// Takes a table out of sight. Called with the queue locked, so that every write behind it finds it gone. Waits for
+    /// nobody who decodes: no write of any database is logged or answered meanwhile.
     pub(crate) fn drop_table(&self, database: &Arc<Database>, table: &Arc<Table>) -> Arc<Doomed> {
+        // Before the count goes up: whoever is about to remember a series of it finds it dropped, or what is remembered
+        // outdated.
         table.dropped.store(true, Ordering::Release);
-        database.tables.write().remove(&table.layout().schema.table);
-        // Whoever is about to remember a series of it finds it dropped.
-        database.series_cache.write().clear();
+        let name = Arc::clone(&table.layout().schema.table);
+        if is_on(Defect::DropLeavesBothLists) {
+            database.tables.write().remove(&name);
+            drop(database.series_cache.write());
+        }
+        if is_on(Defect::DropWaitsForDecodes) {
+            drop(database.series_cache.write());
+        }
         database.drops.fetch_add(1, Ordering::Release);
-        self.doom(Doomed {
+        // Among the dropped ones before it leaves the live ones: a flush that found it in neither list would leave its rows
+        // out, and release them from the log.
+        let doomed = self.doom(Doomed {
             database: Arc::clone(database),
             whole: false,
             tables: vec![Arc::clone(table)],
             seq: AtomicU64::new(0),
-        })
+        });
+        database.tables.write().remove(&name);
+        doomed
     }
 
     /// Takes a database with all of its tables out of sight, as [`Registry::drop_table`] does.
@@ -66,9 +81,13 @@ impl Registry {
         database.dropped.store(true, Ordering::Release);
         let tables = database.tables();
         tables.iter().for_each(|table| table.dropped.store(true, Ordering::Release));
-        self.databases.write().remove(&database.name);
+        if is_on(Defect::DropLeavesBothLists) {
+            self.databases.write().remove(&database.name);
+        }
         database.drops.fetch_add(1, Ordering::Release);
-        self.doom(Doomed { database: Arc::clone(database), whole: true, tables, seq: AtomicU64::new(0) })
+        let doomed = self.doom(Doomed { database: Arc::clone(database), whole: true, tables, seq: AtomicU64::new(0) });
+        self.databases.write().remove(&database.name);
+        doomed
     }
 
     fn doom(&self, doomed: Doomed) -> Arc<Doomed> {
@@ -92,6 +111,8 @@ impl Registry {
     /// A drop behind `seq` may never come to be: what it took is flushed as if it had not been. What has taken its name
     /// since waits for the next flush, all of it being behind the drop.
     pub(crate) fn flushable(&self, seq: SequenceNumber) -> Flushable {
+        // The live ones are listed first: what is dropped in between is in both lists then, not in neither.
+        let live: Vec<_> = self.databases().into_iter().map(|database| (database.tables(), database)).collect();
         let doomed = self.doomed.lock().clone();
         let mut flushable = Flushable::default();
         let (mut databases, mut tables) = (HashSet::new(), HashSet::new());
@@ -112,14 +133,88 @@ impl Registry {
                 flushable.databases.push(Arc::clone(&doomed.database));
             }
         }
-        for database in self.databases() {
+        for (of, database) in live {
             // A database that took the name of one whose drop is not reached yet: all of its tables are newer.
             if databases.insert(Arc::clone(&database.name)) {
-                add_tables(&database, database.tables(), &mut flushable.tables);
+                add_tables(&database, of, &mut flushable.tables);
                 flushable.databases.push(database);
             }
         }
         flushable.databases.retain(|database| !database.in_manifest.load(Ordering::Acquire));
         flushable
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, time::Duration};
+
+    use super::*;
+    use crate::catalog::TableSchema;
+
+    /// A long time for a thread that has nothing to wait for.
+    const SOON: Duration = Duration::from_secs(20);
+
+    fn registry() -> (Arc<Registry>, Arc<Database>, Arc<Table>) {
+        let (registry, database) = (Arc::new(Registry::default()), Arc::new(Database::new("d", 0, true)));
+        registry.add(Arc::clone(&database));
+        let schema = TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() };
+        let table = Arc::new(Table::new(schema));
+        database.add(Arc::clone(&table));
+        (registry, database, table)
+    }
+
+    fn knows(registry: &Registry, table: &Arc<Table>) -> [usize; 2] {
+        let count = |tables: Vec<Arc<Table>>| tables.iter().filter(|known| Arc::ptr_eq(known, table)).count();
+        [count(registry.all_tables()), count(registry.flushable(SequenceNumber(5)).tables)]
+    }
+
+    #[test]
+    fn a_flush_finds_a_table_that_is_being_dropped_at_every_moment() {
+        for round in 0..200 {
+            let (registry, database, table) = registry();
+            let is_dropped = std::sync::atomic::AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    if round % 2 == 0 {
+                        registry.drop_table(&database, &table);
+                    } else {
+                        registry.drop_database(&database);
+                    }
+                    is_dropped.store(true, Ordering::Release);
+                });
+                loop {
+                    let is_last = is_dropped.load(Ordering::Acquire);
+                    assert_eq!(knows(&registry, &table), [1, 1], "round {round}");
+                    if is_last {
+                        break;
+                    }
+                }
+            });
+            assert!(database.table("t").is_none() || round % 2 == 1);
+        }
+    }
+
+    #[test]
+    fn a_drop_waits_for_no_request_that_is_being_decoded() {
+        let (registry, database, table) = registry();
+        database.series_cache.write().insert(b"t,h=a", &table, 0);
+        let (done, is_done) = mpsc::channel();
+        let decoding = database.fresh_series();
+        let dropping = std::thread::spawn({
+            let (registry, database, table) = (Arc::clone(&registry), Arc::clone(&database), Arc::clone(&table));
+            move || {
+                registry.drop_table(&database, &table);
+                done.send(()).unwrap();
+            }
+        });
+        let dropped = is_done.recv_timeout(SOON);
+        assert_eq!(knows(&registry, &table), [1, 1], "out of sight, and known to the flush");
+        assert!(decoding.get(b"t,h=a", 0).is_some(), "the request is told when it is to be queued");
+        drop(decoding);
+        dropping.join().unwrap();
+        dropped.unwrap();
+        assert!(database.table("t").is_none());
+        assert!(database.fresh_series().get(b"t,h=a", 0).is_none(), "the next request does not find it");
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct SeriesCache {
     places: HashMap<usize, u32, FixedState>,
     hasher: FixedState,
     max_bytes: usize,
+    /// How many tables of the database had been dropped when it was empty last.
+    drops: u64,
 }
 
 impl Default for SeriesCache {
@@ -44,6 +46,7 @@ impl Default for SeriesCache {
             places: HashMap::default(),
             hasher: FixedState::default(),
             max_bytes: usize::MAX,
+            drops: 0,
         }
     }
 }
@@ -75,9 +78,14 @@ impl SeriesCache {
         self.max_bytes = max_bytes;
     }
 
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
-        *self = Self { max_bytes: self.max_bytes, ..Self::default() };
+    /// Forgets everything; `drops` tables of the database were dropped before.
+    pub(crate) fn clear(&mut self, drops: u64) {
+        *self = Self { max_bytes: self.max_bytes, drops, ..Self::default() };
+    }
+
+    /// Returns how many tables of the database had been dropped when it was empty last.
+    pub(crate) fn drops(&self) -> u64 {
+        self.drops
     }
 
     fn is_full(&self) -> bool {
@@ -164,12 +172,12 @@ impl SeriesCache {
     }
 
     pub(crate) fn insert(&mut self, key: &[u8], table: &Arc<Table>, series: SeriesId) {
-        // A drop empties the cache behind the mark: what comes after it must not bring the table back.
+        // The cache is emptied after a drop has marked its table: what comes later must not bring the table back.
         if table.is_dropped() || self.find(key).is_some() {
             return;
         }
         if self.is_full() {
-            self.clear();
+            self.clear(self.drops);
         }
         let (Ok(id), Ok(new)) = (u32::try_from(self.entries.len()), u32::try_from(self.tables.len())) else { return };
         let table = *self.places.entry(Arc::as_ptr(table) as usize).or_insert_with(|| {

@@ -10,12 +10,12 @@ mod scheduled;
 
 #[cfg(feature = "schedules")]
 #[doc(hidden)]
-pub use scheduled::{Condvar, Instant, Mutex, MutexGuard, RwLock, block_on, mpsc, schedule, thread};
+pub use scheduled::{Condvar, Instant, Mutex, MutexGuard, RwLock, RwLockReadGuard, block_on, mpsc, schedule, thread};
 
 #[cfg(not(feature = "schedules"))]
 pub(crate) use {
     futures::executor::block_on,
-    parking_lot::{Condvar, Mutex, MutexGuard, RwLock},
+    parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard},
     std::time::Instant,
 };
 

@@ -264,7 +264,7 @@ fn plan(draws: &mut Draws) -> (Plan, Commit) {
 pub(crate) fn run(seed: u64) -> Run {
     let (plan, commit) = plan(&mut Draws::new(seed ^ 0x636f_6d6d_6974));
     let (fs, commit) = (CrashFs::new(), Arc::new(commit));
-    let schedule = Schedule { seed, strategy: plan.strategy, most_steps: MOST_STEPS };
+    let schedule = Schedule { seed, strategy: plan.strategy, most_steps: MOST_STEPS, slow: None };
     let (root, disk) = (Arc::clone(&commit), Disk::new(fs.clone(), seed));
     let outcome = schedule::run(&schedule, move || work(&root, &plan, &disk, seed));
     let failure = outcome.failure.or_else(|| check(&commit, &fs, seed).err());

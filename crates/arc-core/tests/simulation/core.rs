@@ -35,6 +35,9 @@ const DAY_NS: i64 = 86_400_000_000_000;
 /// What the clock says first.
 const FIRST_NS: i64 = 20_000 * DAY_NS;
 const MOST_STEPS: u64 = 3_000_000;
+/// The name of a writer that takes long while it decodes, how long, and what others may take meanwhile.
+const SLOW: (&str, Duration) = ("slow", Duration::from_secs(1));
+const NOT_SLOW: Duration = Duration::from_millis(500);
 /// Most power cuts of one life.
 const MOST_CUTS: usize = 3;
 
@@ -144,7 +147,8 @@ pub(crate) fn run(seed: u64) -> Run {
 
 impl Life {
     fn live(self: Arc<Self>) -> Outcome {
-        let schedule = Schedule { seed: self.seed, strategy: self.swarm.strategy, most_steps: MOST_STEPS };
+        let slow = self.swarm.has_slow.then_some(SLOW);
+        let schedule = Schedule { seed: self.seed, strategy: self.swarm.strategy, most_steps: MOST_STEPS, slow };
         schedule::run(&schedule, move || self.all())
     }
 
@@ -161,7 +165,9 @@ impl Life {
         self.disk.set(self.swarm.weather);
         let mut threads = Vec::new();
         for writer in 0..self.swarm.writers {
-            threads.push(self.start(format!("writer {writer}"), &engine, move |life, engine, draws| {
+            let is_slow = writer == 0 && self.swarm.has_slow;
+            let name = if is_slow { SLOW.0.to_owned() } else { format!("writer {writer}") };
+            threads.push(self.start(name, &engine, move |life, engine, draws| {
                 life.write_all(engine, writer, draws);
             }));
         }
@@ -214,13 +220,22 @@ impl Life {
 
     fn write_all(&self, engine: &Engine, writer: u64, draws: &mut Draws) {
         for _ in 0..self.swarm.writes {
-            let (database, table) = (self.database(draws), self.table(draws));
+            let (mut database, table) = (self.database(draws), self.table(draws));
+            if self.swarm.has_slow {
+                // One that nobody drops, and the slow one never writes to.
+                database = if writer == 0 { "d0".to_owned() } else { "d9".to_owned() };
+            }
             let mut slots: Vec<u64> = (0..=draws.below(3)).map(|_| draws.below(self.swarm.slots)).collect();
             slots.sort_unstable();
             slots.dedup();
             let levels = &self.swarm.levels;
             let level = levels[usize::try_from(draws.below(levels.len() as u64)).unwrap()];
+            let began = schedule::now();
             self.write(engine, (&database, &table, writer), &slots, level, draws);
+            let took = schedule::now().saturating_sub(began);
+            if self.swarm.has_slow && writer != 0 {
+                assert!(took < NOT_SLOW, "a write waits for a request to another database that is decoded: {took:?}");
+            }
             if draws.one_in(3) {
                 self.pause(draws);
             }

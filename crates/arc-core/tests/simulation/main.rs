@@ -21,12 +21,16 @@ use std::{process::ExitCode, time::Instant};
 
 use self::core::Run;
 
-const USAGE: &str = "expected [--commit] (--seed N | --seeds FROM..TO | --same FROM..TO)";
+const USAGE: &str = "expected [--commit] [--without DEFECT] (--seed N | --seeds FROM..TO | --same FROM..TO)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut arguments = arguments.iter().map(String::as_str).peekable();
     let run = if arguments.next_if_eq(&"--commit").is_some() { commit::run } else { core::run };
+    #[cfg(feature = "known-defects")]
+    if arguments.next_if_eq(&"--without").is_some() {
+        arc_core::defects::set(defect(arguments.next().expect(USAGE)), true);
+    }
     let rest: Vec<&str> = arguments.collect();
     let range = |range: &str| {
         let (from, to) = range.split_once("..").expect(USAGE);
@@ -38,6 +42,18 @@ fn main() -> ExitCode {
         ["--same", seeds] => same(range(seeds), run),
         [] => many(0..100, run),
         _ => panic!("{USAGE}"),
+    }
+}
+
+#[cfg(feature = "known-defects")]
+fn defect(name: &str) -> arc_core::defects::Defect {
+    use arc_core::defects::Defect;
+    match name {
+        "drop-leaves-both-lists" => Defect::DropLeavesBothLists,
+        "tied-files-move-alone" => Defect::TiedFilesMoveAlone,
+        "flush-after-close" => Defect::FlushAfterClose,
+        "drop-waits-for-decodes" => Defect::DropWaitsForDecodes,
+        _ => panic!("there was never a defect {name}"),
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Swarm {
     pub(crate) widens: bool,
     /// How the phase with faults ends.
     pub(crate) ends: Ends,
+    /// Whether the first writer takes long while it decodes, and whoever writes elsewhere must not notice.
+    pub(crate) has_slow: bool,
     /// How often the directory is opened once more and all begins anew.
     pub(crate) lives: u64,
 }
@@ -105,7 +107,7 @@ impl Swarm {
         } else if draws.one_in(2) {
             levels = vec![Durability::Memory, Durability::Process, Durability::Disk];
         }
-        Self {
+        let mut swarm = Self {
             strategy,
             options: options(draws),
             weather: weather(draws),
@@ -121,8 +123,22 @@ impl Swarm {
             cuts_one_in: one_of(draws, &[40, 150, 600]),
             widens: draws.one_in(4),
             ends: one_of(draws, &[Ends::Dropped, Ends::Closed, Ends::ClosedInFaults]),
+            has_slow: draws.one_in(8),
             lives: 1 + draws.below(3) / 2,
+        };
+        if swarm.has_slow {
+            swarm.is_calm();
         }
+        swarm
+    }
+}
+
+impl Swarm {
+    /// Leaves nothing that a writer may have to wait for but other threads.
+    fn is_calm(&mut self) {
+        (self.weather, self.writers, self.databases) = (Weather::default(), self.writers.max(2), 2);
+        (self.options.flush_bytes, self.options.max_buffer_bytes) = (64 << 20, 160 << 20);
+        self.works.retain(|work| matches!(work, Work::Flush | Work::DropTable | Work::DropDatabase | Work::Read));
     }
 }
 

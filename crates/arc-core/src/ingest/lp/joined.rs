@@ -55,7 +55,7 @@ fn cut(body: &[u8], parts: usize) -> Vec<usize> {
 }
 
 pub(super) fn decode_parts(body: &Bytes, context: &Context<'_>, parts: &Parts) -> Staged {
-    let cache = context.database.series_cache.read();
+    let cache = context.database.fresh_series();
     let mut decoder = Decoder::new(body, context, &cache);
     decoder.open_loose();
     let mut joined = Joined { decoder, body, at: 0, chunks: Chunks::new(), taken: Taken::default() };

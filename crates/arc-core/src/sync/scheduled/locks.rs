@@ -13,7 +13,7 @@ use parking_lot::WaitTimeoutResult;
 
 use super::{
     time::Instant,
-    world::{Me, me},
+    world::{Held, Me, me},
 };
 
 /// A mutex.
@@ -38,7 +38,7 @@ impl<T> Mutex<T> {
             me.step();
             self.wait_until_free(&me);
         }
-        MutexGuard { lock: self, guard: self.0.lock() }
+        self.taken(self.0.lock())
     }
 
     /// Locks it if it is free.
@@ -46,12 +46,12 @@ impl<T> Mutex<T> {
         if let Some(me) = me() {
             me.step();
         }
-        Some(MutexGuard { lock: self, guard: self.0.try_lock()? })
+        self.0.try_lock().map(|guard| self.taken(guard))
     }
 
     /// Waits until it is free, but not for longer than `time`.
     pub fn try_lock_for(&self, time: Duration) -> Option<MutexGuard<'_, T>> {
-        let Some(me) = me() else { return Some(MutexGuard { lock: self, guard: self.0.try_lock_for(time)? }) };
+        let Some(me) = me() else { return self.0.try_lock_for(time).map(|guard| self.taken(guard)) };
         let deadline = Instant::now() + time;
         me.step();
         while self.0.is_locked() {
@@ -61,7 +61,14 @@ impl<T> Mutex<T> {
             }
             me.wait(self.address(), Some(left));
         }
-        self.0.try_lock().map(|guard| MutexGuard { lock: self, guard })
+        self.0.try_lock().map(|guard| self.taken(guard))
+    }
+
+    fn taken<'a>(&'a self, guard: parking_lot::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        if let Some(me) = me() {
+            me.takes(Held::Alone);
+        }
+        MutexGuard { lock: self, guard }
     }
 
     /// Returns whether somebody has it.
@@ -96,10 +103,11 @@ impl<'a, T> MutexGuard<'a, T> {
         let lock = guard.lock;
         parking_lot::MutexGuard::unlocked(&mut guard.guard, || {
             let Some(me) = me() else { return work() };
-            me.wake(lock.address());
+            me.gives(Held::Alone, lock.address());
             let done = work();
             me.step();
             lock.wait_until_free(&me);
+            me.takes(Held::Alone);
             done
         })
     }
@@ -109,7 +117,7 @@ impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         // It is free by the time that they run.
         if let Some(me) = me() {
-            me.wake(self.lock.address());
+            me.gives(Held::Alone, self.lock.address());
         }
     }
 }
@@ -201,9 +209,10 @@ impl Condvar {
     fn wait_in<T>(&self, me: &Me, guard: &mut MutexGuard<'_, T>, time: Option<Duration>) -> Waited {
         let lock = guard.lock;
         parking_lot::MutexGuard::unlocked(&mut guard.guard, || {
-            me.wake(lock.address());
+            me.gives(Held::Alone, lock.address());
             let timed_out = me.wait(self.address(), time);
             lock.wait_until_free(me);
+            me.takes(Held::Alone);
             Waited { timed_out }
         })
     }
@@ -259,7 +268,7 @@ impl<T> RwLock<T> {
                 me.wait(self.address(), None);
             }
         }
-        RwLockReadGuard { lock: self, guard: self.0.read() }
+        self.shared(self.0.read())
     }
 
     /// Waits until nobody writes, for somebody who may read it already.
@@ -270,7 +279,7 @@ impl<T> RwLock<T> {
                 me.wait(self.address(), None);
             }
         }
-        RwLockReadGuard { lock: self, guard: self.0.read_recursive() }
+        self.shared(self.0.read_recursive())
     }
 
     /// Waits until nobody reads or writes.
@@ -285,7 +294,29 @@ impl<T> RwLock<T> {
                 me.writer_waits(self.address(), false);
             }
         }
-        RwLockWriteGuard { lock: self, guard: self.0.write() }
+        self.alone(self.0.write())
+    }
+
+    /// Locks it if nobody reads or writes.
+    pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+        if let Some(me) = me() {
+            me.step();
+        }
+        self.0.try_write().map(|guard| self.alone(guard))
+    }
+
+    fn shared<'a>(&'a self, guard: parking_lot::RwLockReadGuard<'a, T>) -> RwLockReadGuard<'a, T> {
+        if let Some(me) = me() {
+            me.takes(Held::Shared);
+        }
+        RwLockReadGuard { lock: self, guard }
+    }
+
+    fn alone<'a>(&'a self, guard: parking_lot::RwLockWriteGuard<'a, T>) -> RwLockWriteGuard<'a, T> {
+        if let Some(me) = me() {
+            me.takes(Held::Alone);
+        }
+        RwLockWriteGuard { lock: self, guard }
     }
 
     /// Returns what is in it.
@@ -302,22 +333,22 @@ impl<T> RwLock<T> {
         std::ptr::from_ref(self) as usize
     }
 
-    fn unlocked(&self) {
+    fn gives(&self, kind: Held) {
         if let Some(me) = me() {
-            me.wake(self.address());
+            me.gives(kind, self.address());
         }
     }
 }
 
 impl<T> Drop for RwLockReadGuard<'_, T> {
     fn drop(&mut self) {
-        self.lock.unlocked();
+        self.lock.gives(Held::Shared);
     }
 }
 
 impl<T> Drop for RwLockWriteGuard<'_, T> {
     fn drop(&mut self) {
-        self.lock.unlocked();
+        self.lock.gives(Held::Alone);
     }
 }
 

@@ -10,5 +10,5 @@ mod time;
 mod world;
 
 pub use future::block_on;
-pub use locks::{Condvar, Mutex, MutexGuard, RwLock};
+pub use locks::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 pub use time::Instant;

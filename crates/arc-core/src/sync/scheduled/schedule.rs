@@ -19,6 +19,9 @@ pub struct Schedule {
     pub strategy: Strategy,
     /// Steps after which it counts as one that does not end.
     pub most_steps: u64,
+    /// The name of a thread that takes so long now and then while it shares a lock with others, and has none alone: as
+    /// somebody does who decodes a large request.
+    pub slow: Option<(&'static str, Duration)>,
 }
 
 /// What became of a schedule.

@@ -57,6 +57,8 @@ struct State {
     switches: u64,
     now_ns: u64,
     hash: u64,
+    /// The thread that is slow while it reads, and for how long.
+    slow: Option<(&'static str, Duration)>,
     /// Writers that wait for a lock, by its address: readers do not overtake them.
     writers: BTreeMap<usize, usize>,
     failure: Option<String>,
@@ -69,6 +71,8 @@ struct Simulated {
     run: Run,
     turn: Arc<Turn>,
     timed_out: bool,
+    /// Locks that it has alone, and those that it shares.
+    held: [usize; 2],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +106,13 @@ impl Turn {
     }
 }
 
+/// How a thread has a lock.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Held {
+    Alone,
+    Shared,
+}
+
 /// The address that those wait on who wait for the end of a thread.
 fn end_of(thread: usize) -> usize {
     usize::MAX - thread
@@ -117,6 +128,7 @@ impl World {
             switches: 0,
             now_ns: 0,
             hash: schedule.seed,
+            slow: schedule.slow,
             writers: BTreeMap::new(),
             failure: None,
             has_ended: false,
@@ -134,7 +146,7 @@ impl World {
         state.order.add();
         let thread = state.threads.len();
         let turn = Arc::default();
-        state.threads.push(Simulated { name: name.to_owned(), run: Run::Ready, turn, timed_out: false });
+        state.threads.push(Simulated { name: name.to_owned(), run: Run::Ready, turn, timed_out: false, held: [0; 2] });
         Me { world: Arc::clone(self), thread }
     }
 
@@ -199,6 +211,14 @@ impl State {
         }
     }
 
+    /// Returns how long a thread does nothing now, while it shares a lock and has none alone.
+    fn slowness(&mut self, number: usize) -> Option<Duration> {
+        let (name, time) = self.slow?;
+        let is_slow =
+            |thread: &Simulated| thread.name == name && thread.held.first() == Some(&0) && thread.held != [0, 0];
+        (self.threads.get(number).is_some_and(is_slow) && self.order.below(4) == 0).then_some(time)
+    }
+
     fn waiting(&self) -> String {
         let waits = |thread: &&Simulated| matches!(thread.run, Run::Waits { .. });
         let names: Vec<&str> = self.threads.iter().filter(waits).map(|thread| thread.name.as_str()).collect();
@@ -230,9 +250,34 @@ impl Me {
 
     /// One step: whoever is chosen goes on.
     pub(super) fn step(&self) {
-        if !std::thread::panicking() {
-            self.switch(self.world.state());
+        if std::thread::panicking() {
+            return;
         }
+        let mut state = self.world.state();
+        if let Some(time) = state.slowness(self.thread) {
+            drop(state);
+            self.wait(end_of(self.thread), Some(time));
+            state = self.world.state();
+        }
+        self.switch(state);
+    }
+
+    /// Notes that this thread has a lock, alone or with others.
+    pub(super) fn takes(&self, kind: Held) {
+        if let Some(thread) = self.world.state().threads.get_mut(self.thread) {
+            if let Some(count) = thread.held.get_mut(kind as usize) {
+                *count += 1;
+            }
+        }
+    }
+
+    /// Notes that it has it no more, and lets those go on that wait for it.
+    pub(super) fn gives(&self, kind: Held, on: usize) {
+        let mut state = self.world.state();
+        if let Some(count) = state.threads.get_mut(self.thread).and_then(|thread| thread.held.get_mut(kind as usize)) {
+            *count = count.saturating_sub(1);
+        }
+        state.wake(on);
     }
 
     fn switch(&self, mut state: MutexGuard<'_, State>) {
