@@ -15,13 +15,15 @@ mod core;
 mod disk;
 mod model;
 mod rows;
+mod scheduler;
 mod swarm;
 
 use std::{process::ExitCode, time::Instant};
 
 use self::core::Run;
 
-const USAGE: &str = "expected [--commit] [--without DEFECT] (--seed N | --seeds FROM..TO | --same FROM..TO)";
+const USAGE: &str =
+    "expected [--commit] [--without DEFECT] (--seed N | --seeds FROM..TO | --same FROM..TO | --scheduler)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,7 +42,14 @@ fn main() -> ExitCode {
         ["--seed", seed] => one(run, seed.parse().expect(USAGE)),
         ["--seeds", seeds] => many(range(seeds), run),
         ["--same", seeds] => same(range(seeds), run),
-        [] => many(0..100, run),
+        ["--scheduler"] => {
+            scheduler::check();
+            ExitCode::SUCCESS
+        }
+        [] => {
+            scheduler::check();
+            many(0..100, run)
+        }
         _ => panic!("{USAGE}"),
     }
 }

@@ -118,6 +118,8 @@ pub(crate) struct Look {
     pub(crate) to: u64,
     /// What survives what came before the look.
     pub(crate) level: Durability,
+    /// Whether all was read at one moment between the two, not one table after the other.
+    pub(crate) is_moment: bool,
 }
 
 impl History {
@@ -138,6 +140,15 @@ impl History {
     pub(crate) fn end(&self, asked: Asked, end: End) {
         let at = self.now();
         self.0.lock().events[asked.0].end = Some((at, end));
+    }
+
+    /// Notes that what was promised nothing may be gone.
+    pub(crate) fn restart(&self) {
+        for event in self.0.lock().events.iter_mut().filter(|event| event.level == Durability::Memory) {
+            if let Some((_, end @ End::Done)) = &mut event.end {
+                *end = End::Unknown;
+            }
+        }
     }
 
     /// Returns the history as it is now, whatever is asked for later.
@@ -229,7 +240,11 @@ impl Inner {
     /// Of what was acknowledged before a drop began, the drop takes all or nothing.
     fn check_drops(&self, ids: &[&Id], rows: &Rows, look: Look) -> Result<(), String> {
         for drop in self.events.iter().filter(|event| event.may_be_done(look.to)) {
-            if !matches!(drop.what, What::Drop { .. }) {
+            let is_one = match &drop.what {
+                What::Drop { table, .. } => look.is_moment || table.is_some(),
+                _ => false,
+            };
+            if !is_one {
                 continue;
             }
             let (mut gone, mut there) = (None, None);
