@@ -325,7 +325,8 @@ fn check(commit: &Commit, fs: &CrashFs, seed: u64) -> Result<(), String> {
     if let Some((mark, _)) = book.told.iter().find(|(_, told)| told.result.is_none()) {
         return Err(format!("{mark} was never answered"));
     }
-    let power = fs.power_cut().images(seed, 1).map(|image| (image, Durability::Disk));
+    let cut = fs.power_cut();
+    let power = cut.images(seed, 1).map(|image| (image, Durability::Disk));
     for (image, level) in power.chain([(fs.current(), Durability::Process)]) {
         let found = found(&CrashFs::from_image(&image))?;
         for (mark, told) in &book.told {

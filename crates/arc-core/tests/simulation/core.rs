@@ -127,7 +127,7 @@ pub(crate) fn run(seed: u64) -> Run {
         let life = Arc::new(Life { swarm: swarm.clone(), disk, history, clock, random, cuts, seed });
         let Outcome { steps, hash, failure, .. } = life.clone().live();
         (run.steps, run.hash) = (run.steps + steps, run.hash.rotate_left(7) ^ hash);
-        let mut check = || -> Result<(), String> {
+        let check = || -> Result<(), String> {
             if let Some(failure) = failure {
                 return Err(failure);
             }
