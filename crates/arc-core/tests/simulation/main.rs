@@ -22,8 +22,7 @@ use std::{process::ExitCode, time::Instant};
 
 use self::core::Run;
 
-const USAGE: &str =
-    "expected [--commit] [--without DEFECT] (--seed N | --seeds FROM..TO | --all FROM..TO | --same FROM..TO | --scheduler)";
+const USAGE: &str = "expected [--commit] [--without DEFECT] (--seed N | --seeds FROM..TO | --all FROM..TO | --same FROM..TO | --scheduler)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -91,13 +91,13 @@ impl<T> Mutex<T> {
     }
 
     fn wait_until_free(&self, me: &Me) {
-        while self.0.is_locked() && !std::thread::panicking() {
+        while self.0.is_locked() {
             me.wait(self.address(), None);
         }
     }
 }
 
-impl<'a, T> MutexGuard<'a, T> {
+impl<T> MutexGuard<'_, T> {
     /// Does something while the mutex is free.
     pub fn unlocked<R>(guard: &mut Self, work: impl FnOnce() -> R) -> R {
         let lock = guard.lock;
@@ -264,7 +264,7 @@ impl<T> RwLock<T> {
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         if let Some(me) = me() {
             me.step();
-            while (me.has_writer_waiting(self.address()) || self.0.is_locked_exclusive()) && !std::thread::panicking() {
+            while me.has_writer_waiting(self.address()) || self.0.is_locked_exclusive() {
                 me.wait(self.address(), None);
             }
         }
@@ -275,7 +275,7 @@ impl<T> RwLock<T> {
     pub fn read_recursive(&self) -> RwLockReadGuard<'_, T> {
         if let Some(me) = me() {
             me.step();
-            while self.0.is_locked_exclusive() && !std::thread::panicking() {
+            while self.0.is_locked_exclusive() {
                 me.wait(self.address(), None);
             }
         }
@@ -288,7 +288,7 @@ impl<T> RwLock<T> {
             me.step();
             if self.0.is_locked() {
                 me.writer_waits(self.address(), true);
-                while self.0.is_locked() && !std::thread::panicking() {
+                while self.0.is_locked() {
                     me.wait(self.address(), None);
                 }
                 me.writer_waits(self.address(), false);

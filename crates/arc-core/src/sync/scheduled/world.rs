@@ -264,10 +264,9 @@ impl Me {
 
     /// Notes that this thread has a lock, alone or with others.
     pub(super) fn takes(&self, kind: Held) {
-        if let Some(thread) = self.world.state().threads.get_mut(self.thread) {
-            if let Some(count) = thread.held.get_mut(kind as usize) {
-                *count += 1;
-            }
+        let mut state = self.world.state();
+        if let Some(count) = state.threads.get_mut(self.thread).and_then(|thread| thread.held.get_mut(kind as usize)) {
+            *count += 1;
         }
     }
 
