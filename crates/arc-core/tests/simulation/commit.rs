@@ -192,7 +192,7 @@ impl Commit {
         }))
     }
 
-    fn write(&self, engine: &Engine, number: u64, draws: &mut Draws) {
+    fn write(&self, engine: &Engine, number: u64, max_wait: Option<Duration>, draws: &mut Draws) {
         let mark = format!("mark-{number:03}");
         let level = self.levels[usize::try_from(draws.below(self.levels.len() as u64)).unwrap()];
         self.book.lock().told.entry(mark.clone()).or_default().level = level;
@@ -203,7 +203,8 @@ impl Commit {
             ("mark", Arc::new(StringArray::from(vec![text])) as Arc<dyn Array>),
         ]);
         let table = format!("t{}", draws.below(self.tables));
-        let options = WriteOptions::new().durability(level);
+        let mut options = WriteOptions::new().durability(level);
+        options.max_wait = max_wait;
         let queued = engine.submit_batches("d", &table, &[batch.unwrap()], &options);
         let result = queued.and_then(|write| self.wait(&mark, write)).map(drop).map_err(|error| error.kind());
         self.book.lock().result(&mark, result);
@@ -283,7 +284,7 @@ fn work(commit: &Arc<Commit>, plan: &Plan, disk: &Disk, seed: u64) {
         let (commit, engine, writes) = (Arc::clone(commit), engine.clone(), plan.writes);
         let thread = Builder::new().name(format!("writer {writer}")).spawn(move || {
             let mut draws = Draws::new(seed.wrapping_mul(31).wrapping_add(writer));
-            (0..writes).for_each(|n| commit.write(&engine, writer * 10 + n, &mut draws));
+            (0..writes).for_each(|n| commit.write(&engine, writer * 10 + n, None, &mut draws));
         });
         threads.push(thread.unwrap());
     }
@@ -297,7 +298,7 @@ fn work(commit: &Arc<Commit>, plan: &Plan, disk: &Disk, seed: u64) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     disk.set(Weather::default());
     if !plan.closes && engine.closed_to_writes().is_none() {
-        commit.write(&engine, 999, &mut Draws::new(seed));
+        commit.write(&engine, 999, Some(Duration::from_secs(100)), &mut Draws::new(seed));
         assert_eq!(commit.book.lock().told["mark-999"].result, Some(Ok(())), "writes do not go on");
         flush(commit, &engine, 9);
     }

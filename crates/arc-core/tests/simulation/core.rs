@@ -25,15 +25,12 @@ use parking_lot::Mutex;
 
 use crate::{
     disk::{Call, Disk, Weather},
-    model::{End, History, Id, Look, What},
+    model::{DAY_NS, End, FIRST_NS, History, Id, Look, What, time_of},
     rows,
     swarm::{Ends, Swarm, Work},
 };
 
 const ROOT: &str = "/store";
-const DAY_NS: i64 = 86_400_000_000_000;
-/// What the clock says first.
-const FIRST_NS: i64 = 20_000 * DAY_NS;
 const MOST_STEPS: u64 = 3_000_000;
 /// The name of a writer that takes long while it decodes, how long, and what others may take meanwhile.
 const SLOW: (&str, Duration) = ("slow", Duration::from_secs(1));
@@ -327,7 +324,7 @@ impl Life {
     /// Notes that old points may go, from now on.
     fn expire(&self, days: u64) {
         if days > 0 || self.swarm.works.contains(&Work::Retention) {
-            let asked = self.history.begin(What::Expire { slots: 0..u64::MAX }, Durability::Disk);
+            let asked = self.history.begin(What::Expire, Durability::Disk);
             self.history.end(asked, End::Unknown);
         }
     }
@@ -353,12 +350,12 @@ impl Life {
     fn delete(&self, engine: &Engine, draws: &mut Draws) {
         let (database, table) = (self.database(draws), self.table(draws));
         let writer = draws.one_in(2).then(|| draws.below(self.swarm.writers));
-        let from = draws.below(self.swarm.slots);
-        let slots = from..from + 1 + draws.below(self.swarm.slots);
-        let time = |comparison, slot| Predicate::compare("time", comparison, Literal::Time(time_of(slot)));
-        let mut all = vec![time(Comparison::GreaterOrEqual, slots.start), time(Comparison::Less, slots.end)];
+        let (one, other) = (time_of(draws.below(self.swarm.slots)), time_of(draws.below(self.swarm.slots)));
+        let times = one.min(other)..one.max(other) + 1;
+        let time = |comparison, time| Predicate::compare("time", comparison, Literal::Time(time));
+        let mut all = vec![time(Comparison::GreaterOrEqual, times.start), time(Comparison::Less, times.end)];
         all.extend(writer.map(|w| Predicate::compare("w", Comparison::Equal, w.to_string().as_str())));
-        let what = What::Delete { database: database.clone(), table: table.clone(), writer, slots };
+        let what = What::Delete { database: database.clone(), table: table.clone(), writer, times };
         let asked = self.history.begin(what, self.swarm.options.durability);
         let end = match engine.delete(&database, &table, &Predicate::And(all)) {
             Ok(_) => End::Done,
@@ -536,12 +533,6 @@ impl Life {
         let report = engine.verify().map_err(|error| error.to_string())?;
         if report.is_clean() { Ok(()) } else { Err(report.to_string()) }
     }
-}
-
-/// Points of one slot have one time; every other slot is of another day.
-fn time_of(slot: u64) -> i64 {
-    let slot = i64::try_from(slot).unwrap();
-    FIRST_NS - (slot % 3) * DAY_NS + slot
 }
 
 /// What a write that failed has come to. Whatever the disk does, nobody is told of a bug or of damage.

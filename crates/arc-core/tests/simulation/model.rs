@@ -4,7 +4,7 @@
 //! and take place at some moment between their call and their answer. From this follows what a reader may find and what it
 //! must not miss.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use arc_core::Durability;
 use parking_lot::Mutex;
@@ -16,6 +16,16 @@ pub(crate) struct Id {
     pub(crate) table: String,
     pub(crate) writer: u64,
     pub(crate) slot: u64,
+}
+
+pub(crate) const DAY_NS: i64 = 86_400_000_000_000;
+/// What the clock says first.
+pub(crate) const FIRST_NS: i64 = 20_000 * DAY_NS;
+
+/// Returns the time of the points of a slot: every third is of the same day.
+pub(crate) fn time_of(slot: u64) -> i64 {
+    let slot = i64::try_from(slot).unwrap();
+    FIRST_NS - (slot % 3) * DAY_NS + slot
 }
 
 /// The values of all points that were found.
@@ -35,12 +45,10 @@ pub(crate) enum What {
         database: String,
         table: String,
         writer: Option<u64>,
-        slots: std::ops::Range<u64>,
+        times: Range<i64>,
     },
     /// What is past its retention.
-    Expire {
-        slots: std::ops::Range<u64>,
-    },
+    Expire,
 }
 
 impl What {
@@ -50,12 +58,12 @@ impl What {
             Self::Drop { database, table } => {
                 *database == id.database && table.as_ref().is_none_or(|table| *table == id.table)
             }
-            Self::Delete { database, table, writer, slots } => {
+            Self::Delete { database, table, writer, times } => {
                 (database, table) == (&id.database, &id.table)
                     && writer.is_none_or(|writer| writer == id.writer)
-                    && slots.contains(&id.slot)
+                    && times.contains(&time_of(id.slot))
             }
-            Self::Expire { slots } => slots.contains(&id.slot),
+            Self::Expire => true,
         }
     }
 }
