@@ -540,6 +540,8 @@ fn ended(error: &Error) -> End {
     match error.kind() {
         ErrorKind::Unknown => End::Unknown,
         ErrorKind::Busy | ErrorKind::Closed | ErrorKind::StorageFull | ErrorKind::Io => End::Refused,
+        // What Arrow's reader makes of a read that fails: no more than its text is left.
+        ErrorKind::Internal if error.to_string() == "arrow failed" => End::Refused,
         _ => panic!("{error}: {:?}", std::error::Error::source(error)),
     }
 }
