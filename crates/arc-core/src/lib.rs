@@ -28,6 +28,11 @@ mod registry;
 mod repair;
 mod sequence;
 pub mod store;
+#[cfg(not(feature = "schedules"))]
+mod sync;
+#[cfg(feature = "schedules")]
+#[doc(hidden)]
+pub mod sync;
 mod tombstone;
 mod verify;
 pub mod vfs;

@@ -6,13 +6,13 @@
 
 use std::{cmp::Ordering, hash::BuildHasher, ops::Range, sync::Arc};
 
+use crate::sync::Mutex;
 use arrow::{
     array::{ArrayRef, DictionaryArray, Int32Array, StringArray},
     datatypes::Int32Type,
 };
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use parking_lot::Mutex;
 
 use super::tag_values::TagValues;
 use crate::{Error, Result};

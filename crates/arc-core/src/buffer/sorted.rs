@@ -7,11 +7,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::sync::RwLock;
 use arrow::{
     array::Array,
     datatypes::{Field, Schema, SchemaRef},
 };
-use parking_lot::RwLock;
 
 use super::{
     by_time::by_time,

@@ -4,6 +4,7 @@
 
 use std::{cmp::Ordering, hash::BuildHasher, sync::Arc};
 
+use crate::sync::Mutex;
 use arrow::{
     array::{ArrayRef, DictionaryArray, Int32Array, StringArray, StringBuilder},
     buffer::{Buffer, OffsetBuffer, ScalarBuffer},
@@ -11,7 +12,6 @@ use arrow::{
 };
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
-use parking_lot::Mutex;
 
 use super::series::SeriesId;
 use crate::{Error, Result};

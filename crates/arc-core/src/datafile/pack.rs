@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use ulid::Ulid;
 
 use super::{DATA_DIR, PartitionDay, folders::create_with_folders, sink::Sink, writer::TEMPORARY_SUFFIX};

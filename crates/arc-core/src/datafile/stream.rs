@@ -9,12 +9,12 @@ use std::{
     sync::Arc,
 };
 
+use crate::sync::Mutex;
 use arrow::{
     array::{RecordBatch, RecordBatchReader},
     datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
 };
 use bytes::{Buf as _, Bytes, buf::Reader};
-use parking_lot::Mutex;
 use parquet::{
     arrow::{
         ProjectionMask,

@@ -10,8 +10,8 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use crate::sync::{Mutex, MutexGuard};
 use futures::channel::oneshot;
-use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     delete::apply_delete,
@@ -288,8 +288,8 @@ fn freeze(shared: &Shared) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use crate::sync::block_on;
     use bytes::Bytes;
-    use futures::executor::block_on;
 
     use super::*;
     use crate::{

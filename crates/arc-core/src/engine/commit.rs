@@ -8,15 +8,14 @@
 
 use std::{
     io,
-    sync::{
-        Arc,
-        atomic::Ordering,
-        mpsc::{Receiver, SyncSender, sync_channel},
-    },
-    thread::{self, Builder, JoinHandle},
+    sync::{Arc, atomic::Ordering},
 };
 
-use parking_lot::Mutex;
+use crate::sync::{
+    Mutex,
+    mpsc::{Receiver, SyncSender, sync_channel},
+    thread::{Builder, JoinHandle},
+};
 
 use super::{
     apply::Applying,
@@ -92,7 +91,7 @@ struct BreakOnPanic<'a>(&'a Committer);
 
 impl Drop for BreakOnPanic<'_> {
     fn drop(&mut self) {
-        if thread::panicking() {
+        if std::thread::panicking() {
             self.0.shared.queue.close("a commit thread has ended");
             self.0.applying.break_off();
         }

@@ -68,7 +68,7 @@ impl Shared {
         let table = Arc::new(Table::new(schema.clone()));
         let answer = self.queue.push_change(change, || database.add(table))?;
         let stopped = |_| Err(Error::unanswered());
-        futures::executor::block_on(answer).unwrap_or_else(stopped)
+        crate::sync::block_on(answer).unwrap_or_else(stopped)
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use crate::sync::{self, Mutex, MutexGuard};
 use ulid::Ulid;
 
 use super::{dropping, idempotency::ReceiptsRound, shared::Shared, stats::Counters};
@@ -114,7 +114,7 @@ impl Shared {
 
     /// Freezes all buffers; returns the last sequence number in them.
     fn freeze(&self) -> Result<SequenceNumber> {
-        let seq = futures::executor::block_on(self.queue.freeze()?)
+        let seq = sync::block_on(self.queue.freeze()?)
             .unwrap_or_else(|_| Err(Error::Closed { reason: "the commit thread has ended".into() }))?;
         self.frozen.set(Some(seq));
         crash_point("flush::frozen");
@@ -232,7 +232,7 @@ impl Shared {
         if workers <= 1 {
             return write();
         }
-        std::thread::scope(|scope| {
+        sync::thread::scope(|scope| {
             let workers: Vec<_> = (0..workers).map(|_| scope.spawn(write)).collect();
             let panicked = |_| Err(Error::internal("a thread that writes data files has panicked"));
             // All are joined, also when one has failed.
@@ -374,9 +374,9 @@ fn edit(
 }
 
 /// Starts the thread that flushes by size, age and log volume.
-pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
+pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<sync::thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    std::thread::Builder::new().name("arc-flush".into()).spawn(move || {
+    sync::thread::Builder::new().name("arc-flush".into()).spawn(move || {
         let mut failures = 0;
         // If this thread dies, nothing makes room any more: better refuse writes at once than when memory is full.
         let _close = CloseOnPanic(&shared);

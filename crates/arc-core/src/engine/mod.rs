@@ -39,11 +39,11 @@ mod tables;
 mod widen;
 mod write;
 
-use std::{path::Path, sync::Arc, thread::JoinHandle};
+use std::{path::Path, sync::Arc};
 
+use crate::sync::{Mutex, thread::JoinHandle};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
-use parking_lot::Mutex;
 
 pub use builder::EngineBuilder;
 pub use compaction::CompactionReport;

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 #[cfg(feature = "object-store")]
 use super::claim::Claim;
@@ -153,7 +153,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
 }
 
 /// Starts the threads of an engine.
-pub(super) fn start(shared: &Arc<Shared>) -> Result<Vec<std::thread::JoinHandle<()>>> {
+pub(super) fn start(shared: &Arc<Shared>) -> Result<Vec<crate::sync::thread::JoinHandle<()>>> {
     let failed = |e| Error::io("start a thread for", &shared.root, e);
     let mut threads = commit::spawn(shared).map_err(failed)?;
     threads.push(flush::spawn(shared).map_err(failed)?);

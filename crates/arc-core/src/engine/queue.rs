@@ -3,14 +3,11 @@
 //! Order in the queue is order in the log is order in the buffers. Bounded by bytes: when it stays full, a write fails
 //! as busy; nothing that was queued is ever dropped.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
+use crate::sync::{Condvar, Instant, Mutex, MutexGuard};
 use bytes::Bytes;
 use futures::channel::oneshot;
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{delete::Deleted, frame::FrameKind, idempotency::Claim};
 use crate::{

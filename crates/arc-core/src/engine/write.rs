@@ -343,7 +343,7 @@ impl Shared {
         let change = database_change(&database)?;
         let answer = self.queue.push_change(change, || self.registry.add(database))?;
         let stopped = |_| Err(Error::unanswered());
-        futures::executor::block_on(answer).unwrap_or_else(stopped)
+        crate::sync::block_on(answer).unwrap_or_else(stopped)
     }
 }
 

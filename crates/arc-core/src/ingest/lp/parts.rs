@@ -12,9 +12,9 @@ use std::{
     },
 };
 
+use crate::sync::{Condvar, Mutex};
 use arc_lp::{Chunks, ErrorKind, FieldValue, RawValue, ResumableSink, Series, Sink, Text};
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
 
 use super::{Context, Decoder, Mode};
 use crate::{
