@@ -76,7 +76,7 @@ fn whichever_call_fails_it_is_reported_and_every_synced_frame_is_there_again() {
         [(Other, false, false), (StorageFull, false, true), (StorageFull, true, false), (Interrupted, true, true)]
     {
         for nth in 1.. {
-            let fault = Fault { operation: None, nth, from_then_on, error: kind, short_write };
+            let fault = Fault { operation: None, nth, from_then_on, error: kind, short_write, short_read: false };
             let (error, sites, failures) = run_with(fault);
             if failures.is_empty() {
                 assert!(error.is_none() && nth > 100, "{nth} calls, {error:?}");
