@@ -161,9 +161,10 @@ impl CheckedReads {
         if let Some(end) = self.end.lock().as_ref() {
             return Ok(end.clone());
         }
-        let wanted = [start..self.checks.bytes];
-        let bytes = self.store.get_ranges(&self.meta.location, &wanted).await?.pop().unwrap_or_default();
-        self.check_length(&wanted[0], &bytes)?;
+        let wanted = start..self.checks.bytes;
+        let read = self.store.get_ranges(&self.meta.location, std::slice::from_ref(&wanted)).await?;
+        let bytes = read.into_iter().next().unwrap_or_default();
+        self.check_length(&wanted, &bytes)?;
         check(&bytes).map_err(|rotten| self.rotten(rotten))?;
         *self.end.lock() = Some(bytes.clone());
         Ok(bytes)

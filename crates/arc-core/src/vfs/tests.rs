@@ -240,7 +240,8 @@ fn what_a_sync_that_fails_was_to_make_durable_is_lost_whoever_syncs_again() {
         let (lost, kept) = (create(&fs, "lost", b"1"), create(&fs, "kept", b"2"));
         fs.set(Fault::nth(1, io::ErrorKind::Other).of(Operation::SyncData));
         assert!(lost.sync_data().is_err());
-        (lost.sync_data().unwrap(), kept.sync_data().unwrap());
+        lost.sync_data().unwrap();
+        kept.sync_data().unwrap();
         fs.sync_dir(path("")).unwrap();
         assert_eq!(fs.read(path("lost")).unwrap(), b"1", "it is still seen");
         assert_eq!(outcomes(&crash, "lost"), BTreeSet::from([Some(vec![])]));

@@ -26,7 +26,7 @@ impl Columns for InMemory {
     }
 
     fn sample(&self, index: usize, step: usize) -> Result<ArrayRef> {
-        let places = arrow::array::UInt32Array::from_iter_values((0..self.0.num_rows() as u32).step_by(step));
+        let places = arrow::array::UInt64Array::from_iter_values((0..self.0.num_rows() as u64).step_by(step));
         Ok(arrow::compute::take(self.0.column(index), &places, None).unwrap())
     }
 }
@@ -34,11 +34,12 @@ impl Columns for InMemory {
 /// Rows of so many columns of floats that do not repeat.
 fn floats(rows: u32, columns: usize) -> RecordBatch {
     let names: Vec<String> = (0..columns).map(|column| format!("f{column}")).collect();
-    let column = |salt: u32| {
+    let column = |salt: usize| {
+        let salt = u32::try_from(salt).unwrap();
         let value = |n: u32| f64::from(n.wrapping_mul(2_654_435_761) ^ salt) / 3.0;
         Arc::new(Float64Array::from_iter_values((0..rows).map(value))) as ArrayRef
     };
-    batch(names.iter().enumerate().map(|(at, name)| (name.as_str(), column(at as u32 * 77))).collect())
+    batch(names.iter().enumerate().map(|(at, name)| (name.as_str(), column(at * 77))).collect())
 }
 
 /// Data files of each kind, and whether they have a tail.
