@@ -23,8 +23,8 @@ pub(crate) use definition::{decode_schema, encode_schema};
 pub(crate) use edit::{ColumnTypesEdit, DropEdit, DurabilityEdit, ManifestEdit, RetentionEdit, TableEdit};
 pub use layout::is_data_directory;
 pub(crate) use layout::{
-    LOCK_FILE, MARKER, META_DIR, WAL_DIR, check_layout, check_marker, create_folders, open_layout, sync_parents,
-    write_marker,
+    LOCK_FILE, MARKER, META_DIR, WAL_DIR, check_layout, check_log_is_there, check_marker, create_folders, mark_log,
+    open_layout, sync_parents, write_marker,
 };
 pub(crate) use manifest::Manifest;
 pub(crate) use orphans::{find_orphans, remove_orphans};

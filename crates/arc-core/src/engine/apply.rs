@@ -178,6 +178,7 @@ impl Applier {
                 // The asker may have gone; the buffers are frozen all the same and flushed with the next round.
                 let _ = answer.send(freeze(&self.shared).map(|()| self.applied));
             }
+            Entry::Seal => {}
         }
     }
 

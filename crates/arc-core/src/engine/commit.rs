@@ -103,8 +103,12 @@ impl Committer {
     fn run(&self) {
         let _break = BreakOnPanic(self);
         while let Some((entries, turn)) = self.shared.queue.take() {
+            let is_idle = entries.iter().all(|entry| matches!(entry, Entry::Seal));
             self.log(entries, &turn);
             drop(turn);
+            if is_idle {
+                self.seal();
+            }
             self.sync();
             self.applying.apply_ready();
         }
@@ -143,6 +147,7 @@ impl Committer {
         wal.append(&frames).map_err(|error| Failure::of_append(error, wal.is_failed()))?;
         crash_point("commit::appended");
         log.last_seq = seq;
+        self.shared.mark_log();
         if needs_sync {
             wal.want_sync();
         }
@@ -163,6 +168,7 @@ impl Committer {
                     crash_point("commit::synced");
                     Counters::add(&self.shared.counters.wal_syncs, 1);
                     self.applying.note_durable(durable_seq);
+                    self.shared.flush_signal.note_synced();
                 }
                 Err(error) => {
                     let failure = Failure::Unknown(describe(&error));
@@ -170,6 +176,14 @@ impl Committer {
                 }
             }
             self.applying.apply_ready();
+        }
+    }
+
+    /// Seals the log. What is appended meanwhile is synced afterwards, by this thread as well.
+    fn seal(&self) {
+        if let Err(error) = self.shared.seal() {
+            let failure = Failure::Unknown(describe(&error));
+            self.refuse(&mut self.log.lock(), Vec::new(), &failure);
         }
     }
 
@@ -208,6 +222,7 @@ impl Committer {
                 Entry::Delete(_, delete) => {
                     let _ = delete.answer.send(Err(failure.refusal()));
                 }
+                Entry::Seal => {}
                 // What was applied before is in the log and can be flushed, which is what makes room on a full disk.
                 freeze @ Entry::Freeze(_) => drop(self.applying.add(vec![freeze], SequenceNumber::default())),
                 Entry::Change(frame, waiting) => {
@@ -277,7 +292,7 @@ fn logged(entry: &Entry) -> Option<&QueuedFrame> {
         Entry::Change(frame, _) | Entry::Write(frame, _) | Entry::Delete(frame, _) | Entry::Drop(frame, ..) => {
             Some(frame)
         }
-        Entry::Unlogged(_) | Entry::Freeze(_) => None,
+        Entry::Unlogged(_) | Entry::Freeze(_) | Entry::Seal => None,
     }
 }
 
@@ -293,6 +308,6 @@ fn needs_sync(entry: &Entry) -> bool {
         Entry::Change(_, waiting) => waiting.is_some(),
         // Also where nobody waits any more: with it go receipts, which must not go without their points.
         Entry::Drop(..) => true,
-        Entry::Unlogged(_) | Entry::Freeze(_) => false,
+        Entry::Unlogged(_) | Entry::Freeze(_) | Entry::Seal => false,
     }
 }

@@ -12,7 +12,12 @@ use std::{
 use crate::sync::{self, Mutex, MutexGuard};
 use ulid::Ulid;
 
-use super::{dropping, idempotency::ReceiptsRound, shared::Shared, stats::Counters};
+use super::{
+    dropping,
+    idempotency::ReceiptsRound,
+    shared::{Due, Shared},
+    stats::Counters,
+};
 use crate::{
     Error, ErrorKind, Result, SequenceNumber, Tombstone,
     buffer::{FrozenBuffer, split},
@@ -373,14 +378,23 @@ fn edit(
     }
 }
 
-/// Starts the thread that flushes by size, age and log volume.
+/// Starts the thread that flushes by size, age and log volume. It is also the one that notices when the log has come to rest, and
+/// has it sealed: so the commit path has no timer.
 pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<sync::thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
     sync::thread::Builder::new().name("arc-flush".into()).spawn(move || {
         let mut failures = 0;
         // If this thread dies, nothing makes room any more: better refuse writes at once than when memory is full.
         let _close = CloseOnPanic(&shared);
-        while shared.flush_signal.wait(shared.options.flush_after) {
+        loop {
+            match shared.flush_signal.wait(shared.options.flush_after) {
+                Due::Flush => {}
+                Due::Seal => {
+                    shared.queue.seal();
+                    continue;
+                }
+                Due::Stop => break,
+            }
             match shared.flush_with(shared.manifest.lock()) {
                 Ok(_) => failures = 0,
                 // Another thread closes the engine, which flushes as well.

@@ -123,7 +123,12 @@ impl Inner {
                 tracing::error!("a thread of the engine has panicked");
             }
         }
-        self.lock.lock().take();
+        // Only while the directory is this engine's: a second stop comes when nothing is.
+        if let Some(_lock) = self.lock.lock().take()
+            && let Err(error) = self.shared.seal()
+        {
+            tracing::debug!(%error, "the log was not sealed");
+        }
     }
 }
 

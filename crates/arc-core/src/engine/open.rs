@@ -28,7 +28,7 @@ use crate::{
     Error, Options, Result,
     catalog::{
         KeptReceipt, LOCK_FILE, META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_layout,
-        decode_schema, open_layout, remove_orphans,
+        check_marker, decode_schema, open_layout, remove_orphans,
     },
     clock::Clock,
     crash::crash_point,
@@ -94,6 +94,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     vfs.create_dir_all(root).map_err(|e| Error::io("create folder", root, e))?;
     let lock = lock(vfs.as_ref(), root)?;
     open_layout(vfs.as_ref(), root)?;
+    let log_is_marked = check_marker(vfs.as_ref(), root)?;
     let manifest = parts.open_manifest(vfs.as_ref())?;
     for orphan in remove_orphans(vfs.as_ref(), root, manifest.state())? {
         tracing::info!(file = orphan, "removed a file that no manifest names");
@@ -126,6 +127,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         fresh: Default::default(),
         unlogged: Default::default(),
         folders: Default::default(),
+        log_is_marked: log_is_marked.into(),
         schema_lock: Mutex::new(()),
         flush_signal: Default::default(),
         compactor: Default::default(),
@@ -144,10 +146,14 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let replayed_bytes = shared.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
     shared.memory.take(replayed_bytes);
     shared.fresh.note_applied(replayed_bytes);
+    if shared.wal.lock().has_segments() {
+        shared.mark_log();
+    }
     let replayed = shared.counters.read();
     if replayed.replayed_frames > 0 {
         tracing::info!(frames = replayed.replayed_frames, points = replayed.replayed_points, "replayed the log");
         shared.note_buffered();
+        shared.flush_signal.note_synced();
     }
     Ok((Arc::new(shared), lock))
 }

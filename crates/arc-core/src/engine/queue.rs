@@ -75,6 +75,8 @@ pub(super) enum Entry {
     Unlogged(QueuedWrite),
     /// Freeze all buffers; answers the last sequence number in them.
     Freeze(oneshot::Sender<Result<SequenceNumber>>),
+    /// Prove that what is in the log was synced, now that nothing more comes.
+    Seal,
 }
 
 #[derive(Debug)]
@@ -231,6 +233,15 @@ impl Queue {
         state.entries.push(Entry::Freeze(answer));
         self.call(state);
         Ok(receiver)
+    }
+
+    /// Has the log sealed, unless there is other work for it.
+    pub(super) fn seal(&self) {
+        let mut state = self.state.lock();
+        if state.closed.is_none() && state.entries.is_empty() {
+            state.entries.push(Entry::Seal);
+            self.call(state);
+        }
     }
 
     /// Waits for work and for one's turn; `None` once the queue is stopped and empty. Until the turn is dropped nobody else

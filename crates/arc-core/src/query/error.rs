@@ -11,6 +11,9 @@ use crate::{Error, store::UNANSWERED};
 /// When a query that ran out of something is worth a second try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// What errors say that name a damaged data file, before they do.
+pub(super) const ROTTEN: &str = "damaged data file";
+
 /// Returns the error for a query that ran longer than `timeout`.
 pub(super) fn timed_out(timeout: Duration) -> Error {
     Error::Timeout { after: timeout }
@@ -80,7 +83,20 @@ fn storage(message: &str) -> Error {
         tracing::warn!(message, "a query met an object store that does not answer");
         return busy("the object store does not answer");
     }
+    if let Some(rotten) = rotten(message) {
+        tracing::error!(error = %rotten, "a query met a damaged data file");
+        return rotten;
+    }
     Error::internal(format!("cannot read or spill data: {message}"))
+}
+
+/// Returns the damage that a message tells of, in the words of [`Error::Corrupt`].
+fn rotten(message: &str) -> Option<Error> {
+    let (_, named) = message.split_once(ROTTEN)?;
+    let (_, named) = named.split_once(": ")?;
+    let (path, found) = named.split_once(" is damaged at byte ")?;
+    let (offset, reason) = found.split_once(": ")?;
+    Some(Error::corrupt(path, offset.parse().ok()?, reason.lines().next().unwrap_or_default()))
 }
 
 fn from_arrow(error: ArrowError) -> Error {

@@ -12,6 +12,7 @@ mod buffer_filter;
 mod buffers;
 mod catalog;
 mod change;
+mod checked;
 mod condition;
 mod constants;
 mod cost;

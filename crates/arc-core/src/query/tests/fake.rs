@@ -394,6 +394,7 @@ fn data_file(
         path,
         bytes,
         crc32c,
+        tail: None,
         rows: rows.len() as u64,
         min_time,
         max_time,
