@@ -19,7 +19,7 @@ mod survey;
 
 pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
 
-pub(crate) use definition::{decode_schema, encode_schema};
+pub(crate) use definition::{comes_back, decode_schema, encode_schema};
 pub(crate) use edit::{ColumnTypesEdit, DropEdit, DurabilityEdit, ManifestEdit, RetentionEdit, TableEdit};
 pub use layout::is_data_directory;
 pub(crate) use layout::{
