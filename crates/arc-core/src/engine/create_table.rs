@@ -63,7 +63,7 @@ impl Shared {
         if database.table(&schema.table).is_some() {
             return Err(Error::TableExists { database: schema.database.to_string(), table: schema.table.to_string() });
         }
-        let change = schema_change(schema, false);
+        let change = schema_change(schema, false)?;
         let table = Arc::new(Table::new(schema.clone()));
         let answer = self.queue.push_change(change, || database.add(table))?;
         let stopped = |_| Err(Error::unanswered());

@@ -18,6 +18,8 @@ mod execute;
 mod fitting;
 mod flush;
 mod frame;
+#[cfg(any(test, debug_assertions, feature = "check-frames"))]
+mod frame_proof;
 mod idempotency;
 mod info;
 #[cfg(feature = "query")]
@@ -376,3 +378,6 @@ impl Engine {
         &self.inner.shared.root
     }
 }
+
+#[cfg(test)]
+mod tests;
