@@ -21,8 +21,8 @@ use crate::{
 /// Most columns of a table. Each costs memory for every row of a buffer, also where the row does not have it.
 pub(crate) const MAX_COLUMNS: usize = 4096;
 
-/// Most cells (rows by columns that have values, also empty ones) that a new request may have in one table, beside those that
-/// came as whole columns: half a gigabyte of numbers.
+/// Most cells (rows by columns, also empty ones) that a new request may have in one table, beside those that came as whole
+/// columns: half a gigabyte of numbers.
 pub(crate) const MAX_CELLS: usize = 64 << 20;
 
 /// What decoding a request needs to know besides its bytes. Live writes and replay make the same one.
@@ -292,43 +292,45 @@ impl StagedTable {
         Ok(())
     }
 
-    /// Checks that the request's rows do not leave more than `most` cells empty.
+    /// Checks that the request's rows do not leave more than `most` cells empty: rows by columns up to the last that has values,
+    /// which is the same whichever of them are loose.
     #[inline]
     pub(crate) fn check_cells(&self, most: usize) -> Result<(), String> {
-        let (rows, width) = self.loose;
-        if (rows + self.rows.len()).saturating_mul(width.max(self.rows.width())) <= most {
+        let (rows, width) = (self.loose.0 + self.rows.len(), self.loose.1.max(self.rows.width()));
+        if rows.saturating_mul(width).saturating_sub(self.sent_cells) <= most {
             return Ok(());
         }
-        self.check_used(self.rows.len(), self.rows.used_columns(), self.sent_cells, most)
+        Err(self.too_empty(rows, width, most))
     }
 
     /// The same as it will be behind `rows` more that come in whole columns, at the places `columns`, or new where there is
-    /// none. Before they are appended: each column that lags behind the others is filled up then.
+    /// none; other columns of a wide table count for nothing. Before they are appended: each column that lags behind the others
+    /// is filled up then.
     pub(super) fn check_columns(
         &self,
         rows: usize,
         columns: impl Iterator<Item = Option<usize>>,
         most: usize,
     ) -> Result<(), String> {
-        let columns: Vec<Option<usize>> = columns.collect();
-        let is_new = |column: &&Option<usize>| column.is_none_or(|index| self.rows.values(index).is_none());
-        let used = self.rows.used_columns() + columns.iter().filter(is_new).count();
-        let sent = self.sent_cells.saturating_add(rows.saturating_mul(columns.len()));
-        self.check_used(self.rows.len().saturating_add(rows), used, sent, most)
-    }
-
-    /// Counts only columns that have values: the others of a wide table cost nothing.
-    #[cold]
-    fn check_used(&self, rows: usize, used: usize, sent: usize, most: usize) -> Result<(), String> {
-        let (rows, used) = (self.loose.0 + rows, self.loose.1 + used);
+        let (mut used, mut sent) = (self.rows.used_columns(), self.sent_cells);
+        for column in columns {
+            used += usize::from(column.is_none_or(|index| self.rows.values(index).is_none()));
+            sent = sent.saturating_add(rows);
+        }
+        let rows = self.rows.len().saturating_add(rows);
         if rows.saturating_mul(used).saturating_sub(sent) <= most {
             return Ok(());
         }
+        Err(self.too_empty(rows, used, most))
+    }
+
+    #[cold]
+    fn too_empty(&self, rows: usize, columns: usize, most: usize) -> String {
         let name = short(self.name());
-        Err(format!(
-            "the rows of measurement {name:?} in this request leave too many columns empty: {rows} rows by {used} columns, \
+        format!(
+            "the rows of measurement {name:?} in this request leave too many columns empty: {rows} rows by {columns} columns, \
              expected at most {most} cells that no column brought; send fewer at a time"
-        ))
+        )
     }
 
     /// Proposes a column whose name is good and not taken; returns its index.
