@@ -27,6 +27,8 @@ pub(crate) use layout::{
     write_marker,
 };
 pub(crate) use manifest::Manifest;
+#[cfg(test)]
+pub(crate) use object::NEWEST_VERSION;
 pub(crate) use orphans::{find_orphans, remove_orphans};
 pub(crate) use receipts::{Fingerprint, KeptReceipt, ReceiptsEdit};
 pub(crate) use schema::may_become;

@@ -38,6 +38,8 @@ pub use parquet_writer::{
 pub use partition::PartitionDay;
 
 pub(crate) use encode::TextDictionary;
+#[cfg(test)]
+pub(crate) use encodings::FORMAT;
 pub(crate) use file::EXACT_FLOATS;
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
 pub(crate) use names::{DATA_DIR, data_file_path, table_folder};

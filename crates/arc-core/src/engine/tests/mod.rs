@@ -1,8 +1,10 @@
 //! The engine as a whole, without SQL: tables are read as they lie in files and buffers.
 
 mod contents;
+mod golden;
 mod replayed;
 mod requests;
+mod scenario;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
