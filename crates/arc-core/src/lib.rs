@@ -11,6 +11,9 @@ pub mod datafile;
 mod decoder;
 mod engine;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(feature = "import")]
 pub mod import;
 mod ingest;

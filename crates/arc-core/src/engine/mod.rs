@@ -20,6 +20,8 @@ mod flush;
 mod frame;
 #[cfg(any(test, debug_assertions, feature = "check-frames"))]
 mod frame_proof;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod idempotency;
 mod info;
 #[cfg(feature = "query")]

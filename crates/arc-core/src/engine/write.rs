@@ -172,7 +172,7 @@ impl Shared {
     }
 
     /// Decodes a new request, on several threads if it is large and they have nothing else to do.
-    fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
+    pub(super) fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
         let _at_work = self.helpers.at_work();
         let context = context(request, database, self.type_policy(), MAX_CELLS);
         if request.kind == FrameKind::LineProtocol {
