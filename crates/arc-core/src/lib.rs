@@ -15,6 +15,9 @@ pub mod defects;
 mod defects;
 mod engine;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(feature = "import")]
 pub mod import;
 mod ingest;

@@ -42,6 +42,8 @@ pub use parquet_writer::{
 pub use partition::PartitionDay;
 
 pub(crate) use encode::TextDictionary;
+#[cfg(test)]
+pub(crate) use encodings::FORMAT;
 pub(crate) use file::EXACT_FLOATS;
 #[cfg(feature = "query")]
 pub(crate) use file_checks::{Blocks, Checked, FileChecks, Rotten};

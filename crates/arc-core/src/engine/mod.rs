@@ -18,6 +18,10 @@ mod execute;
 mod fitting;
 mod flush;
 mod frame;
+#[cfg(any(test, debug_assertions, feature = "check-frames"))]
+mod frame_proof;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod idempotency;
 mod info;
 #[cfg(feature = "query")]
@@ -394,3 +398,6 @@ impl Engine {
         &self.inner.shared.root
     }
 }
+
+#[cfg(test)]
+mod tests;

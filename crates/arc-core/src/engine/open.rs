@@ -293,7 +293,8 @@ fn replay_schema(registry: &Registry, body: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn decode_write(request: &Request, database: &Arc<Database>) -> Result<Staged, String> {
+/// Decodes the rows of a frame, whose database and columns are there. The error is the reason why it is damaged.
+pub(super) fn decode_write(request: &Request, database: &Arc<Database>) -> Result<Staged, String> {
     let staged = decode_logged(request, database).map_err(|e| e.to_string())?;
     if let Some(rejected) = staged.rejections.first.first() {
         return Err(format!("line {} was accepted and is rejected now: {}", rejected.line, rejected.reason));

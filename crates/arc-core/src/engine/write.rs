@@ -23,7 +23,7 @@ use super::{
 use crate::{
     ColumnTypes, Durability, Error, OnConflict, Options, PendingWrite, Result, WriteOptions, Written,
     catalog::{KeptReceipt, TIME_COLUMN},
-    ingest::{self, Context, Staged, StagedTable, Terms, TypePolicy},
+    ingest::{self, Context, MAX_CELLS, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
 };
@@ -46,25 +46,24 @@ pub(super) struct Request {
 
 /// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
 pub(super) fn decode_logged(request: &Request, database: &Arc<Database>) -> Result<Staged> {
-    decode(request, database, COPIED, TypePolicy::Logged)
+    decode(request, COPIED, &context(request, database, TypePolicy::Logged, usize::MAX))
 }
 
 /// Does as [`decode_logged`] where columns may have had other types than they have here.
 pub(super) fn decode_widening(request: &Request, database: &Arc<Database>) -> Result<Staged> {
     let types = ColumnTypes::new().on_conflict(OnConflict::Widen);
-    decode(request, database, COPIED, TypePolicy::Settings(&types))
+    decode(request, COPIED, &context(request, database, TypePolicy::Settings(&types), usize::MAX))
 }
 
-fn decode(request: &Request, database: &Arc<Database>, terms: Terms, types: TypePolicy<'_>) -> Result<Staged> {
-    let context = context(request, database, types);
+fn decode(request: &Request, terms: Terms, context: &Context<'_>) -> Result<Staged> {
     match request.kind {
-        FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, &context)),
-        FrameKind::MessagePack => ingest::decode_msgpack(&request.body, &context),
+        FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, context)),
+        FrameKind::MessagePack => ingest::decode_msgpack(&request.body, context),
         FrameKind::Arrow => {
             let table = request.meta.table.as_deref().unwrap_or_default();
-            ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), terms, &context)
+            ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), terms, context)
         }
-        FrameKind::Rows => ingest::decode_rows(&request.body, &context),
+        FrameKind::Rows => ingest::decode_rows(&request.body, context),
         FrameKind::Database
         | FrameKind::Schema
         | FrameKind::Widened
@@ -74,7 +73,12 @@ fn decode(request: &Request, database: &Arc<Database>, terms: Terms, types: Type
     }
 }
 
-fn context<'r>(request: &'r Request, database: &'r Arc<Database>, types: TypePolicy<'r>) -> Context<'r> {
+fn context<'r>(
+    request: &'r Request,
+    database: &'r Arc<Database>,
+    types: TypePolicy<'r>,
+    most_cells: usize,
+) -> Context<'r> {
     Context {
         database,
         receive_ns: request.meta.receive_ns,
@@ -82,6 +86,7 @@ fn context<'r>(request: &'r Request, database: &'r Arc<Database>, types: TypePol
         tags: &request.meta.tags,
         skip: &request.meta.rejected,
         types,
+        most_cells,
     }
 }
 
@@ -167,16 +172,15 @@ impl Shared {
     }
 
     /// Decodes a new request, on several threads if it is large and they have nothing else to do.
-    fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
+    pub(super) fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
         let _at_work = self.helpers.at_work();
-        let types = self.type_policy();
+        let context = context(request, database, self.type_policy(), MAX_CELLS);
         if request.kind == FrameKind::LineProtocol {
-            let context = context(request, database, types);
             // For each write that is queued there is somebody with a core of his own, or with the next write soon.
             let others = || self.queue.writes();
             return Ok(ingest::decode_lp_joined(&request.body, &context, &self.helpers, others));
         }
-        decode(request, database, Terms { most_bytes: self.most_bytes(), may_keep: true }, types)
+        decode(request, Terms { most_bytes: self.most_bytes(), may_keep: true }, &context)
     }
 
     /// Asks what to do about a request with an idempotency key.
@@ -194,7 +198,7 @@ impl Shared {
         let mut written = answer(receipt);
         if written.rejected_points > 0
             && let Some(database) = self.registry.database(&request.meta.database)
-            && let Ok(staged) = decode(request, &database, COPIED, self.type_policy())
+            && let Ok(staged) = decode(request, COPIED, &context(request, &database, self.type_policy(), MAX_CELLS))
             && staged.rejections.numbers.len() as u64 == written.rejected_points
         {
             written.rejected = staged.rejections.first;
@@ -240,7 +244,7 @@ impl Shared {
         for table in &write.staged.tables {
             if table.changes_schema() || !has_table(&database, table) {
                 let schema = table.grown_schema();
-                changes.push(schema_change(&schema, !table.widened.is_empty()));
+                changes.push(schema_change(&schema, !table.widened.is_empty())?);
                 grown.push((Arc::clone(&table.table), schema));
             }
         }

@@ -176,3 +176,11 @@ impl QueryEngine {
         described.map_err(|_| error::timed_out(self.timeout))?
     }
 }
+
+/// Parses a statement at every door there is, and keeps nothing of it.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn parse_at_all_doors(sql: &str) {
+    let _ = (statement::parse(sql), change::parse(sql));
+    let _ = [is_change(sql), is_drop(sql), is_insert(sql), is_write(sql)];
+    let _ = insert::placeholders(sql);
+}

@@ -20,7 +20,11 @@ use super::{Context, Decoder, Mode};
 use crate::{
     Precision,
     buffer::SeriesId,
-    ingest::{TypePolicy, helpers::Task, staged::StagedTable},
+    ingest::{
+        TypePolicy,
+        helpers::Task,
+        staged::{MAX_CELLS, StagedTable},
+    },
     registry::Database,
 };
 
@@ -115,6 +119,7 @@ impl Parts {
             tags: &[],
             skip: &[],
             types: TypePolicy::STRICT,
+            most_cells: MAX_CELLS,
         };
         // Recursive, for a writer may be waiting for whoever has the body, who has the lock and waits for this.
         let cache = self.database.series_cache.read_recursive();
