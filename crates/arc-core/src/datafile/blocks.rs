@@ -9,6 +9,7 @@ pub(crate) const WHOLE_BYTES: u64 = 64 << 10;
 /// Bytes of a block; the last one before the tail may have fewer.
 pub(super) const BLOCK_BYTES: usize = 8 << 10;
 /// Bytes of a checksum.
+#[cfg(any(test, feature = "query"))]
 pub(super) const SUM_BYTES: usize = 4;
 
 /// The end of a data file, as the manifest records it: from the checksums of its blocks on.

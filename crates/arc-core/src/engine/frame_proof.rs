@@ -75,7 +75,7 @@ fn compare(frame: &QueuedFrame, staged: &Staged) -> Result<(), String> {
     let failed = |e: Error| e.to_string();
     let (written, decoded) = (tables(staged).map_err(failed)?, tables(&decoded).map_err(failed)?);
     if let Some(name) =
-        written.keys().chain(decoded.keys()).find(|name| written.get(*name).is_none() || decoded.get(*name).is_none())
+        written.keys().chain(decoded.keys()).find(|name| !written.contains_key(*name) || !decoded.contains_key(*name))
     {
         return Err(format!("table {name:?} is not in both"));
     }

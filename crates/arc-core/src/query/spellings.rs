@@ -273,7 +273,6 @@ fn as_pattern(text: &str) -> String {
     text.chars().flat_map(|char| matches!(char, '%' | '_' | '\\').then_some('\\').into_iter().chain([char])).collect()
 }
 
-struct TellApart;
 struct TellApart {
     /// Addresses of the `SELECT`s whose columns are those of the answer.
     outermost: HashSet<*const Select>,

@@ -25,7 +25,9 @@ use datafusion::{
         memory_pool::{MemoryConsumer, MemoryReservation},
     },
     physical_expr::PhysicalExpr,
-    physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties},
+    physical_plan::{
+        ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
+    },
 };
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
@@ -48,7 +50,8 @@ fn counted(plan: Arc<dyn ExecutionPlan>, copies: usize) -> Result<Arc<dyn Execut
     let held = Arc::new(Partitions { copies, held: Mutex::default() });
     let properties = Arc::clone(input.properties());
     let entry = Node { input: Arc::clone(input), side: Side::Below, held: Arc::clone(&held), properties };
-    let window = Arc::clone(&plan).with_new_children(vec![Arc::new(entry)])?;
+    let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    let window = Arc::clone(&plan).replace_children(vec![Arc::new(entry)], recompute)?;
     let properties = Arc::clone(window.properties());
     Ok(Arc::new(Node { input: window, side: Side::Above, held, properties }))
 }

@@ -30,7 +30,13 @@ fn rows(count: u64) -> String {
     let row = |n: u64| {
         let mixed = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let float = (mixed >> 12) as f64 / 1024.0;
-        format!("m,host=h{} f={float},i={}i,s=\"text {}\",b={} {n}\n", n % 3, mixed >> 40, mixed % 977, n % 2 == 0)
+        format!(
+            "m,host=h{} f={float},i={}i,s=\"text {}\",b={} {n}\n",
+            n % 3,
+            mixed >> 40,
+            mixed % 977,
+            n.is_multiple_of(2)
+        )
     };
     (0..count).map(row).collect()
 }

@@ -57,7 +57,7 @@ impl End {
 /// Returns the place of a float in their order: equal for all that are the same.
 fn rank(float: f64) -> i64 {
     let float = match float {
-        zero if zero == 0.0 => 0.0,
+        0.0 => 0.0,
         nan if nan.is_nan() => f64::NAN.copysign(nan),
         number => number,
     };

@@ -43,7 +43,7 @@ pub(super) use self::{
 pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
     let epochs = [Epoch::new("epoch_ns", 1), Epoch::new("epoch_us", 1_000), Epoch::new("epoch_ms", 1_000_000)];
     let mut functions: Vec<Arc<ScalarUDF>> = epochs.into_iter().map(|epoch| Arc::new(ScalarUDF::from(epoch))).collect();
-    functions.push(Arc::new(ScalarUDF::from(TimeBucket::time_bucket())));
+    functions.push(Arc::new(ScalarUDF::from(TimeBucket::from_monday())));
     functions.push(Arc::new(ScalarUDF::from(DateDiff::default())));
     functions.push(Arc::new(ScalarUDF::from(WidthBucket::default())));
     functions.push(Arc::new(ScalarUDF::from(Named::default())));

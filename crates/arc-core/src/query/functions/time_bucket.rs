@@ -33,7 +33,7 @@ pub(super) struct TimeBucket {
 }
 
 impl TimeBucket {
-    pub(super) fn time_bucket() -> Self {
+    pub(super) fn from_monday() -> Self {
         Self { name: "time_bucket", from_monday: true, date_bin: DateBinFunc::default() }
     }
 

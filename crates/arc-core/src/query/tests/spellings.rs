@@ -103,7 +103,7 @@ async fn a_name_of_several_columns_is_none_for_those_who_read_them() {
     ];
     for sql in refused {
         let said = store.error(sql).await.to_string();
-        assert!(said.contains("No field named"), "{sql}: {said}");
+        assert!(said.contains("No field named") || said.contains("would be ambiguous"), "{sql}: {said}");
     }
     let said = store.error("SELECT x AS a, time AS a FROM m ORDER BY a").await.to_string();
     assert!(said.contains("a is ambiguous in ORDER BY"), "{said}");
@@ -123,12 +123,8 @@ async fn a_name_of_several_columns_is_none_for_those_who_read_them() {
 async fn columns_that_differ_in_a_cast_are_two() {
     let store = store();
     let cases = [
-        ("SELECT sum(x), sum(CAST(x AS BIGINT)) FROM m WHERE x = 5", "sum(m.x)|sum(CAST(x AS BIGINT))", "5.0|5"),
-        (
-            "SELECT max(x::TEXT), max(x::INT), max(x) FROM m WHERE x = 5",
-            "max(x::TEXT)|max(x::INT)|max(m.x)",
-            "5.0|5|5.0",
-        ),
+        ("SELECT sum(x), sum(CAST(x AS BIGINT)) FROM m WHERE x = 5", "sum(x)|sum(CAST(x AS BIGINT))", "5.0|5"),
+        ("SELECT max(x::TEXT), max(x::INT), max(x) FROM m WHERE x = 5", "max(x::TEXT)|max(x::INT)|max(x)", "5.0|5|5.0"),
         (
             "SELECT x, CAST(x AS INT) AS n, count(*) AS c FROM m WHERE x = 5 GROUP BY x, CAST(x AS INT)",
             "x|n|c",
