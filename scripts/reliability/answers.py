@@ -264,6 +264,9 @@ class Visit:
     def differs(self, select: Select, layout: str, wrong: str) -> None:
         """Reports a difference, if it is none that is known."""
         known = select.marks.intersection(TO_BE_MENDED)
+        # DataFusion forgets below a union that two columns are one, and then refuses the sort that it planned itself.
+        if "does not satisfy order requirements" in str(self.of_arc(select)):
+            known = {"a column twice in a union"}
         if known and not self.round.options.strict:
             self.round.known[sorted(known)[0]] += 1
             return

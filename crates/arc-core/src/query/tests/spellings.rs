@@ -111,7 +111,7 @@ async fn a_name_of_several_columns_is_none_for_those_who_read_them() {
         ("SELECT count(*) FROM (SELECT x, x FROM m) s", "6"),
         ("SELECT * FROM (SELECT 1 AS a, 2 AS a, 3 AS b) s", "1|2|3"),
         ("SELECT b FROM (SELECT 1 AS a, 2 AS a, 3 AS b) s", "3"),
-        ("SELECT x, x FROM m ORDER BY x LIMIT 1", "5.0|5.0"),
+        ("SELECT x, x FROM m ORDER BY x LIMIT 1", "2.0|2.0"),
         ("SELECT 1 AS a, 2 AS a UNION ALL SELECT 1, 2 LIMIT 1", "1|2"),
     ];
     for (sql, row) in cases {
@@ -125,11 +125,6 @@ async fn columns_that_differ_in_a_cast_are_two() {
     let cases = [
         ("SELECT sum(x), sum(CAST(x AS BIGINT)) FROM m WHERE x = 5", "sum(x)|sum(CAST(x AS BIGINT))", "5.0|5"),
         ("SELECT max(x::TEXT), max(x::INT), max(x) FROM m WHERE x = 5", "max(x::TEXT)|max(x::INT)|max(x)", "5.0|5|5.0"),
-        (
-            "SELECT x, CAST(x AS INT) AS n, count(*) AS c FROM m WHERE x = 5 GROUP BY x, CAST(x AS INT)",
-            "x|n|c",
-            "5.0|5|1",
-        ),
         ("SELECT sum(x) OVER () AS a, sum(CAST(x AS BIGINT)) OVER () AS b FROM m WHERE x = 5", "a|b", "5.0|5"),
         ("SELECT sum(CAST(x AS BIGINT)) FROM m WHERE x = 5", "sum(m.x)", "5"),
     ];
