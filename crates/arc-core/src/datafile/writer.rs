@@ -10,7 +10,7 @@ use arrow::{
 use super::{
     DataFile, ParquetOptions,
     encode::Scratch,
-    folders::create_with_folders,
+    folders::{SYNC_FOLDER, create_with_folders},
     pack::{Owner, PackWriter},
     parquet_file::Totals,
     row_groups::{Columns, RowGroupWriter, write_columns},
@@ -266,7 +266,7 @@ fn data_file(spec: &DataFileSpec<'_>, totals: Totals, (bytes, crc32c): (u64, u32
 fn sync_folders(vfs: &dyn Vfs, root: &Path, path: &Path) -> Result<()> {
     let folders = path.ancestors().skip(1).take_while(|folder| *folder != root);
     for folder in folders {
-        vfs.sync_dir(folder).map_err(|e| Error::io("sync folder", PathBuf::from(folder), e))?;
+        vfs.sync_dir(folder).map_err(|e| Error::io(SYNC_FOLDER, PathBuf::from(folder), e))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Engine, logged::schema_change, shared::Shared};
+use super::{Engine, logged::schema_change, queue::Made, shared::Shared};
 use crate::{
     ColumnTypes, Error, Result,
     catalog::{ColumnKind, TableSchema, tag_type},
@@ -65,7 +65,7 @@ impl Shared {
         }
         let change = schema_change(schema, false);
         let table = Arc::new(Table::new(schema.clone()));
-        let answer = self.queue.push_change(change, || database.add(table))?;
+        let answer = self.queue.push_change(change, Some(Made::Table(database, table)), || {})?;
         let stopped = |_| Err(Error::unanswered());
         futures::executor::block_on(answer).unwrap_or_else(stopped)
     }
