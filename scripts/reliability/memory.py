@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
-import os
 import pathlib
 import random
 import sys
@@ -24,10 +23,11 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from typing import Any, Optional
+from typing import Any
 
 import bodies
 from bodies import Points
+from group import Group
 from server import Server
 from writers import call
 
@@ -119,37 +119,6 @@ class Pressure:
             reason = json.loads(answer).get("error", "").split(",")[0]
             self.statuses[f"refusal: {reason}"] += 1
         return status
-
-
-class Group:
-    """A control group of its own for one process, or none."""
-
-    def __init__(self, parent: Optional[pathlib.Path], cap_mib: int) -> None:
-        self.folder = parent / f"arc-memory-{os.getpid()}" if parent else None
-        if self.folder:
-            self.folder.mkdir()
-            # Version 1 has no limit of swap alone; a limit of both can be set after that of memory.
-            is_first = (self.folder / "memory.limit_in_bytes").exists()
-            limits = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"] if is_first else ["memory.max"]
-            for limit in limits:
-                (self.folder / limit).write_text(str(cap_mib << 20))
-            if not is_first:
-                (self.folder / "memory.swap.max").write_text("0")
-
-    def enter(self) -> None:
-        """Runs in the new process, before it becomes the server."""
-        if self.folder:
-            (self.folder / "cgroup.procs").write_text(str(os.getpid()))
-
-    def peak_mib(self) -> Optional[float]:
-        """Returns the most that the group held, with what the kernel caches for it, where the kernel says so."""
-        names = ["memory.peak", "memory.max_usage_in_bytes"] if self.folder else []
-        peaks = [self.folder / name for name in names if (self.folder / name).exists()]
-        return int(peaks[0].read_text()) / (1 << 20) if peaks else None
-
-    def remove(self) -> None:
-        if self.folder:
-            self.folder.rmdir()
 
 
 def patiently(server: Server, query: str) -> list[list[Any]]:

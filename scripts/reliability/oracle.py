@@ -10,7 +10,8 @@ from typing import Any, Optional
 
 import bodies
 import duckdb
-from bodies import STEP_NS, Points
+from bodies import DAY_NS, EXPIRING, RETENTION_DAYS, STEP_NS, Points
+from clock import Clock
 from server import DATABASE, Server
 
 
@@ -41,8 +42,13 @@ class Request:
     what: str = ""
     # Whether a delete of it was sent. The files have its rows until a merge leaves them out.
     deleted: bool = False
-    # Whether it is past its table's retention: it goes as a whole, once, some time.
-    expires: bool = False
+
+
+def may_expire(request: Request, clock: Clock) -> bool:
+    """Whether all points are past their table's retention, by the latest time that the server has seen: they go as a whole, some time."""
+    # The newest point of a day is within that day.
+    age_days = (clock.latest_ns() - request.points.start_ns) // DAY_NS
+    return request.tables == (EXPIRING,) and age_days > RETENTION_DAYS
 
 
 # Of a request in a table: rows, smallest and largest number, sums of numbers and values, smallest and largest distance
@@ -72,7 +78,8 @@ def expected(request: Request) -> dict[str, Facts]:
 class Oracle:
     """All requests of one data directory. Each check settles what was open: it must stay as it was found."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Optional[Clock] = None) -> None:
+        self.clock = clock or Clock()
         self.requests: dict[int, Request] = {}
         self.violations: list[str] = []
 
@@ -111,7 +118,7 @@ class Oracle:
         else:
             self.violations.append(f"{case}: neither whole nor absent: {request}: found {found}, expected {whole}")
             return
-        if request.expires and request.fate is Fate.STORED and fate is Fate.ABSENT:
+        if request.fate is Fate.STORED and fate is Fate.ABSENT and may_expire(request, self.clock):
             request.fate = fate
             request.what += f", expired by {case}"
         if request.fate is Fate.OPEN:

@@ -16,6 +16,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,12 @@ import threading
 import time
 from http.client import HTTPException
 
+import clock
 import oracle
+import versions
+from bodies import DROPPED
+from clock import Clock
+from drops import DroppedTable
 from oracle import Oracle
 from server import ROOT, Ended, Server, binary, knows, knows_command, unpack, verify
 from writers import Writer, run_all
@@ -39,6 +45,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rotate", type=int, default=50, help="kills before a new directory")
     parser.add_argument("--verify-every", type=int, default=5, help="kills between runs of `arc-server verify`")
     parser.add_argument("--duckdb-every", type=int, default=25, help="kills between counts by DuckDB")
+    parser.add_argument("--real-clock", action="store_true", help="without jumps of the server's clock")
     parser.add_argument("--crash-points", action="store_true", help="die there, too; for a server with that feature")
     parser.add_argument("--directory", type=pathlib.Path, default=None, help="parent of the data directories")
     return parser.parse_args()
@@ -62,11 +69,15 @@ class Storm:
         self.deletes = {"ARC_DELETE_ENABLED": "true"} if knows("delete-enabled") else {}
         self.has_backups = knows("backup-dir")
         self.has_packs = knows_command("unpack")
+        self.preload = None if options.real_clock else clock.library()
+        if not self.preload:
+            print("the clock does not jump: there is no libfaketime (Debian: libfaketime)", flush=True)
         self.backups = self.restored = 0
         self.began = time.monotonic()
         self.kills = self.early = self.died = self.acknowledged = self.requests = self.unknown = self.refused = 0
         self.deleted = self.verified = self.counted = self.flushes = self.merges = 0
         self.retried = self.replayed = self.drops = self.expired = self.unpacked = 0
+        self.paused = self.jumps = self.versions = 0
         self.is_ended = False
         self.restarts: list[float] = []
         self.violations: list[str] = []
@@ -75,9 +86,14 @@ class Storm:
     def new_directory(self) -> None:
         self.data_dir = self.parent / f"{self.kills:06}"
         self.backup_dir = self.parent / f"{self.kills:06}-backups"
-        self.oracle = Oracle()
         seed = self.random.randrange(1 << 60)
-        self.writers = [Writer(number, seed, self.options.largest, self.has_packs) for number in range(self.options.writers)]
+        self.clock = Clock(self.parent / f"{self.kills:06}-clock", random.Random(f"{seed} clock"), self.preload)
+        self.oracle = Oracle(self.clock)
+        self.dropped = {name: DroppedTable(name) for name in DROPPED}
+        self.writers = [
+            Writer(number, seed, self.options.largest, self.clock, self.dropped, self.has_packs)
+            for number in range(self.options.writers)
+        ]
 
     def settings(self) -> dict[str, str]:
         """Draws settings under which flushes and merges run all the time."""
@@ -122,6 +138,7 @@ class Storm:
         self.retried += sum(writer.retried for writer in self.writers)
         self.replayed += sum(writer.replayed for writer in self.writers)
         self.drops += sum(writer.drops for writer in self.writers)
+        self.versions += sum(writer.versions.number for writer in self.writers)
         if self.violations:
             print(f"kept {self.data_dir}")
         else:
@@ -133,8 +150,10 @@ class Storm:
         environment = {}
         if self.points and self.random.random() < 0.5:
             environment["ARC_CRASH_POINT"] = f"{self.random.choice(self.points)}:{self.random.randint(1, 3)}"
-        server = Server(self.data_dir, {**environment, **self.deletes}, **self.settings())
+        faked = self.clock.environment()
+        server = Server(self.data_dir, {**environment, **self.deletes, **faked}, **self.settings())
         self.kills += 1
+        self.jumps += bool(faked)
         if self.random.random() < 0.1:
             # While it starts.
             time.sleep(self.random.uniform(0, 0.03))
@@ -144,8 +163,8 @@ class Storm:
         try:
             server.wait_until_ready()
             self.restarts.append(server.ready_after)
-            self.oracle.check(oracle.ask_server(server), f"kill {self.kills}")
-            self.load(server, may_die=bool(environment))
+            self.check(server, f"kill {self.kills}")
+            self.load(server, may_die=bool(environment), may_jump=bool(faked))
         except (Ended, OSError, RuntimeError, HTTPException) as error:
             # The checks run into a crash point, too.
             if not environment or not server.ends_within(10):
@@ -155,6 +174,15 @@ class Storm:
         self.read_log(server)
         self.violations += self.oracle.violations
 
+    def check(self, server: Server, case: str) -> None:
+        """Compares all that the server has with what it was sent; drops of an earlier process are done or not."""
+        self.oracle.check(oracle.ask_server(server), case)
+        for table in self.dropped.values():
+            self.violations += table.settle(case)
+        rows = {table: server.sql(versions.QUERY.format(table=table)) for table in versions.TABLES}
+        for writer in self.writers:
+            self.violations += writer.versions.check(rows, case)
+
     def read_log(self, server: Server) -> None:
         """Counts what the server did. No kill is a reason for it to meet an error."""
         self.flushes += server.logged('"flushed"')
@@ -163,12 +191,19 @@ class Storm:
         errors = [line for line in server.log if '"level":"ERROR"' in line]
         self.violations += [f"kill {self.kills}: logged {line}" for line in errors]
 
-    def load(self, server: Server, may_die: bool) -> None:
+    def load(self, server: Server, may_die: bool, may_jump: bool) -> None:
         stop = threading.Event()
         threads, requests = run_all(self.writers, server, stop)
         wait = self.random.uniform(0.005, 0.5)
         if self.has_backups and self.random.random() < 0.3:
             self.begin_backup(server, wait)
+        elif self.random.random() < 0.2:
+            self.pause(server, wait)
+        elif may_jump:
+            time.sleep(wait / 2)
+            self.clock.jump()
+            self.jumps += 1
+            time.sleep(wait / 2)
         else:
             time.sleep(wait)
         died = not server.is_alive()
@@ -185,6 +220,17 @@ class Storm:
         self.deleted += sum("delete 200" in request.what for request in requests)
         for writer in self.writers:
             self.violations += [f"kill {self.kills}: {problem}" for problem in writer.problems]
+
+    def pause(self, server: Server, wait: float) -> None:
+        """Stops the process for a while, wherever it is; it may be killed before it goes on."""
+        early = self.random.uniform(0, wait)
+        time.sleep(early)
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(self.random.uniform(0.01, 0.3))
+        self.paused += 1
+        if self.random.random() < 0.7:
+            server.process.send_signal(signal.SIGCONT)
+            time.sleep(wait - early)
 
     def begin_backup(self, server: Server, wait: float) -> None:
         """Has a backup begin while points are written; it may be cut off."""
@@ -212,7 +258,7 @@ class Storm:
             return
         again = Server(restored, compaction="false")
         again.wait_until_ready()
-        self.oracle.check(oracle.ask_server(again), case)
+        self.check(again, case)
         again.stop()
         self.restored += 1
         shutil.rmtree(restored)
@@ -241,7 +287,7 @@ class Storm:
         server = Server(self.data_dir, compaction="false", compaction_grace="0ms", **backups)
         try:
             server.wait_until_ready()
-            self.oracle.check(oracle.ask_server(server), f"kill {self.kills}, before DuckDB")
+            self.check(server, f"kill {self.kills}, before DuckDB")
             if self.has_backups and self.oracle.requests:
                 self.restore(server)
             server.stop()
@@ -267,7 +313,7 @@ class Storm:
             f"seed {self.options.seed}: {self.kills} kills ({self.early} while starting, {self.died} by crash point), "
             f"{acknowledged} points acknowledged in {self.requests} requests, {self.unknown} unknown, {self.refused} refused, "
             f"{self.deleted} deleted, {self.drops} drops, {self.expired} rounds of retention, "
-            f"{self.retried} sent again, of which {self.replayed} were there, {self.flushes} flushes, {self.merges} merges, verified {self.verified} times, counted by DuckDB {self.counted} times, {self.unpacked} files unpacked for it, {self.backups} backups, {self.restored} restored, "
+            f"{self.retried} sent again, of which {self.replayed} were there, {self.versions} times points written again, paused {self.paused} times, {self.jumps} jumps of the clock, {self.flushes} flushes, {self.merges} merges, verified {self.verified} times, counted by DuckDB {self.counted} times, {self.unpacked} files unpacked for it, {self.backups} backups, {self.restored} restored, "
             f"restart median {times[len(times) // 2]:.3f} s, longest {times[-1]:.3f} s, "
             f"{time.monotonic() - self.began:.0f} s, {len(self.violations)} violations"
         )

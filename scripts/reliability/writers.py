@@ -12,8 +12,11 @@ from typing import Optional
 
 import bodies
 from bodies import DAY_NS, DROPPED, EXPIRING, RETENTION_DAYS, SMALL, START_NS, Points
-from oracle import Fate, Request, promise
+from clock import Clock
+from drops import DroppedTable
+from oracle import Fate, Request, may_expire, promise
 from server import Server
+from versions import Versions
 
 # The level, and how often it is asked for. Nothing is promised for `memory`, but no half and no double either.
 LEVELS = ["disk"] * 4 + ["process"] * 4 + ["memory"] * 2 + [""]
@@ -33,9 +36,14 @@ class Sent:
 class Writer:
     """Numbers of one writer, which go on from one process of the server to the next."""
 
-    def __init__(self, number: int, seed: int, largest: int, small: bool = True) -> None:
-        self.number, self.largest, self.small = number, largest, small
+    def __init__(
+        self, number: int, seed: int, largest: int, clock: Clock, dropped: dict[str, DroppedTable], small: bool = True
+    ) -> None:
+        self.number, self.largest, self.small, self.clock = number, largest, small, clock
         self.random = random.Random(f"{seed} {number}")
+        self.versions = Versions(number, self.random)
+        # Two of them, each of which another writer drops, too.
+        self.dropped = [dropped[DROPPED[(number + place) % len(DROPPED)]] for place in (0, 1)]
         self.next = 0
         self.requests = 0
         self.acknowledged = 0
@@ -44,8 +52,6 @@ class Writer:
         self.compacts = number == 0
         # Requests with keys that had no answer.
         self.unanswered: list[Sent] = []
-        # Requests to the table that this writer drops.
-        self.droppable: list[Request] = []
         self.retried = self.replayed = self.drops = 0
         self.problems: list[str] = []
 
@@ -59,10 +65,13 @@ class Writer:
                 self.unanswered.pop(0)
             while not stop.is_set():
                 request = self._write(connection, sent)
-                if request.fate is Fate.STORED and len(request.tables) == 1 and self.random.random() < 0.03:
+                may_delete = len(request.tables) == 1 and request.tables[0] not in DROPPED
+                if request.fate is Fate.STORED and may_delete and self.random.random() < 0.03:
                     self._delete(connection, request)
-                if self.droppable and self.random.random() < 0.05:
-                    self._drop(connection)
+                if self.random.random() < 0.15:
+                    self._write_again(connection)
+                if self.random.random() < 0.03:
+                    self._drop(connection, self.random.choice(self.dropped))
                 if self.compacts and self.random.random() < 0.05:
                     self._set_retention(connection)
                 if self.compacts and self.random.random() < 0.05:
@@ -91,7 +100,7 @@ class Writer:
         return points
 
     def _write(self, connection: http.client.HTTPConnection, sent: list[Request]) -> Request:
-        own = [*([SMALL] if self.small else []), (EXPIRING,), *((table,) for table in DROPPED[self.number : self.number + 1])]
+        own = [*([SMALL] if self.small else []), (EXPIRING,), *((table.name,) for table in self.dropped)]
         tables = self.random.choice([(), (), (), (), (), (), *own])
         points = self._points(tables)
         body = bodies.draw(self.random, points, tables)
@@ -105,12 +114,11 @@ class Writer:
                 data = data[: self.random.randrange(1, len(data))]
         elif bad < 0.04 and "content-encoding" not in body.headers and "msgpack" not in path:
             data += b"\nlines,writer=w n=no 1"
-        # The newest point of a day is within that day.
-        age_days = (time.time_ns() - points.start_ns) // DAY_NS
-        request = Request(points, body.tables, expires=tables == (EXPIRING,) and age_days > RETENTION_DAYS)
+        request = Request(points, body.tables)
         sent.append(request)
-        if tables[:1] and tables[0] in DROPPED:
-            self.droppable.append(request)
+        dropped = next((table for table in self.dropped if (table.name,) == tables), None)
+        if dropped:
+            dropped.begin(request)
         elif self.random.random() < 0.3:
             # Not of the table that is dropped: a key is there although its points have gone.
             body.headers["idempotency-key"] = f"{self.number} {points.request}"
@@ -121,18 +129,34 @@ class Writer:
         if replayed:
             self.problems.append(f"{request} was sent once and answered as if it had been sent before")
         self._judge(request, status, answer, reached, level)
+        if dropped:
+            dropped.end(request)
         return request
+
+    def _write_again(self, connection: http.client.HTTPConnection) -> None:
+        """Writes points of this writer's that were written before; which version they have is what counts."""
+        version, data = self.versions.draw()
+        level = self.random.choice(LEVELS)
+        headers = {"x-arc-durability": level} if level else {}
+        status, answer, _, _ = call(connection, "/api/v1/write/line-protocol?db=storm", data, headers)
+        version.what = f"{status} {level}"
+        version.fate = promise(status, answer)
+        if version.fate is Fate.STORED and level == "memory":
+            version.fate = Fate.OPEN
 
     def _retry(self, connection: http.client.HTTPConnection, again: Sent) -> None:
         """Sends a request again that had no answer: it is there once then, and the answer says whether it was before."""
         request, before = again.request, again.request.fate
+        if self.clock.may_have_forgotten():
+            # It would be a new write: there twice in the table that appends, and in the files of others until they merge.
+            return
         if before is Fate.ABSENT:
             request.fate = Fate.OPEN
         request.what += ", sent again"
         status, answer, reached, replayed = call(connection, again.path, again.data, again.headers)
         self.retried += 1
         self.replayed += replayed
-        may_be_gone = request.expires and replayed
+        may_be_gone = may_expire(request, self.clock) and replayed
         is_stored = status == 204 or b'"stored"' in answer
         if is_stored and replayed != (before is Fate.STORED) and before is not Fate.OPEN and not may_be_gone:
             self.problems.append(f"{request} was {before.value}, and sent again it was answered with replayed={replayed}")
@@ -143,24 +167,19 @@ class Writer:
             return
         self._judge(request, status, answer, reached, again.level)
 
-    def _drop(self, connection: http.client.HTTPConnection) -> None:
-        """Drops this writer's own table, where the server can."""
+    def _drop(self, connection: http.client.HTTPConnection, table: DroppedTable) -> None:
+        """Drops a table, where the server can."""
         if self.deletes is False:
             return
-        there = [request for request in self.droppable if request.fate is not Fate.ABSENT]
-        for request in there:
-            request.fate = Fate.OPEN
-            request.what += ", drop sent"
-        data = json.dumps({"sql": f"DROP TABLE IF EXISTS storm.{DROPPED[self.number]}"}).encode()
+        drop = table.begin_drop()
+        data = json.dumps({"sql": f"DROP TABLE IF EXISTS storm.{table.name}"}).encode()
         status, answer, _, _ = call(connection, "/api/v1/query", data, {})
-        if status != 200:
+        # 503: another one is being dropped.
+        if status not in (200, 503):
             self.problems.append(f"a drop was answered {status} {answer!r}")
-            return
-        self.drops += 1
-        self.droppable.clear()
-        for request in there:
-            request.fate = Fate.ABSENT
-            request.what += ", dropped"
+        else:
+            table.end_drop(drop, status == 200)
+        self.drops += status == 200
 
     def _set_retention(self, connection: http.client.HTTPConnection) -> None:
         path = f"/api/v1/retention/storm/{EXPIRING}"

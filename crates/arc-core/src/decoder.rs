@@ -10,7 +10,7 @@ use arrow::array::RecordBatch;
 use crate::{
     Precision, Rejected, Result,
     buffer::ChunkReader,
-    ingest::{Context, StagedTable, TypePolicy, decode_lp},
+    ingest::{Context, MAX_CELLS, StagedTable, TypePolicy, decode_lp},
     registry::Database,
 };
 
@@ -93,6 +93,7 @@ impl LineDecoder {
             tags: &[],
             skip: &[],
             types: TypePolicy::STRICT,
+            most_cells: MAX_CELLS,
         };
         let mut staged = decode_lp(body, &context);
         staged.tables.retain(|table| !table.rows.is_empty());

@@ -139,6 +139,16 @@ pub enum Error {
         /// When a retry is worth while.
         retry_after: Duration,
     },
+    /// There are as many databases or tables as there may be.
+    #[error("there are {limit} {what} already, and no more are made ({option})")]
+    LimitReached {
+        /// `databases` or `tables`.
+        what: &'static str,
+        /// How many there may be.
+        limit: usize,
+        /// The option that says so.
+        option: &'static str,
+    },
     /// A file operation failed.
     #[error("cannot {action} {}", path.display())]
     Io {
@@ -293,6 +303,7 @@ impl Error {
             | Self::OtherStore { .. }
             | Self::BadTarget { .. }
             | Self::Import { .. }
+            | Self::LimitReached { .. }
             | Self::Row { .. }
             | Self::NewerFormat { .. } => ErrorKind::InvalidInput,
             Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } => ErrorKind::NotFound,

@@ -15,6 +15,9 @@ pub mod defects;
 mod defects;
 mod engine;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(feature = "import")]
 pub mod import;
 mod ingest;
@@ -28,6 +31,11 @@ mod registry;
 mod repair;
 mod sequence;
 pub mod store;
+#[cfg(not(feature = "schedules"))]
+mod sync;
+#[cfg(feature = "schedules")]
+#[doc(hidden)]
+pub mod sync;
 mod tombstone;
 mod verify;
 pub mod vfs;
@@ -46,7 +54,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 pub use predicate::{Comparison, Literal, Predicate};
 #[cfg(feature = "query")]
-pub use query::{Answer, Description, ScannedFiles, is_change, is_drop, is_insert, is_write};
+pub use query::{Answer, Description, ScannedFiles, Statement, StatementKind};
 pub use repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
 pub use sequence::SequenceNumber;
 pub use tombstone::Tombstone;

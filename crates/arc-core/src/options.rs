@@ -197,6 +197,12 @@ pub struct Options {
     /// run. It stays in any case while a query or view of this process needs it: this is for readers that were given its
     /// path.
     pub compaction_grace: Duration,
+    /// Databases that there may be; a write or statement that would make one more is refused. Default 10,000; 0 is no limit.
+    /// What is there when the engine is opened stays, however many that are.
+    pub max_databases: usize,
+    /// Tables that there may be, of all databases; a write that would make one more is refused as a whole. Default 1,000,000,
+    /// each of which takes some 9 KB of memory that is in no budget; 0 is no limit.
+    pub max_tables: usize,
     /// Memory that all running queries share, in bytes, before they spill to disk. Default 1 GiB. Half of it, at most
     /// 128 MiB, is for what operators hold without counting it. With less than 64 MiB for each core, a query uses fewer cores.
     pub query_memory_bytes: usize,
@@ -231,6 +237,8 @@ impl Default for Options {
             compaction_file_bytes: 512 << 20,
             compaction_quiet: Duration::from_secs(3_600),
             compaction_grace: Duration::from_secs(600),
+            max_databases: 10_000,
+            max_tables: 1_000_000,
             query_memory_bytes: 1 << 30,
             query_timeout: Duration::from_secs(300),
             idempotency_keys: 1 << 18,

@@ -18,9 +18,9 @@ use std::{
     time::Duration,
 };
 
+use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use arc_swap::ArcSwap;
 use hashbrown::HashSet;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::{
     ColumnTypes, Durability, Error, Result, SequenceNumber, Tombstone,

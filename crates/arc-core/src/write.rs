@@ -77,7 +77,7 @@ impl PendingWrite {
     /// known when the engine is opened again. Nothing is stored after [`Closed`](crate::ErrorKind::Closed), where it had
     /// failed before, and after [`StorageFull`](crate::ErrorKind::StorageFull) and [`Io`](crate::ErrorKind::Io).
     pub fn wait(self) -> Result<Written> {
-        futures::executor::block_on(self)
+        crate::sync::block_on(self)
     }
 }
 

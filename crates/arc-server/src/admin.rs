@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use arc_core::{ColumnTypes, DatabaseInfo, Error, TableInfo};
+use arc_core::{ColumnTypes, DatabaseInfo, Durability, Error, TableInfo};
 use axum::{
     extract::{Path, Request, State},
     response::{IntoResponse, Response},
@@ -50,7 +50,7 @@ pub(crate) async fn database_measurements(
 /// `POST /api/v1/databases` with `{"name": "…"}`, and what it says of the types of columns.
 pub(crate) async fn create_database(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    let body = body::read(&app, body, &parts.headers).await?;
     let request: Value = parse(&body)?;
     let name = request.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Failure::bad_request("the key name is missing; expected {\"name\": \"…\"}"))?;
@@ -72,7 +72,7 @@ pub(crate) async fn change_database(
 ) -> Result<Response, Failure> {
     let name = name?.0;
     let (parts, body) = request.into_parts();
-    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    let body = body::read(&app, body, &parts.headers).await?;
     let request: Value = parse(&body)?;
     let expected = || Failure::bad_request("expected {\"durability\": \"memory\", \"process\", \"disk\" or null}");
     let durability = match request.as_object().and_then(|request| request.get("durability")) {
@@ -145,7 +145,16 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
         let body = json!({ "status": "not_ready", "time": time, "reason": reason });
         return json_response(StatusCode::SERVICE_UNAVAILABLE, body.to_string());
     }
-    ok(&json!({ "status": "ready", "time": time, "uptime_sec": app.started.elapsed().as_secs() }))
+    // Writes to these may be lost although they were acknowledged, whatever the server's own setting is.
+    let in_memory = |database: &DatabaseInfo| database.durability == Some(Durability::Memory);
+    let in_memory: Vec<String> =
+        app.engine.databases().into_iter().filter(in_memory).map(|database| database.name).collect();
+    let uptime = app.started.elapsed().as_secs();
+    let mut body = json!({ "status": "ready", "time": time, "uptime_sec": uptime });
+    if let Some(body) = body.as_object_mut().filter(|_| !in_memory.is_empty()) {
+        body.insert("memory_durability".to_owned(), in_memory.into());
+    }
+    ok(&body)
 }
 
 /// `GET /metrics`: Prometheus text, or JSON for those who accept nothing else.

@@ -16,8 +16,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::{
     backup::Backups,
     config::{Config, Delete, Limits},
+    connection,
     errors::Failure,
     history::History,
+    http::access::Access,
     import::ImportCounters,
     metrics::Metrics,
     query::{List, Listed, Runner, Spools},
@@ -29,6 +31,10 @@ const QUERY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Files that are imported at a time; each takes a core and a few pieces of memory.
 const IMPORTS: usize = 2;
+/// Files of the largest size that have room on disk while they are uploaded and wait.
+const UPLOADS: usize = 4;
+/// How long a file waits for others to be imported; it lies on disk by then.
+const IMPORT_PATIENCE: Duration = Duration::from_secs(600);
 
 /// What all handlers share.
 #[derive(Debug)]
@@ -36,6 +42,7 @@ pub struct App {
     pub(crate) engine: Engine,
     pub(crate) limits: Limits,
     pub(crate) delete: Delete,
+    pub(crate) access: Access,
     pub(crate) cors_origin: Option<HeaderValue>,
     pub(crate) metrics: Metrics,
     pub(crate) history: History,
@@ -49,8 +56,12 @@ pub struct App {
     pub(crate) started: Instant,
     /// There if backups may be asked for.
     pub(crate) backups: Option<Backups>,
-    /// Memory for the bodies of writes.
+    /// Memory for the bodies of requests.
     pub(crate) rooms: Arc<Rooms>,
+    /// Disk for the files that are imported over HTTP.
+    pub(crate) uploads: Arc<Rooms>,
+    /// The connections of HTTP/2 whose clients may send much ahead of what is read.
+    pub(crate) wide_windows: Arc<Semaphore>,
     /// What the engine was given, in bytes.
     pub(crate) engine_memory: usize,
     pub(crate) imports: ImportCounters,
@@ -82,7 +93,10 @@ impl App {
         Ok(Arc::new(Self {
             spools: Arc::new(Spools::new(engine.path().to_owned())),
             engine,
-            rooms: Rooms::new(memory_bytes / 8, config.engine.write_timeout),
+            rooms: Rooms::new(memory_bytes / 8, config.engine.write_timeout, BODIES_FULL),
+            uploads: Rooms::new(limits.import_bytes.saturating_mul(UPLOADS), config.engine.write_timeout, UPLOADS_FULL),
+            wide_windows: Arc::new(Semaphore::new(connection::wide_windows(memory_bytes))),
+            access: Access::new(&config.allowed_hosts, config.cors_origin.as_deref()),
             delete: config.delete.clone(),
             cors_origin: config.cors_origin.as_ref().and_then(|origin| HeaderValue::try_from(origin).ok()),
             metrics: Metrics::default(),
@@ -113,7 +127,7 @@ impl App {
 
     /// Waits for leave to import a file; it is held until the import has ended.
     pub(crate) async fn import_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        slot(&self.import_slots, self.write_timeout, "other imports are under way").await
+        slot(&self.import_slots, IMPORT_PATIENCE, "other imports are under way").await
     }
 
     /// Waits for leave to run a query; it is held until the query has ended.
@@ -151,6 +165,9 @@ async fn slot(slots: &Arc<Semaphore>, patience: Duration, busy: &str) -> Result<
         _ => Err(Failure::busy(busy, Duration::from_secs(1))),
     }
 }
+
+const BODIES_FULL: &str = "request bodies have filled their share of memory";
+const UPLOADS_FULL: &str = "files that are being imported have filled their share of the disk";
 
 /// Memory budget for each query that runs: some of what it takes is in no account.
 const QUERY_BYTES: usize = 32 << 20;

@@ -21,10 +21,10 @@ use hyper::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
-    admin::{MAX_REQUEST_BYTES, parse},
+    admin::parse,
     app::App,
     body,
-    errors::{Failure, chain, json_response},
+    errors::{Failure, chain, json_response, public},
     timestamp,
 };
 
@@ -87,7 +87,7 @@ impl Backups {
 pub(crate) async fn start(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
     let backups = backups(&app)?;
     let (parts, body) = request.into_parts();
-    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    let body = body::read(&app, body, &parts.headers).await?;
     let request: Value = if body.is_empty() { Value::Null } else { parse(&body)? };
     let id = match request.get("id") {
         None | Some(Value::Null) => backups.new_id(),
@@ -107,10 +107,10 @@ fn run(app: &App, id: &str) {
     let _ended = EndOnDrop(backups);
     let target = backups.dir.join(id);
     let done = app.engine.backup_with(&target, |report| backups.note(|status| status.report = *report));
-    let error = done.as_ref().err().map(|error| chain(error));
-    match (&done, &error) {
-        (Ok(report), _) => tracing::info!(id, files = report.files, bytes = report.bytes, "backup written"),
-        (_, error) => tracing::error!(id, error, "backup failed"),
+    let error = done.as_ref().err().map(public);
+    match &done {
+        Ok(report) => tracing::info!(id, files = report.files, bytes = report.bytes, "backup written"),
+        Err(error) => tracing::error!(id, error = chain(error), "backup failed"),
     }
     backups.note(|status| {
         if let Ok(report) = done {

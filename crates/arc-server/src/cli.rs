@@ -85,6 +85,7 @@ async fn run_command(config: &Config, command: &str, once: bool) -> Result<(), q
         return quickstart::run(config, once).await;
     }
     logging::init(config.log);
+    warn(config);
     let server = Server::start(config).await?;
     let stop = signals()?;
     tracing::info!(
@@ -96,6 +97,24 @@ async fn run_command(config: &Config, command: &str, once: bool) -> Result<(), q
         "serving HTTP"
     );
     Ok(server.run(stop).await?)
+}
+
+/// Says what a setting does not do, or does more than its reader may think.
+fn warn(config: &Config) {
+    if config.no_auth {
+        tracing::warn!("no_auth has no effect: there is no authentication that could be switched off");
+    }
+    if config.cors_origin.as_deref() == Some("*") {
+        tracing::warn!(
+            "cors_origin is *, and nobody has to log in: every web page in a browser that reaches this server may read and \
+             write all data"
+        );
+    }
+    if config.allowed_hosts.iter().any(|host| host == "*") {
+        tracing::warn!(
+            "allowed_hosts is *: a web page may give its own name this server's address, and read and write all data"
+        );
+    }
 }
 
 fn exit_code(error: &quickstart::Error) -> u8 {

@@ -13,7 +13,7 @@ use hyper::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    admin::{MAX_REQUEST_BYTES, parse},
+    admin::parse,
     app::App,
     body,
     delete::blocking,
@@ -42,7 +42,7 @@ pub(crate) async fn in_force(State(app): State<Arc<App>>, place: Place) -> Resul
 pub(crate) async fn patch(State(app): State<Arc<App>>, place: Place, request: Request) -> Result<Response, Failure> {
     let Path((database, table)) = place?;
     let (parts, body) = request.into_parts();
-    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    let body = body::read(&app, body, &parts.headers).await?;
     let request = parse(&body)?;
     let expected = || Failure::bad_request("expected {\"string_columns\": [\"attr_*\"], \"on_conflict\": \"widen\"}");
     let request = request.as_object().filter(|request| !request.is_empty()).ok_or_else(expected)?;

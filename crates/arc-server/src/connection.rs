@@ -18,7 +18,12 @@ use hyper::{
     service::{Service, service_fn},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::{io::AsyncReadExt, net::TcpStream, sync::watch, time::timeout};
+use tokio::{
+    io::AsyncReadExt,
+    net::TcpStream,
+    sync::{Semaphore, watch},
+    time::{Instant, sleep, timeout},
+};
 use tower::ServiceExt;
 
 use self::wire::{Activity, AnswerBody, Wire};
@@ -47,6 +52,28 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 const FRAME_BYTES: u32 = 1 << 20;
 /// Bytes of one stream of HTTP/2 that wait to be sent.
 const SEND_BUFFER_BYTES: usize = 2 << 20;
+/// Requests of one connection of HTTP/2 at a time.
+const STREAMS: u32 = 200;
+/// The share of the memory budget that may lie unread in the windows above. Connections beyond that get the windows below: they
+/// send as fast where the way is short.
+const WINDOW_SHARE: usize = 16;
+const NARROW_WINDOW_BYTES: u32 = 64 << 10;
+const NARROW_STREAMS: u32 = 32;
+/// How often a connection of HTTP/2 is looked at for whether anything happens on it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Returns how many connections may have large windows in a process with this budget.
+pub(crate) fn wide_windows(memory_bytes: usize) -> usize {
+    (memory_bytes / WINDOW_SHARE / CONNECTION_WINDOW_BYTES as usize).max(4)
+}
+
+/// How long a connection may take for what.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    rest_after: Duration,
+    idle: Duration,
+    send: Duration,
+}
 
 /// Serves a connection until its client leaves, is silent for too long, or the sender of `stopped` is dropped.
 pub(crate) async fn serve(app: &App, router: Router, stream: TcpStream, stopped: watch::Receiver<()>) {
@@ -54,15 +81,22 @@ pub(crate) async fn serve(app: &App, router: Router, stream: TcpStream, stopped:
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot switch off Nagle's algorithm");
     }
-    serve_and_rest(router, stream, stopped, REST_AFTER).await;
+    let times = Times { rest_after: REST_AFTER, idle: IDLE_TIMEOUT, send: app.limits.send_timeout };
+    serve_and_rest(router, stream, stopped, times, &app.wide_windows).await;
 }
 
-async fn serve_and_rest(router: Router, stream: TcpStream, mut stopped: watch::Receiver<()>, rest_after: Duration) {
+async fn serve_and_rest(
+    router: Router,
+    stream: TcpStream,
+    mut stopped: watch::Receiver<()>,
+    times: Times,
+    wide: &Arc<Semaphore>,
+) {
     let mut resting = Some((stream, Bytes::new()));
     while let Some((mut stream, mut ahead)) = resting.take() {
         if ahead.is_empty() {
             ahead = tokio::select! {
-                begun = timeout(IDLE_TIMEOUT, beginning(&mut stream)) => match begun {
+                begun = timeout(times.idle, beginning(&mut stream)) => match begun {
                     Ok(Ok(bytes)) => bytes,
                     Ok(Err(error)) => return tracing::debug!(%error, "connection broke"),
                     Err(_) => return tracing::debug!("a connection did not ask for anything"),
@@ -75,12 +109,16 @@ async fn serve_and_rest(router: Router, stream: TcpStream, mut stopped: watch::R
             return;
         }
         let is_http2 = ahead == PREFACE.as_slice();
-        let wire = Wire { stream, ahead, activity: Arc::default() };
+        let wire = Wire { stream, ahead, activity: Arc::default(), patience: times.send, stuck: None };
         // In boxes, so that a connection at rest is not as large as one of either kind.
         let served = if is_http2 {
-            Box::pin(serve_http2(router.clone(), wire, &mut stopped)).await.map(|()| None)
+            let window = Arc::clone(wide).try_acquire_owned().ok();
+            let builder = http2_builder(window.is_some());
+            let served = Box::pin(serve_http2(router.clone(), wire, &mut stopped, times, &builder)).await;
+            drop(window);
+            served.map(|()| None)
         } else {
-            Box::pin(serve_http1(router.clone(), wire, &mut stopped, rest_after)).await
+            Box::pin(serve_http1(router.clone(), wire, &mut stopped, times.rest_after)).await
         };
         match served {
             Ok(at_rest) => {
@@ -142,27 +180,54 @@ async fn serve_http1(
     Ok(Some((parts.io.into_inner().stream, ahead)))
 }
 
-async fn serve_http2(router: Router, wire: Wire, stopped: &mut watch::Receiver<()>) -> hyper::Result<()> {
+async fn serve_http2(
+    router: Router,
+    wire: Wire,
+    stopped: &mut watch::Receiver<()>,
+    times: Times,
+    builder: &http2::Builder<TokioExecutor>,
+) -> hyper::Result<()> {
     let activity = Arc::clone(&wire.activity);
     let service = service(router, &activity);
-    let mut connection = http2_builder().serve_connection(TokioIo::new(wire), service);
-    let silence = async {
-        tokio::time::sleep(IDLE_TIMEOUT).await;
-        if activity.has_begun() {
-            // From the first request on, the protocol has timers of its own.
-            std::future::pending::<()>().await;
-        }
-    };
+    let mut connection = builder.serve_connection(TokioIo::new(wire), service);
     tokio::select! {
-        ended = &mut connection => ended,
-        () = silence => {
-            tracing::debug!("a connection did not ask for anything");
-            Ok(())
+        ended = &mut connection => return ended,
+        // Its requests end with it.
+        () = stuck(&activity, times.send) => {
+            tracing::debug!("a client took nothing of its answer for too long");
+            return Ok(());
         }
+        // Of an answer that is over for us the last part may still be on its way.
+        () = idle(&activity, times.idle.max(times.send)) => tracing::debug!("a connection did not ask for anything"),
         _ = stopped.changed() => {
             Pin::new(&mut connection).graceful_shutdown();
-            connection.await
+            return connection.await;
         }
+    }
+    // A client that asks just now has its answer; others, and those that say nothing, have nothing to wait for.
+    Pin::new(&mut connection).graceful_shutdown();
+    match timeout(PING_TIMEOUT, connection).await {
+        Ok(ended) => ended,
+        Err(_) => Ok(()),
+    }
+}
+
+/// Returns once no request has been under way for as long as `most`.
+async fn idle(activity: &Activity, most: Duration) {
+    let (mut seen, mut since) = (activity.idle(), Instant::now());
+    while seen.is_none() || since.elapsed() < most {
+        sleep(LOOK_EVERY.min(most)).await;
+        let now = activity.idle();
+        if now != seen || now.is_none() {
+            (seen, since) = (now, Instant::now());
+        }
+    }
+}
+
+/// Returns once a client has taken nothing of an answer for longer than `most`.
+async fn stuck(activity: &Activity, most: Duration) {
+    while !activity.is_stuck(most) {
+        sleep(LOOK_EVERY.min(most)).await;
     }
 }
 
@@ -182,7 +247,11 @@ fn service(
     service_fn(move |request: Request<Incoming>| -> BoxFuture<'static, Answer> {
         let answering = activity.begin();
         let answer = router.clone().oneshot(request.map(Body::new));
-        Box::pin(async { Ok(answer.await?.map(|body| AnswerBody { body, _answering: answering })) })
+        Box::pin(async {
+            let answer = answer.await?;
+            answering.offer(true);
+            Ok(answer.map(|body| AnswerBody { body, answering }))
+        })
     })
 }
 
@@ -192,22 +261,35 @@ fn http1_builder() -> http1::Builder {
     builder
 }
 
-fn http2_builder() -> http2::Builder<TokioExecutor> {
+/// `is_wide` says whether much may be under way on the connection.
+fn http2_builder(is_wide: bool) -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_frame_size(FRAME_BYTES)
-        .max_send_buf_size(SEND_BUFFER_BYTES);
+        .max_frame_size(FRAME_BYTES);
+    if is_wide {
+        builder
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_concurrent_streams(STREAMS)
+            .max_send_buf_size(SEND_BUFFER_BYTES);
+    } else {
+        builder
+            .initial_stream_window_size(NARROW_WINDOW_BYTES)
+            .initial_connection_window_size(NARROW_WINDOW_BYTES)
+            .max_concurrent_streams(NARROW_STREAMS)
+            .max_send_buf_size(NARROW_WINDOW_BYTES as usize);
+    }
     builder
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::routing::{get, post};
+    use axum::routing::{self, post};
+    use http_body_util::{BodyExt, Full};
+    use hyper::client::conn::http2 as h2_client;
     use tokio::{
         io::AsyncWriteExt,
         net::{TcpListener, TcpStream},
@@ -225,15 +307,21 @@ mod tests {
 
     impl Client {
         async fn connect() -> Self {
+            Self::within(Times { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: IDLE_TIMEOUT }).await
+        }
+
+        async fn within(times: Times) -> Self {
             let router = Router::new()
-                .route("/short", get(|| async { "short" }))
-                .route("/long", get(|| async { "x".repeat(8 << 20) }))
+                .route("/short", routing::get(|| async { "short" }))
+                .route("/long", routing::get(|| async { "x".repeat(8 << 20) }))
                 .route("/length", post(|body: Bytes| async move { body.len().to_string() }));
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
             let (accepted, _) = listener.accept().await.unwrap();
             let (stopping, stopped) = watch::channel(());
-            let served = tokio::spawn(serve_and_rest(router, accepted, stopped, Duration::ZERO));
+            let served = tokio::spawn(async move {
+                serve_and_rest(router, accepted, stopped, times, &Arc::new(Semaphore::new(1))).await;
+            });
             Self { stream, served, stopping }
         }
 
@@ -286,6 +374,52 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert_eq!(client.answer().await.len(), 8 << 20);
+    }
+
+    const SHORT: Duration = Duration::from_secs(2);
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_of_its_answer_loses_its_connection() {
+        let mut client = Client::within(Times { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: SHORT }).await;
+        // More than the buffers of both sockets take.
+        client.send(&b"GET /long HTTP/1.1\r\nhost: a\r\n\r\n".repeat(4)).await;
+        client.served.await.unwrap();
+    }
+
+    /// Begins to speak HTTP/2 with a connection; its windows are `window` bytes.
+    async fn http2(
+        client: Client,
+        window: u32,
+    ) -> (h2_client::SendRequest<Full<Bytes>>, JoinHandle<()>, JoinHandle<()>) {
+        let mut builder = h2_client::Builder::new(TokioExecutor::new());
+        builder.initial_stream_window_size(window).initial_connection_window_size(window.max(65_535));
+        let (sender, connection) = builder.handshake(TokioIo::new(client.stream)).await.unwrap();
+        let running = tokio::spawn(async { drop(connection.await) });
+        std::mem::forget(client.stopping);
+        (sender, client.served, running)
+    }
+
+    fn get(path: &str) -> Request<Full<Bytes>> {
+        Request::get(format!("http://localhost{path}")).body(Full::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_connection_of_http2_without_requests_ends() {
+        let client = Client::within(Times { rest_after: Duration::ZERO, idle: SHORT, send: SHORT }).await;
+        let (mut sender, served, running) = http2(client, 1 << 20).await;
+        assert_eq!(sender.send_request(get("/short")).await.unwrap().status(), 200);
+        served.await.unwrap();
+        running.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_answer_over_http2_that_nobody_takes_ends_its_connection() {
+        let client = Client::within(Times { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: SHORT }).await;
+        let (mut sender, served, _running) = http2(client, 0).await;
+        let answer = sender.send_request(get("/long")).await.unwrap();
+        // Answers to pings go on meanwhile.
+        served.await.unwrap();
+        assert!(answer.into_body().collect().await.is_err());
     }
 
     #[tokio::test]

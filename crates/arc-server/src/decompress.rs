@@ -23,6 +23,9 @@ const MAX_GZIP_RATIO: usize = 1032;
 /// 64 MiB: what a zstd stream may ask for as its window.
 const MAX_ZSTD_WINDOW_LOG: u32 = 26;
 
+/// Finds room for so many bytes, or refuses.
+pub(crate) type Grow<'a> = &'a mut dyn FnMut(usize) -> Result<(), Failure>;
+
 /// Returns whether a body begins as compressed ones do.
 pub(crate) fn is_compressed(body: &[u8]) -> bool {
     body.starts_with(GZIP_MAGIC) || body.starts_with(ZSTD_MAGIC)
@@ -33,10 +36,15 @@ pub(crate) fn is_compressed(body: &[u8]) -> bool {
 /// Blocks for as long as decompression takes. Fails with 413 above `limit` bytes and with 400 if the compressed bytes
 /// are damaged or end early.
 pub(crate) fn decompress(body: Bytes, limit: usize) -> Result<Bytes, Failure> {
+    decompress_within(body, limit, &mut |_| Ok(()))
+}
+
+/// The same; `grow` is asked before more memory is taken for what comes out, how many bytes that would be in all.
+pub(crate) fn decompress_within(body: Bytes, limit: usize, grow: Grow<'_>) -> Result<Bytes, Failure> {
     if body.starts_with(GZIP_MAGIC) {
-        gunzip(&body, limit).map(Into::into)
+        gunzip(&body, limit, grow).map(Into::into)
     } else if body.starts_with(ZSTD_MAGIC) {
-        unzstd(&body, limit).map(Into::into)
+        unzstd(&body, limit, grow).map(Into::into)
     } else if body.len() > limit {
         Err(too_large("request body", limit, "max_decompressed_bytes"))
     } else {
@@ -63,13 +71,14 @@ fn gzip_size(body: &[u8], limit: usize) -> usize {
     usize::try_from(size).unwrap_or(limit).min(body.len().saturating_mul(MAX_GZIP_RATIO))
 }
 
-fn gunzip(body: &[u8], limit: usize) -> Result<Vec<u8>, Failure> {
+fn gunzip(body: &[u8], limit: usize, grow: Grow<'_>) -> Result<Vec<u8>, Failure> {
+    let guess = gzip_size(body, limit);
+    grow(guess.min(limit))?;
     if let Some(plain) = gunzip_at_once(body, limit) {
         return Ok(plain);
     }
-    let guess = gzip_size(body, limit);
     let decoder = flate2::bufread::MultiGzDecoder::new(body);
-    read_capped(decoder, guess, limit).map_err(|error| damaged("gzip", error, limit))
+    read_capped(decoder, guess, limit, grow).map_err(|error| damaged("gzip", error, limit))
 }
 
 /// Decompresses a body that is one good member of gzip, and nothing else; `None` where that is not certain.
@@ -89,13 +98,14 @@ fn gunzip_at_once(body: &[u8], limit: usize) -> Option<Vec<u8>> {
     (written == size && libdeflater::crc32(&plain) == u32::from_le_bytes(*checksum)).then_some(plain)
 }
 
-fn unzstd(body: &[u8], limit: usize) -> Result<Vec<u8>, Failure> {
+fn unzstd(body: &[u8], limit: usize, grow: Grow<'_>) -> Result<Vec<u8>, Failure> {
     let fail = |error| damaged("zstd", error, limit);
     let announced = zstd_safe::get_frame_content_size(body).ok().flatten();
     if let Some(size) = announced {
         let size = usize::try_from(size).ok().filter(|size| *size <= limit).ok_or_else(|| fail(Stop::TooLarge))?;
         // One frame of known size, which is what libraries send, goes straight to its place, without a window.
         if zstd_safe::find_frame_compressed_size(body).is_ok_and(|frame| frame == body.len()) {
+            grow(size)?;
             return zstd::bulk::decompress(body, size).map_err(|e| fail(Stop::Damaged(e)));
         }
     }
@@ -105,19 +115,22 @@ fn unzstd(body: &[u8], limit: usize) -> Result<Vec<u8>, Failure> {
         Ok(decoder)
     };
     let decoder = open().map_err(|e| fail(Stop::Damaged(e)))?;
-    read_capped(decoder, body.len().saturating_mul(4), limit).map_err(fail)
+    read_capped(decoder, body.len().saturating_mul(4), limit, grow).map_err(fail)
 }
 
 /// Why decompression stopped.
 enum Stop {
     TooLarge,
     Damaged(io::Error),
+    NoRoom(Failure),
 }
 
-/// Reads all of `from`; never holds more than `limit` bytes.
-fn read_capped(mut from: impl Read, guess: usize, limit: usize) -> Result<Vec<u8>, Stop> {
+/// Reads all of `from`; never holds more than `limit` bytes, nor more than there is room for.
+fn read_capped(mut from: impl Read, guess: usize, limit: usize, grow: Grow<'_>) -> Result<Vec<u8>, Stop> {
     let mut out = Vec::new();
-    out.reserve_exact(guess.clamp(1, limit.max(1)));
+    let guess = guess.clamp(1, limit.max(1));
+    grow(guess).map_err(Stop::NoRoom)?;
+    out.reserve_exact(guess);
     loop {
         let spare = out.capacity() - out.len();
         let room = u64::try_from(spare).unwrap_or(u64::MAX);
@@ -130,13 +143,17 @@ fn read_capped(mut from: impl Read, guess: usize, limit: usize) -> Result<Vec<u8
             let more = from.read(&mut [0]).map_err(Stop::Damaged)?;
             return if more == 0 { Ok(out) } else { Err(Stop::TooLarge) };
         }
-        out.reserve_exact(out.len().max(4096).min(limit - out.len()));
+        let more = out.len().max(4096).min(limit - out.len());
+        // Both are there while what has come out moves.
+        grow(out.len() + out.len() + more).map_err(Stop::NoRoom)?;
+        out.reserve_exact(more);
     }
 }
 
 fn damaged(format: &str, stop: Stop, limit: usize) -> Failure {
     match stop {
         Stop::TooLarge => too_large("request body after decompression", limit, "max_decompressed_bytes"),
+        Stop::NoRoom(failure) => failure,
         Stop::Damaged(error) => Failure::bad_request(format!("Invalid {format} compression: {error}")),
     }
 }
@@ -177,6 +194,26 @@ mod tests {
             (data, 1 << 20, 0),
         ] {
             assert_eq!(decompressed_size(&body, limit), expected);
+        }
+    }
+
+    #[test]
+    fn room_is_asked_for_before_what_was_not_announced_comes_out() {
+        let data = vec![7; 10 << 20];
+        let members = [gzip(&data), gzip(b"x")].concat();
+        let frames = [zstd_bulk(b"x"), zstd_bulk(&data)].concat();
+        for body in [gzip(&data), zstd_stream(&data), zstd_bulk(&data), members, frames] {
+            let mut most = 0;
+            let done = decompress_within(body.clone().into(), 1 << 30, &mut |bytes| {
+                most = most.max(bytes);
+                Ok(())
+            });
+            assert!(done.unwrap().len() <= most && (10 << 20..=32 << 20).contains(&most), "{most}");
+            let refused = decompress_within(body.into(), 1 << 30, &mut |bytes| match bytes > 1 << 20 {
+                true => Err(Failure::busy("full", std::time::Duration::ZERO)),
+                false => Ok(()),
+            });
+            assert_eq!(refused.unwrap_err().message, "full");
         }
     }
 
@@ -263,7 +300,8 @@ mod tests {
         let end = body.len() - 4;
         body[end..].copy_from_slice(&u32::MAX.to_le_bytes());
         assert_eq!(run(body, 1 << 20), Err(400));
-        let out = read_capped(&[1_u8; 10][..], usize::MAX, 64).unwrap_or_else(|_| panic!("ten bytes fit"));
+        let out =
+            read_capped(&[1_u8; 10][..], usize::MAX, 64, &mut |_| Ok(())).unwrap_or_else(|_| panic!("ten bytes fit"));
         assert!(out.capacity() <= 64);
     }
 }

@@ -15,7 +15,7 @@ use hyper::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
-    admin::{DatabaseName, MAX_REQUEST_BYTES, milliseconds, parse},
+    admin::{DatabaseName, milliseconds, parse},
     app::App,
     body,
     errors::{Failure, json_response},
@@ -86,7 +86,7 @@ pub(crate) fn check_enabled(app: &App) -> Result<(), Failure> {
 async fn answer(app: &Arc<App>, request: Request, started: Instant) -> Result<Response, Failure> {
     check_enabled(app)?;
     let (parts, body) = request.into_parts();
-    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    let body = body::read(app, body, &parts.headers).await?;
     let wanted = Wanted::read(&parse(&body)?)?;
     let (engine, asked) = (app.engine.clone(), wanted.clone());
     let predicate =

@@ -6,8 +6,12 @@ use std::{fmt::Write as _, time::Duration};
 
 use arc_core::{Error, ErrorKind};
 use axum::response::{IntoResponse, Response};
-use hyper::{HeaderMap, StatusCode, header};
+use hyper::{
+    HeaderMap, StatusCode,
+    header::{self, HeaderValue},
+};
 use serde_json::json;
+use ulid::Ulid;
 
 /// A request that failed, before it is put into a shape.
 #[derive(Debug)]
@@ -15,6 +19,8 @@ pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     pub(crate) message: String,
     pub(crate) retry_after: Option<Duration>,
+    /// The methods that would do, if this one does not.
+    allow: Option<&'static str>,
 }
 
 /// Returns the status that stands for a kind of engine error, here and nowhere else.
@@ -32,7 +38,7 @@ pub(crate) fn status_of(kind: ErrorKind) -> StatusCode {
 
 impl Failure {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), retry_after: None }
+        Self { status, message: message.into(), retry_after: None, allow: None }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -44,7 +50,12 @@ impl Failure {
     }
 
     pub(crate) fn busy(message: impl Into<String>, retry_after: Duration) -> Self {
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: message.into(), retry_after: Some(retry_after) }
+        Self { retry_after: Some(retry_after), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+    }
+
+    /// The request would do with one of the methods `allow`.
+    pub(crate) fn method_not_allowed(message: &str, allow: &'static str) -> Self {
+        Self { allow: Some(allow), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, message) }
     }
 
     /// The request died of a bug of ours; what happened is in the log, not in the answer.
@@ -85,6 +96,9 @@ impl Failure {
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
             headers.insert(header::RETRY_AFTER, seconds.max(1).into());
         }
+        if let Some(allow) = self.allow {
+            headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+        }
     }
 }
 
@@ -108,8 +122,38 @@ impl From<Error> for Failure {
             _ if status == StatusCode::SERVICE_UNAVAILABLE => Some(Duration::from_secs(5)),
             _ => None,
         };
-        Self { status, message: chain(&error), retry_after }
+        Self { retry_after, ..Self::new(status, public(&error)) }
     }
+}
+
+/// Returns what a client is told of an error: all of it, unless it is about the server's own files or a bug. Then it names a
+/// line of the log that has the rest, for that has paths and what libraries said.
+pub(crate) fn public(error: &Error) -> String {
+    let told = match error {
+        Error::InsertStopped { rows, source } => {
+            return format!("the INSERT stopped; {rows} rows are stored: {}", public(source));
+        }
+        Error::BadTarget { reason, .. } => return format!("cannot write to the folder on the server: {reason}"),
+        Error::InUse { .. }
+        | Error::NotADataDirectory { .. }
+        | Error::OtherStore { .. }
+        | Error::NewerFormat { .. } => "a directory on the server cannot be used",
+        // What failed is in the log, and every write from then on is answered this.
+        Error::Closed { .. } => return "the engine is closed to writes; GET /ready says why".to_owned(),
+        error => match error.kind() {
+            ErrorKind::Io => "the server cannot read or write one of its files",
+            ErrorKind::StorageFull => "the server's disk is full",
+            ErrorKind::Corrupt => "one of the server's files is damaged",
+            ErrorKind::Internal => "internal error",
+            ErrorKind::Unknown => {
+                "the log failed, and whether this request survives is known when the engine is opened again"
+            }
+            _ => return chain(error),
+        },
+    };
+    let id = Ulid::new();
+    tracing::error!(%id, error = chain(error), "{told}");
+    format!("{told}; the server's log has the details under {id}")
 }
 
 /// Returns the error's text followed by the texts of its causes.
@@ -164,6 +208,27 @@ mod tests {
     fn causes_are_part_of_the_text() {
         let cause = std::io::Error::other("disk on fire");
         let error = Error::Io { action: "sync", path: "wal/1".into(), source: cause };
-        assert_eq!(Failure::from(error).message, "cannot sync wal/1: disk on fire");
+        assert_eq!(chain(&error), "cannot sync wal/1: disk on fire");
+    }
+
+    #[test]
+    fn clients_are_not_told_paths_and_panics() {
+        let io = |kind| Error::Io { action: "open", path: "/srv/secret/x".into(), source: kind };
+        let panicked = || Error::Internal { reason: "a query panicked: secret".into() };
+        for (error, status, told) in [
+            (io(std::io::Error::other("secret")), 500, "cannot read or write one of its files"),
+            (io(std::io::ErrorKind::StorageFull.into()), 507, "disk is full"),
+            (Error::Corrupt { path: "/srv/secret".into(), offset: 7, reason: "secret".into() }, 500, "damaged"),
+            (panicked(), 500, "internal error"),
+            (Error::OutcomeUnknown { reason: "cannot sync /srv/secret".into() }, 500, "whether this request survives"),
+            (Error::Closed { reason: "cannot sync /srv/secret".into() }, 503, "closed to writes"),
+            (Error::InsertStopped { rows: 7, source: Box::new(panicked()) }, 500, "7 rows are stored: internal error"),
+        ] {
+            let failure = Failure::from(error);
+            assert_eq!(failure.status, status, "{failure:?}");
+            assert!(failure.message.contains(told) && !failure.message.contains("secret"), "{failure:?}");
+        }
+        let sql = Failure::from(Error::Sql { reason: "no column a".into() });
+        assert_eq!(sql.message, "no column a");
     }
 }

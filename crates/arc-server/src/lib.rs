@@ -17,6 +17,9 @@ mod decompress;
 mod delete;
 mod errors;
 mod flight;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod http;
 mod import;

@@ -46,6 +46,9 @@ pub(crate) struct Queries {
     pub(crate) requests: Counter,
     pub(crate) ok: Counter,
     pub(crate) failed: Counter,
+    /// Ended at their time limit, and by a client that asked for that: not counted as failed.
+    pub(crate) timed_out: Counter,
+    pub(crate) cancelled: Counter,
     /// Sent to clients.
     pub(crate) rows: Counter,
     pub(crate) slow: Counter,
@@ -161,6 +164,8 @@ impl Metrics {
             counter("arc_query_requests_total", "Queries received", q.requests.get()),
             counter("arc_query_success_total", "Queries answered to the end", q.ok.get()),
             counter("arc_query_errors_total", "Queries that failed", q.failed.get()),
+            counter("arc_query_timeouts_total", "Queries ended at their time limit", q.timed_out.get()),
+            counter("arc_query_cancelled_total", "Queries that a client has cancelled", q.cancelled.get()),
             counter("arc_query_rows_total", "Rows sent", q.rows.get()),
             counter("arc_slow_queries_total", "Queries that took longer than slow_query", q.slow.get()),
         ];
@@ -279,6 +284,15 @@ fn of_engine(stats: &EngineStats) -> Vec<Series> {
         counter("arc_buffer_flush_failures_total", "Flushes that failed", stats.flush_failures),
         gauge("arc_buffer_records_buffered", "Points not yet in data files", stats.buffered_rows),
         gauge("arc_buffer_bytes", "Memory of points not yet in data files", stats.buffered_bytes),
+        gauge("arc_series", "Series known, of all tables", stats.series),
+        gauge("arc_series_bytes", "Memory of the series known, about; in no budget", stats.series_bytes),
+        gauge("arc_databases", "Databases", stats.databases),
+        gauge(
+            "arc_databases_memory_durability",
+            "Databases whose writes survive nothing unless they ask",
+            stats.memory_databases,
+        ),
+        gauge("arc_tables", "Tables of all databases", stats.tables),
         gauge("arc_buffer_queue_depth", "Writes that wait for the log", stats.queued_writes),
         counter("arc_wal_recovery_records_total", "Points recovered from the log on start", stats.replayed_points),
         gauge("arc_wal_dir_bytes", "Bytes of log not yet released", stats.wal_bytes),
@@ -299,6 +313,8 @@ fn of_engine(stats: &EngineStats) -> Vec<Series> {
         counter("arc_compaction_bytes_written_total", "Bytes of files that merges wrote", stats.compaction_bytes_out),
         counter("arc_compaction_files_moved_total", "Data files moved out of packs as they were", stats.moved_files),
         counter("arc_buffer_flushed_records_total", "Points written to data files by flushes", stats.flushed_rows),
+        gauge("arc_query_planning", "SQL statements planned now", stats.planning),
+        gauge("arc_query_planning_abandoned", "Of these, statements that nobody waits for", stats.planning_abandoned),
         counter("arc_wal_syncs_total", "Syncs of the log", stats.wal_syncs),
         counter("arc_deletes_total", "Deletes done", stats.deletes),
         gauge("arc_deletes_pending", "Deletes not yet carried out in data files", stats.pending_deletes),

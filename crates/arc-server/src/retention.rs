@@ -13,7 +13,7 @@ use hyper::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    admin::{MAX_REQUEST_BYTES, parse},
+    admin::parse,
     app::App,
     body,
     delete::{blocking, check_enabled},
@@ -56,7 +56,7 @@ pub(crate) async fn put(State(app): State<Arc<App>>, place: Place, request: Requ
     check_enabled(&app)?;
     let (database, table) = split(place)?;
     let (parts, body) = request.into_parts();
-    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+    let body = body::read(&app, body, &parts.headers).await?;
     let retention = wanted(&parse(&body)?)?;
     let (engine, owned) = (app.engine.clone(), (database.clone(), table.clone()));
     blocking(move || engine.set_retention(&owned.0, owned.1.as_deref(), Some(retention))).await?;

@@ -1,68 +1,169 @@
 //! Memory for request bodies, from their first byte until the engine has taken or refused their points.
 //!
 //! The engine's budget begins where a write is queued. Before that its body is read, decompressed and decoded, by as many
-//! connections as there are: this holds back those for whom there is no room. Never looks into a body.
+//! connections as there are: this holds back those for whom there is no room. What has come is counted, never what is
+//! announced. Small bodies have a share of their own, so that large ones which wait do not hold them up. Never looks into
+//! a body.
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
 use crate::errors::Failure;
 
 /// Bytes of one permit.
 const UNIT: usize = 1 << 10;
+/// Most bytes of a body that may use the share of the small ones.
+const SMALL_BYTES: usize = 64 << 10;
+/// The room of a larger body grows by this much at a time, so that not each piece of it has to ask.
+const STEP_UNITS: u32 = 256;
 
 /// All the memory for bodies.
 #[derive(Debug)]
 pub(crate) struct Rooms {
-    units: Arc<Semaphore>,
-    all: u32,
+    small: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+    small_units: u32,
+    large_units: u32,
+    /// One permit. The body that has it grows without asking: of bodies that each wait for what another one holds, one goes on
+    /// and ends; and so does a body that is larger than all the room there is.
+    alone: Arc<Semaphore>,
     patience: Duration,
+    full: &'static str,
 }
 
 /// The part of it that one request has, until dropped.
 #[derive(Debug)]
 pub(crate) struct Room {
     rooms: Arc<Rooms>,
-    held: Option<OwnedSemaphorePermit>,
+    small: Option<OwnedSemaphorePermit>,
+    large: Option<OwnedSemaphorePermit>,
+    alone: Option<OwnedSemaphorePermit>,
 }
 
 impl Rooms {
-    /// Room for `bytes`, for which a request waits as long as `patience`.
-    pub(crate) fn new(bytes: usize, patience: Duration) -> Arc<Self> {
-        let all = u32::try_from((bytes / UNIT).clamp(1, Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
-        Arc::new(Self { units: Arc::new(Semaphore::new(all as usize)), all, patience })
+    /// Room for `bytes`, for which a request waits as long as `patience`; where there is none, `full` says what is.
+    pub(crate) fn new(bytes: usize, patience: Duration, full: &'static str) -> Arc<Self> {
+        let all = u32::try_from((bytes / UNIT).clamp(4, Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+        let small_units = all / 4;
+        let large_units = all - small_units;
+        let semaphore = |units: u32| Arc::new(Semaphore::new(units as usize));
+        let (small, large) = (semaphore(small_units), semaphore(large_units));
+        Arc::new(Self { small, large, small_units, large_units, alone: semaphore(1), patience, full })
     }
 
     /// Begins with none of it.
     pub(crate) fn enter(self: &Arc<Self>) -> Room {
-        Room { rooms: Arc::clone(self), held: None }
+        Room { rooms: Arc::clone(self), small: None, large: None, alone: None }
     }
 }
 
 impl Room {
-    /// Waits until there is room for `bytes` in all. What is larger than all room that there is goes alone.
+    /// Waits until there is room for `bytes` in all.
     pub(crate) async fn grow_to(&mut self, bytes: usize) -> Result<(), Failure> {
-        let wanted = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.rooms.all);
-        let held = self.held.as_ref().map_or(0, |held| u32::try_from(held.num_permits()).unwrap_or(u32::MAX));
-        if wanted <= held {
+        if self.grows_at_once(bytes) {
             return Ok(());
         }
-        let more = Arc::clone(&self.rooms.units).acquire_many_owned(wanted - held);
-        // Nobody closes the semaphore. Requests that each wait for what another one holds end by their patience.
-        let Ok(Ok(more)) = tokio::time::timeout(self.rooms.patience, more).await else {
-            return Err(Failure::busy("request bodies have filled their share of memory", Duration::from_secs(1)));
-        };
-        match &mut self.held {
-            Some(held) => held.merge(more),
-            held => *held = Some(more),
+        let (rooms, units) = (Arc::clone(&self.rooms), units_of(bytes));
+        // Nobody closes the semaphores.
+        let waited = timeout(rooms.patience, async {
+            if self.is_small(bytes) {
+                let more = Arc::clone(&rooms.small).acquire_many_owned(units - held(self.small.as_ref())).await;
+                return more.map(|more| keep(&mut self.small, more));
+            }
+            let alone = Arc::clone(&rooms.alone).acquire_owned();
+            if units > rooms.large_units {
+                return alone.await.map(|alone| self.alone = Some(alone));
+            }
+            let more = Arc::clone(&rooms.large).acquire_many_owned(units - held(self.large.as_ref()));
+            tokio::select! {
+                more = more => more.map(|more| self.is_large(more)),
+                alone = alone => alone.map(|alone| self.alone = Some(alone)),
+            }
+        });
+        match waited.await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(Failure::busy(rooms.full, Duration::from_secs(1))),
         }
-        Ok(())
+    }
+
+    /// The same for a thread that may block.
+    pub(crate) fn grow_blocking(&mut self, bytes: usize) -> Result<(), Failure> {
+        if self.grows_at_once(bytes) { Ok(()) } else { Handle::current().block_on(self.grow_to(bytes)) }
+    }
+
+    /// Gives back what is more than `bytes`.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let units = units_of(bytes);
+        for part in [&mut self.small, &mut self.large] {
+            let surplus = held(part.as_ref()).saturating_sub(units) as usize;
+            // Dropped at once.
+            let _ = part.as_mut().and_then(|part| part.split(surplus));
+        }
+        if units <= held(self.large.as_ref()) {
+            self.alone = None;
+        }
     }
 
     /// Gives all of it back.
     pub(crate) fn give_up(&mut self) {
-        self.held = None;
+        (self.small, self.large, self.alone) = (None, None, None);
+    }
+
+    fn is_small(&self, bytes: usize) -> bool {
+        bytes <= SMALL_BYTES && self.large.is_none() && units_of(bytes) <= self.rooms.small_units
+    }
+
+    /// Grows if that needs no waiting.
+    fn grows_at_once(&mut self, bytes: usize) -> bool {
+        let units = units_of(bytes);
+        if self.alone.is_some() {
+            return true;
+        }
+        if self.is_small(bytes) {
+            let missing = units.saturating_sub(held(self.small.as_ref()));
+            if missing == 0 {
+                return true;
+            }
+            if let Ok(more) = Arc::clone(&self.rooms.small).try_acquire_many_owned(missing) {
+                keep(&mut self.small, more);
+                return true;
+            }
+        }
+        let held = held(self.large.as_ref());
+        if units <= held {
+            return self.large.is_some();
+        }
+        // Some more than is needed now; or else no more than that.
+        let ahead = if bytes > SMALL_BYTES { units.next_multiple_of(STEP_UNITS) } else { units };
+        let take = |wanted: u32| Arc::clone(&self.rooms.large).try_acquire_many_owned(wanted - held).ok();
+        let more = take(ahead).or_else(|| take(units));
+        more.map(|more| self.is_large(more)).is_some()
+    }
+
+    /// Adds to the room of a body that is a large one from now on.
+    fn is_large(&mut self, more: OwnedSemaphorePermit) {
+        keep(&mut self.large, more);
+        self.small = None;
+    }
+}
+
+fn units_of(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(u32::MAX - STEP_UNITS)
+}
+
+fn held(part: Option<&OwnedSemaphorePermit>) -> u32 {
+    part.map_or(0, |part| u32::try_from(part.num_permits()).unwrap_or(u32::MAX))
+}
+
+fn keep(part: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
+    match part {
+        Some(part) => part.merge(more),
+        part => *part = Some(more),
     }
 }
 
@@ -70,19 +171,87 @@ impl Room {
 mod tests {
     use super::*;
 
+    const KIB: usize = 1 << 10;
+
+    fn rooms(kib: usize) -> Arc<Rooms> {
+        Rooms::new(kib * KIB, Duration::from_millis(1), "full")
+    }
+
+    async fn grown(rooms: &Arc<Rooms>, kib: usize) -> Result<Room, u16> {
+        let mut room = rooms.enter();
+        room.grow_to(kib * KIB).await.map(|()| room).map_err(|failure| failure.status.as_u16())
+    }
+
     #[tokio::test]
-    async fn bodies_share_their_room_and_a_large_one_goes_alone() {
-        let rooms = Rooms::new(10 * UNIT, Duration::from_millis(1));
-        let (mut first, mut second) = (rooms.enter(), rooms.enter());
-        first.grow_to(1).await.unwrap();
-        first.grow_to(4 * UNIT).await.unwrap();
-        first.grow_to(2 * UNIT).await.unwrap();
-        second.grow_to(6 * UNIT).await.unwrap();
-        assert_eq!(second.grow_to(6 * UNIT + 1).await.unwrap_err().status.as_u16(), 503);
-        drop(first);
-        second.grow_to(7 * UNIT).await.unwrap();
-        assert!(rooms.enter().grow_to(usize::MAX).await.is_err());
-        drop(second);
-        rooms.enter().grow_to(usize::MAX).await.unwrap();
+    async fn bodies_share_their_room_and_one_goes_on_alone() {
+        let rooms = rooms(4_000);
+        let first = grown(&rooms, 2_000).await.unwrap();
+        let mut second = grown(&rooms, 900).await.unwrap();
+        // No room is left for a third; it has what one may take beside all others.
+        let third = grown(&rooms, 2_000).await.unwrap();
+        assert_eq!(second.grow_to(2_000 * KIB).await.unwrap_err().status.as_u16(), 503);
+        assert_eq!(grown(&rooms, 2_000).await.unwrap_err(), 503);
+        drop(third);
+        second.grow_to(2_000 * KIB).await.unwrap();
+        drop((first, second));
+        assert!(grown(&rooms, 100_000).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn bodies_that_wait_for_each_other_end_one_after_the_other() {
+        let rooms = rooms(4_000);
+        let mut growing = Vec::new();
+        for _ in 0..3 {
+            growing.push(grown(&rooms, 900).await.unwrap());
+        }
+        let mut last = growing.pop().unwrap();
+        last.grow_to(3_000 * KIB).await.unwrap();
+        drop(last);
+        for mut room in growing {
+            room.grow_to(3_000 * KIB).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn small_bodies_find_room_while_large_ones_wait() {
+        let rooms = Rooms::new(4_000 * KIB, Duration::from_secs(3_600), "full");
+        let _held = [grown(&rooms, 2_900).await.unwrap(), grown(&rooms, 2_900).await.unwrap()];
+        let waiting = tokio::spawn({
+            let rooms = Arc::clone(&rooms);
+            async move { grown(&rooms, 1_000).await }
+        });
+        tokio::task::yield_now().await;
+        let mut small = Vec::new();
+        for _ in 0..(1_000 / 64) {
+            small.push(grown(&rooms, 64).await.unwrap());
+        }
+        assert!(!waiting.is_finished());
+        waiting.abort();
+    }
+
+    #[tokio::test]
+    async fn what_is_given_back_others_may_have() {
+        let rooms = rooms(4_000);
+        let mut room = grown(&rooms, 2_900).await.unwrap();
+        let mut alone = grown(&rooms, 50_000).await.unwrap();
+        assert!(grown(&rooms, 2_000).await.is_err());
+        room.shrink_to(500 * KIB);
+        let other = grown(&rooms, 2_000).await.unwrap();
+        drop(other);
+        alone.shrink_to(0);
+        assert!(grown(&rooms, 50_000).await.is_ok());
+        room.give_up();
+        assert!(room.grow_to(3_000 * KIB).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_thread_that_may_block_waits_as_well() {
+        let rooms = rooms(4_000);
+        let (mut room, _alone) = (grown(&rooms, 2_000).await.unwrap(), grown(&rooms, 50_000).await.unwrap());
+        let grown = tokio::task::spawn_blocking(move || {
+            room.grow_blocking(2_900 * KIB).unwrap();
+            room.grow_blocking(9_000 * KIB).unwrap_err().status.as_u16()
+        });
+        assert_eq!(grown.await.unwrap(), 503);
     }
 }

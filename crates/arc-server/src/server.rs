@@ -146,7 +146,7 @@ impl Server {
             lanes: lanes.map_err(|source| ServeError::Io { action: "start the threads for connections", source })?,
             http,
             flight,
-            connections: config.limits.connections,
+            connections: connections(config.limits.connections),
             shutdown_timeout: config.shutdown_timeout,
         })
     }
@@ -213,6 +213,27 @@ impl Server {
         tracing::info!("stopped: everything is flushed");
         Ok(())
     }
+}
+
+/// Has the process open as many files as it may at all; returns how many connections there may be then, `wanted` at most. The
+/// other half is for the engine: its log fails for good where a file cannot be opened.
+fn connections(wanted: usize) -> usize {
+    let files = match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(files) => files,
+        Err(error) => {
+            tracing::warn!(%error, "cannot raise the limit of open files");
+            return wanted;
+        }
+    };
+    let most = usize::try_from(files / 2).unwrap_or(usize::MAX).max(1);
+    if most < wanted {
+        tracing::warn!(
+            files,
+            max_connections = most,
+            "fewer connections than asked for: half of the files that may be open"
+        );
+    }
+    wanted.min(most)
 }
 
 /// Opens the engine that the settings describe.
@@ -327,5 +348,19 @@ impl Signals {
             // Without a handler the system ends the process by itself.
             std::future::pending::<()>().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_half_of_the_open_files_to_the_engine() {
+        let most = usize::try_from(rlimit::Resource::NOFILE.get_hard().unwrap() / 2).unwrap_or(usize::MAX);
+        assert_eq!(connections(usize::MAX), most);
+        assert_eq!(connections(1), 1);
+        let (soft, hard) = rlimit::Resource::NOFILE.get().unwrap();
+        assert_eq!(soft, hard, "raised");
     }
 }

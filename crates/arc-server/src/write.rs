@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::{
     app::App,
     body::{self, Caps},
-    decompress::{decompress, decompressed_size, is_compressed},
+    decompress::{decompress_within, decompressed_size, is_compressed},
     errors::{Failure, json_response},
     http::params::{self, Params},
     influx::precision,
@@ -127,7 +127,7 @@ pub(crate) async fn store(app: &Arc<App>, headers: &HeaderMap, body: Body, wante
     let limits = &app.limits;
     let caps = Caps { limit: limits.body_bytes, pause: limits.read_timeout };
     let mut room = app.rooms.enter();
-    let body = body::read_within(body, headers, caps, Some(&mut room)).await?;
+    let body = body::read_within(body, headers, caps, &mut room).await?;
     room.grow_to(body.len() + decompressed_size(&body, limits.decompressed_bytes)).await?;
     let suspicion = body::broken_promise(headers, &body);
     match acknowledged(app, Job { wanted, body, room }).await {
@@ -196,8 +196,10 @@ async fn submit_elsewhere(app: &Arc<App>, job: Job) -> Result<(PendingWrite, Byt
     let slot = app.write_slot().await?;
     let blocking = Arc::clone(app);
     let pending = tokio::task::spawn_blocking(move || {
-        let Job { mut wanted, body, room } = job;
-        let mut body = decompress(body, blocking.limits.decompressed_bytes)?;
+        let Job { mut wanted, body, mut room } = job;
+        let sent = body.len();
+        let mut grow = |bytes| room.grow_blocking(sent + bytes);
+        let mut body = decompress_within(body, blocking.limits.decompressed_bytes, &mut grow)?;
         if wanted.format == Format::Arrow {
             body = body::tight(body);
         }

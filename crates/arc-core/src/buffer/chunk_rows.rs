@@ -5,13 +5,13 @@
 
 use std::{ops::Range, sync::Arc};
 
+use crate::sync::RwLock;
 use arrow::{
     array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array},
     buffer::ScalarBuffer,
     compute::take,
     datatypes::{ArrowNativeType, SchemaRef},
 };
-use parking_lot::RwLock;
 
 use super::{
     column::converted,

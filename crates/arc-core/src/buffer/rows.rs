@@ -211,14 +211,19 @@ impl Rows {
         self.time.last().map_or(0, |time| time.cast_unsigned()) ^ series ^ columns
     }
 
-    /// Returns the number of columns.
+    /// Returns the number of columns up to the last that has values.
     pub(crate) fn width(&self) -> usize {
         self.columns.len()
     }
 
-    /// Returns the number of cells, rows by columns, also of those that are empty.
-    pub(crate) fn cells(&self) -> usize {
+    /// Returns the number of cells, rows by columns up to the last that has values, also of those that are empty.
+    pub(super) fn cells(&self) -> usize {
         self.len() * self.columns.len()
+    }
+
+    /// Returns the number of columns that have values, if only nulls.
+    pub(crate) fn used_columns(&self) -> usize {
+        self.columns.iter().flatten().count()
     }
 
     /// Returns the bytes of the values held, as they will be once short columns are filled with nulls.

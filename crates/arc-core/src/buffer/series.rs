@@ -6,13 +6,13 @@
 
 use std::{cmp::Ordering, hash::BuildHasher, ops::Range, sync::Arc};
 
+use crate::sync::Mutex;
 use arrow::{
     array::{ArrayRef, DictionaryArray, Int32Array, StringArray},
     datatypes::Int32Type,
 };
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use parking_lot::Mutex;
 
 use super::tag_values::TagValues;
 use crate::{Error, Result};
@@ -114,6 +114,15 @@ impl SeriesIndex {
         Ok(id)
     }
 
+    /// Returns how many series there are, and about how many bytes they take.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        let of = |capacity: usize, bytes: usize| capacity.saturating_mul(bytes);
+        let ids = self.known.capacity() + self.ends.capacity() + self.order.lock().series.capacity();
+        let own = of(ids, size_of::<SeriesId>()) + of(self.pairs.capacity(), size_of::<(u32, i32)>());
+        let tags: usize = self.tags.iter().map(TagValues::bytes).sum();
+        (self.ends.len() as u64, (own + tags) as u64)
+    }
+
     /// Returns all tags that any series has.
     pub(crate) fn tags(&self) -> impl Iterator<Item = Tag<'_>> {
         self.tags.iter().map(Tag)
@@ -207,6 +216,18 @@ mod tests {
         let c = index.resolve([("host", "a")].into_iter()).unwrap();
         assert_eq!((a, b, c), (0, 0, 1));
         assert_eq!(index.ends.len(), 2);
+    }
+
+    #[test]
+    fn what_series_take_grows_with_them() {
+        let mut index = SeriesIndex::default();
+        assert_eq!(index.size(), (0, 0));
+        for host in 0..10_000 {
+            index.resolve([("host", format!("a host with number {host}").as_str())].into_iter()).unwrap();
+        }
+        let (series, bytes) = index.size();
+        assert_eq!(series, 10_000);
+        assert!((400_000..2_000_000).contains(&bytes), "{bytes}");
     }
 
     #[test]

@@ -7,12 +7,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::sync::RwLock;
 use arrow::{
     array::Array,
     datatypes::{Field, Schema, SchemaRef},
 };
 use hashbrown::HashMap;
-use parking_lot::RwLock;
 
 use super::{
     by_time::by_time,

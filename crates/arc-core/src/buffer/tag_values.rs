@@ -4,6 +4,7 @@
 
 use std::{cmp::Ordering, hash::BuildHasher, sync::Arc};
 
+use crate::sync::Mutex;
 use arrow::{
     array::{ArrayRef, DictionaryArray, Int32Array, StringArray, StringBuilder},
     buffer::{Buffer, OffsetBuffer, ScalarBuffer},
@@ -11,7 +12,6 @@ use arrow::{
 };
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
-use parking_lot::Mutex;
 
 use super::series::SeriesId;
 use crate::{Error, Result};
@@ -47,6 +47,12 @@ impl TagValues {
             by_series: Vec::new(),
             array: Mutex::new(None),
         }
+    }
+
+    /// Returns about how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let numbers = self.codes.capacity() + self.offsets.capacity() + self.by_series.capacity();
+        numbers * size_of::<i32>() + self.texts.capacity()
     }
 
     pub(super) fn name(&self) -> &str {

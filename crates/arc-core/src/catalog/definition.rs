@@ -43,6 +43,13 @@ pub(crate) fn decode_schema(bytes: &[u8]) -> Result<TableSchema, String> {
     record.into_schema()
 }
 
+/// Returns whether a schema with a column of this type is read back as the same. Asked before a column is accepted: Arrow writes
+/// types that are nested deeper than it reads.
+pub(crate) fn comes_back(data_type: &DataType) -> bool {
+    let has_short_name = *data_type == tag_type() || SHORT_NAMES.iter().any(|(_, known)| known == data_type);
+    has_short_name || ArrowType::encode(data_type).decode().is_ok_and(|found| found == *data_type)
+}
+
 /// Serialises a field of type `Arc<TableSchema>`, for `#[serde(with)]`.
 pub(super) mod required {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};

@@ -31,7 +31,18 @@ const FORMAT_VERSION: u32 = 1;
 #[derive(Serialize, Deserialize)]
 struct Marker {
     arc_format: u32,
+    /// Whether the log has had a frame: then it has a segment for ever. Older builds pass over it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    log: bool,
 }
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// Ending of the names of the log's segments.
+const SEGMENT_SUFFIX: &str = ".wal";
 
 /// Returns whether the folder at `path` is marked as a data directory, of whatever version.
 #[must_use]
@@ -75,7 +86,9 @@ fn is_marked(vfs: &dyn Vfs, root: &Path) -> Result<bool> {
         listed => listed.map_err(|e| Error::io("list", root, e))?,
     };
     if entries.iter().any(|entry| entry.name == MARKER) {
-        check_marker(vfs, root)?;
+        if check_marker(vfs, root)? {
+            check_log_is_there(vfs, root)?;
+        }
         check_manifest_is_there(vfs, root)?;
         return Ok(true);
     }
@@ -105,22 +118,37 @@ pub(crate) fn create_folders(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     sync(vfs, root)
 }
 
-/// Checks the marker of a folder that has one. Changes nothing.
+/// Checks the marker of a folder that has one, and returns whether it says that there is a log. Changes nothing.
 ///
 /// # Errors
 ///
 /// [`Error::Corrupt`], [`Error::NewerFormat`], [`Error::Io`].
-pub(crate) fn check_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+pub(crate) fn check_marker(vfs: &dyn Vfs, root: &Path) -> Result<bool> {
     let path = root.join(MARKER);
     let bytes = vfs.read(&path).map_err(|e| Error::io("read", &path, e))?;
     match serde_json::from_slice(&bytes) {
-        Ok(Marker { arc_format: 0 }) => Err(Error::corrupt(path, 0, "it says format version 0, which never was")),
-        Ok(Marker { arc_format: found }) if found > FORMAT_VERSION => {
+        Ok(Marker { arc_format: 0, .. }) => Err(Error::corrupt(path, 0, "it says format version 0, which never was")),
+        Ok(Marker { arc_format: found, .. }) if found > FORMAT_VERSION => {
             Err(Error::NewerFormat { path: root.into(), found, supported: FORMAT_VERSION })
         }
-        Ok(_) => Ok(()),
+        Ok(Marker { log, .. }) => Ok(log),
         Err(e) => Err(Error::corrupt(path, 0, format!("it should be {{\"arc_format\":{FORMAT_VERSION}}}: {e}"))),
     }
+}
+
+/// A log that has had a frame keeps a segment. Without this check a folder that is not mounted, or was not restored with the
+/// others, would be taken for a log of which all was flushed.
+///
+/// # Errors
+///
+/// [`Error::Corrupt`], [`Error::Io`].
+pub(crate) fn check_log_is_there(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+    let dir = root.join(WAL_DIR);
+    if list(vfs, &dir)?.iter().any(|entry| entry.name.ends_with(SEGMENT_SUFFIX)) {
+        return Ok(());
+    }
+    let reason = format!("there is no segment of the log, though {MARKER} says that there is a log");
+    Err(Error::corrupt(dir, 0, reason))
 }
 
 /// A stream of the manifest is never empty once it was open, and no data file is older than its stream. Without this
@@ -165,12 +193,21 @@ fn check_nothing_else(vfs: &dyn Vfs, root: &Path, entries: &[DirEntry]) -> Resul
 
 /// Makes a folder a data directory, durably.
 pub(crate) fn write_marker(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+    write(vfs, root, false)
+}
+
+/// Notes in the marker, durably, that there is a log, which has a segment.
+pub(crate) fn mark_log(vfs: &dyn Vfs, root: &Path) -> Result<()> {
+    write(vfs, root, true)
+}
+
+fn write(vfs: &dyn Vfs, root: &Path, log: bool) -> Result<()> {
     let (path, temporary) = (root.join(MARKER), root.join(format!("{MARKER}{TEMPORARY_SUFFIX}")));
     match vfs.remove_file(&temporary) {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", temporary, e)),
         _ => {}
     }
-    let marker = serde_json::to_vec(&Marker { arc_format: FORMAT_VERSION })
+    let marker = serde_json::to_vec(&Marker { arc_format: FORMAT_VERSION, log })
         .map_err(|e| Error::internal(format!("cannot encode the marker: {e}")))?;
     let file = vfs.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
     file.write_all_at(&[&marker, b"\n"], 0).map_err(|e| Error::io("write", &temporary, e))?;
@@ -215,13 +252,20 @@ mod tests {
     #[test]
     fn folders_are_taken_or_refused_by_what_is_in_them() {
         let marker = "{\"arc_format\":1}\n";
-        let cases: [(&[(&str, &str)], &str); 14] = [
+        let with_log = "{\"arc_format\":1,\"log\":true}\n";
+        let cases: [(&[(&str, &str)], &str); 17] = [
             (&[], ""),
             (&[("LOCK", "")], ""),
             (&[("LOCK", ""), ("ARC.tmp", "{\"arc")], ""),
             (&[("ARC", marker)], ""),
             (&[("ARC", marker), ("notes.txt", ""), ("wal/x", "")], ""),
             (&[("ARC", marker), (ULID, ""), ("meta/0/00000000000000000001", "")], ""),
+            (&[("ARC", with_log), ("wal/00000000000000000001-0000000000000001.wal", "")], ""),
+            (
+                &[("ARC", with_log), ("wal/spare", "")],
+                "/a/b/store/wal is damaged at byte 0: there is no segment of the log, though ARC says that there is a log",
+            ),
+            (&[("ARC", with_log)], "/a/b/store/wal is damaged at byte 0: there is no segment of the log"),
             (
                 &[("notes.txt", "")],
                 "/a/b/store is not a data directory: it has no file ARC and is not empty: it has \"notes.txt\"",
@@ -258,6 +302,7 @@ mod tests {
                 assert!(matches, "{files:?}: {message}");
             }
             if expected.is_empty() {
+                let marker = if files.first().is_some_and(|(_, bytes)| *bytes == with_log) { with_log } else { marker };
                 assert_eq!(vfs.read(&Path::new(ROOT).join("ARC")).unwrap(), marker.as_bytes());
                 for folder in ["data", "meta", "wal"] {
                     assert!(vfs.list(&Path::new(ROOT).join(folder)).is_ok(), "{files:?}");

@@ -21,7 +21,7 @@ pub(super) enum FormatVersion {
 }
 
 /// Newest version that is read.
-const NEWEST_VERSION: u32 = FormatVersion::Packs as u32;
+pub(crate) const NEWEST_VERSION: u32 = FormatVersion::Packs as u32;
 
 const MAGIC: [u8; 8] = *b"ARCMNFST";
 const HEADER_BYTES: usize = 48;

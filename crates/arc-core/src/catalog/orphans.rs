@@ -198,6 +198,7 @@ mod tests {
             path: path.to_owned(),
             bytes: 1,
             crc32c: 1,
+            tail: None,
             rows: 1,
             min_time: 0,
             max_time: 0,

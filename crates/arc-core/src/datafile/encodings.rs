@@ -24,7 +24,7 @@ use super::{
 use crate::Result;
 
 /// Version of docs/format.md, "Data files".
-const FORMAT: &str = "1";
+pub(crate) const FORMAT: &str = "1";
 
 /// Values of a float column that are looked at before its encoding is chosen.
 const SAMPLE_VALUES: usize = 10_000;

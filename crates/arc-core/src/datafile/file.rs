@@ -5,7 +5,7 @@ use std::ops::Range;
 use ulid::Ulid;
 
 use super::{
-    PartitionDay,
+    FileTail, PartitionDay,
     pack::{PACK_SUFFIX, packed, stored_path},
 };
 
@@ -19,6 +19,10 @@ pub struct DataFile {
     pub bytes: u64,
     /// crc32c of the whole file.
     pub crc32c: u32,
+    /// Its end, by which parts of it can be checked. `None` of a small file, which is read whole, and of one that an earlier
+    /// build wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<FileTail>,
     /// Number of rows.
     pub rows: u64,
     /// Oldest time in nanoseconds since the epoch.

@@ -4,13 +4,14 @@
 //! it gone makes it again. What a loss of power leaves of empty folders goes on the next open.
 
 use std::{
+    collections::BTreeSet,
     io,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
 
+use crate::sync::Mutex;
 use hashbrown::HashSet;
-use parking_lot::Mutex;
 
 use super::DATA_DIR;
 use crate::{
@@ -83,7 +84,7 @@ pub(crate) struct FolderSyncs<'a> {
     root: &'a Path,
     known: &'a KnownFolders,
     /// Folders that have many folders below them, and are synced in the end.
-    shared: Mutex<HashSet<PathBuf>>,
+    shared: Mutex<BTreeSet<PathBuf>>,
     /// Folders of days that are known to be durable then.
     made: Mutex<Vec<PathBuf>>,
 }
@@ -95,7 +96,7 @@ impl<'a> FolderSyncs<'a> {
 
     /// Syncs the folders that are of one table alone, whose files have these paths.
     pub(crate) fn sync_table<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
-        let days: HashSet<&Path> = paths.filter_map(|path| Path::new(path).parent()).collect();
+        let days: BTreeSet<&Path> = paths.filter_map(|path| Path::new(path).parent()).collect();
         let mut tables: HashSet<&Path> = HashSet::new();
         for day in days {
             self.sync(day)?;

@@ -4,10 +4,13 @@
 //! files"). Never decides which rows go into which file, never sorts, never decides that a file that was published
 //! goes, never touches the manifest. Called by `engine` on flush, and by `compaction`, which rewrites files.
 
+mod blocks;
 mod column_chunks;
 mod encode;
 mod encodings;
 mod file;
+#[cfg(any(test, feature = "query"))]
+mod file_checks;
 mod folders;
 mod names;
 mod options;
@@ -29,6 +32,7 @@ mod thrift;
 mod whole;
 mod writer;
 
+pub use blocks::FileTail;
 pub use file::{ColumnStatistics, DataFile, StatisticsValue};
 pub use names::encode_name;
 pub use options::ParquetOptions;
@@ -38,7 +42,11 @@ pub use parquet_writer::{
 pub use partition::PartitionDay;
 
 pub(crate) use encode::TextDictionary;
+#[cfg(test)]
+pub(crate) use encodings::FORMAT;
 pub(crate) use file::EXACT_FLOATS;
+#[cfg(feature = "query")]
+pub(crate) use file_checks::{Blocks, Checked, FileChecks, Rotten};
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
 pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
 pub(crate) use pack::{Owner, PackWriter, is_pack, open_data_file, packed, stored_path};

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use ulid::Ulid;
 
 use super::{DATA_DIR, PartitionDay, folders::create_with_folders, sink::Sink, writer::TEMPORARY_SUFFIX};
@@ -161,7 +161,7 @@ impl<'a> PackWriter<'a> {
         [&entries, &length[..], &MAGIC]
             .into_iter()
             .try_for_each(|bytes| state.append(bytes))
-            .and_then(|()| state.sink.finish())
+            .and_then(|()| state.sink.finish().map(drop))
             .map_err(|e| self.failed("sync", e))?;
         let temporary = self.temporary();
         self.vfs.rename(&temporary, &self.root.join(&self.path)).map_err(|e| Error::io("rename", temporary, e))

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
+use crate::sync::Mutex;
 use bytes::Bytes;
-use parking_lot::Mutex;
 use parquet::{
     arrow::arrow_reader::RowGroups,
     basic::Compression,

@@ -1,6 +1,6 @@
 //! A Parquet file under way: its encodings, its statistics, and what the library writes around columns.
 
-use std::{sync::Arc, vec};
+use std::{io, sync::Arc, vec};
 
 use arrow::{array::ArrayRef, datatypes::FieldRef};
 use parquet::{
@@ -29,6 +29,8 @@ pub(super) struct Totals {
     pub(super) rows: u64,
     pub(super) time_bounds: Option<(i64, i64)>,
     pub(super) columns: Vec<ColumnStatistics>,
+    /// Where the tail begins, in a file that has one.
+    pub(super) tail_start: Option<u64>,
 }
 
 /// Writes one Parquet file, row group after row group.
@@ -132,13 +134,17 @@ impl<'a> ParquetFile<'a> {
         Ok(())
     }
 
-    /// Writes the footer. The sink is complete then, but not durable. Leaves the scratch for the next file.
+    /// Writes the tail, which the footer ends. The sink is complete then, but not durable. Leaves the scratch for the next file.
     pub(super) fn finish(mut self, scratch: &mut Option<Scratch>) -> Result<Totals> {
+        let refused = |error: io::Error| encode_error(self.spec, ParquetError::External(Box::new(error)));
+        self.library.flush().map_err(refused)?;
+        let (tail_start, sums) = self.library.inner_mut().begin_tail().map_err(refused)?;
+        self.library.write_all(&sums).map_err(refused)?;
         self.library.finish().map_err(|e| encode_error(self.spec, e))?;
         let time_bounds = self.statistics.first().and_then(StatisticsBuilder::time_bounds);
         let columns = self.statistics.into_iter().map(StatisticsBuilder::finish).collect();
         *scratch = Some(self.scratch);
-        Ok(Totals { rows: self.rows, time_bounds, columns })
+        Ok(Totals { rows: self.rows, time_bounds, columns, tail_start: Some(tail_start) })
     }
 }
 

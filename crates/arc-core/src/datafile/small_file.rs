@@ -14,6 +14,7 @@ use parquet::{
 
 use super::{
     DataFileSpec, ParquetOptions,
+    blocks::{BlockSums, WHOLE_BYTES},
     encode::{SmallColumn, SmallPages},
     encodings::writer_properties,
     parquet_file::{Totals, encode_error},
@@ -27,6 +28,8 @@ use crate::Result;
 const MAX_ROWS: usize = 1_024;
 /// Bytes of a page from which on a file is none for here.
 const MAX_PAGE_BYTES: usize = 1 << 20;
+/// Bytes of a footer beside what is kept of it and the columns, at most.
+const MOST_BYTES_BESIDE: usize = 256;
 /// Kinds of files whose footers are kept.
 const MAX_TEMPLATES: usize = 16;
 /// What a Parquet file begins and ends with.
@@ -142,7 +145,8 @@ impl SmallFiles {
         self.file.clear();
         self.chunks.clear();
         self.file.extend_from_slice(MAGIC);
-        let mut totals = Totals { rows: rows as u64, time_bounds: None, columns: Vec::with_capacity(fields.len()) };
+        let columns_of = Vec::with_capacity(fields.len());
+        let mut totals = Totals { rows: rows as u64, time_bounds: None, columns: columns_of, tail_start: None };
         for (index, field) in fields.iter().enumerate() {
             let error = |error| encode_error(spec, error);
             self.column.clear();
@@ -157,7 +161,7 @@ impl SmallFiles {
             totals.time_bounds = totals.time_bounds.or_else(|| statistics.time_bounds().filter(|_| index == 0));
             totals.columns.push(statistics.finish());
         }
-        self.push_footer(rows, spec, options)?;
+        totals.tail_start = self.push_footer(rows, spec, options)?;
         Ok(Some((totals, &self.file)))
     }
 
@@ -207,11 +211,20 @@ impl SmallFiles {
         });
     }
 
-    fn push_footer(&mut self, rows: usize, spec: &DataFileSpec<'_>, options: &ParquetOptions) -> Result<()> {
+    /// Appends the footer, in a tail where the file is not so small that it is read whole; returns where that begins.
+    fn push_footer(&mut self, rows: usize, spec: &DataFileSpec<'_>, options: &ParquetOptions) -> Result<Option<u64>> {
         let place = self.template(spec, options)?;
         let Self { file, chunks, templates, .. } = self;
-        let Some(template) = templates.get(place) else { return Ok(()) };
-        let (start, size) = (file.len(), (file.len() - MAGIC.len()) as u64);
+        let Some(template) = templates.get(place) else { return Ok(None) };
+        let size = (file.len() - MAGIC.len()) as u64;
+        let parts = [file.len(), chunks.len(), template.head.len(), template.sorting.len(), template.tail.len()];
+        let has_tail = (parts.iter().sum::<usize>() + MOST_BYTES_BESIDE) as u64 > WHOLE_BYTES;
+        let tail_start = has_tail.then_some(file.len() as u64);
+        if has_tail {
+            let sums = BlockSums::of(file);
+            file.extend_from_slice(&sums);
+        }
+        let start = file.len();
         file.extend_from_slice(&template.head);
         let mut fields = Struct::after(2, file);
         fields.i64(3, rows as u64);
@@ -229,7 +242,7 @@ impl SmallFiles {
         let length = count(file.len() - start);
         file.extend_from_slice(&length.to_le_bytes());
         file.extend_from_slice(MAGIC);
-        Ok(())
+        Ok(tail_start)
     }
 
     /// Returns the place of the template for a file, made if there is none.

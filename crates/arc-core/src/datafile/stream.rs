@@ -9,12 +9,12 @@ use std::{
     sync::Arc,
 };
 
+use crate::sync::Mutex;
 use arrow::{
     array::{RecordBatch, RecordBatchReader},
     datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
 };
 use bytes::{Buf as _, Bytes, buf::Reader};
-use parking_lot::Mutex;
 use parquet::{
     arrow::{
         ProjectionMask,
@@ -29,14 +29,12 @@ use parquet::{
     },
 };
 
-use super::{DataFile, pack::open_data_file, pages::SharedRowGroups};
+use super::{DataFile, blocks::WHOLE_BYTES, pack::open_data_file, pages::SharedRowGroups};
 use crate::{
     Error, Result,
     vfs::{Vfs, VfsFile},
 };
 
-/// Bytes of a file up to which all of it is read at once.
-const WHOLE_BYTES: u64 = 64 << 10;
 /// Bytes read at a time for the checksum.
 const PIECE_BYTES: usize = 1 << 20;
 

@@ -1,5 +1,7 @@
 //! Data files through the whole writer and reader.
 
+mod rot;
+
 use std::{path::Path, sync::Arc};
 
 use arrow::{

@@ -8,13 +8,14 @@ use arrow::{
 };
 
 use super::{
-    DataFile, ParquetOptions,
+    DataFile, FileTail, ParquetOptions,
+    blocks::WHOLE_BYTES,
     encode::Scratch,
     folders::{SYNC_FOLDER, create_with_folders},
     pack::{Owner, PackWriter},
     parquet_file::Totals,
     row_groups::{Columns, RowGroupWriter, write_columns},
-    sink::Sink,
+    sink::{Finished, Sink},
     small_file::SmallFiles,
     stream::text_dictionary,
 };
@@ -182,7 +183,10 @@ fn append_to(
     totals: Totals,
     file: &[u8],
 ) -> Result<DataFile> {
-    let data_file = data_file(spec, totals, (file.len() as u64, crc32c::crc32c(file)))?;
+    let tail = totals.tail_start.and_then(|start| file.get(usize::try_from(start).ok()?..));
+    let tail = tail.map(|tail| FileTail { bytes: tail.len() as u64, crc32c: crc32c::crc32c(tail) });
+    let finished = Finished { bytes: file.len() as u64, crc32c: crc32c::crc32c(file), tail };
+    let data_file = data_file(spec, totals, &finished)?;
     Ok(DataFile { path: pack.append(owner, file)?, ..data_file })
 }
 
@@ -235,11 +239,12 @@ fn write_rows(
 ) -> Result<DataFile> {
     let totals = write(&mut sink)?;
     let written = sink.finish().map_err(|e| Error::io("sync", temporary, e))?;
-    data_file(spec, totals, written)
+    data_file(spec, totals, &written)
 }
 
-fn data_file(spec: &DataFileSpec<'_>, totals: Totals, (bytes, crc32c): (u64, u32)) -> Result<DataFile> {
-    let Totals { rows, time_bounds, columns } = totals;
+fn data_file(spec: &DataFileSpec<'_>, totals: Totals, finished: &Finished) -> Result<DataFile> {
+    let Totals { rows, time_bounds, columns, .. } = totals;
+    let Finished { bytes, crc32c, tail } = *finished;
     let Some((min_time, max_time)) = time_bounds else {
         return Err(Error::internal(format!("rows for {} have no time", spec.path)));
     };
@@ -247,6 +252,8 @@ fn data_file(spec: &DataFileSpec<'_>, totals: Totals, (bytes, crc32c): (u64, u32
         path: spec.path.clone(),
         bytes,
         crc32c,
+        // One that is read whole needs none, and the manifest has an entry for each file.
+        tail: tail.filter(|_| bytes > WHOLE_BYTES),
         rows,
         min_time,
         max_time,

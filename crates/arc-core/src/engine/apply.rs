@@ -10,8 +10,8 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use crate::sync::{Mutex, MutexGuard};
 use futures::channel::oneshot;
-use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     delete::apply_delete,
@@ -210,6 +210,7 @@ impl Applier {
                 // The asker may have gone; the buffers are frozen all the same and flushed with the next round.
                 let _ = answer.send(self.freeze());
             }
+            Entry::Seal => {}
         }
     }
 
@@ -336,8 +337,8 @@ fn freeze(shared: &Shared) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use crate::sync::block_on;
     use bytes::Bytes;
-    use futures::executor::block_on;
 
     use super::*;
     use crate::{

@@ -8,16 +8,15 @@
 
 use std::{
     io,
-    sync::{
-        Arc,
-        atomic::Ordering,
-        mpsc::{Receiver, SyncSender, sync_channel},
-    },
-    thread::{self, Builder, JoinHandle},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use parking_lot::Mutex;
+use crate::sync::{
+    Mutex,
+    mpsc::{Receiver, SyncSender, sync_channel},
+    thread::{Builder, JoinHandle},
+};
 
 use super::{
     apply::{Applying, Logged},
@@ -97,7 +96,7 @@ struct BreakOnPanic<'a>(&'a Committer);
 
 impl Drop for BreakOnPanic<'_> {
     fn drop(&mut self) {
-        if thread::panicking() {
+        if std::thread::panicking() {
             self.0.shared.queue.close("a commit thread has ended");
             self.0.applying.break_off();
         }
@@ -109,8 +108,12 @@ impl Committer {
     fn run(&self) {
         let _break = BreakOnPanic(self);
         while let Some((entries, turn)) = self.shared.queue.take() {
+            let is_idle = entries.iter().all(|entry| matches!(entry, Entry::Seal));
             self.log(entries, &turn);
             drop(turn);
+            if is_idle {
+                self.seal();
+            }
             self.sync();
             self.applying.apply_ready();
         }
@@ -150,6 +153,7 @@ impl Committer {
         wal.append(&frames).map_err(|error| Failure::of_append(error, wal.is_failed()))?;
         crash_point("commit::appended");
         log.last_seq = seq;
+        self.shared.mark_log();
         if needs_sync {
             wal.want_sync();
         }
@@ -171,6 +175,7 @@ impl Committer {
                     crash_point("commit::synced");
                     Counters::add(&self.shared.counters.wal_syncs, 1);
                     self.applying.note_durable(durable_seq);
+                    self.shared.flush_signal.note_synced();
                 }
                 Err(error) => {
                     let failure = Failure::Unknown(describe(&error));
@@ -178,6 +183,14 @@ impl Committer {
                 }
             }
             self.applying.apply_ready();
+        }
+    }
+
+    /// Seals the log. What is appended meanwhile is synced afterwards, by this thread as well.
+    fn seal(&self) {
+        if let Err(error) = self.shared.seal() {
+            let failure = Failure::Unknown(describe(&error));
+            self.refuse(&mut self.log.lock(), Vec::new(), &failure);
         }
     }
 
@@ -216,6 +229,7 @@ impl Committer {
                 Entry::Delete(_, delete) => {
                     let _ = delete.answer.send(Err(failure.refusal()));
                 }
+                Entry::Seal => {}
                 // What was applied before is in the log and can be flushed, which is what makes room on a full disk.
                 freeze @ Entry::Freeze(_) => drop(self.applying.add(vec![freeze], Logged::default())),
                 Entry::Change(frame, waiting) => {
@@ -292,7 +306,7 @@ fn logged(entry: &Entry) -> Option<&QueuedFrame> {
         Entry::Change(frame, _) | Entry::Write(frame, _) | Entry::Delete(frame, _) | Entry::Drop(frame, ..) => {
             Some(frame)
         }
-        Entry::Unlogged(_) | Entry::Freeze(_) => None,
+        Entry::Unlogged(_) | Entry::Freeze(_) | Entry::Seal => None,
     }
 }
 
@@ -308,6 +322,6 @@ fn needs_sync(entry: &Entry) -> bool {
         Entry::Change(_, waiting) => waiting.is_some(),
         // Also where nobody waits any more: with it go receipts, which must not go without their points.
         Entry::Drop(..) => true,
-        Entry::Unlogged(_) | Entry::Freeze(_) => false,
+        Entry::Unlogged(_) | Entry::Freeze(_) | Entry::Seal => false,
     }
 }

@@ -10,11 +10,11 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use crate::sync::{self, Condvar, Instant, Mutex};
 use hashbrown::{HashMap, HashSet};
-use parking_lot::{Condvar, Mutex};
 use ulid::Ulid;
 
 use super::{packs::PackSizes, retired::Retired, shared::Shared, small_merges::SmallMerges, stats::Counters};
@@ -250,7 +250,7 @@ impl Shared {
             && Instant::now() < patience
             && self.compactor.check_running().is_ok()
         {
-            std::thread::sleep(MEMORY_POLL);
+            sync::thread::sleep(MEMORY_POLL);
         }
     }
 
@@ -485,9 +485,9 @@ pub(super) fn is_still_right(partition: &[Arc<DataFile>], Merged { task, is_move
 }
 
 /// Starts the thread that compacts by itself: after flushes, and when days and files come of age.
-pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
+pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<sync::thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    std::thread::Builder::new().name("arc-compact".into()).spawn(move || {
+    sync::thread::Builder::new().name("arc-compact".into()).spawn(move || {
         let mut sleep = Some(Duration::ZERO);
         while shared.compactor.wait(sleep) {
             let round = shared.compaction_round();

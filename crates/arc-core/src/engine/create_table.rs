@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Engine, logged::schema_change, queue::Made, shared::Shared};
 use crate::{
     ColumnTypes, Error, Result,
-    catalog::{ColumnKind, TableSchema, tag_type},
+    catalog::{ColumnKind, TableSchema, comes_back, tag_type},
     datafile::is_storable,
     ingest::{MAX_COLUMNS, check_column_name},
     registry::{Table, check_database_name, check_name, invalid_name},
@@ -63,11 +63,12 @@ impl Shared {
         if database.table(&schema.table).is_some() {
             return Err(Error::TableExists { database: schema.database.to_string(), table: schema.table.to_string() });
         }
-        let change = schema_change(schema, false);
+        self.check_limits(0, 1)?;
+        let change = schema_change(schema, false)?;
         let table = Arc::new(Table::new(schema.clone()));
         let answer = self.queue.push_change(change, Some(Made::Table(database, table)), || {})?;
         let stopped = |_| Err(Error::unanswered());
-        futures::executor::block_on(answer).unwrap_or_else(stopped)
+        crate::sync::block_on(answer).unwrap_or_else(stopped)
     }
 }
 
@@ -88,6 +89,9 @@ fn check(schema: &TableSchema) -> Result<()> {
         let is_tag = column.kind == ColumnKind::Tag;
         if is_tag != (column.data_type == tag_type()) || (is_tag && !keyed) || !is_storable(&column.data_type) {
             return invalid(format!("column {name:?} cannot be a {:?} of type {}", column.kind, column.data_type));
+        }
+        if !comes_back(&column.data_type) {
+            return invalid(format!("column {name:?} has a type that cannot be kept; it may be nested too deep"));
         }
     }
     Ok(())

@@ -81,7 +81,7 @@ impl Engine {
             receiver
         };
         let stopped = |_| Err(Error::unanswered());
-        futures::executor::block_on(receiver).unwrap_or_else(stopped)
+        crate::sync::block_on(receiver).unwrap_or_else(stopped)
     }
 
     /// Returns `predicate` as a delete of this table would apply it: with values of the types that the columns have, so

@@ -86,7 +86,7 @@ impl Shared {
         // Its series leave memory without waiting for the next write. Whoever decodes holds them, so no lock is held here.
         drop(database.fresh_series());
         let stopped = |_| Err(Error::unanswered());
-        futures::executor::block_on(receiver).unwrap_or_else(stopped)?;
+        crate::sync::block_on(receiver).unwrap_or_else(stopped)?;
         crash_point("drop::applied");
         if let Err(error) = self.flush() {
             // It is dropped; the next flush tells the manifest.

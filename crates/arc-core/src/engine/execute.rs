@@ -6,7 +6,9 @@ use super::{
     Deleted, Engine,
     insert_query::{Insertion, blocking, on_own_runtime},
 };
-use crate::{Error, ErrorKind, Predicate, Result, WriteOptions, Written, catalog::TableSchema, query::Change};
+use crate::{
+    Error, ErrorKind, Predicate, Result, Statement, WriteOptions, Written, catalog::TableSchema, query::Change,
+};
 
 /// What a statement that changes data did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +65,7 @@ impl Engine {
     ///
     /// [`ErrorKind::InvalidInput`] for a statement that is none of these; otherwise as the call that it stands for.
     pub fn execute(&self, database: &str, sql: &str) -> Result<Executed> {
-        match crate::query::parse_change(sql)? {
+        match crate::query::parse_change(&Statement::parse(sql)?)? {
             Change::InsertQuery { database: named, table, columns, query } => {
                 let target = named.as_deref().unwrap_or(database);
                 let insertion = Insertion::new(database, target, &table, &columns, &query);
@@ -90,14 +92,14 @@ impl Engine {
     pub async fn run(
         &self,
         database: &str,
-        sql: &str,
+        statement: &Statement,
         values: Option<&RecordBatch>,
         options: &WriteOptions,
     ) -> Result<Executed> {
-        let (engine, default, text) = (self.clone(), database.to_owned(), sql.to_owned());
+        let (engine, default, statement) = (self.clone(), database.to_owned(), statement.clone());
         let given = options.clone();
         let has_values = values.is_some();
-        let done = move || match crate::query::parse_change(&text)? {
+        let done = move || match crate::query::parse_change(&statement)? {
             query @ Change::InsertQuery { .. } => Ok(Err(query)),
             _ if has_values => {
                 Err(Error::Sql { reason: "this statement has no placeholders, and takes no values".into() })
@@ -145,8 +147,8 @@ impl Engine {
     /// # Errors
     ///
     /// As [`execute`](Self::execute).
-    pub fn deletion(&self, database: &str, sql: &str) -> Result<Option<Deletion>> {
-        match crate::query::parse_change(sql)? {
+    pub fn deletion(&self, database: &str, statement: &Statement) -> Result<Option<Deletion>> {
+        match crate::query::parse_change(statement)? {
             Change::Delete { database: named, table, predicate } => {
                 let database = named.as_deref().unwrap_or(database);
                 let predicate = self.check_delete(database, &table, &predicate)?;

@@ -9,10 +9,15 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use crate::sync::{self, Mutex, MutexGuard};
 use ulid::Ulid;
 
-use super::{dropping, idempotency::ReceiptsRound, shared::Shared, stats::Counters};
+use super::{
+    dropping,
+    idempotency::ReceiptsRound,
+    shared::{Due, Shared},
+    stats::Counters,
+};
 use crate::{
     Error, ErrorKind, Result, SequenceNumber, Tombstone,
     buffer::{FrozenBuffer, split},
@@ -114,7 +119,7 @@ impl Shared {
 
     /// Freezes all buffers; returns the last sequence number in them.
     fn freeze(&self) -> Result<SequenceNumber> {
-        let seq = futures::executor::block_on(self.queue.freeze()?)
+        let seq = sync::block_on(self.queue.freeze()?)
             .unwrap_or_else(|_| Err(Error::Closed { reason: "the commit thread has ended".into() }))?;
         self.frozen.set(Some(seq));
         crash_point("flush::frozen");
@@ -239,7 +244,7 @@ impl Shared {
         if workers <= 1 {
             return write();
         }
-        std::thread::scope(|scope| {
+        sync::thread::scope(|scope| {
             let workers: Vec<_> = (0..workers).map(|_| scope.spawn(write)).collect();
             let panicked = |_| Err(Error::internal("a thread that writes data files has panicked"));
             // All are joined, also when one has failed.
@@ -381,14 +386,23 @@ fn edit(
     }
 }
 
-/// Starts the thread that flushes by size, age and log volume.
-pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
+/// Starts the thread that flushes by size, age and log volume. It is also the one that notices when the log has come to rest, and
+/// has it sealed: so the commit path has no timer.
+pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<sync::thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    std::thread::Builder::new().name("arc-flush".into()).spawn(move || {
+    sync::thread::Builder::new().name("arc-flush".into()).spawn(move || {
         let mut failures = 0;
         // If this thread dies, nothing makes room any more: better refuse writes at once than when memory is full.
         let _close = CloseOnPanic(&shared);
-        while shared.flush_signal.wait(shared.options.flush_after) {
+        loop {
+            match shared.flush_signal.wait(shared.options.flush_after) {
+                Due::Flush => {}
+                Due::Seal => {
+                    shared.queue.seal();
+                    continue;
+                }
+                Due::Stop => break,
+            }
             match shared.flush_with(shared.manifest.lock()) {
                 Ok(_) => failures = 0,
                 // Another thread closes the engine, which flushes as well.

@@ -35,20 +35,21 @@ pub(super) enum FrameKind {
 }
 
 impl FrameKind {
+    pub(super) const ALL: [Self; 10] = [
+        Self::Database,
+        Self::Schema,
+        Self::Delete,
+        Self::Drop,
+        Self::Widened,
+        Self::GivenUp,
+        Self::LineProtocol,
+        Self::MessagePack,
+        Self::Arrow,
+        Self::Rows,
+    ];
+
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
-        let all = [
-            Self::Database,
-            Self::Schema,
-            Self::Delete,
-            Self::Drop,
-            Self::Widened,
-            Self::GivenUp,
-            Self::LineProtocol,
-            Self::MessagePack,
-            Self::Arrow,
-            Self::Rows,
-        ];
-        all.into_iter().find(|kind| *kind as u8 == byte)
+        Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 

@@ -8,7 +8,7 @@
 //! manifest takes along, committed ones. The oldest are forgotten first.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -16,10 +16,10 @@ use std::{
     time::Duration,
 };
 
+use crate::sync::Mutex;
 use foldhash::fast::RandomState;
 use futures::channel::oneshot;
 use hashbrown::HashMap;
-use parking_lot::Mutex;
 
 use super::{frame::FrameKind, write::Request};
 use crate::{
@@ -179,7 +179,7 @@ impl IdempotencyKeys {
         while state.order.front().is_some_and(|kept| kept.receipt.time_ns < expired) {
             state.forget_oldest();
         }
-        let mut added: HashMap<Arc<str>, Vec<KeptReceipt>, RandomState> = HashMap::default();
+        let mut added: BTreeMap<Arc<str>, Vec<KeptReceipt>> = BTreeMap::new();
         for Kept { database, receipt, .. } in state.frozen() {
             added.entry(Arc::clone(database)).or_default().push(receipt.clone());
         }

@@ -124,12 +124,25 @@ impl Engine {
         let mut stats = shared.counters.read();
         stats.queued_writes = shared.queue.writes() as u64;
         stats.replayed_writes = shared.keys.replayed();
+        #[cfg(feature = "query")]
+        if let Some(query) = &*self.inner.query.lock() {
+            let (planning, abandoned) = query.planning();
+            (stats.planning, stats.planning_abandoned) = (planning as u64, abandoned as u64);
+        }
         stats.memory_bytes = shared.memory.used() as u64;
         stats.memory_peak_bytes = shared.memory.peak() as u64;
         stats.memory_limit_bytes = shared.memory.limit() as u64;
         stats.retired_files = shared.compactor.retired() as u64;
+        for database in shared.registry.databases() {
+            stats.databases += 1;
+            stats.memory_databases += u64::from(*database.durability.read() == Some(Durability::Memory));
+            stats.tables += database.table_count() as u64;
+        }
         for table in shared.registry.all_tables() {
             settle(&table);
+            let (series, bytes) = table.series.read().size();
+            stats.series += series;
+            stats.series_bytes += bytes;
             let rows = table.rows.lock();
             stats.buffered_rows += rows.buffer.rows() as u64;
             stats.pending_deletes += rows.tombstones.len() as u64;

@@ -18,7 +18,7 @@ use super::{
     insert::{refuse, target_columns, type_of, write_options},
 };
 use crate::{
-    Answer, ColumnTypes, Description, Error, PendingWrite, Result, WriteOptions, Written,
+    Answer, ColumnTypes, Description, Error, PendingWrite, Result, Statement, WriteOptions, Written,
     catalog::TableSchema,
     query::{Change, inserted_placeholders, parse_change},
 };
@@ -38,7 +38,7 @@ pub(super) struct Insertion<'a> {
     database: &'a str,
     table: &'a str,
     columns: &'a [String],
-    query: &'a str,
+    query: &'a Statement,
 }
 
 impl<'a> Insertion<'a> {
@@ -47,7 +47,7 @@ impl<'a> Insertion<'a> {
         database: &'a str,
         table: &'a str,
         columns: &'a [String],
-        query: &'a str,
+        query: &'a Statement,
     ) -> Self {
         Self { default, database, table, columns, query }
     }
@@ -65,10 +65,7 @@ impl Engine {
         let schema = self.table(database, table)?.schema();
         let columns = target_columns(&schema, columns)?;
         let shape = Shape::new(&schema, &columns, self.effective_column_types(database, Some(table)))?;
-        let answer = match values {
-            Some(values) => self.sql_with(default, query, values).await?,
-            None => self.sql(default, query).await?,
-        };
+        let answer = self.query(default, query, values).await?;
         shape.check(&answer)?;
         let options = write_options(&schema, &columns, options);
         let mut storing = Storing {
@@ -102,19 +99,21 @@ impl Engine {
     pub(super) async fn describe_insert(
         &self,
         default: &str,
-        sql: &str,
+        statement: &Statement,
         values: Option<&RecordBatch>,
     ) -> Result<Description> {
-        let text = sql.to_owned();
-        let (target, table, columns, query) = match blocking(move || parse_change(&text)).await? {
+        let statement = statement.clone();
+        let (target, table, columns, query) = match blocking(move || parse_change(&statement)).await? {
             Change::InsertQuery { database, table, columns, query } => (database, table, columns, query),
-            Change::Insert { database, table, rows } => (database, table, rows.columns, "VALUES (NULL)".to_owned()),
+            Change::Insert { database, table, rows } => {
+                (database, table, rows.columns, Statement::parse("VALUES (NULL)")?)
+            }
             _ => return refuse("this is no INSERT".to_owned()),
         };
         let schema = self.table(target.as_deref().unwrap_or(default), &table)?.schema();
         let shape = Shape::new(&schema, &target_columns(&schema, &columns)?, ColumnTypes::default())?;
         let described = self.inner.query()?.describe(default, &query, values).await?;
-        let types = inserted_placeholders(&query);
+        let types = blocking(move || inserted_placeholders(&query)).await?;
         let typed = described.parameters.fields().iter().map(|field| {
             let column =
                 types.iter().find(|(id, _)| id.trim_start_matches('$') == field.name().trim_start_matches('$'));

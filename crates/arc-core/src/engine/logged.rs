@@ -24,6 +24,13 @@ impl Shared {
     /// Returns the frame of a write: its rows in columns where that pays, and else its body, of which replay passes over what
     /// was `rejected`.
     pub(super) fn write_frame(&self, request: &Request, staged: &Staged, rejected: Vec<u64>) -> Result<QueuedFrame> {
+        let frame = self.make_frame(request, staged, rejected)?;
+        #[cfg(any(test, debug_assertions, feature = "check-frames"))]
+        super::frame_proof::check(&frame, staged)?;
+        Ok(frame)
+    }
+
+    fn make_frame(&self, request: &Request, staged: &Staged, rejected: Vec<u64>) -> Result<QueuedFrame> {
         let mut meta = WriteMeta { rejected, ..request.meta.clone() };
         let is_of_rows = matches!(request.kind, FrameKind::LineProtocol | FrameKind::MessagePack);
         let body = if is_of_rows { self.encoders.encode_if_smaller(staged, request.body.len()) } else { None };
@@ -40,11 +47,13 @@ impl Shared {
 }
 
 /// Returns the frame of a schema, which is new or has grown, or has columns that were of another type before.
-pub(super) fn schema_change(schema: &TableSchema, has_widened: bool) -> QueuedFrame {
+pub(super) fn schema_change(schema: &TableSchema, has_widened: bool) -> Result<QueuedFrame> {
     let kind = if has_widened { FrameKind::Widened } else { FrameKind::Schema };
     let body = Bytes::from(encode_schema(schema));
+    #[cfg(any(test, debug_assertions, feature = "check-frames"))]
+    super::frame_proof::check_schema(&body, schema)?;
     let body_crc = body_checksum(&body);
-    QueuedFrame { kind, meta: Vec::new(), body, body_crc }
+    Ok(QueuedFrame { kind, meta: Vec::new(), body, body_crc })
 }
 
 /// Returns the frame of a database that is new.

@@ -18,6 +18,10 @@ mod execute;
 mod fitting;
 mod flush;
 mod frame;
+#[cfg(any(test, debug_assertions, feature = "check-frames"))]
+mod frame_proof;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod idempotency;
 mod info;
 #[cfg(feature = "query")]
@@ -39,11 +43,11 @@ mod tables;
 mod widen;
 mod write;
 
-use std::{path::Path, sync::Arc, thread::JoinHandle};
+use std::{path::Path, sync::Arc};
 
+use crate::sync::{Mutex, thread::JoinHandle};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
-use parking_lot::Mutex;
 
 pub use builder::EngineBuilder;
 pub use compaction::CompactionReport;
@@ -123,7 +127,12 @@ impl Inner {
                 tracing::error!("a thread of the engine has panicked");
             }
         }
-        self.lock.lock().take();
+        // Only while the directory is this engine's: a second stop comes when nothing is.
+        if let Some(_lock) = self.lock.lock().take()
+            && let Err(error) = self.shared.seal()
+        {
+            tracing::debug!(%error, "the log was not sealed");
+        }
     }
 }
 
@@ -265,9 +274,7 @@ impl Engine {
     /// allowed; [`NotFound`](crate::ErrorKind::NotFound) for an unknown table; [`Closed`](crate::ErrorKind::Closed).
     #[cfg(feature = "query")]
     pub async fn sql(&self, database: &str, sql: &str) -> Result<crate::Answer> {
-        self.check_open()?;
-        let query = self.inner.query()?;
-        query.sql(database, sql, None).await
+        self.query(database, &crate::Statement::parse(sql)?, None).await
     }
 
     /// Runs one SQL statement with `values` for its placeholders, as [`sql`](Self::sql) does for one without any.
@@ -281,9 +288,24 @@ impl Engine {
     /// for each placeholder.
     #[cfg(feature = "query")]
     pub async fn sql_with(&self, database: &str, sql: &str, values: &RecordBatch) -> Result<crate::Answer> {
+        self.query(database, &crate::Statement::parse(sql)?, Some(values)).await
+    }
+
+    /// Runs a statement that reads, as [`sql_with`](Self::sql_with) and [`sql`](Self::sql) do with its text.
+    ///
+    /// # Errors
+    ///
+    /// As [`sql_with`](Self::sql_with).
+    #[cfg(feature = "query")]
+    pub async fn query(
+        &self,
+        database: &str,
+        statement: &crate::Statement,
+        values: Option<&RecordBatch>,
+    ) -> Result<crate::Answer> {
         self.check_open()?;
         let query = self.inner.query()?;
-        query.sql(database, sql, Some(values)).await
+        query.sql(database, statement, values).await
     }
 
     /// Plans one SQL statement without running it. Without `values` its placeholders stay open. Of the statements that
@@ -298,15 +320,15 @@ impl Engine {
     pub async fn describe(
         &self,
         database: &str,
-        sql: &str,
+        statement: &crate::Statement,
         values: Option<&RecordBatch>,
     ) -> Result<crate::Description> {
         self.check_open()?;
-        if crate::query::is_insert(sql) {
-            return self.describe_insert(database, sql, values).await;
+        if statement.kind() == crate::StatementKind::Insert {
+            return self.describe_insert(database, statement, values).await;
         }
         let query = self.inner.query()?;
-        query.describe(database, sql, values).await
+        query.describe(database, statement, values).await
     }
 
     fn check_open(&self) -> Result<()> {
@@ -376,3 +398,6 @@ impl Engine {
         &self.inner.shared.root
     }
 }
+
+#[cfg(test)]
+mod tests;

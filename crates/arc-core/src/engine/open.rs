@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 #[cfg(feature = "object-store")]
 use super::claim::Claim;
@@ -28,7 +28,7 @@ use crate::{
     Error, Options, Result,
     catalog::{
         KeptReceipt, LOCK_FILE, META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_layout,
-        decode_schema, open_layout, remove_orphans,
+        check_marker, decode_schema, open_layout, remove_orphans,
     },
     clock::Clock,
     crash::crash_point,
@@ -95,6 +95,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     vfs.create_dir_all(root).map_err(|e| Error::io("create folder", root, e))?;
     let lock = lock(vfs.as_ref(), root)?;
     open_layout(vfs.as_ref(), root)?;
+    let log_is_marked = check_marker(vfs.as_ref(), root)?;
     let manifest = parts.open_manifest(vfs.as_ref())?;
     let mut registry = registry_of(manifest.state());
     registry.bound_series_caches(series_cache_share(options.memory_bytes));
@@ -126,6 +127,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         fresh: Default::default(),
         unlogged: Default::default(),
         folders: Default::default(),
+        log_is_marked: log_is_marked.into(),
         schema_lock: Mutex::new(()),
         flush_signal: Default::default(),
         compactor: Default::default(),
@@ -144,10 +146,14 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let replayed_bytes = shared.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
     shared.memory.take(replayed_bytes);
     shared.fresh.note_applied(replayed_bytes);
+    if shared.wal.lock().has_segments() {
+        shared.mark_log();
+    }
     let replayed = shared.counters.read();
     if replayed.replayed_frames > 0 {
         tracing::info!(frames = replayed.replayed_frames, points = replayed.replayed_points, "replayed the log");
         shared.note_buffered();
+        shared.flush_signal.note_synced();
     }
     Ok((Arc::new(shared), lock))
 }
@@ -165,7 +171,7 @@ fn clear_orphans(vfs: &dyn Vfs, root: &Path, manifest: &ManifestState) -> Result
 }
 
 /// Starts the threads of an engine.
-pub(super) fn start(shared: &Arc<Shared>) -> Result<Vec<std::thread::JoinHandle<()>>> {
+pub(super) fn start(shared: &Arc<Shared>) -> Result<Vec<crate::sync::thread::JoinHandle<()>>> {
     let failed = |e| Error::io("start a thread for", &shared.root, e);
     let mut threads = commit::spawn(shared).map_err(failed)?;
     threads.push(flush::spawn(shared).map_err(failed)?);
@@ -299,7 +305,8 @@ fn replay_schema(registry: &Registry, body: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-fn decode_write(request: &Request, database: &Arc<Database>) -> Result<Staged, String> {
+/// Decodes the rows of a frame, whose database and columns are there. The error is the reason why it is damaged.
+pub(super) fn decode_write(request: &Request, database: &Arc<Database>) -> Result<Staged, String> {
     let staged = decode_logged(request, database).map_err(|e| e.to_string())?;
     if let Some(rejected) = staged.rejections.first.first() {
         return Err(format!("line {} was accepted and is rejected now: {}", rejected.line, rejected.reason));

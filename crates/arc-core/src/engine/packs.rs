@@ -4,8 +4,10 @@
 //! A moved file has the same bytes at another place, so nothing is decoded, and which row wins stays as it is. It becomes
 //! the live one by a commit like those of merges, which come first: what they replace need not move.
 
+use std::collections::BTreeMap;
+
+use crate::sync::Mutex;
 use hashbrown::{HashMap, HashSet};
-use parking_lot::Mutex;
 
 use super::{
     Engine,
@@ -79,13 +81,13 @@ impl Shared {
 
     /// Returns the packs of which little is live.
     fn sparse_packs(&self) -> HashSet<String> {
-        let mut live: HashMap<String, u64> = HashMap::new();
+        let mut live: BTreeMap<String, u64> = BTreeMap::new();
         for table in self.registry.databases().iter().flat_map(|database| database.tables()) {
             let schema = table.schema();
             let said = PackWriter::most_bytes_about(&schema.database, &schema.table);
             for file in &table.rows.lock().files {
                 if let Some((pack, _)) = file.packed() {
-                    *live.entry_ref(pack).or_default() += file.bytes + said;
+                    *live.entry(pack.to_owned()).or_default() += file.bytes + said;
                 }
             }
         }

@@ -3,14 +3,11 @@
 //! Order in the queue is order in the log is order in the buffers. Bounded by bytes: when it stays full, a write fails
 //! as busy; nothing that was queued is ever dropped.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
+use crate::sync::{Condvar, Instant, Mutex, MutexGuard};
 use bytes::Bytes;
 use futures::channel::oneshot;
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{delete::Deleted, frame::FrameKind, idempotency::Claim};
 use crate::{
@@ -117,6 +114,8 @@ pub(super) enum Entry {
     Unlogged(QueuedWrite),
     /// Freeze all buffers; answers the last sequence number in them.
     Freeze(oneshot::Sender<Result<SequenceNumber>>),
+    /// Prove that what is in the log was synced, now that nothing more comes.
+    Seal,
 }
 
 #[derive(Debug)]
@@ -281,6 +280,15 @@ impl Queue {
         Ok(receiver)
     }
 
+    /// Has the log sealed, unless there is other work for it.
+    pub(super) fn seal(&self) {
+        let mut state = self.state.lock();
+        if state.closed.is_none() && state.entries.is_empty() {
+            state.entries.push(Entry::Seal);
+            self.call(state);
+        }
+    }
+
     /// Waits for work and for one's turn; `None` once the queue is stopped and empty. Until the turn is dropped nobody else
     /// takes anything, so that what is taken is logged in the order of the queue.
     pub(super) fn take(&self) -> Option<(Vec<Entry>, Turn<'_>)> {
@@ -370,7 +378,7 @@ mod tests {
         assert_eq!(refused.kind(), crate::ErrorKind::InvalidInput, "{refused}");
         assert!(refused.to_string().contains("4294967296 bytes"), "{refused}");
         assert!(queue.state.lock().entries.is_empty() && queue.closed().is_none());
-        queue.push_change(frame(1), None, || {}).unwrap();
+        let _answer = queue.push_change(frame(1), None, || {}).unwrap();
         assert_eq!(queue.state.lock().entries.len(), 1);
     }
 }

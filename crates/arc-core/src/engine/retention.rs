@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::MutexGuard;
+use crate::sync::MutexGuard;
 
 use super::{Engine, compaction::Round, shared::Shared, stats::Counters};
 use crate::{

@@ -1,6 +1,7 @@
 //! Data files that are live no longer and still on disk, for those who read them.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -8,8 +9,8 @@ use std::{
     time::Duration,
 };
 
+use crate::sync::Mutex;
 use hashbrown::HashSet;
-use parking_lot::Mutex;
 
 use super::shared::Shared;
 use crate::{
@@ -29,7 +30,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 pub(super) struct Retired {
     files: Mutex<Vec<RetiredFile>>,
     /// Paths of files that were never in the manifest, and may be there, and of packs that nobody needs.
-    leftovers: Mutex<HashSet<String>>,
+    leftovers: Mutex<BTreeSet<String>>,
     held: Mutex<Vec<Weak<HashSet<String>>>>,
     /// Whether packs are known to have as many live files as when somebody looked last.
     packs_are_known: AtomicBool,
@@ -166,7 +167,7 @@ impl Shared {
 
     /// Lets go of the packs that the data files of these paths, which nobody needs, were the last of.
     pub(super) fn leave_empty_packs<'p>(&self, gone: impl Iterator<Item = &'p str>) {
-        let mut packs: HashSet<&str> = gone.filter_map(packed).map(|(pack, _)| pack).collect();
+        let mut packs: BTreeSet<&str> = gone.filter_map(packed).map(|(pack, _)| pack).collect();
         if packs.is_empty() {
             return;
         }

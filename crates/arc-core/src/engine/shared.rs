@@ -4,19 +4,19 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Instant, Mutex, MutexGuard};
 
 use super::{compaction::Compactor, idempotency::IdempotencyKeys, queue::Queue, stats::Counters};
 #[cfg(feature = "object-store")]
 use crate::store::OpenStorage;
 use crate::{
     Error, Options, Result, SequenceNumber,
-    catalog::{Manifest, ManifestEdit},
+    catalog::{Manifest, ManifestEdit, mark_log},
     clock::Clock,
     datafile::KnownFolders,
     ingest::{Encoders, Helpers},
@@ -55,6 +55,8 @@ pub(super) struct Shared {
     pub(super) fresh: Fresh,
     pub(super) unlogged: Unlogged,
     pub(super) folders: KnownFolders,
+    /// Whether the directory's marker says that there is a log.
+    pub(super) log_is_marked: AtomicBool,
     /// Held while tables and columns are registered.
     pub(super) schema_lock: Mutex<()>,
     pub(super) counters: Counters,
@@ -117,6 +119,29 @@ impl Shared {
                 tracing::error!(reason, "a folder could not be synced, writes are refused from now on");
             }
         }
+    }
+
+    /// Has the directory's marker say that there is a log, now that it has a segment: a log that goes missing is told from one
+    /// that never was. Nothing depends on it as long as none does.
+    pub(super) fn mark_log(&self) {
+        if self.log_is_marked.load(Ordering::Relaxed) {
+            return;
+        }
+        match mark_log(self.vfs.as_ref(), &self.root) {
+            Ok(()) => self.log_is_marked.store(true, Ordering::Relaxed),
+            Err(error) => tracing::warn!(%error, "cannot note that there is a log; the next group tries again"),
+        }
+    }
+
+    /// Proves in the log that what was synced is, where nothing there says so yet; once for each time that the log comes to rest.
+    /// A log of which all is flushed is left without such a proof.
+    pub(super) fn seal(&self) -> Result<()> {
+        let sync = self.wal.lock().begin_seal()?;
+        if let Some(sync) = sync {
+            sync.run()?;
+            Counters::add(&self.counters.wal_syncs, 1);
+        }
+        Ok(())
     }
 
     /// Has what waits for an object store give up: the engine closes.
@@ -214,6 +239,18 @@ impl Unlogged {
     }
 }
 
+/// How long the log rests before it is sealed, at least, and at most twice that.
+const SEAL_AFTER: Duration = Duration::from_secs(1);
+
+/// What the flusher has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    Flush,
+    /// Nothing was synced for a while.
+    Seal,
+    Stop,
+}
+
 /// Tells the flusher when to work.
 #[derive(Debug, Default)]
 pub(super) struct FlushSignal {
@@ -227,6 +264,10 @@ struct SignalState {
     oldest: Option<Instant>,
     full: bool,
     stop: bool,
+    /// When to look whether the log rests; nobody looks while it was not synced since it was sealed.
+    look: Option<Instant>,
+    /// Whether the log was synced since the last look.
+    synced: bool,
 }
 
 impl FlushSignal {
@@ -237,6 +278,17 @@ impl FlushSignal {
         state.full |= full;
         drop(state);
         if wake {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Notes that the log was synced.
+    pub(super) fn note_synced(&self) {
+        let mut state = self.state.lock();
+        state.synced = true;
+        if state.look.is_none() {
+            state.look = Instant::now().checked_add(SEAL_AFTER);
+            drop(state);
             self.changed.notify_all();
         }
     }
@@ -258,27 +310,36 @@ impl FlushSignal {
         self.changed.notify_all();
     }
 
-    /// Waits until a flush is due; false once stopped.
-    pub(super) fn wait(&self, flush_after: Duration) -> bool {
+    /// Waits until something is due.
+    pub(super) fn wait(&self, flush_after: Duration) -> Due {
         let mut state = self.state.lock();
         loop {
-            if state.stop || state.full {
-                return !state.stop;
+            let now = Instant::now();
+            let flush = state.oldest.and_then(|oldest| oldest.checked_add(flush_after));
+            if state.stop {
+                return Due::Stop;
             }
-            match state.oldest.map(|oldest| oldest.checked_add(flush_after)) {
-                Some(Some(due)) if due <= Instant::now() => return true,
-                Some(Some(due)) => drop(self.changed.wait_until(&mut state, due)),
-                Some(None) | None => self.changed.wait(&mut state),
+            if state.full || flush.is_some_and(|due| due <= now) {
+                return Due::Flush;
+            }
+            if state.look.is_some_and(|look| look <= now) {
+                let is_busy = std::mem::take(&mut state.synced);
+                state.look = now.checked_add(SEAL_AFTER).filter(|_| is_busy);
+                if !is_busy {
+                    return Due::Seal;
+                }
+            }
+            match flush.into_iter().chain(state.look).min() {
+                Some(due) => drop(self.changed.wait_until(&mut state, due)),
+                None => self.changed.wait(&mut state),
             }
         }
     }
 
     /// Waits for a while, or until stopped.
     pub(super) fn pause(&self, time: Duration) {
-        let mut state = self.state.lock();
-        if !state.stop {
-            self.changed.wait_for(&mut state, time);
-        }
+        let (mut state, until) = (self.state.lock(), Instant::now() + time);
+        while !state.stop && !self.changed.wait_until(&mut state, until).timed_out() {}
     }
 }
 
@@ -381,6 +442,90 @@ mod tests {
             let of_data = |reason: &String| reason.contains("data files cannot be relied on");
             assert!(reasons.iter().all(|reason| of_data(reason) || reason.contains("the manifest")), "{reasons:?}");
         }
+    }
+
+    /// Waits for something that another thread does soon.
+    fn wait_until(is_so: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < Duration::from_secs(120), "it never came");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Damages the last frame of the log, and checks that opening says so.
+    fn check_sealed(image: &crate::vfs::Image) {
+        let is_segment = |path: &&std::path::Path| path.extension().is_some_and(|end| end == "wal");
+        let path = image.files().find(is_segment).unwrap().to_owned();
+        let mut bytes = image.get(&path).unwrap().to_vec();
+        let (offset, ..) = *crate::wal::frame_places(&bytes, &path).last().unwrap();
+        bytes[offset + 50] ^= 4;
+        let mut damaged = image.clone();
+        damaged.set(&path, bytes);
+        match Engine::builder("/store").vfs(Arc::new(CrashFs::from_image(&damaged))).open() {
+            Err(crate::Error::Corrupt { path: named, offset: at, .. }) => {
+                assert_eq!((named, at), (path, offset as u64))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_log_that_rests_is_sealed_once_and_damage_to_its_last_group_is_found_from_then_on() {
+        let fs = CrashFs::new();
+        let faults = FaultFs::new(Arc::new(fs.clone()));
+        let open = engine(&faults);
+        let shared = Arc::clone(&open.inner.shared);
+        let syncs = || shared.counters.read().wal_syncs;
+        // The next segment is made meanwhile.
+        let calls = || faults.called().iter().filter(|(site, _)| site.name == "#-#.wal").map(|(_, n)| n).sum::<u64>();
+        for n in 1..3 {
+            write(&open, &format!("m v=1 {n}")).unwrap();
+            // One for each write, and one for each seal.
+            wait_until(|| syncs() == 2 * n);
+            let before = calls();
+            check_sealed(&fs.current());
+            // Nobody looks again before something is written.
+            assert!(shared.flush_signal.state.lock().look.is_none());
+            assert_eq!(calls(), before);
+        }
+        // An engine that is dropped leaves its log sealed, too.
+        write(&open, "m v=1 3").unwrap();
+        drop(open);
+        check_sealed(&fs.current());
+    }
+
+    #[test]
+    fn a_log_that_is_gone_is_missed() {
+        let fs = CrashFs::new();
+        let open = engine(&FaultFs::new(Arc::new(fs.clone())));
+        let marker =
+            |fs: &CrashFs| String::from_utf8(fs.current().get("/store/ARC".as_ref()).unwrap().to_vec()).unwrap();
+        assert_eq!(marker(&fs), "{\"arc_format\":1}\n");
+        write(&open, "m v=1 1").unwrap();
+        assert_eq!(marker(&fs), "{\"arc_format\":1,\"log\":true}\n");
+        // Flushed or not: the last segment stays.
+        for flushes in [false, true] {
+            if flushes {
+                open.flush().unwrap();
+            }
+            let mut image = fs.current();
+            let is_segment = |path: &&std::path::Path| path.extension().is_some_and(|end| end == "wal");
+            let segments: Vec<_> = image.files().filter(is_segment).map(std::path::Path::to_owned).collect();
+            assert_eq!(segments.len(), 1);
+            image.remove(&segments[0]);
+            let fs = CrashFs::from_image(&image);
+            let error = Engine::builder("/store").vfs(Arc::new(fs.clone())).open().unwrap_err().to_string();
+            assert!(error.contains("/store/wal") && error.contains("no segment of the log"), "{error}");
+            assert_eq!(fs.current(), image, "a refusal changes nothing");
+        }
+        drop(open);
+        // One of an earlier build is marked when it is opened.
+        let mut image = fs.current();
+        image.set("/store/ARC".as_ref(), b"{\"arc_format\":1}\n".to_vec());
+        let old = CrashFs::from_image(&image);
+        drop(engine(&FaultFs::new(Arc::new(old.clone()))));
+        assert_eq!(marker(&old), "{\"arc_format\":1,\"log\":true}\n");
     }
 
     #[test]

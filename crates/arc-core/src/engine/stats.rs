@@ -60,8 +60,22 @@ pub struct EngineStats {
     pub memory_peak_bytes: u64,
     /// Bytes of it there are.
     pub memory_limit_bytes: u64,
+    /// Databases, and those of them whose own setting is [`Durability::Memory`](crate::Durability::Memory).
+    pub databases: u64,
+    /// See `databases`.
+    pub memory_databases: u64,
+    /// Tables of all databases.
+    pub tables: u64,
+    /// Series known now, of all tables.
+    pub series: u64,
+    /// About how many bytes of memory they take; they are in no budget.
+    pub series_bytes: u64,
     /// Writes waiting for the log now.
     pub queued_writes: u64,
+    /// SQL statements that are being planned now.
+    pub planning: u64,
+    /// Of those, the ones that nobody waits for any more: their time was over, or their client left.
+    pub planning_abandoned: u64,
     /// Frames replayed on open.
     pub replayed_frames: u64,
     /// Points replayed on open.

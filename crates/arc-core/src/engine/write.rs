@@ -21,9 +21,9 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    ColumnTypes, Durability, Error, OnConflict, PendingWrite, Result, WriteOptions, Written,
+    ColumnTypes, Durability, Error, OnConflict, Options, PendingWrite, Result, WriteOptions, Written,
     catalog::{KeptReceipt, TIME_COLUMN},
-    ingest::{self, Context, Staged, StagedTable, Terms, TypePolicy},
+    ingest::{self, Context, MAX_CELLS, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
 };
@@ -46,25 +46,24 @@ pub(super) struct Request {
 
 /// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
 pub(super) fn decode_logged(request: &Request, database: &Arc<Database>) -> Result<Staged> {
-    decode(request, database, COPIED, TypePolicy::Logged)
+    decode(request, COPIED, &context(request, database, TypePolicy::Logged, usize::MAX))
 }
 
 /// Does as [`decode_logged`] where columns may have had other types than they have here.
 pub(super) fn decode_widening(request: &Request, database: &Arc<Database>) -> Result<Staged> {
     let types = ColumnTypes::new().on_conflict(OnConflict::Widen);
-    decode(request, database, COPIED, TypePolicy::Settings(&types))
+    decode(request, COPIED, &context(request, database, TypePolicy::Settings(&types), usize::MAX))
 }
 
-fn decode(request: &Request, database: &Arc<Database>, terms: Terms, types: TypePolicy<'_>) -> Result<Staged> {
-    let context = context(request, database, types);
+fn decode(request: &Request, terms: Terms, context: &Context<'_>) -> Result<Staged> {
     match request.kind {
-        FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, &context)),
-        FrameKind::MessagePack => ingest::decode_msgpack(&request.body, &context),
+        FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, context)),
+        FrameKind::MessagePack => ingest::decode_msgpack(&request.body, context),
         FrameKind::Arrow => {
             let table = request.meta.table.as_deref().unwrap_or_default();
-            ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), terms, &context)
+            ingest::decode_arrow(&request.body, table, request.meta.time_column.as_deref(), terms, context)
         }
-        FrameKind::Rows => ingest::decode_rows(&request.body, &context),
+        FrameKind::Rows => ingest::decode_rows(&request.body, context),
         FrameKind::Database
         | FrameKind::Schema
         | FrameKind::Widened
@@ -74,7 +73,12 @@ fn decode(request: &Request, database: &Arc<Database>, terms: Terms, types: Type
     }
 }
 
-fn context<'r>(request: &'r Request, database: &'r Arc<Database>, types: TypePolicy<'r>) -> Context<'r> {
+fn context<'r>(
+    request: &'r Request,
+    database: &'r Arc<Database>,
+    types: TypePolicy<'r>,
+    most_cells: usize,
+) -> Context<'r> {
     Context {
         database,
         receive_ns: request.meta.receive_ns,
@@ -82,6 +86,7 @@ fn context<'r>(request: &'r Request, database: &'r Arc<Database>, types: TypePol
         tags: &request.meta.tags,
         skip: &request.meta.rejected,
         types,
+        most_cells,
     }
 }
 
@@ -167,16 +172,15 @@ impl Shared {
     }
 
     /// Decodes a new request, on several threads if it is large and they have nothing else to do.
-    fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
+    pub(super) fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
         let _at_work = self.helpers.at_work();
-        let types = self.type_policy();
+        let context = context(request, database, self.type_policy(), MAX_CELLS);
         if request.kind == FrameKind::LineProtocol {
-            let context = context(request, database, types);
             // For each write that is queued there is somebody with a core of his own, or with the next write soon.
             let others = || self.queue.writes();
             return Ok(ingest::decode_lp_joined(&request.body, &context, &self.helpers, others));
         }
-        decode(request, database, Terms { most_bytes: self.most_bytes(), may_keep: true }, types)
+        decode(request, Terms { most_bytes: self.most_bytes(), may_keep: true }, &context)
     }
 
     /// Asks what to do about a request with an idempotency key.
@@ -194,7 +198,7 @@ impl Shared {
         let mut written = answer(receipt);
         if written.rejected_points > 0
             && let Some(database) = self.registry.database(&request.meta.database)
-            && let Ok(staged) = decode(request, &database, COPIED, self.type_policy())
+            && let Ok(staged) = decode(request, COPIED, &context(request, &database, self.type_policy(), MAX_CELLS))
             && staged.rejections.numbers.len() as u64 == written.rejected_points
         {
             written.rejected = staged.rejections.first;
@@ -229,6 +233,8 @@ impl Shared {
         {
             return Ok(Err(Stale(write.claim)));
         }
+        let new = write.staged.tables.iter().filter(|table| !has_table(&database, table)).count();
+        self.check_limits(usize::from(current.is_none()), new)?;
         let Some(settled) = self.settle_types(&write.staged, max_wait)? else { return Ok(Err(Stale(write.claim))) };
         let mut changes = Vec::new();
         if current.is_none() {
@@ -238,7 +244,7 @@ impl Shared {
         for table in &write.staged.tables {
             if table.changes_schema() || !has_table(&database, table) {
                 let schema = table.grown_schema();
-                changes.push(schema_change(&schema, !table.widened.is_empty()));
+                changes.push(schema_change(&schema, !table.widened.is_empty())?);
                 grown.push((Arc::clone(&table.table), schema));
             }
         }
@@ -313,6 +319,22 @@ impl Shared {
         Err(Error::InvalidPayload { format, reason })
     }
 
+    /// Refuses to make more databases and tables than there may be. The caller has the schema lock.
+    pub(super) fn check_limits(&self, new_databases: usize, new_tables: usize) -> Result<()> {
+        let Options { max_databases, max_tables, .. } = self.options;
+        let is_above = |limit: usize, new: usize, known: &dyn Fn() -> usize| {
+            limit > 0 && new > 0 && known().saturating_add(new) > limit
+        };
+        if is_above(max_databases, new_databases, &|| self.registry.databases().len()) {
+            return Err(Error::LimitReached { what: "databases", limit: max_databases, option: "max_databases" });
+        }
+        let tables = || self.registry.databases().iter().map(|database| database.table_count()).sum();
+        if is_above(max_tables, new_tables, &tables) {
+            return Err(Error::LimitReached { what: "tables", limit: max_tables, option: "max_tables" });
+        }
+        Ok(())
+    }
+
     /// Creates a database; its creation is logged like a write.
     pub(super) fn create_database(&self, name: &str) -> Result<()> {
         check_database_name(name).map_err(|reason| invalid_name("database", name, reason))?;
@@ -320,11 +342,12 @@ impl Shared {
         if self.registry.database(name).is_some() {
             return Err(Error::DatabaseExists { database: name.to_owned() });
         }
+        self.check_limits(1, 0)?;
         let database = Arc::new(Database::new(name, self.clock.now_ns(), false));
         let change = database_change(&database)?;
         let answer = self.queue.push_change(change, Some(Made::Database(database)), || {})?;
         let stopped = |_| Err(Error::unanswered());
-        futures::executor::block_on(answer).unwrap_or_else(stopped)
+        crate::sync::block_on(answer).unwrap_or_else(stopped)
     }
 }
 

@@ -10,11 +10,13 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    thread::{Builder, available_parallelism},
     time::Duration,
 };
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{
+    Condvar, Mutex,
+    thread::{Builder, available_parallelism},
+};
 
 /// How long a thread without work stays. What it has freed is the allocator's again once it is gone.
 const KEPT: Duration = Duration::from_secs(5);

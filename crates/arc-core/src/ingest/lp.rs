@@ -332,7 +332,8 @@ impl<'a, 'c> Decoder<'a, 'c> {
     #[inline(always)]
     fn finish(&mut self, timestamp: Option<i64>) -> Result<(), Fault> {
         let time = self.time_of(timestamp)?;
-        self.staged.tables.get(self.line.table).map_or(Ok(()), StagedTable::check_cells)?;
+        let most_cells = self.context.most_cells;
+        self.staged.tables.get(self.line.table).map_or(Ok(()), |table| table.check_cells(most_cells))?;
         let series = match self.line.series {
             Some(series) => Some(series),
             // Last, for it remembers the series: a line that is refused behind this would leave it behind.

@@ -18,5 +18,5 @@ pub(crate) use helpers::Helpers;
 pub(crate) use logged_rows::{Encoders, decode as decode_rows};
 pub(crate) use lp::{decode as decode_lp, decode_joined as decode_lp_joined, decode_loose as decode_lp_loose};
 pub(crate) use msgpack::decode as decode_msgpack;
-pub(crate) use staged::{Context, MAX_COLUMNS, Staged, StagedTable, check_column_name, type_name};
+pub(crate) use staged::{Context, MAX_CELLS, MAX_COLUMNS, Staged, StagedTable, check_column_name, type_name};
 pub(crate) use type_rules::TypePolicy;

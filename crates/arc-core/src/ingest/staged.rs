@@ -21,8 +21,9 @@ use crate::{
 /// Most columns of a table. Each costs memory for every row of a buffer, also where the row does not have it.
 pub(crate) const MAX_COLUMNS: usize = 4096;
 
-/// Most cells (rows by columns, also empty ones) that one request may have in one table: half a gigabyte of numbers.
-pub(super) const MAX_CELLS: usize = 64 << 20;
+/// Most cells (rows by columns, also empty ones) that a new request may have in one table, beside those that came as whole
+/// columns: half a gigabyte of numbers.
+pub(crate) const MAX_CELLS: usize = 64 << 20;
 
 /// What decoding a request needs to know besides its bytes. Live writes and replay make the same one.
 #[derive(Debug)]
@@ -36,13 +37,23 @@ pub(crate) struct Context<'a> {
     /// Lines or items to pass over, ascending: those that were rejected when the request came in first.
     pub(crate) skip: &'a [u64],
     pub(crate) types: TypePolicy<'a>,
+    /// Most cells in one table: [`MAX_CELLS`], or no limit for what was accepted before.
+    pub(crate) most_cells: usize,
 }
 
 #[cfg(test)]
 impl<'a> Context<'a> {
     /// Returns that of a request without settings.
     pub(crate) fn plain(database: &'a Arc<Database>) -> Self {
-        Self { database, receive_ns: 0, precision: None, tags: &[], skip: &[], types: TypePolicy::STRICT }
+        Self {
+            database,
+            receive_ns: 0,
+            precision: None,
+            tags: &[],
+            skip: &[],
+            types: TypePolicy::STRICT,
+            most_cells: MAX_CELLS,
+        }
     }
 }
 
@@ -194,6 +205,8 @@ pub(crate) struct StagedTable {
     pub(crate) rows: Rows,
     /// How many loose rows there are of the table, and how many columns they reach over.
     pub(crate) loose: (usize, usize),
+    /// Cells of `rows` that came in whole columns: none of them was left empty by a row.
+    pub(super) sent_cells: usize,
     /// Looked up once somebody asks.
     pub(super) rules: OnceLock<TypeRules>,
 }
@@ -211,6 +224,7 @@ impl StagedTable {
             kept: KeptRows::default(),
             rows: Rows::default(),
             loose: (0, 0),
+            sent_cells: 0,
             rules: OnceLock::new(),
         }
     }
@@ -264,9 +278,9 @@ impl StagedTable {
     }
 
     /// Checks that the rows so far, and `more` new columns, stay within what a table and a request may have.
-    pub(crate) fn check_size(&self, more: usize) -> Result<(), String> {
+    pub(crate) fn check_size(&self, more: usize, context: &Context<'_>) -> Result<(), String> {
         self.check_room(more)?;
-        self.check_cells()
+        self.check_cells(context.most_cells)
     }
 
     /// Checks that the table may have `more` columns.
@@ -278,17 +292,45 @@ impl StagedTable {
         Ok(())
     }
 
-    /// Checks that the request's rows do not leave too much empty.
+    /// Checks that the request's rows do not leave more than `most` cells empty: rows by columns up to the last that has values,
+    /// which is the same whichever of them are loose.
     #[inline]
-    pub(crate) fn check_cells(&self) -> Result<(), String> {
-        let (rows, width) = self.loose;
-        if (rows + self.rows.len()) * width.max(self.rows.width()) > MAX_CELLS {
-            let name = short(self.name());
-            return Err(format!(
-                "the rows of measurement {name:?} in this request leave too many columns empty; send fewer at a time"
-            ));
+    pub(crate) fn check_cells(&self, most: usize) -> Result<(), String> {
+        let (rows, width) = (self.loose.0 + self.rows.len(), self.loose.1.max(self.rows.width()));
+        if rows.saturating_mul(width).saturating_sub(self.sent_cells) <= most {
+            return Ok(());
         }
-        Ok(())
+        Err(self.too_empty(rows, width, most))
+    }
+
+    /// The same as it will be behind `rows` more that come in whole columns, at the places `columns`, or new where there is
+    /// none; other columns of a wide table count for nothing. Before they are appended: each column that lags behind the others
+    /// is filled up then.
+    pub(super) fn check_columns(
+        &self,
+        rows: usize,
+        columns: impl Iterator<Item = Option<usize>>,
+        most: usize,
+    ) -> Result<(), String> {
+        let (mut used, mut sent) = (self.rows.used_columns(), self.sent_cells);
+        for column in columns {
+            used += usize::from(column.is_none_or(|index| self.rows.values(index).is_none()));
+            sent = sent.saturating_add(rows);
+        }
+        let rows = self.rows.len().saturating_add(rows);
+        if rows.saturating_mul(used).saturating_sub(sent) <= most {
+            return Ok(());
+        }
+        Err(self.too_empty(rows, used, most))
+    }
+
+    #[cold]
+    fn too_empty(&self, rows: usize, columns: usize, most: usize) -> String {
+        let name = short(self.name());
+        format!(
+            "the rows of measurement {name:?} in this request leave too many columns empty: {rows} rows by {columns} columns, \
+             expected at most {most} cells that no column brought; send fewer at a time"
+        )
     }
 
     /// Proposes a column whose name is good and not taken; returns its index.
@@ -382,3 +424,6 @@ pub(crate) fn no_tags_later(table: &str) -> String {
     let table = short(table);
     format!("measurement {table:?} was first written without tags, so its rows append; tags cannot be declared later")
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,12 +11,15 @@ use std::{
 };
 
 use datafusion::{
-    common::Result,
+    common::{Result, resources_err},
     execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation},
 };
 use parking_lot::Mutex;
 
 use crate::memory::{MemoryBudget, Pressure};
+
+/// What a query is told that has to end.
+pub(super) const ENDED: &str = "the process has hardly any memory left (max_resident_bytes), and this query held most";
 
 /// The queries that run.
 #[derive(Debug)]
@@ -42,6 +45,16 @@ impl Accounts {
         self.budget.pressure() == Pressure::Critical
     }
 
+    /// Returns whether the query that holds so much has to end.
+    fn must_end(&self, held: &AtomicUsize) -> bool {
+        if self.budget.pressure() < Pressure::Critical {
+            return false;
+        }
+        let running = self.running.lock();
+        let largest = running.iter().filter_map(Weak::upgrade).map(|held| held.load(Ordering::Relaxed)).max();
+        held.load(Ordering::Relaxed) >= largest.unwrap_or(0)
+    }
+
     /// Begins a query.
     pub(super) fn open(self: &Arc<Self>) -> Account {
         let held = Arc::default();
@@ -56,17 +69,12 @@ impl Accounts {
 impl Account {
     /// Returns whether this query has to end: the process is near its limit, and no other one holds more.
     pub(super) fn must_end(&self) -> bool {
-        if self.all.budget.pressure() < Pressure::Critical {
-            return false;
-        }
-        let running = self.all.running.lock();
-        let largest = running.iter().filter_map(Weak::upgrade).map(|held| held.load(Ordering::Relaxed)).max();
-        self.held.load(Ordering::Relaxed) >= largest.unwrap_or(0)
+        self.all.must_end(&self.held)
     }
 
     /// Returns a pool that takes from `pool`, and counts for this query what it takes.
     pub(super) fn pool(&self, pool: Arc<dyn MemoryPool>) -> Arc<dyn MemoryPool> {
-        Arc::new(Counting { pool, held: Arc::clone(&self.held) })
+        Arc::new(Counting { pool, all: Arc::clone(&self.all), held: Arc::clone(&self.held) })
     }
 }
 
@@ -74,6 +82,7 @@ impl Account {
 #[derive(Debug)]
 struct Counting {
     pool: Arc<dyn MemoryPool>,
+    all: Arc<Accounts>,
     held: Arc<AtomicUsize>,
 }
 
@@ -107,6 +116,10 @@ impl MemoryPool for Counting {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        // An operator that computes in a task of its own asks nobody else.
+        if additional > 0 && self.all.must_end(&self.held) {
+            return resources_err!("{ENDED}");
+        }
         self.pool.try_grow(reservation, additional)?;
         self.held.fetch_add(additional, Ordering::Relaxed);
         Ok(())
@@ -137,8 +150,15 @@ mod tests {
             let unbounded: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
             let pool = large.pool(unbounded);
             let reservation = MemoryConsumer::new("sort").register(&pool);
-            reservation.try_grow(100).unwrap();
+            reservation.grow(100);
             reservation.shrink(10);
+            // Nobody asks an operator that computes in a task of its own, so it asks the pool.
+            reservation.try_grow(0).unwrap();
+            assert_eq!(reservation.try_grow(1).is_err(), is_tight);
+            let other = MemoryConsumer::new("other").register(&small.pool(Arc::new(UnboundedMemoryPool::default())));
+            other.try_grow(1).unwrap();
+            drop(other);
+            reservation.resize(90);
             assert_eq!(large.held.load(Ordering::Relaxed), 90);
             assert_eq!((small.must_end(), large.must_end()), (false, is_tight));
             drop((reservation, pool, large));

@@ -4,6 +4,10 @@ use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -11,30 +15,74 @@ use std::{
 use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use datafusion::{execution::SendableRecordBatchStream, physical_plan::EmptyRecordBatchStream};
 use futures::{Stream, StreamExt, TryStreamExt};
+use parking_lot::Mutex;
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval, sleep_until};
 
-use super::{ScannedFiles, account::Account, dictionaries::Dictionaries, error};
+use super::{
+    ScannedFiles,
+    account::{Account, ENDED},
+    dictionaries::Dictionaries,
+    error,
+};
 use crate::Result;
 
 /// How often a query asks whether the process has too little memory left for it.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// How often that is asked for a query whose reader asks for nothing.
+const WATCH_EVERY: Duration = Duration::from_millis(50);
+
 /// The answer to one SQL statement: a stream of record batches that all have [`Answer::schema`].
 ///
 /// Rows are computed while the stream is read; dropping it stops the work and frees its memory.
 pub struct Answer {
-    stream: SendableRecordBatchStream,
+    schema: SchemaRef,
+    work: Arc<Work>,
     dictionaries: Dictionaries,
     deadline: Pin<Box<Sleep>>,
     timeout: Duration,
-    account: Account,
     /// When it is time to ask whether this query has to end.
     look: Interval,
     ended: bool,
     files: ScannedFiles,
 }
 
+/// The plan while it runs.
+struct Work {
+    stream: Mutex<SendableRecordBatchStream>,
+    account: Account,
+    /// Whether it was ended while nobody read.
+    ended: AtomicBool,
+}
+
+impl Work {
+    /// Gives back at once what the plan holds, unless the reader is at it, who looks for himself.
+    fn end(&self) -> bool {
+        let Some(mut stream) = self.stream.try_lock() else { return false };
+        *stream = Box::pin(EmptyRecordBatchStream::new(stream.schema()));
+        true
+    }
+
+    /// Ends the work of an answer that nobody reads, where its time is over or the process has no memory left for it.
+    async fn watch(work: Weak<Self>, deadline: Instant) {
+        let mut look = interval(WATCH_EVERY);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            look.tick().await;
+            let Some(work) = work.upgrade() else { return };
+            let must_end = work.account.must_end();
+            if must_end {
+                work.ended.store(true, Ordering::Relaxed);
+            }
+            if (must_end || Instant::now() >= deadline) && work.end() {
+                return;
+            }
+        }
+    }
+}
+
 impl Answer {
+    /// Must be called within a tokio runtime.
     pub(super) fn new(
         stream: SendableRecordBatchStream,
         files: ScannedFiles,
@@ -44,15 +92,18 @@ impl Answer {
     ) -> Self {
         let mut look = interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let dictionaries = Dictionaries::of(&stream.schema());
+        let schema = stream.schema();
+        let dictionaries = Dictionaries::of(&schema);
+        let work = Arc::new(Work { stream: Mutex::new(stream), account, ended: AtomicBool::new(false) });
+        tokio::spawn(Work::watch(Arc::downgrade(&work), deadline));
         let deadline = Box::pin(sleep_until(deadline));
-        Self { stream, dictionaries, deadline, timeout, account, look, ended: false, files }
+        Self { schema, work, dictionaries, deadline, timeout, look, ended: false, files }
     }
 
     /// Returns the columns of the answer.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        self.stream.schema()
+        Arc::clone(&self.schema)
     }
 
     /// Returns how many data files are read for the answer.
@@ -84,16 +135,13 @@ impl Stream for Answer {
             Some(Err(error::timed_out(self.timeout)))
         } else if self.must_end(cx) {
             tracing::warn!("a query was ended: the process holds nearly all of max_resident_bytes");
-            Some(Err(error::busy(
-                "the process has hardly any memory left (max_resident_bytes), and this query held most",
-            )))
+            Some(Err(error::busy(ENDED)))
         } else {
             ready!(self.poll_stream(cx))
         };
         self.ended = !matches!(item, Some(Ok(_)));
         if self.ended {
-            // Gives back at once what the plan holds.
-            self.stream = Box::pin(EmptyRecordBatchStream::new(self.stream.schema()));
+            self.work.end();
         }
         Poll::Ready(item)
     }
@@ -102,16 +150,17 @@ impl Stream for Answer {
 impl Answer {
     /// Asks from time to time; the timer wakes the reader for it.
     fn must_end(&mut self, cx: &mut Context<'_>) -> bool {
-        self.look.poll_tick(cx).is_ready() && {
+        let is_time = self.look.poll_tick(cx).is_ready() && {
             // Once more, so that the next tick is waited for.
             let _ = self.look.poll_tick(cx);
-            self.account.must_end()
-        }
+            self.work.account.must_end()
+        };
+        is_time || self.work.ended.load(Ordering::Relaxed)
     }
 
     /// Polls the plan, in which a bug of a library must not end the caller's thread.
     fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<RecordBatch>>> {
-        match catch_unwind(AssertUnwindSafe(|| self.stream.poll_next_unpin(cx))) {
+        match catch_unwind(AssertUnwindSafe(|| self.work.stream.lock().poll_next_unpin(cx))) {
             Ok(polled) => {
                 polled.map(|item| item.map(|batch| self.dictionaries.distinct(batch.map_err(error::from_datafusion)?)))
             }
@@ -122,14 +171,12 @@ impl Answer {
 
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer").field("schema", &self.stream.schema()).finish_non_exhaustive()
+        f.debug_struct("Answer").field("schema", &self.schema).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::datatypes::Schema;
     use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
     use futures::stream;
@@ -160,6 +207,42 @@ mod tests {
             assert_eq!(error.to_string(), "query timed out after 7 s");
             assert!(answer.next().await.is_none());
         }
+    }
+
+    /// A stream that tells when it is let go of.
+    fn held(batches: usize) -> (impl Stream<Item = datafusion::common::Result<RecordBatch>> + Send, Weak<()>) {
+        let token = Arc::new(());
+        let weak = Arc::downgrade(&token);
+        let empty = RecordBatch::new_empty(Arc::new(Schema::empty()));
+        (stream::repeat_with(move || Arc::clone(&token)).map(move |_| Ok(empty.clone())).take(batches), weak)
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_reads_lets_go_of_its_work_at_its_deadline() {
+        let (batches, token) = held(usize::MAX);
+        let mut answer = answer(batches, Instant::now() + Duration::from_millis(20));
+        answer.next().await.unwrap().unwrap();
+        while token.strong_count() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(answer.next().await.unwrap().unwrap_err().to_string(), "query timed out after 7 s");
+        assert!(answer.next().await.is_none());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn an_answer_that_nobody_reads_is_ended_where_there_is_no_memory_left() {
+        let (batches, token) = held(usize::MAX);
+        // One byte is less than any process holds.
+        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 1))).open();
+        let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
+        let later = Instant::now() + Duration::from_secs(3_600);
+        let mut answer = Answer::new(Box::pin(stream), ScannedFiles::default(), later, Duration::from_secs(7), account);
+        while token.strong_count() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(answer.next().await.unwrap().unwrap_err().kind(), crate::ErrorKind::Busy);
+        assert!(answer.next().await.is_none());
     }
 
     #[tokio::test]

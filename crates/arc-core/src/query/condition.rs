@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value
 
 use super::{
     change::{Change, parse},
-    statement::refuse,
+    statement::{Statement, refuse},
 };
 use crate::{Comparison, Literal, Predicate, Result};
 
@@ -27,7 +27,7 @@ impl Predicate {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) naming what is not known.
     pub fn from_sql(condition: &str) -> Result<Self> {
-        match parse(&format!("DELETE FROM t WHERE {condition}"))? {
+        match parse(&Statement::parse(&format!("DELETE FROM t WHERE {condition}"))?)? {
             Change::Delete { predicate, .. } => Ok(predicate),
             _ => refuse("a condition changes nothing"),
         }

@@ -16,6 +16,9 @@ use crate::{Error, Result};
 /// Rows of a batch, where nothing says that there are fewer.
 const BATCH_ROWS: usize = 8_192;
 
+/// Elements that the lists of a batch may have together, roughly.
+const MAX_ELEMENTS: usize = 1 << 20;
+
 /// Bytes from which a constant counts.
 const MIN_BYTES: usize = 1 << 10;
 
@@ -49,6 +52,13 @@ fn count(expression: &Expr, bytes: &mut usize) -> PlanResult<TreeNodeRecursion> 
             for side in [&*binary.left, &*binary.right] {
                 count_unless_constant(side, bytes)?;
             }
+            Ok(TreeNodeRecursion::Jump)
+        }
+        // Made for each element of lists, of which there may be any number.
+        Expr::Lambda(lambda) => {
+            let mut within = 0;
+            count(&lambda.body, &mut within)?;
+            *bytes = bytes.saturating_add(within.saturating_mul(MAX_ELEMENTS));
             Ok(TreeNodeRecursion::Jump)
         }
         Expr::InList(list) => {

@@ -67,15 +67,18 @@ impl Dialect for Limited {
         self.generic.is_identifier_part(ch)
     }
 
-    // Those about statements that are refused in any case are left out.
+    // Those about statements that are refused in any case are left out, and so are those about parts of a query that
+    // planning would pass over.
     as_generic!(
         allow_extract_custom,
         allow_extract_single_quotes,
         support_map_literal_syntax,
         supports_array_join_syntax,
         supports_array_typedef_with_brackets,
+        supports_asc_desc_in_column_definition,
         supports_bitwise_shift_operators,
         supports_comma_separated_trim,
+        supports_constraint_keyword_without_name,
         supports_cte_without_as,
         supports_data_type_signed_suffix,
         supports_dictionary_syntax,
@@ -87,6 +90,7 @@ impl Dialect for Limited {
         supports_group_by_expr,
         supports_group_by_with_modifier,
         supports_interval_options,
+        supports_key_column_option,
         supports_left_associative_joins_without_parens,
         supports_limit_by,
         supports_limit_comma,

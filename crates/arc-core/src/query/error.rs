@@ -11,6 +11,9 @@ use crate::{Error, store::UNANSWERED};
 /// When a query that ran out of something is worth a second try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// What errors say that name a damaged data file, before they do.
+pub(super) const ROTTEN: &str = "damaged data file";
+
 /// Returns the error for a query that ran longer than `timeout`.
 pub(super) fn timed_out(timeout: Duration) -> Error {
     Error::Timeout { after: timeout }
@@ -68,13 +71,32 @@ fn is_about_storage(error: &(dyn std::error::Error + 'static)) -> bool {
     error.is::<ParquetError>() || error.is::<object_store::Error>() || error.is::<io::Error>()
 }
 
+/// What the reader of Parquet says when a condition that it looks at fails of a row.
+const IN_CONDITION: &str = "Error evaluating filter predicate: ";
+
 fn storage(message: &str) -> Error {
     // By its text, for that is all that is left of some errors on their way through DataFusion.
+    if let Some((_, reason)) = message.split_once(IN_CONDITION) {
+        return Error::Sql { reason: format!("a condition cannot be computed: {reason}") };
+    }
     if message.contains(UNANSWERED) {
         tracing::warn!(message, "a query met an object store that does not answer");
         return busy("the object store does not answer");
     }
+    if let Some(rotten) = rotten(message) {
+        tracing::error!(error = %rotten, "a query met a damaged data file");
+        return rotten;
+    }
     Error::internal(format!("cannot read or spill data: {message}"))
+}
+
+/// Returns the damage that a message tells of, in the words of [`Error::Corrupt`].
+fn rotten(message: &str) -> Option<Error> {
+    let (_, named) = message.split_once(ROTTEN)?;
+    let (_, named) = named.split_once(": ")?;
+    let (path, found) = named.split_once(" is damaged at byte ")?;
+    let (offset, reason) = found.split_once(": ")?;
+    Some(Error::corrupt(path, offset.parse().ok()?, reason.lines().next().unwrap_or_default()))
 }
 
 fn from_arrow(error: ArrowError) -> Error {

@@ -26,7 +26,7 @@ use super::{
     session, statistics, texts,
     times::{InTimeOrder, TimeRange, TimedSource},
 };
-use crate::datafile::DataFile;
+use crate::datafile::{DataFile, FileChecks};
 
 /// The rows that a scan is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -82,5 +82,6 @@ pub(super) fn list(file: &DataFile, partition_values: Vec<ScalarValue>, known: S
     listed.object_meta.location = ObjectPath::parse(&file.path).map_err(object_store::Error::from)?;
     // A kept footer counts for the same size and time: so a time that is another for other bytes.
     listed.object_meta.last_modified = DateTime::from_timestamp(i64::from(file.crc32c), 0).unwrap_or_default();
+    let listed = listed.with_extension(FileChecks::of(file));
     Ok(listed.with_partition_values(partition_values).with_statistics(Arc::new(known)))
 }

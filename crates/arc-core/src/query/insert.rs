@@ -1,20 +1,19 @@
 //! `INSERT INTO …`: from the statement to what they ask the engine to do.
 //!
-//! An `INSERT` whose rows have to be computed is cut in two: the query is left as text, for whoever plans queries.
+//! An `INSERT` whose rows have to be computed is cut in two: the query is left as a statement of its own.
 
 use datafusion::sql::sqlparser::{
     ast::{self, Expr, SetExpr, TableObject, Value, ValueWithSpan},
-    dialect::GenericDialect,
     keywords::Keyword,
     parser::Parser,
-    tokenizer::{Location, Token, TokenWithSpan, Tokenizer},
+    tokenizer::{Location, Token, TokenWithSpan},
 };
 
 use super::{
     change::{self, Change, named},
     condition::value,
     parameters,
-    statement::{self, refuse},
+    statement::{self, Statement, StatementKind, refuse},
 };
 use crate::{Error, Literal, Result};
 
@@ -28,31 +27,30 @@ pub(crate) struct Rows {
 /// Where the rows of an `INSERT` are said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Source {
-    /// Byte of the statement at which they begin.
-    at: usize,
+    /// The token of the statement that they begin with.
+    token: usize,
     is_values: bool,
 }
 
 /// Finds the rows of a statement, if it is an `INSERT` that has some.
-pub(super) fn source(sql: &str) -> Option<Source> {
-    statement::check_size(sql).ok()?;
-    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location().ok()?;
-    let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    if words.next().is_none_or(|first| keyword(first) != Some(Keyword::INSERT)) {
+pub(super) fn source(statement: &Statement) -> Option<Source> {
+    if statement.kind() != StatementKind::Insert {
         return None;
     }
+    let words = statement.tokens().iter().enumerate();
+    let words = words.filter(|(_, token)| !matches!(token.token, Token::Whitespace(_))).skip(1);
     let mut depth = 0_usize;
     let mut opening = None;
-    for token in words {
+    for (at, token) in words {
         let begins = match keyword(token) {
-            Some(Keyword::VALUES | Keyword::SELECT | Keyword::WITH | Keyword::FROM) if depth == 0 => Some(token),
+            Some(Keyword::VALUES | Keyword::SELECT | Keyword::WITH | Keyword::FROM) if depth == 0 => Some(at),
             // In parentheses of its own; columns would be names.
             Some(Keyword::SELECT | Keyword::WITH | Keyword::VALUES) => opening,
             _ => None,
         };
         if let Some(first) = begins {
-            let is_values = keyword(first) == Some(Keyword::VALUES);
-            return Some(Source { at: offset(sql, first.span.start)?, is_values });
+            let is_values = first == at && keyword(token) == Some(Keyword::VALUES);
+            return Some(Source { token: first, is_values });
         }
         match token.token {
             Token::LParen => depth += 1,
@@ -60,7 +58,7 @@ pub(super) fn source(sql: &str) -> Option<Source> {
             _ => {}
         }
         opening = match token.token {
-            Token::LParen if depth == 1 => Some(token),
+            Token::LParen if depth == 1 => Some(at),
             Token::LParen => opening,
             _ => None,
         };
@@ -84,18 +82,23 @@ fn offset(sql: &str, place: Location) -> Option<usize> {
 }
 
 /// Reads an `INSERT` whose rows begin at `source`. Values that have to be computed first are a query like any other.
-pub(super) fn of_source(sql: &str, source: Source) -> Result<Change> {
+pub(super) fn of_source(statement: &Statement, source: Source) -> Result<Change> {
     if source.is_values
-        && let Some(rows) = insert(&change::one(sql)?)?
+        && let Some(rows) = insert(&change::one(statement.tokens().to_vec())?)?
     {
         return Ok(rows);
     }
-    let (Some(head), Some(query)) = (sql.get(..source.at), sql.get(source.at..)) else {
-        return Err(Error::internal("a statement is shorter than it was"));
-    };
-    match insert(&change::one(&format!("{head} VALUES (NULL)"))?)? {
+    let shorter = || Error::internal("a statement is shorter than it was");
+    let (head, rest) = statement.tokens().split_at_checked(source.token).ok_or_else(shorter)?;
+    let first = rest.first().and_then(|token| offset(statement.text(), token.span.start));
+    let text = first.and_then(|first| statement.text().get(first..)).ok_or_else(shorter)?;
+    let mut head = head.to_vec();
+    let null = [Token::make_keyword("VALUES"), Token::LParen, Token::make_keyword("NULL"), Token::RParen];
+    head.extend(null.map(TokenWithSpan::wrap));
+    match insert(&change::one(head)?)? {
         Some(Change::Insert { database, table, rows: Rows { columns, .. } }) => {
-            Ok(Change::InsertQuery { database, table, columns, query: query.to_owned() })
+            let query = Statement::of(text, rest.to_vec())?;
+            Ok(Change::InsertQuery { database, table, columns, query })
         }
         _ => Err(Error::internal("NULL is no value")),
     }
@@ -126,20 +129,23 @@ fn insert(statement: &ast::Statement) -> Result<Option<Change>> {
 }
 
 /// Returns the placeholders that stand for a whole value each in a query of `VALUES`, and the column that the value is for.
-pub(crate) fn placeholders(query: &str) -> Vec<(String, usize)> {
-    let Ok(mut tokens) = Tokenizer::new(&GenericDialect {}, query).tokenize_with_location() else { return Vec::new() };
-    if parameters::number(&mut tokens).is_err() {
-        return Vec::new();
-    }
-    let parser = Parser::new(&GenericDialect {}).with_recursion_limit(statement::MAX_NESTING);
-    let Ok(query) = parser.with_tokens_with_locations(tokens).parse_query() else { return Vec::new() };
-    let SetExpr::Values(values) = query.body.as_ref() else { return Vec::new() };
-    let cells = values.rows.iter().flat_map(|row| row.content.iter().enumerate());
-    let placeholder = |(at, cell): (usize, &Expr)| match cell {
-        Expr::Value(ValueWithSpan { value: Value::Placeholder(id), .. }) => Some((id.clone(), at)),
-        _ => None,
-    };
-    cells.filter_map(placeholder).collect()
+pub(crate) fn placeholders(query: &Statement) -> Result<Vec<(String, usize)>> {
+    change::with_stack(|| {
+        let mut tokens = query.tokens().to_vec();
+        parameters::number(&mut tokens)?;
+        let query = statement::grammar(tokens, |dialect, tokens| {
+            let parser = Parser::new(dialect).with_recursion_limit(statement::MAX_NESTING);
+            let parsed = parser.with_tokens_with_locations(tokens).parse_query();
+            parsed.map_err(|e| Error::Sql { reason: e.to_string() })
+        })?;
+        let SetExpr::Values(values) = query.body.as_ref() else { return Ok(Vec::new()) };
+        let cells = values.rows.iter().flat_map(|row| row.content.iter().enumerate());
+        let placeholder = |(at, cell): (usize, &Expr)| match cell {
+            Expr::Value(ValueWithSpan { value: Value::Placeholder(id), .. }) => Some((id.clone(), at)),
+            _ => None,
+        };
+        Ok(cells.filter_map(placeholder).collect())
+    })
 }
 
 fn refuse_more<T>() -> Result<T> {
@@ -155,8 +161,11 @@ fn cell(expr: &Expr) -> Option<Option<Literal>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::parse_change, *};
-    use crate::{is_change, is_write};
+    use super::*;
+
+    fn parse_change(sql: &str) -> Result<Change> {
+        change::parse(&Statement::parse(sql)?)
+    }
 
     #[test]
     fn rows_are_read_as_they_stand() {
@@ -174,7 +183,6 @@ mod tests {
                 ],
             },
         };
-        assert!(is_change(sql) && is_write(sql));
         assert_eq!(parse_change(sql).unwrap(), expected);
         let all = parse_change("insert into m values (1, 'x')").unwrap();
         assert!(matches!(all, Change::Insert { database: None, rows, .. } if rows.columns.is_empty()));
@@ -222,7 +230,8 @@ mod tests {
             ("INSERT INTO m (a) VALUES (1 + 1), (now())", names(&["a"]), "VALUES (1 + 1), (now())"),
             ("INSERT INTO m (a) VALUES (1, ?)", names(&["a"]), "VALUES (1, ?)"),
         ] {
-            let expected = Change::InsertQuery { database: None, table: "m".into(), columns, query: query.to_owned() };
+            let query = Statement::parse(query).unwrap();
+            let expected = Change::InsertQuery { database: None, table: "m".into(), columns, query };
             assert_eq!(parse_change(sql).unwrap(), expected, "{sql}");
         }
     }

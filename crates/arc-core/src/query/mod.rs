@@ -7,12 +7,15 @@
 mod account;
 mod answer;
 mod asof;
+mod bounded_operators;
 mod buffer_filter;
 mod buffers;
 mod catalog;
 mod change;
+mod checked;
 mod condition;
 mod constants;
+mod cost;
 mod create;
 mod deletes;
 mod dialect;
@@ -32,13 +35,16 @@ mod parameters;
 mod part;
 mod plain_keys;
 mod planner;
+mod planning;
 mod pool;
 mod pruned;
 mod readers;
 mod runs;
 mod scale;
+mod semantics;
 mod session;
 mod show;
+mod sized;
 mod spellings;
 mod statement;
 mod statistics;
@@ -47,6 +53,8 @@ mod table;
 mod tests;
 mod texts;
 mod times;
+mod unique_names;
+mod window_memory;
 
 use std::{fmt::Debug, path::Path, sync::Arc, time::Duration};
 
@@ -59,8 +67,8 @@ pub(crate) use self::change::{Change, parse as parse_change};
 pub(crate) use self::insert::{Rows as InsertedRows, placeholders as inserted_placeholders};
 use self::{account::Accounts, planner::Planner};
 pub use self::{
-    change::{is_change, is_drop, is_insert, is_write},
     pruned::ScannedFiles,
+    statement::{Statement, StatementKind},
 };
 use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};
 
@@ -125,11 +133,16 @@ impl QueryEngine {
     /// need not exist.
     ///
     /// Must be called within a tokio runtime that has its timer enabled: reading and the time limit run there.
-    pub(crate) async fn sql(&self, database: &str, sql: &str, values: Option<&RecordBatch>) -> Result<Answer> {
+    pub(crate) async fn sql(
+        &self,
+        database: &str,
+        statement: &Statement,
+        values: Option<&RecordBatch>,
+    ) -> Result<Answer> {
         let deadline = Instant::now() + self.timeout;
         self.wait_for_memory(deadline).await?;
         let account = self.accounts.open();
-        let planned = timeout_at(deadline, self.planner.plan(database, sql, values, &account)).await;
+        let planned = timeout_at(deadline, self.planner.plan(database, statement, values, &account)).await;
         let (stream, files) = planned.map_err(|_| error::timed_out(self.timeout))??;
         Ok(Answer::new(stream, files, deadline, self.timeout, account))
     }
@@ -145,16 +158,28 @@ impl QueryEngine {
         Ok(())
     }
 
+    /// Returns how many statements are planned now, and how many of them nobody waits for any more.
+    pub(crate) fn planning(&self) -> (usize, usize) {
+        self.planner.threads()
+    }
+
     /// Plans one statement without running it.
     pub(crate) async fn describe(
         &self,
         database: &str,
-        sql: &str,
+        statement: &Statement,
         values: Option<&RecordBatch>,
     ) -> Result<Description> {
         let account = self.accounts.open();
-        let described = self.planner.describe(database, sql, values, &account);
+        let described = self.planner.describe(database, statement, values, &account);
         let described = timeout_at(Instant::now() + self.timeout, described).await;
         described.map_err(|_| error::timed_out(self.timeout))?
     }
+}
+
+/// Parses a statement at every door there is, and keeps nothing of it.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn parse_at_all_doors(sql: &str) {
+    let Ok(statement) = Statement::parse(sql) else { return };
+    let _ = (statement::request(&statement), change::parse(&statement), insert::placeholders(&statement));
 }

@@ -1,10 +1,6 @@
-//! Planning, on threads of its own: it recurses as deep as a statement is, and keeps a core busy.
+//! Planning: from a statement to what runs, in order: its cost, its logical plan, whether that is allowed, its physical plan.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    thread,
-};
+use std::{mem, sync::Arc};
 
 use arrow::{
     array::{ArrayRef, RecordBatch, StringArray},
@@ -14,30 +10,32 @@ use datafusion::{
     catalog::CatalogProviderList,
     common::{DataFusionError, ResolvedTableReference, TableReference, config::ConfigNonZeroUsize},
     execution::{SendableRecordBatchStream, TaskContext, runtime_env::RuntimeEnv, session_state::SessionState},
-    logical_expr::LogicalPlan,
+    logical_expr::{Explain, LogicalPlan, PlanType, ToStringifiedPlan},
     physical_plan::{ExecutionPlan, execute_stream, stream::RecordBatchStreamAdapter},
-    sql::parser::Statement,
+    sql::{parser::Statement as Parsed, sqlparser::ast::ObjectName},
 };
 use futures::{StreamExt, executor, stream};
-use tokio::{
-    runtime::Handle,
-    sync::{Semaphore, oneshot},
-};
 
 use super::{
     Description, ScannedFiles, Tables,
     account::Account,
     catalog::Catalogs,
-    constants, error, functions, give_way, guard, latest, parameters, scale, session, show, spellings,
-    statement::{self, Request},
+    constants, cost, error, functions, give_way, guard, latest, parameters,
+    planning::Threads,
+    scale, session, show, sized, spellings,
+    statement::{self, Request, Statement, refuse},
+    window_memory,
 };
 use crate::{Error, Result, catalog::TableSchema};
 
-/// Stack of a planning thread. Only pages that are touched take memory.
-const STACK_BYTES: usize = 64 << 20;
-
 /// What DataFusion says of a `SELECT` that gives two of its columns one name.
 const SAME_NAMES: &str = "require unique expression names";
+
+/// What it says where two columns below a `SELECT` have one name, since names leave casts out.
+const SAME_BUT_CAST: &str = "duplicate unqualified field name";
+
+/// Columns that a table is taken to have which is not one of ours, such as one of the information schema.
+const OTHER_WIDTH: usize = 32;
 
 /// Makes running plans of statements.
 #[derive(Debug)]
@@ -50,80 +48,67 @@ pub(super) struct Planner {
     memory_bytes: usize,
     /// Most bytes that one function may make for one batch.
     limit_bytes: usize,
-    /// One permit for each thread that may plan at a time.
-    permits: Arc<Semaphore>,
+    threads: Threads,
 }
 
 impl Planner {
     pub(super) fn new(tables: Arc<dyn Tables>, base: SessionState, memory_bytes: usize) -> Self {
-        let threads = 2 * thread::available_parallelism().map_or(1, usize::from);
         Self {
             tables,
             base,
             latest: Arc::new(latest::Cache::new(scale::latest_bytes(memory_bytes))),
             memory_bytes,
             limit_bytes: functions::limit(memory_bytes),
-            permits: Arc::new(Semaphore::new(threads)),
+            threads: Threads::new(),
         }
+    }
+
+    /// Returns how many statements are planned now, and how many of them nobody waits for any more.
+    pub(super) fn threads(&self) -> (usize, usize) {
+        self.threads.counts()
     }
 
     /// Returns the stream of a statement's answer, and how many data files it reads.
     pub(super) async fn plan(
         &self,
         database: &str,
-        sql: &str,
+        statement: &Statement,
         values: Option<&RecordBatch>,
         account: &Account,
     ) -> Result<(SendableRecordBatchStream, ScannedFiles)> {
-        self.on_thread(self.planning(database, sql, values, account), Planning::run).await
+        let mut planning = self.planning(database, statement, values, account);
+        self.threads.run(move || planning.run()).await
     }
 
     /// Returns what a statement's answer will look like.
     pub(super) async fn describe(
         &self,
         database: &str,
-        sql: &str,
+        statement: &Statement,
         values: Option<&RecordBatch>,
         account: &Account,
     ) -> Result<Description> {
-        self.on_thread(self.planning(database, sql, values, account), Planning::describe).await
+        let mut planning = self.planning(database, statement, values, account);
+        self.threads.run(move || planning.describe()).await
     }
 
-    fn planning(&self, database: &str, sql: &str, values: Option<&RecordBatch>, account: &Account) -> Planning {
+    fn planning(
+        &self,
+        database: &str,
+        statement: &Statement,
+        values: Option<&RecordBatch>,
+        account: &Account,
+    ) -> Planning {
         Planning {
             tables: Arc::clone(&self.tables),
             runtime: session::runtime_of(&self.base, account),
             state: session::query_state(&self.base, Arc::clone(&self.tables), Arc::clone(&self.latest), database),
             database: database.to_owned(),
-            sql: sql.to_owned(),
+            statement: statement.clone(),
             memory_bytes: self.memory_bytes,
             values: values.cloned(),
             limit_bytes: self.limit_bytes,
         }
-    }
-
-    /// Waits while too many others are planned.
-    ///
-    /// A caller that stops waiting does not stop the planning, which ends by itself and holds its permit until then.
-    async fn on_thread<T: Send + 'static>(
-        &self,
-        mut planning: Planning,
-        work: fn(&mut Planning) -> Result<T>,
-    ) -> Result<T> {
-        let runtime = Handle::try_current().map_err(|_| Error::internal("SQL needs a tokio runtime"))?;
-        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|e| Error::internal(e.to_string()))?;
-        let (sender, receiver) = oneshot::channel();
-        let work = move || {
-            let _permit = permit;
-            // Some plans start tasks.
-            let _runtime = runtime.enter();
-            let planned = catch_unwind(AssertUnwindSafe(move || work(&mut planning)));
-            // The caller may have stopped waiting.
-            let _ = sender.send(planned.unwrap_or_else(|panic| Err(error::panicked(&*panic))));
-        };
-        let thread = thread::Builder::new().name("arc-plan".to_owned()).stack_size(STACK_BYTES);
-        thread.spawn(work).map_err(|_| error::busy("no thread for planning a query"))?;
-        receiver.await.map_err(|e| Error::internal(e.to_string()))?
     }
 }
 
@@ -134,7 +119,7 @@ struct Planning {
     runtime: Arc<RuntimeEnv>,
     state: SessionState,
     database: String,
-    sql: String,
+    statement: Statement,
     memory_bytes: usize,
     /// Values for the statement's placeholders, if they are known.
     values: Option<RecordBatch>,
@@ -181,7 +166,7 @@ impl Planning {
     }
 
     fn planned(&mut self) -> Result<Planned> {
-        let known = match statement::parse(&self.sql)? {
+        let known = match statement::request(&self.statement)? {
             Request::ShowDatabases => show::databases(&*self.tables)?,
             Request::ShowTables(asked) => show::tables(&*self.tables, asked.as_deref(), &self.database)?,
             Request::ShowColumns(database, table) => {
@@ -191,10 +176,7 @@ impl Planning {
             Request::ShowSeries(database, table) => {
                 let database = database.as_deref().unwrap_or(&self.database);
                 let sql = show::series(&*self.tables, database, &table)?;
-                let Request::Plan(statement) = statement::parse(&sql)? else {
-                    return Err(Error::internal("SHOW SERIES asks no query"));
-                };
-                return executor::block_on(self.logical(*statement)).map(Planned::Logical);
+                return executor::block_on(self.logical(parsed(&sql)?)).map(Planned::Logical);
             }
             Request::Plan(statement) => return executor::block_on(self.query(*statement)).map(Planned::Logical),
         };
@@ -203,22 +185,52 @@ impl Planning {
     }
 
     /// Plans what people write, who mean other engines or repeat themselves now and then.
-    async fn query(&mut self, mut statement: Statement) -> Result<LogicalPlan> {
+    async fn query(&mut self, mut statement: Parsed) -> Result<LogicalPlan> {
         let tables = Arc::clone(&self.tables);
         let exists = |name: &str| tables.databases().iter().any(|database| database == name);
         spellings::translate(&mut statement, &self.database, &exists)?;
-        let repeated = statement.clone();
-        match self.logical(statement).await {
-            Err(Error::Sql { reason }) if reason.contains(SAME_NAMES) => {
-                let mut statement = repeated;
-                spellings::tell_apart(&mut statement);
-                self.logical(statement).await
+        let (mut are_apart, mut casts_are_named) = (false, false);
+        loop {
+            match self.logical(statement.clone()).await {
+                Err(Error::Sql { reason }) if !are_apart && reason.contains(SAME_NAMES) => {
+                    are_apart = true;
+                    spellings::tell_apart(&mut statement)?;
+                }
+                Err(Error::Sql { reason }) if !casts_are_named && reason.contains(SAME_BUT_CAST) => {
+                    casts_are_named = true;
+                    spellings::name_casts(&mut statement);
+                }
+                planned => return planned,
             }
-            planned => planned,
         }
     }
 
-    async fn logical(&mut self, statement: Statement) -> Result<LogicalPlan> {
+    async fn logical(&mut self, statement: Parsed) -> Result<LogicalPlan> {
+        cost::check(&statement, &|name| self.width(name))?;
+        let Parsed::Explain(mut explain) = statement else { return self.guarded(statement).await };
+        if matches!(*explain.statement, Parsed::Explain(_)) {
+            return refuse("EXPLAIN of EXPLAIN is not supported");
+        }
+        // A plan is written as text only once it is allowed: what is asked for is planned first, and put in the place of
+        // another.
+        let explained = mem::replace(&mut *explain.statement, parsed("VALUES (1)")?);
+        let explained = Arc::new(self.guarded(explained).await?);
+        let plan = self.state.statement_to_plan(Parsed::Explain(explain)).await.map_err(error::from_datafusion)?;
+        match plan {
+            LogicalPlan::Explain(mut explain) => {
+                explain.stringified_plans = vec![explained.to_stringified(PlanType::InitialLogicalPlan)];
+                explain.plan = explained;
+                Ok(LogicalPlan::Explain(explain))
+            }
+            LogicalPlan::Analyze(mut analyze) => {
+                analyze.input = explained;
+                Ok(LogicalPlan::Analyze(analyze))
+            }
+            _ => Err(Error::internal("EXPLAIN explains nothing")),
+        }
+    }
+
+    async fn guarded(&mut self, statement: Parsed) -> Result<LogicalPlan> {
         let named = self.tables_named(&statement)?;
         let widest = named.iter().filter_map(|table| Some(self.schema(table)?.columns.len())).max().unwrap_or(1);
         let missing = named.into_iter().filter(|table| self.schema(table).is_none()).collect::<Vec<_>>();
@@ -233,6 +245,15 @@ impl Planning {
         Ok(plan)
     }
 
+    /// Returns how many columns a table has that a statement names.
+    fn width(&self, name: &ObjectName) -> usize {
+        let mut parts = name.0.iter().rev().map(|part| part.as_ident().map(|ident| ident.value.as_str()));
+        let table = parts.next().flatten().unwrap_or_default();
+        let database = parts.next().flatten().unwrap_or(&self.database);
+        // With the time.
+        self.tables.schema(database, table).map_or(OTHER_WIDTH, |schema| schema.columns.len() + 1)
+    }
+
     /// Puts values in the place of placeholders; each placeholder needs one.
     fn bound(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
         let none = RecordBatch::new_empty(Arc::new(Schema::empty()));
@@ -240,10 +261,20 @@ impl Planning {
     }
 
     async fn physical(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-        let optimized = self.state.optimize(plan).map_err(error::from_datafusion)?;
+        let optimized = match plan {
+            // Otherwise each rule's plan would be written as text, for nobody.
+            LogicalPlan::Explain(explain) if !explain.verbose => LogicalPlan::Explain(Explain {
+                plan: Arc::new(self.state.optimize(&explain.plan).map_err(error::from_datafusion)?),
+                stringified_plans: Vec::new(),
+                logical_optimization_succeeded: true,
+                ..explain.clone()
+            }),
+            other => self.state.optimize(other).map_err(error::from_datafusion)?,
+        };
         constants::check(&optimized, self.limit_bytes)?;
         let physical = self.state.query_planner().create_physical_plan(&optimized, &self.state).await;
-        physical.and_then(give_way::wrap).map_err(error::from_datafusion)
+        let physical = physical.and_then(give_way::wrap).and_then(window_memory::wrap);
+        physical.and_then(|physical| sized::wrap(physical, self.limit_bytes)).map_err(error::from_datafusion)
     }
 
     /// Adds to a plan what became of data files; plans have a column for what a row is about, and one for the text.
@@ -274,7 +305,7 @@ impl Planning {
 
     /// Returns the tables that the statement names. A name of its own, such as that of a common table expression in another
     /// branch, may be among them.
-    fn tables_named(&self, statement: &Statement) -> Result<Vec<ResolvedTableReference>> {
+    fn tables_named(&self, statement: &Parsed) -> Result<Vec<ResolvedTableReference>> {
         let references = self.state.resolve_table_references(statement).map_err(error::from_datafusion)?;
         let resolve = |reference: TableReference| reference.resolve(session::CATALOG, &self.database);
         Ok(references.into_iter().map(resolve).collect())
@@ -282,6 +313,14 @@ impl Planning {
 
     fn schema(&self, table: &ResolvedTableReference) -> Option<Arc<TableSchema>> {
         (*table.catalog == *session::CATALOG).then(|| self.tables.schema(&table.schema, &table.table))?
+    }
+}
+
+/// Parses a query of ours.
+fn parsed(sql: &str) -> Result<Parsed> {
+    match statement::request(&Statement::parse(sql)?)? {
+        Request::Plan(parsed) => Ok(*parsed),
+        _ => Err(Error::internal("a query of ours is none")),
     }
 }
 

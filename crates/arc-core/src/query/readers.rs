@@ -1,10 +1,10 @@
-//! Readers of data files whose footers and page indexes are read and decoded once.
+//! Readers of data files whose footers and page indexes are read and decoded once, and whose bytes are all checked.
 
-use std::{ops::Range, sync::Arc};
+use std::{fmt, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use datafusion::{
-    common::Result,
+    common::{Result, internal_datafusion_err},
     datasource::{
         listing::PartitionedFile,
         physical_plan::parquet::{CachedParquetFileReaderFactory, ParquetFileReaderFactory},
@@ -20,16 +20,27 @@ use parquet::{
     file::metadata::{PageIndexPolicy, ParquetMetaData},
 };
 
+use super::checked::CheckedReads;
+use crate::datafile::{Checked, FileChecks};
+
 /// Makes readers that remember page indexes along with footers.
 ///
 /// DataFusion's own remember what they are asked for. A scan asks for a footer first, and reads the page indexes of the
 /// whole file later, past the cache: most of the time that a small question takes.
-#[derive(Debug)]
-pub(super) struct IndexedReaders(CachedParquetFileReaderFactory);
+pub(super) struct IndexedReaders {
+    store: Arc<dyn ObjectStore>,
+    footers: Arc<FileMetadataCache>,
+}
 
 impl IndexedReaders {
     pub(super) fn new(store: Arc<dyn ObjectStore>, footers: Arc<FileMetadataCache>) -> Self {
-        Self(CachedParquetFileReaderFactory::new(store, footers))
+        Self { store, footers }
+    }
+}
+
+impl fmt::Debug for IndexedReaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexedReaders").field("store", &self.store).finish_non_exhaustive()
     }
 }
 
@@ -41,7 +52,16 @@ impl ParquetFileReaderFactory for IndexedReaders {
         size_hint: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
-        Ok(Box::new(IndexedReader(self.0.create_reader(partition, file, size_hint, metrics)?)))
+        let checks = file.extension::<FileChecks>().copied();
+        let checks = checks.ok_or_else(|| internal_datafusion_err!("a data file without checksums"))?;
+        // One read brings all that the footer is in.
+        let size_hint = match checks.checked() {
+            Checked::Blocks { tail } => usize::try_from(checks.bytes.saturating_sub(tail)).ok(),
+            Checked::Whole | Checked::Not => size_hint,
+        };
+        let store = CheckedReads::new(Arc::clone(&self.store), file.object_meta.clone(), checks, &self.footers);
+        let readers = CachedParquetFileReaderFactory::new(Arc::new(store), Arc::clone(&self.footers));
+        Ok(Box::new(IndexedReader(readers.create_reader(partition, file, size_hint, metrics)?)))
     }
 }
 

@@ -17,16 +17,16 @@ use datafusion::{
     },
     functions_table::all_default_table_functions,
     logical_expr::planner::ExprPlanner,
-    optimizer::{Optimizer, OptimizerRule},
+    optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule},
     physical_optimizer::{PhysicalOptimizerRule, optimizer::PhysicalOptimizer},
     prelude::SessionConfig,
 };
 use object_store::ObjectStore;
 
 use super::{
-    Tables, account::Account, asof, catalog, error, functions, grouping_sets::GroupingSets,
-    integer_division::IntegerDivision, latest, plain_keys::PlainKeys, pool::BudgetedPool, runs::GroupRuns, scale,
-    times,
+    Tables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
+    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, plain_keys::PlainKeys, planning::Ending,
+    pool::BudgetedPool, runs::GroupRuns, scale, semantics::Semantics, times, unique_names,
 };
 use crate::{
     Error, Options, Result,
@@ -60,20 +60,22 @@ pub(super) fn base_state(
     Ok(SessionStateBuilder::new()
         .with_config(config(options.query_memory_bytes))
         .with_runtime_env(runtime)
-        .with_expr_planners(expr_planners())
+        .with_expr_planners(expr_planners(BoundedOperators::new(&scalar_functions, limit_bytes)))
         .with_relation_planners(vec![Arc::new(asof::Relations)])
         .with_query_planner(Arc::new(asof::Planner))
         .with_scalar_functions(scalar_functions)
-        .with_higher_order_functions(SessionStateDefaults::default_higher_order_functions())
+        .with_higher_order_functions(functions::lambdas(
+            SessionStateDefaults::default_higher_order_functions(),
+            limit_bytes,
+        ))
         .with_aggregate_functions(functions::aggregates(
             SessionStateDefaults::default_aggregate_functions(),
             limit_bytes,
         ))
         .with_window_functions(functions::windows(SessionStateDefaults::default_window_functions()))
         .with_table_function_list(all_default_table_functions())
-        .with_optimizer_rules(optimizer_rules())
-        .with_optimizer_rule(Arc::new(latest::LatestRows))
-        .with_optimizer_rule(Arc::new(PlainKeys))
+        .with_analyzer_rules(analyzer_rules().into_iter().map(|rule| Arc::new(Ending(rule)) as _).collect())
+        .with_optimizer_rules(optimizer_rules().into_iter().map(|rule| Arc::new(Ending(rule)) as _).collect())
         .with_physical_optimizer_rules(physical_optimizer_rules())
         .build())
 }
@@ -83,20 +85,31 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     let behind = rules.iter().position(|rule| rule.name() == "push_down_filter").map_or(rules.len(), |at| at + 1);
     rules.insert(behind, Arc::new(asof::SinkFilters));
+    rules.push(Arc::new(latest::LatestRows));
+    rules.push(Arc::new(PlainKeys));
+    rules.push(Arc::new(Semantics));
+    rules
+}
+
+/// Returns DataFusion's rules that make a plan one that can be run, and ours after them.
+fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let mut rules = Analyzer::new().rules;
+    rules.push(Arc::new(Semantics));
     rules
 }
 
 /// Returns DataFusion's rules between ours.
 pub(super) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules = PhysicalOptimizer::new().rules;
+    let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(unique_names::fenced).collect();
     rules.insert(0, Arc::new(GroupingSets));
     rules.push(Arc::new(GroupRuns));
     rules
 }
 
-fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
+fn expr_planners(bounded: BoundedOperators) -> Vec<Arc<dyn ExprPlanner>> {
     let mut planners = SessionStateDefaults::default_expr_planners();
     planners.insert(0, Arc::new(IntegerDivision));
+    planners.insert(0, Arc::new(bounded));
     planners
 }
 

@@ -3,17 +3,22 @@
 //! InfluxDB 3 has one schema for the tables of a connection's database, `iox`, and functions that select a point; DuckDB
 //! and PostgreSQL tell which database one is in. Pure: a statement and the names of the databases go in.
 
-use std::{collections::HashSet, convert::Infallible, ops::ControlFlow};
+use std::{
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+    ops::ControlFlow,
+};
 
 use datafusion::sql::{
     parser::Statement,
     sqlparser::ast::{
         self, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-        Ident, ObjectName, OrderByExpr, OrderByOptions, Select, SelectItem, Value, VisitMut, VisitorMut,
+        Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr,
+        Value, VisitMut, VisitorMut,
     },
 };
 
-use super::statement::refuse;
+use super::{functions, statement::refuse};
 use crate::{Error, Result};
 
 /// The schema of InfluxDB 3.
@@ -55,9 +60,33 @@ pub(super) fn translate(statement: &mut Statement, database: &str, exists: &dyn 
 }
 
 /// Gives the columns of each `SELECT` different names: those that have none are called by their text, and a name that was
-/// there before gets a number.
-pub(super) fn tell_apart(statement: &mut Statement) {
-    let ControlFlow::Continue(()) = visit(statement, &mut TellApart);
+/// there before gets a number. Of those that others read from, all of one name get a number: none is the one that is meant.
+///
+/// # Errors
+///
+/// [`Error::Sql`] if the answer is in the order of a name that two of its columns have.
+pub(super) fn tell_apart(statement: &mut Statement) -> Result<()> {
+    let mut selects = Vec::new();
+    let inner = match &*statement {
+        Statement::Explain(explain) => &*explain.statement,
+        other => other,
+    };
+    if let Statement::Statement(inner) = inner
+        && let ast::Statement::Query(query) = &**inner
+    {
+        selects_of(&query.body, &mut selects);
+    }
+    let outermost = selects.into_iter().map(std::ptr::from_ref).collect();
+    match visit(statement, &mut TellApart { outermost }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
+/// Makes casts a part of the names of what is computed with them, which leave them out otherwise: `sum(a)` and
+/// `sum(CAST(a AS DOUBLE))` would be one column.
+pub(super) fn name_casts(statement: &mut Statement) {
+    let ControlFlow::Continue(()) = visit(statement, &mut NameCasts);
 }
 
 fn visit<V: VisitorMut>(statement: &mut Statement, visitor: &mut V) -> ControlFlow<V::Break> {
@@ -89,10 +118,21 @@ impl VisitorMut for Translator<'_> {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         match expr {
-            Expr::BinaryOp { left, op: BinaryOperator::Eq, right }
-                if is_table_schema(left) && text(right) == Some(IOX) && !(self.exists)(IOX) =>
+            Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right } => {
+                if is_table_schema(left) {
+                    self.name_schema(right);
+                } else if is_table_schema(right) {
+                    self.name_schema(left);
+                }
+            }
+            Expr::InList { expr, list, .. } if is_table_schema(expr) => {
+                list.iter_mut().for_each(|item| self.name_schema(item));
+            }
+            Expr::Like { expr, pattern, escape_char: None, .. }
+            | Expr::ILike { expr, pattern, escape_char: None, .. }
+                if is_table_schema(expr) && text(pattern) == Some(IOX) && !(self.exists)(IOX) =>
             {
-                **right = literal(self.database);
+                **pattern = literal(&as_pattern(self.database));
             }
             Expr::Function(function) => match self.function(function) {
                 Ok(Some(same)) => *expr = same,
@@ -110,6 +150,13 @@ impl VisitorMut for Translator<'_> {
 }
 
 impl Translator<'_> {
+    /// Puts the database where the schema of InfluxDB 3 stands, unless a database has that name.
+    fn name_schema(&self, schema: &mut Expr) {
+        if text(schema) == Some(IOX) && !(self.exists)(IOX) {
+            *schema = literal(self.database);
+        }
+    }
+
     /// Returns what means the same as a call, if it is another function's.
     fn function(&self, function: &Function) -> Result<Option<Expr>> {
         let arguments = arguments(function);
@@ -221,13 +268,55 @@ fn literal(text: &str) -> Expr {
     Expr::value(Value::SingleQuotedString(text.to_owned()))
 }
 
-struct TellApart;
+/// Returns the pattern that only this text meets.
+fn as_pattern(text: &str) -> String {
+    text.chars().flat_map(|char| matches!(char, '%' | '_' | '\\').then_some('\\').into_iter().chain([char])).collect()
+}
+
+struct TellApart {
+    /// Addresses of the `SELECT`s whose columns are those of the answer.
+    outermost: HashSet<*const Select>,
+}
 
 impl VisitorMut for TellApart {
-    type Break = Infallible;
+    type Break = Error;
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Infallible> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        let mut selects = Vec::new();
+        let is_outermost = {
+            selects_of(&query.body, &mut selects);
+            selects.iter().any(|select| self.outermost.contains(&std::ptr::from_ref(*select)))
+        };
+        let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &query.order_by else {
+            return ControlFlow::Continue(());
+        };
+        if !is_outermost {
+            return ControlFlow::Continue(());
+        }
+        for name in order.iter().filter_map(|key| match &key.expr {
+            Expr::Identifier(name) => Some(name),
+            _ => None,
+        }) {
+            let meant = selects.first().map(|select| named(&select.projection, name)).unwrap_or_default();
+            if let [first, others @ ..] = meant.as_slice()
+                && others.iter().any(|other| other != first)
+            {
+                return ControlFlow::Break(Error::Sql {
+                    reason: format!("{name} is ambiguous in ORDER BY: several columns of the SELECT have that name"),
+                });
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        let is_outermost = self.outermost.contains(&std::ptr::from_ref(&*select));
         let mut taken = HashSet::new();
+        let mut numbers = HashMap::new();
+        let mut mentions: HashMap<String, usize> = HashMap::new();
+        for name in select.projection.iter().filter_map(own_name) {
+            *mentions.entry(name).or_default() += 1;
+        }
         for item in &mut select.projection {
             let (expr, name, is_named) = match &*item {
                 SelectItem::UnnamedExpr(expr @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_))) => {
@@ -237,9 +326,11 @@ impl VisitorMut for TellApart {
                 SelectItem::ExprWithAlias { expr, alias } => (expr, alias.to_string(), true),
                 _ => continue,
             };
-            let is_new = taken.insert(name.clone());
+            // Further out the name would mean one of them, and nobody knows which: there it means none.
+            let is_ambiguous = !is_outermost && is_named && mentions.get(&name).is_some_and(|mentions| *mentions > 1);
+            let is_new = !is_ambiguous && taken.insert(name.clone());
             if !(is_new && is_named) {
-                let name = if is_new { name } else { numbered(&mut taken, &name) };
+                let name = if is_new { name } else { numbered(&mut taken, &mut numbers, &name) };
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
             }
         }
@@ -247,8 +338,75 @@ impl VisitorMut for TellApart {
     }
 }
 
-/// Returns `name` with the least number that makes it a new one.
-fn numbered(taken: &mut HashSet<String>, name: &str) -> String {
-    let numbers = (1..).map(|number: usize| format!("{name}_{number}"));
-    numbers.take(taken.len() + 1).find(|name| taken.insert(name.clone())).unwrap_or_default()
+/// Returns the name that a statement gives a column, or takes over from another.
+fn own_name(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::UnnamedExpr(expr @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_))) => Some(expr.to_string()),
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.to_string()),
+        _ => None,
+    }
+}
+
+/// Returns what the columns of that name are.
+fn named<'a>(items: &'a [SelectItem], name: &Ident) -> Vec<&'a Expr> {
+    let of_name = |item: &'a SelectItem| match item {
+        SelectItem::ExprWithAlias { expr, alias } => (alias.value == name.value).then_some(expr),
+        SelectItem::UnnamedExpr(expr @ Expr::Identifier(column)) => (column.value == name.value).then_some(expr),
+        _ => None,
+    };
+    items.iter().filter_map(of_name).collect()
+}
+
+/// Gathers the `SELECT`s that a query consists of.
+fn selects_of<'a>(body: &'a SetExpr, selects: &mut Vec<&'a Select>) {
+    let mut bodies = vec![body];
+    while let Some(body) = bodies.pop() {
+        match body {
+            SetExpr::Select(select) => selects.push(select),
+            SetExpr::Query(query) => bodies.push(&query.body),
+            SetExpr::SetOperation { left, right, .. } => bodies.extend([&**right, &**left]),
+            _ => {}
+        }
+    }
+}
+
+/// Returns `name` with the least number, of those that were not given yet, that makes it a new one.
+fn numbered(taken: &mut HashSet<String>, numbers: &mut HashMap<String, usize>, name: &str) -> String {
+    let number = numbers.entry(name.to_owned()).or_default();
+    loop {
+        *number += 1;
+        let numbered = format!("{name}_{number}");
+        if taken.insert(numbered.clone()) {
+            return numbered;
+        }
+    }
+}
+
+struct NameCasts;
+
+impl VisitorMut for NameCasts {
+    type Break = Infallible;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        if matches!(expr, Expr::Cast { .. }) {
+            let text = expr.to_string();
+            let arguments = [std::mem::replace(expr, literal("")), literal(&text)];
+            let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
+            *expr = Expr::Function(Function {
+                name: ObjectName::from(vec![Ident::new(functions::NAMED)]),
+                uses_odbc_syntax: false,
+                parameters: FunctionArguments::None,
+                args: FunctionArguments::List(ast::FunctionArgumentList {
+                    duplicate_treatment: None,
+                    args,
+                    clauses: vec![],
+                }),
+                filter: None,
+                null_treatment: None,
+                over: None,
+                within_group: vec![],
+            });
+        }
+        ControlFlow::Continue(())
+    }
 }

@@ -1,9 +1,11 @@
 //! From text to one parsed statement: what it asks for, and whether it is too deep to plan.
+//!
+//! Owns the only call of the parser, for statements that read and for those that change data alike.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::Arc};
 
 use datafusion::sql::{
-    parser::{DFParserBuilder, Statement},
+    parser::{DFParserBuilder, Statement as Parsed},
     sqlparser::{
         ast::{self, Ident, ObjectName, ShowStatementIn, ShowStatementInParentType, ShowStatementOptions},
         dialect::GenericDialect,
@@ -27,11 +29,125 @@ const MAX_CHAIN: usize = 4_000;
 /// Tables that one statement may name, counting each mention.
 const MAX_RELATIONS: usize = 512;
 
-/// What a statement asks for.
+/// One statement: its text, cut into words once, and what kind it is. Every door of SQL takes one.
+///
+/// Its grammar is looked at where there is stack for it: when it is planned or executed.
+///
+/// ```
+/// use arc_core::{Statement, StatementKind};
+///
+/// assert_eq!(Statement::parse("/* no longer needed */ drop table cpu")?.kind(), StatementKind::Drop);
+/// assert_eq!(Statement::parse("SELECT 'DROP TABLE cpu'")?.kind(), StatementKind::Query);
+/// # Ok::<(), arc_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Statement {
+    text: Arc<str>,
+    tokens: Arc<Vec<TokenWithSpan>>,
+    kind: StatementKind,
+}
+
+/// What a statement asks for, by the word that it begins with. Whether it is well formed shows when it is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StatementKind {
+    /// To read; also anything that is no statement known here, which planning refuses.
+    Query,
+    /// `SHOW`.
+    Show,
+    /// `INSERT`, for [`Engine::run`](crate::Engine::run), as are the three below.
+    Insert,
+    /// `CREATE`.
+    Create,
+    /// `DELETE`.
+    Delete,
+    /// `DROP`.
+    Drop,
+}
+
+impl StatementKind {
+    /// Returns whether such a statement changes data: whether it is one for [`Engine::run`](crate::Engine::run) and not for
+    /// [`Engine::query`](crate::Engine::query).
+    #[must_use]
+    pub fn is_change(self) -> bool {
+        self.adds() || matches!(self, Self::Delete | Self::Drop)
+    }
+
+    /// Returns whether such a statement changes data, and takes nothing away.
+    #[must_use]
+    pub fn adds(self) -> bool {
+        matches!(self, Self::Insert | Self::Create)
+    }
+
+    fn of(tokens: &[TokenWithSpan]) -> Self {
+        let first = tokens.iter().map(|token| &token.token).find(|token| !matches!(token, Token::Whitespace(_)));
+        match first {
+            Some(Token::Word(word)) if word.quote_style.is_none() => match word.keyword {
+                Keyword::SHOW => Self::Show,
+                Keyword::INSERT => Self::Insert,
+                Keyword::CREATE => Self::Create,
+                Keyword::DELETE => Self::Delete,
+                Keyword::DROP => Self::Drop,
+                _ => Self::Query,
+            },
+            _ => Self::Query,
+        }
+    }
+}
+
+impl Statement {
+    /// Reads a statement as far as the limits of its length and depth, and its kind.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a text that is too long or too deep, or whose quotes
+    /// do not match.
+    pub fn parse(sql: &str) -> Result<Self> {
+        if sql.len() > MAX_SQL_BYTES {
+            return refuse(format!("the statement is longer than {MAX_SQL_BYTES} bytes"));
+        }
+        let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location();
+        let tokens = tokens.map_err(|e| Error::Sql { reason: e.to_string() })?;
+        Self::of(sql, tokens)
+    }
+
+    /// Returns the statement of `tokens`, whose text is `text`.
+    pub(super) fn of(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Self> {
+        if depth(&tokens) > MAX_CHAIN {
+            return refuse(format!("an expression has more than {MAX_CHAIN} operators"));
+        }
+        let kind = StatementKind::of(&tokens);
+        Ok(Self { text: text.into(), tokens: Arc::new(tokens), kind })
+    }
+
+    /// Returns what the statement asks for.
+    #[must_use]
+    pub fn kind(&self) -> StatementKind {
+        self.kind
+    }
+
+    /// Returns the text of the statement.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn tokens(&self) -> &[TokenWithSpan] {
+        &self.tokens
+    }
+}
+
+impl PartialEq for Statement {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+/// What a statement that reads asks for.
 #[derive(Debug)]
 pub(super) enum Request {
     /// To be planned, if the plan turns out to be allowed.
-    Plan(Box<Statement>),
+    Plan(Box<Parsed>),
     /// `SHOW DATABASES`.
     ShowDatabases,
     /// `SHOW TABLES` or `SHOW MEASUREMENTS`, of the database named or else the default one.
@@ -42,39 +158,45 @@ pub(super) enum Request {
     ShowSeries(Option<String>, String),
 }
 
-/// Parses exactly one statement.
+/// Runs the parser over `tokens`. The only place that does: a parser without the limiter may never end.
+pub(super) fn grammar<T>(
+    tokens: Vec<TokenWithSpan>,
+    parse: impl FnOnce(&Limited, Vec<TokenWithSpan>) -> Result<T>,
+) -> Result<T> {
+    let dialect = Limited::new(tokens.len());
+    let parsed = parse(&dialect, tokens);
+    if dialect.is_exhausted() {
+        return refuse("the statement is too complex: it takes the parser too many attempts");
+    }
+    parsed
+}
+
+/// Parses a statement that reads.
 ///
 /// Deep input uses much stack, so call this where there is much.
-pub(super) fn parse(sql: &str) -> Result<Request> {
-    check_size(sql)?;
-    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location();
-    let mut tokens = tokens.map_err(|e| Error::Sql { reason: e.to_string() })?;
-    if depth(&tokens) > MAX_CHAIN {
-        return refuse(format!("an expression has more than {MAX_CHAIN} operators"));
-    }
+pub(super) fn request(statement: &Statement) -> Result<Request> {
+    let mut tokens = statement.tokens().to_vec();
     replace_second_word(&mut tokens, "measurements", "TABLES");
     // What is said of columns can be said of series.
     let of_series = replace_second_word(&mut tokens, "series", "COLUMNS");
     parameters::number(&mut tokens)?;
     asof::spell_out(&mut tokens);
-    let dialect = Limited::new(tokens.len());
-    let statements = DFParserBuilder::new(tokens)
-        .with_dialect(&dialect)
-        .with_recursion_limit(MAX_NESTING)
-        .build()
-        .and_then(|mut parser| parser.parse_statements());
-    if dialect.is_exhausted() {
-        return refuse("the statement is too complex");
-    }
-    let mut statements = statements.map_err(error::from_datafusion)?;
+    let mut statements = grammar(tokens, |dialect, tokens| {
+        DFParserBuilder::new(tokens)
+            .with_dialect(dialect)
+            .with_recursion_limit(MAX_NESTING)
+            .build()
+            .and_then(|mut parser| parser.parse_statements())
+            .map_err(error::from_datafusion)
+    })?;
     match (statements.pop_front(), statements.is_empty()) {
-        (Some(Statement::Statement(statement)), true) if of_series => match show(*statement) {
+        (Some(Parsed::Statement(statement)), true) if of_series => match show(*statement) {
             Ok(Request::ShowColumns(database, table)) => Ok(Request::ShowSeries(database, table)),
             _ => refuse("SHOW SERIES FROM needs a table, and takes nothing else"),
         },
-        (Some(Statement::Statement(statement)), true) => show(*statement),
+        (Some(Parsed::Statement(statement)), true) => show(*statement),
         (Some(statement), true) => match explained(&statement) {
-            Statement::Statement(_) => planned(statement),
+            Parsed::Statement(_) => planned(statement),
             other => not_a_query(&other.to_string()),
         },
         (Some(_), false) => refuse("more than one statement"),
@@ -82,18 +204,10 @@ pub(super) fn parse(sql: &str) -> Result<Request> {
     }
 }
 
-/// Refuses a statement that is too long.
-pub(super) fn check_size(sql: &str) -> Result<()> {
-    if sql.len() > MAX_SQL_BYTES {
-        return refuse(format!("the statement is longer than {MAX_SQL_BYTES} bytes"));
-    }
-    Ok(())
-}
-
 /// Returns what is to be explained, or the statement itself.
-fn explained(statement: &Statement) -> &Statement {
+fn explained(statement: &Parsed) -> &Parsed {
     let mut statement = statement;
-    while let Statement::Explain(explain) = statement {
+    while let Parsed::Explain(explain) = statement {
         statement = &explain.statement;
     }
     statement
@@ -205,13 +319,13 @@ fn show(statement: ast::Statement) -> Result<Request> {
         ast::Statement::Query(_)
         | ast::Statement::Explain { .. }
         | ast::Statement::ExplainTable { .. }
-        | ast::Statement::ShowFunctions { filter: None } => planned(Statement::Statement(Box::new(statement))),
+        | ast::Statement::ShowFunctions { filter: None } => planned(Parsed::Statement(Box::new(statement))),
         other => not_a_query(&other.to_string()),
     }
 }
 
 /// Returns the request for a statement whose plan has to be looked at: a query may turn out to write, too.
-fn planned(mut statement: Statement) -> Result<Request> {
+fn planned(mut statement: Parsed) -> Result<Request> {
     nest(&mut statement);
     if relations(&statement) > MAX_RELATIONS {
         return refuse(format!("the statement names more than {MAX_RELATIONS} tables"));
@@ -219,10 +333,10 @@ fn planned(mut statement: Statement) -> Result<Request> {
     Ok(Request::Plan(Box::new(statement)))
 }
 
-fn nest(statement: &mut Statement) {
+fn nest(statement: &mut Parsed) {
     match statement {
-        Statement::Explain(explain) => nest(&mut explain.statement),
-        Statement::Statement(statement) => asof::nest(statement),
+        Parsed::Explain(explain) => nest(&mut explain.statement),
+        Parsed::Statement(statement) => asof::nest(statement),
         _ => {}
     }
 }
@@ -233,10 +347,10 @@ fn not_a_query<T>(statement: &str) -> Result<T> {
 }
 
 /// Returns how often `statement` names a table.
-fn relations(statement: &Statement) -> usize {
+fn relations(statement: &Parsed) -> usize {
     match statement {
-        Statement::Explain(explain) => relations(&explain.statement),
-        Statement::Statement(statement) => {
+        Parsed::Explain(explain) => relations(&explain.statement),
+        Parsed::Statement(statement) => {
             let mut relations = 0;
             let _ = ast::visit_relations(statement, |_| {
                 relations += 1;
@@ -285,6 +399,32 @@ fn single(name: &ObjectName) -> Option<&Ident> {
 mod tests {
     use super::*;
 
+    fn parsed(sql: &str) -> Result<Request> {
+        request(&Statement::parse(sql)?)
+    }
+
+    #[test]
+    fn the_first_word_says_what_kind_a_statement_is() {
+        let cases = [
+            ("drop table a", StatementKind::Drop),
+            ("-- gone\n/* a /* b */ */ DROP TABLE a", StatementKind::Drop),
+            ("\u{a0}delete from a", StatementKind::Delete),
+            ("INSERT INTO a VALUES (1)", StatementKind::Insert),
+            ("create database a", StatementKind::Create),
+            ("SHOW TABLES", StatementKind::Show),
+            ("", StatementKind::Query),
+            ("DROPS", StatementKind::Query),
+            ("-- DROP TABLE a", StatementKind::Query),
+            ("\"DROP\" TABLE a", StatementKind::Query),
+            ("EXPLAIN DELETE FROM a", StatementKind::Query),
+            ("(DELETE FROM a)", StatementKind::Query),
+        ];
+        for (sql, kind) in cases {
+            assert_eq!(Statement::parse(sql).unwrap().kind(), kind, "{sql}");
+        }
+        assert!(Statement::parse("/* DROP TABLE a").is_err());
+    }
+
     #[test]
     fn depth_counts_operators_in_a_row_and_nesting_but_not_lists() {
         let cases = [
@@ -324,7 +464,7 @@ mod tests {
             ("SHOW COLUMNS FROM cpu FROM db", "ShowColumns(Some(\"db\"), \"cpu\")".to_owned()),
         ];
         for (sql, expected) in cases {
-            assert_eq!(format!("{:?}", parse(sql).unwrap()), expected, "{sql}");
+            assert_eq!(format!("{:?}", parsed(sql).unwrap()), expected, "{sql}");
         }
         let refused = [
             "SHOW TABLES FROM a.b",
@@ -346,11 +486,11 @@ mod tests {
             "-- nothing",
         ];
         for sql in refused {
-            let error = parse(sql).unwrap_err();
+            let error = parsed(sql).unwrap_err();
             assert!(matches!(error, Error::Sql { .. }), "{sql}: {error}");
         }
         for sql in ["SELECT 1", "SELECT 'SHOW DATABASES'", "SHOW FUNCTIONS", "EXPLAIN SELECT 1", "SELECT 1;"] {
-            assert!(matches!(parse(sql), Ok(Request::Plan(_))), "{sql}");
+            assert!(matches!(parsed(sql), Ok(Request::Plan(_))), "{sql}");
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use super::Table;
 use crate::{

@@ -12,10 +12,10 @@ use std::{
     },
 };
 
+use crate::sync::Mutex;
 use arc_swap::ArcSwap;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
-use parking_lot::Mutex;
 
 use super::ColumnIndex;
 use crate::{

@@ -25,8 +25,8 @@ use crate::{
     Error, Result, VerifyReport,
     backup::{BACKUP_MARKER, manifest_dir},
     catalog::{
-        MARKER, META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_marker, create_folders,
-        find_orphans, survey as survey_manifest, write_marker,
+        MARKER, META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_log_is_there, check_marker,
+        create_folders, find_orphans, survey as survey_manifest, write_marker,
     },
     datafile::{DataFile, packed},
     engine::lock,
@@ -129,7 +129,14 @@ fn plan_marker(vfs: &dyn Vfs, root: &Path, plan: &mut RepairPlan) -> Result<()> 
                 plan.steps.push(RepairStep::WriteMarker { path });
                 Ok(())
             }
-            checked => checked,
+            Ok(true) => match check_log_is_there(vfs, root) {
+                Err(Error::Corrupt { path, .. }) => {
+                    plan.steps.push(RepairStep::ForgetLog { path });
+                    Ok(())
+                }
+                checked => checked,
+            },
+            checked => checked.map(drop),
         };
     }
     if has(BACKUP_MARKER) || !has_files(vfs, &root.join(META_DIR))? {
@@ -191,7 +198,11 @@ fn apply(vfs: &Arc<dyn Vfs>, root: &Path, found: &Found, random: Arc<dyn RandomS
     if steps.iter().any(is_of_manifest) {
         Manifest::write_anew(vfs, &manifest_dir(root), found.state.clone())?;
     }
-    if steps.iter().any(|step| matches!(step, RepairStep::WriteMarker { .. })) {
+    // Also where no frame was left for the log that was written anew.
+    let has_no_log = !old.segments.is_empty() && segments(files, &wal)?.iter().all(|path| old.segments.contains(path));
+    if has_no_log
+        || steps.iter().any(|step| matches!(step, RepairStep::WriteMarker { .. } | RepairStep::ForgetLog { .. }))
+    {
         create_folders(files, root)?;
         write_marker(files, root)?;
     }
@@ -222,7 +233,7 @@ fn taken_out(vfs: &dyn Vfs, root: &Path, plan: &RepairPlan) -> Result<TakenOut> 
             RepairStep::WriteMarker { path }
             | RepairStep::DropDataFile { path, .. }
             | RepairStep::KeepUnnamed { path } => taken.all.push(path.clone()),
-            RepairStep::RewriteManifest { .. } => {}
+            RepairStep::RewriteManifest { .. } | RepairStep::ForgetLog { .. } => {}
             RepairStep::RewriteLog { .. } => taken.segments = segments(vfs, &root.join(WAL_DIR))?,
         }
     }

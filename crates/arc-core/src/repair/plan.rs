@@ -28,6 +28,11 @@ pub enum RepairStep {
         /// The marker.
         path: PathBuf,
     },
+    /// The log is gone, though there was one: what was in it and in no data file is given up.
+    ForgetLog {
+        /// Its folder.
+        path: PathBuf,
+    },
     /// The manifest is written anew with what it says at one commit.
     RewriteManifest {
         /// Objects that are damaged or missing.
@@ -118,6 +123,13 @@ impl fmt::Display for RepairStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WriteMarker { path } => write!(f, "write {} again; gives up nothing", path.display()),
+            Self::ForgetLog { path } => {
+                write!(
+                    f,
+                    "begin the log in {} anew; gives up all points that were in it and in no data file",
+                    path.display()
+                )
+            }
             Self::RewriteManifest { damaged, commit, lost_commits, in_log } => {
                 write!(f, "write the manifest anew from commit {commit}, without {}", list(damaged))?;
                 match (lost_commits.first(), lost_commits.last()) {

@@ -160,3 +160,22 @@ fn a_log_without_its_beginning_keeps_the_rest() {
     assert_eq!(repaired(&fs), left);
     assert!(left > 60, "{left}");
 }
+
+#[test]
+fn a_log_that_is_gone_is_begun_anew_by_a_repair_that_says_what_it_gives_up() {
+    let mut image = sample();
+    let of = |path: &&Path| path.extension().is_some_and(|e| e == "wal");
+    let segments: Vec<PathBuf> = image.files().filter(of).map(Path::to_owned).collect();
+    segments.iter().for_each(|path| image.remove(path));
+    let fs = CrashFs::from_image(&image);
+    let vfs: Arc<dyn Vfs> = Arc::new(fs.clone());
+    let plan = find(vfs.as_ref(), Path::new(ROOT)).unwrap().plan;
+    let wal = Path::new(ROOT).join(WAL_DIR);
+    assert_eq!(plan.steps, [RepairStep::ForgetLog { path: wal }]);
+    assert!(plan.to_string().contains("gives up all points that were in it and in no data file"), "{plan}");
+    assert!(repair_on(&vfs, Path::new(ROOT), &plan, random()).unwrap().is_clean());
+    assert!(find(vfs.as_ref(), Path::new(ROOT)).unwrap().plan.is_empty());
+    let open = engine(&fs);
+    assert_eq!(open.tables("d").unwrap()[0].file_rows, 20, "what was flushed is there");
+    assert_eq!(open.write_lp("d", b"m,host=a n=1i 500").unwrap().points, 1);
+}

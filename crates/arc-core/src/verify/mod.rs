@@ -26,8 +26,8 @@ use crate::{
     Error, Result, SequenceNumber,
     backup::{BACKUP_MARKER, logged},
     catalog::{
-        LOCK_FILE, MARKER, META_DIR, ManifestState, ManifestSurvey, WAL_DIR, check_has_no_store, check_marker,
-        find_orphans, survey as survey_manifest,
+        LOCK_FILE, MARKER, META_DIR, ManifestState, ManifestSurvey, WAL_DIR, check_has_no_store, check_log_is_there,
+        check_marker, find_orphans, survey as survey_manifest,
     },
     datafile::DATA_DIR,
     engine::{Lock, WRITER, lock},
@@ -193,7 +193,14 @@ fn check_root(vfs: &dyn Vfs, root: &Path, report: &mut VerifyReport) -> Result<(
             report.error(path, Some(offset), reason, "a repair writes it again; nothing is lost");
             Ok(())
         }
-        checked => checked,
+        Ok(true) => match check_log_is_there(vfs, root) {
+            Err(Error::Corrupt { path, reason, .. }) => {
+                report.error(path, None, reason, REPAIR);
+                Ok(())
+            }
+            checked => checked,
+        },
+        checked => checked.map(drop),
     }
 }
 

@@ -43,9 +43,10 @@ fn sample() -> Image {
     for n in 0..6 {
         write(&open, &format!("m,host=c{n} late{n}=true {n}"));
     }
+    // What kill -9 leaves before the log has come to rest and is sealed: dropping the engine would flush nothing either.
+    let image = fs.current();
     assert!(open.verify().unwrap().is_clean(), "{}", open.verify().unwrap());
-    // What kill -9 leaves: dropping the engine would flush nothing either.
-    fs.current()
+    image
 }
 
 fn verified(image: &Image) -> VerifyReport {
@@ -198,7 +199,26 @@ fn damage_of_the_log_is_an_error_where_it_had_been_synced_and_a_warning_where_no
     assert_eq!((report.count(Severity::Error), report.count(Severity::Warning)), (0, 1), "{report}");
     let mut missing = image.clone();
     missing.remove(path);
-    assert!(verified(&missing).is_clean(), "a log that is gone as a whole has no witness");
+    has_error(&verified(&missing), &Path::new(ROOT).join("wal"), "there is no segment of the log");
+}
+
+#[test]
+fn damage_to_the_last_group_is_an_error_once_the_log_is_sealed() {
+    let fs = CrashFs::new();
+    let open = engine(&fs);
+    write(&open, "m v=1 1");
+    write(&open, "m v=2 2");
+    drop(open);
+    let image = fs.current();
+    let report = verified(&image);
+    assert!(report.findings.is_empty(), "a seal is nothing to tell of: {report}");
+    let path = find(&image, ".wal").remove(0);
+    let (offset, len, seq) = *crate::wal::frame_places(image.get(&path).unwrap(), &path).last().unwrap();
+    for byte in [5, 30, len - 1] {
+        let report = verified(&damaged(&image, &path, |bytes| bytes[offset + byte] ^= 1));
+        has_error(&report, &path, &format!("frame {seq} "));
+        assert_eq!(report.findings[0].offset, Some(offset as u64), "{report}");
+    }
 }
 
 #[test]

@@ -98,6 +98,20 @@ impl CrashFs {
         self.state.lock().record(Event::ForgetWrites);
     }
 
+    /// As [`forget_unsynced_writes`](Self::forget_unsynced_writes), of one file: what a sync of it that fails leaves behind.
+    pub fn forget_unsynced_writes_of(&self, path: &Path) {
+        let mut state = self.state.lock();
+        if let Ok(inode) = state.inode(&normal(path)) {
+            state.record(Event::ForgetFile(inode));
+        }
+    }
+
+    /// Lets changes of names in a folder that are not synced be lost for good while the process still sees them: what a sync of
+    /// the folder that fails may leave behind.
+    pub fn forget_unsynced_names_in(&self, dir: &Path) {
+        self.state.lock().record(Event::ForgetNames(normal(dir)));
+    }
+
     fn file(&self, inode: Inode) -> Box<dyn VfsFile> {
         Box::new(CrashFile { state: Arc::clone(&self.state), inode })
     }

@@ -1,7 +1,8 @@
 //! A file system whose calls fail when told to.
 //!
 //! Owns the counting of calls and the decision which of them fail; everything else is the wrapped file system's. Never
-//! undoes anything: a call that fails was not made, except a short write, of which the first half was.
+//! undoes anything: a call that fails was not made, except a short write, of which the first half was, and a sync over a
+//! [`CrashFs`] that forgets: what it was to make durable never will be, whoever syncs again.
 
 use std::{
     any::Any,
@@ -14,7 +15,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::{DirEntry, Vfs, VfsFile};
+use super::{CrashFs, DirEntry, Vfs, VfsFile};
 
 /// A call of [`Vfs`] or [`VfsFile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,13 +56,15 @@ pub struct Fault {
     pub error: io::ErrorKind,
     /// Whether a write that fails has written its first half.
     pub short_write: bool,
+    /// Whether a read does not fail, but brings only the first half of what is there.
+    pub short_read: bool,
 }
 
 impl Fault {
     /// Returns a fault that fails the `nth` call of any kind, once.
     #[must_use]
     pub fn nth(nth: u64, error: io::ErrorKind) -> Self {
-        Self { operation: None, nth, from_then_on: false, error, short_write: false }
+        Self { operation: None, nth, from_then_on: false, error, short_write: false, short_read: false }
     }
 
     /// Limits the fault to one kind of call.
@@ -84,6 +87,23 @@ impl Fault {
         self.short_write = true;
         self
     }
+
+    /// Lets a read bring the first half of what is there, in place of failing.
+    #[must_use]
+    pub fn short_read(mut self) -> Self {
+        self.short_read = true;
+        self
+    }
+}
+
+/// What a failed sync of a [`CrashFs`] loses for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Forgets {
+    /// What was written to a file whose sync failed, as Linux does.
+    Writes,
+    /// Also the names in a folder whose sync failed, which POSIX allows.
+    WritesAndNames,
 }
 
 /// Characters of a ULID, which names a data file.
@@ -104,6 +124,8 @@ pub struct Site {
 pub struct FaultFs {
     inner: Arc<dyn Vfs>,
     plan: Arc<Mutex<Plan>>,
+    /// What forgets when a sync fails.
+    forgetting: Option<(CrashFs, Forgets)>,
 }
 
 #[derive(Debug, Default)]
@@ -147,7 +169,13 @@ impl FaultFs {
     /// Wraps `inner`; nothing fails before [`FaultFs::set`].
     #[must_use]
     pub fn new(inner: Arc<dyn Vfs>) -> Self {
-        Self { inner, plan: Arc::default() }
+        Self { inner, plan: Arc::default(), forgetting: None }
+    }
+
+    /// Wraps `crash`, which forgets what a sync that fails was to make durable.
+    #[must_use]
+    pub fn over(crash: &CrashFs, forgets: Forgets) -> Self {
+        Self { forgetting: Some((crash.clone(), forgets)), ..Self::new(Arc::new(crash.clone())) }
     }
 
     /// Sets the fault, in place of an earlier one, and counts its calls from now on.
@@ -188,8 +216,22 @@ impl FaultFs {
     }
 
     fn enter(&self, operation: Operation, path: &Path) -> io::Result<()> {
-        let fault = self.plan.lock().enter(operation, path);
-        fault.map_or(Ok(()), |fault| Err(fault.error.into()))
+        let Some(fault) = self.plan.lock().enter(operation, path) else { return Ok(()) };
+        match (&self.forgetting, operation) {
+            (Some((crash, _)), Operation::SyncData | Operation::SyncAll) => crash.forget_unsynced_writes_of(path),
+            (Some((crash, Forgets::WritesAndNames)), Operation::SyncDir) => crash.forget_unsynced_names_in(path),
+            _ => {}
+        }
+        Err(fault.error.into())
+    }
+
+    /// As `enter`; says how much of so many bytes a read brings.
+    fn enter_read(&self, operation: Operation, path: &Path, bytes: usize) -> io::Result<usize> {
+        match self.plan.lock().enter(operation, path) {
+            Some(fault) if fault.short_read => Ok(bytes / 2),
+            Some(fault) => Err(fault.error.into()),
+            None => Ok(bytes),
+        }
     }
 
     fn file(&self, path: &Path, inner: Box<dyn VfsFile>) -> Box<dyn VfsFile> {
@@ -219,8 +261,11 @@ impl Vfs for FaultFs {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.enter(Operation::Read, path)?;
-        self.inner.read(path)
+        let mut bytes = self.inner.read(path);
+        let len = bytes.as_ref().map_or(0, Vec::len);
+        let brought = self.enter_read(Operation::Read, path, len)?;
+        bytes.iter_mut().for_each(|bytes| bytes.truncate(brought));
+        bytes
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -284,8 +329,8 @@ impl VfsFile for FaultFile {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.fs.enter(Operation::ReadAt, &self.path)?;
-        self.inner.read_at(buf, offset)
+        let brought = self.fs.enter_read(Operation::ReadAt, &self.path, buf.len())?;
+        self.inner.read_at(buf.get_mut(..brought).unwrap_or_default(), offset)
     }
 
     fn write_all_at(&self, parts: &[&[u8]], offset: u64) -> io::Result<()> {

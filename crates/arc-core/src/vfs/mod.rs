@@ -20,7 +20,7 @@ use std::{
 };
 
 pub use crash::{CrashFs, Image, PowerCut, PowerCuts};
-pub use fault::{Fault, FaultFs, Operation, Site};
+pub use fault::{Fault, FaultFs, Forgets, Operation, Site};
 pub use real::RealVfs;
 
 use range::FileRange;

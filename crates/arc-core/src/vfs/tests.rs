@@ -221,6 +221,45 @@ fn a_short_write_leaves_its_first_half() {
 }
 
 #[test]
+fn a_short_read_brings_its_first_half() {
+    let fs = FaultFs::new(Arc::new(CrashFs::new()));
+    let file = create(&fs, "f", b"abcdef");
+    fs.set(Fault::nth(1, io::ErrorKind::Other).of(Operation::Read).short_read());
+    assert_eq!((fs.read(path("f")).unwrap(), fs.read(path("f")).unwrap()), (b"abc".to_vec(), b"abcdef".to_vec()));
+    fs.set(Fault::nth(1, io::ErrorKind::Other).of(Operation::ReadAt).short_read());
+    let mut buf = [0; 4];
+    assert_eq!((file.read_at(&mut buf, 1).unwrap(), &buf), (2, b"bc\0\0"));
+    assert_eq!((file.read_at(&mut buf, 1).unwrap(), &buf), (4, b"bcde"));
+}
+
+#[test]
+fn what_a_sync_that_fails_was_to_make_durable_is_lost_whoever_syncs_again() {
+    for forgets in [Forgets::Writes, Forgets::WritesAndNames] {
+        let crash = CrashFs::new();
+        let fs = FaultFs::over(&crash, forgets);
+        let (lost, kept) = (create(&fs, "lost", b"1"), create(&fs, "kept", b"2"));
+        fs.set(Fault::nth(1, io::ErrorKind::Other).of(Operation::SyncData));
+        assert!(lost.sync_data().is_err());
+        lost.sync_data().unwrap();
+        kept.sync_data().unwrap();
+        fs.sync_dir(path("")).unwrap();
+        assert_eq!(fs.read(path("lost")).unwrap(), b"1", "it is still seen");
+        assert_eq!(outcomes(&crash, "lost"), BTreeSet::from([Some(vec![])]));
+        assert_eq!(outcomes(&crash, "kept"), BTreeSet::from([Some(b"2".to_vec())]));
+        // What is written anew is not.
+        lost.write_all_at(&[b"3"], 0).unwrap();
+        lost.sync_data().unwrap();
+        assert_eq!(outcomes(&crash, "lost"), BTreeSet::from([Some(b"3".to_vec())]));
+        create(&fs, "name", b"4").sync_all().unwrap();
+        fs.set(Fault::nth(1, io::ErrorKind::Other).of(Operation::SyncDir));
+        assert!(fs.sync_dir(path("")).is_err());
+        fs.sync_dir(path("")).unwrap();
+        let name = (forgets == Forgets::Writes).then(|| b"4".to_vec());
+        assert_eq!(outcomes(&crash, "name"), BTreeSet::from([name]));
+    }
+}
+
+#[test]
 fn a_fault_reaches_every_kind_of_call() {
     let fs = FaultFs::new(Arc::new(CrashFs::new()));
     let file = create(&fs, "f", b"x");

@@ -1,6 +1,6 @@
 //! Reading the log back: which frames are whole, where they end, and whether any are gone that had been synced.
 //!
-//! Never changes a file. Holds one segment in memory at a time, unless the visitor keeps bodies.
+//! Never changes a file. Holds one segment in memory at a time, or those of one first number, unless the visitor keeps bodies.
 
 use std::{collections::VecDeque, path::Path};
 
@@ -26,19 +26,17 @@ pub(super) struct Findings {
     /// Segments behind the end of the log. Nothing in them was ever synced.
     pub(super) abandoned: Vec<Found>,
     /// Where the log ends in its last segment; `None` if the next frame needs a new segment.
-    pub(super) tail: Option<Tail>,
+    pub(super) tail: Option<u64>,
+    /// Segments with frames behind the end, which are not part of the log and must not become it, and where the end is.
+    pub(super) torn: Vec<(Found, u64)>,
+    /// The highest number that a frame says was durable.
+    pub(super) proven_seq: SequenceNumber,
+    /// Whether the log ends in a seal.
+    pub(super) is_sealed: bool,
     /// Whole frames that no later frame proves to have been synced.
     pub(super) unproven: VecDeque<Run>,
     pub(super) last_seq: SequenceNumber,
     pub(super) live: LiveBytes,
-}
-
-/// The end of the log in its last segment.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Tail {
-    pub(super) offset: u64,
-    /// Whether there are frames behind the end, which are not part of the log and must not become it.
-    pub(super) torn: bool,
 }
 
 /// Frames next to each other that were written while the same sequence number was durable.
@@ -64,18 +62,20 @@ pub(super) fn read(vfs: &dyn Vfs, dir: &Path, replay_after: SequenceNumber, visi
         live: LiveBytes::default(),
     };
     let mut walked = first_needed(&segments, reader.next);
-    let mut stop = None;
+    // Of several segments with one first number all but one are empty, whichever of them comes last.
+    let mut stops: Vec<Stop> = Vec::new();
     while let Some(found) = segments.get(walked).filter(|found| found.name.first_seq <= reader.next) {
-        stop = Some(reader.walk(*found)?);
+        stops.retain(|before| before.found.name.first_seq == found.name.first_seq);
+        stops.push(reader.walk(*found)?);
         walked += 1;
     }
     let abandoned = segments.split_off(walked);
-    let tail = match stop {
-        Some(stop) => reader.check_end(&stop, &abandoned)?,
-        None => reader.check_start(&abandoned)?,
-    };
+    let torn = if walked == 0 { reader.check_start(&abandoned)? } else { reader.check_end(&stops, &abandoned)? };
+    let tail = stops.last().filter(|stop| stop.seq == reader.next).map(|stop| stop.offset as u64);
+    let is_sealed = stops.last().is_some_and(|stop| stop.damage == Damage::Sealed);
     let last_seq = SequenceNumber(reader.next.0 - 1);
-    Ok(Findings { segments, abandoned, tail, unproven: reader.unproven, last_seq, live: reader.live })
+    let Reader { unproven, durable_seq: proven_seq, live, .. } = reader;
+    Ok(Findings { segments, abandoned, tail, torn, unproven, last_seq, proven_seq, is_sealed, live })
 }
 
 /// Returns the index of the first segment that may hold frame `next`; all before hold only frames before it.
@@ -109,6 +109,13 @@ struct Stop {
     damage: Damage,
 }
 
+impl Stop {
+    /// Returns whether a frame was ever begun where one was expected.
+    fn is_written(&self) -> bool {
+        self.bytes.iter().skip(self.offset).take(frame::HEADER_BYTES).any(|byte| *byte != 0)
+    }
+}
+
 impl Reader<'_, '_> {
     /// Replays the frames of one segment up to the first that is not the one expected.
     fn walk(&mut self, found: Found) -> Result<Stop> {
@@ -118,7 +125,11 @@ impl Reader<'_, '_> {
             return Ok(Stop { found, bytes, offset, seq, damage: Damage::Header });
         }
         let damage = loop {
-            match frame::decode(&bytes, offset, found.name.salt) {
+            match frame::decode(&bytes, offset, found.name) {
+                Ok(decoded) if decoded.header.is_seal() => {
+                    self.prove(decoded.header.durable_seq);
+                    break Damage::Sealed;
+                }
                 Ok(decoded) if decoded.header.seq == self.next => {
                     self.accept(found, &bytes, offset, &decoded)?;
                     offset = decoded.end;
@@ -135,11 +146,14 @@ impl Reader<'_, '_> {
     fn skip(&mut self, bytes: &[u8], found: &Found) -> (usize, SequenceNumber) {
         let (mut offset, mut seq) = (0, found.name.first_seq);
         if seq < self.next {
-            for (at, header) in frame::headers(bytes, 0, found.name.salt) {
+            for (at, header) in frame::headers(bytes, 0, found.name) {
                 if header.seq >= self.next {
                     return if header.seq == self.next { (at, self.next) } else { (offset, seq) };
                 }
                 self.prove(header.durable_seq);
+                if header.is_seal() {
+                    continue;
+                }
                 seq = header.seq.next();
                 offset = header.end(at);
             }
@@ -178,23 +192,29 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Checks that nothing behind the end proves that the missing frame had been synced.
-    fn check_end(&self, stop: &Stop, later: &[Found]) -> Result<Option<Tail>> {
-        let mut torn = false;
-        for (at, header) in frame::headers(&stop.bytes, stop.offset, stop.found.name.salt) {
-            torn = true;
-            if header.durable_seq >= self.next {
-                return Err(self.lost(stop, &stop.found, at, header.seq));
+    /// Checks that nothing behind the end proves that the missing frame had been synced. Returns in which segments frames are
+    /// behind it, and from where on.
+    fn check_end(&self, stops: &[Stop], later: &[Found]) -> Result<Vec<(Found, u64)>> {
+        let mut torn = Vec::new();
+        for stop in stops {
+            let mut is_torn = false;
+            for (at, header) in frame::headers(&stop.bytes, stop.offset, stop.found.name) {
+                is_torn |= !header.is_seal();
+                if header.durable_seq >= self.next {
+                    return Err(self.lost(stop, &stop.found, at, header.seq));
+                }
             }
+            torn.extend(is_torn.then_some((stop.found, stop.offset as u64)));
         }
         for found in later {
             let bytes = self.load(found)?;
-            let mut headers = frame::headers(&bytes, 0, found.name.salt);
-            if let Some((at, header)) = headers.find(|(_, header)| header.durable_seq >= self.next) {
+            let mut headers = frame::headers(&bytes, 0, found.name);
+            let expected = stops.iter().max_by_key(|stop| (stop.seq == self.next, stop.is_written()));
+            if let Some(((at, header), stop)) = headers.find(|(_, h)| h.durable_seq >= self.next).zip(expected) {
                 return Err(self.lost(stop, found, at, header.seq));
             }
         }
-        Ok((stop.seq == self.next).then_some(Tail { offset: stop.offset as u64, torn }))
+        Ok(torn)
     }
 
     fn lost(&self, stop: &Stop, witness: &Found, at: usize, seq: SequenceNumber) -> Error {
@@ -207,15 +227,13 @@ impl Reader<'_, '_> {
     }
 
     /// Checks a log none of whose segments can hold the frame needed first: that is right only if there are none.
-    fn check_start(&self, segments: &[Found]) -> Result<Option<Tail>> {
-        let Some(first) = segments.first() else { return Ok(None) };
+    fn check_start(&self, segments: &[Found]) -> Result<Vec<(Found, u64)>> {
+        let Some(first) = segments.first() else { return Ok(Vec::new()) };
         let reason = format!("the log begins at frame {}, but frame {} is needed", first.name.first_seq, self.next);
         Err(Error::corrupt(first.name.path(self.dir), 0, reason))
     }
 
     fn load(&self, found: &Found) -> Result<Bytes> {
-        let path = found.name.path(self.dir);
-        let bytes = self.vfs.read(&path).map_err(|e| Error::io("read", path, e))?;
-        Ok(bytes.into())
+        segment::load(self.vfs, self.dir, found)
     }
 }

@@ -9,12 +9,13 @@ use crate::{Error, Result, vfs::Vfs};
 
 use super::{
     reader::{Findings, Run},
+    segment::Found,
     spare,
 };
 
 /// Wipes what is behind the end of the log and makes every frame in it durable.
 pub(super) fn repair(vfs: &dyn Vfs, dir: &Path, findings: &Findings) -> Result<()> {
-    wipe_torn_tail(vfs, dir, findings)?;
+    findings.torn.iter().try_for_each(|torn| wipe_torn_tail(vfs, dir, *torn))?;
     for found in &findings.abandoned {
         let path = found.name.path(dir);
         vfs.remove_file(&path).map_err(|e| Error::io("remove", path, e))?;
@@ -25,13 +26,10 @@ pub(super) fn repair(vfs: &dyn Vfs, dir: &Path, findings: &Findings) -> Result<(
 }
 
 /// Frames behind a torn one must not follow the frame that is about to be written in its place.
-fn wipe_torn_tail(vfs: &dyn Vfs, dir: &Path, findings: &Findings) -> Result<()> {
-    let (Some(tail), Some(last)) = (findings.tail.filter(|tail| tail.torn), findings.segments.last()) else {
-        return Ok(());
-    };
-    let path = last.name.path(dir);
+fn wipe_torn_tail(vfs: &dyn Vfs, dir: &Path, (found, end): (Found, u64)) -> Result<()> {
+    let path = found.name.path(dir);
     let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;
-    spare::zero(&*file, tail.offset..last.size).map_err(|e| Error::io("write", &path, e))?;
+    spare::zero(&*file, end..found.size).map_err(|e| Error::io("write", &path, e))?;
     file.sync_data().map_err(|e| Error::io("sync", path, e))
 }
 

@@ -8,6 +8,8 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
+
 use crate::{
     Error, Result, SequenceNumber,
     random::RandomSource,
@@ -42,10 +44,10 @@ impl SegmentName {
     }
 }
 
-/// Returns the salt that a segment's name says.
+/// Returns what a segment's name says.
 #[cfg(test)]
-pub(super) fn salt(path: &Path) -> u64 {
-    SegmentName::parse(path.file_name().unwrap().to_str().unwrap()).unwrap().salt
+pub(super) fn name(path: &Path) -> SegmentName {
+    SegmentName::parse(path.file_name().unwrap().to_str().unwrap()).unwrap()
 }
 
 /// A segment found in the log's folder.
@@ -62,6 +64,18 @@ pub(super) fn list(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Found>> {
     let mut segments: Vec<_> = entries.iter().filter_map(found).collect();
     segments.sort_unstable_by_key(|found| found.name);
     Ok(segments)
+}
+
+/// Returns all bytes of a segment: fewer of them would look like the end of the log.
+pub(super) fn load(vfs: &dyn Vfs, dir: &Path, found: &Found) -> Result<Bytes> {
+    let path = found.name.path(dir);
+    let bytes = vfs.read(&path).map_err(|e| Error::io("read", &path, e))?;
+    let read = bytes.len() as u64;
+    if read != found.size {
+        let reason = format!("{read} bytes of it were read, its folder says {}", found.size);
+        return Err(Error::corrupt(path, read, reason));
+    }
+    Ok(bytes.into())
 }
 
 /// A segment with its file open.

@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::{
     Error, Result,

@@ -6,15 +6,13 @@
 
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
-
-use crate::{Error, Result, SequenceNumber, vfs::Vfs};
+use crate::{Result, SequenceNumber, vfs::Vfs};
 
 use super::{
     ReplayedFrame,
     frame::{self, Damage},
     reader::first_needed,
-    segment::{self, Found},
+    segment::{self, Found, SegmentName},
 };
 
 /// Called with each whole frame after the number asked for, in order, and its place.
@@ -96,17 +94,11 @@ pub(crate) fn survey(
 fn highest_proof(vfs: &dyn Vfs, dir: &Path, segments: &[Found]) -> Result<SequenceNumber> {
     let mut proven = SequenceNumber::default();
     for found in segments {
-        let bytes = load(vfs, dir, found)?;
-        let durable = frame::headers(&bytes, 0, found.name.salt).map(|(_, header)| header.durable_seq).max();
+        let bytes = segment::load(vfs, dir, found)?;
+        let durable = frame::headers(&bytes, 0, found.name).map(|(_, header)| header.durable_seq).max();
         proven = proven.max(durable.unwrap_or_default());
     }
     Ok(proven)
-}
-
-fn load(vfs: &dyn Vfs, dir: &Path, found: &Found) -> Result<Bytes> {
-    let path = found.name.path(dir);
-    let bytes = vfs.read(&path).map_err(|e| Error::io("read", path, e))?;
-    Ok(bytes.into())
 }
 
 struct Surveyor<'a, 'v> {
@@ -135,23 +127,23 @@ impl Surveyor<'_, '_> {
 
     /// Looks through one segment; returns false where the log ends in it.
     fn walk(&mut self, found: Found) -> Result<bool> {
-        let bytes = load(self.vfs, self.dir, &found)?;
+        let bytes = segment::load(self.vfs, self.dir, &found)?;
         let path = found.name.path(self.dir);
         if found.name.first_seq <= self.next {
             self.place = Place { path: path.clone(), offset: 0 };
         }
-        for (at, header) in frame::headers(&bytes, 0, found.name.salt) {
+        for (at, header) in frame::headers(&bytes, 0, found.name).filter(|(_, header)| !header.is_seal()) {
             if header.seq < self.next {
                 self.place = Place { path: path.clone(), offset: header.end(at) as u64 };
                 continue;
             }
             if header.seq > self.next {
-                let damage = damage_at(&bytes, &self.place, &path, found.name.salt);
+                let damage = damage_at(&bytes, &self.place, &path, found.name);
                 if !self.pass(header.seq, damage) {
                     return Ok(false);
                 }
             }
-            match frame::decode(&bytes, at, found.name.salt) {
+            match frame::decode(&bytes, at, found.name) {
                 Ok(decoded) => {
                     let place = Place { path: path.clone(), offset: at as u64 };
                     let meta = bytes.get(decoded.meta.clone()).unwrap_or_default();
@@ -202,9 +194,9 @@ impl Surveyor<'_, '_> {
 }
 
 /// Says what is at the place of a frame that is not there: as opening words it.
-fn damage_at(bytes: &[u8], place: &Place, path: &Path, salt: u64) -> Damage {
+fn damage_at(bytes: &[u8], place: &Place, path: &Path, name: SegmentName) -> Damage {
     let offset = usize::try_from(place.offset).ok().filter(|_| place.path == path);
-    match offset.map(|offset| frame::decode(bytes, offset, salt)) {
+    match offset.map(|offset| frame::decode(bytes, offset, name)) {
         Some(Ok(_)) => Damage::Sequence,
         Some(Err(damage)) => damage,
         None => Damage::Header,
@@ -215,16 +207,17 @@ fn damage_at(bytes: &[u8], place: &Place, path: &Path, salt: u64) -> Damage {
 #[cfg(test)]
 pub(crate) fn frame_places(segment: &[u8], path: &Path) -> Vec<(usize, usize, u64)> {
     let unpadded = |header: &frame::Header| frame::HEADER_BYTES + (header.meta_len + header.body_len) as usize;
-    frame::headers(segment, 0, segment::salt(path)).map(|(at, header)| (at, unpadded(&header), header.seq.0)).collect()
+    let frames = frame::headers(segment, 0, segment::name(path)).filter(|(_, header)| !header.is_seal());
+    frames.map(|(at, header)| (at, unpadded(&header), header.seq.0)).collect()
 }
 
 /// Replaces the body of the frame at `offset` by zeros and makes its checksums right again.
 #[cfg(test)]
 pub(crate) fn forge_body(segment: &mut [u8], path: &Path, offset: usize) {
-    let mut header = frame::Header::decode(segment, offset, segment::salt(path)).unwrap();
+    let mut header = frame::Header::decode(segment, offset, segment::name(path)).unwrap();
     let start = offset + frame::HEADER_BYTES + header.meta_len as usize;
     let body = &mut segment[start..start + header.body_len as usize];
     body.fill(0);
     header.body_crc = crc32c::crc32c(body);
-    segment[offset..offset + frame::HEADER_BYTES].copy_from_slice(&header.encode(segment::salt(path)));
+    segment[offset..offset + frame::HEADER_BYTES].copy_from_slice(&header.encode(segment::name(path).salt));
 }

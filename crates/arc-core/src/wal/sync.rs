@@ -6,7 +6,7 @@
 
 use std::{error::Error as _, path::PathBuf, sync::Arc};
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use crate::{Error, Result, SequenceNumber, vfs::VfsFile};
 

@@ -3,6 +3,7 @@
 mod damage;
 mod fault;
 mod power_cut;
+mod seal;
 
 use std::{
     ops::RangeInclusive,
@@ -102,12 +103,7 @@ fn files(image: &Image, suffix: &str) -> Vec<PathBuf> {
 
 /// The offsets of the frames in a segment, and their headers.
 fn frames(image: &Image, path: &Path) -> Vec<(usize, frame::Header)> {
-    frame::headers(image.get(path).unwrap(), 0, salt(path)).collect()
-}
-
-fn salt(path: &Path) -> u64 {
-    let stem = path.file_stem().unwrap().to_str().unwrap();
-    u64::from_str_radix(stem.split_once('-').unwrap().1, 16).unwrap()
+    frame::headers(image.get(path).unwrap(), 0, segment::name(path)).collect()
 }
 
 #[test]
@@ -157,6 +153,26 @@ fn the_log_goes_on_after_frames_that_it_lost_but_nobody_needs() {
     let paths = files(&fs.current(), ".wal");
     assert!(paths.last().unwrap().display().to_string().starts_with("/wal/00000000000000000010-"));
     assert_eq!(open(&fs, 9).unwrap().1, entries(10..=12));
+}
+
+#[test]
+fn a_log_that_has_had_a_frame_is_never_without_a_segment() {
+    let fs = CrashFs::new();
+    let (mut wal, _) = open(&fs, 0).unwrap();
+    assert!(!wal.has_segments());
+    (1..=100).for_each(|seq| append(&mut wal, seq..=seq).unwrap());
+    // All of it is durable elsewhere, and it ends before what is.
+    for after in [100, 200, 201] {
+        let (wal, replayed) = open(&fs, after).unwrap();
+        assert_eq!((replayed, wal.last_seq().0), (vec![], after));
+        assert!(wal.has_segments());
+        assert_eq!(files(&fs.current(), ".wal").len(), 1, "after {after}");
+    }
+    let (mut wal, _) = open(&fs, 201).unwrap();
+    append(&mut wal, 202..=210).unwrap();
+    wal.release(SequenceNumber(210)).unwrap();
+    assert_eq!(files(&fs.current(), ".wal").len(), 1);
+    assert_eq!(open(&fs, 201).unwrap().1, entries(202..=210));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::{Error, Result, SequenceNumber, vfs::Vfs};
 
 use super::{
     Frame, LogPart, SpareMaker, WalOptions,
-    frame::{ALIGNMENT, Header},
+    frame::{ALIGNMENT, HEADER_BYTES, Header},
     live::LiveBytes,
     reader::{self, Findings, Visit},
     repair,
@@ -33,6 +33,10 @@ pub(crate) struct Wal {
     sync_state: Arc<SyncState>,
     /// The last frame that somebody waits for to be synced.
     wanted_seq: SequenceNumber,
+    /// Up to where frames were synced, as some frame or seal in the log says.
+    proven_seq: SequenceNumber,
+    /// Whether there is a seal where the next frame goes.
+    is_sealed: bool,
     live: LiveBytes,
     /// Up to where frames are released, and how many keep segments from being given up.
     released: SequenceNumber,
@@ -78,6 +82,8 @@ impl Wal {
             last_seq: findings.last_seq,
             sync_state: SyncState::new(findings.last_seq),
             wanted_seq: SequenceNumber::default(),
+            proven_seq: findings.proven_seq,
+            is_sealed: findings.is_sealed,
             live: LiveBytes::default(),
             released: SequenceNumber::default(),
             holders: 0,
@@ -94,7 +100,7 @@ impl Wal {
             segments.pop();
             let path = found.name.path(&self.dir);
             let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;
-            self.active = Some(Segment { end: tail.offset, ..Segment::new(found.name, path, file.into(), found.size) });
+            self.active = Some(Segment { end: tail, ..Segment::new(found.name, path, file.into(), found.size) });
         }
         let firsts = segments.iter().map(|found| found.name.first_seq).skip(1);
         let next = self.active.as_ref().map_or(self.last_seq.next(), |active| active.name.first_seq);
@@ -119,6 +125,11 @@ impl Wal {
     /// Returns the bytes of frames that are not released, those of a partly released 64 KiB (or group) included.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.live.bytes()
+    }
+
+    /// Returns whether the log has had a frame.
+    pub(crate) fn has_segments(&self) -> bool {
+        self.active.is_some() || !self.sealed.is_empty()
     }
 
     /// Returns whether the next segment should be made ahead of need, by [`SpareMaker::make`]. Never waits.
@@ -189,6 +200,35 @@ impl Wal {
         Some(self.sync_state.begin(self.last_seq, files))
     }
 
+    /// Begins to prove that the frames which are durable by now are, where no frame in the log says so: damage to them would be
+    /// taken for the torn tail of a crash. Returns what is to be run for it as after [`Wal::begin_sync`], or nothing where
+    /// nothing is to be proven, a sync is under way, or the segment has no room.
+    ///
+    /// The proof is a *seal*, in the place that the next frame takes. It is wiped once all is released, so that a build that
+    /// knows no seals can open what was closed.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Wal::append`].
+    pub(crate) fn begin_seal(&mut self) -> Result<Option<PendingSync>> {
+        self.check_usable()?;
+        let durable_seq = self.durable_seq();
+        let is_released = durable_seq <= self.released;
+        let is_due = if is_released { self.is_sealed } else { durable_seq > self.proven_seq };
+        if !is_due || self.sync_state.is_under_way() {
+            return Ok(None);
+        }
+        let Some(active) = self.active.as_ref().filter(|active| active.room() >= HEADER_BYTES as u64) else {
+            return Ok(None);
+        };
+        let seal = Header::seal(self.last_seq.next(), durable_seq).encode(active.name.salt);
+        let bytes = if is_released { [0; HEADER_BYTES] } else { seal };
+        let written = active.file.write_all_at(&[&bytes], active.end);
+        written.map_err(|e| self.fail(Error::io("write", &active.path, e)))?;
+        (self.proven_seq, self.is_sealed) = (self.proven_seq.max(durable_seq), !is_released);
+        Ok(Some(self.sync_state.begin(durable_seq, vec![active.sync_file()])))
+    }
+
     /// Makes all appended frames durable, and waits for it.
     #[cfg(test)]
     pub(crate) fn sync(&mut self) -> Result<()> {
@@ -198,7 +238,7 @@ impl Wal {
     }
 
     /// Gives up all frames through `through`, which must be durable elsewhere: segments with no others, except the
-    /// active one, become the spare or are removed.
+    /// last one, become the spare or are removed. A log that has had a frame is never without a segment.
     ///
     /// # Errors
     ///
@@ -206,7 +246,12 @@ impl Wal {
     pub(crate) fn release(&mut self, through: SequenceNumber) -> Result<()> {
         self.check_usable()?;
         self.released = self.released.max(through);
-        while let Some(oldest) = self.sealed.front().filter(|sealed| self.holders == 0 && sealed.last_seq <= through) {
+        let keeps_last = usize::from(self.active.is_none());
+        let is_free = |sealed: &&Sealed| sealed.last_seq <= through;
+        while self.holders == 0
+            && self.sealed.len() > keeps_last
+            && let Some(oldest) = self.sealed.front().filter(is_free)
+        {
             self.spare.recycle(oldest.size, &oldest.path)?;
             self.sealed.pop_front();
         }
@@ -296,8 +341,9 @@ impl Wal {
         }
         let start = active.end;
         active.write(&parts)?;
-        if let Some(last) = frames.last() {
+        if let Some((last, header)) = frames.last().zip(headers.last()) {
             self.last_seq = last.seq;
+            (self.proven_seq, self.is_sealed) = (self.proven_seq.max(header.durable_seq), false);
             self.live.add(last.seq, active.end - start);
         }
         Ok(())

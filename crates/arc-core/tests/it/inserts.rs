@@ -2,10 +2,14 @@
 
 use std::{path::Path, sync::Arc};
 
-use arc_core::{Durability, Engine, Error, ErrorKind, Executed, Options, WriteOptions};
+use arc_core::{Durability, Engine, Error, ErrorKind, Executed, Options, Statement, WriteOptions};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 
 use crate::support::{number, open, query, shown, write};
+
+fn parsed(sql: &str) -> Statement {
+    Statement::parse(sql).unwrap()
+}
 
 #[test]
 fn rows_of_a_statement_are_points_like_others() {
@@ -148,11 +152,11 @@ async fn an_insert_takes_values_and_a_durability() {
     let values = RecordBatch::try_from_iter([("least", values)]).unwrap();
     let options = WriteOptions::new().durability(Durability::Memory);
     let sql = "INSERT INTO m SELECT $least, 'b', $least + 0 FROM m";
-    match engine.run("d", sql, Some(&values), &options).await.unwrap() {
+    match engine.run("d", &parsed(sql), Some(&values), &options).await.unwrap() {
         Executed::Inserted(written) => assert_eq!((written.points, written.durability), (1, Durability::Memory)),
         other => panic!("{other:?}"),
     }
-    match engine.run("d", "INSERT INTO m (time, x) VALUES (9, 9)", None, &options).await.unwrap() {
+    match engine.run("d", &parsed("INSERT INTO m (time, x) VALUES (9, 9)"), None, &options).await.unwrap() {
         Executed::Inserted(written) => assert_eq!((written.points, written.durability), (1, Durability::Memory)),
         other => panic!("{other:?}"),
     }
@@ -164,13 +168,13 @@ async fn an_insert_takes_values_and_a_durability() {
         ("INSERT INTO m SELECT time, host, x + $n FROM m", "n: Int64"),
         ("INSERT INTO m (time, x) VALUES (1, 2)", ""),
     ] {
-        let described = engine.describe("d", sql, None).await.unwrap();
+        let described = engine.describe("d", &parsed(sql), None).await.unwrap();
         let parameters =
             described.parameters.fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type()));
         assert_eq!(parameters.collect::<Vec<_>>().join(", "), types, "{sql}");
     }
-    assert_eq!(engine.run("d", "DROP TABLE m", None, &options).await.unwrap(), Executed::Dropped);
-    let error = engine.run("d", "DROP TABLE IF EXISTS m", Some(&values), &options).await.unwrap_err();
+    assert_eq!(engine.run("d", &parsed("DROP TABLE m"), None, &options).await.unwrap(), Executed::Dropped);
+    let error = engine.run("d", &parsed("DROP TABLE IF EXISTS m"), Some(&values), &options).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
 }
 

@@ -27,6 +27,7 @@ mod retention;
 mod retries;
 #[cfg(feature = "crash-points")]
 mod retry_points;
+mod rot;
 mod sites;
 mod support;
 mod widening;

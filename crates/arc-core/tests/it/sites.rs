@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use arc_core::vfs::{CrashFs, Fault, FaultFs, Operation, Site, Vfs};
+use arc_core::vfs::{CrashFs, Fault, FaultFs, Forgets, Operation, Site, Vfs};
 
 use crate::crash::{Write, check, disk, scenario, survivors};
 
@@ -17,6 +17,8 @@ struct Way {
     error: ErrorKind,
     /// A write leaves its first half.
     short_write: bool,
+    /// A read brings its first half, and does not fail.
+    short_read: bool,
     /// All later calls fail as well: those that clean up after the first.
     from_then_on: bool,
 }
@@ -26,20 +28,23 @@ type Called = BTreeMap<Site, (u64, Way)>;
 
 impl Way {
     const fn once(error: ErrorKind) -> Self {
-        Self { error, short_write: false, from_then_on: false }
+        Self { error, short_write: false, short_read: false, from_then_on: false }
     }
 
     fn can_be_at(self, site: &Site) -> bool {
-        !self.short_write || site.operation == Operation::WriteAllAt
+        let is_read = matches!(site.operation, Operation::Read | Operation::ReadAt);
+        (!self.short_write || site.operation == Operation::WriteAllAt) && (!self.short_read || is_read)
     }
 }
 
-/// EIO, ENOSPC and EINTR once, half a write, and a disk that fails for good.
-const WAYS: [Way; 5] = [
+/// EIO, ENOSPC and EINTR once, half a write, half a read, and a disk that fails for good. What a sync that fails was to make
+/// durable is lost, in every way.
+const WAYS: [Way; 6] = [
     Way::once(ErrorKind::Other),
     Way::once(ErrorKind::StorageFull),
     Way::once(ErrorKind::Interrupted),
     Way { short_write: true, ..Way::once(ErrorKind::StorageFull) },
+    Way { short_read: true, ..Way::once(ErrorKind::Other) },
     Way { from_then_on: true, ..Way::once(ErrorKind::Other) },
 ];
 
@@ -67,9 +72,9 @@ fn run(nth: u64, way: Way) -> Run {
 /// Runs the scenario with a failure, of any call or of one kind, and perhaps a second one, independent of it.
 fn run_with(nth: u64, way: Way, kind: Option<Operation>, second: Option<Fault>) -> Run {
     let fs = disk();
-    let first = FaultFs::new(Arc::new(fs.clone()));
-    let Way { error, short_write, from_then_on } = way;
-    first.set(Fault { short_write, from_then_on, operation: kind, ..Fault::nth(nth, error) });
+    let first = FaultFs::over(&fs, Forgets::Writes);
+    let Way { error, short_write, short_read, from_then_on } = way;
+    first.set(Fault { short_write, short_read, from_then_on, operation: kind, ..Fault::nth(nth, error) });
     let both = FaultFs::new(Arc::new(first.clone()));
     if let Some(fault) = second {
         both.set(fault);

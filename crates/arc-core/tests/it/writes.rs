@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_core::{Durability, Engine, ErrorKind, WriteOptions};
+use arc_core::{Durability, Engine, ErrorKind, Options, WriteOptions};
 use arrow::{
     array::{
         ArrayRef, Float64Array, Int32Array, Int64Array, LargeStringArray, RecordBatch, StringArray,
@@ -372,4 +372,40 @@ fn a_view_keeps_its_rows_through_a_flush() {
     assert_eq!((before.files.len(), rows(&before, false), rows(&before, true)), (0, 2, 1));
     assert_eq!((after.files.len(), after.buffers.len(), after.files[0].rows), (1, 0, 2));
     assert_eq!(engine.view("d", "none").unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn no_more_databases_and_tables_are_made_than_there_may_be_and_all_that_are_there_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |limit: usize| {
+        let mut options = Options::default();
+        (options.max_databases, options.max_tables) = (limit, limit);
+        Engine::builder(dir.path()).options(options).open().unwrap()
+    };
+    let refused = |result: Result<(), arc_core::Error>, option: &str| {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains(option), "{error}");
+    };
+    let engine = open(2);
+    drop(engine.write_lp("a", b"one v=1 1").unwrap());
+    drop(engine.write_lp("b", b"two v=1 1").unwrap());
+    refused(engine.create_database("c"), "max_databases");
+    refused(engine.write_lp("c", b"one v=1 1").map(drop), "max_databases");
+    refused(engine.write_lp("a", b"one v=2 2\nthree v=1 1").map(drop), "max_tables");
+    let schema =
+        arc_core::catalog::TableSchema { table: "three".into(), ..(*engine.schema("a", "one").unwrap()).clone() };
+    refused(engine.create_table(&schema), "max_tables");
+    assert_eq!((engine.databases().len(), engine.tables("a").unwrap().len()), (2, 1));
+    // New columns, and what is known, go on; a drop makes room.
+    drop(engine.write_lp("a", b"one v=2,w=1 2").unwrap());
+    engine.drop_table("b", "two").unwrap();
+    drop(engine.write_lp("a", b"three v=1 1").unwrap());
+    drop(engine);
+    let engine = open(1);
+    assert_eq!((engine.databases().len(), engine.tables("a").unwrap().len()), (2, 2));
+    drop(engine.write_lp("a", b"three v=1 2").unwrap());
+    engine.close().unwrap();
+    let engine = open(0);
+    drop(engine.write_lp("c", b"four v=1 1").unwrap());
 }

@@ -37,6 +37,9 @@ pub struct Config {
     /// Web origin whose pages may call this server. Default none: until there is authentication, any page open in a
     /// browser on this machine could otherwise read all data.
     pub cors_origin: Option<String>,
+    /// Names that clients may call this server by, beside IP addresses, `localhost` and the machine's own name; `*` for any.
+    /// Default none: a web page could otherwise give its own name this server's address, and read all data.
+    pub allowed_hosts: Vec<String>,
     /// Folder of the backups that clients may ask for. Default none: then they may ask for none.
     pub backup_dir: Option<PathBuf>,
     /// Where data files and manifest are, if not in the directory of the data.
@@ -64,18 +67,21 @@ pub struct Limits {
     /// Largest request body as sent, in bytes. Default 100 MiB, and never more than a quarter of the engine's memory.
     pub body_bytes: usize,
     /// Largest request body after decompression, in bytes. Default 100 MiB, and never more than a quarter of the engine's
-    /// memory. All bodies together take an eighth of that memory, or one of them more if it goes alone.
+    /// memory. All bodies together take an eighth of that memory, and one of them what it needs beside the others.
     pub decompressed_bytes: usize,
     /// Largest file that is imported over HTTP, in bytes. Default 500 MiB. It lies on disk while it is read.
     pub import_bytes: usize,
-    /// Connections served at once. Default 10,000.
+    /// Connections served at once. Default 10,000, and never more than half of the files that the process may have open.
     pub connections: usize,
     /// Queries that run at once. Default 32, and never more than one for each 32 MiB of the engine's memory.
     pub queries: usize,
     /// Most rows of an answer; one that has more fails. Default no limit.
     pub query_rows: u64,
-    /// Longest pause within a request body. Default 30 s.
+    /// Longest pause within a request body, and how long all pauses may be together, but that each 64 KiB make good for one
+    /// second. Default 30 s.
     pub read_timeout: Duration,
+    /// How long a client may take nothing of its answer. Default 300 s, as long as a query may run.
+    pub send_timeout: Duration,
 }
 
 /// Where data files and manifest are, if not in the directory of the data.
@@ -159,6 +165,7 @@ impl Default for Config {
             allow_unauthenticated: false,
             no_auth: false,
             cors_origin: None,
+            allowed_hosts: Vec::new(),
             backup_dir: None,
             object_store: ObjectStore::default(),
             delete: Delete { enabled: false, confirmation_threshold: 10_000, max_rows: 1_000_000 },
@@ -182,6 +189,7 @@ impl Default for Limits {
             queries: 32,
             query_rows: u64::MAX,
             read_timeout: Duration::from_secs(30),
+            send_timeout: Duration::from_secs(300),
         }
     }
 }

@@ -4,8 +4,8 @@ use super::{
     LogFormat, LogLevel,
     setting::{Setting, setting},
     values::{
-        address, count, duration, memory_size, non_empty, optional_url, origin, patterns, rows, show, show_duration,
-        show_memory, show_optional, show_size, size, switch,
+        address, count, duration, hosts, limit, memory_size, non_empty, optional_url, origin, patterns, rows, show,
+        show_duration, show_memory, show_optional, show_size, size, switch,
     },
 };
 
@@ -54,7 +54,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         no_auth,
         switch,
         show,
-        "No effect yet: there is no authentication that could be switched off"
+        "No effect: there is no authentication that could be switched off"
     ),
     setting!(
         "cors_origin",
@@ -64,6 +64,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         origin,
         show_optional,
         "Web origin whose pages may call this server, * for all, none for none"
+    ),
+    setting!(
+        "allowed_hosts",
+        "allowed-hosts",
+        "NAMES",
+        allowed_hosts,
+        hosts,
+        |hosts: Vec<String>| if hosts.is_empty() { "none".to_owned() } else { hosts.join(",") },
+        "Names that clients may call this server by, beside IP addresses, localhost and the machine's name; * for any, none for none"
     ),
     setting!(
         "backup_dir",
@@ -192,7 +201,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         limits.connections,
         count,
         show,
-        "Connections served at once; further ones wait"
+        "Connections served at once, up to half of the files that the process may open; further ones wait"
     ),
     setting!(
         "max_concurrent_queries",
@@ -228,7 +237,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         limits.read_timeout,
         duration,
         show_duration,
-        "Longest pause within a request body before the request gets 408"
+        "Longest pause within a request body, and of all pauses but a second for each 64 KiB, before the request gets 408"
+    ),
+    setting!(
+        "send_timeout",
+        "send-timeout",
+        "TIME",
+        limits.send_timeout,
+        duration,
+        show_duration,
+        "How long a client may take nothing of its answer before its connection is closed"
     ),
     setting!(
         "write_timeout",
@@ -337,6 +355,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         duration,
         show_duration,
         "How long a data file that was replaced or dropped stays on disk"
+    ),
+    setting!(
+        "max_databases",
+        "max-databases",
+        "N",
+        engine.max_databases,
+        limit,
+        show,
+        "Databases that there may be; what would make one more gets 400; 0 for no limit"
+    ),
+    setting!(
+        "max_tables",
+        "max-tables",
+        "N",
+        engine.max_tables,
+        limit,
+        show,
+        "Tables that there may be in all databases; a write that would make one more gets 400; 0 for no limit"
     ),
     setting!(
         "query_memory_bytes",

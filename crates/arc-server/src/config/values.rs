@@ -123,6 +123,26 @@ pub(super) fn origin(text: &str) -> Result<Option<String>, String> {
     }
 }
 
+/// Reads `arc.example.org,arc`, `*` or `none`.
+pub(super) fn hosts(text: &str) -> Result<Vec<String>, String> {
+    let expected = || "names of hosts without ports such as arc.example.org,arc, or *, or none".to_owned();
+    let is_name =
+        |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_".contains(&b)) && !name.is_empty();
+    match text {
+        "none" => Ok(Vec::new()),
+        "*" => Ok(vec!["*".to_owned()]),
+        names => {
+            let names = names.split(',').map(str::trim);
+            names.map(|name| is_name(name).then(|| name.to_owned()).ok_or_else(expected)).collect()
+        }
+    }
+}
+
+/// Reads a whole number, of which 0 is no limit.
+pub(super) fn limit(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "a whole number, 0 for no limit".to_owned())
+}
+
 /// Prints what [`origin`] and [`optional_url`] read.
 pub(super) fn show_optional(value: Option<String>) -> String {
     value.unwrap_or_else(|| "none".to_owned())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_core::{Statement, StatementKind};
 use arrow_flight::{
     Action, ActionType,
     sql::{
@@ -68,8 +69,9 @@ async fn create(
     keep_dictionaries: bool,
 ) -> Result<ActionCreatePreparedStatementResult, Failure> {
     let (mut dataset_schema, mut parameter_schema) = (Bytes::new(), Bytes::new());
-    let is_insert = arc_core::is_insert(&statement.sql);
-    if is_insert || !arc_core::is_change(&statement.sql) {
+    let kind = Statement::parse(&statement.sql)?.kind();
+    let is_insert = kind == StatementKind::Insert;
+    if is_insert || !kind.is_change() {
         let described = query::describe(app, statement.clone().query()?, keep_dictionaries).await?;
         // A statement without columns is how clients tell a change from a query.
         dataset_schema = if is_insert { dataset_schema } else { schema_bytes(&described.columns)? };

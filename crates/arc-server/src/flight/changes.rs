@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_core::{Error, Executed};
+use arc_core::{Error, Executed, Statement, StatementKind, WriteOptions};
 use arrow::array::RecordBatch;
 use hyper::HeaderMap;
 
@@ -29,40 +29,41 @@ pub(super) struct Asked {
 
 /// Runs a statement; returns how many points it took or wrote, where that is known.
 pub(super) async fn run(app: &Arc<App>, asked: Asked, headers: &HeaderMap) -> Result<Option<u64>, Failure> {
-    if arc_core::is_insert(&asked.sql) {
-        return insert(app, asked, headers).await.map(Some);
+    let statement = Statement::parse(&asked.sql)?;
+    if statement.kind() == StatementKind::Insert {
+        return insert(app, asked, statement, headers).await.map(Some);
     }
-    let Asked { database, sql, values } = asked;
+    let Asked { database, values, .. } = asked;
     if !values.is_empty() {
         return Err(Failure::bad_request("of the statements that change data, INSERT alone takes values"));
     }
-    if arc_core::is_change(&sql) && !arc_core::is_write(&sql) {
+    if statement.kind().is_change() && !statement.kind().adds() {
         delete::check_enabled(app)?;
     }
     let engine = app.engine.clone();
-    let (asked, statement) = (database.clone(), sql.clone());
-    let deletion = delete::blocking(move || engine.deletion(&asked, &statement)).await?;
+    let (asked, read) = (database.clone(), statement.clone());
+    let deletion = delete::blocking(move || engine.deletion(&asked, &read)).await?;
     if let Some(deletion) = deletion {
         let confirmed = header(headers, CONFIRM)? == Some("true");
         let how = format!("send the header {CONFIRM}: true");
         return delete::points(app, deletion, confirmed, &how).await.map(|(count, _)| Some(count));
     }
-    let engine = app.engine.clone();
-    delete::blocking(move || engine.execute(&database, &sql)).await.map(|_| None)
+    app.engine.run(&database, &statement, None, &WriteOptions::new()).await?;
+    Ok(None)
 }
 
 /// Writes rows, with the threads and limits of queries, for it may be one.
-async fn insert(app: &Arc<App>, asked: Asked, headers: &HeaderMap) -> Result<u64, Failure> {
+async fn insert(app: &Arc<App>, asked: Asked, statement: Statement, headers: &HeaderMap) -> Result<u64, Failure> {
     let options = write::durability(headers, &Params::default())?;
     let listed = app.list_query("flight insert", &asked.database, &asked.sql);
     let slot = app.query_slot(&listed).await?;
     let engine = app.engine.clone();
     let mut running = app.runner.run(slot, listed, |done| async move {
-        let Asked { database, sql, values } = asked;
+        let Asked { database, values, .. } = asked;
         let rows = if values.is_empty() { vec![None] } else { values.iter().map(Some).collect() };
         let mut points = 0;
         for row in rows {
-            let executed = engine.run(&database, &sql, row, &options).await;
+            let executed = engine.run(&database, &statement, row, &options).await;
             if let Executed::Inserted(written) = executed.map_err(|error| stopped(error, points))? {
                 points += written.points;
             }

@@ -3,23 +3,26 @@
 //! tonic gathers a message before it decodes it: a copy of all that is sent. Here the head of a message is read first, and
 //! whoever knows where its body should lie has it put there. Owns the framing of gRPC and the fields of `FlightData`, as
 //! <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md> and Arrow's `Flight.proto` have them. Never looks into
-//! what a message carries.
-
-use std::time::Duration;
+//! what a message carries. What is kept of it has its place among the bodies of all requests.
 
 use arrow_flight::{FlightData, FlightDescriptor};
 use axum::body::Body;
 use bytes::{Buf, Bytes};
-use futures::FutureExt;
 use http_body_util::BodyExt;
-use hyper::{HeaderMap, StatusCode};
+use hyper::HeaderMap;
 use prost::Message as _;
 
-use super::status::unsupported;
-use crate::errors::Failure;
+use super::{MAX_ASKED_BYTES, status::unsupported};
+use crate::{
+    body::{Caps, Pace},
+    errors::Failure,
+    room::Room,
+};
 
 /// Header that names a compression of messages.
 const ENCODING: &str = "grpc-encoding";
+/// Most bytes of messages that may wait for a client which sends further ones slowly: two parts. More are dictionaries.
+const PATIENT_BYTES: usize = 16 << 20;
 /// What is reserved for a body before any of it has come.
 const MAX_RESERVE: usize = 1 << 20;
 /// Numbers of the fields of `FlightData` that are read.
@@ -65,16 +68,34 @@ pub(super) struct Incoming {
     left: usize,
     /// Most bytes of one message.
     limit: usize,
-    pause: Duration,
+    pace: Pace,
+    room: Room,
+    /// Bytes that were taken of the current message, and those that are kept of earlier ones.
+    taken: usize,
+    kept: usize,
 }
 
 impl Incoming {
-    /// Takes over a request. No message may have more than `limit` bytes, no pause be longer than `pause`.
-    pub(super) fn new(headers: &HeaderMap, body: Body, limit: usize, pause: Duration) -> Result<Self, Failure> {
+    /// Takes over a request; each of its messages is within `caps`, and has its place in `room`.
+    pub(super) fn new(headers: &HeaderMap, body: Body, caps: Caps, room: Room) -> Result<Self, Failure> {
+        let Caps { limit, pause } = caps;
+        let pace = Pace::new(pause);
         match headers.get(ENCODING) {
             Some(encoding) if encoding != "identity" => Err(unsupported("compressed messages are not supported")),
-            _ => Ok(Self { body, first: None, piece: Bytes::new(), left: 0, limit, pause }),
+            _ => Ok(Self { body, first: None, piece: Bytes::new(), left: 0, limit, pace, room, taken: 0, kept: 0 }),
         }
+    }
+
+    /// Notes how many bytes of the messages before are kept from now on.
+    pub(super) fn keep(&mut self, bytes: usize) {
+        (self.kept, self.taken) = (bytes, 0);
+        self.room.shrink_to(bytes);
+    }
+
+    /// Finds room for so many bytes more of the current message.
+    async fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.taken += bytes;
+        self.room.grow_to(self.kept + self.taken).await
     }
 
     /// Reads the first message, which says what all of them are for.
@@ -84,12 +105,13 @@ impl Incoming {
         descriptor.ok_or_else(|| Failure::bad_request("the first message of the stream has no descriptor"))
     }
 
-    /// Returns the one message of a call that has one.
-    pub(super) async fn only<M: prost::Message + Default>(mut self) -> Result<M, Failure> {
+    /// Returns the one message of a call that has one, and its place.
+    pub(super) async fn only<M: prost::Message + Default>(mut self) -> Result<(M, Room), Failure> {
         if !self.begin().await? {
             return Err(Failure::bad_request("the call has no message"));
         }
-        M::decode(self.take(self.left).await?).map_err(|error| invalid(&error))
+        let message = M::decode(self.take(self.left).await?).map_err(|error| invalid(&error))?;
+        Ok((message, self.room))
     }
 
     /// Returns the next message, `None` behind the last one. What was not taken of the one before is passed over.
@@ -106,6 +128,10 @@ impl Incoming {
             let key = self.varint().await?;
             let (field, bytes) = (key >> 3, self.field_bytes(key & 7).await?);
             match (field, key & 7) {
+                (DESCRIPTOR, 2) if bytes > MAX_ASKED_BYTES => {
+                    let text = format!("the descriptor has {bytes} bytes; {MAX_ASKED_BYTES} are allowed");
+                    return Err(Failure::too_large(text));
+                }
                 (DESCRIPTOR, 2) => {
                     let bytes = self.take(bytes).await?;
                     descriptor = Some(FlightDescriptor::decode(bytes).map_err(|error| invalid(&error))?);
@@ -136,6 +162,7 @@ impl Incoming {
         while missing > 0 {
             let piece = self.some(missing).await?;
             missing -= piece.len();
+            self.hold(piece.len()).await?;
             to.extend_from_slice(&piece);
         }
         // Later ones would be part of the same message, of which the last one counts.
@@ -159,6 +186,10 @@ impl Incoming {
 
     /// Reads what stands before a message; `false` behind the last one.
     async fn begin(&mut self) -> Result<bool, Failure> {
+        // Between two messages a client may think, as long as little waits for it.
+        if self.kept <= PATIENT_BYTES {
+            self.pace.begin();
+        }
         if self.piece.is_empty() && !self.read().await? {
             return Ok(false);
         }
@@ -212,6 +243,7 @@ impl Incoming {
             return Ok(Bytes::new());
         }
         let first = self.some(bytes).await?;
+        self.hold(first.len()).await?;
         if first.len() == bytes {
             return Ok(first);
         }
@@ -219,6 +251,7 @@ impl Incoming {
         let mut all = first.to_vec();
         while all.len() < bytes {
             let piece = self.some(bytes - all.len()).await?;
+            self.hold(piece.len()).await?;
             all.extend_from_slice(&piece);
         }
         Ok(all.into())
@@ -240,19 +273,12 @@ impl Incoming {
     /// Waits for a piece that has any bytes; `false` if none comes any more.
     async fn read(&mut self) -> Result<bool, Failure> {
         loop {
-            // A timer for each piece that is there already would cost as much as the piece.
-            let frame = match self.body.frame().now_or_never() {
-                Some(frame) => frame,
-                None => tokio::time::timeout(self.pause, self.body.frame()).await.map_err(|_| {
-                    let text = format!("no message of the stream came for {:?}", self.pause);
-                    Failure::new(StatusCode::REQUEST_TIMEOUT, text)
-                })?,
-            };
-            match frame {
+            match self.pace.wait("stream", self.body.frame()).await? {
                 None => return Ok(false),
                 Some(Err(error)) => return Err(broken(&crate::errors::chain(&error))),
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) if !data.is_empty() => {
+                        self.pace.came(data.len());
                         self.piece = data;
                         return Ok(true);
                     }
@@ -274,19 +300,35 @@ fn broken(reason: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use futures::{executor::block_on, stream};
+    use hyper::StatusCode;
 
     use super::*;
+    use crate::room::Rooms;
+
+    fn caps(limit: usize, pause: Duration) -> Caps {
+        Caps { limit, pause }
+    }
+
+    fn room() -> Room {
+        Rooms::new(1 << 20, Duration::ZERO, "full").enter()
+    }
 
     fn framed(message: &[u8]) -> Vec<u8> {
         let length = u32::try_from(message.len()).unwrap().to_be_bytes();
         [&[0], &length[..], message].concat()
     }
 
-    fn incoming(bytes: &[u8], piece: usize) -> Incoming {
+    fn of_pieces(bytes: &[u8], piece: usize) -> Body {
         let pieces: Vec<_> = bytes.chunks(piece).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect();
-        Incoming::new(&HeaderMap::new(), Body::from_stream(stream::iter(pieces)), 10_000, Duration::from_secs(5))
-            .unwrap()
+        Body::from_stream(stream::iter(pieces))
+    }
+
+    fn incoming(bytes: &[u8], piece: usize) -> Incoming {
+        let body = of_pieces(bytes, piece);
+        Incoming::new(&HeaderMap::new(), body, caps(10_000, Duration::from_secs(5)), room()).unwrap()
     }
 
     fn read(bytes: &[u8], piece: usize) -> Result<Vec<FlightData>, String> {
@@ -364,14 +406,41 @@ mod tests {
         assert!(read(&framed(&[0xff; 11]), 100).unwrap_err().contains("no end"));
         assert!(read(&[1, 0, 0, 0, 0], 100).unwrap_err().contains("compressed"));
         let gzip = HeaderMap::from_iter([(ENCODING.parse().unwrap(), "gzip".parse().unwrap())]);
-        let refused = Incoming::new(&gzip, Body::empty(), 1, Duration::ZERO).unwrap_err();
+        let refused = Incoming::new(&gzip, Body::empty(), caps(1, Duration::ZERO), room()).unwrap_err();
         assert_eq!(refused.status, StatusCode::NOT_IMPLEMENTED);
     }
 
     #[tokio::test]
     async fn a_client_that_pauses_for_too_long_is_told() {
         let body = Body::from_stream(stream::pending::<Result<Vec<u8>, std::io::Error>>());
-        let mut incoming = Incoming::new(&HeaderMap::new(), body, 1, Duration::from_millis(1)).unwrap();
+        let mut incoming = Incoming::new(&HeaderMap::new(), body, caps(1, Duration::from_millis(1)), room()).unwrap();
         assert_eq!(incoming.next().await.unwrap_err().status, StatusCode::REQUEST_TIMEOUT);
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_of_messages_has_its_place_and_gives_it_back() {
+        let rooms = Rooms::new(4 << 20, Duration::ZERO, "full");
+        let message = framed(&data(b"head", &[7; 1 << 20], None).encode_to_vec());
+        let bytes: Vec<u8> = message.repeat(6);
+        let read = |is_kept: bool| {
+            let (body, rooms) = (of_pieces(&bytes, 10_000), &rooms);
+            // Another one has what may be beside all others.
+            let mut alone = rooms.enter();
+            let caps = caps(2 << 20, Duration::from_secs(5));
+            let mut incoming = Incoming::new(&HeaderMap::new(), body, caps, rooms.enter()).unwrap();
+            async move {
+                alone.grow_to(100 << 20).await.unwrap();
+                let mut kept = 0;
+                while let Some(message) = incoming.next().await? {
+                    kept += if is_kept { message.body_bytes() } else { 0 };
+                    incoming.body(message, &mut Vec::new()).await?;
+                    incoming.keep(kept);
+                }
+                Ok::<_, Failure>(())
+            }
+        };
+        read(false).await.unwrap();
+        assert_eq!(read(true).await.unwrap_err().message, "full");
+        read(false).await.unwrap();
     }
 }

@@ -111,7 +111,7 @@ struct Storing<'a> {
 impl Storing<'_> {
     async fn all(&mut self, mut incoming: Incoming) -> Result<(), Failure> {
         let mut parts = Parts::new(self.app.limits.body_bytes);
-        let mut next = read(&mut incoming, &mut parts).await;
+        let mut next = read(&mut incoming, &mut parts, 0).await;
         let mut room: Option<JoinHandle<Vec<u8>>> = None;
         while let Some(body) = next? {
             if let Some(room) = room.take() {
@@ -121,7 +121,8 @@ impl Storing<'_> {
                 let bytes = Parts::expected(&body);
                 room = Some(tokio::task::spawn_blocking(move || touched(bytes)));
             }
-            let (submitted, following) = futures::join!(self.submit(body), read(&mut incoming, &mut parts));
+            let beside = body.len();
+            let (submitted, following) = futures::join!(self.submit(body), read(&mut incoming, &mut parts, beside));
             self.pending.push_back(submitted?);
             self.parts += 1;
             self.acknowledge(PARTS_AHEAD).await?;
@@ -166,9 +167,9 @@ impl Storing<'_> {
 }
 
 /// Reads until there is a part, `None` behind the last one.
-async fn read(incoming: &mut Incoming, parts: &mut Parts) -> Result<Option<Bytes>, Failure> {
+async fn read(incoming: &mut Incoming, parts: &mut Parts, beside: usize) -> Result<Option<Bytes>, Failure> {
     while let Some(message) = incoming.next().await? {
-        parts.read(incoming, message).await?;
+        parts.read(incoming, message, beside).await?;
         if parts.is_full() {
             return Ok(parts.take());
         }

@@ -148,9 +148,19 @@ pub(super) fn schema_bytes(schema: &Schema) -> Result<Bytes, Failure> {
     Ok(bytes)
 }
 
+/// Of the core's tests, for which it would have to be public otherwise.
+#[cfg(test)]
+#[path = "../../../arc-core/src/fuzzing/changed.rs"]
+mod changed;
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Float64Array, StringArray};
+    use arrow_flight::utils::batches_to_flight_data;
+
+    use super::{changed::Random, *};
 
     fn read(ticket: &str) -> Result<(String, String, bool), String> {
         match fetched(ticket.as_bytes(), "default".into()) {
@@ -184,6 +194,28 @@ mod tests {
         ] {
             let error = read(ticket).unwrap_err();
             assert!(error.contains(expected), "{ticket}: {error}");
+        }
+    }
+
+    #[test]
+    fn any_ticket_is_read_or_refused() {
+        let values: Vec<(&str, ArrayRef)> = vec![
+            ("1", Arc::new(Float64Array::from(vec![1.5]))),
+            ("2", Arc::new(StringArray::from(vec![Some("text")]))),
+        ];
+        let values = RecordBatch::try_from_iter(values).unwrap();
+        let values = batches_to_flight_data(&values.schema(), vec![values]).unwrap();
+        let mut inputs: Vec<Vec<u8>> = [Vec::new(), values]
+            .map(|values| Handle { database: "d".into(), sql: "SELECT $1, $2".into(), values }.ticket().ticket.to_vec())
+            .to_vec();
+        for json in
+            [r#"{"database":"b","sql_query":"SELECT 1","params":{"x":[1,null,"ü"],"y":-0.5e3}}"#, r#" {"sql_query":1}"#]
+        {
+            inputs.push(json.as_bytes().to_vec());
+        }
+        let mut random = Random(42);
+        for _ in 0..5_000 {
+            let _ = fetched(&random.change(&inputs, 4 << 10), "d".into());
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) fn all(messages: impl Stream<Item = Result<FlightData, Status>> + Sen
 }
 
 /// Answers a call that has failed before there was any message.
-pub(super) fn failed(failure: Failure) -> Response {
+pub(crate) fn failed(failure: Failure) -> Response {
     Status::from(failure).into_http()
 }
 

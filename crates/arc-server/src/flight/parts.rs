@@ -42,8 +42,25 @@ impl Parts {
         Self { schema: None, dictionaries: Vec::new(), body: Vec::new(), batches: 0, room: Vec::new(), limit }
     }
 
-    /// Reads a whole message, or has the body of a batch put where it belongs.
-    pub(super) async fn read(&mut self, incoming: &mut Incoming, message: Sent) -> Result<(), Failure> {
+    /// Reads a whole message, or has the body of a batch put where it belongs; `beside` are the bytes of parts that were taken
+    /// and are still there.
+    pub(super) async fn read(&mut self, incoming: &mut Incoming, message: Sent, beside: usize) -> Result<(), Failure> {
+        let read = self.read_one(incoming, message).await;
+        incoming.keep(beside + self.bytes());
+        read
+    }
+
+    /// Returns about how many bytes are kept.
+    fn bytes(&self) -> usize {
+        // Half of the memory for the next part has been touched.
+        self.body.len() + self.room.capacity() / 2 + self.dictionary_bytes()
+    }
+
+    fn dictionary_bytes(&self) -> usize {
+        self.dictionaries.iter().map(|(_, data)| data.data_body.len()).sum()
+    }
+
+    async fn read_one(&mut self, incoming: &mut Incoming, message: Sent) -> Result<(), Failure> {
         if message.header.is_empty() {
             // Only tells something else, such as a descriptor.
             return Ok(());
@@ -111,8 +128,7 @@ impl Parts {
             append(&mut self.body, &data)?;
         }
         self.dictionaries.push((id, data));
-        let bytes: usize = self.dictionaries.iter().map(|(_, data)| data.data_body.len()).sum();
-        if bytes > self.limit {
+        if self.dictionary_bytes() > self.limit {
             let text = format!("the dictionaries have more than {} bytes (max_body_bytes)", self.limit);
             return Err(Failure::too_large(text));
         }
@@ -197,6 +213,7 @@ mod tests {
     use prost::Message as _;
 
     use super::*;
+    use crate::{body::Caps, room::Rooms};
 
     fn batch(from: i64, rows: i64) -> RecordBatch {
         let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + rows));
@@ -223,11 +240,13 @@ mod tests {
             Ok::<_, io::Error>([&[0], &u32::try_from(message.len()).unwrap().to_be_bytes()[..], &message].concat())
         });
         let body = Body::from_stream(stream::iter(pieces.collect::<Vec<_>>()));
-        let mut incoming = Incoming::new(&HeaderMap::new(), body, 1 << 30, Duration::from_secs(5)).unwrap();
+        let caps = Caps { limit: 1 << 30, pause: Duration::from_secs(5) };
+        let room = Rooms::new(1 << 30, Duration::ZERO, "full").enter();
+        let mut incoming = Incoming::new(&HeaderMap::new(), body, caps, room).unwrap();
         let (mut parts, mut out, mut rooms) = (Parts::new(1 << 20), Vec::new(), Vec::new());
         executor::block_on(async {
             while let Some(message) = incoming.next().await? {
-                parts.read(&mut incoming, message).await?;
+                parts.read(&mut incoming, message, 0).await?;
                 if parts.is_full() {
                     let part = parts.take().unwrap();
                     let room = Vec::with_capacity(Parts::expected(&part));

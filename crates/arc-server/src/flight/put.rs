@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_core::Statement;
 use arrow_flight::{
     FlightData, PutResult,
     sql::{Command, CommandPreparedStatementQuery, DoPutPreparedStatementResult, DoPutUpdateResult},
@@ -20,7 +21,7 @@ use super::{
     statements::Statements,
     target,
 };
-use crate::{app::App, config::Limits, errors::Failure, http::params::Params, write};
+use crate::{app::App, body::Caps, errors::Failure, http::params::Params, write};
 
 /// Most bytes of the messages with the values of one statement.
 const MAX_VALUES_BYTES: usize = 1 << 20;
@@ -32,8 +33,8 @@ pub(super) async fn run(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<PutResult, Failure> {
-    let Limits { body_bytes, read_timeout, .. } = app.limits;
-    let mut incoming = Incoming::new(headers, body, body_bytes, read_timeout)?;
+    let caps = Caps { limit: app.limits.body_bytes, pause: app.limits.read_timeout };
+    let mut incoming = Incoming::new(headers, body, caps, app.rooms.enter())?;
     let descriptor = incoming.descriptor().await?;
     let count = match messages::described(&descriptor)? {
         Described::Command(Command::CommandPreparedStatementQuery(asked)) => {
@@ -80,7 +81,7 @@ async fn bind(
     let handle = &asked.prepared_statement_handle;
     let mut statement = statements.get(handle)?;
     statement.values = values(incoming).await?;
-    if arc_core::is_change(&statement.sql) {
+    if Statement::parse(&statement.sql)?.kind().is_change() {
         decode::all(&statement.values)?;
     } else {
         decode::one_row(&statement.values)?;
@@ -99,6 +100,7 @@ async fn values(mut incoming: Incoming) -> Result<Vec<FlightData>, Failure> {
             return Err(Failure::too_large(format!("the values take more than {MAX_VALUES_BYTES} bytes")));
         }
         messages.push(incoming.whole(message).await?);
+        incoming.keep(bytes);
     }
     Ok(messages)
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arc_core::Description;
+use arc_core::{Description, Statement};
 use arrow_flight::FlightData;
 use futures::{StreamExt, stream};
 use tonic::Status;
@@ -26,7 +26,8 @@ pub(super) async fn describe(app: &Arc<App>, query: Query, keep_dictionaries: bo
     let slot = app.query_slot(&listed).await?;
     let engine = app.engine.clone();
     let mut running = app.runner.run(slot, listed, |found| async move {
-        let described = engine.describe(&query.database, &query.sql, query.values.as_ref()).await?;
+        let statement = Statement::parse(&query.sql)?;
+        let described = engine.describe(&query.database, &statement, query.values.as_ref()).await?;
         // Nobody may be there to hear it.
         let _ = found.send(Ok(described)).await;
         Ok(())
@@ -63,10 +64,7 @@ async fn run(
     pieces: PieceSender<Option<FlightData>>,
 ) -> Result<(), Failure> {
     let Query { database, sql, values } = query;
-    let answer = match values {
-        Some(values) => app.engine.sql_with(&database, &sql, &values).await?,
-        None => app.engine.sql(&database, &sql).await?,
-    };
+    let answer = app.engine.query(&database, &Statement::parse(&sql)?, values.as_ref()).await?;
     listed.scans(answer.scanned_files());
     let schema = layout::readable(&answer.schema(), keep_dictionaries);
     let counted = answer.map(move |batch| {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_core::Statement;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
     PollInfo, PutResult, Result as ActionResult, SchemaResult, Ticket, flight_service_server::FlightService,
@@ -13,7 +14,7 @@ use hyper::HeaderMap;
 use tonic::{Request, Response, Status, Streaming, metadata::MetadataMap};
 
 use super::{
-    actions,
+    MAX_ASKED_BYTES, actions,
     changes::{self, Asked},
     incoming::Incoming,
     known,
@@ -26,7 +27,7 @@ use super::{
 };
 use crate::{
     app::App,
-    config::Limits,
+    body::Caps,
     errors::Failure,
     query::{change, layout},
 };
@@ -62,7 +63,7 @@ impl Flight {
             }
         };
         let ticket = statement.ticket();
-        if arc_core::is_change(&statement.sql) {
+        if Statement::parse(&statement.sql)?.kind().is_change() {
             return messages::info(descriptor, &change::count_column(), ticket);
         }
         let described = query::describe(&self.app, statement.query()?, keep).await?;
@@ -88,8 +89,9 @@ impl Flight {
     }
 
     async fn fetch(&self, headers: &HeaderMap, body: Body) -> Result<Messages, Failure> {
-        let Limits { body_bytes, read_timeout, .. } = self.app.limits;
-        let ticket: Ticket = Incoming::new(headers, body, body_bytes, read_timeout)?.only().await?;
+        let caps = Caps { limit: MAX_ASKED_BYTES, pause: self.app.limits.read_timeout };
+        // Held until it is known what the answer looks like: many may wait that long.
+        let (ticket, _room): (Ticket, _) = Incoming::new(headers, body, caps, self.app.rooms.enter())?.only().await?;
         let (database, keep) = (target::database(headers)?, layout::keeps_dictionaries(headers)?);
         let asked = match messages::fetched(&ticket.ticket, database)? {
             Fetched::Query(asked) => asked,
@@ -98,7 +100,7 @@ impl Flight {
             }
             Fetched::Command(command) => return Ok(known::messages(known::answer(&self.app, command)?)),
         };
-        if !arc_core::is_change(&asked.sql) {
+        if !Statement::parse(&asked.sql)?.kind().is_change() {
             return query::answer(&self.app, asked, keep).await;
         }
         let values = asked.values.into_iter().collect();

@@ -1,4 +1,5 @@
-//! What happens around every request: its path is tidied, panics are caught, the answer is counted and gets headers.
+//! What happens around every request: whether it is let in at all, its path is tidied, panics are caught, the answer is
+//! counted and gets headers.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
@@ -13,7 +14,7 @@ use hyper::{
     header::{self, HeaderName, HeaderValue},
 };
 
-use crate::{app::App, errors::Failure};
+use crate::{app::App, errors::Failure, flight};
 
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
@@ -41,11 +42,14 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
         *request.uri_mut() = uri;
     }
     let preflight = method == Method::OPTIONS && app.cors_origin.is_some();
-    let mut response = if preflight {
-        StatusCode::NO_CONTENT.into_response()
-    } else {
-        let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-        outcome.unwrap_or_else(|_| Failure::bug().into_response())
+    let mut response = match app.access.check(&request) {
+        Err(failure) if flight::is_call(request.headers()) => flight::failed(failure),
+        Err(failure) => failure.into_response(),
+        Ok(()) if preflight => StatusCode::NO_CONTENT.into_response(),
+        Ok(()) => {
+            let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+            outcome.unwrap_or_else(|_| Failure::bug().into_response())
+        }
     };
     headers(&app, response.headers_mut());
     let (status, took) = (response.status(), started.elapsed());

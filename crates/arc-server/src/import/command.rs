@@ -16,7 +16,7 @@ use super::{
     remote::Remote,
     show::{self, Progress, Rejects},
 };
-use crate::{config::Config, errors::chain};
+use crate::{config::Config, errors::chain, server::open_engine};
 
 const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &ArgMatches, config: &Config) -> ExitCode {
         None => {
             // One write may take a quarter of the memory with its points, which are larger than CSV.
             options.chunk_bytes = options.chunk_bytes.min(config.engine.memory_bytes / 64);
-            Engine::builder(&config.data_dir).options(config.engine.clone()).open().map(Target::Directory)
+            open_engine(config).map(Target::Directory)
         }
     };
     match target {

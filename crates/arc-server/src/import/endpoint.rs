@@ -24,10 +24,11 @@ use serde_json::{Value, json};
 
 use super::{
     show,
-    upload::{self, UploadLimits},
+    upload::{self, Places},
 };
 use crate::{
     app::App,
+    body::Caps,
     errors::{Failure, json_response},
     http::params::{self, Params},
     timestamp, write,
@@ -91,18 +92,21 @@ async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(
     let mut options = options(&parts.headers, &params, format)?;
     // As for a write from the command line: one piece may take a quarter of the memory with its points.
     options.chunk_bytes = options.chunk_bytes.min(app.engine_memory / 64);
-    let slot = app.import_slot().await?;
     let root = app.engine.path().to_owned();
     let file = blocking(move || tempfile::tempfile_in(root)).await?;
     let file = file.map_err(|error| {
         Failure::from(Error::Io { action: "create a file in", path: app.engine.path().into(), source: error })
     })?;
-    let limits = UploadLimits { bytes: app.limits.import_bytes, pause: app.limits.read_timeout };
-    let upload = upload::receive(&parts.headers, body, file, limits).await?;
+    let limits = Caps { limit: app.limits.import_bytes, pause: app.limits.read_timeout };
+    let mut places = Places { memory: app.rooms.enter(), disk: app.uploads.enter() };
+    let upload = upload::receive(&parts.headers, body, file, limits, &mut places).await?;
+    places.memory.give_up();
+    // Not before: who sends slowly would keep others from importing.
+    let slot = app.import_slot().await?;
     let engine = app.engine.clone();
     let imported = blocking(move || {
         let done = import(&engine, ImportFile::new(upload.name, upload.file), &options, &mut |_| {});
-        drop(slot);
+        drop((slot, places));
         done.map(|report| (options, report))
     });
     imported.await?.map_err(|error| match error {

@@ -8,7 +8,7 @@ use axum::{
     extract::{Request, State},
     response::{IntoResponse, Response},
 };
-use hyper::{HeaderMap, Method, StatusCode, http::request::Parts};
+use hyper::{HeaderMap, Method, http::request::Parts};
 use serde_json::Value;
 
 use crate::{
@@ -49,12 +49,17 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resp
 
 async fn asked(app: &App, parts: &Parts, body: axum::body::Body) -> Result<(Query, Form), Failure> {
     match parts.method {
-        Method::GET => from_params(&parts.headers, &Params::of(&parts.uri)?),
-        Method::POST => {
-            let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
-            from_json(&parts.headers, &admin::parse(&decompress(body, MAX_REQUEST_BYTES)?)?)
+        Method::GET => {
+            let (query, form) = from_params(&parts.headers, &Params::of(&parts.uri)?)?;
+            Ok((Query { may_change: false, ..query }, form))
         }
-        _ => Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "expected GET or POST")),
+        Method::POST => {
+            let body = body::read(app, body, &parts.headers).await?;
+            let request = admin::parse(&decompress(body.bytes, MAX_REQUEST_BYTES)?)?;
+            let (query, form) = from_json(&parts.headers, &request)?;
+            Ok((Query { room: Some(body.room), ..query }, form))
+        }
+        _ => Err(Failure::method_not_allowed("expected GET or POST", "GET, POST")),
     }
 }
 
@@ -80,7 +85,8 @@ fn read(
         text.filter(|text| !text.trim().is_empty()).map(str::to_owned).ok_or_else(|| missing(name))
     };
     let (database, sql, values) = (filled(database, "db")?, filled(sql, "q")?, values::row(values)?);
-    let query = Query { database, sql, values, options: write::durability(headers, &Params::default())? };
+    let options = write::durability(headers, &Params::default())?;
+    let query = Query { database, sql, values, options, may_change: true, room: None };
     let form = match format {
         Some(name) => Form::named(name)?,
         None => Form::accepted(headers).unwrap_or(Form::Json),

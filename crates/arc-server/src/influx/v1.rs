@@ -13,7 +13,7 @@ use hyper::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::{
-    admin::{self, MAX_REQUEST_BYTES},
+    admin,
     app::App,
     body,
     errors::{Failure, json_response},
@@ -47,12 +47,12 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resp
 async fn answer(app: &Arc<App>, request: Request) -> Result<Vec<Value>, Failure> {
     let (parts, body) = request.into_parts();
     if parts.method != Method::GET && parts.method != Method::POST {
-        return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, "expected GET or POST"));
+        return Err(Failure::method_not_allowed("expected GET or POST", "GET, POST"));
     }
     let mut params = Params::of(&parts.uri)?;
     let is_form = |value: &header::HeaderValue| value.as_bytes().starts_with(b"application/x-www-form-urlencoded");
     if params.get("q").is_none() && parts.headers.get(header::CONTENT_TYPE).is_some_and(is_form) {
-        let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
+        let body = body::read(app, body, &parts.headers).await?;
         let form = std::str::from_utf8(&body).map_err(|_| Failure::bad_request("the form is not UTF-8"))?;
         params = Params::parse(form)?;
     }
@@ -62,6 +62,11 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Vec<Value>, Failure>
     let statements = statements.filter(|statements| !statements.is_empty()).ok_or_else(|| {
         Failure::bad_request("InfluxQL is limited to CREATE DATABASE and SHOW DATABASES; use SQL at /api/v1/query")
     })?;
+    if parts.method == Method::GET
+        && statements.iter().any(|statement| matches!(statement, Statement::CreateDatabase(_)))
+    {
+        return Err(Failure::method_not_allowed("GET changes nothing: send CREATE DATABASE with POST", "POST"));
+    }
     let mut results = Vec::with_capacity(statements.len());
     for (id, statement) in statements.into_iter().enumerate() {
         let result = match statement {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_core::Executed;
+use arc_core::{Executed, StatementKind};
 use arrow::{
     array::{RecordBatch, UInt64Array},
     datatypes::{DataType, Field, Schema, SchemaRef},
@@ -10,8 +10,8 @@ use arrow::{
 
 /// Returns the columns of a statement's answer over HTTP: those of an `INSERT` are what DataFusion and DuckDB call it, other
 /// statements have none.
-pub(crate) fn columns(sql: &str) -> SchemaRef {
-    if arc_core::is_insert(sql) { count_column() } else { Arc::new(Schema::empty()) }
+pub(crate) fn columns(kind: StatementKind) -> SchemaRef {
+    if kind == StatementKind::Insert { count_column() } else { Arc::new(Schema::empty()) }
 }
 
 /// Returns the rows of such an answer.

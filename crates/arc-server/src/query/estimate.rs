@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use ::arrow::{array::AsArray, datatypes::Int64Type};
-use arc_core::WriteOptions;
+use arc_core::{Statement, StatementKind, WriteOptions};
 use axum::{
     extract::{Request, State},
     response::Response,
@@ -70,7 +70,7 @@ fn told(count: u64, started: Instant) -> Value {
 }
 
 fn is_show(sql: &str) -> bool {
-    sql.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case("show"))
+    Statement::parse(sql).is_ok_and(|statement| statement.kind() == StatementKind::Show)
 }
 
 async fn counted(app: &Arc<App>, query: Query) -> Result<u64, Failure> {
@@ -82,12 +82,9 @@ async fn counted(app: &Arc<App>, query: Query) -> Result<u64, Failure> {
 
 /// Runs a query that answers one count, like any other query.
 pub(crate) async fn count(app: &Arc<App>, sql: &str) -> Result<u64, Failure> {
-    run(
-        app,
-        "delete",
-        Query { database: "default".to_owned(), sql: sql.to_owned(), values: None, options: WriteOptions::new() },
-    )
-    .await
+    let (database, options) = ("default".to_owned(), WriteOptions::new());
+    let query = Query { database, sql: sql.to_owned(), values: None, options, may_change: false, room: None };
+    run(app, "delete", query).await
 }
 
 async fn run(app: &Arc<App>, door: &'static str, query: Query) -> Result<u64, Failure> {
@@ -95,10 +92,8 @@ async fn run(app: &Arc<App>, door: &'static str, query: Query) -> Result<u64, Fa
     let slot = app.query_slot(&listed).await?;
     let engine = app.engine.clone();
     let mut running = app.runner.run(slot, listed, |chunks| async move {
-        let answer = match &query.values {
-            Some(values) => engine.sql_with(&query.database, &query.sql, values).await?,
-            None => engine.sql(&query.database, &query.sql).await?,
-        };
+        let statement = Statement::parse(&query.sql)?;
+        let answer = engine.query(&query.database, &statement, query.values.as_ref()).await?;
         let batches = answer.collect().await?;
         let counted = batches.first().and_then(|batch| batch.columns().first());
         let counted = counted.and_then(|column| column.as_primitive_opt::<Int64Type>()?.iter().next()?);

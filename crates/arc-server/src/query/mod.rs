@@ -30,6 +30,7 @@ pub(crate) mod values;
 
 use std::{sync::Arc, time::Instant};
 
+use arc_core::{Statement, StatementKind};
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -111,8 +112,9 @@ async fn respond(
 }
 
 async fn read(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Query, Failure> {
-    let body = body::read(body, &parts.headers, MAX_REQUEST_BYTES, app.limits.read_timeout).await?;
-    Query::read(&parts.headers, &parts.uri, &decompress(body, MAX_REQUEST_BYTES)?)
+    let body = body::read(app, body, &parts.headers).await?;
+    let query = Query::read(&parts.headers, &parts.uri, &decompress(body.bytes, MAX_REQUEST_BYTES)?)?;
+    Ok(Query { room: Some(body.room), ..query })
 }
 
 /// Runs a statement and answers it; a failure is what there is no answer but a status for.
@@ -135,31 +137,35 @@ pub(crate) async fn answer(
 async fn start(
     app: &Arc<App>,
     ticket: &mut Ticket,
-    query: Query,
+    mut query: Query,
     shape: Shape,
     started: Instant,
 ) -> Result<Running<Chunk>, Failure> {
-    let is_drop = arc_core::is_drop(&query.sql);
-    if is_drop {
+    let statement = Statement::parse(&query.sql)?;
+    let kind = statement.kind();
+    let changes = kind.is_change() && kind != StatementKind::Delete;
+    if changes && !query.may_change {
+        // Whatever loads an address may send it: a page's image, a prefetch, a proxy that tries again.
+        return Err(Failure::method_not_allowed("GET changes nothing: send this statement with POST", "POST"));
+    }
+    if kind == StatementKind::Drop {
         delete::check_enabled(app)?;
     }
-    let changes = is_drop || arc_core::is_write(&query.sql);
     let listed = ticket.list(&query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
+    // What waits is counted as a body; what runs has memory of its own.
+    drop(query.room.take());
     let (owned, at_work) = (Arc::clone(app), Arc::clone(&listed));
     Ok(app.runner.run(slot, listed, move |chunks| async move {
         let engine = owned.engine.clone();
         if changes {
             // First, so that what is refused for its shape is not done.
-            let encoder = shape.open(&owned, &change::columns(&query.sql), started)?;
+            let encoder = shape.open(&owned, &change::columns(kind), started)?;
             // Nobody waits longer for it than for a query, but what is not a query itself is done once it has begun.
-            let executed = engine.run(&query.database, &query.sql, query.values.as_ref(), &query.options).await?;
+            let executed = engine.run(&query.database, &statement, query.values.as_ref(), &query.options).await?;
             return Encoding::new(&at_work, stream::iter(change::answer(&executed)), encoder).send(chunks).await;
         }
-        let answer = match &query.values {
-            Some(values) => engine.sql_with(&query.database, &query.sql, values).await?,
-            None => engine.sql(&query.database, &query.sql).await?,
-        };
+        let answer = engine.query(&query.database, &statement, query.values.as_ref()).await?;
         at_work.scans(answer.scanned_files());
         let encoder = shape.open(&owned, &answer.schema(), started)?;
         Encoding::new(&at_work, answer, encoder).send(chunks).await

@@ -53,7 +53,13 @@ impl Ticket {
 
     pub(crate) fn failed(&mut self, failure: &Failure) {
         self.open = false;
-        self.app.metrics.queries.failed.add(1);
+        let queries = &self.app.metrics.queries;
+        let counter = match failure.status.as_u16() {
+            504 => &queries.timed_out,
+            499 => &queries.cancelled,
+            _ => &queries.failed,
+        };
+        counter.add(1);
         self.end(&failure.message);
     }
 

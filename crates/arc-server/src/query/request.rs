@@ -28,6 +28,7 @@ use crate::{
     app::App,
     errors::Failure,
     http::params::{self, Params},
+    room::Room,
     write,
 };
 
@@ -96,6 +97,10 @@ pub(crate) struct Query {
     pub(crate) values: Option<RecordBatch>,
     /// How the rows are written that it may write.
     pub(crate) options: WriteOptions,
+    /// Whether the request is of a method that may change something.
+    pub(crate) may_change: bool,
+    /// Its place among the bodies of requests, if it came in one.
+    pub(crate) room: Option<Room>,
 }
 
 impl Query {
@@ -120,7 +125,8 @@ impl Query {
         };
         let values = request.get("params").map_or(Ok(None), values::row)?;
         let options = write::durability(headers, &params)?;
-        Ok(Self { database: database.to_owned(), sql: sql.to_owned(), values, options })
+        let (database, sql) = (database.to_owned(), sql.to_owned());
+        Ok(Self { database, sql, values, options, may_change: true, room: None })
     }
 }
 

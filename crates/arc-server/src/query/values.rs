@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Float64Array, Int64Array, NullArray, RecordBatch, StringArray};
+use arrow::array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, NullArray, RecordBatch, StringArray, UInt64Array,
+};
 use serde_json::Value;
 
 use crate::errors::Failure;
@@ -30,10 +32,12 @@ fn column(name: &str, value: &Value) -> Result<ArrayRef, Failure> {
         Value::Null => Arc::new(NullArray::new(1)),
         Value::Bool(truth) => Arc::new(BooleanArray::from(vec![*truth])),
         Value::String(text) => Arc::new(StringArray::from(vec![text.as_str()])),
-        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(integer), _) => Arc::new(Int64Array::from(vec![integer])),
-            (None, Some(float)) => Arc::new(Float64Array::from(vec![float])),
-            (None, None) => return Err(unknown()),
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(integer), ..) => Arc::new(Int64Array::from(vec![integer])),
+            // As a float it would be equal to its neighbours.
+            (None, Some(large), _) => Arc::new(UInt64Array::from(vec![large])),
+            (None, None, Some(float)) => Arc::new(Float64Array::from(vec![float])),
+            (None, None, None) => return Err(unknown()),
         },
         Value::Array(_) | Value::Object(_) => return Err(unknown()),
     })
@@ -48,15 +52,16 @@ mod tests {
 
     #[test]
     fn values_keep_their_types() {
-        use DataType::{Boolean, Float64, Int64, Null, Utf8};
-        let named = json!({ "a": 1, "b": 1.5, "c": "x", "d": true, "e": null });
+        use DataType::{Boolean, Float64, Int64, Null, UInt64, Utf8};
+        let named = json!({ "a": 1, "b": 1.5, "c": "x", "d": true, "e": null, "f": u64::MAX, "g": i64::MIN });
+        let listed = json!([1, 1.5, "x", true, null, u64::MAX, i64::MIN]);
         for (params, names) in
-            [(named, ["a", "b", "c", "d", "e"]), (json!([1, 1.5, "x", true, null]), ["$1", "$2", "$3", "$4", "$5"])]
+            [(named, ["a", "b", "c", "d", "e", "f", "g"]), (listed, ["$1", "$2", "$3", "$4", "$5", "$6", "$7"])]
         {
             let row = row(&params).unwrap().unwrap();
             let schema = row.schema();
             let types: Vec<_> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
-            assert_eq!(types, [Int64, Float64, Utf8, Boolean, Null]);
+            assert_eq!(types, [Int64, Float64, Utf8, Boolean, Null, UInt64, Int64]);
             assert!(schema.fields().iter().map(|field| field.name()).eq(names), "{schema}");
         }
         for nothing in [json!(null), json!({}), json!([])] {

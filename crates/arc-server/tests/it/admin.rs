@@ -114,6 +114,10 @@ async fn metrics_count_what_happened() {
         ("arc_query_requests_total", 2),
         ("arc_query_success_total", 1),
         ("arc_query_errors_total", 1),
+        ("arc_query_timeouts_total", 0),
+        ("arc_query_cancelled_total", 0),
+        ("arc_databases", 1),
+        ("arc_databases_memory_durability", 0),
         ("arc_query_rows_total", 2),
         ("arc_buffer_records_buffered", 3),
         ("arc_storage_files", 0),
@@ -184,6 +188,20 @@ async fn every_answer_has_security_headers_and_no_cors_by_itself() {
     assert_eq!(reply.status, 204);
     assert_eq!(reply.header("access-control-allow-origin"), "https://console.example.org");
     assert!(reply.header("access-control-allow-headers").contains("x-arc-database"));
+}
+
+#[tokio::test]
+async fn databases_whose_writes_may_be_lost_are_shown() {
+    let server = Server::new();
+    server.lines("m,host=a v=1 1").await;
+    assert!(server.get("/ready").await.json().get("memory_durability").is_none());
+    let memory = r#"{"durability":"memory"}"#;
+    let reply = server.send(Method::PATCH, "/api/v1/databases/t", &[], memory).await;
+    assert_eq!(reply.json()["durability"], "memory");
+    assert_eq!(server.get("/ready").await.json()["memory_durability"], json!(["t"]));
+    let metrics = server.get("/api/v1/metrics").await.json();
+    assert_eq!((&metrics["arc_databases_memory_durability"], &metrics["arc_series"]), (&json!(1), &json!(1)));
+    assert!(metrics["arc_series_bytes"].as_u64().unwrap() > 0);
 }
 
 #[tokio::test]

@@ -38,6 +38,35 @@ async fn refused_statements_get_400_on_both_endpoints() {
     assert_eq!(server.rows("SELECT v FROM m").await, json!([[1]]));
 }
 
+/// Each of these kept a thread busy for ever.
+#[tokio::test]
+async fn statements_that_would_never_end_get_400_at_every_door() {
+    let server = Server::with(|config| config.delete.enabled = true);
+    server.lines("m v=1 1").await;
+    let doubled = (1..40).map(|n| format!(", c{n} AS (SELECT x.a FROM c{} x, c{} y)", n - 1, n - 1));
+    let doubled = format!("WITH c0 AS (SELECT 1 AS a){} SELECT a FROM c39", doubled.collect::<String>());
+    let readings = "INTERVAL ".repeat(45);
+    for sql in [
+        doubled.clone(),
+        format!("EXPLAIN {doubled}"),
+        format!("INSERT INTO m (time) {doubled}"),
+        format!("INSERT INTO m (time) VALUES ({readings})"),
+        format!("SELECT {readings}"),
+        format!("CREATE TABLE n (x BIGINT DEFAULT {readings})"),
+        format!("SELECT {}1", "1,".repeat(100_000)),
+    ] {
+        let start: String = sql.chars().take(60).collect();
+        for path in ["/api/v1/query?db=t", "/api/v1/query/estimate?db=t"] {
+            let reply = server.post(path, json!({ "sql": sql }).to_string()).await;
+            assert!(reply.status == 400 || path.contains("estimate"), "{path} {start}: {reply:?}");
+            assert_eq!(reply.json()["success"], false, "{path} {start}");
+        }
+    }
+    let condition = json!({ "database": "t", "measurement": "m", "where": format!("v = {readings}") });
+    assert_eq!(server.post("/api/v1/delete", condition.to_string()).await.status, 400);
+    assert_eq!(server.rows("SELECT v FROM m").await, json!([[1]]));
+}
+
 #[tokio::test]
 async fn a_path_is_not_a_table() {
     let server = Server::new();

@@ -33,6 +33,19 @@ fn sample(dir: &Path) {
     fs::write(dir.join("c.csv"), "a,b\n1,2\n").unwrap();
 }
 
+#[test]
+#[cfg(not(feature = "object-store-aws"))]
+fn a_directory_whose_files_are_elsewhere_is_opened_as_a_server_would() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path());
+    let arguments = ["--data-dir", "own", "--object-store-url", "s3://arc/x", "b.lp.gz"];
+    let (code, _, err) = said(&import(&arguments, dir.path()));
+    // This build has no S3, and says so rather than storing the points here.
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("object_store"), "{err}");
+    assert!(!dir.path().join("own").exists());
+}
+
 const FILES: [&str; 11] =
     ["--db", "t", "--table", "m", "--tags", "host", "--precision", "s", "a.csv", "b.lp.gz", "c.csv"];
 

@@ -53,7 +53,7 @@ async fn other_influxql_is_refused() {
     let server = Server::new();
     server.get("/query").await.is(400, "missing required parameter");
     server.get("/query?q=SELECT%20*%20FROM%20cpu").await.is(400, "use SQL at /api/v1/query");
-    server.get("/query?q=CREATE%20DATABASE%20%22a%0Ab%22").await.is(400, "database name");
+    server.post("/query?q=CREATE%20DATABASE%20%22a%0Ab%22", "").await.is(400, "database name");
     server.send(Method::DELETE, "/query", &[], "").await.is(405, "");
     assert_eq!(server.get("/api/v1/databases").await.json()["count"], 0);
 }

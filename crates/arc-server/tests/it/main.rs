@@ -27,6 +27,8 @@ mod flight_metadata;
 #[cfg(test)]
 mod flight_put;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod idempotency;
 #[cfg(test)]
 mod import_command;

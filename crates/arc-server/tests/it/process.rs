@@ -86,7 +86,7 @@ impl Connection {
     /// Posts with further header lines.
     fn send(&mut self, path: &str, headers: &str, body: &str) -> std::io::Result<(u16, Vec<u8>)> {
         let length = body.len();
-        let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n{headers}\r\n");
+        let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n");
         self.0.get_mut().write_all(format!("{head}{body}").as_bytes())?;
         let (mut status, mut length) = (0, 0);
         loop {

@@ -153,7 +153,7 @@ async fn a_client_that_disconnects_ends_its_query() {
     let post = |sql: &str| {
         let body = json!({ "sql": sql }).to_string();
         format!(
-            "POST /api/v1/query HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST /api/v1/query HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         )
     };
@@ -167,7 +167,7 @@ async fn a_client_that_disconnects_ends_its_query() {
     for sql in [ENDLESS, STREAM] {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(post(sql).as_bytes()).await.unwrap();
-        while !answer("GET /api/v1/queries HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        while !answer("GET /api/v1/queries HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
             .await
             .contains("\"running\"")
         {}

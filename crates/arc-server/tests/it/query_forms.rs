@@ -193,7 +193,7 @@ async fn a_client_sees_that_an_answer_is_broken() {
         let body = json!({ "sql": LATE }).to_string();
         let length = body.len();
         let request = format!(
-            "POST /api/v1/query?format={format} HTTP/{version}\r\nhost: x\r\nconnection: close\r\n\
+            "POST /api/v1/query?format={format} HTTP/{version}\r\nhost: localhost\r\nconnection: close\r\n\
              content-length: {length}\r\n\r\n{body}"
         );
         let mut stream = TcpStream::connect(address).await.unwrap();

@@ -33,6 +33,8 @@ async fn a_query_that_takes_the_processor_delays_nobody_and_ends_at_its_time_lim
         () = others => {}
     }
     query.await.is(504, "query timed out after 2 s");
+    let metrics = server.get("/api/v1/metrics").await.json();
+    assert_eq!((&metrics["arc_query_timeouts_total"], &metrics["arc_query_errors_total"]), (&json!(1), &json!(0)));
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ async fn exchange(stream: &mut TcpStream, request: &str) -> String {
 }
 
 fn write(line: &str) -> String {
-    format!("POST /write?db=t HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{line}", line.len())
+    format!("POST /write?db=t HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{line}", line.len())
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn a_request_under_way_ends_before_the_server_does() {
     }));
     let mut stream = TcpStream::connect(address).await.unwrap();
     // With the head read, 100 Continue says so, the request is under way.
-    let head = "POST /write?db=t HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 7\r\n\r\n";
+    let head = "POST /write?db=t HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 7\r\n\r\n";
     assert!(exchange(&mut stream, head).await.starts_with("HTTP/1.1 100"));
     stop.send(()).unwrap();
     while TcpStream::connect(address).await.is_ok() {
@@ -88,7 +88,7 @@ async fn a_request_that_never_ends_does_not_hold_the_stop_up_for_ever() {
         stopped.await.unwrap();
     }));
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let head = "POST /write?db=t HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 7\r\n\r\n";
+    let head = "POST /write?db=t HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 7\r\n\r\n";
     assert!(exchange(&mut stream, head).await.starts_with("HTTP/1.1 100"));
     stop.send(()).unwrap();
     running.await.unwrap().unwrap();
@@ -160,7 +160,7 @@ async fn flight_is_beside_http_and_alone_on_its_own_address() {
         let rows = client.do_get(info.endpoint[0].ticket.clone().unwrap()).await.unwrap();
         assert_eq!(rows.try_collect::<Vec<_>>().await.unwrap()[0].num_rows(), 1, "{address}");
     }
-    let get = "GET /health HTTP/1.1\r\nhost: x\r\n\r\n";
+    let get = "GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let mut plain = TcpStream::connect(http).await.unwrap();
     assert!(exchange(&mut plain, get).await.starts_with("HTTP/1.1 200 OK\r\n"));
     let mut alone = TcpStream::connect(flight).await.unwrap();

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use crate::sync::RwLock;
 use arrow::{
     array::{AsArray, RecordBatch},
     compute::{cast, concat_batches},
     datatypes::{Int64Type, TimestampNanosecondType},
 };
-use parking_lot::RwLock;
 use proptest::prelude::*;
 
 use super::*;

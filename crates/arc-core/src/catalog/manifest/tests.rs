@@ -22,7 +22,7 @@ use crate::{
         Column, ColumnKind, DurabilityEdit, Fingerprint, KeptReceipt, ReceiptsEdit, RetentionEdit, TableEdit,
         TableSchema,
     },
-    datafile::{ColumnStatistics, DataFile, StatisticsValue},
+    datafile::{ColumnStatistics, DataFile, FileTail, StatisticsValue},
     vfs::{Fault, FaultFs, Operation, Vfs},
 };
 
@@ -44,6 +44,7 @@ fn file(id: u64) -> DataFile {
         path: format!("data/db/t/day=2026-01-31/{id}.parquet"),
         bytes: u64::MAX - id,
         crc32c: u32::MAX,
+        tail: id.is_multiple_of(3).then_some(FileTail { bytes: id, crc32c: u32::MAX }),
         rows: id,
         min_time: i64::MIN,
         max_time: i64::MAX,
@@ -191,6 +192,7 @@ fn what_was_committed_is_there_after_opening_again(place: Place) {
 fn the_payloads_are_as_documented(place: Place) {
     let file = serde_json::json!({
         "path": "data/db/t/day=2026-01-31/3.parquet", "bytes": u64::MAX - 3, "crc32c": u32::MAX, "rows": 3,
+        "tail": {"bytes": 3, "crc32c": u32::MAX},
         "min_time": i64::MIN, "max_time": i64::MAX, "min_seq": 3, "max_seq": 3, "late": false,
         "sorted_by": ["host", "time"],
         "columns": [

@@ -15,6 +15,7 @@ pub(in super::super) fn file(path: &str, times: RangeInclusive<i64>, seqs: Range
         path: path.to_owned(),
         bytes: 1,
         crc32c: 0,
+        tail: None,
         rows: 1,
         min_time: *times.start(),
         max_time: *times.end(),

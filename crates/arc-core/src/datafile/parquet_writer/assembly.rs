@@ -10,8 +10,8 @@ use std::{
     sync::Arc,
 };
 
+use crate::sync::Mutex;
 use arrow::datatypes::Schema;
-use parking_lot::Mutex;
 use parquet::{
     arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata},
     errors::{ParquetError, Result},

@@ -262,7 +262,7 @@ impl OpenFile {
             .map(|column| Arc::clone(&column.spec.field))
             .collect();
         let sink = self.assembly.finish(&Schema::new(fields), &seen).map_err(|e| write_error(&self.path, e))?;
-        let (bytes, _) = sink.finish().map_err(|e| Error::io("sync", &self.path, e))?;
+        let bytes = sink.finish().map_err(|e| Error::io("sync", &self.path, e))?.bytes;
         let footer = Scale::of(usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(before), expected);
         let scale = Scale { footer, ..self.scale };
         Ok(Complete { rows, bytes, statistics: statistics(&self.spec, self.columns), scale })

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use crate::sync::{Mutex, thread};
 
 use crate::{Error, Result};
 
@@ -26,7 +26,7 @@ pub(super) fn for_each<I: Send, T: Send>(
         }
         Ok(())
     };
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let threads: Vec<_> = others.iter_mut().map(|tool| scope.spawn(|| work_on(tool))).collect();
         let mut result = work_on(mine);
         for thread in threads {

@@ -30,7 +30,7 @@ use super::staged::{
 use crate::{
     Error, Result,
     buffer::{owned, placed},
-    catalog::{ColumnKind, TIME_COLUMN, tag_type},
+    catalog::{ColumnKind, TIME_COLUMN, comes_back, tag_type},
     datafile::{
         is_storable,
         texts::{Floats, becomes_text, to_texts},
@@ -341,6 +341,11 @@ fn fitting(
                 return Err(invalid(format!(
                     "column {name:?} has the type {}, which Parquet cannot hold",
                     array.data_type()
+                )));
+            }
+            if !comes_back(array.data_type()) {
+                return Err(invalid(format!(
+                    "column {name:?} has a type that cannot be kept; it may be nested too deep"
                 )));
             }
             table.add(name, ColumnKind::Field, table.rules(context).arrow_type_of_new(array.data_type()))

@@ -18,12 +18,7 @@ use arrow::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
-    Precision,
-    buffer::ChunkReader,
-    ingest::{Context, TypePolicy},
-    registry::Database,
-};
+use crate::{Precision, buffer::ChunkReader, ingest::Context, registry::Database};
 
 const COPIED: Terms = Terms { most_bytes: 1 << 20, may_keep: false };
 
@@ -61,14 +56,7 @@ fn file(batches: &[RecordBatch]) -> Bytes {
 fn decoded_with(body: &Bytes, tags: &[&str], most_bytes: usize) -> Result<String, String> {
     let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
     let database = Arc::new(Database::new("db", 0, false));
-    let context = Context {
-        database: &database,
-        receive_ns: 0,
-        precision: Some(Precision::Second),
-        tags: &tags,
-        skip: &[],
-        types: TypePolicy::STRICT,
-    };
+    let context = Context { precision: Some(Precision::Second), tags: &tags, ..Context::plain(&database) };
     let staged =
         decode(body, "t", None, Terms { most_bytes, may_keep: false }, &context).map_err(|error| error.to_string())?;
     let table = staged.tables.into_iter().next().unwrap();

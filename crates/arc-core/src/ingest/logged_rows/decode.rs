@@ -1,7 +1,8 @@
 //! From the bytes of a frame to decoded rows.
 //!
 //! Columns may have come to be of a wider type since, as their values would have. Whatever else is not as it was written is
-//! damage, which is named.
+//! damage, which is named. How many rows and columns there may be was decided when they were accepted: there is no limit here
+//! that a live write did not know, and nothing is made for a cell that the bytes do not have.
 
 use arrow::datatypes::DataType;
 
@@ -10,7 +11,7 @@ use crate::{
     Error, Result,
     buffer::{ColumnValues, Rows, SeriesId, converted},
     catalog::{ColumnKind, may_become, tag_type},
-    ingest::staged::{Context, MAX_CELLS, Staged, StagedTable, TableIndex, check_column_name, short},
+    ingest::staged::{Context, Staged, StagedTable, TableIndex, check_column_name, short},
 };
 
 /// Decodes what [`Encoders`](super::Encoders) wrote.
@@ -65,10 +66,6 @@ impl<'a> Decoder<'a> {
                 table.rows = rows;
             } else {
                 table.rows.append(&rows, None).map_err(|e| e.to_string())?;
-            }
-            // A request may go a row beyond it.
-            if table.rows.cells() > 2 * MAX_CELLS {
-                return Err("its rows leave too many columns empty".into());
             }
         }
         Ok(())

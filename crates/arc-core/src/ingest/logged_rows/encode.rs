@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::sync::Mutex;
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use parking_lot::Mutex;
 
 use super::{Type, integers, place_bytes, places::Places};
 use crate::{

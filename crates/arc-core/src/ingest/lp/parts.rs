@@ -12,15 +12,19 @@ use std::{
     },
 };
 
+use crate::sync::{Condvar, Mutex};
 use arc_lp::{Chunks, ErrorKind, FieldValue, RawValue, ResumableSink, Series, Sink, Text};
 use bytes::Bytes;
-use parking_lot::{Condvar, Mutex};
 
 use super::{Context, Decoder, Mode};
 use crate::{
     Precision,
     buffer::SeriesId,
-    ingest::{TypePolicy, helpers::Task, staged::StagedTable},
+    ingest::{
+        TypePolicy,
+        helpers::Task,
+        staged::{MAX_CELLS, StagedTable},
+    },
     registry::Database,
 };
 
@@ -115,6 +119,7 @@ impl Parts {
             tags: &[],
             skip: &[],
             types: TypePolicy::STRICT,
+            most_cells: MAX_CELLS,
         };
         // Recursive, for a writer may be waiting for whoever has the body, who has the lock and waits for this.
         let cache = self.database.series_cache.read_recursive();

@@ -24,7 +24,7 @@ use crate::{
 
 /// Decodes `body` into database `db` and registers what it adds, as the engine does.
 fn write(db: &Arc<Database>, body: &str, precision: Option<Precision>, skip: &[u64]) -> Staged {
-    let context = Context { database: db, receive_ns: 1_000, precision, tags: &[], skip, types: TypePolicy::STRICT };
+    let context = Context { receive_ns: 1_000, precision, skip, ..Context::plain(db) };
     let loose = decode_loose(body.as_bytes(), &context);
     let mut staged = decode(body.as_bytes(), &context);
     assert_eq!(reasons(&loose), reasons(&staged));
@@ -181,8 +181,7 @@ fn a_known_series_has_no_tags_of_the_line_before() {
 fn tags_of_a_request_that_was_decoded_and_never_stored_come_again() {
     let db = database();
     write(&db, "m,h=1 x=1 1", None, &[]);
-    let context =
-        Context { database: &db, receive_ns: 0, precision: None, tags: &[], skip: &[], types: TypePolicy::STRICT };
+    let context = Context::plain(&db);
     for _ in 0..3 {
         let refused = decode(b"m,h=1,z=2 x=1 2", &context);
         assert_eq!(refused.tables[0].added.iter().map(|column| column.name.as_ref()).collect::<Vec<_>>(), ["z"]);
@@ -320,7 +319,7 @@ impl Buffered {
         skip: &[u64],
         decode: impl Fn(&[u8], &Context<'_>) -> Staged,
     ) -> Staged {
-        let context = Context { database: &self.0, receive_ns: 0, precision: None, tags: &[], skip, types };
+        let context = Context { skip, types, ..Context::plain(&self.0) };
         let mut staged = decode(body.as_bytes(), &context);
         staged.tables.retain(|table| !table.rows.is_empty());
         let fits = |table: &StagedTable| {
@@ -401,8 +400,7 @@ fn a_line_that_is_refused_changes_no_type() {
 fn few_lines_of_a_table_are_loose_and_the_ones_behind_them_are_not() {
     let db = Buffered::new();
     db.write(1, "m,h=a x=1,s=\"t\" 1\nn,h=a x=1i 1\n", true);
-    let context =
-        Context { database: &db.0, receive_ns: 0, precision: None, tags: &[], skip: &[], types: TypePolicy::STRICT };
+    let context = Context::plain(&db.0);
     let decoded = |body: &str| {
         let staged = decode_loose(body.as_bytes(), &context);
         (staged.loose.len(), staged.tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>())

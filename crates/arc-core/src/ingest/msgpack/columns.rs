@@ -59,7 +59,9 @@ impl<'a> Decoder<'a, '_> {
         if let Some(table) = self.staged.tables.get(at) {
             let names = columns.tags.iter().map(|(name, _)| *name).chain(columns.fields.iter().map(|(name, _)| *name));
             let new = names.filter(|name| table.position(name).is_none()).count();
-            table.check_size(new).map_err(Fault::item)?;
+            table.check_room(new).map_err(Fault::item)?;
+            let fields = columns.fields.iter().map(|(name, _)| table.position(name));
+            table.check_columns(columns.rows, fields, self.context.most_cells).map_err(Fault::item)?;
         }
         let untimed = if columns.time.is_none() { columns.rows } else { 0 };
         let untimed = (0..untimed).map(|_| self.receive_time()).collect();
@@ -196,6 +198,7 @@ fn append(table: &mut StagedTable, columns: Columns<'_>, untimed: Vec<i64>, tags
         }
     }
     let rows = table.rows.len();
+    table.sent_cells += columns.rows * columns.fields.len();
     for (name, values) in columns.fields {
         let data_type = values.data_type();
         let index = match table.position(name) {

@@ -55,7 +55,7 @@ impl<'a> Decoder<'a, '_> {
         };
         if let Some(table) = self.staged.tables.get(at) {
             let tags = self.rows.tags.iter().filter(|(name, _)| table.position(name).is_none()).count();
-            table.check_size(tags + self.rows.new.len()).map_err(Fault::item)?;
+            table.check_size(tags + self.rows.new.len(), self.context).map_err(Fault::item)?;
         }
         let time = time.unwrap_or_else(|| self.receive_time());
         let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };

@@ -14,7 +14,10 @@ use datafusion::{
     sql::sqlparser::ast::{self, Join, JoinConstraint, JoinOperator, ObjectName, TableFactor, Value, ValueWithSpan},
 };
 
-use super::node::{AsOf, Match};
+use super::{
+    super::functions::{has_floats, same_float},
+    node::{AsOf, Match},
+};
 use crate::Error;
 
 /// Plans the relations that `nest` has made.
@@ -178,8 +181,16 @@ impl Sides {
         !columns.is_empty() && columns.iter().all(|column| schema.has_column(column)) && !expr.contains_outer()
     }
 
-    /// Gives both expressions one type.
-    fn coerced(&self, (left, right): (Expr, Expr)) -> Result<(Expr, Expr)> {
+    /// Gives both expressions one type, and both zeros one form: rows are compared bit by bit.
+    fn coerced(&self, pair: (Expr, Expr)) -> Result<(Expr, Expr)> {
+        let (left, right) = self.of_one_type(pair)?;
+        Ok(match has_floats(&left.get_type(self.left.schema())?) {
+            true => (same_float(left), same_float(right)),
+            false => (left, right),
+        })
+    }
+
+    fn of_one_type(&self, (left, right): (Expr, Expr)) -> Result<(Expr, Expr)> {
         let of = (left.get_type(self.left.schema())?, right.get_type(self.right.schema())?);
         if of.0 == of.1 {
             return Ok((left, right));

@@ -12,12 +12,14 @@ use arrow::{
     datatypes::{DataType, FieldRef, Float64Type},
 };
 use datafusion::{
-    common::Result,
+    common::{Result, ScalarValue, exec_err},
     logical_expr::{
         Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
         function::{AccumulatorArgs, StateFieldsArgs},
     },
 };
+
+use super::sum::SlidingFloats;
 
 /// Rows of a run from which summing it apart pays.
 const ROWS_IN_RUN: usize = 8;
@@ -25,18 +27,17 @@ const ROWS_IN_RUN: usize = 8;
 /// Numbers that are summed side by side.
 const LANES: usize = 8;
 
-/// Returns `functions`, with another `avg`.
-pub(super) fn by_runs(functions: Vec<Arc<AggregateUDF>>) -> Vec<Arc<AggregateUDF>> {
-    let wrap = |inner: Arc<AggregateUDF>| match inner.name() {
-        "avg" => Arc::new(AggregateUDF::from(Average { inner })),
-        _ => inner,
-    };
-    functions.into_iter().map(wrap).collect()
+/// The function.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Average {
+    inner: Arc<AggregateUDF>,
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Average {
-    inner: Arc<AggregateUDF>,
+impl Average {
+    /// Returns the function that takes the place of DataFusion's.
+    pub(super) fn over(inner: Arc<AggregateUDF>) -> AggregateUDF {
+        AggregateUDF::from(Self { inner })
+    }
 }
 
 impl AggregateUDFImpl for Average {
@@ -74,12 +75,58 @@ impl AggregateUDFImpl for Average {
         Ok(if of_floats { Box::new(ByRuns { inner }) } else { inner })
     }
 
+    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let of_floats = arguments.expr_fields.iter().all(|field| *field.data_type() == DataType::Float64);
+        match of_floats && !arguments.is_distinct {
+            true => Ok(Box::new(Sliding::default())),
+            false => self.inner.create_sliding_accumulator(arguments),
+        }
+    }
+
     fn reverse_expr(&self) -> ReversedUDAF {
         self.inner.reverse_udf()
     }
 
     fn documentation(&self) -> Option<&Documentation> {
         self.inner.documentation()
+    }
+}
+
+/// The average of the floats of a frame that moves.
+#[derive(Debug, Default)]
+struct Sliding {
+    floats: SlidingFloats,
+}
+
+impl Accumulator for Sliding {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.floats.extend(values)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.floats.retract(values)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, _states: &[ArrayRef]) -> Result<()> {
+        exec_err!("frames of windows are not merged")
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        exec_err!("frames of windows are not merged")
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "no frame has 2^53 rows")]
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let count = self.floats.count();
+        Ok(ScalarValue::Float64((count > 0).then(|| self.floats.sum() / count as f64)))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.floats.size()
     }
 }
 

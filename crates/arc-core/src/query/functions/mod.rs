@@ -4,43 +4,73 @@
 mod average;
 mod bounded;
 mod change;
+mod checked;
 mod counts;
 mod date_diff;
 mod epoch;
+mod extremes;
 mod fill;
+mod grouped;
+mod named;
+mod same_float;
+mod sum;
 mod time_bucket;
 mod utc;
 mod value_at;
 mod width_bucket;
+mod zoned;
 
 use std::sync::Arc;
 
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
-pub(super) use self::{average::sum as sum_as_floats, bounded::limit, time_bucket::origin_ns as time_bucket_origin_ns};
 use self::{
-    bounded::bounded, change::Change, counts::Counts, date_diff::DateDiff, epoch::Epoch, time_bucket::TimeBucket,
-    value_at::ValueAt, width_bucket::WidthBucket,
+    average::Average, bounded::bounded, change::Change, counts::Counts, date_diff::DateDiff, epoch::Epoch,
+    extremes::Extreme, named::Named, sum::Sum, time_bucket::TimeBucket, value_at::ValueAt, width_bucket::WidthBucket,
+};
+pub(super) use self::{
+    average::sum as sum_as_floats,
+    bounded::{bounded_lambdas as lambdas, concat_operator, limit, total_bytes},
+    checked::{checked, checked_negative},
+    extremes::End,
+    named::NAME as NAMED,
+    same_float::{has_floats, same_float, same_float_named},
+    sum::{Summed, total_of_integers, total_of_unsigned},
+    time_bucket::origin_ns as time_bucket_origin_ns,
 };
 
 /// Returns DataFusion's functions and ours; none makes much more than `limit_bytes` of little at once.
 pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
     let epochs = [Epoch::new("epoch_ns", 1), Epoch::new("epoch_us", 1_000), Epoch::new("epoch_ms", 1_000_000)];
     let mut functions: Vec<Arc<ScalarUDF>> = epochs.into_iter().map(|epoch| Arc::new(ScalarUDF::from(epoch))).collect();
-    functions.push(Arc::new(ScalarUDF::from(TimeBucket::default())));
+    functions.push(Arc::new(ScalarUDF::from(TimeBucket::from_monday())));
     functions.push(Arc::new(ScalarUDF::from(DateDiff::default())));
     functions.push(Arc::new(ScalarUDF::from(WidthBucket::default())));
+    functions.push(Arc::new(ScalarUDF::from(Named::default())));
     functions.extend(bounded(utc::without_zone(theirs), limit_bytes));
+    functions.retain(|function| function.name() != "date_bin");
+    functions.push(Arc::new(ScalarUDF::from(TimeBucket::date_bin())));
     functions
 }
 
 /// Returns DataFusion's aggregate functions and ours; none makes one value of more than `limit_bytes`.
 pub(super) fn aggregates(theirs: Vec<Arc<AggregateUDF>>, limit_bytes: usize) -> Vec<Arc<AggregateUDF>> {
-    let mut functions = average::by_runs(theirs);
+    let mut functions: Vec<Arc<AggregateUDF>> = theirs.into_iter().map(replaced).collect();
     functions.extend([ValueAt::greatest(), ValueAt::least()].map(|function| Arc::new(AggregateUDF::from(function))));
     functions.extend(Change::all().map(|function| Arc::new(AggregateUDF::from(function))));
     functions.extend(Counts::all(limit_bytes).map(|function| Arc::new(AggregateUDF::from(function))));
     functions
+}
+
+/// Returns what takes the place of one of DataFusion's functions.
+fn replaced(theirs: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+    Arc::new(match theirs.name() {
+        "avg" => Average::over(theirs),
+        "sum" => Sum::over(theirs),
+        "min" => Extreme::over(theirs, End::Least),
+        "max" => Extreme::over(theirs, End::Greatest),
+        _ => return theirs,
+    })
 }
 
 /// Returns DataFusion's window functions and ours.

@@ -1,18 +1,21 @@
 //! `time_bucket(interval, time [, origin])`: the start of the bucket that a time is in.
 //!
 //! DataFusion's `date_bin` with the origin that people expect: weeks start on Monday (2000-01-03), months and years on
-//! the first (2000-01-01). Rounds down before the origin, too, and keeps the precision and zone of `time`.
+//! the first (2000-01-01). Rounds down before the origin, too, and keeps the precision and zone of `time`: a day is
+//! one by the clock of that zone, in `date_bin` as well.
 
 use datafusion::{
-    common::{Result, ScalarValue},
+    common::{Result, ScalarValue, exec_err},
     functions::datetime::date_bin::DateBinFunc,
     logical_expr::{
-        ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature,
+        ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDFImpl, Signature,
         sort_properties::{ExprProperties, SortProperties},
     },
 };
 
 use arrow::datatypes::DataType;
+
+use super::zoned::Clock;
 
 /// 2000-01-03T00:00:00Z, a Monday, in nanoseconds.
 const MONDAY_NS: i64 = 946_857_600_000_000_000;
@@ -20,15 +23,41 @@ const MONDAY_NS: i64 = 946_857_600_000_000_000;
 /// 2000-01-01T00:00:00Z in nanoseconds.
 const FIRST_OF_MONTH_NS: i64 = 946_684_800_000_000_000;
 
-/// The function `time_bucket`.
-#[derive(Debug, Default, PartialEq, Eq, Hash)]
+/// The function `time_bucket`, or `date_bin`.
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct TimeBucket {
+    name: &'static str,
+    /// Whether buckets begin where people expect, and not in 1970.
+    from_monday: bool,
     date_bin: DateBinFunc,
+}
+
+impl TimeBucket {
+    pub(super) fn from_monday() -> Self {
+        Self { name: "time_bucket", from_monday: true, date_bin: DateBinFunc::default() }
+    }
+
+    /// Returns what takes the place of DataFusion's function, which knows no zones.
+    pub(super) fn date_bin() -> Self {
+        Self { name: "date_bin", from_monday: false, date_bin: DateBinFunc::default() }
+    }
+
+    /// Puts the times of a clock into buckets.
+    fn by_clock(&self, clock: &Clock, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some((_, times)) = arguments.args.split_first_mut() else { return exec_err!("{} takes times", self.name) };
+        let instants = times.first().cloned();
+        for time in times {
+            *time = clock.shown(time)?;
+        }
+        let rows = arguments.number_rows;
+        let began = self.date_bin.invoke_with_args(arguments)?;
+        instants.map_or_else(|| exec_err!("{} takes times", self.name), |instants| clock.began(&instants, &began, rows))
+    }
 }
 
 impl ScalarUDFImpl for TimeBucket {
     fn name(&self) -> &str {
-        "time_bucket"
+        self.name
     }
 
     fn signature(&self) -> &Signature {
@@ -40,19 +69,32 @@ impl ScalarUDFImpl for TimeBucket {
     }
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let clock = arguments.args.get(1).map(|time| Clock::of(&time.data_type())).transpose()?.flatten();
         if let [interval, time] = arguments.args.as_slice()
             && matches!(time.data_type(), DataType::Timestamp(..))
+            && (self.from_monday || clock.is_some())
         {
-            let origin_ns =
-                if let ColumnarValue::Scalar(interval) = interval { origin_ns(interval) } else { MONDAY_NS };
-            let origin = ScalarValue::TimestampNanosecond(Some(origin_ns), Some("UTC".into()));
+            let origin_ns = match interval {
+                _ if !self.from_monday => 0,
+                ColumnarValue::Scalar(interval) => origin_ns(interval),
+                ColumnarValue::Array(_) => MONDAY_NS,
+            };
+            let zone = clock.is_none().then(|| "UTC".into());
+            let origin = ScalarValue::TimestampNanosecond(Some(origin_ns), zone);
             arguments.args.push(ColumnarValue::Scalar(origin));
         }
-        self.date_bin.invoke_with_args(arguments)
+        match clock {
+            Some(clock) => self.by_clock(&clock, arguments),
+            None => self.date_bin.invoke_with_args(arguments),
+        }
     }
 
     fn output_ordering(&self, input: &[ExprProperties]) -> Result<SortProperties> {
         self.date_bin.output_ordering(input)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.date_bin.documentation().filter(|_| !self.from_monday)
     }
 }
 

@@ -2,12 +2,21 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
 
-use arrow::array::{RecordBatch, UInt64Array};
+use arrow::{
+    array::{RecordBatch, UInt64Array},
+    compute::interleave_record_batch,
+};
 use datafusion::{
     common::{DataFusionError, Result, runtime::SpawnedTask},
-    execution::SendableRecordBatchStream,
+    execution::{
+        SendableRecordBatchStream,
+        memory_pool::{MemoryConsumer, MemoryReservation},
+    },
 };
-use futures::{Stream, StreamExt, TryStreamExt, stream};
+use futures::{
+    Stream, StreamExt, TryStreamExt, future,
+    stream::{self, BoxStream},
+};
 
 use super::{
     exec::Run,
@@ -51,14 +60,19 @@ impl Newest {
 }
 
 /// Rows of one part that may be wanted: their times and numbers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Candidates {
     rows: Vec<(i64, u64)>,
     /// The rows themselves, where the part cannot be read again.
     batches: Vec<RecordBatch>,
     /// What the numbers are about in a buffer.
     buffered: Option<ChunkRows>,
+    /// What these take: of equal times there may be as many as the part has rows.
+    reservations: Vec<MemoryReservation>,
 }
+
+/// Rows that are made at a time.
+const MADE_ROWS: usize = 16 << 10;
 
 /// Returns the newest rows, and maybe more.
 pub(super) fn batches(run: Run, rows: usize, ties: bool) -> impl Stream<Item = Result<RecordBatch>> + Send {
@@ -66,8 +80,9 @@ pub(super) fn batches(run: Run, rows: usize, ties: bool) -> impl Stream<Item = R
     let groups = stream::try_unfold(state, |(mut run, mut newest, next)| async move {
         let Some(group) = next_group(&run, &newest, next) else { return Ok(None) };
         let end = group.end;
-        let batches = look_into(&mut run, &mut newest, group).await?;
-        Ok::<_, DataFusionError>(Some((stream::iter(batches.into_iter().map(Ok)), (run, newest, end))))
+        let found = look_into(&mut run, &mut newest, group).await?;
+        let batches = stream::iter(found).flat_map(move_out(&run));
+        Ok::<_, DataFusionError>(Some((batches, (run, newest, end))))
     });
     groups.try_flatten()
 }
@@ -80,7 +95,14 @@ fn next_group(run: &Run, newest: &Newest, next: usize) -> Option<std::ops::Range
     (wanted > 0).then(|| next..next + wanted.min(width))
 }
 
-async fn look_into(run: &mut Run, newest: &mut Newest, group: std::ops::Range<usize>) -> Result<Vec<RecordBatch>> {
+/// What is wanted of a part: the numbers of its rows, and what they were found with.
+struct Wanted {
+    part: usize,
+    numbers: Vec<u64>,
+    found: Arc<Candidates>,
+}
+
+async fn look_into(run: &mut Run, newest: &mut Newest, group: std::ops::Range<usize>) -> Result<Vec<Wanted>> {
     let tasks: Vec<_> = group
         .clone()
         .map(|part| {
@@ -90,12 +112,29 @@ async fn look_into(run: &mut Run, newest: &mut Newest, group: std::ops::Range<us
         .collect();
     let found: Vec<Candidates> = stream::iter(tasks).then(joined).try_collect().await?;
     found.iter().flat_map(|found| &found.rows).for_each(|(time, _)| newest.note(*time));
-    let mut batches = Vec::new();
-    for (part, found) in group.zip(found) {
-        let numbers: Vec<u64> = found.rows.iter().filter(|(time, _)| newest.is_among(*time)).map(|(_, n)| *n).collect();
-        batches.extend(make(&run.job, &run.reader, part, found, numbers).await?);
+    let wanted = group.zip(found).map(|(part, mut found)| {
+        let rows = std::mem::take(&mut found.rows);
+        let numbers = rows.into_iter().filter(|(time, _)| newest.is_among(*time)).map(|(_, number)| number).collect();
+        Wanted { part, numbers, found: Arc::new(found) }
+    });
+    Ok(wanted.collect())
+}
+
+/// Returns what makes the wanted rows of a part, some at a time.
+fn move_out(run: &Run) -> impl FnMut(Wanted) -> BoxStream<'static, Result<RecordBatch>> + Send + use<> {
+    let (job, reader) = (Arc::clone(&run.job), run.reader.clone());
+    move |Wanted { part, numbers, found }| {
+        let (job, reader) = (Arc::clone(&job), reader.clone());
+        let pieces: Vec<std::ops::Range<usize>> =
+            (0..numbers.len()).step_by(MADE_ROWS).map(|start| start..numbers.len().min(start + MADE_ROWS)).collect();
+        let numbers = Arc::new(numbers);
+        let made = stream::iter(pieces).then(move |piece| {
+            let (job, reader, found) = (Arc::clone(&job), reader.clone(), Arc::clone(&found));
+            let numbers = numbers.get(piece).unwrap_or_default().to_vec();
+            async move { make(&job, &reader, part, &found, numbers).await }
+        });
+        made.try_filter_map(future::ok).boxed()
     }
-    Ok(batches)
 }
 
 impl Newest {
@@ -116,12 +155,12 @@ async fn candidates(
         (Some(PartRows::File(file)), _) => in_file(&job, &reader, file, &newest).await,
         (Some(PartRows::Buffer(rows)), _) => {
             let rows = buffered(&job, rows)?;
-            let mut found = Search::new(newest);
-            (0..).zip(rows.times().iter()).for_each(|(number, time)| found.push_row(*time, number));
+            let mut found = Search::new(newest, &reader);
+            (0..).zip(rows.times().iter()).try_for_each(|(number, time)| found.push_row(*time, number))?;
             Ok(Candidates { buffered: Some(rows), ..found.finish() })
         }
         (Some(PartRows::Merged(_)), Some(mut input)) => {
-            let mut found = Search::new(newest);
+            let mut found = Search::new(newest, &reader);
             while let Some(batch) = input.next().await {
                 found.push_batch(&batch?)?;
             }
@@ -137,21 +176,26 @@ async fn in_file(job: &Job, reader: &Reader, part: &FilePart, newest: &Newest) -
     let tasks: Vec<_> = streams
         .into_iter()
         .map(|mut batches| {
-            let (filter, mut found) = (part.filter.clone(), Search::new(newest.clone()));
+            let (filter, mut found) = (part.filter.clone(), Search::new(newest.clone(), reader));
             SpawnedTask::spawn(async move {
                 while let Some(batch) = batches.next().await {
                     let mut batch = batch?;
                     if let Some(filter) = &filter {
                         batch = filter.apply(&batch)?;
                     }
-                    found.push(times_of(&batch)?, numbers(&batch)?);
+                    found.push(times_of(&batch)?, numbers(&batch)?)?;
                 }
                 Ok(found.finish())
             })
         })
         .collect();
     let found: Vec<Candidates> = stream::iter(tasks).then(joined).try_collect().await?;
-    Ok(Candidates { rows: found.into_iter().flat_map(|found| found.rows).collect(), ..Candidates::default() })
+    let mut all = Search::new(newest.clone(), reader);
+    for mut found in found {
+        all.reserve(found.rows.len())?;
+        all.found.rows.append(&mut found.rows);
+    }
+    Ok(all.finish())
 }
 
 /// Looks through rows for those that are wanted.
@@ -159,33 +203,48 @@ struct Search {
     newest: Newest,
     found: Candidates,
     held: usize,
+    reservation: MemoryReservation,
 }
 
 /// Candidates at which those are given up that are no longer among the newest.
 const PRUNE_AT: usize = 16 << 10;
 
 impl Search {
-    fn new(newest: Newest) -> Self {
-        Self { newest, found: Candidates::default(), held: 0 }
+    fn new(newest: Newest, reader: &Reader) -> Self {
+        let reservation = MemoryConsumer::new("LatestExec").register(reader.context.memory_pool());
+        let found = Candidates { rows: Vec::new(), batches: Vec::new(), buffered: None, reservations: Vec::new() };
+        Self { newest, found, held: 0, reservation }
     }
 
-    fn push(&mut self, times: &[i64], numbers: &[i64]) {
-        for (time, number) in times.iter().zip(numbers) {
-            self.push_row(*time, u64::try_from(*number).unwrap_or_default());
-        }
+    fn push(&mut self, times: &[i64], numbers: &[i64]) -> Result<()> {
+        let mut rows = times.iter().zip(numbers);
+        rows.try_for_each(|(time, number)| self.push_row(*time, u64::try_from(*number).unwrap_or_default()))
     }
 
-    fn push_row(&mut self, time: i64, number: u64) {
+    fn push_row(&mut self, time: i64, number: u64) -> Result<()> {
         if !self.newest.wants(time) {
-            return;
+            return Ok(());
         }
         self.newest.note(time);
+        self.reserve(1)?;
         self.found.rows.push((time, number));
         if self.found.rows.len() >= PRUNE_AT.max(2 * self.held) {
             let newest = &self.newest;
             self.found.rows.retain(|(time, _)| newest.is_among(*time));
             self.held = self.found.rows.len();
         }
+        Ok(())
+    }
+
+    /// Makes room for so many more, once it is there.
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        let rows = &mut self.found.rows;
+        if rows.capacity() - rows.len() < more {
+            let wanted = (rows.len() + more).max(2 * rows.capacity()).max(1 << 10);
+            self.reservation.try_grow((wanted - rows.capacity()) * size_of::<(i64, u64)>())?;
+            rows.reserve_exact(wanted - rows.len());
+        }
+        Ok(())
     }
 
     /// Takes rows that are kept as they are; they are numbered as they come.
@@ -198,35 +257,33 @@ impl Search {
         }
         let start: usize = self.found.batches.iter().map(RecordBatch::num_rows).sum();
         let batch = arrow::compute::take_record_batch(batch, &wanted)?;
+        self.reservation.try_grow(batch.get_array_memory_size())?;
         for (row, time) in times_of(&batch)?.iter().enumerate() {
-            self.push_row(*time, (start + row) as u64);
+            self.push_row(*time, (start + row) as u64)?;
         }
         self.found.batches.push(batch);
         Ok(())
     }
 
-    fn finish(self) -> Candidates {
+    fn finish(mut self) -> Candidates {
+        self.found.reservations.push(self.reservation);
         self.found
     }
 }
 
-/// Makes the rows of a part with these numbers.
+/// Makes the rows of a part with these numbers, which ascend.
 async fn make(
     job: &Job,
     reader: &Reader,
     part: usize,
-    Candidates { batches, buffered, .. }: Candidates,
+    Candidates { batches, buffered, .. }: &Candidates,
     numbers: Vec<u64>,
 ) -> Result<Option<RecordBatch>> {
-    if numbers.is_empty() {
-        return Ok(None);
-    }
     if let Some(rows) = buffered {
-        return rows::buffered(job, &rows, numbers.into_iter()).map(Some);
+        return rows::buffered(job, rows, numbers.into_iter()).map(Some);
     }
-    if let Some(schema) = batches.first().map(RecordBatch::schema) {
-        let all = arrow::compute::concat_batches(&schema, &batches)?;
-        return rows::taken(job, &all, &UInt64Array::from(numbers)).map(Some);
+    if !batches.is_empty() {
+        return rows::taken(job, &chosen(batches, &numbers)?, &all(numbers.len())).map(Some);
     }
     let Some(PartRows::File(file)) = job.parts.get(part).map(|part| &part.rows) else { return Ok(None) };
     let columns = match job.output.as_slice() {
@@ -234,4 +291,22 @@ async fn make(
         output => rows::read(reader, &file.file, output, &numbers).await?,
     };
     rows::answer(job, columns, numbers.len()).map(Some)
+}
+
+/// Returns rows of batches that are numbered one after the other.
+fn chosen(batches: &[RecordBatch], numbers: &[u64]) -> Result<RecordBatch> {
+    let starts: Vec<u64> =
+        batches.iter().scan(0, |next, batch| Some(std::mem::replace(next, *next + batch.num_rows() as u64))).collect();
+    let place = |number: &u64| {
+        let batch = starts.partition_point(|start| start <= number).saturating_sub(1);
+        let row = number - starts.get(batch).copied().unwrap_or_default();
+        Ok((batch, usize::try_from(row).map_err(|e| DataFusionError::External(e.into()))?))
+    };
+    let places = numbers.iter().map(place).collect::<Result<Vec<_>>>()?;
+    let batches: Vec<&RecordBatch> = batches.iter().collect();
+    Ok(interleave_record_batch(&batches, &places)?)
+}
+
+fn all(rows: usize) -> UInt64Array {
+    (0..rows as u64).collect()
 }

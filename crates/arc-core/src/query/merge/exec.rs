@@ -105,8 +105,9 @@ impl ExecutionPlan for MergeExec {
         vec![sort_expressions(&schema, columns).map(OrderingRequirements::from)]
     }
 
+    /// It does, but says no: a sort above is not to go below, where rows have to be in this order and in no other.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        vec![false]
     }
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {

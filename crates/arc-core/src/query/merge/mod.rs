@@ -4,6 +4,7 @@
 //! are read in order of (tags, time, version) and folded. Everything else is scanned without this. Nothing but filters
 //! on tags and time may be applied before the fold, for only they hold for all versions of a row or for none.
 
+mod buffered;
 mod exec;
 mod fold;
 mod plan;

@@ -2,15 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::{
-    array::{ArrayRef, Int64Array, RecordBatch, UInt64Array},
-    datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
-};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::{
     catalog::Session,
-    common::{DFSchema, DataFusionError, Result, ScalarValue, Statistics},
+    common::{DFSchema, Result, ScalarValue, Statistics},
     datasource::{
-        memory::MemorySourceConfig,
         physical_plan::{FileGroup, FileScanConfigBuilder},
         source::DataSourceExec,
         table_schema::TableSchema as ScanSchema,
@@ -22,11 +18,11 @@ use datafusion::{
 use parquet::arrow::RowNumber;
 
 use super::{
-    super::{buffer_filter::Filter, deletes, error::external, files, part::Part, session, statistics, texts},
+    super::{deletes, files, part::Part, session, statistics, texts},
+    buffered::RankedBuffers,
     exec::{MergeExec, sort_expressions},
 };
 use crate::{
-    buffer::ChunkRows,
     catalog::{TIME_COLUMN, TableSchema},
     datafile::DataFile,
     view::{BufferPart, TableView},
@@ -171,7 +167,6 @@ impl Needed {
         state.create_physical_expr(condition, &DFSchema::try_from(Arc::clone(&self.schema))?)
     }
 
-    /// Makes the rows at once: a merge sorts them all.
     fn scan_buffers(
         &self,
         ranked: &[(u64, &BufferPart)],
@@ -179,19 +174,8 @@ impl Needed {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let over_table = |condition: &Arc<dyn PhysicalExpr>| reassign_expr_columns(Arc::clone(condition), &self.table);
         let conditions = conditions.iter().map(over_table).collect::<Result<Vec<_>>>()?;
-        let filter = Filter::new(&self.table, None, &conditions)?;
-        let batch = |(rank, part): &(u64, &BufferPart)| self.ranked_batch(*rank, &filter.apply(&part.rows)?);
-        let batches = ranked.iter().map(batch).collect::<Result<Vec<_>>>()?;
-        Ok(MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&self.schema), None)?)
-    }
-
-    fn ranked_batch(&self, rank: u64, rows: &ChunkRows) -> Result<RecordBatch> {
-        let count = i64::try_from(rows.len()).map_err(|e| DataFusionError::External(e.into()))?;
-        let ranks: ArrayRef = Arc::new(UInt64Array::from_value(rank, rows.len()));
-        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..count));
-        let visible = rows.project(&self.columns).map_err(external)?;
-        let columns = visible.columns().iter().map(Arc::clone).chain([ranks, numbers]).collect();
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+        let source = RankedBuffers::new(ranked, &self.table, conditions, &self.columns, &self.schema);
+        Ok(DataSourceExec::from_data_source(source))
     }
 
     /// Returns `plan`, which has `columns`, with the columns asked for in the order asked for.

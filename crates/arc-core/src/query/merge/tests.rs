@@ -100,6 +100,7 @@ fn file(name: &str, times: (i64, i64), seq: u64, late: bool) -> Arc<DataFile> {
         path: name.to_owned(),
         bytes: 1,
         crc32c: 0,
+        tail: None,
         rows: 1,
         min_time: times.0,
         max_time: times.1,

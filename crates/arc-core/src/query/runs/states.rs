@@ -1,16 +1,21 @@
 //! States of aggregates, run by run: loops over neighbouring values, which need no group for each row.
 //!
-//! A state is what DataFusion's accumulator of the same function gives and merges. Values with nulls are left to that one.
+//! A state is what DataFusion's accumulator of the same function gives and merges, or ours where there is one in its place. Values with nulls are left to that one.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::sync::Arc;
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, PrimitiveArray, UInt64Array},
-    datatypes::{ArrowPrimitiveType, DataType, Float64Type, Int64Type, TimestampNanosecondType, UInt64Type},
+    datatypes::{
+        ArrowPrimitiveType, DataType, Decimal128Type, Float64Type, Int64Type, TimestampNanosecondType, UInt64Type,
+    },
 };
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 
-use super::{super::functions::sum_as_floats, keys::Runs};
+use super::{
+    super::functions::{End, Summed, sum_as_floats, total_of_integers, total_of_unsigned},
+    keys::Runs,
+};
 
 /// A function whose states are made here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +50,10 @@ impl Kind {
             (Self::Count, _) => Some(vec![counts(runs)]),
             (Self::Sum, DataType::Float64) => Some(vec![floats(values, runs)]),
             (Self::Average, DataType::Float64) => Some(average(runs, floats(values, runs))),
-            (Self::Sum, DataType::Int64) => fold::<Int64Type>(values, runs, i64::wrapping_add),
-            (Self::Sum, DataType::UInt64) => fold::<UInt64Type>(values, runs, u64::wrapping_add),
-            (Self::Least | Self::Greatest, DataType::Float64) => self.extremes::<Float64Type>(values, runs),
+            (Self::Sum, DataType::Int64) => totals::<Int64Type>(values, runs, total_of_integers),
+            (Self::Sum, DataType::UInt64) => totals::<UInt64Type>(values, runs, total_of_unsigned),
+            (Self::Least, DataType::Float64) => float_extremes(values, runs, End::Least),
+            (Self::Greatest, DataType::Float64) => float_extremes(values, runs, End::Greatest),
             (Self::Least | Self::Greatest, DataType::Int64) => self.extremes::<Int64Type>(values, runs),
             (Self::Least | Self::Greatest, DataType::UInt64) => self.extremes::<UInt64Type>(values, runs),
             (Self::Least | Self::Greatest, DataType::Timestamp(..)) => {
@@ -63,19 +69,34 @@ impl Kind {
         (self == Self::Average).then(|| average(runs, sums(integers.values(), runs, |integer| integer as f64)))
     }
 
-    fn extremes<T: ArrowPrimitiveType>(self, values: &ArrayRef, runs: &Runs) -> Option<Vec<ArrayRef>> {
-        // As in DataFusion, a NaN takes the place of what was there, and the number behind it that of the NaN.
+    fn extremes<T>(self, values: &ArrayRef, runs: &Runs) -> Option<Vec<ArrayRef>>
+    where
+        T: ArrowPrimitiveType,
+        T::Native: Ord,
+    {
         match self {
-            Self::Least => fold::<T>(values, runs, |least, value| match value.partial_cmp(&least) {
-                Some(Ordering::Less) | None => value,
-                _ => least,
-            }),
-            _ => fold::<T>(values, runs, |greatest, value| match value.partial_cmp(&greatest) {
-                Some(Ordering::Greater) | None => value,
-                _ => greatest,
-            }),
+            Self::Least => fold::<T>(values, runs, T::Native::min),
+            _ => fold::<T>(values, runs, T::Native::max),
         }
     }
+}
+
+fn float_extremes(values: &ArrayRef, runs: &Runs, end: End) -> Option<Vec<ArrayRef>> {
+    let values = values.as_primitive_opt::<Float64Type>()?.values();
+    let states = runs.ranges().map(|run| end.of(values.get(run)?));
+    Some(vec![Arc::new(states.collect::<Option<Vec<_>>>().map(Float64Array::from)?)])
+}
+
+/// Returns the sums of integers, in the type in which they are handed on.
+fn totals<T: Summed<Wide = Decimal128Type>>(
+    values: &ArrayRef,
+    runs: &Runs,
+    total: fn(&[T::Native]) -> i128,
+) -> Option<Vec<ArrayRef>> {
+    let values = values.as_primitive_opt::<T>()?;
+    let states = runs.ranges().map(|run| values.values().get(run).map(total)).collect::<Option<Vec<_>>>()?;
+    let states = PrimitiveArray::<Decimal128Type>::new(states.into(), None);
+    Some(vec![Arc::new(states.with_data_type(T::state_type(values.data_type())))])
 }
 
 /// Returns the number of rows of each run, as a state of `count`.
@@ -118,11 +139,11 @@ mod tests {
         physical_expr::{PhysicalExpr, aggregate::AggregateExprBuilder, expressions::Column},
     };
 
-    use super::*;
+    use super::{super::super::functions, *};
 
     /// Returns a function, if it takes values of this type.
     fn function(name: &str, data_type: &DataType) -> Option<AggregateFunctionExpr> {
-        let functions = all_default_aggregate_functions();
+        let functions = functions::aggregates(all_default_aggregate_functions(), usize::MAX);
         let function = functions.into_iter().find(|function| function.name() == name).unwrap();
         let field = arrow::datatypes::Field::new("x", data_type.clone(), true);
         let schema = Arc::new(arrow::datatypes::Schema::new(vec![field]));

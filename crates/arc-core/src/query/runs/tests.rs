@@ -145,13 +145,15 @@ async fn answer(context: &SessionContext, sql: &str) -> Result<Vec<String>, Stri
     Ok(lines)
 }
 
-const AGGREGATES: [&str; 6] = [
+const AGGREGATES: [&str; 8] = [
+    "sum(integer)",
+    "sum(unsigned)",
     "count(*), count(float), sum(float), avg(float), min(float), max(float)",
-    "sum(integer), round(avg(integer) / 1e15) + 0.0, avg(unsigned), min(integer), max(integer), sum(unsigned), min(unsigned), max(unsigned)",
-    "sum(odd), avg(odd), count(odd), min(time), max(time), count(host), min(rack)",
+    "sum(integer / 65536), round(avg(integer) / 1e15) + 0.0, avg(unsigned), min(integer), max(integer), sum(unsigned / 65536), min(unsigned), max(unsigned)",
+    "sum(odd), avg(odd), count(odd), min(odd), max(odd), min(time), max(time), count(host), min(rack)",
     "count(boolean), bool_and(boolean), count(DISTINCT integer), round(stddev(float), 6)",
     "count(*) FILTER (WHERE boolean), sum(float) FILTER (WHERE float > 0), max(integer) FILTER (WHERE integer IS NULL)",
-    "first_value(float ORDER BY time, float, odd), count(NULL), sum(integer + 1), max(abs(float))",
+    "first_value(float ORDER BY time, float, odd), count(NULL), sum(integer / 2 + 1), max(abs(float))",
 ];
 
 /// Keys, and whether groups by them may come in runs.

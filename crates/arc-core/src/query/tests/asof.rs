@@ -2,7 +2,7 @@
 
 use super::fake::{
     Cell::{Integer, Tag},
-    Place::{Buffer, File},
+    Place::{Buffer, File, LateBuffer},
     Row, Store, TableBuilder,
 };
 
@@ -199,4 +199,26 @@ async fn what_it_cannot_be_is_said() {
         let error = store.error(&format!("SELECT 1 FROM l {join}")).await.to_string();
         assert!(error.contains(reason), "{join}: {error}");
     }
+}
+
+/// Both sorts that a join asks for go above a merge, which needs its own.
+#[tokio::test]
+async fn rows_that_are_merged_are_joined_in_any_order() {
+    let store = Store::new();
+    let row = |time, host, rack, x| (time, vec![("host", Tag(host)), ("rack", Tag(rack)), ("x", Integer(x))]);
+    let table = |name| {
+        TableBuilder::new(name)
+            .part(File, vec![row(1, "a", "r", 1), row(3, "a", "r", 3), row(2, "b", "s", 2)])
+            .part(LateBuffer, vec![row(2, "a", "s", 20), row(3, "a", "r", 30)])
+    };
+    store.put("db", table("l")).put("db", table("r"));
+    for (condition, expected) in [
+        ("l.host = r.host AND l.time > r.time", ["2|a|1", "3|a|20"]),
+        ("l.host = r.host AND l.time < r.time", ["1|a|20", "2|a|30"]),
+    ] {
+        let sql = format!("SELECT CAST(l.time AS BIGINT), l.host, r.x FROM l ASOF JOIN r ON {condition} ORDER BY 1, 2");
+        assert_eq!(store.rows(&sql).await, expected, "{condition}");
+    }
+    let sql = "SELECT CAST(time AS BIGINT), x FROM l ORDER BY host, time DESC";
+    assert_eq!(store.rows(sql).await, ["3|30", "2|20", "1|1", "2|2"]);
 }

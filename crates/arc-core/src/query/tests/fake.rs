@@ -25,7 +25,7 @@ use parquet::{
     schema::types::ColumnPath,
 };
 
-use super::super::{QueryEngine, Tables};
+use super::super::{Answer, Description, QueryEngine, Statement, Tables};
 use crate::{
     Error, Options, Result,
     buffer::{Chunk, ChunkReader, ChunkRows, SeriesIndex},
@@ -140,13 +140,21 @@ impl Store {
         }
     }
 
+    pub(super) async fn sql(&self, database: &str, sql: &str, values: Option<&RecordBatch>) -> Result<Answer> {
+        self.engine.sql(database, &Statement::parse(sql)?, values).await
+    }
+
+    pub(super) async fn describe(&self, sql: &str, values: Option<&RecordBatch>) -> Result<Description> {
+        self.engine.describe("db", &Statement::parse(sql)?, values).await
+    }
+
     pub(super) async fn run(&self, sql: &str) -> Result<Vec<RecordBatch>> {
-        self.engine.sql("db", sql, None).await?.collect().await
+        self.sql("db", sql, None).await?.collect().await
     }
 
     /// Returns the answer as text, rows as they came.
     pub(super) async fn text(&self, sql: &str) -> String {
-        match self.engine.sql("db", sql, None).await {
+        match self.sql("db", sql, None).await {
             Ok(answer) => {
                 let schema = answer.schema();
                 match answer.collect().await {
@@ -386,6 +394,7 @@ fn data_file(
         path,
         bytes,
         crc32c,
+        tail: None,
         rows: rows.len() as u64,
         min_time,
         max_time,

@@ -211,3 +211,105 @@ async fn gaps_are_filled_within_their_partition() {
         assert_eq!(store.error(sql).await.kind(), crate::ErrorKind::InvalidInput, "{sql}");
     }
 }
+
+#[tokio::test]
+async fn counters_are_exact_and_skip_what_is_no_number() {
+    let store = Store::new();
+    fn of<T: std::fmt::Display>(values: &[T]) -> String {
+        let rows = values.iter().zip(0..).map(|(value, at): (_, i32)| format!("({value}, to_timestamp({at}))"));
+        format!("(VALUES {}) AS p (x, t)", rows.collect::<Vec<_>>().join(", "))
+    }
+    let large = of(&["9007199254740993", "9007199254740994", "9007199254740995"]);
+    let unsigned =
+        of(&["18446744073709551613", "18446744073709551615", "3"]
+            .map(|value| format!("CAST({value} AS BIGINT UNSIGNED)")));
+    let gaps = of(&["1.0", "CAST('NaN' AS DOUBLE)", "4.0", "CAST(NULL AS DOUBLE)", "2.0", "CAST('NaN' AS DOUBLE)"]);
+    let ends = of(&["-9223372036854775808", "9223372036854775807"]);
+    let cases = [
+        (format!("SELECT increase(x, t), rate(x, t), delta(x, t) FROM {large}"), "2.0|1.0|2.0"),
+        (format!("SELECT increase(x, t) FROM {unsigned}"), "5.0"),
+        // From 4 it fell to 2, which counts in full; without a NaN at the end it is two from 1 to 2.
+        (format!("SELECT increase(x, t), delta(x, t), rate(x, t) FROM {gaps}"), "5.0|1.0|1.25"),
+        (format!("SELECT delta(x, t), increase(x, t) FROM {ends}"), "1.8446744073709552e19|1.8446744073709552e19"),
+        ("SELECT increase(x, t) FROM (VALUES (5, TIMESTAMP '2020-01-01'), (2, TIMESTAMP '2020-01-01'), (7, TIMESTAMP '2020-01-02')) p(x, t)".to_owned(), "5.0"),
+        ("SELECT increase(x, t) FROM (VALUES (2, TIMESTAMP '2020-01-01'), (5, TIMESTAMP '2020-01-01'), (7, TIMESTAMP '2020-01-02')) p(x, t)".to_owned(), "5.0"),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(store.rows(&sql).await, [expected], "{sql}");
+    }
+    // Rows of one time leave a frame, and come into it, in any order.
+    let points = "(VALUES (1, 3), (1, 1), (2, 5), (3, 4), (3, 6)) AS p (t, x)";
+    let frame = "OVER (ORDER BY t RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)";
+    let sql = format!(
+        "SELECT DISTINCT t, delta(x, to_timestamp(t)) {frame}, increase(x, to_timestamp(t)) {frame} FROM {points} ORDER BY t"
+    );
+    assert_eq!(store.rows(&sql).await, ["1|2.0|2.0", "2|4.0|4.0", "3|1.0|6.0"]);
+}
+
+/// Each row looks at one block of points, not at all so far: otherwise this would take hours.
+#[tokio::test]
+async fn a_change_over_a_frame_that_grows_takes_one_look_at_each_row() {
+    let store = Store::new();
+    for order in ["value", "-value", "value * 7919 % 50021"] {
+        let sql = format!(
+            "SELECT max(d) FROM (SELECT increase(value, to_timestamp(value)) OVER (ORDER BY {order}) AS d \
+             FROM generate_series(1, 50000))"
+        );
+        assert_eq!(store.rows(&sql).await, ["49999.0"], "{order}");
+    }
+    let frame = "OVER (ORDER BY value ROWS BETWEEN 5000 PRECEDING AND CURRENT ROW)";
+    let sql = format!(
+        "SELECT max(d) FROM (SELECT increase(value, to_timestamp(value)) {frame} AS d FROM generate_series(1, 20000))"
+    );
+    assert_eq!(store.rows(&sql).await, ["5000.0"]);
+}
+
+#[tokio::test]
+async fn buckets_of_a_zone_are_those_of_its_clock() {
+    let store = Store::new();
+    let at = |time: &str, zone: &str| format!("(CAST('{time}' AS TIMESTAMPTZ) AT TIME ZONE '{zone}')");
+    let berlin = |time: &str| at(time, "Europe/Berlin");
+    let cases = [
+        (format!("time_bucket('1 day', {})", berlin("2026-07-01T23:30:00Z")), "2026-07-02T00:00:00+02:00"),
+        (format!("date_bin('1 day', {})", berlin("2026-07-01T23:30:00Z")), "2026-07-02T00:00:00+02:00"),
+        (format!("time_bucket('1 week', {})", berlin("2026-07-05T22:30:00Z")), "2026-07-06T00:00:00+02:00"),
+        (format!("time_bucket('1 month', {})", berlin("2026-10-31T23:30:00Z")), "2026-11-01T00:00:00+01:00"),
+        (
+            format!("time_bucket('15 minutes', {})", at("2026-07-01T23:40:00Z", "Asia/Kathmandu")),
+            "2026-07-02T05:15:00+05:45",
+        ),
+        // The day on which the clock is turned back has 25 hours, and two that it shows as two.
+        (format!("time_bucket('1 day', {})", berlin("2026-10-25T22:59:00Z")), "2026-10-25T00:00:00+02:00"),
+        (format!("time_bucket('1 hour', {})", berlin("2026-10-25T00:30:00Z")), "2026-10-25T02:00:00+02:00"),
+        (format!("time_bucket('1 hour', {})", berlin("2026-10-25T01:30:00Z")), "2026-10-25T02:00:00+01:00"),
+        (format!("time_bucket('6 hours', {})", berlin("2026-10-25T04:30:00Z")), "2026-10-25T00:00:00+02:00"),
+        // From 02:00 it is turned forward to 03:00.
+        (format!("time_bucket('2 hours', {})", berlin("2026-03-29T01:10:00Z")), "2026-03-29T03:00:00+02:00"),
+        (
+            format!("time_bucket('1 day', {})", at("2026-09-06T12:00:00Z", "America/Santiago")),
+            "2026-09-06T01:00:00-03:00",
+        ),
+        // The origin is a time in UTC, and the clock is an hour ahead.
+        (
+            format!("time_bucket('1 day', {}, TIMESTAMP '2026-01-01 06:00:00')", berlin("2026-07-02T03:00:00Z")),
+            "2026-07-01T07:00:00+02:00",
+        ),
+        ("time_bucket('1 day', CAST(NULL AS TIMESTAMPTZ) AT TIME ZONE 'Europe/Berlin')".to_owned(), ""),
+        (format!("time_bucket('1 day', {})", at("2026-07-01T23:30:00Z", "+05:30")), "2026-07-02T00:00:00+05:30"),
+        ("time_bucket('1 day', CAST('2026-07-01T23:30:00Z' AS TIMESTAMPTZ))".to_owned(), "2026-07-01T00:00:00Z"),
+    ];
+    for (expression, expected) in cases {
+        assert_eq!(store.rows(&format!("SELECT {expression}")).await, [expected], "{expression}");
+    }
+    // `date_trunc` is DataFusion's, and knows zones.
+    for zone in ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/Havana", "UTC"] {
+        for unit in ["day", "week", "month", "year", "hour"] {
+            let t = "to_timestamp(1700000000 + value * 1777) AT TIME ZONE 'zone'".replace("zone'", &format!("{zone}'"));
+            let sql = format!(
+                "SELECT t, time_bucket('1 {unit}', t), date_trunc('{unit}', t) FROM (SELECT {t} AS t FROM generate_series(0, 30000)) \
+                 WHERE time_bucket('1 {unit}', t) <> date_trunc('{unit}', t) OR time_bucket('1 {unit}', t) > t"
+            );
+            assert_eq!(store.rows(&sql).await, Vec::<String>::new(), "{unit} in {zone}");
+        }
+    }
+}

@@ -100,4 +100,10 @@ async fn no_statement_takes_the_engine_down() {
         };
         assert_eq!(answer[0].column(0).as_primitive::<Int64Type>().values(), &[1_000], "{start}");
     }
+    let over = async {
+        while store.engine.planning() != (0, 0) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(120), over).await.is_ok(), "a thread is older than its query");
 }

@@ -6,7 +6,7 @@ use futures::StreamExt;
 
 use super::fake::{
     Cell::{Integer, Tag},
-    Place::Buffer,
+    Place::{Buffer, File, LateBuffer},
     Row, Store, TableBuilder,
 };
 use crate::{ErrorKind, Options, query::Tables};
@@ -102,7 +102,7 @@ async fn a_dropped_answer_lets_go_of_its_table() {
     let schema = store.fake.schema("db", "m").unwrap();
     let held = Arc::strong_count(&schema);
     let sql = "SELECT a.x, count(*) FROM m a, generate_series(1, 1000000000) GROUP BY a.x";
-    let mut answer = store.engine.sql("db", sql, None).await.unwrap();
+    let mut answer = store.sql("db", sql, None).await.unwrap();
     assert!(futures::poll!(answer.next()).is_pending());
     drop(answer);
     while Arc::strong_count(&schema) > held {
@@ -116,4 +116,53 @@ async fn a_join_gives_way_to_the_end_of_its_time() {
     let options = Options { query_timeout: Duration::from_millis(300), ..Options::default() };
     let sql = "SELECT max(a.value * b.value) FROM generate_series(1, 100000) a, generate_series(1, 100000) b";
     assert_eq!(Store::with_options(&options).error(sql).await.kind(), ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn what_a_window_holds_is_counted() {
+    let options = Options { query_memory_bytes: 8 << 20, ..Options::default() };
+    let store = Store::with_options(&options);
+    for window in
+        ["sum(value) OVER ()", "count(*) OVER (ORDER BY value ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)"]
+    {
+        let sql = |rows| format!("SELECT max(w) FROM (SELECT value, {window} AS w FROM generate_series(1, {rows}))");
+        assert_eq!(store.rows(&sql(1_000)).await.len(), 1);
+        assert_eq!(store.error(&sql(1_000_000)).await.kind(), ErrorKind::Busy, "{window}");
+    }
+    // A frame that goes along with its rows holds few of them.
+    let sql = "SELECT max(w) FROM (SELECT sum(value) OVER (ORDER BY value ROWS 2 PRECEDING) AS w FROM generate_series(1, 1000000))";
+    assert_eq!(store.rows(sql).await, ["2999997"]);
+}
+
+#[tokio::test]
+async fn rows_that_are_merged_are_not_made_while_planning() {
+    let store = Store::new();
+    let mut late = rows(3);
+    late.truncate(1);
+    store.put("db", TableBuilder::new("m").part(Buffer, rows(20_000)).part(LateBuffer, late));
+    // The condition is asked of rows before they are merged, and fails there.
+    let sql = "SELECT count(*) FROM m WHERE CAST(host AS BIGINT) = 1";
+    let plan = store.plan(sql).await;
+    assert!(plan.contains("buffer rows=20001, to merge"), "{plan}");
+    assert_eq!(store.error(sql).await.kind(), ErrorKind::InvalidInput);
+    assert_eq!(store.rows("SELECT count(*), sum(x) FROM m").await, ["20000|199990000"]);
+}
+
+#[tokio::test]
+async fn newest_rows_of_one_time_are_counted_and_made_some_at_a_time() {
+    for place in [File, Buffer] {
+        let options = Options { query_memory_bytes: 64 << 20, ..Options::default() };
+        let store = Store::with_options(&options);
+        let ties = (0..40_000).map(|i| (5, vec![("x", Integer(i * 7_919 % 40_009))])).collect();
+        store.put("db", TableBuilder::new("m").append().part(place, ties));
+        let sql = "SELECT x FROM m ORDER BY time DESC, x LIMIT 2";
+        assert_eq!(store.rows(sql).await, ["0", "1"]);
+        let analyzed = store.rows(&format!("EXPLAIN ANALYZE {sql}")).await.join("\n");
+        assert!(analyzed.contains("LatestExec: rows=2") && analyzed.contains("parts_with_rows=3"), "{analyzed}");
+    }
+    let store = Store::with_options(&Options { query_memory_bytes: 256 << 10, ..Options::default() });
+    let ties = (0..40_000).map(|i| (5, vec![("x", Integer(i))])).collect();
+    store.put("db", TableBuilder::new("m").append().part(Buffer, ties));
+    let error = store.error("SELECT x FROM m ORDER BY time DESC, x LIMIT 2").await;
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
 }

@@ -39,7 +39,7 @@ fn text(value: &str) -> ArrayRef {
 
 async fn counted(store: &Store, condition: &str, values: &RecordBatch) -> Result<i64, Error> {
     let sql = format!("SELECT count(*) FROM cpu WHERE {condition}");
-    let batches = store.engine.sql("db", &sql, Some(values)).await?.collect().await?;
+    let batches = store.sql("db", &sql, Some(values)).await?.collect().await?;
     Ok(arrow::array::AsArray::as_primitive::<arrow::datatypes::Int64Type>(batches[0].column(0)).value(0))
 }
 
@@ -64,7 +64,7 @@ async fn values_take_the_places_of_placeholders() {
     ] {
         assert_eq!(counted(&store, condition, &values).await.unwrap(), expected, "{condition}");
     }
-    let limited = store.engine.sql("db", "SELECT n FROM cpu LIMIT $1", Some(&row([("", integer(1))]))).await.unwrap();
+    let limited = store.sql("db", "SELECT n FROM cpu LIMIT $1", Some(&row([("", integer(1))]))).await.unwrap();
     let rows = limited.collect().await.unwrap().iter().map(RecordBatch::num_rows).sum::<usize>();
     assert_eq!(rows, 1);
 }
@@ -93,7 +93,7 @@ async fn one_value_for_each_placeholder_or_none_at_all() {
     }
     let error = store.error("SELECT n FROM cpu WHERE n = $1").await;
     assert!(error.to_string().contains("1 placeholders, and 0 values"), "{error}");
-    let shown = store.engine.sql("db", "SHOW TABLES", Some(&row([("", integer(1))]))).await;
+    let shown = store.sql("db", "SHOW TABLES", Some(&row([("", integer(1))]))).await;
     assert!(shown.unwrap_err().to_string().contains("0 placeholders, and 1 values"));
 }
 
@@ -110,7 +110,7 @@ async fn a_description_tells_columns_and_placeholders() {
         ("SELECT n FROM cpu WHERE v > $speed", vec![("n", &int)], vec![("speed", &float)]),
         ("SELECT $1 AS x", vec![("x", &null)], vec![("$1", &null)]),
     ] {
-        let described = store.engine.describe("db", sql, None).await.unwrap();
+        let described = store.describe(sql, None).await.unwrap();
         let owned = |list: &[(&str, &DataType)]| -> Vec<(String, DataType)> {
             list.iter().map(|(name, data_type)| ((*name).to_owned(), (*data_type).clone())).collect()
         };
@@ -118,14 +118,11 @@ async fn a_description_tells_columns_and_placeholders() {
         assert_eq!(types(&described.parameters), owned(&parameters), "{sql}");
     }
     for sql in ["SELECT n, host, count(*) FROM cpu GROUP BY ALL", "SHOW TABLES", "SELECT * FROM cpu", "SELECT 1"] {
-        let described = store.engine.describe("db", sql, None).await;
+        let described = store.describe(sql, None).await;
         let Ok(described) = described else { continue };
-        assert_eq!(described.columns, store.engine.sql("db", sql, None).await.unwrap().schema(), "{sql}");
+        assert_eq!(described.columns, store.sql("db", sql, None).await.unwrap().schema(), "{sql}");
     }
-    let bound = store.engine.describe("db", "SELECT $1 AS x", Some(&row([("", integer(7))]))).await.unwrap();
+    let bound = store.describe("SELECT $1 AS x", Some(&row([("", integer(7))]))).await.unwrap();
     assert_eq!(types(&bound.columns), [("x".to_owned(), int)]);
-    assert!(matches!(
-        store.engine.describe("db", "SELECT x FROM nowhere", None).await,
-        Err(Error::TableNotFound { .. })
-    ));
+    assert!(matches!(store.describe("SELECT x FROM nowhere", None).await, Err(Error::TableNotFound { .. })));
 }

@@ -92,6 +92,56 @@ async fn functions_of_other_engines_have_their_names() {
 }
 
 #[tokio::test]
+async fn a_name_of_several_columns_is_none_for_those_who_read_them() {
+    let store = store();
+    let refused = [
+        "SELECT x FROM (SELECT x AS x, y AS x FROM (SELECT x, 1 AS y FROM m)) s",
+        "SELECT s.x FROM (SELECT time AS x, x FROM m) s",
+        "WITH s AS (SELECT 1 AS x, 2 AS x) SELECT x + 1 FROM s",
+        "SELECT max(x), max(x) FROM (SELECT x, x FROM m) s",
+        "SELECT 1 AS a, 1 AS a, (SELECT max(b) FROM (SELECT 1 AS b, 2 AS b) s)",
+    ];
+    for sql in refused {
+        let said = store.error(sql).await.to_string();
+        assert!(said.contains("No field named") || said.contains("would be ambiguous"), "{sql}: {said}");
+    }
+    let said = store.error("SELECT x AS a, time AS a FROM m ORDER BY a").await.to_string();
+    assert!(said.contains("a is ambiguous in ORDER BY"), "{said}");
+    let cases = [
+        ("SELECT count(*) FROM (SELECT x, x FROM m) s", "6"),
+        ("SELECT * FROM (SELECT 1 AS a, 2 AS a, 3 AS b) s", "1|2|3"),
+        ("SELECT b FROM (SELECT 1 AS a, 2 AS a, 3 AS b) s", "3"),
+        ("SELECT x, x FROM m ORDER BY x LIMIT 1", "5.0|5.0"),
+        ("SELECT 1 AS a, 2 AS a UNION ALL SELECT 1, 2 LIMIT 1", "1|2"),
+    ];
+    for (sql, row) in cases {
+        assert_eq!(store.rows(sql).await, [row], "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn columns_that_differ_in_a_cast_are_two() {
+    let store = store();
+    let cases = [
+        ("SELECT sum(x), sum(CAST(x AS BIGINT)) FROM m WHERE x = 5", "sum(x)|sum(CAST(x AS BIGINT))", "5.0|5"),
+        ("SELECT max(x::TEXT), max(x::INT), max(x) FROM m WHERE x = 5", "max(x::TEXT)|max(x::INT)|max(x)", "5.0|5|5.0"),
+        (
+            "SELECT x, CAST(x AS INT) AS n, count(*) AS c FROM m WHERE x = 5 GROUP BY x, CAST(x AS INT)",
+            "x|n|c",
+            "5.0|5|1",
+        ),
+        ("SELECT sum(x) OVER () AS a, sum(CAST(x AS BIGINT)) OVER () AS b FROM m WHERE x = 5", "a|b", "5.0|5"),
+        ("SELECT sum(CAST(x AS BIGINT)) FROM m WHERE x = 5", "sum(m.x)", "5"),
+    ];
+    for (sql, names, row) in cases {
+        let batches = store.run(sql).await.unwrap();
+        let found: Vec<&str> = batches[0].schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
+        assert_eq!(found.join("|"), names, "{sql}");
+        assert_eq!(store.rows(sql).await, [row], "{sql}");
+    }
+}
+
+#[tokio::test]
 async fn columns_of_one_name_are_told_apart() {
     let store = store();
     let cases = [
@@ -112,5 +162,26 @@ async fn columns_of_one_name_are_told_apart() {
         let found: Vec<&str> = batches[0].schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
         assert_eq!(found.join("|"), names, "{sql}");
         assert_eq!(store.rows(sql).await, [row], "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn the_schema_iox_is_known_however_it_is_asked_for() {
+    let store = store();
+    for (condition, tables) in [
+        ("table_schema = 'iox'", "1"),
+        ("'iox' = table_schema", "1"),
+        ("table_schema IN ('iox')", "1"),
+        ("t.table_schema IN ('other', 'iox')", "1"),
+        ("table_schema NOT IN ('iox', 'information_schema')", "0"),
+        ("table_schema LIKE 'iox'", "1"),
+        ("table_schema ILIKE 'iox'", "1"),
+        ("table_schema NOT LIKE 'iox' AND table_schema <> 'information_schema'", "0"),
+        ("table_schema <> 'iox' AND table_schema <> 'information_schema'", "0"),
+        ("table_schema LIKE 'io'", "0"),
+        ("table_name = 'iox'", "0"),
+    ] {
+        let sql = format!("SELECT count(*) FROM information_schema.tables t WHERE {condition}");
+        assert_eq!(store.rows(&sql).await, [tables], "{condition}");
     }
 }

@@ -46,7 +46,7 @@ async fn names_are_taken_as_written() {
     for (sql, expected) in cases {
         assert_eq!(store.rows(sql).await, [expected], "{sql}");
     }
-    let answer = store.engine.sql("nowhere", "SELECT 1", None).await.unwrap().collect().await.unwrap();
+    let answer = store.sql("nowhere", "SELECT 1", None).await.unwrap().collect().await.unwrap();
     assert_eq!(answer[0].num_rows(), 1);
 }
 
@@ -60,7 +60,7 @@ async fn show_answers_what_clients_expect() {
     assert_eq!(names.iter().map(|row| row.split('|').nth(1).unwrap()).collect::<Vec<_>>(), ["CPU", "a.b c/d", "cpu"]);
     assert!(store.text("SHOW TABLES").await.contains("| database | table_name | storage_path"), "columns");
     assert!(matches!(store.error("SHOW TABLES FROM nowhere").await, Error::DatabaseNotFound { .. }));
-    let none = store.engine.sql("nowhere", "SHOW TABLES", None).await.unwrap().collect().await.unwrap();
+    let none = store.sql("nowhere", "SHOW TABLES", None).await.unwrap().collect().await.unwrap();
     assert_eq!(none.iter().map(arrow::array::RecordBatch::num_rows).sum::<usize>(), 0);
     let columns = store.rows("SHOW COLUMNS FROM cpu").await;
     assert!(columns.len() == 4 && columns[1].contains("|host|"), "{columns:?}");

@@ -35,6 +35,10 @@ pub(super) enum Event {
     SyncDir(PathBuf),
     /// All pending writes will never reach the disk.
     ForgetWrites,
+    /// Those of one file will not.
+    ForgetFile(Inode),
+    /// Pending changes of names in a folder will never reach the disk.
+    ForgetNames(PathBuf),
 }
 
 /// Names and contents. Contents are shared between states until one of them changes.
@@ -50,7 +54,11 @@ impl Disk {
             Event::Write { inode, offset, bytes } => self.write(*inode, *offset, bytes),
             Event::SetLen { inode, len } => self.bytes_mut(*inode).resize(*len, 0),
             Event::Names(changes) => changes.iter().for_each(|(path, entry)| self.name(path, *entry)),
-            Event::SyncFile(_) | Event::SyncDir(_) | Event::ForgetWrites => {}
+            Event::SyncFile(_)
+            | Event::SyncDir(_)
+            | Event::ForgetWrites
+            | Event::ForgetFile(_)
+            | Event::ForgetNames(_) => {}
         }
     }
 

@@ -40,6 +40,8 @@ impl PowerCut {
             Event::SyncFile(inode) => self.settle(|event| changes_file(event, *inode)),
             Event::SyncDir(dir) => self.settle(|event| changes_folder(event, dir)),
             Event::ForgetWrites => self.pending.retain(|event| matches!(event, Event::Names(_))),
+            Event::ForgetFile(inode) => self.pending.retain(|event| !changes_file(event, *inode)),
+            Event::ForgetNames(dir) => self.pending.retain(|event| !changes_folder(event, dir)),
             _ => self.pending.push(event.clone()),
         }
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, io};
 
 use super::*;
-use crate::vfs::{Fault, FaultFs, Operation, Site};
+use crate::vfs::{Fault, FaultFs, Forgets, Operation, Site};
 
 /// How far a scenario came.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ fn whichever_call_fails_it_is_reported_and_every_synced_frame_is_there_again() {
         [(Other, false, false), (StorageFull, false, true), (StorageFull, true, false), (Interrupted, true, true)]
     {
         for nth in 1.. {
-            let fault = Fault { operation: None, nth, from_then_on, error: kind, short_write };
+            let fault = Fault { operation: None, nth, from_then_on, error: kind, short_write, short_read: false };
             let (error, sites, failures) = run_with(fault);
             if failures.is_empty() {
                 assert!(error.is_none() && nth > 100, "{nth} calls, {error:?}");
@@ -224,5 +224,41 @@ fn a_segment_that_was_made_ahead_needs_no_file_descriptor() {
         // The next time one that was released is used.
         wal.sync().unwrap();
         wal.release(wal.last_seq()).unwrap();
+    }
+}
+
+#[test]
+fn a_segment_of_which_only_a_part_is_read_is_no_torn_tail() {
+    let fs = CrashFs::new();
+    let (mut wal, _) = open(&fs, 0).unwrap();
+    append(&mut wal, 1..=40).unwrap();
+    wal.sync().unwrap();
+    let before = fs.current();
+    assert!(files(&before, ".wal").len() > 1);
+    let faults = FaultFs::new(Arc::new(fs.clone()));
+    for nth in 1..=files(&before, ".wal").len() as u64 {
+        faults.set(Fault::nth(nth, io::ErrorKind::Other).of(Operation::Read).short_read());
+        let error = open_at(Arc::new(faults.clone()), Path::new(DIR), 0).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Corrupt, "{error}");
+        assert_eq!(fs.current(), before);
+    }
+    assert_eq!(open(&fs, 0).unwrap().1, entries(1..=40));
+}
+
+#[test]
+fn what_a_sync_that_failed_has_lost_is_written_again_by_the_next_open() {
+    let fs = CrashFs::new();
+    let faults = FaultFs::over(&fs, Forgets::Writes);
+    let (mut wal, _) = open_at(Arc::new(faults.clone()), Path::new(DIR), 0).unwrap();
+    append(&mut wal, 1..=20).unwrap();
+    wal.sync().unwrap();
+    append(&mut wal, 21..=30).unwrap();
+    faults.set(Fault::nth(1, io::ErrorKind::Other).of(Operation::SyncData));
+    wal.sync().unwrap_err();
+    // The frames are seen, and a sync alone would not make them durable.
+    assert_eq!(open(&CrashFs::from_image(&fs.power_cut().images(1, 1).next().unwrap()), 0).unwrap().1, entries(1..=20));
+    assert_eq!(open(&fs, 0).unwrap().1, entries(1..=30));
+    for image in fs.power_cut().images(1, 20) {
+        assert_eq!(open_image(&image, 0).unwrap().1, entries(1..=30));
     }
 }

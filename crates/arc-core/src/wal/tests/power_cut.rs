@@ -1,6 +1,6 @@
 //! Power cuts after every operation: every synced frame survives, whatever the disk made of the rest.
 
-use super::*;
+use super::{seal::seal, *};
 
 /// A pseudo-random walk through the log's calls, with the points of its history that promises hang on.
 struct Scenario {
@@ -39,7 +39,7 @@ impl Scenario {
 
     fn step(&mut self, wal: &mut Wal, draws: &mut Draws) {
         let last = wal.last_seq().0;
-        match draws.below(13) {
+        match draws.below(15) {
             0..5 => append(wal, last + 1..=last + 1 + draws.below(9)).unwrap(),
             5..8 => {
                 wal.want_sync();
@@ -47,6 +47,10 @@ impl Scenario {
             }
             8..11 => self.end_sync(),
             11 => self.release(wal, draws),
+            12..14 => {
+                self.end_sync();
+                seal(wal);
+            }
             _ if draws.below(2) == 0 => wal.spare_maker().make().unwrap(),
             _ => {
                 let after = self.released.last().map_or(0, |(_, through)| *through);

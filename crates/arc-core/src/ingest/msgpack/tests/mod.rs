@@ -17,7 +17,7 @@ use crate::{
     Precision, Result,
     buffer::ChunkReader,
     catalog::{Column, ColumnKind, TableSchema, tag_type},
-    ingest::{Context, Staged, StagedTable, TypePolicy},
+    ingest::{Context, Staged, StagedTable},
     registry::{Database, Table},
 };
 
@@ -139,7 +139,7 @@ impl Given {
             precision: self.precision,
             tags: &self.tags,
             skip: &self.skip,
-            types: TypePolicy::STRICT,
+            ..Context::plain(&self.database)
         };
         decode(body, &context)
     }

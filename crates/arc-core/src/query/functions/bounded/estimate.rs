@@ -8,13 +8,19 @@ use datafusion::{
     logical_expr::ColumnarValue,
 };
 
-use super::sizes::{PerRow, bytes, elements, integers, steps};
+use super::{
+    concat::ConcatOperator,
+    sizes::{PerRow, bytes, elements, integers, steps, total_of},
+};
 
 /// Bytes that a character may take.
 const CHARACTER_BYTES: u64 = 4;
 
 /// Bytes that an element of a list takes besides what it holds.
 const ELEMENT_BYTES: u64 = 8;
+
+/// Bytes that one of a pattern for times may become, such as the name of a month.
+const FORMATTED_BYTES: u64 = 8;
 
 /// How the size of an answer follows from the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,6 +45,16 @@ pub(super) enum Growth {
     ReplaceElements,
     /// All elements in a row, with a text between each two.
     Join,
+    /// A list, with an element for each of a text's parts.
+    Split,
+    /// A text for each group of a pattern.
+    Captures,
+    /// A text, as a pattern says.
+    Format,
+    /// A number, for which each part of one text is compared with each of another.
+    Compare,
+    /// No more than the arguments, but of a type that may be much larger than theirs.
+    Type,
 }
 
 impl Growth {
@@ -50,11 +66,18 @@ impl Growth {
             "array_repeat" => Self::RepeatElement,
             "array_resize" => Self::Resize,
             "range" | "generate_series" => Self::Series,
-            "concat" => Self::Concat,
+            "concat" | ConcatOperator::NAME | "overlay" => Self::Concat,
+            "array_append" | "array_prepend" | "array_concat" | "array_union" | "make_array" | "arrays_zip"
+            | "flatten" | "map" => Self::Concat,
             "concat_ws" => Self::ConcatWith,
             "replace" | "regexp_replace" => Self::Replace,
             "array_replace" | "array_replace_n" | "array_replace_all" => Self::ReplaceElements,
             "array_to_string" => Self::Join,
+            "string_to_array" => Self::Split,
+            "regexp_match" => Self::Captures,
+            "to_char" => Self::Format,
+            "levenshtein" => Self::Compare,
+            "struct" | "named_struct" => Self::Type,
             _ => return None,
         })
     }
@@ -66,7 +89,15 @@ impl Growth {
 
     /// Returns whether the estimate assumes a match everywhere.
     pub(super) fn is_loose(self) -> bool {
-        matches!(self, Self::Replace | Self::ReplaceElements)
+        matches!(self, Self::Replace | Self::ReplaceElements | Self::Captures | Self::Compare)
+    }
+
+    /// Returns what is estimated.
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            Self::Compare => "comparisons",
+            _ => "bytes",
+        }
     }
 
     /// Returns about how many bytes the answer for `rows` rows takes.
@@ -101,6 +132,10 @@ impl Growth {
                     Ok(total.saturating_add(products(rows, &bytes(text)?, ELEMENT_BYTES, &list)))
                 })
             }
+            (Self::Split, [text, ..]) => Ok(total_of(text, rows)?.saturating_mul(ELEMENT_BYTES)),
+            (Self::Captures, [text, pattern, ..]) => Ok(total_of(text, rows)?.saturating_mul(groups(pattern, rows)?)),
+            (Self::Format, [_, pattern, ..]) => Ok(total_of(pattern, rows)?.saturating_mul(FORMATTED_BYTES)),
+            (Self::Compare, [one, other, ..]) => Ok(products(rows, &bytes(one)?, 0, &bytes(other)?)),
             // The function itself says what is wrong.
             _ => Ok(0),
         }
@@ -108,13 +143,24 @@ impl Growth {
 }
 
 /// Returns the sum over all rows of `(size + extra) * count`.
-fn products(rows: usize, size: &PerRow, extra: u64, count: &PerRow) -> u64 {
+pub(super) fn products(rows: usize, size: &PerRow, extra: u64, count: &PerRow) -> u64 {
     let product = |row| size.count(row).saturating_add(extra).saturating_mul(count.count(row));
     (0..rows).fold(0, |total, row| total.saturating_add(product(row)))
 }
 
 fn totals<'a>(arguments: impl IntoIterator<Item = &'a ColumnarValue>, rows: usize) -> Result<u64> {
-    arguments.into_iter().try_fold(0, |total: u64, argument| Ok(total.saturating_add(bytes(argument)?.total(rows))))
+    arguments.into_iter().try_fold(0, |total: u64, argument| Ok(total.saturating_add(total_of(argument, rows)?)))
+}
+
+/// Returns how many groups a pattern has at most.
+fn groups(pattern: &ColumnarValue, rows: usize) -> Result<u64> {
+    Ok(match pattern {
+        ColumnarValue::Scalar(pattern) => match pattern.try_as_str() {
+            Some(Some(text)) => text.matches('(').count() as u64 + 1,
+            _ => 1,
+        },
+        patterns => total_of(patterns, rows)?.max(1),
+    })
 }
 
 /// Returns the bytes of lists from one number or time to another.

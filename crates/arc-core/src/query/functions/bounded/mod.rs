@@ -3,21 +3,24 @@
 //! What a function returns is outside of the query's memory pool, so its size is estimated before it is made. Owns the
 //! limit and the wrapper; never changes what a function returns, and never guesses a type.
 
+mod concat;
 mod estimate;
+mod lambda;
 mod sizes;
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::{
-    common::{Result, exec_err},
+    common::{Result, exec_err, plan_err},
     logical_expr::{
-        ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-        Volatility,
+        ColumnarValue, Documentation, Expr, HigherOrderUDF, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+        ScalarUDFImpl, Signature, Volatility,
     },
 };
 
-use self::estimate::Growth;
+pub(in super::super) use self::sizes::total_bytes;
+use self::{concat::ConcatOperator, estimate::Growth, lambda::BoundedLambda};
 
 /// Most bytes that one call of a function may make, however much memory there is.
 const MAX_BYTES: usize = 64 << 20;
@@ -28,6 +31,9 @@ const SHARE: usize = 4;
 /// How far an estimate that is an upper bound, and mostly far off, may exceed the limit.
 const SLACK: u64 = 16;
 
+/// Parts that a type may have which a function makes: structures of structures double with a few words each.
+const MAX_TYPE_PARTS: usize = 4_096;
+
 /// Returns the most bytes that one call of a function may make, in a query with `memory_bytes`.
 pub(in super::super) fn limit(memory_bytes: usize) -> usize {
     MAX_BYTES.min(memory_bytes / SHARE)
@@ -36,6 +42,20 @@ pub(in super::super) fn limit(memory_bytes: usize) -> usize {
 /// Returns `functions`, with a limit on those that need one.
 pub(in super::super) fn bounded(functions: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
     functions.into_iter().map(|function| bound(function, limit_bytes as u64)).collect()
+}
+
+/// Returns `functions`, which take lambdas, with a limit.
+pub(in super::super) fn bounded_lambdas(
+    functions: Vec<Arc<HigherOrderUDF>>,
+    limit_bytes: usize,
+) -> Vec<Arc<HigherOrderUDF>> {
+    let bound = |inner| Arc::new(HigherOrderUDF::from(BoundedLambda { inner, limit_bytes: limit_bytes as u64 }));
+    functions.into_iter().map(bound).collect()
+}
+
+/// Returns the operator `||` of texts, with a limit.
+pub(in super::super) fn concat_operator(limit_bytes: usize) -> Arc<ScalarUDF> {
+    bound(Arc::new(ScalarUDF::from(ConcatOperator::new())), limit_bytes as u64)
 }
 
 fn bound(inner: Arc<ScalarUDF>, limit_bytes: u64) -> Arc<ScalarUDF> {
@@ -65,7 +85,8 @@ impl Bounded {
             return Ok(());
         }
         let (name, rows) = (self.inner.name(), arguments.number_rows);
-        exec_err!("{name} would make about {bytes} bytes for {rows} rows at once; the limit is {allowed}")
+        let unit = self.growth.unit();
+        exec_err!("{name} would make about {bytes} {unit} for {rows} rows at once; the limit is {allowed}")
     }
 }
 
@@ -95,7 +116,12 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        self.inner.return_field_from_args(arguments)
+        let field = self.inner.return_field_from_args(arguments)?;
+        let mut left = MAX_TYPE_PARTS;
+        if !is_small(field.data_type(), &mut left) {
+            return plan_err!("{} would make a type of more than {MAX_TYPE_PARTS} parts", self.inner.name());
+        }
+        Ok(field)
     }
 
     fn is_strict(&self) -> bool {
@@ -110,4 +136,21 @@ impl ScalarUDFImpl for Bounded {
         self.check(&arguments)?;
         self.inner.invoke_with_args(arguments)
     }
+}
+
+/// Returns whether a type has no more than `left` parts, of which it takes its own.
+fn is_small(data_type: &DataType, left: &mut usize) -> bool {
+    *left = left.saturating_sub(1);
+    *left > 0
+        && match data_type {
+            DataType::List(inner)
+            | DataType::LargeList(inner)
+            | DataType::ListView(inner)
+            | DataType::LargeListView(inner)
+            | DataType::FixedSizeList(inner, _)
+            | DataType::Map(inner, _) => is_small(inner.data_type(), left),
+            DataType::Struct(fields) => fields.iter().all(|field| is_small(field.data_type(), left)),
+            DataType::Union(fields, _) => fields.iter().all(|(_, field)| is_small(field.data_type(), left)),
+            _ => true,
+        }
 }

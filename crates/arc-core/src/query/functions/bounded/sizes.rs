@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array},
-    compute::{cast, kernels::length::length, take},
+    array::{Array, ArrayRef, AsArray, Int64Array, OffsetSizeTrait, UInt64Array},
+    compute::{cast, kernels::length::length, sum, take},
     datatypes::{DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit},
 };
-use datafusion::{common::Result, logical_expr::ColumnarValue};
+use datafusion::{
+    common::{DataFusionError, Result},
+    logical_expr::ColumnarValue,
+};
 
 /// Bytes that a value without a width of its own takes in an array.
 const SLOT_BYTES: i64 = 16;
@@ -90,7 +93,11 @@ pub(super) fn bytes(argument: &ColumnarValue) -> Result<PerRow> {
 fn bytes_of(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::Null => Ok(same(0, array.len())),
-        DataType::Dictionary(_, values) => bytes_of(&cast(array, values)?),
+        // Not as plain texts: one that is long may be in every row.
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary();
+            Ok(take(&bytes_of(dictionary.values())?, dictionary.keys(), None)?)
+        }
         DataType::Utf8
         | DataType::LargeUtf8
         | DataType::Utf8View
@@ -102,6 +109,59 @@ fn bytes_of(array: &ArrayRef) -> Result<ArrayRef> {
             None if other.is_nested() => nested_bytes(array),
             None => Ok(same(SLOT_BYTES, array.len())),
         },
+    }
+}
+
+/// Returns the bytes of an argument's values for `rows` rows, a constant in each of them.
+pub(super) fn total_of(argument: &ColumnarValue, rows: usize) -> Result<u64> {
+    Ok(match argument {
+        ColumnarValue::Array(array) => total_bytes(array)?,
+        ColumnarValue::Scalar(scalar) => total_bytes(&scalar.to_array()?)?.saturating_mul(rows as u64),
+    })
+}
+
+/// Returns the bytes of all values of an array, whatever it is a part of.
+pub(in super::super::super) fn total_bytes(array: &ArrayRef) -> Result<u64> {
+    let slots = (array.len() as u64).saturating_mul(size_of::<i64>() as u64);
+    let inner =
+        match array.data_type() {
+            DataType::List(_) => total_within(array.as_list::<i32>().values(), array.as_list::<i32>().value_offsets())?,
+            DataType::LargeList(_) => {
+                total_within(array.as_list::<i64>().values(), array.as_list::<i64>().value_offsets())?
+            }
+            DataType::Map(..) => {
+                let map = array.as_map();
+                total_within(&(Arc::new(map.entries().clone()) as ArrayRef), map.value_offsets())?
+            }
+            DataType::FixedSizeList(_, width) => {
+                let list = array.as_fixed_size_list();
+                let width = usize::try_from(*width).unwrap_or(0);
+                let start = list.value_offset(0);
+                let start = usize::try_from(start).unwrap_or(0);
+                total_bytes(&list.values().slice(start, width.saturating_mul(list.len())))?
+            }
+            DataType::Struct(_) => array.as_struct().columns().iter().try_fold(0, |total: u64, column| {
+                Ok::<_, DataFusionError>(total.saturating_add(total_bytes(column)?))
+            })?,
+            DataType::Utf8 => return Ok(span(array.as_string::<i32>().value_offsets())),
+            DataType::LargeUtf8 => return Ok(span(array.as_string::<i64>().value_offsets())),
+            _ => {
+                let bytes = cast(&bytes_of(array)?, &DataType::Int64)?;
+                return Ok(sum(bytes.as_primitive::<Int64Type>()).and_then(|sum| u64::try_from(sum).ok()).unwrap_or(0));
+            }
+        };
+    Ok(inner.saturating_add(slots))
+}
+
+fn total_within<O: OffsetSizeTrait>(values: &ArrayRef, offsets: &[O]) -> Result<u64> {
+    let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return Ok(0) };
+    total_bytes(&values.slice(first.as_usize(), last.as_usize().saturating_sub(first.as_usize())))
+}
+
+fn span<O: OffsetSizeTrait>(offsets: &[O]) -> u64 {
+    match (offsets.first(), offsets.last()) {
+        (Some(first), Some(last)) => last.as_usize().saturating_sub(first.as_usize()) as u64,
+        _ => 0,
     }
 }
 

@@ -3,14 +3,18 @@
 //! `delta` is the last value less the first, and `derivative` that for each second between them. `increase` is for
 //! counters: the sum of all steps from one value to the next, where a lower value means that the counter began again
 //! from zero, so that it counts in full; `rate` is that for each second. Nothing is guessed beyond the first and the last
-//! row. Rows without a value or a time do not count; with fewer than two there is no change to speak of: null.
+//! row. Rows without a value or a time do not count, nor do those whose value is NaN; with fewer than two there is no
+//! change to speak of: null. Of rows of one time the lesser value comes first. Integers change exactly; the answer is a
+//! float.
 
-use std::{collections::VecDeque, sync::Arc};
+mod points;
+
+use std::sync::Arc;
 
 use arrow::{
-    array::{ArrayRef, AsArray, Float64Array, Int64Array},
+    array::{Array, ArrayRef, AsArray, Int64Array, PrimitiveArray},
     compute::cast,
-    datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type, TimeUnit},
+    datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit},
 };
 use datafusion::{
     common::{Result, ScalarValue, exec_err, plan_err},
@@ -21,6 +25,7 @@ use datafusion::{
     },
 };
 
+use self::points::{Point, Points, Value};
 use super::counts::list;
 
 const SECOND_NS: f64 = 1e9;
@@ -66,7 +71,12 @@ impl AggregateUDFImpl for Change {
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
         match arguments {
             [value, DataType::Timestamp(_, zone)] if value.is_numeric() || *value == DataType::Null => {
-                Ok(vec![DataType::Float64, DataType::Timestamp(TimeUnit::Nanosecond, zone.clone())])
+                let value = match value {
+                    integer if integer.is_signed_integer() => DataType::Int64,
+                    integer if integer.is_unsigned_integer() => DataType::UInt64,
+                    _ => DataType::Float64,
+                };
+                Ok(vec![value, DataType::Timestamp(TimeUnit::Nanosecond, zone.clone())])
             }
             _ => plan_err!("{} takes a number and a time", self.name()),
         }
@@ -76,65 +86,51 @@ impl AggregateUDFImpl for Change {
         Ok(DataType::Float64)
     }
 
-    fn accumulator(&self, _arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Points { kind: self.kind, points: VecDeque::new() }))
+    fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let kind = self.kind;
+        Ok(match arguments.expr_fields.first().map(|field| field.data_type()) {
+            Some(DataType::Int64) => Box::new(Changing::<i64> { kind, points: Points::new() }),
+            Some(DataType::UInt64) => Box::new(Changing::<u64> { kind, points: Points::new() }),
+            _ => Box::new(Changing::<f64> { kind, points: Points::new() }),
+        })
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
         let list = |name: &str, item: DataType| {
             Field::new_list(format_state_name(arguments.name, name), Field::new_list_field(item, true), true).into()
         };
-        Ok(vec![list("values", DataType::Float64), list("times", DataType::Int64)])
+        let value = arguments.input_fields.first().map_or(DataType::Float64, |field| field.data_type().clone());
+        Ok(vec![list("values", value), list("times", DataType::Int64)])
     }
 }
 
-/// The points of one group: they come in any order, and a counter's resets show only in the right one.
+/// The change of the points of one group: they come in any order, and a counter's resets show only in the right one.
 #[derive(Debug)]
-struct Points {
+struct Changing<V: Value> {
     kind: Kind,
-    points: VecDeque<(i64, f64)>,
+    points: Points<V>,
 }
 
-impl Points {
+impl<V: Value> Changing<V> {
     /// Returns the points of a batch that count.
-    fn of(columns: &[ArrayRef]) -> Result<Vec<(i64, f64)>> {
+    fn of(columns: &[ArrayRef]) -> Result<impl Iterator<Item = Point<V>>> {
         let [values, times] = columns else { return exec_err!("a value and a time are needed") };
-        let times = cast(times, &DataType::Int64)?;
-        let (values, times) = (values.as_primitive::<Float64Type>(), times.as_primitive::<Int64Type>());
-        Ok(times.iter().zip(values).filter_map(|(time, value)| time.zip(value)).collect())
-    }
-
-    fn change(&self) -> Option<f64> {
-        let mut points: Vec<(i64, f64)> = self.points.iter().copied().collect();
-        points.sort_by_key(|(time, _)| *time);
-        let ((began, first), (ended, last)) = (points.first()?, points.last()?);
-        if points.len() < 2 {
-            return None;
-        }
-        let steps = points.iter().zip(points.iter().skip(1));
-        let increase = || steps.map(|((_, a), (_, b))| if b >= a { b - a } else { *b }).sum::<f64>();
-        #[expect(clippy::cast_precision_loss, reason = "a rate has no more digits than its value")]
-        let seconds = ended.abs_diff(*began) as f64 / SECOND_NS;
-        let by_second = |change: f64| (seconds > 0.0).then(|| change / seconds);
-        match self.kind {
-            Kind::Delta => Some(last - first),
-            Kind::Increase => Some(increase()),
-            Kind::Rate => by_second(increase()),
-            Kind::Derivative => by_second(last - first),
-        }
+        let times = cast(times, &DataType::Int64)?.as_primitive::<Int64Type>().clone();
+        let values = values.as_primitive::<V::Arrow>().clone();
+        let point =
+            move |row| (values.is_valid(row) && times.is_valid(row)).then(|| (times.value(row), values.value(row)));
+        Ok((0..columns.first().map_or(0, |values| values.len())).filter_map(point).filter(|(_, value)| value.counts()))
     }
 }
 
-impl Accumulator for Points {
+impl<V: Value> Accumulator for Changing<V> {
     fn update_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
         self.points.extend(Self::of(columns)?);
         Ok(())
     }
 
     fn retract_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
-        // A window lets go of the rows that it took first.
-        let gone = Self::of(columns)?.len().min(self.points.len());
-        self.points.drain(..gone);
+        self.points.remove(Self::of(columns)?);
         Ok(())
     }
 
@@ -153,16 +149,29 @@ impl Accumulator for Points {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let values: Float64Array = self.points.iter().map(|(_, value)| Some(*value)).collect();
-        let times: Int64Array = self.points.iter().map(|(time, _)| Some(*time)).collect();
-        Ok(vec![list(Arc::new(values)), list(Arc::new(times))])
+        let (times, values): (Vec<i64>, Vec<V>) = self.points.all().unzip();
+        let values = PrimitiveArray::<V::Arrow>::new(values.into(), None);
+        Ok(vec![list(Arc::new(values)), list(Arc::new(Int64Array::from(times)))])
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Float64(self.change()))
+        let change = self.points.span().filter(|span| span.count > 1).and_then(|span| {
+            let ((began, first), (ended, last)) = (span.first, span.last);
+            let (delta, increase) = (V::float(last.since(first)), V::float(span.increase));
+            #[expect(clippy::cast_precision_loss, reason = "a rate has no more digits than its value")]
+            let seconds = ended.abs_diff(began) as f64 / SECOND_NS;
+            let by_second = |change: f64| (seconds > 0.0).then(|| change / seconds);
+            match self.kind {
+                Kind::Delta => Some(delta),
+                Kind::Increase => Some(increase),
+                Kind::Rate => by_second(increase),
+                Kind::Derivative => by_second(delta),
+            }
+        });
+        Ok(ScalarValue::Float64(change))
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.points.capacity() * size_of::<(i64, f64)>()
+        size_of_val(self) + self.points.size()
     }
 }

@@ -1,0 +1,94 @@
+//! The rule that has plans compute what SQL says where DataFusion computes something else.
+//!
+//! Both zeros are equal: DataFusion compares floats bit by bit in lists, `CASE`, `nullif`, what is DISTINCT, windows, keys of
+//! joins and inside of lists and structures. Integers do not wrap around. A condition without a column is asked where it stands. Runs before the other rules, which compute
+//! constants ahead, and after them, because they make lists and joins of other conditions. Never changes what a column is
+//! called.
+
+mod floats;
+mod integers;
+mod subqueries;
+
+use arrow::datatypes::DataType;
+use datafusion::{
+    common::{
+        DFSchema, Result,
+        config::ConfigOptions,
+        tree_node::{Transformed, TreeNode},
+    },
+    logical_expr::{Expr, ExprSchemable, LogicalPlan, expr_rewriter::NamePreserver, utils::merge_schema},
+    optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule},
+};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Semantics;
+
+/// Whether other rules come after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    First,
+    Last,
+}
+
+impl AnalyzerRule for Semantics {
+    fn name(&self) -> &'static str {
+        "semantics"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            let plan = plan.map_expressions(|expr| expr.transform_up(subqueries::counted))?;
+            plan.transform_data(|plan| rewritten(plan, Phase::First))
+        })?;
+        subqueries::above_aggregates(plan.data)
+    }
+}
+
+impl OptimizerRule for Semantics {
+    fn name(&self) -> &'static str {
+        "semantics"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        rewritten(plan, Phase::Last)
+    }
+}
+
+fn rewritten(plan: LogicalPlan, phase: Phase) -> Result<Transformed<LogicalPlan>> {
+    let schema = columns(&plan)?;
+    let names = NamePreserver::new(&plan);
+    let plan = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let checked = integers::checked_within(expr, &schema, phase)?;
+        let same = |expr: Expr| expr.transform_up(|expr| floats::with_equal_zeros(expr, &schema));
+        Ok(checked.transform_data(same)?.update_data(|expr| name.restore(expr)))
+    })?;
+    let plan = match phase {
+        Phase::First => plan,
+        Phase::Last => plan.transform_data(floats::with_equal_keys)?,
+    };
+    match plan.transformed {
+        true => plan.map_data(LogicalPlan::recompute_schema),
+        false => Ok(plan),
+    }
+}
+
+/// Returns the columns that the expressions of a plan node are about.
+fn columns(plan: &LogicalPlan) -> Result<DFSchema> {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())
+        }
+        _ => Ok(merge_schema(&plan.inputs())),
+    }
+}
+
+/// Returns whether an expression has a type of which something holds; one without a type has none.
+fn is(expr: &Expr, schema: &DFSchema, holds: impl Fn(&DataType) -> bool) -> bool {
+    expr.get_type(schema).is_ok_and(|data_type| holds(&data_type))
+}

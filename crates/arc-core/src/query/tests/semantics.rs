@@ -1,0 +1,365 @@
+//! Both zeros are equal, a NaN is greater than every number, and no integer wraps around: in every operator, whatever the
+//! order of the rows and wherever they are.
+
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
+
+use super::fake::{
+    Cell::{Float, Integer, Tag},
+    Place::{self, Buffer, File, LateFile},
+    Row, Store, TableBuilder,
+};
+use crate::ErrorKind;
+
+/// Statements over the column `x` of `z`, whose answers may not depend on the signs of its zeros. Their rows have an order.
+const OF_ZEROS: [&str; 42] = [
+    "SELECT time FROM z WHERE x IN (0.0, 1.0, 2.0) ORDER BY time",
+    "SELECT time FROM z WHERE x IN (0.0, 1.0, 2.0, 3.0, 4.0) ORDER BY time",
+    "SELECT time FROM z WHERE x IN (-0.0, 1.0, 2.0, 3.0, 4.0) ORDER BY time",
+    "SELECT time FROM z WHERE x NOT IN (0.0, 1.0, 7.0, 3.0, 4.0) ORDER BY time",
+    "SELECT time FROM z WHERE x IN (0, 1, 2, 3, 4) ORDER BY time",
+    "SELECT time FROM z WHERE x IN (i, 0.0, 1.0, 9.0, 8.0) ORDER BY time",
+    "SELECT time FROM z WHERE x = 0.0 OR x = 1.0 OR x = 3.0 OR x = 4.0 OR x = 5.0 OR x = 6.0 ORDER BY time",
+    "SELECT time FROM z WHERE x <> 0.0 AND x <> 1.0 AND x <> 3.0 AND x <> 4.0 AND x <> 5.0 ORDER BY time",
+    "SELECT time FROM z WHERE x IN (SELECT y FROM (VALUES (0.0), (1.0), (3.0), (4.0), (5.0)) v(y)) ORDER BY time",
+    "SELECT time FROM z WHERE x NOT IN (SELECT y FROM (VALUES (0.0), (1.0)) v(y)) ORDER BY time",
+    "SELECT time FROM z WHERE EXISTS (SELECT 1 FROM (VALUES (0.0), (5.0)) v(y) WHERE v.y = z.x) ORDER BY time",
+    "SELECT time FROM z WHERE x < 0.0 OR x > 0.0 ORDER BY time",
+    "SELECT time FROM z WHERE x BETWEEN 0.0 AND 1.0 ORDER BY time",
+    "SELECT time FROM z WHERE x >= 0 ORDER BY time",
+    "SELECT time FROM z WHERE x IS NOT DISTINCT FROM -0.0 ORDER BY time",
+    "SELECT time FROM z WHERE [x] = [0.0] ORDER BY time",
+    "SELECT time FROM z WHERE struct(x, i) IN (struct(0.0, 1), struct(1.0, 1), struct(0.0, 2)) ORDER BY time",
+    "SELECT time, nullif(x, 0.0) FROM z ORDER BY time",
+    "SELECT time, CASE x WHEN 0.0 THEN 'zero' WHEN 1.0 THEN 'one' END FROM z ORDER BY time",
+    "SELECT time, CASE x WHEN x * 0.0 THEN 'zero' ELSE 'other' END FROM z ORDER BY time",
+    "SELECT time, array_has([x, 5.0], -0.0), array_position([5.0, x], 0.0), array_remove([x, 5.0], -0.0) FROM z ORDER BY time",
+    "SELECT a.time, b.time FROM z a JOIN z b ON a.x = b.x ORDER BY 1, 2",
+    "SELECT a.time, y FROM z a JOIN (VALUES (0.0)) v(y) ON a.x = y ORDER BY 1, 2",
+    "SELECT a.time, y FROM z a JOIN (VALUES (-0.0), (1.0), (2.0), (3.0), (4.0)) v(y) ON a.x = y ORDER BY 1, 2",
+    "SELECT a.time, y FROM z a LEFT JOIN (VALUES (0.0), (2.0)) v(y) ON a.x = y ORDER BY 1, 2",
+    "SELECT a.time, b.time FROM z a JOIN z b USING (x, i) ORDER BY 1, 2",
+    "SELECT a.time, b.time FROM z a JOIN z b ON a.x <= b.x AND a.i = b.i ORDER BY 1, 2",
+    "SELECT a.time, b.time FROM z a ASOF JOIN z b ON a.x = b.x AND a.time > b.time ORDER BY 1, 2",
+    "SELECT x, count(*), sum(i) FROM z GROUP BY x ORDER BY x",
+    "SELECT x, host, count(*) FROM z GROUP BY x, host ORDER BY 1, 2",
+    "SELECT DISTINCT x FROM z ORDER BY x",
+    "SELECT count(DISTINCT x) FROM z",
+    "SELECT count(DISTINCT x), count(DISTINCT i), sum(DISTINCT i), array_sort(array_agg(DISTINCT x)) FROM z",
+    "SELECT host, count(DISTINCT x), count(*) FROM z GROUP BY host ORDER BY host",
+    "SELECT x FROM z INTERSECT SELECT 0.0 ORDER BY x",
+    "SELECT x FROM z EXCEPT SELECT 0.0 ORDER BY x",
+    "SELECT x FROM z UNION SELECT -0.0 ORDER BY x",
+    "SELECT time, row_number() OVER (PARTITION BY x ORDER BY time), count(*) OVER (PARTITION BY x) FROM z ORDER BY time",
+    "SELECT time, rank() OVER (ORDER BY x), dense_rank() OVER (ORDER BY x), count(*) OVER (ORDER BY x), sum(i) OVER (ORDER BY x RANGE BETWEEN 1.0 PRECEDING AND CURRENT ROW) FROM z ORDER BY time",
+    "SELECT min(x), max(x), min(x) FILTER (WHERE i = 1) FROM z",
+    "SELECT host, min(x), max(x) FROM z GROUP BY host ORDER BY host",
+    "SELECT time, min(x) OVER (ORDER BY time ROWS 2 PRECEDING), max(x) OVER (ORDER BY time ROWS 2 PRECEDING) FROM z ORDER BY time",
+];
+
+fn point(time: i64, host: &'static str, x: f64, i: i64) -> Row {
+    (time, vec![("host", Tag(host)), ("x", Float(x)), ("i", Integer(i))])
+}
+
+/// Puts rows, in an order, into parts.
+fn put(store: &Store, rows: &[Row], sizes: &[usize]) {
+    let mut table = TableBuilder::new("z");
+    let (mut rest, mut places) = (rows, [File, Buffer, LateFile, File].into_iter().cycle());
+    for size in sizes {
+        let (part, behind) = rest.split_at((*size).min(rest.len()));
+        if !part.is_empty() {
+            table = table.part(places.next().unwrap(), part.to_vec());
+        }
+        rest = behind;
+    }
+    if !rest.is_empty() {
+        table = table.part(File, rest.to_vec());
+    }
+    store.put("db", table);
+}
+
+fn rows() -> impl Strategy<Value = Vec<(Row, Row)>> {
+    let x = prop::sample::select(vec![-0.0, 0.0, 0.0, 1.0, -1.0, 2.0, f64::NAN]);
+    let row = (prop::sample::select(vec!["a", "b"]), x, any::<bool>(), 1..3_i64);
+    let rows = prop::collection::vec(row, 1..24);
+    rows.prop_map(|rows| {
+        let both = |(at, (host, x, flips, i)): (usize, (&'static str, f64, bool, i64))| {
+            let flipped = if x == 0.0 && flips { -x } else { x };
+            (point(at as i64, host, x, i), point(at as i64, host, flipped, i))
+        };
+        rows.into_iter().enumerate().map(both).collect()
+    })
+}
+
+async fn answers(store: &Store) -> Vec<Vec<String>> {
+    let mut answers = Vec::new();
+    for sql in OF_ZEROS {
+        let rows = store.rows(sql).await;
+        answers.push(rows.into_iter().map(|row| row.replace("-0.0", "0.0")).collect());
+    }
+    answers
+}
+
+#[test]
+fn neither_the_signs_of_zeros_nor_the_order_of_rows_change_an_answer() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    // One case asks all statements twice; set the variable for a longer run.
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4);
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let sizes = || prop::collection::vec(1..9_usize, 0..5);
+    TestRunner::new(config)
+        .run(&(rows(), sizes(), sizes(), any::<prop::sample::Index>()), |(rows, sizes, others, turn)| {
+            let (plain, mut flipped): (Vec<Row>, Vec<Row>) = rows.into_iter().unzip();
+            let by = turn.index(flipped.len());
+            flipped.rotate_left(by);
+            let (one, other) = (Store::new(), Store::new());
+            put(&one, &plain, &sizes);
+            put(&other, &flipped, &others);
+            let [one, other] = runtime.block_on(async { [answers(&one).await, answers(&other).await] });
+            for (sql, (one, other)) in OF_ZEROS.iter().zip(one.iter().zip(&other)) {
+                prop_assert_eq!(one, other, "{}", sql);
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// Zeros of both signs in `File`, and one more unflushed.
+fn zeros() -> Store {
+    let store = Store::new();
+    let flushed = vec![point(0, "a", -0.0, 1), point(1, "a", 0.0, 1), point(2, "b", 1.0, 1), point(3, "b", 5.0, 1)];
+    store.put("db", TableBuilder::new("z").part(File, flushed).part(Buffer, vec![point(4, "b", -0.0, 1)]));
+    store
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_zeros_are_found_by_either() {
+    let store = zeros();
+    for zero in ["0.0", "-0.0", "0"] {
+        let cases = [
+            (format!("SELECT count(*) FROM z WHERE x IN ({zero}, 7.0)"), "3"),
+            (format!("SELECT count(*) FROM z WHERE x IN ({zero}, 1.0, 2.0, 3.0, 4.0)"), "4"),
+            (format!("SELECT count(*) FROM z WHERE x NOT IN ({zero}, 1.0, 2.0, 3.0, 4.0)"), "1"),
+            (format!("SELECT count(nullif(x, {zero})) FROM z"), "2"),
+            (format!("SELECT nullif(-0.0, CAST({zero} AS DOUBLE)) IS NULL"), "true"),
+            (format!("SELECT sum(CASE x WHEN {zero} THEN 1 ELSE 0 END) FROM z"), "3"),
+            (format!("SELECT count(*) FROM z JOIN (VALUES (CAST({zero} AS DOUBLE))) v(y) ON x = y"), "3"),
+            (format!("SELECT count(*) FROM z WHERE x IN (SELECT CAST({zero} AS DOUBLE))"), "3"),
+            ("SELECT count(DISTINCT x), count(DISTINCT i), count(*) FROM z".to_owned(), "3|1|5"),
+            ("SELECT max(n) FROM (SELECT count(*) OVER (PARTITION BY x) AS n FROM z)".to_owned(), "3"),
+            ("SELECT count(*) FROM z a ASOF JOIN z b ON a.x = b.x AND a.time > b.time".to_owned(), "2"),
+        ];
+        for (sql, expected) in cases {
+            assert_eq!(store.rows(&sql).await, [expected], "{sql}\n{}", store.plan(&sql).await);
+        }
+    }
+    // A list of constants is still one that files are left out by.
+    let plan = store.plan("SELECT time FROM z WHERE x IN (9.0, 10.0, 11.0, 0.0, 12.0)").await;
+    assert!(plan.contains("IN (SET)") && !plan.contains("same_float"), "{plan}");
+}
+
+/// NaN among numbers, in one file or in three.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nan_is_the_greatest_wherever_its_row_is() {
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let rows: Vec<Row> =
+            order.iter().map(|at| point(*at, "a", [1.0, f64::NAN, 3.0][usize::try_from(*at).unwrap()], 1)).collect();
+        for sizes in [vec![3], vec![1, 1, 1], vec![2, 1], vec![1, 2]] {
+            let store = Store::new();
+            put(&store, &rows, &sizes);
+            for sql in [
+                "SELECT min(x), max(x) FROM z",
+                "SELECT min(x), max(x) FROM z GROUP BY host",
+                "SELECT min(x) OVER (), max(x) OVER () FROM z LIMIT 1",
+                "SELECT min(CAST(x AS FLOAT)), max(CAST(x AS FLOAT)) FROM z GROUP BY i",
+                "SELECT min(x) FILTER (WHERE i = 1), max(x) FILTER (WHERE i = 1) FROM z GROUP BY host",
+            ] {
+                assert_eq!(store.rows(sql).await, ["1.0|NaN"], "{sql} {order:?} {sizes:?}");
+            }
+        }
+    }
+    let store = Store::new();
+    put(
+        &store,
+        &[point(0, "a", f64::NAN, 1), point(1, "a", 2.0, 1), point(2, "a", 1.0, 1), point(3, "a", 4.0, 1)],
+        &[4],
+    );
+    let frame = "OVER (ORDER BY time ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
+    let sql = format!("SELECT min(x) {frame}, max(x) {frame}, sum(x) {frame}, avg(x) {frame} FROM z ORDER BY time");
+    // What a frame lets go of leaves nothing behind.
+    let expected = ["NaN|NaN|NaN|NaN", "2.0|NaN|NaN|NaN", "1.0|2.0|3.0|1.5", "1.0|4.0|5.0|2.5"];
+    assert_eq!(store.rows(&sql).await, expected);
+}
+
+/// Integers at the ends of their type, in two series.
+fn large(place: Place) -> Store {
+    let store = Store::new();
+    let rows = vec![
+        point(0, "a", 0.0, i64::MAX),
+        point(1, "a", 0.0, 1),
+        point(2, "b", 0.0, i64::MAX),
+        point(3, "b", 0.0, 1),
+        point(4, "b", 0.0, -1),
+        point(5, "c", 0.0, i64::MIN),
+    ];
+    store.put("db", TableBuilder::new("z").part(place, rows));
+    store
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sum_fits_or_fails() {
+    for place in [File, Buffer] {
+        let store = large(place);
+        for sql in [
+            "SELECT sum(i) FROM z WHERE host = 'a'",
+            "SELECT host, sum(i) FROM z GROUP BY host",
+            "SELECT sum(i) FILTER (WHERE host = 'a') FROM z",
+            "SELECT sum(DISTINCT i), count(*) FROM z WHERE host = 'a'",
+            "SELECT sum(i) OVER (ORDER BY time) FROM z",
+            "SELECT sum(i) OVER (ORDER BY time ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM z",
+            "SELECT sum(DISTINCT i) OVER (ORDER BY time ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM z",
+            "SELECT sum(i + 1), sum(i + 2) FROM z WHERE host = 'a'",
+            "SELECT sum(i) FROM (VALUES (9223372036854775807), (1)) t(i)",
+            "SELECT sum(u) FROM (VALUES (CAST(18446744073709551615 AS BIGINT UNSIGNED)), (CAST(1 AS BIGINT UNSIGNED))) t(u)",
+            "SELECT sum(t - TIMESTAMP '1970-01-01') FROM (VALUES (TIMESTAMP '2200-01-01'), (TIMESTAMP '2200-01-02')) v(t)",
+            "SELECT sum(CAST(repeat('9', 38) AS DECIMAL(38, 0))) FROM z",
+        ] {
+            let error = store.error(sql).await;
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{sql}: {error}");
+            assert!(error.to_string().contains("sum: the sum does not fit into"), "{sql}: {error}");
+        }
+        // What does not fit in between is no error, whatever the order.
+        for (sql, expected) in [
+            ("SELECT sum(i) FROM z WHERE host = 'b'", vec!["9223372036854775807"]),
+            (
+                "SELECT host, sum(i) FROM z WHERE host <> 'a' GROUP BY host ORDER BY 1",
+                vec!["b|9223372036854775807", "c|-9223372036854775808"],
+            ),
+            ("SELECT sum(CAST(i AS DECIMAL(38, 0))) FROM z WHERE host = 'a'", vec!["9223372036854775808"]),
+            (
+                "SELECT sum(CAST(i AS DOUBLE)), avg(i) FROM z WHERE host = 'a'",
+                vec!["9.223372036854776e18|4.611686018427388e18"],
+            ),
+            ("SELECT sum(i) FROM z WHERE host = 'x'", vec![""]),
+            (
+                "SELECT sum(i) OVER (ORDER BY time ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM z WHERE i < 2 AND host <> 'c' ORDER BY time",
+                vec!["1", "2", "0"],
+            ),
+            (
+                "SELECT sum(DISTINCT i) OVER (ORDER BY time ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM z WHERE i < 2 AND host <> 'c' ORDER BY time",
+                vec!["1", "1", "0"],
+            ),
+        ] {
+            assert_eq!(store.rows(sql).await, expected, "{sql}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_integer_wraps_around() {
+    let store = large(File);
+    for sql in [
+        "SELECT 9223372036854775807 + 1",
+        "SELECT -9223372036854775807 - 2",
+        "SELECT 9223372036854775807 * 2",
+        "SELECT a + 1 FROM (SELECT 9223372036854775807 AS a)",
+        "SELECT i + 1 FROM z",
+        "SELECT i - 2 FROM z",
+        "SELECT i * 2 FROM z",
+        "SELECT 2 * i FROM z",
+        "SELECT i + i FROM z",
+        "SELECT -i FROM z",
+        "SELECT - CAST('-9223372036854775808' AS BIGINT)",
+        "SELECT abs(i) FROM z",
+        "SELECT i / -1 FROM z WHERE host = 'c'",
+        "SELECT time FROM z WHERE i + 1 > 0",
+        "SELECT count(*) FROM z GROUP BY i * 2",
+        "SELECT max(i + 1) FROM z",
+        "SELECT max(-i) OVER () FROM z",
+        "SELECT host FROM z ORDER BY i + 1",
+        "SELECT a.i FROM z a JOIN z b ON a.i + 1 = b.i",
+        "SELECT u - CAST(1 AS BIGINT UNSIGNED) FROM (SELECT CAST(0 AS BIGINT UNSIGNED) AS u)",
+        "SELECT epoch_ns(TIMESTAMP '2262-04-11 23:47:16.854775807') + 1",
+        "SELECT time + INTERVAL '300 years' FROM z",
+        "SELECT TIMESTAMP '2200-01-01' - TIMESTAMP '1700-01-01'",
+        "SELECT CAST(repeat('9', 38) AS DECIMAL(38, 0)) + CAST(repeat('9', 38) AS DECIMAL(38, 0))",
+    ] {
+        let error = store.error(sql).await;
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{sql}: {error}");
+    }
+    for (sql, expected) in [
+        ("SELECT i + 1, i - 1, i * 2, -i FROM z WHERE i = 1 AND host = 'a'", vec!["2|0|2|-1"]),
+        ("SELECT 9223372036854775806 + 1, -9223372036854775807 - 1", vec!["9223372036854775807|-9223372036854775808"]),
+        ("SELECT i + NULL, -x FROM z WHERE i = -1", vec!["|-0.0"]),
+        (
+            "SELECT * FROM generate_series(9223372036854775806, 9223372036854775807)",
+            vec!["9223372036854775806", "9223372036854775807"],
+        ),
+        ("SELECT count(*) FROM generate_series(9223372036854775800, 9223372036854775807, 5)", vec!["2"]),
+        (
+            "SELECT generate_series(9223372036854775806, 9223372036854775807)",
+            vec!["[9223372036854775806, 9223372036854775807]"],
+        ),
+    ] {
+        assert_eq!(store.rows(sql).await, expected, "{sql}");
+    }
+    // Columns are called as they were.
+    let text = store.text("SELECT i + 1, -i FROM z WHERE i = 1 AND host = 'a'").await;
+    assert!(text.contains("| z.i + Int64(1) | (- z.i) |"), "{text}");
+}
+
+/// Two tables with columns of one name; of `r` one row has a partner in `l`.
+fn sides(place: Place) -> Store {
+    let store = Store::new();
+    let row = |time, n, x| (time, vec![("n", Integer(n)), ("x", Integer(x))]);
+    store.put("db", TableBuilder::new("l").part(place, vec![row(1, 1, 5), row(2, 2, 6)]));
+    store.put("db", TableBuilder::new("r").part(place, vec![row(1, 1, 5), row(2, 3, 7), row(3, 2, 1)]));
+    store
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_condition_finds_its_columns_by_their_side() {
+    for place in [File, Buffer] {
+        let store = sides(place);
+        for (sql, expected) in [
+            ("SELECT r.n FROM l RIGHT JOIN r ON l.n = r.n WHERE l.x IS DISTINCT FROM r.x ORDER BY 1", vec!["2", "3"]),
+            ("SELECT r.n FROM r LEFT JOIN l ON l.n = r.n WHERE l.x IS DISTINCT FROM r.x ORDER BY 1", vec!["2", "3"]),
+            ("SELECT r.n FROM l RIGHT JOIN r ON l.n = r.n WHERE l.x IS NULL OR l.x > r.x ORDER BY 1", vec!["2", "3"]),
+            ("SELECT r.n FROM l RIGHT JOIN r ON l.n = r.n WHERE coalesce(l.x, r.x) = r.x ORDER BY 1", vec!["1", "3"]),
+            (
+                "SELECT l.n, r.n FROM l FULL JOIN r ON l.n = r.n WHERE l.x IS DISTINCT FROM r.x ORDER BY 2",
+                vec!["2|2", "|3"],
+            ),
+            ("SELECT l.x, r.x FROM l JOIN r ON l.n = r.n ORDER BY r.x LIMIT 1", vec!["6|1"]),
+            ("SELECT l.x, r.x FROM l RIGHT JOIN r ON l.n = r.n ORDER BY r.x DESC LIMIT 1", vec!["|7"]),
+        ] {
+            assert_eq!(store.rows(sql).await, expected, "{sql}\n{}", store.plan(sql).await);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_condition_without_a_column_is_asked_where_it_stands() {
+    let store = sides(File);
+    for (sql, expected) in [
+        ("SELECT c FROM (SELECT sum(x) AS c FROM l) q WHERE 1 >= (SELECT max(x) FROM r)", vec![]),
+        ("SELECT c FROM (SELECT sum(x) AS c FROM l) q WHERE 1 < (SELECT max(x) FROM r)", vec!["11"]),
+        ("SELECT sum(x) FROM l HAVING 1 >= (SELECT max(x) FROM r)", vec![]),
+        (
+            "WITH c AS (SELECT count(*) AS c0 FROM l) SELECT 'é' FROM c q WHERE lpad('c', 3, '*') IS NOT DISTINCT FROM 'a'",
+            vec![],
+        ),
+        ("SELECT count(*) FROM l WHERE 1 >= (SELECT max(x) FROM r)", vec!["0"]),
+        ("SELECT count(*) FROM l WHERE 7 NOT IN (SELECT y FROM (VALUES (5), (NULL)) u(y))", vec!["0"]),
+        ("SELECT count(*) FROM l WHERE 7 NOT IN (SELECT y FROM (VALUES (5), (6)) u(y))", vec!["2"]),
+        ("SELECT count(*) FROM l WHERE 5 NOT IN (SELECT y FROM (VALUES (5), (NULL)) u(y))", vec!["0"]),
+        ("SELECT count(*) FROM l WHERE NULL NOT IN (SELECT x FROM r)", vec!["0"]),
+        ("SELECT count(*) FROM l WHERE NULL NOT IN (SELECT x FROM r WHERE x > 100)", vec!["2"]),
+        ("SELECT count(*) FROM l WHERE x NOT IN (SELECT y FROM (VALUES (5), (NULL)) u(y))", vec!["0"]),
+        ("SELECT 7 NOT IN (SELECT x FROM r), 8 NOT IN (SELECT x FROM r)", vec!["false|true"]),
+    ] {
+        assert_eq!(store.rows(sql).await, expected, "{sql}\n{}", store.plan(sql).await);
+    }
+}

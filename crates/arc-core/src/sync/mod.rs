@@ -1,0 +1,32 @@
+//! Locks, threads and time, for all that waits for another thread.
+//!
+//! In every ordinary build these are those of parking_lot and std themselves. With the feature `schedules` they are doubles
+//! that ask a scheduler at each step who goes on, so that a seed decides the order of everything (decision 029); a thread that
+//! is in no schedule gets the ordinary ones from them, too. Who goes around this module is not seen by the scheduler, and a
+//! lock of another kind that is held while a thread waits here stops a schedule for good.
+
+#[cfg(feature = "schedules")]
+mod scheduled;
+
+#[cfg(feature = "schedules")]
+#[doc(hidden)]
+pub use scheduled::{Condvar, Instant, Mutex, MutexGuard, RwLock, RwLockReadGuard, block_on, mpsc, schedule, thread};
+
+#[cfg(not(feature = "schedules"))]
+pub(crate) use {
+    futures::executor::block_on,
+    parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard},
+    std::time::Instant,
+};
+
+/// Threads.
+#[cfg(not(feature = "schedules"))]
+pub(crate) mod thread {
+    pub(crate) use std::thread::{Builder, JoinHandle, available_parallelism, scope, sleep};
+}
+
+/// The channel by which one thread wakes another.
+#[cfg(not(feature = "schedules"))]
+pub(crate) mod mpsc {
+    pub(crate) use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+}
