@@ -211,9 +211,9 @@ proptest! {
 #[test]
 fn rows_of_very_many_days_are_split_in_one_pass() {
     let (done, is_done) = std::sync::mpsc::channel();
-    // Looked for one by one among all parts so far, it would take 2 * 10^10 looks.
+    // Looked for one by one among all parts so far, it would take 5 * 10^9 looks.
     let splitting = std::thread::spawn(move || {
-        let count = 200_000;
+        let count = 100_000;
         let table = table(false);
         let points: Vec<Point> = (0..count).map(|day| (None, day * DAY, Some(1.0), None)).collect();
         let mut index = SeriesIndex::default();
