@@ -165,11 +165,11 @@ pub struct Options {
     /// More gives larger files and costs that much memory, twice while a flush runs. Where points come quickly, and
     /// `memory_bytes` is 1 GiB or more, the memory of flushed points is kept for the next ones, until a flush finds few.
     pub flush_bytes: usize,
-    /// Tables with little to flush, by `pack_bytes`, from which on a flush writes their rows into one file, a pack, instead of
-    /// a file for each. Default 64. Fewer files cost less to write, and other programs cannot read a pack as they read a data
+    /// Tables, and days of one, with little to flush, by `pack_bytes`, from which on a flush writes their rows into one file, a
+    /// pack, instead of a file for each. Default 64. Fewer files cost less to write, and other programs cannot read a pack as they read a data
     /// file; compaction takes its rows to files of their own, at the latest when their day is over.
     pub pack_tables: usize,
-    /// Bytes in memory of what a table has to flush, up to which that is little. Default 1 MiB; 0 writes no packs. More
+    /// Bytes in memory of what a table has to flush of a day, up to which that is little. Default 1 MiB; 0 writes no packs. More
     /// saves less and less, for writing the rows then costs more than the file.
     pub pack_bytes: usize,
     /// Bytes of log since the last flush that start a flush. Default 512 MiB. More gives a longer replay after a crash.

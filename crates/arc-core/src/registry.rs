@@ -236,7 +236,7 @@ pub(crate) struct Table {
     /// The schema that the manifest has: no file has columns of a wider type.
     pub(crate) committed: ArcSwap<TableSchema>,
     /// Columns of integers that are known to have some which no float is.
-    beyond_floats: Mutex<Vec<usize>>,
+    beyond_floats: Mutex<HashSet<usize>>,
 }
 
 /// Where the rows of a table are.
@@ -352,7 +352,7 @@ impl Table {
         let mut arrays = parts.iter().flat_map(|part| &part.chunks).filter_map(|chunk| chunk.column(column));
         let fits = in_files.all(ColumnStatistics::fits_floats) && arrays.all(are_floats);
         if !fits {
-            self.beyond_floats.lock().push(column);
+            self.beyond_floats.lock().insert(column);
         }
         Ok(fits)
     }
@@ -430,7 +430,10 @@ impl Retention {
 
 #[cfg(test)]
 mod tests {
+    use arrow::datatypes::DataType;
+
     use super::*;
+    use crate::catalog::ColumnKind;
 
     #[test]
     fn names_are_checked_with_a_reason() {
@@ -440,5 +443,23 @@ mod tests {
         for (name, good) in cases {
             assert_eq!(check_name(name).is_ok(), good, "{name:?}");
         }
+    }
+
+    #[test]
+    fn a_column_that_is_no_float_is_remembered_once() {
+        use crate::buffer::{Rows, Scalar};
+
+        let column = |name: &str| Column { name: name.into(), kind: ColumnKind::Field, data_type: DataType::Int64 };
+        let columns = vec![column("a"), column("b")];
+        let table = Table::new(TableSchema { database: "d".into(), table: "t".into(), keyed: false, columns });
+        let mut rows = Rows::default();
+        rows.set(1, &DataType::Int64, Scalar::Integer((1 << 53) + 1)).unwrap();
+        rows.end_row(1, None);
+        table.rows.lock().buffer.append(SequenceNumber(1), rows).unwrap();
+        for _ in 0..3 {
+            assert!(table.fits_floats(0).unwrap() && !table.fits_floats(1).unwrap());
+        }
+        assert!(!table.is_beyond_floats(0) && table.is_beyond_floats(1));
+        assert_eq!(table.beyond_floats.lock().len(), 1);
     }
 }

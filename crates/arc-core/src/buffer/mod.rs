@@ -30,5 +30,7 @@ pub(crate) use rows::{Chunk, Rows, owned};
 pub(crate) use scalar::Scalar;
 pub(crate) use series::{SeriesId, SeriesIndex, Tag};
 pub(crate) use sorted::split;
+#[cfg(test)]
+pub(crate) use table::rows_that_cannot_be_sealed;
 pub(crate) use table::{FrozenBuffer, KeptRows, TableBuffer, WHOLE_ROWS};
 pub(crate) use texts::Texts;

@@ -12,6 +12,7 @@ use arrow::{
     array::Array,
     datatypes::{Field, Schema, SchemaRef},
 };
+use hashbrown::HashMap;
 
 use super::{
     by_time::by_time,
@@ -108,6 +109,8 @@ pub(crate) fn split<'a>(
         may_repeat && source.series(*a) == source.series(*b) && source.time(*a) == source.time(*b)
     };
     let mut parts: Vec<FlushPart<'_>> = Vec::new();
+    // Rows come by series, and may be of a million days: none of the parts is looked for.
+    let mut places: HashMap<(PartitionDay, bool), usize> = HashMap::new();
     let mut last = 0;
     for rows in order.positions(0..order.len()).chunk_by(same) {
         let Some(first) = rows.first() else { continue };
@@ -116,7 +119,7 @@ pub(crate) fn split<'a>(
         let day = PartitionDay::from_time_ns(time);
         let is_its = |part: &FlushPart<'_>| part.day == day && part.late != on_time;
         if !parts.get(last).is_some_and(is_its) {
-            last = parts.iter().position(is_its).unwrap_or_else(|| {
+            last = *places.entry((day, !on_time)).or_insert_with(|| {
                 parts.push(part(day, !on_time, Order::Rows(Vec::new()), OnceLock::new()));
                 parts.len() - 1
             });
@@ -215,6 +218,11 @@ impl Source<'_> {
 }
 
 impl FlushPart<'_> {
+    /// Returns how many rows were written that are in it, each version counted.
+    pub(crate) fn versions_count(&self) -> usize {
+        self.rows.len()
+    }
+
     fn push(&mut self, versions: &[Position]) {
         let Order::Rows(rows) = &mut self.rows else { return };
         if versions.len() > 1 && self.runs.is_none() {

@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+
 use super::{
     loose::LooseRow,
     rows::{Chunk, Rows},
     series::SeriesId,
 };
-use crate::{Result, SequenceNumber, catalog::TableSchema};
+use crate::{Error, Result, SequenceNumber, catalog::TableSchema, datafile::PartitionDay};
 
 /// Rows at which the growing tail becomes an immutable chunk: large enough to scan well, small enough to copy for a
 /// query.
@@ -196,6 +198,8 @@ pub(crate) struct TableBuffer {
     unseen: i64,
     /// Newest time of all rows in files and frozen buffers.
     newest_frozen: i64,
+    /// Whether rows are on their way to where they belong, or once did not arrive there.
+    has_failed: bool,
 }
 
 impl FrozenBuffer {
@@ -213,6 +217,30 @@ impl FrozenBuffer {
         let (main, late) = (all(&self.main)?, all(&self.late)?);
         let Self { min_seq, max_seq, newest_before, rows, bytes, .. } = *self;
         Ok(changed.then_some(Self { main, late, min_seq, max_seq, newest_before, rows, bytes }))
+    }
+
+    /// Returns how many days it has that take up to `most_bytes` in memory, about: with the share that their rows have in all.
+    pub(crate) fn small_days(&self, most_bytes: usize) -> usize {
+        let mut days: HashMap<PartitionDay, usize> = HashMap::new();
+        for chunk in self.main.iter().chain(&self.late) {
+            let [first, last] = [chunk.min_time, chunk.max_time].map(PartitionDay::from_time_ns);
+            if first == last {
+                *days.entry(first).or_default() += chunk.len();
+                continue;
+            }
+            let is_one = |a: &i64, b: &i64| PartitionDay::from_time_ns(*a) == PartitionDay::from_time_ns(*b);
+            for times in chunk.time.chunk_by(is_one) {
+                let Some(time) = times.first() else { continue };
+                *days.entry(PartitionDay::from_time_ns(*time)).or_default() += times.len();
+            }
+        }
+        days.into_values().filter(|rows| self.bytes_of(*rows) <= most_bytes).count()
+    }
+
+    /// Returns what some of its rows take in memory, about.
+    pub(crate) fn bytes_of(&self, rows: usize) -> usize {
+        let bytes = (self.bytes as u128 * rows as u128).div_ceil(self.rows.max(1) as u128);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// Returns the chunks that nobody else has.
@@ -236,7 +264,20 @@ impl TableBuffer {
             newest: Vec::new(),
             unseen: newest,
             newest_frozen: newest,
+            has_failed: false,
         }
+    }
+
+    /// Does something that leaves rows half where they belong if it fails, or if this thread dies on the way. What the log has
+    /// is not all here then, for good: the buffer is never again frozen, and so never taken for flushed, nor shown.
+    #[inline]
+    fn whole<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if std::mem::replace(&mut self.has_failed, true) {
+            return Err(Error::internal("rows in the log could not be applied"));
+        }
+        let done = work(self)?;
+        self.has_failed = false;
+        Ok(done)
     }
 
     /// Applies the rows of one write; returns how many bytes more are held.
@@ -244,18 +285,25 @@ impl TableBuffer {
         self.min_seq.get_or_insert(seq);
         self.max_seq = seq;
         self.rows += rows.len();
-        let late = self.note_newest(&rows.series, &rows.time);
-        let bytes = if late.is_empty() { self.main.append(rows, None)? } else { self.append_late(rows, &late)? };
-        self.bytes += bytes;
-        Ok(bytes)
+        self.whole(|buffer| {
+            let late = buffer.note_newest(&rows.series, &rows.time);
+            let bytes =
+                if late.is_empty() { buffer.main.append(rows, None)? } else { buffer.append_late(rows, &late)? };
+            buffer.bytes += bytes;
+            Ok(bytes)
+        })
     }
 
     /// Applies rows of one write that stay where they lie; returns how many bytes more are held.
     pub(crate) fn append_kept(&mut self, seq: SequenceNumber, kept: KeptRows) -> Result<usize> {
         self.min_seq.get_or_insert(seq);
         self.max_seq = seq;
-        let mut bytes = kept.bytes;
         self.rows += kept.len();
+        self.whole(|buffer| buffer.append_chunks(kept))
+    }
+
+    fn append_chunks(&mut self, kept: KeptRows) -> Result<usize> {
+        let mut bytes = kept.bytes;
         let late: Vec<_> = kept.chunks.iter().map(|chunk| self.note_newest(&chunk.series, &chunk.time)).collect();
         if late.iter().all(Vec::is_empty) {
             kept.chunks.into_iter().try_for_each(|chunk| self.main.append_chunk(chunk))?;
@@ -295,10 +343,12 @@ impl TableBuffer {
         self.min_seq.get_or_insert(seq);
         self.max_seq = seq;
         self.rows += 1;
-        let pile = if self.is_late(row.series, row.time) { &mut self.late } else { &mut self.main };
-        let bytes = pile.append_loose(row)?;
-        self.bytes += bytes;
-        Ok(bytes)
+        self.whole(|buffer| {
+            let pile = if buffer.is_late(row.series, row.time) { &mut buffer.late } else { &mut buffer.main };
+            let bytes = pile.append_loose(row)?;
+            buffer.bytes += bytes;
+            Ok(bytes)
+        })
     }
 
     /// Moves the newest time of each row's series on; returns the rows that are not newer than their series.
@@ -329,10 +379,16 @@ impl TableBuffer {
     }
 
     /// Moves all rows that take writes into a frozen buffer.
+    ///
+    /// # Errors
+    ///
+    /// Once a write could not be applied, or rows not be sealed, always.
     pub(crate) fn freeze(&mut self) -> Result<()> {
         let Some(min_seq) = self.min_seq else { return Ok(()) };
-        self.main.seal()?;
-        self.late.seal()?;
+        self.whole(|buffer| {
+            buffer.main.seal()?;
+            buffer.late.seal()
+        })?;
         let (main, late) = (std::mem::take(&mut self.main.sealed), std::mem::take(&mut self.late.sealed));
         let newest = main.iter().chain(&late).map(|chunk| chunk.max_time).max().unwrap_or(i64::MIN);
         self.frozen.push(Arc::new(FrozenBuffer {
@@ -400,11 +456,32 @@ impl TableBuffer {
             parts.push(Part { chunks: buffer.late.clone(), late: true, max_seq });
         }
         let max_seq = self.max_seq;
-        parts.push(Part { chunks: self.main.snapshot()?, late: false, max_seq });
-        parts.push(Part { chunks: self.late.snapshot()?, late: true, max_seq });
+        let (main, late) = self.whole(|buffer| Ok((buffer.main.snapshot()?, buffer.late.snapshot()?)))?;
+        parts.push(Part { chunks: main, late: false, max_seq });
+        parts.push(Part { chunks: late, late: true, max_seq });
         parts.retain(|part| !part.chunks.is_empty());
         Ok(parts)
     }
+}
+
+/// Rows of a column whose pieces cannot be joined: with more texts than their dictionary has keys for.
+#[cfg(test)]
+pub(crate) fn rows_that_cannot_be_sealed(first: i64) -> Vec<Rows> {
+    use arrow::{
+        array::{ArrayRef, DictionaryArray},
+        datatypes::{DataType, Int8Type},
+    };
+    let data_type = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+    let piece = |from: i64| {
+        let texts: Vec<String> = (from..from + 100).map(|text| text.to_string()).collect();
+        let array: DictionaryArray<Int8Type> = texts.iter().map(String::as_str).collect();
+        let mut rows = Rows::default();
+        (from..from + 100).for_each(|time| rows.end_row(time, Some(1)));
+        let array: ArrayRef = Arc::new(array);
+        rows.column(7, &data_type, 0).append_array(&array).unwrap();
+        rows
+    };
+    vec![piece(first), piece(first + 100)]
 }
 
 #[cfg(test)]
@@ -524,5 +601,42 @@ mod tests {
         }
         let expected: Vec<i64> = (1..=next).collect();
         assert_eq!(times(&buffer.snapshot().unwrap(), false), expected);
+    }
+
+    #[test]
+    fn a_buffer_that_has_lost_rows_is_never_frozen_nor_shown() {
+        type Work = fn(&mut TableBuffer) -> Result<()>;
+        let works: [Work; 2] = [TableBuffer::freeze, |buffer| buffer.snapshot().map(drop)];
+        for first in works {
+            let mut buffer = TableBuffer::new(None);
+            buffer.append(SequenceNumber(1), rows(&[(1, 1)])).unwrap();
+            buffer.freeze().unwrap();
+            for rows in rows_that_cannot_be_sealed(2) {
+                buffer.append(SequenceNumber(2), rows).unwrap();
+            }
+            assert!(first(&mut buffer).is_err());
+            for work in works {
+                assert!(work(&mut buffer).is_err());
+            }
+            assert!(buffer.append(SequenceNumber(3), rows(&[(1, 1_000)])).is_err());
+            assert!(buffer.freeze().is_err());
+            assert_eq!(buffer.frozen_up_to(SequenceNumber(9)).len(), 1, "what was frozen before can be flushed");
+        }
+    }
+
+    #[test]
+    fn small_days_are_those_whose_share_is_small() {
+        let mut buffer = TableBuffer::new(None);
+        let day = 86_400_000_000_000;
+        let mut points: Vec<(SeriesId, i64)> = (0..1_000).map(|n| (1, n)).collect();
+        points.extend((1..=50).map(|n| (1, n * day)));
+        // Late rows are of their days.
+        points.extend([(1, 5), (1, day), (1, -1)]);
+        buffer.append(SequenceNumber(1), rows(&points)).unwrap();
+        buffer.freeze().unwrap();
+        let frozen = &buffer.frozen()[0];
+        assert_eq!(frozen.small_days(frozen.bytes_of(2)), 51);
+        assert_eq!(frozen.small_days(frozen.bytes_of(1_001)), 52);
+        assert_eq!(frozen.small_days(0), 0);
     }
 }

@@ -24,13 +24,33 @@ use crate::{
 /// flushed, with the state of *all* writers: a file is named by no manifest until it is committed. A file that cannot be
 /// removed is logged and stays for the next time.
 ///
+/// No crash leaves a manifest that names a file which is not there. Where there is one, the manifest is an older one than
+/// that of these files, as where its newest commits are gone, and what it does not name may be all that is left of some
+/// rows: `set_aside` is to keep it elsewhere first.
+///
 /// # Errors
 ///
 /// [`Error::Io`] if a folder cannot be listed.
-pub(crate) fn remove_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Vec<String>> {
+pub(crate) fn remove_orphans(
+    vfs: &dyn Vfs,
+    root: &Path,
+    state: &ManifestState,
+    set_aside: impl FnOnce(&[PathBuf]) -> Result<()>,
+) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     let Found { files, empty_folders } = find(vfs, root)?;
-    for path in unnamed(files, state) {
+    let missing = missing(&files, state);
+    let mut orphans = unnamed(files, state);
+    if let Some(missing) = missing {
+        let whole: Vec<PathBuf> =
+            orphans.iter().filter(|path| !path.ends_with(TEMPORARY_SUFFIX)).map(|path| root.join(path)).collect();
+        tracing::warn!(missing, "a data file is not there: those that no manifest names are kept in lost/");
+        if let Err(error) = set_aside(&whole) {
+            tracing::warn!(%error, "cannot set data files aside, they stay where they are");
+            orphans.clear();
+        }
+    }
+    for path in orphans {
         match remove_data_file(vfs, root, &path) {
             Ok(()) => removed.push(path),
             Err(error) => tracing::warn!(path, %error, "cannot remove a data file that no manifest names"),
@@ -49,6 +69,12 @@ pub(crate) fn remove_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) 
 /// [`Error::Io`] if a folder cannot be listed.
 pub(crate) fn find_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Vec<String>> {
     Ok(unnamed(find(vfs, root)?.files, state))
+}
+
+/// Returns the path of a file that `state` names and that is not there, if there is one.
+fn missing(files: &[String], state: &ManifestState) -> Option<String> {
+    let there: HashSet<&str> = files.iter().map(|path| file_name(path)).collect();
+    state.files().map(|file| file.stored_path()).find(|path| !there.contains(file_name(path))).map(str::to_owned)
 }
 
 fn unnamed(mut files: Vec<String>, state: &ManifestState) -> Vec<String> {
@@ -150,7 +176,8 @@ mod tests {
             vfs.create_dir_all(path.parent().unwrap()).unwrap();
             vfs.create_new(&path).unwrap();
         }
-        let mut removed = remove_orphans(&vfs, root, &state_with(&live)).unwrap();
+        let unasked = |_: &[PathBuf]| -> Result<()> { panic!("nothing is missing") };
+        let mut removed = remove_orphans(&vfs, root, &state_with(&live), unasked).unwrap();
         removed.sort();
         let mut expected = orphans.to_vec();
         expected.sort();
@@ -162,7 +189,7 @@ mod tests {
         let mut kept = kept.to_vec();
         kept.sort();
         assert_eq!(left, kept);
-        assert!(remove_orphans(&CrashFs::new(), root, &ManifestState::default()).unwrap().is_empty());
+        assert!(remove_orphans(&CrashFs::new(), root, &ManifestState::default(), unasked).unwrap().is_empty());
     }
 
     fn state_with(path: &str) -> ManifestState {

@@ -7,6 +7,7 @@ use std::{
     collections::BTreeSet,
     io,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use crate::sync::Mutex;
@@ -15,8 +16,11 @@ use hashbrown::HashSet;
 use super::DATA_DIR;
 use crate::{
     Error, Result,
-    vfs::{Vfs, VfsFile},
+    vfs::{Vfs, VfsFile, is_shortage},
 };
+
+/// What an error says that was done when it came.
+pub(super) const SYNC_FOLDER: &str = "sync folder";
 
 /// How often a folder may go before a file can be made in it: each time, somebody has removed the last file of it meanwhile.
 const MAX_TRIES: usize = 100;
@@ -29,22 +33,43 @@ const MAX_KNOWN: usize = 1 << 16;
 /// What an earlier process has made may be in the cache only: a folder is known once this one has synced those above it,
 /// while a file was in it. Whoever is about to remove a file, and maybe its folder, has it forgotten first.
 #[derive(Debug, Default)]
-pub(crate) struct KnownFolders(Mutex<HashSet<PathBuf>>);
+pub(crate) struct KnownFolders {
+    known: Mutex<HashSet<PathBuf>>,
+    /// Why no names are relied on any more.
+    failed: OnceLock<String>,
+}
 
 impl KnownFolders {
+    /// Takes note of an error: if a sync of a folder has failed, nobody knows which names in it are on the disk, nor would
+    /// another sync tell. Returns whether it was that.
+    pub(crate) fn note(&self, error: &Error) -> bool {
+        let Error::Io { action: SYNC_FOLDER, path, source } = error else { return false };
+        // Those have failed before the sync.
+        if is_shortage(source) || source.kind() == io::ErrorKind::NotFound {
+            return false;
+        }
+        let _ = self.failed.set(format!("a sync of folder {} failed: {source}", path.display()));
+        true
+    }
+
+    /// Fails once a sync of a folder has failed: no folder is synced again before the directory is opened anew.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |reason| Err(Error::Closed { reason: reason.clone() }))
+    }
+
     /// Forgets the folder of a file that is about to be removed.
     pub(crate) fn forget(&self, path: &str) {
         if let Some(folder) = Path::new(path).parent() {
-            self.0.lock().remove(folder);
+            self.known.lock().remove(folder);
         }
     }
 
     fn has(&self, folder: &Path) -> bool {
-        self.0.lock().contains(folder)
+        self.known.lock().contains(folder)
     }
 
     fn add(&self, folders: impl IntoIterator<Item = PathBuf>) {
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         if known.len() >= MAX_KNOWN {
             known.clear();
         }
@@ -97,7 +122,7 @@ impl<'a> FolderSyncs<'a> {
 
     fn sync(&self, folder: &Path) -> Result<()> {
         let folder = self.root.join(folder);
-        self.vfs.sync_dir(&folder).map_err(|e| Error::io("sync folder", folder, e))
+        self.vfs.sync_dir(&folder).map_err(|e| Error::io(SYNC_FOLDER, folder, e))
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     DataFile, FileTail, ParquetOptions,
     blocks::WHOLE_BYTES,
     encode::Scratch,
-    folders::create_with_folders,
+    folders::{SYNC_FOLDER, create_with_folders},
     pack::{Owner, PackWriter},
     parquet_file::Totals,
     row_groups::{Columns, RowGroupWriter, write_columns},
@@ -273,7 +273,7 @@ fn data_file(spec: &DataFileSpec<'_>, totals: Totals, finished: &Finished) -> Re
 fn sync_folders(vfs: &dyn Vfs, root: &Path, path: &Path) -> Result<()> {
     let folders = path.ancestors().skip(1).take_while(|folder| *folder != root);
     for folder in folders {
-        vfs.sync_dir(folder).map_err(|e| Error::io("sync folder", PathBuf::from(folder), e))?;
+        vfs.sync_dir(folder).map_err(|e| Error::io(SYNC_FOLDER, PathBuf::from(folder), e))?;
     }
     Ok(())
 }

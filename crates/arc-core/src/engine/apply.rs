@@ -15,14 +15,19 @@ use futures::channel::oneshot;
 
 use super::{
     delete::apply_delete,
-    queue::{Entry, QueuedDelete, QueuedWrite},
+    queue::{Entry, Maker, QueuedDelete, QueuedWrite},
     shared::Shared,
     stats::Counters,
 };
-use crate::{Result, SequenceNumber, Tombstone, Written, crash::crash_point, ingest::Staged, registry::apply_loose};
+use crate::{
+    Error, Result, SequenceNumber, Tombstone, Written, crash::crash_point, ingest::Staged, registry::apply_loose,
+};
 
 /// Bytes of writes after which their writers are told, whatever else is in their group.
 const TOLD_AFTER_BYTES: usize = 1 << 20;
+
+/// Why nothing more is taken once something in the log is not in memory.
+const NOT_APPLIED: &str = "rows in the log could not be applied";
 
 /// Groups on their way from the log to the buffers.
 pub(super) struct Applying {
@@ -46,8 +51,16 @@ struct Waiting {
 #[derive(Debug)]
 struct Group {
     entries: Vec<Entry>,
-    /// What has to be durable before they are applied; those before them are as well by then.
-    needs: SequenceNumber,
+    logged: Logged,
+}
+
+/// What is known of a group that is in the log.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Logged {
+    /// What has to be durable before the group is applied; those before it are as well by then.
+    pub(super) needs: SequenceNumber,
+    /// Numbers of its first and last frame, if it has any.
+    pub(super) numbers: Option<(SequenceNumber, SequenceNumber)>,
 }
 
 impl Applying {
@@ -55,13 +68,18 @@ impl Applying {
     pub(super) fn new(shared: &Arc<Shared>, applied: SequenceNumber) -> Self {
         Self {
             waiting: Mutex::new(Waiting { durable_seq: applied, ..Waiting::default() }),
-            applier: Mutex::new(Applier { shared: Arc::clone(shared), applied, untold: Untold::default() }),
+            applier: Mutex::new(Applier {
+                shared: Arc::clone(shared),
+                applied,
+                untold: Untold::default(),
+                has_failed: false,
+            }),
         }
     }
 
-    /// Adds a group that is in the log, to be applied behind those before it, once the log is durable up to `needs`. Gives
+    /// Adds a group that is in the log, to be applied behind those before it, once the log is as durable as it needs. Gives
     /// it back if the log has failed meanwhile.
-    pub(super) fn add(&self, entries: Vec<Entry>, needs: SequenceNumber) -> Option<Vec<Entry>> {
+    pub(super) fn add(&self, entries: Vec<Entry>, logged: Logged) -> Option<Vec<Entry>> {
         let mut waiting = self.waiting.lock();
         if waiting.is_broken {
             // Whoever waits for an answer learns that there is none.
@@ -71,7 +89,7 @@ impl Applying {
         if waiting.has_failed && !entries.iter().all(|entry| matches!(entry, Entry::Freeze(_))) {
             return Some(entries);
         }
-        waiting.groups.push_back(Group { entries, needs });
+        waiting.groups.push_back(Group { entries, logged });
         None
     }
 
@@ -88,7 +106,7 @@ impl Applying {
             return;
         }
         while let Some(group) = waiting.pop_ready() {
-            MutexGuard::unlocked(&mut waiting, || self.applier.lock().apply_group(group.entries));
+            MutexGuard::unlocked(&mut waiting, || self.applier.lock().apply_group(group));
         }
         waiting.is_applying = false;
     }
@@ -99,7 +117,7 @@ impl Applying {
         let mut waiting = self.waiting.lock();
         waiting.has_failed = true;
         let durable_seq = waiting.durable_seq;
-        let ready = waiting.groups.iter().take_while(|group| group.needs <= durable_seq).count();
+        let ready = waiting.groups.iter().take_while(|group| group.logged.needs <= durable_seq).count();
         waiting.groups.drain(ready..).flat_map(|group| group.entries).collect()
     }
 
@@ -114,7 +132,7 @@ impl Applying {
 impl Waiting {
     fn pop_ready(&mut self) -> Option<Group> {
         let durable_seq = self.durable_seq;
-        self.groups.pop_front_if(|group| group.needs <= durable_seq)
+        self.groups.pop_front_if(|group| group.logged.needs <= durable_seq)
     }
 }
 
@@ -124,6 +142,9 @@ struct Applier {
     /// Number of the last frame whose rows are in the buffers.
     applied: SequenceNumber,
     untold: Untold,
+    /// Whether something that is in the log could not be applied. Nothing is frozen from then on: a flush would take what is
+    /// in memory for all that the log has, and release it.
+    has_failed: bool,
 }
 
 /// Writes that are applied, but whose writers do not know yet. They are told together: the first one wakes a thread of
@@ -137,8 +158,16 @@ struct Untold {
 }
 
 impl Applier {
-    fn apply_group(&mut self, group: Vec<Entry>) {
-        group.into_iter().for_each(|entry| self.apply(entry));
+    fn apply_group(&mut self, Group { entries, logged }: Group) {
+        // What is counted here is what a flush releases the log up to. If it were not the log's own number, nothing that is
+        // acknowledged would be safe any more: the thread ends, and with it all writes and flushes.
+        if let Some((first, _)) = logged.numbers {
+            assert_eq!(first, self.applied.next(), "a group of the log is applied in its place");
+        }
+        entries.into_iter().for_each(|entry| self.apply(entry));
+        if let Some((_, last)) = logged.numbers {
+            assert_eq!(last, self.applied, "all frames of a group are applied");
+        }
         self.tell();
         crash_point("commit::applied");
     }
@@ -150,7 +179,10 @@ impl Applier {
         match entry {
             Entry::Change(_, waiting) => {
                 self.applied = self.applied.next();
-                if let Some(answer) = waiting {
+                if let Some(Maker { answer, made }) = waiting {
+                    if let Some(made) = made {
+                        made.publish(&self.shared.registry);
+                    }
                     let _ = answer.send(Ok(()));
                 }
             }
@@ -176,7 +208,7 @@ impl Applier {
             }
             Entry::Freeze(answer) => {
                 // The asker may have gone; the buffers are frozen all the same and flushed with the next round.
-                let _ = answer.send(freeze(&self.shared).map(|()| self.applied));
+                let _ = answer.send(self.freeze());
             }
             Entry::Seal => {}
         }
@@ -200,13 +232,14 @@ impl Applier {
             written
         });
         if let Err(error) = &answered {
+            self.has_failed = true;
             tracing::error!(%error, "rows in the log could not be applied, writes are refused from now on");
-            queue.close("rows in the log could not be applied");
+            queue.close(NOT_APPLIED);
         }
         // Before the answer, so that whoever got it finds the receipt.
         match (claim, &answered) {
             (Some(claim), Ok(written)) => claim.stored(self.applied, written),
-            (Some(claim), Err(_)) => claim.unknown("rows in the log could not be applied"),
+            (Some(claim), Err(_)) => claim.unknown(NOT_APPLIED),
             (None, _) => {}
         }
         self.untold.spare_bytes += body_bytes + row_bytes.saturating_sub(held_bytes);
@@ -233,10 +266,25 @@ impl Applier {
         }
     }
 
-    fn apply_delete(&self, delete: QueuedDelete) {
+    /// Freezes all buffers; returns the last number in them.
+    fn freeze(&mut self) -> Result<SequenceNumber> {
+        if self.has_failed {
+            return Err(Error::internal(NOT_APPLIED));
+        }
+        if let Err(error) = freeze(&self.shared) {
+            self.has_failed = true;
+            tracing::error!(%error, "rows in the log could not be frozen, writes are refused from now on");
+            self.shared.queue.close(NOT_APPLIED);
+            return Err(error);
+        }
+        Ok(self.applied)
+    }
+
+    fn apply_delete(&mut self, delete: QueuedDelete) {
         let QueuedDelete { table, predicate, answer, .. } = delete;
         let deleted = apply_delete(&table, Tombstone { seq: self.applied, predicate });
         if let Err(error) = &deleted {
+            self.has_failed = true;
             tracing::error!(%error, "a delete in the log could not be applied, writes are refused from now on");
             self.shared.queue.close("a delete in the log could not be applied");
         }
@@ -308,12 +356,12 @@ mod tests {
             (Entry::Freeze(answer), receiver)
         };
         let (before, answered_before) = freeze();
-        applying.add(vec![before], SequenceNumber(1));
+        applying.add(vec![before], Logged { needs: SequenceNumber(1), ..Logged::default() });
         applying.apply_ready();
         // As when it panics.
         applying.break_off();
         let (after, answered_after) = freeze();
-        assert!(applying.add(vec![after], SequenceNumber(0)).is_none());
+        assert!(applying.add(vec![after], Logged::default()).is_none());
         assert!(block_on(answered_before).is_err() && block_on(answered_after).is_err(), "their senders are gone");
     }
 
@@ -324,7 +372,8 @@ mod tests {
         let applying = Applying::new(&engine.inner.shared, SequenceNumber(0));
         let add = |needs| {
             let (answer, receiver) = oneshot::channel();
-            assert!(applying.add(vec![Entry::Freeze(answer)], SequenceNumber(needs)).is_none());
+            let logged = Logged { needs: SequenceNumber(needs), numbers: None };
+            assert!(applying.add(vec![Entry::Freeze(answer)], logged).is_none());
             receiver
         };
         let mut groups = [add(0), add(3), add(0), add(5), add(0)];
@@ -340,10 +389,76 @@ mod tests {
         assert_eq!(applying.fail().len(), 2, "what is not ready is given back");
         check(9, &[true, true, true, true, true]);
         let frame = QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body: Bytes::new(), body_crc: 0 };
-        let refused = applying.add(vec![Entry::Change(frame, None)], SequenceNumber(0));
+        let refused = applying.add(vec![Entry::Change(frame, None)], Logged::default());
         assert_eq!(refused.map(|group| group.len()), Some(1), "what comes later is as well");
         let mut freeze = add(0);
         applying.apply_ready();
         assert!(matches!(freeze.try_recv(), Ok(Some(_))), "but a freeze, which asks nothing of the log");
+    }
+
+    #[test]
+    fn nothing_is_flushed_past_rows_that_are_not_in_memory() {
+        let lost = "rows in the log could not be applied";
+        let fs = crate::vfs::CrashFs::new();
+        let open = |fs: &crate::vfs::CrashFs| {
+            let options = crate::Options {
+                compaction: false,
+                flush_after: std::time::Duration::from_secs(1 << 30),
+                ..crate::Options::default()
+            };
+            Engine::builder("/store").options(options).vfs(Arc::new(fs.clone())).open().unwrap()
+        };
+        let engine = open(&fs);
+        let write = |time: i64| engine.write_lp("d", format!("m,h=a v=1 {time}").as_bytes());
+        assert_eq!(write(1).unwrap().points, 1);
+        let table = engine.table("d", "m").unwrap();
+        table.settle().unwrap();
+        // Memory has something that nobody wrote and that cannot be made a chunk; it takes the point with it.
+        let broken = crate::buffer::rows_that_cannot_be_sealed(1 << 20);
+        let appended = |rows| table.rows.lock().buffer.append(SequenceNumber(2), rows);
+        assert!(broken.into_iter().all(|rows| appended(rows).is_ok()));
+        assert!(table.view().is_err(), "a query is the first to find out");
+        assert!(engine.flush().is_err());
+        assert!(engine.closed_to_writes().unwrap().contains(lost));
+        assert!(write(2).is_err());
+        assert!(engine.flush().is_err() && engine.close().is_err());
+        let again = open(&fs);
+        assert_eq!(again.tables("d").unwrap()[0].buffered_rows, 1, "the point is in the log");
+    }
+
+    #[test]
+    fn what_could_not_be_applied_fails_every_later_freeze() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::open(dir.path().join("data")).unwrap();
+        assert_eq!(engine.write_lp("d", b"m,h=a v=1 1").unwrap().points, 1);
+        let table = engine.table("d", "m").unwrap();
+        table.settle().unwrap();
+        // Of a table that is not the engine's, so that only the applier knows.
+        let mut applier = Applier {
+            shared: Arc::clone(&engine.inner.shared),
+            applied: SequenceNumber(5),
+            untold: Untold::default(),
+            has_failed: false,
+        };
+        assert_eq!(applier.freeze().unwrap(), SequenceNumber(5));
+        applier.has_failed = true;
+        for _ in 0..2 {
+            assert_eq!(applier.freeze().unwrap_err().kind(), crate::ErrorKind::Internal);
+        }
+    }
+
+    #[test]
+    fn a_group_out_of_its_place_ends_the_thread_that_would_apply_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::open(dir.path().join("data")).unwrap();
+        for (numbers, is_right) in [((4, 4), true), ((5, 5), false), ((3, 3), false), ((4, 5), false)] {
+            let applying = Applying::new(&engine.inner.shared, SequenceNumber(3));
+            let frame = QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body: Bytes::new(), body_crc: 0 };
+            let numbers = Some((SequenceNumber(numbers.0), SequenceNumber(numbers.1)));
+            let logged = Logged { numbers, ..Logged::default() };
+            assert!(applying.add(vec![Entry::Change(frame, None)], logged).is_none());
+            let done = std::thread::scope(|scope| scope.spawn(|| applying.apply_ready()).join());
+            assert_eq!(done.is_ok(), is_right, "{numbers:?}");
+        }
     }
 }

@@ -9,6 +9,7 @@
 use std::{
     io,
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use crate::sync::{
@@ -18,19 +19,23 @@ use crate::sync::{
 };
 
 use super::{
-    apply::Applying,
-    queue::{Entry, QueuedFrame, QueuedWrite, Turn},
+    apply::{Applying, Logged},
+    queue::{Entry, Maker, QueuedFrame, QueuedWrite, Turn},
     shared::Shared,
     stats::Counters,
 };
 use crate::{
     Durability, Error, ErrorKind, Result, SequenceNumber,
     crash::crash_point,
+    vfs::is_shortage,
     wal::{Frame, PendingSync, SpareMaker},
 };
 
 /// One that syncs and applies, and one that appends meanwhile. More of them take processor time and give nothing (decision 022).
 const COMMITTERS: usize = 2;
+
+/// When a write is tried again that met a shortage.
+const SHORTAGE_RETRY: Duration = Duration::from_secs(1);
 
 /// A thread that commits.
 struct Committer {
@@ -121,8 +126,8 @@ impl Committer {
             entries.splice(0..0, log.unlogged_changes.drain(..));
         }
         match self.append(&mut log, &entries) {
-            Ok(needs) => {
-                if let Some(entries) = self.applying.add(entries, needs) {
+            Ok(logged) => {
+                if let Some(entries) = self.applying.add(entries, logged) {
                     let because = "a sync before it failed".to_owned();
                     self.refuse(&mut log, entries, &Failure::Unknown(because));
                 }
@@ -131,8 +136,8 @@ impl Committer {
         }
     }
 
-    /// Appends a group; returns the number that has to be durable before it is applied.
-    fn append(&self, log: &mut Log, entries: &[Entry]) -> Result<SequenceNumber, Failure> {
+    /// Appends a group; returns its numbers, and that which has to be durable before it is applied.
+    fn append(&self, log: &mut Log, entries: &[Entry]) -> Result<Logged, Failure> {
         let mut seq = log.last_seq;
         let mut number = |frame| {
             seq = seq.next();
@@ -140,8 +145,9 @@ impl Committer {
         };
         let frames: Vec<Frame<'_>> = entries.iter().filter_map(logged).map(&mut number).collect();
         if frames.is_empty() {
-            return Ok(SequenceNumber::default());
+            return Ok(Logged::default());
         }
+        let numbers = Some((log.last_seq.next(), seq));
         let needs_sync = entries.iter().any(needs_sync);
         let mut wal = self.shared.wal.lock();
         wal.append(&frames).map_err(|error| Failure::of_append(error, wal.is_failed()))?;
@@ -156,7 +162,8 @@ impl Committer {
             // Full means that it is being made already.
             let _ = self.spare.try_send(());
         }
-        Ok(if needs_sync { seq } else { SequenceNumber::default() })
+        let needs = if needs_sync { seq } else { SequenceNumber::default() };
+        Ok(Logged { needs, numbers })
     }
 
     /// Syncs as long as somebody waits for it, and applies what is durable then; unless another thread is at it, which goes
@@ -224,12 +231,15 @@ impl Committer {
                 }
                 Entry::Seal => {}
                 // What was applied before is in the log and can be flushed, which is what makes room on a full disk.
-                freeze @ Entry::Freeze(_) => drop(self.applying.add(vec![freeze], SequenceNumber::default())),
+                freeze @ Entry::Freeze(_) => drop(self.applying.add(vec![freeze], Logged::default())),
                 Entry::Change(frame, waiting) => {
-                    if let Some(answer) = waiting {
+                    let is_visible = waiting.as_ref().is_none_or(|maker| maker.made.is_none());
+                    if let Some(Maker { answer, .. }) = waiting {
                         let _ = answer.send(Err(failure.refusal()));
                     }
-                    log.unlogged_changes.push(Entry::Change(frame, None));
+                    if is_visible {
+                        log.unlogged_changes.push(Entry::Change(frame, None));
+                    }
                 }
             }
         }
@@ -263,6 +273,10 @@ impl Failure {
 
     fn refusal(&self) -> Error {
         match self {
+            Self::NoRoom(Error::Io { source, .. }) if is_shortage(source) => Error::Busy {
+                reason: "the process has no file descriptor or memory left for the log's next segment",
+                retry_after: SHORTAGE_RETRY,
+            },
             Self::NoRoom(Error::Io { action, path, source }) => {
                 Error::io(action, path, io::Error::new(source.kind(), source.to_string()))
             }

@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::sync::{self, Condvar, Instant, Mutex};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use ulid::Ulid;
 
 use super::{packs::PackSizes, retired::Retired, shared::Shared, small_merges::SmallMerges, stats::Counters};
@@ -26,7 +26,7 @@ use crate::{
         purge, run,
     },
     crash::crash_point,
-    datafile::{DataFile, PackWriter, ParquetOptions, data_file_path},
+    datafile::{DataFile, PackWriter, ParquetOptions, PartitionDay, data_file_path},
     memory::{Pressure, merge_columns, merge_share, merged_file_bytes},
     registry::Table,
 };
@@ -307,10 +307,7 @@ impl Shared {
         crash_point("compaction::files_written");
         let committed = self.commit_merges(merged)?;
         let count = committed.len();
-        for done in committed {
-            self.count(&done, &mut round.report);
-            self.compactor.retired.add(done.task.files, self.clock.now_ns());
-        }
+        committed.iter().for_each(|done| self.count(done, &mut round.report));
         Ok(count)
     }
 
@@ -342,7 +339,11 @@ impl Shared {
         };
         self.wait_for_memory();
         let _memory = self.memory.reserve(job.memory_bytes());
-        let made = run(&job, path).inspect_err(|_| paths.iter().for_each(|path| self.compactor.retired.leave(path)))?;
+        self.folders.check()?;
+        let made = run(&job, path).inspect_err(|error| {
+            self.note_unsynced(error);
+            paths.iter().for_each(|path| self.compactor.retired.leave(path));
+        })?;
         let deleted_seq = tombstones.last().map_or(0, |tombstone| tombstone.seq.0);
         Ok(made.into_iter().map(|file| Arc::new(DataFile { deleted_seq, ..file })).collect())
     }
@@ -387,9 +388,12 @@ impl Shared {
     /// had been. The outputs of the others are removed. Merges of one table stand together.
     fn commit_merges(&self, merged: Vec<Merged>) -> Result<Vec<Merged>> {
         let mut manifest = self.manifest.lock();
-        let (right, wrong): (Vec<Merged>, Vec<Merged>) = merged
-            .into_iter()
-            .partition(|done| !done.table.is_dropped() && is_still_right(&done.table.rows.lock().files, done));
+        let partitions = live_partitions(&merged);
+        let is_right = |done: &Merged| {
+            let live = partitions.get(&(Arc::as_ptr(&done.table), done.task.day));
+            !done.table.is_dropped() && live.is_some_and(|live| is_still_right(live, done))
+        };
+        let (right, wrong): (Vec<Merged>, Vec<Merged>) = merged.into_iter().partition(is_right);
         if !right.is_empty() {
             let tables = right.chunk_by(|a, b| Arc::ptr_eq(&a.table, &b.table)).map(table_edit).collect();
             if let Err(error) = self.commit(&mut manifest, ManifestEdit { tables, ..ManifestEdit::default() }) {
@@ -401,7 +405,16 @@ impl Shared {
                 return Err(error);
             }
             crash_point("compaction::committed");
-            right.iter().for_each(|done| done.table.replace_files(&done.task.files, &done.made));
+            for of_table in right.chunk_by(|a, b| Arc::ptr_eq(&a.table, &b.table)) {
+                let gone: Vec<_> = of_table.iter().flat_map(|done| &done.task.files).cloned().collect();
+                let made: Vec<_> = of_table.iter().flat_map(|done| &done.made).cloned().collect();
+                if let Some(done) = of_table.first() {
+                    done.table.replace_files(&gone, &made);
+                }
+                // Before the manifest is unlocked: whoever finds them in neither, as the close of the engine would, takes
+                // their pack for one that nobody reads.
+                self.compactor.retired.add(gone, self.clock.now_ns());
+            }
             crash_point("compaction::swapped");
         }
         drop(manifest);
@@ -441,17 +454,34 @@ fn table_edit(merged: &[Merged]) -> TableEdit {
     }
 }
 
+/// Returns the live files of the tables and days that merges are about. Merges of one table stand together: of all its days,
+/// of which there may be very many, the files are looked at once.
+fn live_partitions(merged: &[Merged]) -> HashMap<(*const Table, PartitionDay), Vec<Arc<DataFile>>> {
+    let day_of = |done: &Merged| ((Arc::as_ptr(&done.table), done.task.day), Vec::new());
+    let mut partitions: HashMap<_, Vec<Arc<DataFile>>> = merged.iter().map(day_of).collect();
+    for of_table in merged.chunk_by(|a, b| Arc::ptr_eq(&a.table, &b.table)) {
+        let Some(Merged { table, .. }) = of_table.first() else { continue };
+        for file in &table.rows.lock().files {
+            if let Some(partition) = partitions.get_mut(&(Arc::as_ptr(table), file.day())) {
+                partition.push(Arc::clone(file));
+            }
+        }
+    }
+    partitions
+}
+
 /// Returns whether all inputs are live, and their merge still leaves the same rows to win.
 ///
 /// Files that a flush added meanwhile cannot change what a file on time may hold (see `crate::compaction`); a late output
 /// has to stand between its neighbours as they are now, and a file that moved as it is must not pass by another.
-pub(super) fn is_still_right(live: &[Arc<DataFile>], Merged { task, is_moved, .. }: &Merged) -> bool {
+///
+/// `partition` has the live files of the table and day.
+pub(super) fn is_still_right(partition: &[Arc<DataFile>], Merged { task, is_moved, .. }: &Merged) -> bool {
     let inputs: HashSet<&str> = task.files.iter().map(|file| file.path.as_str()).collect();
-    let partition: Vec<Arc<DataFile>> = live.iter().filter(|file| file.day() == task.day).cloned().collect();
     let is_input = |file: &DataFile| inputs.contains(file.path.as_str());
     partition.iter().filter(|file| is_input(file)).count() == task.files.len()
-        && (!is_moved || task.files.iter().all(|file| moves_alone(&partition, file)))
-        && (task.output == Output::OnTime || output(&partition, is_input) == Some(Output::Late))
+        && (!is_moved || task.files.iter().all(|file| moves_alone(partition, file)))
+        && (task.output == Output::OnTime || output(partition, is_input) == Some(Output::Late))
 }
 
 /// Starts the thread that compacts by itself: after flushes, and when days and files come of age.
@@ -478,4 +508,25 @@ pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<sync::thread::JoinH
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, Options, compaction::moves};
+
+    #[test]
+    fn what_leaves_the_manifest_is_known_to_be_read_before_anybody_else_looks() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options { compaction: false, ..Options::default() };
+        let engine = Engine::builder(dir.path().join("data")).options(options).open().unwrap();
+        assert_eq!(engine.write_lp("d", b"m,h=a v=1 1").unwrap().points, 1);
+        engine.flush().unwrap();
+        let (shared, table) = (&engine.inner.shared, engine.table("d", "m").unwrap());
+        let files = table.rows.lock().files.clone();
+        let merged = |task| Merged { table: Arc::clone(&table), task, made: Vec::new(), is_moved: false };
+        let merged = moves(&files, |_| true).into_iter().map(merged).collect();
+        assert_eq!(shared.commit_merges(merged).unwrap().len(), 1);
+        assert_eq!((table.rows.lock().files.len(), shared.compactor.retired()), (0, 1));
+    }
 }

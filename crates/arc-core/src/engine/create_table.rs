@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Engine, logged::schema_change, shared::Shared};
+use super::{Engine, logged::schema_change, queue::Made, shared::Shared};
 use crate::{
     ColumnTypes, Error, Result,
     catalog::{ColumnKind, TableSchema, comes_back, tag_type},
@@ -66,7 +66,7 @@ impl Shared {
         self.check_limits(0, 1)?;
         let change = schema_change(schema, false)?;
         let table = Arc::new(Table::new(schema.clone()));
-        let answer = self.queue.push_change(change, || database.add(table))?;
+        let answer = self.queue.push_change(change, Some(Made::Table(database, table)), || {})?;
         let stopped = |_| Err(Error::unanswered());
         crate::sync::block_on(answer).unwrap_or_else(stopped)
     }

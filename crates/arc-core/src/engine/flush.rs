@@ -139,6 +139,7 @@ impl Shared {
             return Ok(FlushReport::default());
         }
         if let Err(error) = self.write_all_files(&mut tables) {
+            self.note_unsynced(&error);
             self.discard(&tables);
             return Err(error);
         }
@@ -193,11 +194,10 @@ impl Shared {
 
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.
     fn write_all_files(&self, tables: &mut [TableRound]) -> Result<()> {
+        self.folders.check()?;
         let folders = FolderSyncs::new(self.vfs.as_ref(), &self.root, &self.folders);
         let pack = PackWriter::new(self.vfs.as_ref(), &self.root, self.new_id());
-        let small = tables.iter().filter(|round| !round.frozen.is_empty() && self.is_small(round)).count();
-        let is_packed = small >= self.options.pack_tables;
-        self.write_files_of(tables, &folders, is_packed.then_some(&pack))?;
+        self.write_files_of(tables, &folders, self.has_many_small(tables).then_some(&pack))?;
         let path = pack.path().to_owned();
         if let Some(pack) = pack.finish().inspect_err(|_| self.compactor.retired.leave(&path))? {
             folders.sync_table([pack.as_str()].into_iter())?;
@@ -205,9 +205,18 @@ impl Shared {
         folders.finish()
     }
 
-    /// Returns whether a table's rows are so few that a file of their own would cost more than they do.
-    fn is_small(&self, round: &TableRound) -> bool {
-        round.frozen.iter().map(|frozen| frozen.bytes).sum::<usize>() <= self.options.pack_bytes
+    /// Returns whether there are many tables and days with so few rows that a file of their own would cost more than they do.
+    ///
+    /// Of one table there may be any number of days, as where times have a wrong unit: a file for each would be made and
+    /// synced while no other flush can begin.
+    fn has_many_small(&self, tables: &[TableRound]) -> bool {
+        let mut small = 0;
+        let mut frozen = tables.iter().flat_map(|round| &round.frozen);
+        // Not all are looked at where there are many.
+        frozen.any(|frozen| {
+            small += frozen.small_days(self.options.pack_bytes);
+            small >= self.options.pack_tables
+        })
     }
 
     fn write_files_of(
@@ -224,11 +233,9 @@ impl Shared {
                 let next = work.lock().next();
                 match next {
                     Some(round) => {
-                        let pack = pack.filter(|_| self.is_small(round));
                         self.write_files(round, pack, &mut scratch)?;
-                        if pack.is_none() {
-                            folders.sync_table(round.files.iter().map(|file| file.path.as_str()))?;
-                        }
+                        let alone = round.files.iter().filter(|file| file.packed().is_none());
+                        folders.sync_table(alone.map(|file| file.path.as_str()))?;
                     }
                     None => return Ok(()),
                 }
@@ -260,6 +267,7 @@ impl Shared {
             let converted = frozen.converted(&round.schema)?;
             let frozen = converted.as_ref().unwrap_or(frozen);
             for part in split(frozen, &round.schema, &round.table.series)? {
+                let pack = pack.filter(|_| frozen.bytes_of(part.versions_count()) <= self.options.pack_bytes);
                 let path = || data_file_path(database, table, part.day, self.new_id());
                 let spec = DataFileSpec {
                     path: pack.map_or_else(path, |pack| pack.path().to_owned()),

@@ -36,6 +36,7 @@ use crate::{
     memory::{MemoryBudget, series_cache_share, within_budget},
     random::RandomSource,
     registry::{Database, Registry, Table},
+    repair::SetAside,
     vfs::Vfs,
     wal::{ReplayedFrame, Wal, WalOptions},
 };
@@ -96,10 +97,6 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     open_layout(vfs.as_ref(), root)?;
     let log_is_marked = check_marker(vfs.as_ref(), root)?;
     let manifest = parts.open_manifest(vfs.as_ref())?;
-    for orphan in remove_orphans(vfs.as_ref(), root, manifest.state())? {
-        tracing::info!(file = orphan, "removed a file that no manifest names");
-    }
-    crash_point("open::orphans_removed");
     let mut registry = registry_of(manifest.state());
     registry.bound_series_caches(series_cache_share(options.memory_bytes));
     let registry = Arc::new(registry);
@@ -114,6 +111,9 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         replay(&registry, &counters, &keys, &frame).map_err(damaged)
     };
     let wal = Wal::open(Arc::clone(&vfs), &wal_dir, wal_options, flushed, &mut visit)?;
+    // After the log: one that lacks what the manifest does not have refuses to be opened, and then nothing is removed.
+    clear_orphans(vfs.as_ref(), root, manifest.state())?;
+    crash_point("open::orphans_removed");
     counters.wal_bytes.store(wal.live_bytes(), std::sync::atomic::Ordering::Relaxed);
     let shared = Shared {
         queue: Queue::new(),
@@ -156,6 +156,18 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         shared.flush_signal.note_synced();
     }
     Ok((Arc::new(shared), lock))
+}
+
+fn clear_orphans(vfs: &dyn Vfs, root: &Path, manifest: &ManifestState) -> Result<()> {
+    let set_aside = |paths: &[PathBuf]| {
+        let mut lost = SetAside::new(vfs, root);
+        paths.iter().try_for_each(|path| lost.keep(path))?;
+        lost.sync()
+    };
+    for orphan in remove_orphans(vfs, root, manifest, set_aside)? {
+        tracing::info!(file = orphan, "removed a file that no manifest names");
+    }
+    Ok(())
 }
 
 /// Starts the threads of an engine.

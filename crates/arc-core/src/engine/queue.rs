@@ -13,7 +13,8 @@ use super::{delete::Deleted, frame::FrameKind, idempotency::Claim};
 use crate::{
     Durability, Error, Predicate, Result, SequenceNumber, Written,
     ingest::Staged,
-    registry::{Doomed, Table},
+    registry::{Database, Doomed, Registry, Table},
+    wal::MAX_PART_BYTES,
 };
 
 /// How long a writer without room waits before it looks by itself.
@@ -26,6 +27,19 @@ pub(super) struct QueuedFrame {
     pub(super) meta: Vec<u8>,
     pub(super) body: Bytes,
     pub(super) body_crc: u32,
+}
+
+impl QueuedFrame {
+    /// Refuses a frame that the log cannot have, before it stands among others that it can.
+    fn check(&self) -> Result<()> {
+        let bytes = self.meta.len().max(self.body.len());
+        if bytes <= MAX_PART_BYTES {
+            return Ok(());
+        }
+        let reason =
+            format!("it takes {bytes} bytes in the log, and may take {MAX_PART_BYTES}; send it in smaller parts");
+        Err(Error::InvalidPayload { format: "logged", reason })
+    }
 }
 
 /// Rows on their way to the buffers, and who waits for them.
@@ -51,6 +65,31 @@ impl QueuedWrite {
     }
 }
 
+/// Who waits for a change of schema that no write needs, and what is there once it is applied.
+#[derive(Debug)]
+pub(super) struct Maker {
+    pub(super) answer: oneshot::Sender<Result<()>>,
+    pub(super) made: Option<Made>,
+}
+
+/// A database or table that somebody makes before its first write. Nobody sees it before it is in the log: what is refused
+/// is not there.
+#[derive(Debug)]
+pub(super) enum Made {
+    Database(Arc<Database>),
+    Table(Arc<Database>, Arc<Table>),
+}
+
+impl Made {
+    /// Makes it visible.
+    pub(super) fn publish(self, registry: &Registry) {
+        match self {
+            Self::Database(database) => registry.add(database),
+            Self::Table(database, table) => database.add(table),
+        }
+    }
+}
+
 /// A delete on its way to its table, and who waits for it.
 #[derive(Debug)]
 pub(super) struct QueuedDelete {
@@ -64,7 +103,7 @@ pub(super) struct QueuedDelete {
 #[derive(Debug)]
 pub(super) enum Entry {
     /// A change of schema, and who waits for it if no write of the same group does.
-    Change(QueuedFrame, Option<oneshot::Sender<Result<()>>>),
+    Change(QueuedFrame, Option<Maker>),
     /// A logged write.
     Write(QueuedFrame, QueuedWrite),
     /// Ends a table or database that is out of sight already, and who waits for it.
@@ -146,6 +185,7 @@ impl Queue {
         take_room: impl Fn(usize) -> bool,
         publish: impl FnOnce(&QueuedWrite) -> bool,
     ) -> Result<Option<QueuedWrite>> {
+        changes.iter().chain(&frame).try_for_each(QueuedFrame::check)?;
         let mut state = self.state.lock();
         let deadline = Instant::now() + max_wait;
         let mut timed_out = false;
@@ -178,19 +218,22 @@ impl Queue {
         Ok(None)
     }
 
-    /// Queues a change of schema that no write needs; the receiver gets its answer.
+    /// Queues a change of schema that no write needs, and what is made by it; the receiver gets its answer. `queued` is called
+    /// while the queue is locked.
     pub(super) fn push_change(
         &self,
         change: QueuedFrame,
-        publish: impl FnOnce(),
+        made: Option<Made>,
+        queued: impl FnOnce(),
     ) -> Result<oneshot::Receiver<Result<()>>> {
+        change.check()?;
         let (answer, receiver) = oneshot::channel();
         let mut state = self.state.lock();
         if let Some(reason) = &state.closed {
             return Err(Error::Closed { reason: reason.clone() });
         }
-        publish();
-        state.entries.push(Entry::Change(change, Some(answer)));
+        queued();
+        state.entries.push(Entry::Change(change, Some(Maker { answer, made })));
         self.call(state);
         Ok(receiver)
     }
@@ -202,6 +245,7 @@ impl Queue {
         answer: oneshot::Sender<Result<()>>,
         publish: impl FnOnce() -> Arc<Doomed>,
     ) -> Result<()> {
+        frame.check()?;
         let mut state = self.state.lock();
         if let Some(reason) = &state.closed {
             return Err(Error::Closed { reason: reason.clone() });
@@ -214,6 +258,7 @@ impl Queue {
 
     /// Queues a delete; the receiver gets its answer.
     pub(super) fn push_delete(&self, frame: QueuedFrame, delete: QueuedDelete) -> Result<()> {
+        frame.check()?;
         let mut state = self.state.lock();
         if let Some(reason) = &state.closed {
             return Err(Error::Closed { reason: reason.clone() });
@@ -312,5 +357,28 @@ impl Queue {
     /// Returns the number of writes queued or being logged.
     pub(super) fn writes(&self) -> usize {
         self.state.lock().writes
+    }
+}
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_the_log_cannot_have_is_refused_before_it_is_queued() {
+        // Memory that nobody touches.
+        let frame = |bytes: usize| QueuedFrame {
+            kind: FrameKind::Schema,
+            meta: Vec::new(),
+            body: Bytes::from(vec![0; bytes]),
+            body_crc: 0,
+        };
+        let queue = Queue::new();
+        let refused = queue.push_change(frame(MAX_PART_BYTES + 1), None, || panic!("it is not queued")).unwrap_err();
+        assert_eq!(refused.kind(), crate::ErrorKind::InvalidInput, "{refused}");
+        assert!(refused.to_string().contains("4294967296 bytes"), "{refused}");
+        assert!(queue.state.lock().entries.is_empty() && queue.closed().is_none());
+        let _answer = queue.push_change(frame(1), None, || {}).unwrap();
+        assert_eq!(queue.state.lock().entries.len(), 1);
     }
 }

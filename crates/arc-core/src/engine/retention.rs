@@ -143,13 +143,14 @@ impl Shared {
         for Expired { table, files } in &all {
             table.replace_files(files, &[]);
         }
+        let files: Vec<Arc<DataFile>> = all.into_iter().flat_map(|expired| expired.files).collect();
+        let count = files.len();
+        self.compactor.retired.add(files, now_ns);
         drop(manifest);
         crash_point("retention::swapped");
-        let files: Vec<Arc<DataFile>> = all.into_iter().flat_map(|expired| expired.files).collect();
-        tracing::debug!(files = files.len(), "dropped data files past their retention");
-        Counters::add(&self.counters.expired_files, files.len() as u64);
-        round.report.expired_files += files.len() as u64;
-        self.compactor.retired.add(files, now_ns);
+        tracing::debug!(files = count, "dropped data files past their retention");
+        Counters::add(&self.counters.expired_files, count as u64);
+        round.report.expired_files += count as u64;
         Ok(())
     }
 }

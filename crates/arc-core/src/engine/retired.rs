@@ -171,7 +171,7 @@ impl Shared {
         if packs.is_empty() {
             return;
         }
-        // The manifest first: what leaves it is retired before it is unlocked, or by the thread that calls this.
+        // The manifest first: what leaves it is retired before it is unlocked.
         let manifest = self.manifest.lock();
         for file in manifest.state().files() {
             packs.remove(file.stored_path());

@@ -13,9 +13,9 @@ use crate::sync::{Condvar, Instant, Mutex, MutexGuard};
 
 use super::{compaction::Compactor, idempotency::IdempotencyKeys, queue::Queue, stats::Counters};
 #[cfg(feature = "object-store")]
-use crate::{Error, store::OpenStorage};
+use crate::store::OpenStorage;
 use crate::{
-    Options, Result, SequenceNumber,
+    Error, Options, Result, SequenceNumber,
     catalog::{Manifest, ManifestEdit, mark_log},
     clock::Clock,
     datafile::KnownFolders,
@@ -108,6 +108,17 @@ impl Shared {
             tracing::error!(reason, "the manifest is closed, writes are refused from now on");
         }
         committed
+    }
+
+    /// Takes note of a failure to write data files. Where a folder could not be synced, nothing is flushed or merged until the
+    /// directory is opened again, and no more points are taken.
+    pub(super) fn note_unsynced(&self, error: &Error) {
+        if self.folders.note(error) {
+            let reason = format!("data files cannot be relied on: {error}");
+            if self.queue.close(&reason) {
+                tracing::error!(reason, "a folder could not be synced, writes are refused from now on");
+            }
+        }
     }
 
     /// Has the directory's marker say that there is a log, now that it has a segment: a log that goes missing is told from one
@@ -400,34 +411,38 @@ mod tests {
             ("a merge", |engine| engine.compact().map(drop)),
         ];
         for (what, work) in works {
-            let faults = FaultFs::new(Arc::new(CrashFs::new()));
-            let open = engine(&faults);
-            for n in 0..8 {
-                write(&open, &format!("m v=1 {n}")).unwrap();
-                open.flush().unwrap();
-            }
-            write(&open, "m v=1 9").unwrap();
-            assert_eq!(open.closed_to_writes(), None, "{what}");
-            // Some sync of a folder is that of the manifest's; the others lose nothing but the work.
-            let mut closed = None;
+            let mut reasons = Vec::new();
+            // Some sync of a folder is that of the manifest's; those before it are of folders of data files.
             for nth in 1..20 {
+                let faults = FaultFs::new(Arc::new(CrashFs::new()));
+                let open = engine(&faults);
+                for n in 0..8 {
+                    write(&open, &format!("m v=1 {n}")).unwrap();
+                    open.flush().unwrap();
+                }
+                write(&open, "m v=1 9").unwrap();
+                assert_eq!(open.closed_to_writes(), None, "{what}");
                 faults.set(Fault::nth(nth, ErrorKind::Other).of(Operation::SyncDir));
                 let failed = work(&open).is_err();
-                closed = open.closed_to_writes();
-                if closed.is_some() {
-                    assert!(failed, "{what}");
-                    break;
-                }
+                faults.clear();
+                let Some(closed) = open.closed_to_writes() else { break };
+                assert!(failed, "{what}");
+                let is_of_data = closed.contains("data files cannot be relied on");
+                reasons.push(closed);
+                let refused = write(&open, "m v=1 10").unwrap_err();
+                assert_eq!(refused.kind(), crate::ErrorKind::Closed, "{what}");
+                let syncs = faults.calls(Operation::SyncDir);
+                assert!(work(&open).is_err(), "{what}");
+                // Where only the manifest is lost, a merge writes files of other folders before it finds out.
+                assert!(!is_of_data || faults.calls(Operation::SyncDir) == syncs, "{what}: no folder is synced again");
+                drop(open);
+                let again = engine(&faults);
+                let table = &again.tables("d").unwrap()[0];
+                assert_eq!((table.file_rows + table.buffered_rows, again.closed_to_writes()), (9, None), "{what}");
             }
-            faults.clear();
-            let closed = closed.unwrap_or_else(|| panic!("{what} never lost the manifest"));
-            assert!(closed.contains("the manifest is closed"), "{closed}");
-            let refused = write(&open, "m v=1 10").unwrap_err();
-            assert_eq!(refused.kind(), crate::ErrorKind::Closed, "{what}");
-            drop(open);
-            let again = engine(&faults);
-            let table = &again.tables("d").unwrap()[0];
-            assert_eq!((table.file_rows + table.buffered_rows, again.closed_to_writes()), (9, None), "{what}");
+            assert!(reasons.iter().any(|reason| reason.contains("the manifest is closed")), "{what}: {reasons:?}");
+            let of_data = |reason: &String| reason.contains("data files cannot be relied on");
+            assert!(reasons.iter().all(|reason| of_data(reason) || reason.contains("the manifest")), "{reasons:?}");
         }
     }
 
@@ -516,6 +531,47 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_file_descriptor_left_can_be_flushed_later() {
+        let faults = FaultFs::new(Arc::new(CrashFs::new()));
+        let open = engine(&faults);
+        write(&open, "m v=1 1").unwrap();
+        for operation in [Operation::SyncDir, Operation::CreateNew] {
+            faults.set(Fault::nth(1, ErrorKind::OutOfMemory).of(operation));
+            open.flush().unwrap_err();
+            assert_eq!(open.closed_to_writes(), None, "{operation:?}");
+        }
+        assert_eq!(open.flush().unwrap().rows, 1);
+    }
+
+    #[test]
+    fn what_was_refused_for_want_of_room_is_not_there() {
+        let faults = FaultFs::new(Arc::new(CrashFs::new()));
+        // Nothing is in the log yet, so that the first frame needs a segment.
+        let open = engine(&faults);
+        let schema = |database: &str| crate::catalog::TableSchema {
+            database: database.into(),
+            table: "t".into(),
+            keyed: true,
+            columns: Vec::new(),
+        };
+        faults.set(Fault::nth(1, ErrorKind::StorageFull).of(Operation::CreateNew).from_then_on());
+        for _ in 0..2 {
+            for refused in [open.create_database("d"), open.create_table(&schema("e"))] {
+                assert_eq!(refused.unwrap_err().kind(), crate::ErrorKind::StorageFull);
+            }
+            assert!(!open.databases().iter().any(|database| ["d", "e"].contains(&&*database.name)));
+        }
+        faults.clear();
+        open.create_database("e").unwrap();
+        open.create_table(&schema("e")).unwrap();
+        open.create_database("x").unwrap();
+        drop(open);
+        let again = engine(&faults);
+        assert_eq!(again.tables("e").unwrap().len(), 1);
+        again.create_table(&schema("x")).unwrap();
+    }
+
+    #[test]
     fn a_log_that_fails_closes_the_engine_before_the_write_is_answered() {
         let faults = FaultFs::new(Arc::new(CrashFs::new()));
         let open = engine(&faults);
@@ -525,5 +581,30 @@ mod tests {
         assert!(open.closed_to_writes().unwrap().contains("the log failed"));
         open.close().unwrap();
         assert!(open.closed_to_writes().is_some());
+    }
+
+    #[test]
+    fn a_log_without_file_descriptors_refuses_writes_for_now() {
+        let faults = FaultFs::new(Arc::new(CrashFs::new()));
+        let options = Options { compaction: false, wal_segment_bytes: 64 << 10, ..Options::default() };
+        let open = Engine::builder("/store").options(options).vfs(Arc::new(faults.clone())).open().unwrap();
+        let line = format!("m s=\"{}\"", "x".repeat(20 << 10));
+        assert_eq!(write(&open, &line).unwrap(), 1);
+        faults.set(Fault::nth(1, ErrorKind::OutOfMemory).of(Operation::SyncDir).from_then_on());
+        let mut stored = 1;
+        let refused = loop {
+            match write(&open, &line) {
+                Ok(_) => stored += 1,
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!((refused.kind(), open.closed_to_writes()), (crate::ErrorKind::Busy, None), "{refused}");
+        faults.clear();
+        for _ in 0..10 {
+            stored += write(&open, &line).unwrap();
+        }
+        drop(open);
+        let table = &engine(&faults).tables("d").unwrap()[0];
+        assert_eq!(table.file_rows + table.buffered_rows, stored);
     }
 }

@@ -42,8 +42,9 @@ impl<'a> SmallMerges<'a> {
         for task in tasks {
             let is_packed = task.is_packed() && self.shared.options.pack_bytes > 0;
             self.merge_one(table, task, keep, is_packed, round)?;
+            self.commit_if_many(round)?;
         }
-        self.commit_if_many(round)
+        Ok(())
     }
 
     /// Gives files of a table another place: a single one as it is, several as one.
@@ -117,6 +118,7 @@ impl<'a> SmallMerges<'a> {
     pub(super) fn commit(&mut self, round: &mut Round) -> Result<()> {
         let merged = std::mem::take(&mut self.merged);
         if let Err(error) = self.publish(&merged) {
+            self.shared.note_unsynced(&error);
             let made = merged.iter().flat_map(|done| &done.made);
             self.shared.compactor.retired.leave_files(made.map(Arc::as_ref));
             return Err(error);
@@ -141,6 +143,7 @@ impl<'a> SmallMerges<'a> {
         if published.is_empty() {
             return Ok(());
         }
+        self.shared.folders.check()?;
         let folders = FolderSyncs::new(self.shared.vfs.as_ref(), &self.shared.root, &self.shared.folders);
         folders.sync_table(published.iter().map(String::as_str))?;
         folders.finish()

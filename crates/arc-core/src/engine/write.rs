@@ -17,7 +17,7 @@ use super::{
     frame::{FrameKind, KeyMeta, WriteMeta},
     idempotency::{Claim, Claimed, answer, check_key, fingerprint},
     logged::{database_change, schema_change},
-    queue::{QueuedFrame, QueuedWrite, no_room},
+    queue::{Made, QueuedFrame, QueuedWrite, no_room},
     shared::Shared,
 };
 use crate::{
@@ -345,7 +345,7 @@ impl Shared {
         self.check_limits(1, 0)?;
         let database = Arc::new(Database::new(name, self.clock.now_ns(), false));
         let change = database_change(&database)?;
-        let answer = self.queue.push_change(change, || self.registry.add(database))?;
+        let answer = self.queue.push_change(change, Some(Made::Database(database)), || {})?;
         let stopped = |_| Err(Error::unanswered());
         crate::sync::block_on(answer).unwrap_or_else(stopped)
     }

@@ -18,7 +18,9 @@ use std::{io::ErrorKind, path::Path, path::PathBuf, sync::Arc};
 
 pub use plan::{GivenUp, RepairPlan, RepairStep};
 
-use self::{manifest::Mended, set_aside::SetAside};
+pub(crate) use set_aside::SetAside;
+
+use self::manifest::Mended;
 use crate::{
     Error, Result, VerifyReport,
     backup::{BACKUP_MARKER, manifest_dir},

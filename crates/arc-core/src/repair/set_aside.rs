@@ -1,4 +1,4 @@
-//! The folder `lost/`: where what a repair takes out is kept, under its old path.
+//! The folder `lost/`: where what a repair, or an opening, takes out is kept, under its old path.
 
 use std::{
     collections::BTreeSet,
@@ -15,19 +15,19 @@ use crate::{
 };
 
 /// Gives files a second name under `lost/`; durable after [`SetAside::sync`]. Their first name stays for the time being.
-pub(super) struct SetAside<'a> {
+pub(crate) struct SetAside<'a> {
     vfs: &'a dyn Vfs,
     root: &'a Path,
     folders: BTreeSet<PathBuf>,
 }
 
 impl<'a> SetAside<'a> {
-    pub(super) fn new(vfs: &'a dyn Vfs, root: &'a Path) -> Self {
+    pub(crate) fn new(vfs: &'a dyn Vfs, root: &'a Path) -> Self {
         Self { vfs, root, folders: BTreeSet::new() }
     }
 
     /// Keeps one file below the data directory, or what lies in a pack; one that is missing needs no keeping.
-    pub(super) fn keep(&mut self, path: &Path) -> Result<()> {
+    pub(crate) fn keep(&mut self, path: &Path) -> Result<()> {
         let relative = path.strip_prefix(self.root).unwrap_or(path);
         let packed = relative.to_str().and_then(packed);
         let kept = match &packed {
@@ -69,7 +69,7 @@ impl<'a> SetAside<'a> {
     }
 
     /// Makes the second names durable.
-    pub(super) fn sync(self) -> Result<()> {
+    pub(crate) fn sync(self) -> Result<()> {
         let above = self.folders.iter().flat_map(|folder| folder.ancestors());
         for folder in above.filter(|folder| folder.starts_with(self.root)).collect::<BTreeSet<_>>() {
             self.vfs.sync_dir(folder).map_err(|e| Error::io("sync folder", folder, e))?;

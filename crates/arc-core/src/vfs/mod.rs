@@ -25,6 +25,14 @@ pub use real::RealVfs;
 
 use range::FileRange;
 
+/// Returns whether a call failed because the process or the machine had no file descriptors or no memory left for it: then
+/// nothing was done, and it can be tried again.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let codes = [Errno::MFILE, Errno::NFILE, Errno::NOMEM].map(Errno::raw_os_error);
+    error.kind() == io::ErrorKind::OutOfMemory || error.raw_os_error().is_some_and(|code| codes.contains(&code))
+}
+
 /// One entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirEntry {

@@ -11,6 +11,9 @@ use super::{Frame, segment::SegmentName};
 /// Bytes of a frame before its meta.
 pub(super) const HEADER_BYTES: usize = 40;
 
+/// Most bytes of a meta or a body.
+pub(crate) const MAX_PART_BYTES: usize = u32::MAX as usize;
+
 /// Frames start at multiples of this many bytes.
 pub(super) const ALIGNMENT: usize = 8;
 

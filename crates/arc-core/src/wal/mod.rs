@@ -28,6 +28,7 @@ use bytes::Bytes;
 
 use crate::{SequenceNumber, random::RandomSource};
 
+pub(crate) use frame::MAX_PART_BYTES;
 pub(crate) use rebuild::{Rebuild, segments};
 pub(crate) use spare::SpareMaker;
 pub(crate) use survey::{Place, Survey, survey};

@@ -16,7 +16,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::{
     Error, Result,
-    vfs::{Vfs, VfsFile},
+    vfs::{Vfs, VfsFile, is_shortage},
 };
 
 /// A spare, a whole segment; followed by `.1`, `.2` and so on for further ones.
@@ -49,16 +49,34 @@ struct Spare {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Names of the spares that are there.
-    ready: Vec<String>,
+    /// The spares that are there; the last is the next to be used.
+    ready: Vec<Ready>,
+    /// The file for a frame that is larger than a segment.
+    large: Option<Box<dyn VfsFile>>,
     /// Whether somebody fills a file.
     is_filling: bool,
 }
 
+#[derive(Debug)]
+struct Ready {
+    name: String,
+    /// Open before the log needs it: then a new segment takes no file descriptor, of which there may be none left.
+    file: Option<Box<dyn VfsFile>>,
+}
+
 impl State {
     fn free_name(&self) -> Option<String> {
-        names().find(|name| !self.ready.contains(name))
+        names().find(|name| self.ready.iter().all(|ready| ready.name != *name))
     }
+}
+
+/// Why there is no new segment.
+#[derive(Debug)]
+pub(super) enum NotPlaced {
+    /// All is as it was, and it can be tried again.
+    Unchanged(Error),
+    /// Nobody knows what name the file has on the disk.
+    Unknown(Error),
 }
 
 /// Returns the names that spares may have.
@@ -73,35 +91,47 @@ impl SpareMaker {
         for entry in vfs.list(dir).map_err(|e| Error::io("list", dir, e))? {
             let is_spare = names().any(|name| name == entry.name);
             if is_spare && entry.len == size {
-                state.ready.push(entry.name);
+                state.ready.push(Ready { name: entry.name, file: None });
             } else if is_spare || [LARGE, UNFINISHED].contains(&entry.name.as_str()) {
                 let path = dir.join(&entry.name);
                 vfs.remove_file(&path).map_err(|e| Error::io("remove", path, e))?;
             }
         }
+        let is_there = !state.ready.is_empty();
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        Ok(Self { spare: Arc::new(Spare { vfs, dir: dir.to_owned(), size, state, changed }) })
+        let maker = Self { spare: Arc::new(Spare { vfs, dir: dir.to_owned(), size, state, changed }) };
+        if is_there {
+            maker.make()?;
+        }
+        Ok(maker)
     }
 
-    /// Returns whether there is no spare and nobody is making one. Never waits.
+    /// Returns whether there is no spare, or none that is open, and nobody is making one. Never waits.
     pub(crate) fn needed(&self) -> bool {
-        self.spare.state.try_lock().is_some_and(|state| state.ready.is_empty() && !state.is_filling)
+        let is_there = |state: &State| state.ready.last().is_some_and(|next| next.file.is_some());
+        self.spare.state.try_lock().is_some_and(|state| !is_there(&state) && !state.is_filling)
     }
 
-    /// Makes a spare if there is none: writes and syncs a whole segment of zeros.
+    /// Makes a spare if there is none: writes and syncs a whole segment of zeros. Opens the next one.
     ///
-    /// An append that needs a new segment meanwhile waits for it. After an error there is no spare and nothing else
-    /// has changed; it can be tried again.
+    /// An append that needs a new segment meanwhile waits for it. After an error there is no spare, or none that is open,
+    /// and nothing else has changed; it can be tried again.
     pub(crate) fn make(&self) -> Result<()> {
         let mut state = self.spare.state.lock();
-        while state.ready.is_empty() {
+        loop {
+            if let Some(next) = state.ready.last_mut() {
+                if next.file.is_none() {
+                    let path = self.spare.dir.join(&next.name);
+                    next.file = Some(self.spare.vfs.open(&path).map_err(|e| Error::io("open", path, e))?);
+                }
+                return Ok(());
+            }
             if state.is_filling {
                 self.spare.changed.wait(&mut state);
             } else {
                 self.spare.fill(&mut state, self.spare.size, None)?;
             }
         }
-        Ok(())
     }
 
     /// Makes sure that there is a file of at least `bytes` for [`SpareMaker::place`] and returns its size.
@@ -121,20 +151,55 @@ impl SpareMaker {
         Ok(size)
     }
 
-    /// Renames the file that [`SpareMaker::reserve`] made to `path`, makes its name durable and opens it.
-    pub(super) fn place(&self, size: u64, path: &Path) -> Result<Box<dyn VfsFile>> {
+    /// Renames the file that [`SpareMaker::reserve`] made to `path`, and makes its name durable.
+    pub(super) fn place(&self, size: u64, path: &Path) -> Result<Box<dyn VfsFile>, NotPlaced> {
+        let Spare { vfs, dir, state, .. } = &*self.spare;
+        let is_large = size != self.spare.size;
+        let file = {
+            let mut state = state.lock();
+            let next = state.ready.last().filter(|_| !is_large);
+            let from = dir.join(next.map_or(LARGE, |next| next.name.as_str()));
+            if let Err(e) = vfs.rename(&from, path) {
+                let is_shortage = is_shortage(&e);
+                let error = Error::io("rename", path, e);
+                return Err(if is_shortage { NotPlaced::Unchanged(error) } else { NotPlaced::Unknown(error) });
+            }
+            if is_large { state.large.take() } else { state.ready.pop().and_then(|next| next.file) }
+        };
+        let file = file.ok_or_else(|| NotPlaced::Unknown(Error::internal("a segment was placed that is not open")))?;
+        // Before the first frame is written, so that no frame is ever in a file whose name (with its salt) can be lost.
+        match vfs.sync_dir(dir) {
+            Ok(()) => Ok(file),
+            // Whatever name it has on the disk, it has no frames.
+            Err(e) if is_shortage(&e) => self.put_back(is_large, path, file, Error::io("sync", dir, e)),
+            Err(e) => Err(NotPlaced::Unknown(Error::io("sync", dir, e))),
+        }
+    }
+
+    /// Makes a segment without frames what it was before.
+    fn put_back(
+        &self,
+        is_large: bool,
+        path: &Path,
+        file: Box<dyn VfsFile>,
+        error: Error,
+    ) -> Result<Box<dyn VfsFile>, NotPlaced> {
         let Spare { vfs, dir, state, .. } = &*self.spare;
         let mut state = state.lock();
-        let spare = state.ready.last().filter(|_| size == self.spare.size);
-        let from = spare.map_or(LARGE, String::as_str);
-        vfs.rename(&dir.join(from), path).map_err(|e| Error::io("rename", path, e))?;
-        if spare.is_some() {
-            state.ready.pop();
+        let name = if is_large { Some(LARGE.to_owned()) } else { state.free_name() };
+        let done = match &name {
+            Some(name) => vfs.rename(path, &dir.join(name)),
+            None => vfs.remove_file(path),
+        };
+        if let Err(e) = done {
+            return Err(NotPlaced::Unknown(Error::io("rename", path, e)));
         }
-        drop(state);
-        // Before the first frame is written, so that no frame is ever in a file whose name (with its salt) can be lost.
-        vfs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))?;
-        vfs.open(path).map_err(|e| Error::io("open", path, e))
+        match name {
+            Some(_) if is_large => state.large = Some(file),
+            Some(name) => state.ready.push(Ready { name, file: Some(file) }),
+            None => {}
+        }
+        Err(NotPlaced::Unchanged(error))
     }
 
     /// Keeps a segment's file as a spare, or removes it if there are enough or the file has another size. Never waits for
@@ -147,7 +212,8 @@ impl SpareMaker {
         match state.free_name().filter(|_| size == self.spare.size) {
             Some(name) => {
                 vfs.rename(path, &dir.join(&name)).map_err(|e| Error::io("rename", path, e))?;
-                state.ready.push(name);
+                // Behind the one that is open already.
+                state.ready.insert(0, Ready { name, file: None });
                 changed.notify_all();
                 Ok(())
             }
@@ -160,28 +226,31 @@ impl Spare {
     /// Makes a file of zeros, with the name `to` or that of a spare. A file of such a name exists only whole and synced.
     fn fill(&self, state: &mut MutexGuard<'_, State>, size: u64, to: Option<&str>) -> Result<()> {
         let path = self.dir.join(UNFINISHED);
-        state.is_filling = true;
-        let filled = MutexGuard::unlocked(state, || self.write_zeros(size, &path));
-        state.is_filling = false;
-        self.changed.notify_all();
+        let filled = {
+            let filling = Filling::begin(state, &self.changed);
+            MutexGuard::unlocked(filling.state, || self.write_zeros(size, &path))
+        };
         let name = match to {
             Some(name) => Some(name.to_owned()),
             None => state.free_name(),
         };
-        let Some(name) = name.filter(|_| filled.is_ok()) else {
+        let (Some(name), Ok(_)) = (&name, &filled) else {
             // Room on the disk is what may be missing, or so much was released that there are enough by now. What cannot
             // be removed now is removed at the next try.
             let _ = self.vfs.remove_file(&path);
-            return filled;
+            return filled.map(drop);
         };
-        self.vfs.rename(&path, &self.dir.join(&name)).map_err(|e| Error::io("rename", path, e))?;
+        self.vfs.rename(&path, &self.dir.join(name)).map_err(|e| Error::io("rename", path, e))?;
+        let file = Some(filled?);
         if to.is_none() {
-            state.ready.push(name);
+            state.ready.push(Ready { name: name.clone(), file });
+        } else {
+            state.large = file;
         }
         Ok(())
     }
 
-    fn write_zeros(&self, size: u64, path: &Path) -> Result<()> {
+    fn write_zeros(&self, size: u64, path: &Path) -> Result<Box<dyn VfsFile>> {
         let io = |action| move |e| Error::io(action, path, e);
         let file = match self.vfs.create_new(path) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {
@@ -192,7 +261,28 @@ impl Spare {
         };
         let file = file.map_err(io("create"))?;
         zero(&*file, 0..size).map_err(io("write"))?;
-        file.sync_all().map_err(io("sync"))
+        file.sync_all().map_err(io("sync"))?;
+        Ok(file)
+    }
+}
+
+/// Says that a file is being filled, until this is dropped; also if the thread that fills it dies.
+struct Filling<'f, 's> {
+    state: &'f mut MutexGuard<'s, State>,
+    changed: &'f Condvar,
+}
+
+impl<'f, 's> Filling<'f, 's> {
+    fn begin(state: &'f mut MutexGuard<'s, State>, changed: &'f Condvar) -> Self {
+        state.is_filling = true;
+        Self { state, changed }
+    }
+}
+
+impl Drop for Filling<'_, '_> {
+    fn drop(&mut self) {
+        self.state.is_filling = false;
+        self.changed.notify_all();
     }
 }
 
@@ -255,5 +345,20 @@ mod tests {
         maker.spare.fill(&mut state, SIZE, None).unwrap();
         assert_eq!((state.ready.len(), file_names(&fs).len()), (MAX_SPARES, MAX_SPARES));
         assert!(!file_names(&fs).contains(&UNFINISHED.to_owned()));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_died_while_it_filled_a_spare() {
+        let fs = CrashFs::new();
+        let maker = maker(&fs);
+        std::thread::scope(|scope| {
+            let dying = scope.spawn(|| {
+                let mut state = maker.spare.state.lock();
+                let filling = Filling::begin(&mut state, &maker.spare.changed);
+                MutexGuard::unlocked(filling.state, || panic!("the disk has gone"));
+            });
+            assert!(dying.join().is_err());
+        });
+        assert_eq!(maker.reserve(SIZE).unwrap(), SIZE);
     }
 }

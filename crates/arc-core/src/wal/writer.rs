@@ -15,6 +15,7 @@ use super::{
     reader::{self, Findings, Visit},
     repair,
     segment::{Segment, SegmentName},
+    spare::NotPlaced,
     sync::{PendingSync, SyncState},
 };
 
@@ -155,7 +156,8 @@ impl Wal {
     ///
     /// After an error the log is failed: how much of the group was written is unknown, all later calls return
     /// [`Error::Closed`], and the next [`Wal::open`] decides from disk. Only where nothing can have been written is the
-    /// log as it was, and [`Wal::is_failed`] false: no room for a new segment, or frames that are no valid group.
+    /// log as it was, and [`Wal::is_failed`] false: no room for a new segment, no file descriptor or
+    /// memory for one, or frames that are no valid group.
     pub(crate) fn append(&mut self, frames: &[Frame<'_>]) -> Result<()> {
         self.check_usable()?;
         let headers = self.headers(frames)?;
@@ -164,13 +166,12 @@ impl Wal {
         while let Some(first) = headers.first() {
             let count = self.fitting(headers);
             if count == 0 {
-                let size = match self.spare.reserve(first.frame_bytes()) {
-                    Ok(size) => size,
-                    Err(error) if written => return Err(self.fail(error)),
-                    Err(error) => return Err(error),
-                };
-                self.roll(size).map_err(|e| self.fail(e))?;
-                continue;
+                let reserved = self.spare.reserve(first.frame_bytes()).map_err(NotPlaced::Unchanged);
+                match reserved.and_then(|size| self.roll(size)) {
+                    Ok(()) => continue,
+                    Err(NotPlaced::Unchanged(error)) if !written => return Err(error),
+                    Err(NotPlaced::Unchanged(error) | NotPlaced::Unknown(error)) => return Err(self.fail(error)),
+                }
             }
             let ((now, later), (now_headers, later_headers)) = (frames.split_at(count), headers.split_at(count));
             self.write(now, now_headers).map_err(|e| self.fail(e))?;
@@ -313,7 +314,10 @@ impl Wal {
     }
 
     /// Goes on in a new segment.
-    fn roll(&mut self, size: u64) -> Result<()> {
+    fn roll(&mut self, size: u64) -> Result<(), NotPlaced> {
+        let name = SegmentName::new(self.last_seq.next(), &*self.options.random);
+        let path = name.path(&self.dir);
+        let file = self.spare.place(size, &path)?;
         if let Some(full) = self.active.take() {
             self.sealed.push_back(Sealed {
                 path: full.path.clone(),
@@ -322,9 +326,6 @@ impl Wal {
                 unsynced: full.unsynced.then_some(full),
             });
         }
-        let name = SegmentName::new(self.last_seq.next(), &*self.options.random);
-        let path = name.path(&self.dir);
-        let file = self.spare.place(size, &path)?;
         self.active = Some(Segment::new(name, path, file.into(), size));
         Ok(())
     }

@@ -207,3 +207,26 @@ proptest! {
         prop_assert_eq!(main, model);
     }
 }
+
+#[test]
+fn rows_of_very_many_days_are_split_in_one_pass() {
+    let (done, is_done) = std::sync::mpsc::channel();
+    // Looked for one by one among all parts so far, it would take 5 * 10^9 looks.
+    let splitting = std::thread::spawn(move || {
+        let count = 100_000;
+        let table = table(false);
+        let points: Vec<Point> = (0..count).map(|day| (None, day * DAY, Some(1.0), None)).collect();
+        let mut index = SeriesIndex::default();
+        let mut buffer = TableBuffer::new(None);
+        buffer.append(SequenceNumber(1), rows(&mut index, false, &points)).unwrap();
+        buffer.freeze().unwrap();
+        let series = RwLock::new(index);
+        let parts = split(&buffer.frozen()[0], &table, &series).unwrap();
+        let days: Vec<i64> = parts.iter().map(|part| part.day.days()).collect();
+        assert_eq!(days, (0..count).collect::<Vec<_>>());
+        assert!(parts.iter().all(|part| part.versions_count() == 1 && !part.late));
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(std::time::Duration::from_secs(100)).unwrap();
+    splitting.join().unwrap();
+}

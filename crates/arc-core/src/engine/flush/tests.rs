@@ -1,8 +1,8 @@
-use std::{io, sync::Arc, time::Duration};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use crate::{
     Engine, ErrorKind, Options,
-    vfs::{CrashFs, Fault, FaultFs, Operation},
+    vfs::{CrashFs, Fault, FaultFs, Operation, Vfs as _},
 };
 
 fn options() -> Options {
@@ -29,4 +29,60 @@ fn nothing_is_flushed_once_another_engine_may_have_the_directory() {
     new.flush().unwrap();
     let tables = new.tables("d").unwrap();
     assert_eq!((tables[0].file_rows, new.closed_to_writes()), (1, None));
+}
+
+#[test]
+fn days_of_one_table_do_not_each_cost_a_file_and_its_syncs() {
+    let count = |days: i64| {
+        let faults = FaultFs::new(Arc::new(CrashFs::new()));
+        let engine = open(&faults);
+        let write = |lines: String| assert!(engine.write_lp("d", lines.as_bytes()).unwrap().points > 0);
+        write("m v=1 0".to_owned());
+        engine.flush().unwrap();
+        let work = || {
+            let calls =
+                |operations: &[Operation]| operations.iter().map(|operation| faults.calls(*operation)).sum::<u64>();
+            [calls(&[Operation::SyncAll, Operation::SyncData, Operation::SyncDir]), calls(&[Operation::CreateNew])]
+        };
+        let before = work();
+        write((1..=days).map(|day| format!("m v=1 {}\n", day * 86_400_000_000_000)).collect());
+        assert_eq!(engine.flush().unwrap().files.len(), usize::try_from(days).unwrap());
+        let [syncs, files] = work();
+        let table = &engine.tables("d").unwrap()[0];
+        assert_eq!(table.file_rows, 1 + u64::try_from(days).unwrap());
+        (syncs - before[0], files - before[1])
+    };
+    let (syncs, files) = count(100);
+    assert_eq!(count(1_000), (syncs, files), "whatever the number of days");
+    assert!(syncs < 20 && files < 10, "{syncs} syncs, {files} files");
+    // A few days are files of their own, which other programs find.
+    assert!(count(20).1 >= 20);
+}
+
+#[test]
+fn what_a_manifest_without_its_newest_commits_does_not_name_is_kept() {
+    let fs = CrashFs::new();
+    let faults = FaultFs::new(Arc::new(fs.clone()));
+    let open = || {
+        let options = Options { compaction_files: 2, compaction_grace: Duration::ZERO, ..options() };
+        Engine::builder("/store").options(options).vfs(Arc::new(faults.clone())).open().unwrap()
+    };
+    let engine = open();
+    for time in 0..2 {
+        assert_eq!(engine.write_lp("d", format!("m,h=a v=1 {time}").as_bytes()).unwrap().points, 1);
+        engine.flush().unwrap();
+    }
+    assert_eq!(engine.compact().unwrap().removed_files, 2, "the merged file is the only one");
+    let merged = engine.table("d", "m").unwrap().rows.lock().files[0].path.clone();
+    engine.close().unwrap();
+    drop(engine);
+    let lost = |path: &str| fs.read(&Path::new("/store/lost").join(path)).is_ok();
+    // As it is, nothing is kept.
+    open().close().unwrap();
+    assert!(!lost(&merged));
+    let meta = Path::new("/store/meta/0");
+    let commits = fs.list(meta).unwrap();
+    fs.remove_file(&meta.join(&commits.last().unwrap().name)).unwrap();
+    drop(open());
+    assert!(lost(&merged), "its rows are nowhere else");
 }

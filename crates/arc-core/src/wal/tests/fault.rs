@@ -167,6 +167,67 @@ fn a_disk_without_room_for_a_segment_refuses_and_goes_on_once_there_is() {
 }
 
 #[test]
+fn a_roll_without_file_descriptors_or_memory_is_refused_and_tried_again() {
+    for operation in [Operation::CreateNew, Operation::Rename, Operation::SyncDir] {
+        let crash = CrashFs::new();
+        let faulty = FaultFs::new(Arc::new(crash.clone()));
+        let (mut wal, _) = open_at(Arc::new(faulty.clone()), Path::new(DIR), 0).unwrap();
+        append(&mut wal, 1..=3).unwrap();
+        faulty.set(Fault::nth(1, io::ErrorKind::OutOfMemory).of(operation).from_then_on());
+        let mut last = 3;
+        for _ in 0..3 {
+            let refused = loop {
+                match append(&mut wal, last + 1..=last + 1) {
+                    Ok(()) => last += 1,
+                    Err(error) => break error,
+                }
+            };
+            let Error::Io { source, .. } = &refused else { panic!("{operation:?}: {refused}") };
+            assert_eq!(source.kind(), io::ErrorKind::OutOfMemory, "{operation:?}");
+            assert_eq!((wal.is_failed(), wal.last_seq().0), (false, last), "{operation:?}");
+            // What is there can be made durable meanwhile.
+            if operation != Operation::SyncDir {
+                wal.sync().unwrap();
+            }
+        }
+        if operation == Operation::Rename {
+            // It cannot be put back under its old name, either.
+            continue;
+        }
+        faulty.clear();
+        append(&mut wal, last + 1..=last + 40).unwrap();
+        wal.sync().unwrap();
+        for image in std::iter::once(crash.current()).chain(crash.power_cut().images(7, 6)) {
+            let (wal, replayed) = open_image(&image, 0).unwrap();
+            assert_eq!((replayed, wal.last_seq().0), (entries(1..=last + 40), last + 40), "{operation:?}");
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_was_made_ahead_needs_no_file_descriptor() {
+    let faulty = FaultFs::new(Arc::new(CrashFs::new()));
+    let (mut wal, _) = open_at(Arc::new(faulty.clone()), Path::new(DIR), 0).unwrap();
+    append(&mut wal, 1..=3).unwrap();
+    let opened = || [Operation::Open, Operation::CreateNew].map(|operation| faulty.calls(operation));
+    let renamed = || faulty.calls(Operation::Rename);
+    for round in 0..3 {
+        wal.spare_maker().make().unwrap();
+        assert!(!wal.spare_needed());
+        let (before, renames) = (opened(), renamed());
+        while renamed() == renames {
+            let next = wal.last_seq().0 + 1;
+            append(&mut wal, next..=next).unwrap();
+        }
+        assert_eq!(opened(), before, "round {round}");
+        assert!(wal.spare_needed());
+        // The next time one that was released is used.
+        wal.sync().unwrap();
+        wal.release(wal.last_seq()).unwrap();
+    }
+}
+
+#[test]
 fn a_segment_of_which_only_a_part_is_read_is_no_torn_tail() {
     let fs = CrashFs::new();
     let (mut wal, _) = open(&fs, 0).unwrap();
