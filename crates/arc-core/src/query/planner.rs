@@ -196,7 +196,10 @@ impl Planning {
                     are_apart = true;
                     spellings::tell_apart(&mut statement)?;
                 }
-                Err(Error::Sql { reason }) if !casts_are_named && reason.contains(SAME_BUT_CAST) => {
+                // Of windows and groups it says so in other words, and their names are no different after the above.
+                Err(Error::Sql { reason })
+                    if !casts_are_named && [SAME_BUT_CAST, SAME_NAMES].iter().any(|said| reason.contains(said)) =>
+                {
                     casts_are_named = true;
                     spellings::name_casts(&mut statement);
                 }

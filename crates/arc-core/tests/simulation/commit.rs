@@ -81,10 +81,11 @@ struct Book {
 
 impl Book {
     fn see(&mut self, call: &Call<'_>) {
-        let is_log =
-            |path: &Path| path.parent() == Some(Path::new("/store/wal")) && !path.to_string_lossy().contains("spare");
+        let is_in_log = |path: &Path| path.parent() == Some(Path::new("/store/wal"));
+        let is_log = |path: &Path| is_in_log(path) && !path.to_string_lossy().contains("spare");
         match call {
-            Call::Wrote { path, parts } if is_log(path) => {
+            // A spare is open already when it becomes a segment, and keeps the name it was opened by.
+            Call::Wrote { path, parts } if is_in_log(path) => {
                 for mark in parts.iter().flat_map(|part| marks(part)) {
                     let Some(told) = self.told.get_mut(&mark).filter(|told| told.appended.is_none()) else { continue };
                     told.appended = Some(self.appended);
