@@ -77,16 +77,18 @@ class Case:
                 self.problems.append(f"{self.name}: {request} was acknowledged without its sync")
 
     def check_closed(self, server: Server) -> None:
-        """Once the log or the manifest is lost, every later write is refused, and the server says that it is not ready."""
+        """Once the log, the manifest or a folder of data files is lost, every later write is refused, and the server says that it is not ready."""
         failed = self.mark.read_text() if self.mark.exists() else ""
         is_log = failed.endswith(".wal")
         # A new object of the manifest that is not synced is not there; one whose name is not synced may be.
         is_manifest = failed.endswith("/meta/0")
+        # Nobody knows which names in such a folder are on the disk, and no folder is synced again.
+        is_folder = "/data/" in failed and "." not in failed.rsplit("/", 1)[-1]
         after = self.statuses[self.failed_at or 0 :] if failed else []
         if is_log:
             # Of the first nobody knows; those after it are refused.
             is_right = after[:1] == [500] and set(after[1:]) <= {503}
-        elif is_manifest:
+        elif is_manifest or is_folder:
             # A flush fails at any time: until it has, writes are in the log.
             is_right = set(after) <= {204, 503} and after == sorted(after)
         else:
@@ -94,7 +96,7 @@ class Case:
         if not is_right:
             self.problems.append(f"{self.name}: statuses {self.statuses}")
         ready, _ = server.request("GET", "/ready")
-        if (ready == 503) != (is_log or is_manifest):
+        if (ready == 503) != (is_log or is_manifest or is_folder):
             self.problems.append(f"{self.name}: /ready is {ready} after {after.count(503)} refused writes")
 
     def restart(self) -> None:
