@@ -83,7 +83,7 @@ class Case:
         # A new object of the manifest that is not synced is not there; one whose name is not synced may be.
         is_manifest = failed.endswith("/meta/0")
         # Nobody knows which names in such a folder are on the disk, and no folder is synced again.
-        is_folder = "/data/" in failed and "." not in failed.rsplit("/", 1)[-1]
+        is_folder = "/data/data/" in failed and "." not in failed.rsplit("/", 1)[-1]
         after = self.statuses[self.failed_at or 0 :] if failed else []
         if is_log:
             # Of the first nobody knows; those after it are refused.
