@@ -138,7 +138,7 @@ class Flood:
         server = self.start(is_limited=False)
         case = f"round {number}, after a kill"
         self.oracle.check(oracle.ask_server(server), case)
-        rows = {table: server.sql(versions.QUERY.format(table=table)) for table in versions.TABLES}
+        rows = versions.ask(server)
         for writer in self.writers:
             self.violations += writer.versions.check(rows, case) + writer.problems
         for table in self.dropped.values():

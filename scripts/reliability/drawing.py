@@ -91,8 +91,7 @@ class Drawing:
         if kind in ("JOIN", "LEFT JOIN") and self.random.random() < 0.3:
             condition += " AND l.n < r.n"
         text = f"{left.name} l {kind} {right.name} r ON {condition}"
-        marks = frozenset(("zeros in keys of a join",) if {"f", "x"}.intersection(chosen) else ())
-        return Source(text, text, marks=marks), self.any.with_scope(left.as_("l") + right.as_("r"))
+        return Source(text, text), self.any.with_scope(left.as_("l") + right.as_("r"))
 
     def asof(self) -> tuple[Source, Expressions]:
         """The right side has one row for each host and time, so that there is one answer."""
@@ -105,24 +104,15 @@ class Drawing:
             scope = [column for column in scope if column.arc not in ("l.host", "l.time", "r.host", "r.time")]
         else:
             text = f"{head} ON l.host = r.host AND l.time {self.random.choice(('>=', '>', '<=', '<'))} r.time"
-        return Source(text, text, marks=frozenset(("ASOF over rows that merge",))), self.any.with_scope(scope)
+        return Source(text, text), self.any.with_scope(scope)
 
     # Clauses.
 
     def where(self, over: Expressions) -> tuple[Expr, ...]:
         conditions = [over.condition() for _ in range(self.random.choice((0, 1, 1, 2, 3)))]
-        conditions = [self.marked(one, over) for one in conditions]
         if self.random.random() < 0.15:
             conditions.append(self.of_other_table(over))
         return tuple(conditions)
-
-    def marked(self, condition: Expr, over: Expressions) -> Expr:
-        """Marks what goes wrong where a condition goes to another place in the plan."""
-        if "l." in condition.arc and "r." in condition.arc:
-            return make("bool", "{0}", condition, marks=("a condition on both sides of a join",))
-        if not any(column.arc in condition.arc for column in over.scope):
-            return make("bool", "{0}", condition, marks=("a condition without columns",))
-        return condition
 
     def of_other_table(self, over: Expressions) -> Expr:
         """A condition with a statement in it."""
@@ -133,18 +123,12 @@ class Drawing:
         word = self.random.choice(("IN", "NOT IN", "EXISTS", "NOT EXISTS", ">="))
         if word == ">=":
             one = over.column("small")
-            marks = () if one in over.scope else ("a statement beside a constant",)
-            return make(
-                "bool", f"({{0}} >= (SELECT max(z.j) FROM {table.name} z WHERE {{1}}))", one, condition, marks=marks
-            )
+            return make("bool", f"({{0}} >= (SELECT max(z.j) FROM {table.name} z WHERE {{1}}))", one, condition)
         if word.endswith("EXISTS"):
             return make(
                 "bool", f"({word} (SELECT 1 FROM {table.name} z WHERE z.{column} = {{0}} AND {{1}}))", one, condition
             )
-        marks = () if one in over.scope else ("a statement beside a constant",)
-        return make(
-            "bool", f"({{0}} {word} (SELECT z.{column} FROM {table.name} z WHERE {{1}}))", one, condition, marks=marks
-        )
+        return make("bool", f"({{0}} {word} (SELECT z.{column} FROM {table.name} z WHERE {{1}}))", one, condition)
 
     def ordered(self, select: Select, over: Optional[Expressions]) -> Select:
         """Gives a statement an order and limits; `over` draws sort keys that are not in the answer."""

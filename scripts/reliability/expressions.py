@@ -106,16 +106,14 @@ class Expressions:
         if which == 0:
             return make(kind, "coalesce({0}, {1})", one, other)
         if which == 1:
-            marks = ("zeros in nullif",) if kind in ("nice", "float") else ()
-            return make(kind, "nullif({0}, {1})", one, other, marks=marks)
+            return make(kind, "nullif({0}, {1})", one, other)
         if which == 2:
             return make(kind, "CASE WHEN {0} THEN {1} END", self.condition(depth - 1), one)
         if which == 3:
             return make(kind, "CASE WHEN {0} THEN {1} ELSE {2} END", self.condition(depth - 1), one, other)
         of = self.random.choice(("text", "small", "nice"))
-        marks = ("zeros in CASE",) if of == "nice" else ()
         parts = (self.column(of), self.literal(of), one, other)
-        return make(kind, "CASE {0} WHEN {1} THEN {2} ELSE {3} END", *parts, marks=marks)
+        return make(kind, "CASE {0} WHEN {1} THEN {2} ELSE {3} END", *parts)
 
     def _small(self, depth: int) -> Expr:
         which = self.random.randrange(10)
@@ -164,12 +162,14 @@ class Expressions:
             return make("int", "TRY_CAST({0} AS BIGINT)", self.column("text"))
         if which == 3:
             unit = self.random.choice(UNITS)
+            # Weeks begin on Mondays here; DuckDB counts them from a Thursday.
+            one, other = (f"date_trunc('week', us({{{n}}}))" if unit == "week" else f"us({{{n}}})" for n in (0, 1))
             return make(
                 "int",
                 f"date_diff('{unit}', {{0}}, {{1}})",
                 self.column("time"),
                 self.time_literal(),
-                duck=f"date_diff('{unit}', us({{0}}), us({{1}}))",
+                duck=f"date_diff('{unit}', {one}, {other})",
             )
         return make("int", "CAST(floor({0}) AS BIGINT)", self.column("nice"))
 
@@ -323,13 +323,11 @@ class Expressions:
                     "regexp_matches({0}, '^[a-z]+$')",
                 )
             )
-            return make("bool", test, self.column("text"), marks=("texts of tags in a joined scan",))
+            return make("bool", test, self.column("text"))
         other = self.draw(kind, 0) if self.random.random() < 0.4 else self.literal(kind)
         return make("bool", "({0} " + self.random.choice(("=", "<>", "<", "<=", ">", ">=")) + " {1})", one, other)
 
     def _is_in(self, kind: str, one: Expr) -> Expr:
         values = [self.literal(kind) for _ in range(self.random.randint(1, 7))]
         places = ", ".join(f"{{{place + 1}}}" for place in range(len(values)))
-        has_zero = kind in ("nice", "float") and any(float(value.arc) == 0 for value in values)
-        marks = ("zeros in IN",) if has_zero else ()
-        return make("bool", f"({{0}} {self.random.choice(('IN', 'NOT IN'))} ({places}))", one, *values, marks=marks)
+        return make("bool", f"({{0}} {self.random.choice(('IN', 'NOT IN'))} ({places}))", one, *values)

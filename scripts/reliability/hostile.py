@@ -160,7 +160,19 @@ class Judge:
                 return problems + ([f"{resident >> 10} MiB resident, {before_kib / 1024:.0f} before"] if resident > most else [])
 
     def run(self, attack: Attack) -> bool:
-        """Runs one attack and looks at what it leaves; returns whether the server lives."""
+        """Runs one attack and looks at what it leaves; returns whether the server lives.
+
+        An allocator keeps some of what it had to get once. Where more is left than that may be, the attack comes again, and the
+        second time leaves nothing.
+        """
+        before = self.watch.resident_kib()
+        if not self.run_once(attack, is_first=True):
+            return False
+        is_back = attack.stores or self.watch.resident_kib() <= before * 1.1 + KEPT_KIB
+        return is_back or self.run_once(attack, is_first=False)
+
+    def run_once(self, attack: Attack, is_first: bool) -> bool:
+        attack.over.clear()
         before, began = self.watch.resident_kib(), time.monotonic()
         thread = threading.Thread(target=attack.run, args=(self.server,), daemon=True)
         thread.start()
@@ -172,7 +184,7 @@ class Judge:
         attack.over.set()
         thread.join(60)
         try:
-            problems += self.calm(float("inf") if attack.stores else before)
+            problems += self.calm(float("inf") if attack.stores or is_first else before)
         except (OSError, StopIteration):
             # A process that has died has no memory; that it is gone is said below.
             self.server.ends_within(10)

@@ -105,13 +105,9 @@ class Select:
 
     @property
     def marks(self) -> set[str]:
-        marks = set().union(
+        return set().union(
             *(select.source.marks for select in self.selects()), *(one.marks for one in self.expressions())
         )
-        groups = self.group or self.distinct or self.other
-        if groups and self.order and self.limit is not None and any(item.kind == "float" for item in self.items):
-            marks.add("NaN in groups with a LIMIT")
-        return marks
 
     def key_places(self) -> list[int]:
         """Where the reference has the sort keys."""

@@ -179,7 +179,7 @@ class Storm:
         self.oracle.check(oracle.ask_server(server), case)
         for table in self.dropped.values():
             self.violations += table.settle(case)
-        rows = {table: server.sql(versions.QUERY.format(table=table)) for table in versions.TABLES}
+        rows = versions.ask(server)
         for writer in self.writers:
             self.violations += writer.versions.check(rows, case)
 

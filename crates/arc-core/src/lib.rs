@@ -54,7 +54,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 pub use predicate::{Comparison, Literal, Predicate};
 #[cfg(feature = "query")]
-pub use query::{Answer, Description, ScannedFiles, Statement, StatementKind};
+pub use query::{Answer, AnswerEnder, Description, ScannedFiles, Statement, StatementKind};
 pub use repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
 pub use sequence::SequenceNumber;
 pub use tombstone::Tombstone;

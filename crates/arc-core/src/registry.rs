@@ -4,8 +4,8 @@
 //! schema lock and with the log, so that replay sees schema changes in the same order.
 
 mod column_index;
-mod doomed;
 mod loose_pile;
+mod pending_drop;
 mod series_cache;
 mod shapes;
 
@@ -32,8 +32,8 @@ use crate::{
 };
 
 pub(crate) use column_index::ColumnIndex;
-pub(crate) use doomed::{Doomed, Flushable};
-pub(crate) use loose_pile::{LoosePile, apply as apply_loose};
+pub(crate) use loose_pile::{ByTable, LoosePile};
+pub(crate) use pending_drop::{Flushable, PendingDrop};
 pub(crate) use series_cache::{FoundSeries, SeriesCache};
 pub(crate) use shapes::{Shape, Shapes, TableShape};
 
@@ -71,7 +71,7 @@ pub(crate) fn invalid_name(what: &'static str, name: &str, reason: &'static str)
 pub(crate) struct Registry {
     databases: RwLock<BTreeMap<Arc<str>, Arc<Database>>>,
     /// Drops that the manifest was not told of yet, in order.
-    doomed: Mutex<Vec<Arc<Doomed>>>,
+    pending_drops: Mutex<Vec<Arc<PendingDrop>>>,
     /// Most bytes of the series cache of each database, if there is a limit.
     series_cache_bytes: Option<usize>,
 }
@@ -102,10 +102,11 @@ impl Registry {
     pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
         // In this order, as in `flushable`: one that is dropped in between is in both lists, and is returned once.
         let mut tables: Vec<Arc<Table>> = self.databases().iter().flat_map(|database| database.tables()).collect();
-        let mut doomed: Vec<Arc<Table>> = self.doomed.lock().iter().flat_map(|doomed| doomed.tables.clone()).collect();
+        let mut pending: Vec<Arc<Table>> =
+            self.pending_drops.lock().iter().flat_map(|pending| pending.tables.clone()).collect();
         let known: HashSet<*const Table> = tables.iter().map(Arc::as_ptr).collect();
-        doomed.retain(|table| !known.contains(&Arc::as_ptr(table)));
-        tables.append(&mut doomed);
+        pending.retain(|table| !known.contains(&Arc::as_ptr(table)));
+        tables.append(&mut pending);
         tables
     }
 }

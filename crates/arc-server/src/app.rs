@@ -14,6 +14,7 @@ use hyper::header::HeaderValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
+    admission::Budget,
     backup::Backups,
     config::{Config, Delete, Limits},
     connection,
@@ -23,7 +24,6 @@ use crate::{
     import::ImportCounters,
     metrics::Metrics,
     query::{List, Listed, Runner, Spools},
-    room::Rooms,
 };
 
 /// How long a query waits for others to end.
@@ -57,9 +57,9 @@ pub struct App {
     /// There if backups may be asked for.
     pub(crate) backups: Option<Backups>,
     /// Memory for the bodies of requests.
-    pub(crate) rooms: Arc<Rooms>,
+    pub(crate) bodies: Arc<Budget>,
     /// Disk for the files that are imported over HTTP.
-    pub(crate) uploads: Arc<Rooms>,
+    pub(crate) uploads: Arc<Budget>,
     /// The connections of HTTP/2 whose clients may send much ahead of what is read.
     pub(crate) wide_windows: Arc<Semaphore>,
     /// What the engine was given, in bytes.
@@ -93,8 +93,12 @@ impl App {
         Ok(Arc::new(Self {
             spools: Arc::new(Spools::new(engine.path().to_owned())),
             engine,
-            rooms: Rooms::new(memory_bytes / 8, config.engine.write_timeout, BODIES_FULL),
-            uploads: Rooms::new(limits.import_bytes.saturating_mul(UPLOADS), config.engine.write_timeout, UPLOADS_FULL),
+            bodies: Budget::new(memory_bytes / 8, config.engine.write_timeout, BODIES_FULL),
+            uploads: Budget::new(
+                limits.import_bytes.saturating_mul(UPLOADS),
+                config.engine.write_timeout,
+                UPLOADS_FULL,
+            ),
             wide_windows: Arc::new(Semaphore::new(connection::wide_windows(memory_bytes))),
             access: Access::new(&config.allowed_hosts, config.cors_origin.as_deref()),
             delete: config.delete.clone(),

@@ -16,7 +16,7 @@ use futures::FutureExt;
 use http_body_util::BodyExt;
 use hyper::{HeaderMap, StatusCode, header};
 
-use crate::{admin::MAX_REQUEST_BYTES, app::App, decompress::is_compressed, errors::Failure, room::Room};
+use crate::{admin::MAX_REQUEST_BYTES, admission::Reservation, app::App, decompress::is_compressed, errors::Failure};
 
 /// What is reserved before the first byte came, whatever the client announces.
 const MAX_RESERVE: usize = 1 << 20;
@@ -30,7 +30,7 @@ const SLOWEST: u32 = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) bytes: Bytes,
-    pub(crate) room: Room,
+    pub(crate) reservation: Reservation,
 }
 
 impl Deref for Held {
@@ -46,10 +46,10 @@ impl Deref for Held {
 /// Fails with 413 if it is too large (before reading, where `Content-Length` says so), with 408 if the client is too slow, with
 /// 400 if it goes away, and with 503 if there is no room.
 pub(crate) async fn read(app: &App, body: Body, headers: &HeaderMap) -> Result<Held, Failure> {
-    let mut room = app.rooms.enter();
+    let mut reservation = app.bodies.enter();
     let caps = Caps { limit: MAX_REQUEST_BYTES, pause: app.limits.read_timeout };
-    let bytes = read_within(body, headers, caps, &mut room).await?;
-    Ok(Held { bytes, room })
+    let bytes = read_within(body, headers, caps, &mut reservation).await?;
+    Ok(Held { bytes, reservation })
 }
 
 /// How large a body may be, and how long a pause in it.
@@ -103,12 +103,12 @@ impl Pace {
     }
 }
 
-/// Reads a body that may be large, into memory that `room` has for it.
+/// Reads a body that may be large, into memory that `reservation` has for it.
 pub(crate) async fn read_within(
     mut body: Body,
     headers: &HeaderMap,
     caps: Caps,
-    room: &mut Room,
+    reservation: &mut Reservation,
 ) -> Result<Bytes, Failure> {
     let Caps { limit, pause } = caps;
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
@@ -123,7 +123,7 @@ pub(crate) async fn read_within(
         if all > limit {
             return Err(too_large("request body", limit, "max_body_bytes"));
         }
-        room.grow_to(all).await?;
+        reservation.grow_to(all).await?;
         // A body that comes in one piece, as most do, is used where it lies.
         match (first.take(), buffer.is_empty()) {
             (None, true) => first = Some(data),
@@ -243,13 +243,13 @@ mod tests {
 
     #[test]
     fn a_tight_body_has_no_room() {
-        for room in [0, 10, 1_000] {
-            let mut buffer = BytesMut::with_capacity(100 + room);
+        for spare in [0, 10, 1_000] {
+            let mut buffer = BytesMut::with_capacity(100 + spare);
             buffer.extend_from_slice(&[7; 100]);
             let body = buffer.freeze();
             let start = body.as_ptr();
             let body = tight(body);
-            assert_eq!((&body[..], body.as_ptr() == start), (&[7; 100][..], room <= 10));
+            assert_eq!((&body[..], body.as_ptr() == start), (&[7; 100][..], spare <= 10));
             assert!(body.try_into_mut().unwrap().capacity() <= 112);
         }
     }

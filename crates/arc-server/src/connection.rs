@@ -27,7 +27,7 @@ use tokio::{
 use tower::ServiceExt;
 
 use self::wire::{Activity, AnswerBody, Wire};
-use crate::{app::App, lanes};
+use crate::{app::App, workers};
 
 /// What a client of HTTP/2 begins with.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -123,7 +123,7 @@ async fn serve_and_rest(
         match served {
             Ok(at_rest) => {
                 resting = at_rest;
-                lanes::note_rest();
+                workers::note_rest();
             }
             Err(error) => tracing::debug!(error = crate::errors::chain(&error), "connection broke"),
         }

@@ -4,6 +4,7 @@
 //! socket. It translates requests into calls of [`arc_core`] and results into bytes, and has no storage or query logic.
 
 mod admin;
+mod admission;
 mod allocator;
 mod app;
 mod backup;
@@ -24,16 +25,15 @@ mod history;
 mod http;
 mod import;
 mod influx;
-mod lanes;
 mod logging;
 mod maintenance;
 mod metrics;
 mod query;
 mod quickstart;
 mod retention;
-mod room;
 mod server;
 mod timestamp;
+mod workers;
 mod write;
 
 pub use app::App;

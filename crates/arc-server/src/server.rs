@@ -25,7 +25,7 @@ use crate::{
     config::Config,
     connection, history,
     http::router::{flight_router, router},
-    lanes::Lanes,
+    workers::Workers,
 };
 
 /// Pause before another connection is accepted when the system has no room for one.
@@ -95,22 +95,22 @@ fn if_damaged(path: &Path, source: &arc_core::Error) -> String {
 #[derive(Debug)]
 pub struct Server {
     app: Arc<App>,
-    http: Door,
+    http: Listener,
     /// There if Flight has an address of its own.
-    flight: Option<Door>,
-    lanes: Lanes,
+    flight: Option<Listener>,
+    workers: Workers,
     connections: usize,
     shutdown_timeout: Duration,
 }
 
 /// An address that is served on.
 #[derive(Debug)]
-struct Door {
+struct Listener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Door {
+impl Listener {
     async fn bind(address: SocketAddr) -> Result<Self, ServeError> {
         let failed = |source| ServeError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -126,9 +126,9 @@ impl Server {
     ///
     /// [`ServeError::Bind`], [`ServeError::Option`], [`ServeError::Open`], or [`ServeError::Io`] if there is no room for threads.
     pub async fn start(config: &Config) -> Result<Self, ServeError> {
-        let http = Door::bind(config.http).await?;
+        let http = Listener::bind(config.http).await?;
         let flight = match config.flight {
-            Some(address) => Some(Door::bind(address).await?),
+            Some(address) => Some(Listener::bind(address).await?),
             None => None,
         };
         allocator::tune(config.engine.memory_bytes);
@@ -140,10 +140,11 @@ impl Server {
             _ => ServeError::Open { path: config.data_dir.clone(), source },
         })?;
         let app = App::new(engine, config);
-        let lanes = Lanes::start();
+        let workers = Workers::start();
         Ok(Self {
             app: app.map_err(|source| ServeError::Io { action: "start the threads for queries", source })?,
-            lanes: lanes.map_err(|source| ServeError::Io { action: "start the threads for connections", source })?,
+            workers: workers
+                .map_err(|source| ServeError::Io { action: "start the threads for connections", source })?,
             http,
             flight,
             connections: connections(config.limits.connections),
@@ -160,7 +161,7 @@ impl Server {
     /// Returns the address that serves Flight alone, if there is one.
     #[must_use]
     pub fn flight_address(&self) -> Option<SocketAddr> {
-        self.flight.as_ref().map(|door| door.address)
+        self.flight.as_ref().map(|flight| flight.address)
     }
 
     /// Returns the engine that is served.
@@ -176,12 +177,12 @@ impl Server {
     /// [`ServeError::Close`] if the last flush failed.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
         let (stopping, stopped) = watch::channel(());
-        let open = Connections { app: Arc::clone(&self.app), lanes: self.lanes, tasks: Mutex::default(), stopped };
-        let room = Arc::new(Semaphore::new(self.connections));
-        let http = accept(&self.http.listener, &room, router(Arc::clone(&self.app)), &open);
+        let open = Connections { app: Arc::clone(&self.app), workers: self.workers, tasks: Mutex::default(), stopped };
+        let permits = Arc::new(Semaphore::new(self.connections));
+        let http = accept(&self.http.listener, &permits, router(Arc::clone(&self.app)), &open);
         let flight = async {
             match &self.flight {
-                Some(door) => accept(&door.listener, &room, flight_router(Arc::clone(&self.app)), &open).await,
+                Some(flight) => accept(&flight.listener, &permits, flight_router(Arc::clone(&self.app)), &open).await,
                 None => std::future::pending().await,
             }
         };
@@ -202,10 +203,10 @@ impl Server {
         }
         connections.shutdown().await;
         self.app.runner.stop();
-        let (engine, lanes) = (self.app.engine.clone(), open.lanes);
+        let (engine, workers) = (self.app.engine.clone(), open.workers);
         let close = move || {
             let closed = engine.close();
-            drop(lanes);
+            drop(workers);
             closed
         };
         let closed = tokio::task::spawn_blocking(close).await;
@@ -248,7 +249,7 @@ pub(crate) fn open_engine(config: &Config) -> arc_core::Result<Engine> {
 /// The connections that are open.
 struct Connections {
     app: Arc<App>,
-    lanes: Lanes,
+    workers: Workers,
     tasks: Mutex<JoinSet<()>>,
     stopped: watch::Receiver<()>,
 }
@@ -261,21 +262,21 @@ impl Connections {
         while tasks.try_join_next().is_some() {}
         let (app, stopped) = (Arc::clone(&self.app), self.stopped.clone());
         // Each thread has a poll of its own that its sockets belong to.
-        let (Some((runtime, place)), Ok(stream)) = (self.lanes.place(), stream.into_std()) else { return };
+        let (Some((runtime, lease)), Ok(stream)) = (self.workers.lease(), stream.into_std()) else { return };
         let serve = async move {
             match TcpStream::from_std(stream) {
                 Ok(stream) => connection::serve(&app, router, stream, stopped).await,
                 Err(error) => tracing::warn!(%error, "cannot serve a connection"),
             }
-            drop((permit, place));
+            drop((permit, lease));
         };
         tasks.spawn_on(serve, runtime);
     }
 }
 
-/// Accepts connections for `router`, as long as there is room for more.
-async fn accept(listener: &TcpListener, room: &Arc<Semaphore>, router: Router, open: &Connections) {
-    while let Ok(permit) = Arc::clone(room).acquire_owned().await {
+/// Accepts connections for `router`, as long as there is a permit for one.
+async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>, router: Router, open: &Connections) {
+    while let Ok(permit) = Arc::clone(permits).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => open.add(router.clone(), stream, permit),
             Err(error) => {

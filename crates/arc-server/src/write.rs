@@ -19,13 +19,13 @@ use hyper::{
 use serde_json::json;
 
 use crate::{
+    admission::Reservation,
     app::App,
     body::{self, Caps},
     decompress::{decompress_within, decompressed_size, is_compressed},
     errors::{Failure, json_response},
     http::params::{self, Params},
     influx::precision,
-    room::Room,
 };
 
 /// Header that asks for a durability, and says which one was reached.
@@ -126,11 +126,11 @@ pub(crate) async fn store(app: &Arc<App>, headers: &HeaderMap, body: Body, wante
     app.metrics.write_started(format);
     let limits = &app.limits;
     let caps = Caps { limit: limits.body_bytes, pause: limits.read_timeout };
-    let mut room = app.rooms.enter();
-    let body = body::read_within(body, headers, caps, &mut room).await?;
-    room.grow_to(body.len() + decompressed_size(&body, limits.decompressed_bytes)).await?;
+    let mut reservation = app.bodies.enter();
+    let body = body::read_within(body, headers, caps, &mut reservation).await?;
+    reservation.grow_to(body.len() + decompressed_size(&body, limits.decompressed_bytes)).await?;
     let suspicion = body::broken_promise(headers, &body);
-    match acknowledged(app, Job { wanted, body, room }).await {
+    match acknowledged(app, Job { wanted, body, reservation }).await {
         Ok((written, body)) => {
             app.metrics.write_ended(format, if written.replayed { 0 } else { written.points });
             Ok(Stored { written, suspicion, body })
@@ -154,7 +154,7 @@ struct Job {
     wanted: Wanted,
     body: Bytes,
     /// Held until the engine counts the write itself.
-    room: Room,
+    reservation: Reservation,
 }
 
 async fn acknowledged(app: &Arc<App>, mut job: Job) -> Result<(Written, Bytes), Failure> {
@@ -182,7 +182,7 @@ fn submit_here(app: &App, job: &mut Job) -> Result<Option<PendingWrite>, Failure
     job.wanted.options.max_wait = None;
     match pending {
         Ok(pending) => {
-            job.room.give_up();
+            job.reservation.give_up();
             Ok(Some(pending))
         }
         Err(error) if error.kind() == ErrorKind::Busy => Ok(None),
@@ -196,15 +196,15 @@ async fn submit_elsewhere(app: &Arc<App>, job: Job) -> Result<(PendingWrite, Byt
     let slot = app.write_slot().await?;
     let blocking = Arc::clone(app);
     let pending = tokio::task::spawn_blocking(move || {
-        let Job { mut wanted, body, mut room } = job;
+        let Job { mut wanted, body, mut reservation } = job;
         let sent = body.len();
-        let mut grow = |bytes| room.grow_blocking(sent + bytes);
+        let mut grow = |bytes| reservation.grow_blocking(sent + bytes);
         let mut body = decompress_within(body, blocking.limits.decompressed_bytes, &mut grow)?;
         if wanted.format == Format::Arrow {
             body = body::tight(body);
         }
         let pending = submit(&blocking, &mut wanted, body.clone());
-        drop((slot, room));
+        drop((slot, reservation));
         Ok((pending??, body))
     });
     pending.await.map_err(|_| Failure::bug())?

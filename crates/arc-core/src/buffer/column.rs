@@ -127,7 +127,7 @@ impl ColumnValues {
 
     /// Reads something of the end of the values.
     #[inline]
-    pub(super) fn glance(&self) -> u64 {
+    pub(super) fn touch(&self) -> u64 {
         match &self.values {
             Values::Float(v) => v.last().map_or(0, |value| value.to_bits()),
             Values::Integer(v) => v.last().map_or(0, |value| value.cast_unsigned()),

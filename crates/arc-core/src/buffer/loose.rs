@@ -187,7 +187,7 @@ impl<'a> LooseRow<'a> {
 
     /// Reads something of all that there is to read.
     #[inline]
-    pub(crate) fn glance(&self) -> u64 {
+    pub(crate) fn touch(&self) -> u64 {
         self.cells.first().map_or(0, |cell| cell.bits) ^ self.cells.last().map_or(0, |cell| cell.bits)
     }
 

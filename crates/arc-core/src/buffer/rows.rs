@@ -205,8 +205,8 @@ impl Rows {
 
     /// Reads something of the end of each column.
     #[inline]
-    pub(super) fn glance(&self) -> u64 {
-        let columns = self.columns.iter().flatten().fold(0, |seen, column| seen ^ column.glance());
+    pub(super) fn touch(&self) -> u64 {
+        let columns = self.columns.iter().flatten().fold(0, |seen, column| seen ^ column.touch());
         let series = self.series.last().map_or(0, |series| u64::from(*series));
         self.time.last().map_or(0, |time| time.cast_unsigned()) ^ series ^ columns
     }

@@ -40,16 +40,24 @@ pub(crate) struct KnownFolders {
 }
 
 impl KnownFolders {
-    /// Takes note of an error: if a sync of a folder has failed, nobody knows which names in it are on the disk, nor would
-    /// another sync tell. Returns whether it was that.
-    pub(crate) fn note(&self, error: &Error) -> bool {
-        let Error::Io { action: SYNC_FOLDER, path, source } = error else { return false };
+    /// Takes note of a sync that failed: nobody knows which names in the folder are on the disk, nor would another sync tell.
+    fn note(&self, folder: &Path, error: &io::Error) {
         // Those have failed before the sync.
-        if is_shortage(source) || source.kind() == io::ErrorKind::NotFound {
-            return false;
+        if !is_shortage(error) && error.kind() != io::ErrorKind::NotFound {
+            let _ = self.failed.set(format!("a sync of folder {} failed: {error}", folder.display()));
         }
-        let _ = self.failed.set(format!("a sync of folder {} failed: {source}", path.display()));
-        true
+    }
+
+    /// Takes note of an error, if it is that.
+    pub(crate) fn note_error(&self, error: &Error) {
+        if let Error::Io { action: SYNC_FOLDER, path, source } = error {
+            self.note(path, source);
+        }
+    }
+
+    /// Returns why no names are relied on any more.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failed.get().map(String::as_str)
     }
 
     /// Fails once a sync of a folder has failed: no folder is synced again before the directory is opened anew.
@@ -122,7 +130,11 @@ impl<'a> FolderSyncs<'a> {
 
     fn sync(&self, folder: &Path) -> Result<()> {
         let folder = self.root.join(folder);
-        self.vfs.sync_dir(&folder).map_err(|e| Error::io(SYNC_FOLDER, folder, e))
+        self.vfs.sync_dir(&folder).map_err(|error| {
+            // Here, not where the error arrives: of several threads that fail only one is heard.
+            self.known.note(&folder, &error);
+            Error::io(SYNC_FOLDER, folder, error)
+        })
     }
 }
 
@@ -258,9 +270,11 @@ mod tests {
         faults.set(Fault::nth(3, io::ErrorKind::Other).of(Operation::SyncDir));
         let folders = FolderSyncs::new(&faults, root, &known);
         folders.sync_table([paths[3]].into_iter()).unwrap();
-        assert!(folders.finish().is_err());
+        assert!(known.check().is_ok() && folders.finish().is_err());
         faults.clear();
         assert_eq!(syncs(&paths[3..4]), 4);
+        // Whoever hears of another failure first finds it all the same.
+        assert!(known.check().is_err() && known.failure().unwrap().contains("/r/data failed"), "{:?}", known.failure());
     }
 
     #[test]

@@ -19,12 +19,10 @@ use super::{
     shared::Shared,
     stats::Counters,
 };
-use crate::{
-    Error, Result, SequenceNumber, Tombstone, Written, crash::crash_point, ingest::Staged, registry::apply_loose,
-};
+use crate::{Error, Result, SequenceNumber, Tombstone, Written, crash::crash_point, ingest::Staged, registry::ByTable};
 
-/// Bytes of writes after which their writers are told, whatever else is in their group.
-const TOLD_AFTER_BYTES: usize = 1 << 20;
+/// Bytes of writes after which they are acknowledged, whatever else is in their group.
+const ACKNOWLEDGE_AFTER_BYTES: usize = 1 << 20;
 
 /// Why nothing more is taken once something in the log is not in memory.
 const NOT_APPLIED: &str = "rows in the log could not be applied";
@@ -71,7 +69,7 @@ impl Applying {
             applier: Mutex::new(Applier {
                 shared: Arc::clone(shared),
                 applied,
-                untold: Untold::default(),
+                unacknowledged: Unacknowledged::default(),
                 has_failed: false,
             }),
         }
@@ -141,7 +139,7 @@ struct Applier {
     shared: Arc<Shared>,
     /// Number of the last frame whose rows are in the buffers.
     applied: SequenceNumber,
-    untold: Untold,
+    unacknowledged: Unacknowledged,
     /// Whether something that is in the log could not be applied. Nothing is frozen from then on: a flush would take what is
     /// in memory for all that the log has, and release it.
     has_failed: bool,
@@ -150,7 +148,7 @@ struct Applier {
 /// Writes that are applied, but whose writers do not know yet. They are told together: the first one wakes a thread of
 /// theirs, which then finds the others' tasks without being woken for each, and what they send next comes as one group.
 #[derive(Default)]
-struct Untold {
+struct Unacknowledged {
     answers: Vec<(oneshot::Sender<Result<Written>>, Result<Written>)>,
     /// What their bodies held, and their rows until they were in the buffers.
     spare_bytes: usize,
@@ -168,13 +166,13 @@ impl Applier {
         if let Some((_, last)) = logged.numbers {
             assert_eq!(last, self.applied, "all frames of a group are applied");
         }
-        self.tell();
+        self.acknowledge();
         crash_point("commit::applied");
     }
 
     fn apply(&mut self, entry: Entry) {
         if !matches!(entry, Entry::Write(..) | Entry::Unlogged(_)) {
-            self.tell();
+            self.acknowledge();
         }
         match entry {
             Entry::Change(_, waiting) => {
@@ -190,9 +188,9 @@ impl Applier {
                 self.applied = self.applied.next();
                 self.apply_write(write);
             }
-            Entry::Drop(_, doomed, waiting) => {
+            Entry::Drop(_, pending, waiting) => {
                 self.applied = self.applied.next();
-                self.shared.apply_drop(&doomed, self.applied);
+                self.shared.apply_drop(&pending, self.applied);
                 if let Some(answer) = waiting {
                     let _ = answer.send(Ok(()));
                 }
@@ -242,17 +240,17 @@ impl Applier {
             (Some(claim), Err(_)) => claim.unknown(NOT_APPLIED),
             (None, _) => {}
         }
-        self.untold.spare_bytes += body_bytes + row_bytes.saturating_sub(held_bytes);
-        self.untold.cost += cost;
-        self.untold.answers.push((answer, answered));
-        if self.untold.cost >= TOLD_AFTER_BYTES {
-            self.tell();
+        self.unacknowledged.spare_bytes += body_bytes + row_bytes.saturating_sub(held_bytes);
+        self.unacknowledged.cost += cost;
+        self.unacknowledged.answers.push((answer, answered));
+        if self.unacknowledged.cost >= ACKNOWLEDGE_AFTER_BYTES {
+            self.acknowledge();
         }
     }
 
     /// Answers the writes that are applied.
-    fn tell(&mut self) {
-        let Untold { answers, spare_bytes, cost } = std::mem::take(&mut self.untold);
+    fn acknowledge(&mut self) {
+        let Unacknowledged { answers, spare_bytes, cost } = std::mem::take(&mut self.unacknowledged);
         if answers.is_empty() {
             return;
         }
@@ -307,12 +305,14 @@ pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<usize> {
         return Ok(bytes);
     }
     pile.settle()?;
-    apply_loose(seq, &staged.loose, &staged.loose_tables)?;
+    let mut loose = ByTable::new(&staged.loose, &staged.loose_tables);
     for table in staged.tables {
-        if table.is_empty() {
+        if table.is_empty() && !loose.has(&table.table) {
             continue;
         }
+        // All rows of a table under one lock: no reader finds half of a write.
         let mut rows = table.table.rows.lock();
+        loose.append(seq, &table.table, &mut rows.buffer)?;
         if !table.kept.chunks.is_empty() {
             bytes += rows.buffer.append_kept(seq, table.kept)?;
         }
@@ -320,6 +320,7 @@ pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<usize> {
             bytes += rows.buffer.append(seq, table.rows)?;
         }
     }
+    loose.append_rest(seq)?;
     Ok(bytes)
 }
 
@@ -437,7 +438,7 @@ mod tests {
         let mut applier = Applier {
             shared: Arc::clone(&engine.inner.shared),
             applied: SequenceNumber(5),
-            untold: Untold::default(),
+            unacknowledged: Unacknowledged::default(),
             has_failed: false,
         };
         assert_eq!(applier.freeze().unwrap(), SequenceNumber(5));
@@ -460,5 +461,34 @@ mod tests {
             let done = std::thread::scope(|scope| scope.spawn(|| applying.apply_ready()).join());
             assert_eq!(done.is_ok(), is_right, "{numbers:?}");
         }
+    }
+
+    #[test]
+    fn a_reader_finds_all_rows_that_a_write_has_for_a_table_or_none() {
+        let options = crate::Options { compaction: false, ..crate::Options::default() };
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::builder(dir.path().join("data")).options(options).open().unwrap();
+        // The first rows of known series are loose, and those behind the first of a new one are not.
+        let lines = |write: i64| {
+            (0..6).map(move |row| format!("m,h={} v=1 {}\n", if row < 3 { row } else { write }, write * 10 + row))
+        };
+        let write = |number: i64| {
+            let body = lines(number).collect::<String>();
+            assert_eq!(engine.write_lp("d", body.as_bytes()).unwrap().points, 6);
+        };
+        write(10);
+        write(11);
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let view = engine.view("d", "m").unwrap();
+                    let rows: usize = view.buffers.iter().map(|part| part.row_count()).sum();
+                    assert_eq!(rows % 6, 0, "half of a write");
+                }
+            });
+            (12..500).for_each(write);
+            is_over.store(true, Ordering::Relaxed);
+        });
     }
 }

@@ -220,11 +220,11 @@ impl Committer {
                     self.refuse_write(write, failure.refusal());
                 }
                 Entry::Unlogged(write) => self.refuse_write(write, failure.refusal_of_unlogged()),
-                Entry::Drop(frame, doomed, waiting) => {
+                Entry::Drop(frame, pending, waiting) => {
                     if let Some(answer) = waiting {
                         let _ = answer.send(Err(failure.refusal()));
                     }
-                    log.unlogged_changes.push(Entry::Drop(frame, doomed, None));
+                    log.unlogged_changes.push(Entry::Drop(frame, pending, None));
                 }
                 Entry::Delete(_, delete) => {
                     let _ = delete.answer.send(Err(failure.refusal()));

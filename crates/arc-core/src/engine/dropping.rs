@@ -21,7 +21,7 @@ use crate::{
     Error, Result, SequenceNumber,
     catalog::{DropEdit, ManifestState},
     crash::crash_point,
-    registry::{Doomed, Registry},
+    registry::{PendingDrop, Registry},
     wal::{ReplayedFrame, body_checksum},
 };
 
@@ -53,11 +53,11 @@ impl Engine {
 
 impl Shared {
     /// Ends what a drop took, at its place in the order of writes.
-    pub(super) fn apply_drop(&self, doomed: &Doomed, seq: SequenceNumber) {
-        doomed.set_seq(seq);
+    pub(super) fn apply_drop(&self, pending: &PendingDrop, seq: SequenceNumber) {
+        pending.set_seq(seq);
         Counters::add(&self.counters.drops, 1);
-        if doomed.whole {
-            self.keys.forget(&doomed.database.name);
+        if pending.whole {
+            self.keys.forget(&pending.database.name);
         }
     }
 
@@ -96,9 +96,9 @@ impl Shared {
     }
 
     /// Lets go of tables that the manifest has no more: their rows in memory, and their files once nobody reads them.
-    pub(super) fn bury(&self, dropped: &[Arc<Doomed>]) {
+    pub(super) fn finish_drops(&self, dropped: &[Arc<PendingDrop>]) {
         let now_ns = self.clock.now_ns();
-        for table in dropped.iter().flat_map(|doomed| &doomed.tables) {
+        for table in dropped.iter().flat_map(|pending| &pending.tables) {
             let mut rows = table.rows.lock();
             let bytes = rows.buffer.forget(usize::MAX);
             self.counters.buffered_bytes.fetch_sub(bytes, std::sync::atomic::Ordering::Relaxed);
@@ -108,21 +108,21 @@ impl Shared {
             self.compactor.retired.add(files, now_ns);
         }
         self.registry.forget(dropped);
-        crash_point("drop::buried");
+        crash_point("drop::finished");
         self.compactor.wake();
     }
 }
 
 /// Returns what the manifest is to be told of drops: it may not have had the tables at all.
-pub(super) fn edits(state: &ManifestState, dropped: &[Arc<Doomed>]) -> Vec<DropEdit> {
+pub(super) fn edits(state: &ManifestState, dropped: &[Arc<PendingDrop>]) -> Vec<DropEdit> {
     let mut edits: Vec<DropEdit> = Vec::new();
-    for doomed in dropped {
-        let Some(database) = state.databases.get(&*doomed.database.name) else { continue };
-        let edit = |table| DropEdit { database: doomed.database.name.to_string(), table };
-        let tables = doomed.tables.iter().map(|table| table.schema().table.to_string());
+    for pending in dropped {
+        let Some(database) = state.databases.get(&*pending.database.name) else { continue };
+        let edit = |table| DropEdit { database: pending.database.name.to_string(), table };
+        let tables = pending.tables.iter().map(|table| table.schema().table.to_string());
         let tables = tables.filter(|table| database.tables.contains_key(table)).map(Some);
         // A name can be dropped twice within one round.
-        for edit in tables.chain(doomed.whole.then_some(None)).map(edit) {
+        for edit in tables.chain(pending.whole.then_some(None)).map(edit) {
             if !edits.contains(&edit) {
                 edits.push(edit);
             }
@@ -144,14 +144,14 @@ pub(super) fn replay_forget(keys: &IdempotencyKeys, frame: &ReplayedFrame<'_>) -
 pub(super) fn replay_drop(registry: &Registry, frame: &ReplayedFrame<'_>) -> Result<(), String> {
     let DropMeta { database, table } = frame::decode(frame.meta)?;
     let found = registry.database(&database).ok_or_else(|| format!("its database {database:?} was never created"))?;
-    let doomed = match table {
+    let pending = match table {
         None => registry.drop_database(&found),
         Some(table) => {
             let table = found.table(&table).ok_or_else(|| format!("its table {table:?} was never created"))?;
             registry.drop_table(&found, &table)
         }
     };
-    doomed.set_seq(SequenceNumber(frame.seq.0));
+    pending.set_seq(SequenceNumber(frame.seq.0));
     Ok(())
 }
 

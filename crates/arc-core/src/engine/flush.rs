@@ -171,7 +171,7 @@ impl Shared {
         }
         let report = self.swap(seq, tables);
         if !dropped.is_empty() {
-            self.bury(&dropped);
+            self.finish_drops(&dropped);
         }
         crash_point("flush::swapped");
         if carries_deletes {
@@ -353,10 +353,12 @@ fn tables_to_flush(tables: Vec<Arc<Table>>, seq: SequenceNumber) -> Vec<TableRou
             let is_new = |t: &&Arc<Tombstone>| t.seq > rows.tombstones_flushed && t.seq <= seq;
             (rows.buffer.frozen_up_to(seq), rows.tombstones.iter().filter(is_new).cloned().collect::<Vec<_>>())
         };
-        // Cleared before the schema is read: a change after it sets the mark again for the next round.
-        let schema_changed = table.schema_changed.swap(false, Ordering::AcqRel);
-        let needed = schema_changed || !frozen.is_empty() || !tombstones.is_empty();
+        // Cleared before the schema is read: a change after it sets the mark again for the next round. One that is being made
+        // has put its schema in place and not set the mark yet: no file may have wider columns than the manifest says.
+        let is_marked = table.schema_changed.swap(false, Ordering::AcqRel);
         let schema = table.schema();
+        let schema_changed = is_marked || !Arc::ptr_eq(&schema, &table.committed.load());
+        let needed = schema_changed || !frozen.is_empty() || !tombstones.is_empty();
         needed.then(|| TableRound { schema, schema_changed, table, frozen, tombstones, files: Vec::new() })
     };
     tables.into_iter().filter_map(round).collect()

@@ -118,7 +118,7 @@ impl Inner {
     }
 
     fn stop(&self) {
-        self.shared.hurry();
+        self.shared.abort_waits();
         self.shared.stop_compaction();
         self.shared.flush_signal.stop();
         self.shared.queue.stop();
@@ -383,7 +383,7 @@ impl Engine {
         }
         self.inner.shared.queue.close("the engine is closed");
         let shared = &self.inner.shared;
-        shared.hurry();
+        shared.abort_waits();
         // However long that takes: after it nobody can do it.
         let flushed = shared.flush_with(shared.manifest.lock());
         // That flush may have carried out a drop. What has to stay for now goes on the next open.

@@ -13,7 +13,7 @@ use super::{delete::Deleted, frame::FrameKind, idempotency::Claim};
 use crate::{
     Durability, Error, Predicate, Result, SequenceNumber, Written,
     ingest::Staged,
-    registry::{Database, Doomed, Registry, Table},
+    registry::{Database, PendingDrop, Registry, Table},
     wal::MAX_PART_BYTES,
 };
 
@@ -107,7 +107,7 @@ pub(super) enum Entry {
     /// A logged write.
     Write(QueuedFrame, QueuedWrite),
     /// Ends a table or database that is out of sight already, and who waits for it.
-    Drop(QueuedFrame, Arc<Doomed>, Option<oneshot::Sender<Result<()>>>),
+    Drop(QueuedFrame, Arc<PendingDrop>, Option<oneshot::Sender<Result<()>>>),
     /// Takes rows away.
     Delete(QueuedFrame, QueuedDelete),
     /// A write that is not logged (`memory`).
@@ -243,15 +243,15 @@ impl Queue {
         &self,
         frame: QueuedFrame,
         answer: oneshot::Sender<Result<()>>,
-        publish: impl FnOnce() -> Arc<Doomed>,
+        publish: impl FnOnce() -> Arc<PendingDrop>,
     ) -> Result<()> {
         frame.check()?;
         let mut state = self.state.lock();
         if let Some(reason) = &state.closed {
             return Err(Error::Closed { reason: reason.clone() });
         }
-        let doomed = publish();
-        state.entries.push(Entry::Drop(frame, doomed, Some(answer)));
+        let pending = publish();
+        state.entries.push(Entry::Drop(frame, pending, Some(answer)));
         self.call(state);
         Ok(())
     }

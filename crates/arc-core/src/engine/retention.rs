@@ -80,7 +80,7 @@ impl Shared {
         let is_ready = |manifest: &Manifest| {
             let state = manifest.state();
             // What the manifest knows by these names may be something dropped that it was not told of yet.
-            !self.registry.has_doomed()
+            !self.registry.has_pending_drops()
                 && name.map_or(state.databases.contains_key(&*database.name), |table| {
                     state.table(&database.name, table).is_some()
                 })

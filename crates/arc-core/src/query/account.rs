@@ -15,7 +15,9 @@ use datafusion::{
     execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation},
 };
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
+use super::coop::Over;
 use crate::memory::{MemoryBudget, Pressure};
 
 /// What a query is told that has to end.
@@ -33,6 +35,13 @@ pub(super) struct Accounts {
 pub(super) struct Account {
     all: Arc<Accounts>,
     held: Arc<AtomicUsize>,
+    over: Over,
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.over.set();
+    }
 }
 
 impl Accounts {
@@ -55,14 +64,14 @@ impl Accounts {
         held.load(Ordering::Relaxed) >= largest.unwrap_or(0)
     }
 
-    /// Begins a query.
-    pub(super) fn open(self: &Arc<Self>) -> Account {
+    /// Begins a query that has until `deadline`.
+    pub(super) fn open(self: &Arc<Self>, deadline: Instant) -> Account {
         let held = Arc::default();
         let mut running = self.running.lock();
         running.retain(|other| other.strong_count() > 0);
         running.push(Arc::downgrade(&held));
         drop(running);
-        Account { all: Arc::clone(self), held }
+        Account { all: Arc::clone(self), held, over: Over::at(deadline) }
     }
 }
 
@@ -70,6 +79,11 @@ impl Account {
     /// Returns whether this query has to end: the process is near its limit, and no other one holds more.
     pub(super) fn must_end(&self) -> bool {
         self.all.must_end(&self.held)
+    }
+
+    /// Returns what tells the operators of this query that it has ended.
+    pub(super) fn over(&self) -> &Over {
+        &self.over
     }
 
     /// Returns a pool that takes from `pool`, and counts for this query what it takes.
@@ -146,7 +160,7 @@ mod tests {
         for (resident_limit, is_tight) in [(0, false), (1, cfg!(target_os = "linux"))] {
             let accounts = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, resident_limit)));
             assert_eq!(accounts.is_full(), is_tight);
-            let (small, large) = (accounts.open(), accounts.open());
+            let (small, large) = (accounts.open(Instant::now()), accounts.open(Instant::now()));
             let unbounded: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
             let pool = large.pool(unbounded);
             let reservation = MemoryConsumer::new("sort").register(&pool);

@@ -21,6 +21,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval, sleep_
 use super::{
     ScannedFiles,
     account::{Account, ENDED},
+    coop::Over,
     dictionaries::Dictionaries,
     error,
 };
@@ -45,6 +46,17 @@ pub struct Answer {
     look: Interval,
     ended: bool,
     files: ScannedFiles,
+}
+
+/// Ends the work of an [`Answer`], whoever reads it.
+#[derive(Debug, Clone)]
+pub struct AnswerEnder(Over);
+
+impl AnswerEnder {
+    /// Ends the work soon; if somebody still reads the answer, an error tells that it has ended.
+    pub fn end(&self) {
+        self.0.set();
+    }
 }
 
 /// The plan while it runs.
@@ -74,8 +86,11 @@ impl Work {
             if must_end {
                 work.ended.store(true, Ordering::Relaxed);
             }
-            if (must_end || Instant::now() >= deadline) && work.end() {
-                return;
+            if must_end || Instant::now() >= deadline {
+                work.account.over().set();
+                if work.end() {
+                    return;
+                }
             }
         }
     }
@@ -112,6 +127,13 @@ impl Answer {
         self.files
     }
 
+    /// Returns what ends the work from elsewhere: dropping an answer that another thread reads at the time has to wait for an
+    /// operator that does not pause.
+    #[must_use]
+    pub fn ender(&self) -> AnswerEnder {
+        AnswerEnder(self.work.account.over().clone())
+    }
+
     /// Reads the whole answer into memory.
     ///
     /// # Errors
@@ -137,7 +159,12 @@ impl Stream for Answer {
             tracing::warn!("a query was ended: the process holds nearly all of max_resident_bytes");
             Some(Err(error::busy(ENDED)))
         } else {
-            ready!(self.poll_stream(cx))
+            match ready!(self.poll_stream(cx)) {
+                // What it says may be no more than that it was ended, or that its time was over.
+                Some(Err(_)) if self.work.ended.load(Ordering::Relaxed) => Some(Err(error::busy(ENDED))),
+                Some(Err(_)) if Instant::now() >= self.deadline.deadline() => Some(Err(error::timed_out(self.timeout))),
+                item => item,
+            }
         };
         self.ended = !matches!(item, Some(Ok(_)));
         if self.ended {
@@ -189,7 +216,7 @@ mod tests {
         S: Stream<Item = datafusion::common::Result<RecordBatch>> + Send + 'static,
     {
         let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
-        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 0))).open();
+        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 0))).open(Instant::now());
         Answer::new(Box::pin(stream), ScannedFiles::default(), deadline, Duration::from_secs(7), account)
     }
 
@@ -234,7 +261,7 @@ mod tests {
     async fn an_answer_that_nobody_reads_is_ended_where_there_is_no_memory_left() {
         let (batches, token) = held(usize::MAX);
         // One byte is less than any process holds.
-        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 1))).open();
+        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 1))).open(Instant::now());
         let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
         let later = Instant::now() + Duration::from_secs(3_600);
         let mut answer = Answer::new(Box::pin(stream), ScannedFiles::default(), later, Duration::from_secs(7), account);

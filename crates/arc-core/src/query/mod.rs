@@ -13,8 +13,10 @@ mod buffers;
 mod catalog;
 mod change;
 mod checked;
+mod compat;
 mod condition;
 mod constants;
+mod coop;
 mod cost;
 mod create;
 mod deletes;
@@ -23,7 +25,6 @@ mod dictionaries;
 mod error;
 mod files;
 mod functions;
-mod give_way;
 mod grouping_sets;
 mod guard;
 mod insert;
@@ -33,7 +34,6 @@ mod lru;
 mod merge;
 mod parameters;
 mod part;
-mod plain_keys;
 mod planner;
 mod planning;
 mod pool;
@@ -45,7 +45,6 @@ mod semantics;
 mod session;
 mod show;
 mod sized;
-mod spellings;
 mod statement;
 mod statistics;
 mod table;
@@ -53,6 +52,7 @@ mod table;
 mod tests;
 mod texts;
 mod times;
+mod undictionary_group_keys;
 mod unique_names;
 mod window_memory;
 
@@ -62,7 +62,7 @@ use arrow::{array::RecordBatch, datatypes::SchemaRef};
 use object_store::ObjectStore;
 use tokio::time::{Instant, sleep, timeout_at};
 
-pub use self::answer::Answer;
+pub use self::answer::{Answer, AnswerEnder};
 pub(crate) use self::change::{Change, parse as parse_change};
 pub(crate) use self::insert::{Rows as InsertedRows, placeholders as inserted_placeholders};
 use self::{account::Accounts, planner::Planner};
@@ -141,7 +141,7 @@ impl QueryEngine {
     ) -> Result<Answer> {
         let deadline = Instant::now() + self.timeout;
         self.wait_for_memory(deadline).await?;
-        let account = self.accounts.open();
+        let account = self.accounts.open(deadline);
         let planned = timeout_at(deadline, self.planner.plan(database, statement, values, &account)).await;
         let (stream, files) = planned.map_err(|_| error::timed_out(self.timeout))??;
         Ok(Answer::new(stream, files, deadline, self.timeout, account))
@@ -170,9 +170,10 @@ impl QueryEngine {
         statement: &Statement,
         values: Option<&RecordBatch>,
     ) -> Result<Description> {
-        let account = self.accounts.open();
+        let deadline = Instant::now() + self.timeout;
+        let account = self.accounts.open(deadline);
         let described = self.planner.describe(database, statement, values, &account);
-        let described = timeout_at(Instant::now() + self.timeout, described).await;
+        let described = timeout_at(deadline, described).await;
         described.map_err(|_| error::timed_out(self.timeout))?
     }
 }

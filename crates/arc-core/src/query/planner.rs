@@ -20,9 +20,11 @@ use super::{
     Description, ScannedFiles, Tables,
     account::Account,
     catalog::Catalogs,
-    constants, cost, error, functions, give_way, guard, latest, parameters,
+    compat, constants,
+    coop::{self, Over},
+    cost, error, functions, guard, latest, parameters,
     planning::Threads,
-    scale, session, show, sized, spellings,
+    scale, session, show, sized,
     statement::{self, Request, Statement, refuse},
     window_memory,
 };
@@ -102,6 +104,7 @@ impl Planner {
         Planning {
             tables: Arc::clone(&self.tables),
             runtime: session::runtime_of(&self.base, account),
+            over: account.over().clone(),
             state: session::query_state(&self.base, Arc::clone(&self.tables), Arc::clone(&self.latest), database),
             database: database.to_owned(),
             statement: statement.clone(),
@@ -115,6 +118,8 @@ impl Planner {
 /// One statement on its way to a plan.
 struct Planning {
     tables: Arc<dyn Tables>,
+    /// Whether nobody waits for the answer any more.
+    over: Over,
     /// With the query's own pool.
     runtime: Arc<RuntimeEnv>,
     state: SessionState,
@@ -188,20 +193,20 @@ impl Planning {
     async fn query(&mut self, mut statement: Parsed) -> Result<LogicalPlan> {
         let tables = Arc::clone(&self.tables);
         let exists = |name: &str| tables.databases().iter().any(|database| database == name);
-        spellings::translate(&mut statement, &self.database, &exists)?;
+        compat::translate(&mut statement, &self.database, &exists)?;
         let (mut are_apart, mut casts_are_named) = (false, false);
         loop {
             match self.logical(statement.clone()).await {
                 Err(Error::Sql { reason }) if !are_apart && reason.contains(SAME_NAMES) => {
                     are_apart = true;
-                    spellings::tell_apart(&mut statement)?;
+                    compat::tell_apart(&mut statement)?;
                 }
                 // Of windows and groups it says so in other words, and their names are no different after the above.
                 Err(Error::Sql { reason })
                     if !casts_are_named && [SAME_BUT_CAST, SAME_NAMES].iter().any(|said| reason.contains(said)) =>
                 {
                     casts_are_named = true;
-                    spellings::name_casts(&mut statement);
+                    compat::name_casts(&mut statement);
                 }
                 planned => return planned,
             }
@@ -276,7 +281,7 @@ impl Planning {
         };
         constants::check(&optimized, self.limit_bytes)?;
         let physical = self.state.query_planner().create_physical_plan(&optimized, &self.state).await;
-        let physical = physical.and_then(give_way::wrap).and_then(window_memory::wrap);
+        let physical = physical.and_then(|plan| coop::wrap(plan, &self.over)).and_then(window_memory::wrap);
         physical.and_then(|physical| sized::wrap(physical, self.limit_bytes)).map_err(error::from_datafusion)
     }
 

@@ -25,8 +25,8 @@ use object_store::ObjectStore;
 
 use super::{
     Tables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
-    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, plain_keys::PlainKeys, planning::Ending,
-    pool::BudgetedPool, runs::GroupRuns, scale, semantics::Semantics, times, unique_names,
+    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, planning::Ending, pool::BudgetedPool,
+    runs::GroupRuns, scale, semantics, times, undictionary_group_keys::UndictionaryGroupKeys, unique_names,
 };
 use crate::{
     Error, Options, Result,
@@ -64,10 +64,6 @@ pub(super) fn base_state(
         .with_relation_planners(vec![Arc::new(asof::Relations)])
         .with_query_planner(Arc::new(asof::Planner))
         .with_scalar_functions(scalar_functions)
-        .with_higher_order_functions(functions::lambdas(
-            SessionStateDefaults::default_higher_order_functions(),
-            limit_bytes,
-        ))
         .with_aggregate_functions(functions::aggregates(
             SessionStateDefaults::default_aggregate_functions(),
             limit_bytes,
@@ -85,25 +81,36 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     let behind = rules.iter().position(|rule| rule.name() == "push_down_filter").map_or(rules.len(), |at| at + 1);
     rules.insert(behind, Arc::new(asof::SinkFilters));
+    let joins = rules.iter().position(|rule| rule.name() == "decorrelate_predicate_subquery").unwrap_or(0);
+    rules.insert(joins, Arc::new(semantics::NullSubqueries));
     rules.push(Arc::new(latest::LatestRows));
-    rules.push(Arc::new(PlainKeys));
-    rules.push(Arc::new(Semantics));
+    rules.push(Arc::new(UndictionaryGroupKeys));
+    rules.push(Arc::new(semantics::Semantics));
     rules
 }
 
 /// Returns DataFusion's rules that make a plan one that can be run, and ours after them.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
-    rules.push(Arc::new(Semantics));
+    rules.push(Arc::new(semantics::Semantics));
     rules
 }
 
 /// Returns DataFusion's rules between ours.
 pub(super) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(unique_names::fenced).collect();
+    let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(pushdown).collect();
     rules.insert(0, Arc::new(GroupingSets));
+    rules.push(Arc::new(semantics::NanGroups));
     rules.push(Arc::new(GroupRuns));
     rules
+}
+
+/// Returns a rule, with what one that pushes conditions down needs around it.
+fn pushdown(rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
+    if !rule.name().starts_with("FilterPushdown") {
+        return rule;
+    }
+    Arc::new(semantics::AggregateBounds(unique_names::fenced(rule)))
 }
 
 fn expr_planners(bounded: BoundedOperators) -> Vec<Arc<dyn ExprPlanner>> {

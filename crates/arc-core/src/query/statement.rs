@@ -20,6 +20,9 @@ use crate::{Error, Result};
 /// Longest statement accepted, in bytes.
 const MAX_SQL_BYTES: usize = 1 << 20;
 
+/// Most words, numbers, texts and signs of a statement: each takes a few hundred bytes while it is parsed, however short.
+const MAX_TOKENS: usize = 1 << 18;
+
 /// Levels of nested expressions and subqueries that the parser follows.
 pub(super) const MAX_NESTING: usize = 200;
 
@@ -113,6 +116,10 @@ impl Statement {
 
     /// Returns the statement of `tokens`, whose text is `text`.
     pub(super) fn of(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Self> {
+        let is_word = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+        if tokens.iter().filter(is_word).count() > MAX_TOKENS {
+            return refuse(format!("the statement is too large: it has more than {MAX_TOKENS} words and signs"));
+        }
         if depth(&tokens) > MAX_CHAIN {
             return refuse(format!("an expression has more than {MAX_CHAIN} operators"));
         }

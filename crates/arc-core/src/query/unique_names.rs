@@ -31,12 +31,9 @@ use datafusion::{
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// What the rules are called that push conditions down.
-const PUSHDOWN: &str = "FilterPushdown";
-
-/// Returns the rule with a fence above each operator whose columns have no names of their own, if it needs that.
+/// Returns a rule that pushes conditions down, with a fence above each operator whose columns have no names of their own.
 pub(super) fn fenced(rule: Rule) -> Rule {
-    if rule.name().starts_with(PUSHDOWN) { Arc::new(Fenced { rule }) } else { rule }
+    Arc::new(Fenced { rule })
 }
 
 #[derive(Debug)]

@@ -11,11 +11,12 @@ use std::sync::{
 };
 
 use crate::sync::Mutex;
+use hashbrown::HashMap;
 
 use super::Table;
 use crate::{
     Error, Result, SequenceNumber,
-    buffer::{LooseRow, LooseRows},
+    buffer::{LooseRow, LooseRows, TableBuffer},
 };
 
 /// Rows at which a pile is settled. More for each table at a time gain little.
@@ -127,10 +128,10 @@ fn append_groups<'r>(
     let rows = |places: &'r [Place]| places.iter().filter_map(&row);
     let mut seen = 0;
     for (table, places) in groups {
-        seen ^= u64::from(table.rows.is_locked()) ^ rows(places).fold(0, |seen, (_, row)| seen ^ row.glance());
+        seen ^= u64::from(table.rows.is_locked()) ^ rows(places).fold(0, |seen, (_, row)| seen ^ row.touch());
     }
     let mut locked: Vec<_> = groups.iter().map(|(table, _)| table.rows.lock()).collect();
-    seen ^= locked.iter().fold(0, |seen, rows| seen ^ rows.buffer.glance());
+    seen ^= locked.iter().fold(0, |seen, rows| seen ^ rows.buffer.touch());
     std::hint::black_box(seen);
     for (table, (_, places)) in locked.iter_mut().zip(groups) {
         rows(places).try_for_each(|(seq, row)| table.buffer.append_loose(seq, &row).map(drop))?;
@@ -164,14 +165,60 @@ fn by_table(writes: &[(SequenceNumber, LooseRows)], rows: usize, tables: usize) 
     (order, ends)
 }
 
-/// Puts the rows of one write into the buffers of their tables, as they come.
-pub(crate) fn apply(seq: SequenceNumber, rows: &LooseRows, tables: &[Arc<Table>]) -> Result<()> {
-    for (table, row) in rows.tables().zip(rows.rows()) {
-        if let Some(table) = tables.get(table) {
-            table.rows.lock().buffer.append_loose(seq, &row)?;
+/// Puts the rows of one write into the buffers of their tables, those of each table at once: no reader finds half of them.
+fn apply(seq: SequenceNumber, rows: &LooseRows, tables: &[Arc<Table>]) -> Result<()> {
+    ByTable::new(rows, tables).append_rest(seq)
+}
+
+/// The loose rows of one write by their tables.
+pub(crate) struct ByTable<'r> {
+    rows: &'r LooseRows,
+    tables: &'r [Arc<Table>],
+    /// Tables by their places, and rows, of one table in their order.
+    order: Vec<(usize, usize)>,
+    /// Where the rows of each table begin that were not taken yet, by the table's address.
+    left: HashMap<*const Table, usize>,
+}
+
+impl<'r> ByTable<'r> {
+    pub(crate) fn new(rows: &'r LooseRows, tables: &'r [Arc<Table>]) -> Self {
+        let mut order: Vec<_> = rows.tables().zip(0..).collect();
+        order.sort_unstable();
+        let starts = order.iter().enumerate().filter(|(at, (table, _))| {
+            at.checked_sub(1).and_then(|before| order.get(before)).is_none_or(|(before, _)| before != table)
+        });
+        let left = starts.filter_map(|(at, (table, _))| Some((Arc::as_ptr(tables.get(*table)?), at))).collect();
+        Self { rows, tables, order, left }
+    }
+
+    /// Returns whether there are rows of a table left.
+    pub(crate) fn has(&self, table: &Arc<Table>) -> bool {
+        self.left.contains_key(&Arc::as_ptr(table))
+    }
+
+    /// Appends the rows of one table to its buffer.
+    pub(crate) fn append(&mut self, seq: SequenceNumber, table: &Arc<Table>, buffer: &mut TableBuffer) -> Result<()> {
+        match self.left.remove(&Arc::as_ptr(table)) {
+            Some(start) => self.append_from(start, seq, buffer),
+            None => Ok(()),
         }
     }
-    Ok(())
+
+    /// Appends the rows of all other tables.
+    pub(crate) fn append_rest(&self, seq: SequenceNumber) -> Result<()> {
+        let mut starts: Vec<usize> = self.left.values().copied().collect();
+        starts.sort_unstable();
+        starts.into_iter().try_for_each(|start| {
+            let table = self.order.get(start).and_then(|(table, _)| self.tables.get(*table));
+            table.map_or(Ok(()), |table| self.append_from(start, seq, &mut table.rows.lock().buffer))
+        })
+    }
+
+    fn append_from(&self, start: usize, seq: SequenceNumber, buffer: &mut TableBuffer) -> Result<()> {
+        let rest = self.order.get(start..).unwrap_or_default();
+        let of_table = rest.iter().take_while(|(table, _)| Some(table) == rest.first().map(|(first, _)| first));
+        of_table.into_iter().try_for_each(|(_, row)| buffer.append_loose(seq, &self.rows.row(*row)).map(drop))
+    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 /// Threads for requests: they wait for the network, and decrypt.
 const THREADS: usize = 2;
 
-/// How often a request is tried once its users are in a hurry: one failure is no outage.
+/// How often a request is tried once waits are aborted: one failure is no outage.
 const HURRIED_TRIES: u32 = 2;
 
 /// A store, and how patient its users are. Its calls block; they may be made from anywhere.
@@ -38,8 +38,8 @@ pub(super) struct StoreClient {
     /// The requests run here, on threads of their own, so that a caller may be on a thread of another runtime.
     runtime: Option<Runtime>,
     /// Whether nobody is to wait for a store that fails any more.
-    hurried: Mutex<bool>,
-    hurry: Condvar,
+    aborted: Mutex<bool>,
+    abort: Condvar,
 }
 
 /// Why an object was not put, and whether it may be there all the same.
@@ -67,7 +67,7 @@ impl StoreClient {
     pub(super) fn new(store: Arc<dyn ObjectStore>, options: StoreOptions) -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("arc-store").enable_all().build();
         let runtime = runtime.map_err(|e| Error::io("start a thread for", store.to_string(), e))?;
-        Ok(Self { store, options, runtime: Some(runtime), hurried: Mutex::new(false), hurry: Condvar::new() })
+        Ok(Self { store, options, runtime: Some(runtime), aborted: Mutex::new(false), abort: Condvar::new() })
     }
 
     pub(super) fn store(&self) -> Arc<dyn ObjectStore> {
@@ -75,13 +75,13 @@ impl StoreClient {
     }
 
     /// From now on a request is tried twice at most, and nobody pauses.
-    pub(super) fn hurry(&self) {
-        *self.hurried.lock() = true;
-        self.hurry.notify_all();
+    pub(super) fn abort_waits(&self) {
+        *self.aborted.lock() = true;
+        self.abort.notify_all();
     }
 
     pub(super) fn is_hurried(&self) -> bool {
-        *self.hurried.lock()
+        *self.aborted.lock()
     }
 
     /// Starts a request; its answer comes to `sender`, no later than a request may take.
@@ -158,7 +158,7 @@ impl StoreClient {
     ///
     /// It may have been put by any try, or within the store's own client, though the answer was an error: `is_ours` then
     /// looks at what is there. If nothing is there, that says nothing, for a request may still be under way: the same bytes
-    /// are put again. A `patient` caller waits until the store answers, or until it is hurried.
+    /// are put again. A `patient` caller waits until the store answers, or until waits are aborted.
     pub(super) fn put_new(
         &self,
         key: &StorePath,
@@ -209,9 +209,9 @@ impl StoreClient {
     }
 
     pub(super) fn pause(&self, tried: u32) {
-        let mut hurried = self.hurried.lock();
-        if !*hurried {
-            self.hurry.wait_for(&mut hurried, self.pause_after(tried));
+        let mut aborted = self.aborted.lock();
+        if !*aborted {
+            self.abort.wait_for(&mut aborted, self.pause_after(tried));
         }
     }
 }

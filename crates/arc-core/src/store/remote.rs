@@ -36,7 +36,7 @@ impl StorePlace {
         Ok(Self { client: Arc::new(StoreClient::new(store, options)?), prefix, patient: false })
     }
 
-    /// Returns a place whose puts wait for the store for as long as it takes, unless the client is hurried.
+    /// Returns a place whose puts wait for the store for as long as it takes, unless the waits of the client are aborted.
     pub(super) fn patient(client: Arc<StoreClient>, prefix: StorePath) -> Self {
         Self { client, prefix, patient: true }
     }

@@ -87,7 +87,7 @@ impl OpenStorage {
         spool::clear(local, root).map_err(|e| Error::io("clear", root.join(spool::SPOOL_DIR), e))
     }
 
-    /// Returns the place of one writer's manifest. Its puts wait for the store as long as it takes, unless hurried.
+    /// Returns the place of one writer's manifest. Its puts wait for the store as long as it takes, unless its waits are aborted.
     pub(crate) fn place(&self, folder: [&str; 2]) -> Arc<dyn ObjectPlace> {
         let prefix = folder.into_iter().fold(self.prefix.clone(), StorePath::join);
         Arc::new(StorePlace::patient(Arc::clone(&self.client), prefix))
@@ -105,7 +105,7 @@ impl OpenStorage {
     }
 
     /// From now on each request is tried twice at most: the engine closes.
-    pub(crate) fn hurry(&self) {
-        self.client.hurry();
+    pub(crate) fn abort_waits(&self) {
+        self.client.abort_waits();
     }
 }

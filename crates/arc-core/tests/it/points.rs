@@ -19,7 +19,7 @@ const MORE_POINTS: [&str; 8] = [
     "retention::committed",
     "retention::swapped",
     "drop::applied",
-    "drop::buried",
+    "drop::finished",
 ];
 /// Numbers of points in the table that is dropped, and in the database, begin here.
 const TABLE: i64 = 100;

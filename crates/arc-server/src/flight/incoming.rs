@@ -14,9 +14,9 @@ use prost::Message as _;
 
 use super::{MAX_ASKED_BYTES, status::unsupported};
 use crate::{
+    admission::Reservation,
     body::{Caps, Pace},
     errors::Failure,
-    room::Room,
 };
 
 /// Header that names a compression of messages.
@@ -69,33 +69,43 @@ pub(super) struct Incoming {
     /// Most bytes of one message.
     limit: usize,
     pace: Pace,
-    room: Room,
+    reservation: Reservation,
     /// Bytes that were taken of the current message, and those that are kept of earlier ones.
     taken: usize,
     kept: usize,
 }
 
 impl Incoming {
-    /// Takes over a request; each of its messages is within `caps`, and has its place in `room`.
-    pub(super) fn new(headers: &HeaderMap, body: Body, caps: Caps, room: Room) -> Result<Self, Failure> {
+    /// Takes over a request; each of its messages is within `caps`, and is in `reservation`.
+    pub(super) fn new(headers: &HeaderMap, body: Body, caps: Caps, reservation: Reservation) -> Result<Self, Failure> {
         let Caps { limit, pause } = caps;
         let pace = Pace::new(pause);
         match headers.get(ENCODING) {
             Some(encoding) if encoding != "identity" => Err(unsupported("compressed messages are not supported")),
-            _ => Ok(Self { body, first: None, piece: Bytes::new(), left: 0, limit, pace, room, taken: 0, kept: 0 }),
+            _ => Ok(Self {
+                body,
+                first: None,
+                piece: Bytes::new(),
+                left: 0,
+                limit,
+                pace,
+                reservation,
+                taken: 0,
+                kept: 0,
+            }),
         }
     }
 
     /// Notes how many bytes of the messages before are kept from now on.
     pub(super) fn keep(&mut self, bytes: usize) {
         (self.kept, self.taken) = (bytes, 0);
-        self.room.shrink_to(bytes);
+        self.reservation.shrink_to(bytes);
     }
 
     /// Finds room for so many bytes more of the current message.
     async fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
         self.taken += bytes;
-        self.room.grow_to(self.kept + self.taken).await
+        self.reservation.grow_to(self.kept + self.taken).await
     }
 
     /// Reads the first message, which says what all of them are for.
@@ -106,12 +116,12 @@ impl Incoming {
     }
 
     /// Returns the one message of a call that has one, and its place.
-    pub(super) async fn only<M: prost::Message + Default>(mut self) -> Result<(M, Room), Failure> {
+    pub(super) async fn only<M: prost::Message + Default>(mut self) -> Result<(M, Reservation), Failure> {
         if !self.begin().await? {
             return Err(Failure::bad_request("the call has no message"));
         }
         let message = M::decode(self.take(self.left).await?).map_err(|error| invalid(&error))?;
-        Ok((message, self.room))
+        Ok((message, self.reservation))
     }
 
     /// Returns the next message, `None` behind the last one. What was not taken of the one before is passed over.
@@ -306,14 +316,14 @@ mod tests {
     use hyper::StatusCode;
 
     use super::*;
-    use crate::room::Rooms;
+    use crate::admission::Budget;
 
     fn caps(limit: usize, pause: Duration) -> Caps {
         Caps { limit, pause }
     }
 
-    fn room() -> Room {
-        Rooms::new(1 << 20, Duration::ZERO, "full").enter()
+    fn reservation() -> Reservation {
+        Budget::new(1 << 20, Duration::ZERO, "full").enter()
     }
 
     fn framed(message: &[u8]) -> Vec<u8> {
@@ -328,7 +338,7 @@ mod tests {
 
     fn incoming(bytes: &[u8], piece: usize) -> Incoming {
         let body = of_pieces(bytes, piece);
-        Incoming::new(&HeaderMap::new(), body, caps(10_000, Duration::from_secs(5)), room()).unwrap()
+        Incoming::new(&HeaderMap::new(), body, caps(10_000, Duration::from_secs(5)), reservation()).unwrap()
     }
 
     fn read(bytes: &[u8], piece: usize) -> Result<Vec<FlightData>, String> {
@@ -406,28 +416,29 @@ mod tests {
         assert!(read(&framed(&[0xff; 11]), 100).unwrap_err().contains("no end"));
         assert!(read(&[1, 0, 0, 0, 0], 100).unwrap_err().contains("compressed"));
         let gzip = HeaderMap::from_iter([(ENCODING.parse().unwrap(), "gzip".parse().unwrap())]);
-        let refused = Incoming::new(&gzip, Body::empty(), caps(1, Duration::ZERO), room()).unwrap_err();
+        let refused = Incoming::new(&gzip, Body::empty(), caps(1, Duration::ZERO), reservation()).unwrap_err();
         assert_eq!(refused.status, StatusCode::NOT_IMPLEMENTED);
     }
 
     #[tokio::test]
     async fn a_client_that_pauses_for_too_long_is_told() {
         let body = Body::from_stream(stream::pending::<Result<Vec<u8>, std::io::Error>>());
-        let mut incoming = Incoming::new(&HeaderMap::new(), body, caps(1, Duration::from_millis(1)), room()).unwrap();
+        let mut incoming =
+            Incoming::new(&HeaderMap::new(), body, caps(1, Duration::from_millis(1)), reservation()).unwrap();
         assert_eq!(incoming.next().await.unwrap_err().status, StatusCode::REQUEST_TIMEOUT);
     }
 
     #[tokio::test]
     async fn what_is_kept_of_messages_has_its_place_and_gives_it_back() {
-        let rooms = Rooms::new(4 << 20, Duration::ZERO, "full");
+        let budget = Budget::new(4 << 20, Duration::ZERO, "full");
         let message = framed(&data(b"head", &[7; 1 << 20], None).encode_to_vec());
         let bytes: Vec<u8> = message.repeat(6);
         let read = |is_kept: bool| {
-            let (body, rooms) = (of_pieces(&bytes, 10_000), &rooms);
+            let (body, budget) = (of_pieces(&bytes, 10_000), &budget);
             // Another one has what may be beside all others.
-            let mut alone = rooms.enter();
+            let mut alone = budget.enter();
             let caps = caps(2 << 20, Duration::from_secs(5));
-            let mut incoming = Incoming::new(&HeaderMap::new(), body, caps, rooms.enter()).unwrap();
+            let mut incoming = Incoming::new(&HeaderMap::new(), body, caps, budget.enter()).unwrap();
             async move {
                 alone.grow_to(100 << 20).await.unwrap();
                 let mut kept = 0;

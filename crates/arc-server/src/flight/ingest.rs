@@ -112,14 +112,14 @@ impl Storing<'_> {
     async fn all(&mut self, mut incoming: Incoming) -> Result<(), Failure> {
         let mut parts = Parts::new(self.app.limits.body_bytes);
         let mut next = read(&mut incoming, &mut parts, 0).await;
-        let mut room: Option<JoinHandle<Vec<u8>>> = None;
+        let mut spare: Option<JoinHandle<Vec<u8>>> = None;
         while let Some(body) = next? {
-            if let Some(room) = room.take() {
-                parts.use_room(room.await.unwrap_or_default());
+            if let Some(spare) = spare.take() {
+                parts.use_spare(spare.await.unwrap_or_default());
             }
             if self.parts > 0 && body.len() >= PART_BYTES {
                 let bytes = Parts::expected(&body);
-                room = Some(tokio::task::spawn_blocking(move || touched(bytes)));
+                spare = Some(tokio::task::spawn_blocking(move || touched(bytes)));
             }
             let beside = body.len();
             let (submitted, following) = futures::join!(self.submit(body), read(&mut incoming, &mut parts, beside));

@@ -89,8 +89,8 @@ async fn read_first(State(app): State<Arc<App>>, request: Request, next: Next) -
     }
     let (head, body) = request.into_parts();
     let caps = Caps { limit: MAX_ASKED_BYTES + PREFIX_BYTES, pause: app.limits.read_timeout };
-    let mut room = app.rooms.enter();
-    match body::read_within(body, &head.headers, caps, &mut room).await {
+    let mut reservation = app.bodies.enter();
+    match body::read_within(body, &head.headers, caps, &mut reservation).await {
         Ok(body) => next.run(Request::from_parts(head, Body::from(body))).await,
         Err(failure) => failed(failure),
     }

@@ -32,14 +32,14 @@ pub(super) struct Parts {
     /// Batches in it.
     batches: usize,
     /// Memory for the part, once it begins.
-    room: Vec<u8>,
+    spare: Vec<u8>,
     /// Most bytes that all dictionaries may have.
     limit: usize,
 }
 
 impl Parts {
     pub(super) fn new(limit: usize) -> Self {
-        Self { schema: None, dictionaries: Vec::new(), body: Vec::new(), batches: 0, room: Vec::new(), limit }
+        Self { schema: None, dictionaries: Vec::new(), body: Vec::new(), batches: 0, spare: Vec::new(), limit }
     }
 
     /// Reads a whole message, or has the body of a batch put where it belongs; `beside` are the bytes of parts that were taken
@@ -53,7 +53,7 @@ impl Parts {
     /// Returns about how many bytes are kept.
     fn bytes(&self) -> usize {
         // Half of the memory for the next part has been touched.
-        self.body.len() + self.room.capacity() / 2 + self.dictionary_bytes()
+        self.body.len() + self.spare.capacity() / 2 + self.dictionary_bytes()
     }
 
     fn dictionary_bytes(&self) -> usize {
@@ -100,8 +100,8 @@ impl Parts {
     }
 
     /// Gives empty memory to the part that has not begun.
-    pub(super) fn use_room(&mut self, room: Vec<u8>) {
-        self.room = room;
+    pub(super) fn use_spare(&mut self, spare: Vec<u8>) {
+        self.spare = spare;
     }
 
     /// Returns the part, if it has any batches, and begins the next one.
@@ -142,7 +142,7 @@ impl Parts {
         }
         if self.batches == 0 {
             if self.body.capacity() == 0 {
-                self.body = std::mem::take(&mut self.room);
+                self.body = std::mem::take(&mut self.spare);
             }
             for before in self.schema.iter().chain(self.dictionaries.iter().map(|(_, data)| data)) {
                 append(&mut self.body, before)?;
@@ -213,7 +213,7 @@ mod tests {
     use prost::Message as _;
 
     use super::*;
-    use crate::{body::Caps, room::Rooms};
+    use crate::{admission::Budget, body::Caps};
 
     fn batch(from: i64, rows: i64) -> RecordBatch {
         let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + rows));
@@ -241,17 +241,17 @@ mod tests {
         });
         let body = Body::from_stream(stream::iter(pieces.collect::<Vec<_>>()));
         let caps = Caps { limit: 1 << 30, pause: Duration::from_secs(5) };
-        let room = Rooms::new(1 << 30, Duration::ZERO, "full").enter();
-        let mut incoming = Incoming::new(&HeaderMap::new(), body, caps, room).unwrap();
-        let (mut parts, mut out, mut rooms) = (Parts::new(1 << 20), Vec::new(), Vec::new());
+        let spare = Budget::new(1 << 30, Duration::ZERO, "full").enter();
+        let mut incoming = Incoming::new(&HeaderMap::new(), body, caps, spare).unwrap();
+        let (mut parts, mut out, mut spares) = (Parts::new(1 << 20), Vec::new(), Vec::new());
         executor::block_on(async {
             while let Some(message) = incoming.next().await? {
                 parts.read(&mut incoming, message, 0).await?;
                 if parts.is_full() {
                     let part = parts.take().unwrap();
-                    let room = Vec::with_capacity(Parts::expected(&part));
-                    rooms.push(room.as_ptr());
-                    parts.use_room(room);
+                    let spare = Vec::with_capacity(Parts::expected(&part));
+                    spares.push(spare.as_ptr());
+                    parts.use_spare(spare);
                     out.push(part);
                 }
             }
@@ -260,7 +260,7 @@ mod tests {
         .map_err(|failure| failure.message)?;
         // None had to move elsewhere.
         let full = out.iter().skip(1).map(|part: &Bytes| part.as_ptr());
-        assert!(full.zip(rooms).all(|(part, room)| part == room));
+        assert!(full.zip(spares).all(|(part, spare)| part == spare));
         out.extend(parts.take());
         Ok(out)
     }

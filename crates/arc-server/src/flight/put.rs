@@ -34,7 +34,7 @@ pub(super) async fn run(
     body: Body,
 ) -> Result<PutResult, Failure> {
     let caps = Caps { limit: app.limits.body_bytes, pause: app.limits.read_timeout };
-    let mut incoming = Incoming::new(headers, body, caps, app.rooms.enter())?;
+    let mut incoming = Incoming::new(headers, body, caps, app.bodies.enter())?;
     let descriptor = incoming.descriptor().await?;
     let count = match messages::described(&descriptor)? {
         Described::Command(Command::CommandPreparedStatementQuery(asked)) => {

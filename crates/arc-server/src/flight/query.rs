@@ -65,7 +65,7 @@ async fn run(
 ) -> Result<(), Failure> {
     let Query { database, sql, values } = query;
     let answer = app.engine.query(&database, &Statement::parse(&sql)?, values.as_ref()).await?;
-    listed.scans(answer.scanned_files());
+    listed.computes(&answer);
     let schema = layout::readable(&answer.schema(), keep_dictionaries);
     let counted = answer.map(move |batch| {
         let batch = batch?;

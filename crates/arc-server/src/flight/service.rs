@@ -91,7 +91,8 @@ impl Flight {
     async fn fetch(&self, headers: &HeaderMap, body: Body) -> Result<Messages, Failure> {
         let caps = Caps { limit: MAX_ASKED_BYTES, pause: self.app.limits.read_timeout };
         // Held until it is known what the answer looks like: many may wait that long.
-        let (ticket, _room): (Ticket, _) = Incoming::new(headers, body, caps, self.app.rooms.enter())?.only().await?;
+        let (ticket, _reservation): (Ticket, _) =
+            Incoming::new(headers, body, caps, self.app.bodies.enter())?.only().await?;
         let (database, keep) = (target::database(headers)?, layout::keeps_dictionaries(headers)?);
         let asked = match messages::fetched(&ticket.ticket, database)? {
             Fetched::Query(asked) => asked,

@@ -98,7 +98,7 @@ async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(
         Failure::from(Error::Io { action: "create a file in", path: app.engine.path().into(), source: error })
     })?;
     let limits = Caps { limit: app.limits.import_bytes, pause: app.limits.read_timeout };
-    let mut places = Places { memory: app.rooms.enter(), disk: app.uploads.enter() };
+    let mut places = Places { memory: app.bodies.enter(), disk: app.uploads.enter() };
     let upload = upload::receive(&parts.headers, body, file, limits, &mut places).await?;
     places.memory.give_up();
     // Not before: who sends slowly would keep others from importing.

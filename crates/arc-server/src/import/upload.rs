@@ -22,9 +22,9 @@ use multer::{Constraints, Multipart, SizeLimit};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
+    admission::Reservation,
     body::{Caps, Pace},
     errors::{Failure, chain},
-    room::Room,
 };
 
 /// What there may be around a file: heads of parts, and other parts.
@@ -46,8 +46,8 @@ const MAX_KEPT_BYTES: u64 = 1 << 20;
 /// Where what has come has its place: in memory, and on disk.
 #[derive(Debug)]
 pub(super) struct Places {
-    pub(super) memory: Room,
-    pub(super) disk: Room,
+    pub(super) memory: Reservation,
+    pub(super) disk: Reservation,
 }
 
 /// Reads the part `file` of a form into `file`.

@@ -57,7 +57,7 @@ async fn asked(app: &App, parts: &Parts, body: axum::body::Body) -> Result<(Quer
             let body = body::read(app, body, &parts.headers).await?;
             let request = admin::parse(&decompress(body.bytes, MAX_REQUEST_BYTES)?)?;
             let (query, form) = from_json(&parts.headers, &request)?;
-            Ok((Query { room: Some(body.room), ..query }, form))
+            Ok((Query { reservation: Some(body.reservation), ..query }, form))
         }
         _ => Err(Failure::method_not_allowed("expected GET or POST", "GET, POST")),
     }
@@ -86,7 +86,7 @@ fn read(
     };
     let (database, sql, values) = (filled(database, "db")?, filled(sql, "q")?, values::row(values)?);
     let options = write::durability(headers, &Params::default())?;
-    let query = Query { database, sql, values, options, may_change: true, room: None };
+    let query = Query { database, sql, values, options, may_change: true, reservation: None };
     let form = match format {
         Some(name) => Form::named(name)?,
         None => Form::accepted(headers).unwrap_or(Form::Json),

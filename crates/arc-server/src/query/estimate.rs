@@ -83,7 +83,7 @@ async fn counted(app: &Arc<App>, query: Query) -> Result<u64, Failure> {
 /// Runs a query that answers one count, like any other query.
 pub(crate) async fn count(app: &Arc<App>, sql: &str) -> Result<u64, Failure> {
     let (database, options) = ("default".to_owned(), WriteOptions::new());
-    let query = Query { database, sql: sql.to_owned(), values: None, options, may_change: false, room: None };
+    let query = Query { database, sql: sql.to_owned(), values: None, options, may_change: false, reservation: None };
     run(app, "delete", query).await
 }
 
@@ -91,9 +91,11 @@ async fn run(app: &Arc<App>, door: &'static str, query: Query) -> Result<u64, Fa
     let listed = app.list_query(door, &query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
     let engine = app.engine.clone();
+    let at_work = Arc::clone(&listed);
     let mut running = app.runner.run(slot, listed, |chunks| async move {
         let statement = Statement::parse(&query.sql)?;
         let answer = engine.query(&query.database, &statement, query.values.as_ref()).await?;
+        at_work.computes(&answer);
         let batches = answer.collect().await?;
         let counted = batches.first().and_then(|batch| batch.columns().first());
         let counted = counted.and_then(|column| column.as_primitive_opt::<Int64Type>()?.iter().next()?);

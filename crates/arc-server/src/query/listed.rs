@@ -1,18 +1,18 @@
 //! The statements that wait or run, for whoever wants to see or end one.
 //!
 //! Owns the list, and what is counted of each statement: when it came, what became of it, how many rows it gave. Never
-//! ends a statement itself: that is told, and ends.
+//! interrupts a statement: that is told, and ends.
 
 use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
 
-use arc_core::ScannedFiles;
+use arc_core::{Answer, AnswerEnder, ScannedFiles};
 use hyper::StatusCode;
 use tokio::sync::watch;
 use ulid::Ulid;
@@ -40,6 +40,10 @@ pub(crate) struct Listed {
     state: AtomicU8,
     /// Once it is planned.
     files: OnceLock<ScannedFiles>,
+    /// From then on, what ends its work where that does not pause.
+    ender: OnceLock<AnswerEnder>,
+    /// Whether nobody waits for it any more.
+    is_over: AtomicBool,
     /// Most rows that it may give.
     most_rows: u64,
     cancelled: watch::Sender<bool>,
@@ -83,6 +87,8 @@ impl List {
             rows: AtomicU64::new(0),
             state: AtomicU8::new(0),
             files: OnceLock::new(),
+            ender: OnceLock::new(),
+            is_over: AtomicBool::new(false),
             most_rows,
             cancelled: watch::Sender::new(false),
             list: Arc::downgrade(self),
@@ -134,10 +140,23 @@ impl Listed {
         self.started.elapsed()
     }
 
-    /// It is planned, and reads these data files.
-    pub(crate) fn scans(&self, files: ScannedFiles) {
+    /// It is planned, and computes this answer.
+    pub(crate) fn computes(&self, answer: &Answer) {
         // Nobody plans it twice.
-        let _ = self.files.set(files);
+        let _ = self.files.set(answer.scanned_files());
+        let _ = self.ender.set(answer.ender());
+        // It may have been ended before there was what ends it.
+        if self.is_over.load(Ordering::SeqCst) {
+            self.end_work();
+        }
+    }
+
+    /// Ends its work: nobody waits for it any more.
+    pub(crate) fn end_work(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        if let Some(ender) = self.ender.get() {
+            ender.end();
+        }
     }
 
     /// Returns how many data files it reads, if that is known yet.
@@ -159,6 +178,7 @@ impl Listed {
     /// Tells the statement to end.
     pub(crate) fn cancel(&self) {
         self.cancelled.send_replace(true);
+        self.end_work();
     }
 
     /// Waits until somebody cancels the statement.

@@ -44,7 +44,7 @@ fn read(parts: &Parts, name: &str) -> Result<Query, Failure> {
     let condition = condition.map_or_else(String::new, |condition| format!("WHERE (\n{condition}\n) "));
     let table = name.replace('"', "\"\"");
     let sql = format!("SELECT * FROM \"{table}\" {condition}ORDER BY {order}\nLIMIT {limit} OFFSET {offset}");
-    Ok(Query { database, sql, values: None, options: WriteOptions::new(), may_change: false, room: None })
+    Ok(Query { database, sql, values: None, options: WriteOptions::new(), may_change: false, reservation: None })
 }
 
 fn number(params: &Params, name: &str, default: u64, within: RangeInclusive<u64>) -> Result<u64, Failure> {

@@ -114,7 +114,7 @@ async fn respond(
 async fn read(app: &Arc<App>, parts: &Parts, body: Body) -> Result<Query, Failure> {
     let body = body::read(app, body, &parts.headers).await?;
     let query = Query::read(&parts.headers, &parts.uri, &decompress(body.bytes, MAX_REQUEST_BYTES)?)?;
-    Ok(Query { room: Some(body.room), ..query })
+    Ok(Query { reservation: Some(body.reservation), ..query })
 }
 
 /// Runs a statement and answers it; a failure is what there is no answer but a status for.
@@ -154,7 +154,7 @@ async fn start(
     let listed = ticket.list(&query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
     // What waits is counted as a body; what runs has memory of its own.
-    drop(query.room.take());
+    drop(query.reservation.take());
     let (owned, at_work) = (Arc::clone(app), Arc::clone(&listed));
     Ok(app.runner.run(slot, listed, move |chunks| async move {
         let engine = owned.engine.clone();
@@ -166,7 +166,7 @@ async fn start(
             return Encoding::new(&at_work, stream::iter(change::answer(&executed)), encoder).send(chunks).await;
         }
         let answer = engine.query(&query.database, &statement, query.values.as_ref()).await?;
-        at_work.scans(answer.scanned_files());
+        at_work.computes(&answer);
         let encoder = shape.open(&owned, &answer.schema(), started)?;
         Encoding::new(&at_work, answer, encoder).send(chunks).await
     }))

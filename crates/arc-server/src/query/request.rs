@@ -25,10 +25,10 @@ use super::{
 };
 use crate::{
     admin,
+    admission::Reservation,
     app::App,
     errors::Failure,
     http::params::{self, Params},
-    room::Room,
     write,
 };
 
@@ -100,7 +100,7 @@ pub(crate) struct Query {
     /// Whether the request is of a method that may change something.
     pub(crate) may_change: bool,
     /// Its place among the bodies of requests, if it came in one.
-    pub(crate) room: Option<Room>,
+    pub(crate) reservation: Option<Reservation>,
 }
 
 impl Query {
@@ -126,7 +126,7 @@ impl Query {
         let values = request.get("params").map_or(Ok(None), values::row)?;
         let options = write::durability(headers, &params)?;
         let (database, sql) = (database.to_owned(), sql.to_owned());
-        Ok(Self { database, sql, values, options, may_change: true, room: None })
+        Ok(Self { database, sql, values, options, may_change: true, reservation: None })
     }
 }
 

@@ -148,6 +148,7 @@ impl<T> Running<T> {
 impl<T> Drop for Running<T> {
     fn drop(&mut self) {
         self.task.abort();
+        self.listed.end_work();
     }
 }
 

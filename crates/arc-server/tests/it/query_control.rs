@@ -23,6 +23,9 @@ use crate::{
 
 /// Runs until it is ended.
 const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 10000000000) a, generate_series(1, 10000000000) b";
+/// The same, and makes nothing that it could pause for.
+const FINDS_NOTHING: &str =
+    "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b WHERE a.value + b.value = 0.5";
 /// Begins at once, and never ends.
 const STREAM: &str = "SELECT value FROM generate_series(1, 1000000000000)";
 
@@ -52,22 +55,24 @@ async fn cancel(server: &Server, query: &Value) -> Reply {
 #[tokio::test]
 async fn a_query_is_listed_while_it_runs_and_ends_when_it_is_cancelled() {
     let server = Server::new();
-    let mut running = pin!(server.ask(ENDLESS));
-    let queries = tokio::select! {
-        reply = &mut running => panic!("{reply:?}"),
-        queries = until(&server, 1) => queries,
-    };
-    let query = &queries[0];
-    assert_eq!((&query["database"], &query["statement"], &query["rows"]), (&json!("t"), &json!(ENDLESS), &json!(0)));
-    assert_eq!((&query["state"], &query["format"]), (&json!("running"), &json!("json")));
-    assert!(query["since"].as_str().unwrap().ends_with('Z') && query["duration_ms"].is_u64());
-    let path = format!("/api/v1/queries/{}", query["id"].as_str().unwrap());
-    assert_eq!(server.get(&path).await.json()["id"], query["id"]);
-    assert_eq!(cancel(&server, query).await.json()["success"], true);
-    running.await.is(499, "the query was cancelled");
-    until(&server, 0).await;
-    server.get(&path).await.is(404, "no query");
-    cancel(&server, query).await.is(404, "no query");
+    for sql in [ENDLESS, FINDS_NOTHING] {
+        let mut running = pin!(server.ask(sql));
+        let queries = tokio::select! {
+            reply = &mut running => panic!("{reply:?}"),
+            queries = until(&server, 1) => queries,
+        };
+        let query = &queries[0];
+        assert_eq!((&query["database"], &query["statement"], &query["rows"]), (&json!("t"), &json!(sql), &json!(0)));
+        assert_eq!((&query["state"], &query["format"]), (&json!("running"), &json!("json")));
+        assert!(query["since"].as_str().unwrap().ends_with('Z') && query["duration_ms"].is_u64());
+        let path = format!("/api/v1/queries/{}", query["id"].as_str().unwrap());
+        assert_eq!(server.get(&path).await.json()["id"], query["id"]);
+        assert_eq!(cancel(&server, query).await.json()["success"], true);
+        running.await.is(499, "the query was cancelled");
+        until(&server, 0).await;
+        server.get(&path).await.is(404, "no query");
+        cancel(&server, query).await.is(404, "no query");
+    }
     server.get("/api/v1/queries/nonsense").await.is(404, "no query");
 }
 
@@ -165,7 +170,7 @@ async fn a_client_that_disconnects_ends_its_query() {
         tokio::io::AsyncReadExt::read_to_string(&mut stream, &mut answer).await.unwrap();
         answer
     };
-    for sql in [ENDLESS, STREAM] {
+    for sql in [ENDLESS, FINDS_NOTHING, STREAM] {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(post(sql).as_bytes()).await.unwrap();
         while !answer("GET /api/v1/queries HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")

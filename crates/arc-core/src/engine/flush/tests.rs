@@ -1,4 +1,9 @@
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use crate::{
     Engine, ErrorKind, Options,
@@ -32,6 +37,21 @@ fn nothing_is_flushed_once_another_engine_may_have_the_directory() {
 }
 
 #[test]
+fn a_schema_that_is_just_coming_goes_to_the_manifest_with_the_files_that_need_it() {
+    let engine = open(&FaultFs::new(Arc::new(CrashFs::new())));
+    assert_eq!(engine.write_lp("d", b"m v=1 1").unwrap().points, 1);
+    engine.flush().unwrap();
+    assert_eq!(engine.write_lp("d", b"m v=1,w=2 2").unwrap().points, 1);
+    let table = engine.table("d", "m").unwrap();
+    // As it is between the two steps of a change.
+    table.schema_changed.store(false, Ordering::Release);
+    engine.flush().unwrap();
+    let manifest = engine.inner.shared.manifest.lock();
+    let state = manifest.state().table("d", "m").unwrap();
+    assert!(state.schema.columns.iter().any(|column| &*column.name == "w"), "{:?}", state.schema);
+}
+
+#[test]
 fn days_of_one_table_do_not_each_cost_a_file_and_its_syncs() {
     let count = |days: i64| {
         let faults = FaultFs::new(Arc::new(CrashFs::new()));
@@ -53,7 +73,9 @@ fn days_of_one_table_do_not_each_cost_a_file_and_its_syncs() {
         (syncs - before[0], files - before[1])
     };
     let (syncs, files) = count(100);
-    assert_eq!(count(1_000), (syncs, files), "whatever the number of days");
+    let (more_syncs, more_files) = count(1_000);
+    // A spare segment of the log may be made meanwhile, or not.
+    assert!(more_syncs.abs_diff(syncs) < 5 && more_files.abs_diff(files) < 5, "{more_syncs} syncs, {more_files} files");
     assert!(syncs < 20 && files < 10, "{syncs} syncs, {files} files");
     // A few days are files of their own, which other programs find.
     assert!(count(20).1 >= 20);

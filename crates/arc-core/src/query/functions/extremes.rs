@@ -89,7 +89,7 @@ impl Extreme {
 }
 
 fn is_float(arguments: &AccumulatorArgs<'_>) -> bool {
-    matches!(arguments.return_field.data_type(), DataType::Float16 | DataType::Float32 | DataType::Float64)
+    arguments.return_field.data_type().is_floating()
 }
 
 impl AggregateUDFImpl for Extreme {

@@ -30,7 +30,7 @@ use self::{
 };
 pub(super) use self::{
     average::sum as sum_as_floats,
-    bounded::{bounded_lambdas as lambdas, concat_operator, limit, total_bytes},
+    bounded::{concat_operator, limit, total_bytes},
     checked::{checked, checked_negative},
     extremes::End,
     named::NAME as NAMED,

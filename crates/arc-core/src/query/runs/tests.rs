@@ -24,7 +24,7 @@ use proptest::{
 };
 
 use super::{
-    super::{functions, plain_keys::PlainKeys, session::physical_optimizer_rules},
+    super::{functions, session::physical_optimizer_rules, undictionary_group_keys::UndictionaryGroupKeys},
     GroupRuns,
 };
 
@@ -127,7 +127,7 @@ fn context_over(batches: Vec<Vec<RecordBatch>>, width: usize, by_runs: bool, mem
             SessionStateDefaults::default_aggregate_functions(),
             usize::MAX,
         ))
-        .with_optimizer_rule(Arc::new(PlainKeys))
+        .with_optimizer_rule(Arc::new(UndictionaryGroupKeys))
         .with_physical_optimizer_rules(physical_optimizer_rules().into_iter().filter(is_wanted).collect());
     let context = SessionContext::new_with_state(builder.build());
     context.register_table("m", Arc::new(MemTable::try_new(schema(), batches).unwrap())).unwrap();

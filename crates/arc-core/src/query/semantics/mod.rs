@@ -5,8 +5,11 @@
 //! constants ahead, and after them, because they make lists and joins of other conditions. Never changes what a column is
 //! called.
 
+mod aggregate_bounds;
 mod floats;
 mod integers;
+mod nan_groups;
+mod null_subqueries;
 mod subqueries;
 
 use arrow::datatypes::DataType;
@@ -19,6 +22,8 @@ use datafusion::{
     logical_expr::{Expr, ExprSchemable, LogicalPlan, expr_rewriter::NamePreserver, utils::merge_schema},
     optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule},
 };
+
+pub(super) use self::{aggregate_bounds::AggregateBounds, nan_groups::NanGroups, null_subqueries::NullSubqueries};
 
 /// See the module.
 #[derive(Debug)]

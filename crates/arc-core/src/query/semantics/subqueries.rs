@@ -14,6 +14,9 @@ use datafusion::{
     scalar::ScalarValue,
 };
 
+/// More rows than any answer has.
+const MOST_ROWS: usize = u32::MAX as usize;
+
 /// Keeps conditions without a column above aggregates that give a row of no rows: below one, such a condition leaves out
 /// what it counts, and not the row.
 pub(super) fn above_aggregates(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -30,14 +33,23 @@ pub(super) fn above_aggregates(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !is_needed {
         return Ok(plan);
     }
-    let fenced = |plan| match &plan {
-        // It has one row, and nothing goes through a limit.
-        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => {
-            LogicalPlanBuilder::from(plan).limit(0, Some(1))?.build().map(Transformed::yes)
-        }
-        _ => Ok(Transformed::no(plan)),
+    // No condition goes through a limit.
+    let fenced = |plan| match rows_of_none(&plan) {
+        Some(most) => LogicalPlanBuilder::from(plan).limit(0, Some(most))?.build().map(Transformed::yes),
+        None => Ok(Transformed::no(plan)),
     };
     plan.transform_up_with_subqueries(fenced).data()
+}
+
+/// Returns how many rows an aggregate gives at most, if it gives one of no rows: that of all rows, and of the empty set of
+/// `GROUPING SETS`.
+fn rows_of_none(plan: &LogicalPlan) -> Option<usize> {
+    let LogicalPlan::Aggregate(aggregate) = plan else { return None };
+    if aggregate.group_expr.is_empty() {
+        return Some(1);
+    }
+    let has_sets = aggregate.group_expr.iter().any(|key| matches!(key, Expr::GroupingSet(_)));
+    has_sets.then_some(MOST_ROWS)
 }
 
 fn is_about_nothing(condition: &Expr) -> bool {

@@ -51,6 +51,9 @@ async fn what_would_make_too_much_of_little_is_refused() {
         ("SELECT length(regexp_replace(repeat('x', 100000), '.', repeat('y', 100000), 'g'))", "regexp_replace"),
         ("SELECT length(array_to_string(range(0, 10000), repeat('x', 10000)))", "array_to_string"),
         ("SELECT array_replace_all(array_repeat('x', 10000), 'x', repeat('y', 10000))", "array_replace_all"),
+        // More than the limit for sure, and not much more: nothing is made that is not refused at once.
+        ("SELECT length(replace(repeat('x', 600000), 'x', 'xx'))", "replace"),
+        ("SELECT max(length(replace(repeat(text, 300), 'a', repeat('y', 100)))) FROM big", "replace"),
     ];
     let store = store(4 << 20);
     for (sql, function) in cases {
@@ -97,6 +100,8 @@ async fn what_stays_small_answers_as_before() {
         ("SELECT sum(value) FROM generate_series(1, 1000000)", "500000500000"),
         ("SELECT count(*) FROM range(0, 1000000)", "1000000"),
         ("SELECT count(*) FROM big WHERE text = replace('abd', 'd', 'c')", "1000"),
+        // As if each character were replaced it would be too much.
+        ("SELECT count(*) FROM big WHERE replace(repeat(text, 30), 'z', repeat('y', 100)) = repeat(text, 30)", "1000"),
         (
             "SELECT lpad(host, 3, '-'), count(*) FROM big GROUP BY lpad(host, 3, '-') ORDER BY lpad(host, 3, '-')",
             "--a|1000",

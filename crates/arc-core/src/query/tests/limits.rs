@@ -9,7 +9,7 @@ use super::fake::{
     Place::{Buffer, File, LateBuffer},
     Row, Store, TableBuilder,
 };
-use crate::{ErrorKind, Options, query::Tables};
+use crate::{ErrorKind, Options, Statement, query::Tables};
 
 fn rows(count: i64) -> Vec<Row> {
     (0..count).map(|i| (i, vec![("host", Tag("a")), ("x", Integer(i))])).collect()
@@ -44,6 +44,13 @@ fn deep(depth: usize) -> Vec<String> {
         format!("{}SELECT 1", repeat("EXPLAIN ")),
         format!("SELECT x{} FROM m", repeat("[1]")),
     ]
+}
+
+#[test]
+fn a_statement_of_too_many_words_is_refused_before_it_is_parsed() {
+    let items = |count: usize| Statement::parse(&format!("SELECT{}1", " 1,".repeat(count)));
+    assert!(items(100_000).is_ok());
+    assert!(items(200_000).unwrap_err().to_string().contains("more than 262144 words"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,8 +121,16 @@ async fn a_dropped_answer_lets_go_of_its_table() {
 #[tokio::test]
 async fn a_join_gives_way_to_the_end_of_its_time() {
     let options = Options { query_timeout: Duration::from_millis(300), ..Options::default() };
-    let sql = "SELECT max(a.value * b.value) FROM generate_series(1, 100000) a, generate_series(1, 100000) b";
-    assert_eq!(Store::with_options(&options).error(sql).await.kind(), ErrorKind::Timeout);
+    let pairs = "FROM generate_series(1, 100000) a, generate_series(1, 100000) b";
+    // The others make nothing at all: by a condition alone, and with a key that all rows have.
+    for sql in [
+        format!("SELECT max(a.value * b.value) {pairs}"),
+        format!("SELECT count(*) {pairs} WHERE a.value + b.value = 0.5"),
+        format!("SELECT count(*) {pairs} WHERE a.value % 1 = b.value % 1 AND a.value + b.value = 0.5"),
+        format!("SELECT a.value {pairs} WHERE a.value + b.value = 0.5 ORDER BY 1 LIMIT 1"),
+    ] {
+        assert_eq!(Store::with_options(&options).error(&sql).await.kind(), ErrorKind::Timeout, "{sql}");
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod asof;
 mod bounded;
 mod buffered;
+mod compat;
 mod counts;
 mod differential;
 mod doors;
@@ -19,7 +20,6 @@ mod parameters;
 mod pruning;
 mod scan;
 mod semantics;
-mod spellings;
 mod spread;
 mod statements;
 mod times;

@@ -352,6 +352,11 @@ async fn a_condition_without_a_column_is_asked_where_it_stands() {
             vec![],
         ),
         ("SELECT count(*) FROM l WHERE 1 >= (SELECT max(x) FROM r)", vec!["0"]),
+        ("SELECT n FROM l GROUP BY ROLLUP (n) HAVING 1 >= (SELECT max(y) FROM (VALUES (11)) u(y))", vec![]),
+        (
+            "SELECT count(*) FROM l GROUP BY ROLLUP (n) HAVING 11 >= (SELECT max(y) FROM (VALUES (11)) u(y)) ORDER BY 1 LIMIT 1",
+            vec!["1"],
+        ),
         ("SELECT count(*) FROM l WHERE 7 NOT IN (SELECT y FROM (VALUES (5), (NULL)) u(y))", vec!["0"]),
         ("SELECT count(*) FROM l WHERE 7 NOT IN (SELECT y FROM (VALUES (5), (6)) u(y))", vec!["2"]),
         ("SELECT count(*) FROM l WHERE 5 NOT IN (SELECT y FROM (VALUES (5), (NULL)) u(y))", vec!["0"]),
@@ -361,5 +366,66 @@ async fn a_condition_without_a_column_is_asked_where_it_stands() {
         ("SELECT 7 NOT IN (SELECT x FROM r), 8 NOT IN (SELECT x FROM r)", vec!["false|true"]),
     ] {
         assert_eq!(store.rows(sql).await, expected, "{sql}\n{}", store.plan(sql).await);
+    }
+}
+
+#[tokio::test]
+async fn an_aggregate_with_a_filter_sees_rows_that_others_have_no_use_for() {
+    let store = Store::new();
+    let (first, second) = (vec![point(1, "a", -1.0, 2), point(2, "a", 5.0, 3)], vec![point(3, "a", 1.0, 1)]);
+    store.put("db", TableBuilder::new("z").part(File, first).part(File, second));
+    for _ in 0..20 {
+        let sql = "SELECT min(x), max(x), min(x) FILTER (WHERE i = 1) FROM z";
+        assert_eq!(store.rows(sql).await, ["-1.0|5.0|1.0"]);
+        assert_eq!(store.rows("SELECT min(i), max(i), max(i) FILTER (WHERE x = 1) FROM z").await, ["1|3|1"]);
+    }
+}
+
+#[tokio::test]
+async fn a_test_of_a_subquery_that_gives_null_is_null() {
+    let values =
+        [("5, NULL", "(VALUES (5),(NULL))"), ("1, 5", "(VALUES (1),(5))"), ("nothing", "(VALUES (1) LIMIT 0)")];
+    // Conditions over x of 1, 2 and NULL, and the numbers of rows that they let through for each of the subqueries.
+    let cases = [
+        ("7 NOT IN ({})", [0, 3, 3]),
+        ("5 NOT IN ({})", [0, 0, 3]),
+        ("5 IN ({})", [3, 3, 0]),
+        ("x NOT IN ({})", [0, 1, 3]),
+        ("x IN ({})", [0, 1, 0]),
+        ("x NOT IN ({}) OR x = 1", [1, 2, 3]),
+        ("7 NOT IN ({}) OR x = 1", [1, 3, 3]),
+        ("NOT (x IN ({}) AND x <> 9)", [0, 1, 3]),
+        ("NOT (x IN ({}))", [0, 1, 3]),
+        ("(x IN ({})) IS NULL", [3, 1, 0]),
+        ("(x NOT IN ({})) IS NOT TRUE", [3, 2, 0]),
+        ("CASE WHEN x IN ({}) THEN false ELSE true END", [3, 2, 3]),
+        ("CAST(NULL AS BIGINT) NOT IN ({})", [0, 0, 3]),
+    ];
+    let store = Store::new();
+    for (condition, expected) in cases {
+        for ((named, values), expected) in values.iter().zip(expected) {
+            let condition = condition.replace("{}", &format!("SELECT y FROM {values} u(y)"));
+            let sql = format!("SELECT count(*) FROM (VALUES (1),(2),(NULL)) t(x) WHERE {condition}");
+            assert_eq!(store.rows(&sql).await, [expected.to_string()], "of {named}: {sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_test_of_a_subquery_about_the_row_knows_null() {
+    // For z = 1 the subquery gives 5 and NULL, for 2 it gives 1, for 3 nothing.
+    let sql = "SELECT t.z FROM (VALUES (1, 1),(5, 1),(1, 2),(2, 2),(7, 3),(NULL, 3),(NULL, 2)) t(x, z) \
+               WHERE x NOT IN (SELECT u.y FROM (VALUES (5, 1),(NULL, 1),(1, 2)) u(y, z) WHERE u.z = t.z) ORDER BY 1";
+    assert_eq!(Store::new().rows(sql).await, ["2", "3", "3"]);
+}
+
+#[tokio::test]
+async fn nan_is_one_group_also_where_few_groups_are_wanted() {
+    let nan = "(VALUES (CAST('NaN' AS DOUBLE), 1),(CAST('NaN' AS DOUBLE), 2),(1.0, 3)) t(x, y)";
+    for sql in [
+        format!("SELECT count(*) FROM (SELECT DISTINCT x FROM {nan} ORDER BY x LIMIT 100)"),
+        format!("SELECT count(*) FROM (SELECT x, max(y) FROM {nan} GROUP BY x ORDER BY max(y) DESC LIMIT 100)"),
+    ] {
+        assert_eq!(Store::new().rows(&sql).await, ["2"], "{sql}");
     }
 }

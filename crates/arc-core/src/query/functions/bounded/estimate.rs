@@ -87,9 +87,9 @@ impl Growth {
         matches!(self, Self::Repeat | Self::Pad | Self::RepeatElement | Self::Resize | Self::Series)
     }
 
-    /// Returns whether the estimate assumes a match everywhere.
+    /// Returns whether the estimate assumes a match everywhere, and is mostly far off.
     pub(super) fn is_loose(self) -> bool {
-        matches!(self, Self::Replace | Self::ReplaceElements | Self::Captures | Self::Compare)
+        matches!(self, Self::Replace | Self::ReplaceElements | Self::Captures)
     }
 
     /// Returns what is estimated.

@@ -5,22 +5,25 @@
 
 mod concat;
 mod estimate;
-mod lambda;
 mod sizes;
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::{
+    array::{Array, ArrayRef},
+    compute::concat,
+    datatypes::{DataType, FieldRef},
+};
 use datafusion::{
     common::{Result, exec_err, plan_err},
     logical_expr::{
-        ColumnarValue, Documentation, Expr, HigherOrderUDF, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-        ScalarUDFImpl, Signature, Volatility,
+        ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+        Volatility,
     },
 };
 
 pub(in super::super) use self::sizes::total_bytes;
-use self::{concat::ConcatOperator, estimate::Growth, lambda::BoundedLambda};
+use self::{concat::ConcatOperator, estimate::Growth};
 
 /// Most bytes that one call of a function may make, however much memory there is.
 const MAX_BYTES: usize = 64 << 20;
@@ -28,8 +31,8 @@ const MAX_BYTES: usize = 64 << 20;
 /// Share of a query's memory that one call of a function may take.
 const SHARE: usize = 4;
 
-/// How far an estimate that is an upper bound, and mostly far off, may exceed the limit.
-const SLACK: u64 = 16;
+/// How many comparisons a call may make for each byte that it might.
+const COMPARISONS: u64 = 16;
 
 /// Parts that a type may have which a function makes: structures of structures double with a few words each.
 const MAX_TYPE_PARTS: usize = 4_096;
@@ -42,15 +45,6 @@ pub(in super::super) fn limit(memory_bytes: usize) -> usize {
 /// Returns `functions`, with a limit on those that need one.
 pub(in super::super) fn bounded(functions: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
     functions.into_iter().map(|function| bound(function, limit_bytes as u64)).collect()
-}
-
-/// Returns `functions`, which take lambdas, with a limit.
-pub(in super::super) fn bounded_lambdas(
-    functions: Vec<Arc<HigherOrderUDF>>,
-    limit_bytes: usize,
-) -> Vec<Arc<HigherOrderUDF>> {
-    let bound = |inner| Arc::new(HigherOrderUDF::from(BoundedLambda { inner, limit_bytes: limit_bytes as u64 }));
-    functions.into_iter().map(bound).collect()
 }
 
 /// Returns the operator `||` of texts, with a limit.
@@ -78,14 +72,61 @@ struct Bounded {
 }
 
 impl Bounded {
-    fn check(&self, arguments: &ScalarFunctionArgs) -> Result<()> {
+    fn invoke(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let bytes = self.growth.estimate(&arguments.args, arguments.number_rows)?;
-        let allowed = if self.growth.is_loose() { self.limit_bytes.saturating_mul(SLACK) } else { self.limit_bytes };
+        let is_comparing = self.growth == Growth::Compare;
+        let allowed = if is_comparing { self.limit_bytes.saturating_mul(COMPARISONS) } else { self.limit_bytes };
         if bytes <= allowed {
+            return self.inner.invoke_with_args(arguments);
+        }
+        let is_array = |argument: &ColumnarValue| matches!(argument, ColumnarValue::Array(_));
+        if self.growth.is_loose() && arguments.number_rows > 1 && arguments.args.iter().any(is_array) {
+            let (mut made, mut left) = (Vec::new(), allowed);
+            self.invoke_in_pieces(&arguments, &mut left, &mut made)?;
+            let made: Vec<&dyn Array> = made.iter().map(AsRef::as_ref).collect();
+            return Ok(ColumnarValue::Array(concat(&made)?));
+        }
+        self.refuse(bytes, arguments.number_rows, allowed)
+    }
+
+    /// Calls the function for a few rows at a time: what an estimate takes for too much may be little.
+    fn invoke_in_pieces(
+        &self,
+        arguments: &ScalarFunctionArgs,
+        left_bytes: &mut u64,
+        made: &mut Vec<ArrayRef>,
+    ) -> Result<()> {
+        let rows = arguments.number_rows;
+        let bytes = self.growth.estimate(&arguments.args, rows)?;
+        if bytes > self.limit_bytes && rows > 1 {
+            let half = rows / 2;
+            for (start, length) in [(0, half), (half, rows - half)] {
+                let mut piece = arguments.clone();
+                piece.number_rows = length;
+                for argument in &mut piece.args {
+                    if let ColumnarValue::Array(array) = argument {
+                        *array = array.slice(start, length);
+                    }
+                }
+                self.invoke_in_pieces(&piece, left_bytes, made)?;
+            }
             return Ok(());
         }
-        let (name, rows) = (self.inner.name(), arguments.number_rows);
-        let unit = self.growth.unit();
+        if bytes > self.limit_bytes {
+            return self.refuse(bytes, rows, self.limit_bytes);
+        }
+        let array = self.inner.invoke_with_args(arguments.clone())?.into_array(rows)?;
+        let bytes = total_bytes(&array)?;
+        match left_bytes.checked_sub(bytes) {
+            Some(left) => *left_bytes = left,
+            None => return self.refuse(self.limit_bytes.saturating_add(bytes), rows, self.limit_bytes),
+        }
+        made.push(array);
+        Ok(())
+    }
+
+    fn refuse<T>(&self, bytes: u64, rows: usize, allowed: u64) -> Result<T> {
+        let (name, unit) = (self.inner.name(), self.growth.unit());
         exec_err!("{name} would make about {bytes} {unit} for {rows} rows at once; the limit is {allowed}")
     }
 }
@@ -133,8 +174,7 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.check(&arguments)?;
-        self.inner.invoke_with_args(arguments)
+        self.invoke(arguments)
     }
 }
 

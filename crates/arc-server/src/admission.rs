@@ -1,7 +1,7 @@
 //! Memory for request bodies, from their first byte until the engine has taken or refused their points.
 //!
 //! The engine's budget begins where a write is queued. Before that its body is read, decompressed and decoded, by as many
-//! connections as there are: this holds back those for whom there is no room. What has come is counted, never what is
+//! connections as there are: this holds back those for whom there is none left. What has come is counted, never what is
 //! announced. Small bodies have a share of their own, so that large ones which wait do not hold them up. Never looks into
 //! a body.
 
@@ -19,34 +19,34 @@ use crate::errors::Failure;
 const UNIT: usize = 1 << 10;
 /// Most bytes of a body that may use the share of the small ones.
 const SMALL_BYTES: usize = 64 << 10;
-/// The room of a larger body grows by this much at a time, so that not each piece of it has to ask.
+/// The reservation of a larger body grows by this much at a time, so that not each piece of it has to ask.
 const STEP_UNITS: u32 = 256;
 
-/// All the memory for bodies.
+/// All the memory for bodies, or the disk for uploads.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct Budget {
     small: Arc<Semaphore>,
     large: Arc<Semaphore>,
     small_units: u32,
     large_units: u32,
     /// One permit. The body that has it grows without asking: of bodies that each wait for what another one holds, one goes on
-    /// and ends; and so does a body that is larger than all the room there is.
+    /// and ends; and so does a body that is larger than all of the budget.
     alone: Arc<Semaphore>,
     patience: Duration,
     full: &'static str,
 }
 
-/// The part of it that one request has, until dropped.
+/// What one request has reserved of it, until dropped.
 #[derive(Debug)]
-pub(crate) struct Room {
-    rooms: Arc<Rooms>,
+pub(crate) struct Reservation {
+    budget: Arc<Budget>,
     small: Option<OwnedSemaphorePermit>,
     large: Option<OwnedSemaphorePermit>,
     alone: Option<OwnedSemaphorePermit>,
 }
 
-impl Rooms {
-    /// Room for `bytes`, for which a request waits as long as `patience`; where there is none, `full` says what is.
+impl Budget {
+    /// Returns a budget of `bytes`, for which a request waits as long as `patience`; where there is none, `full` says what is.
     pub(crate) fn new(bytes: usize, patience: Duration, full: &'static str) -> Arc<Self> {
         let all = u32::try_from((bytes / UNIT).clamp(4, Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         let small_units = all / 4;
@@ -56,30 +56,30 @@ impl Rooms {
         Arc::new(Self { small, large, small_units, large_units, alone: semaphore(1), patience, full })
     }
 
-    /// Begins with none of it.
-    pub(crate) fn enter(self: &Arc<Self>) -> Room {
-        Room { rooms: Arc::clone(self), small: None, large: None, alone: None }
+    /// Reserves nothing yet.
+    pub(crate) fn enter(self: &Arc<Self>) -> Reservation {
+        Reservation { budget: Arc::clone(self), small: None, large: None, alone: None }
     }
 }
 
-impl Room {
-    /// Waits until there is room for `bytes` in all.
+impl Reservation {
+    /// Waits until `bytes` in all are reserved.
     pub(crate) async fn grow_to(&mut self, bytes: usize) -> Result<(), Failure> {
         if self.grows_at_once(bytes) {
             return Ok(());
         }
-        let (rooms, units) = (Arc::clone(&self.rooms), units_of(bytes));
+        let (budget, units) = (Arc::clone(&self.budget), units_of(bytes));
         // Nobody closes the semaphores.
-        let waited = timeout(rooms.patience, async {
+        let waited = timeout(budget.patience, async {
             if self.is_small(bytes) {
-                let more = Arc::clone(&rooms.small).acquire_many_owned(units - held(self.small.as_ref())).await;
+                let more = Arc::clone(&budget.small).acquire_many_owned(units - held(self.small.as_ref())).await;
                 return more.map(|more| keep(&mut self.small, more));
             }
-            let alone = Arc::clone(&rooms.alone).acquire_owned();
-            if units > rooms.large_units {
+            let alone = Arc::clone(&budget.alone).acquire_owned();
+            if units > budget.large_units {
                 return alone.await.map(|alone| self.alone = Some(alone));
             }
-            let more = Arc::clone(&rooms.large).acquire_many_owned(units - held(self.large.as_ref()));
+            let more = Arc::clone(&budget.large).acquire_many_owned(units - held(self.large.as_ref()));
             tokio::select! {
                 more = more => more.map(|more| self.is_large(more)),
                 alone = alone => alone.map(|alone| self.alone = Some(alone)),
@@ -87,7 +87,7 @@ impl Room {
         });
         match waited.await {
             Ok(Ok(())) => Ok(()),
-            _ => Err(Failure::busy(rooms.full, Duration::from_secs(1))),
+            _ => Err(Failure::busy(budget.full, Duration::from_secs(1))),
         }
     }
 
@@ -115,7 +115,7 @@ impl Room {
     }
 
     fn is_small(&self, bytes: usize) -> bool {
-        bytes <= SMALL_BYTES && self.large.is_none() && units_of(bytes) <= self.rooms.small_units
+        bytes <= SMALL_BYTES && self.large.is_none() && units_of(bytes) <= self.budget.small_units
     }
 
     /// Grows if that needs no waiting.
@@ -129,7 +129,7 @@ impl Room {
             if missing == 0 {
                 return true;
             }
-            if let Ok(more) = Arc::clone(&self.rooms.small).try_acquire_many_owned(missing) {
+            if let Ok(more) = Arc::clone(&self.budget.small).try_acquire_many_owned(missing) {
                 keep(&mut self.small, more);
                 return true;
             }
@@ -140,12 +140,12 @@ impl Room {
         }
         // Some more than is needed now; or else no more than that.
         let ahead = if bytes > SMALL_BYTES { units.next_multiple_of(STEP_UNITS) } else { units };
-        let take = |wanted: u32| Arc::clone(&self.rooms.large).try_acquire_many_owned(wanted - held).ok();
+        let take = |wanted: u32| Arc::clone(&self.budget.large).try_acquire_many_owned(wanted - held).ok();
         let more = take(ahead).or_else(|| take(units));
         more.map(|more| self.is_large(more)).is_some()
     }
 
-    /// Adds to the room of a body that is a large one from now on.
+    /// Adds to the reservation of a body that is a large one from now on.
     fn is_large(&mut self, more: OwnedSemaphorePermit) {
         keep(&mut self.large, more);
         self.small = None;
@@ -173,57 +173,57 @@ mod tests {
 
     const KIB: usize = 1 << 10;
 
-    fn rooms(kib: usize) -> Arc<Rooms> {
-        Rooms::new(kib * KIB, Duration::from_millis(1), "full")
+    fn budget(kib: usize) -> Arc<Budget> {
+        Budget::new(kib * KIB, Duration::from_millis(1), "full")
     }
 
-    async fn grown(rooms: &Arc<Rooms>, kib: usize) -> Result<Room, u16> {
-        let mut room = rooms.enter();
-        room.grow_to(kib * KIB).await.map(|()| room).map_err(|failure| failure.status.as_u16())
+    async fn grown(budget: &Arc<Budget>, kib: usize) -> Result<Reservation, u16> {
+        let mut reservation = budget.enter();
+        reservation.grow_to(kib * KIB).await.map(|()| reservation).map_err(|failure| failure.status.as_u16())
     }
 
     #[tokio::test]
-    async fn bodies_share_their_room_and_one_goes_on_alone() {
-        let rooms = rooms(4_000);
-        let first = grown(&rooms, 2_000).await.unwrap();
-        let mut second = grown(&rooms, 900).await.unwrap();
-        // No room is left for a third; it has what one may take beside all others.
-        let third = grown(&rooms, 2_000).await.unwrap();
+    async fn bodies_share_their_budget_and_one_goes_on_alone() {
+        let budget = budget(4_000);
+        let first = grown(&budget, 2_000).await.unwrap();
+        let mut second = grown(&budget, 900).await.unwrap();
+        // Nothing is left for a third; it has what one may take beside all others.
+        let third = grown(&budget, 2_000).await.unwrap();
         assert_eq!(second.grow_to(2_000 * KIB).await.unwrap_err().status.as_u16(), 503);
-        assert_eq!(grown(&rooms, 2_000).await.unwrap_err(), 503);
+        assert_eq!(grown(&budget, 2_000).await.unwrap_err(), 503);
         drop(third);
         second.grow_to(2_000 * KIB).await.unwrap();
         drop((first, second));
-        assert!(grown(&rooms, 100_000).await.is_ok());
+        assert!(grown(&budget, 100_000).await.is_ok());
     }
 
     #[tokio::test]
     async fn bodies_that_wait_for_each_other_end_one_after_the_other() {
-        let rooms = rooms(4_000);
+        let budget = budget(4_000);
         let mut growing = Vec::new();
         for _ in 0..3 {
-            growing.push(grown(&rooms, 900).await.unwrap());
+            growing.push(grown(&budget, 900).await.unwrap());
         }
         let mut last = growing.pop().unwrap();
         last.grow_to(3_000 * KIB).await.unwrap();
         drop(last);
-        for mut room in growing {
-            room.grow_to(3_000 * KIB).await.unwrap();
+        for mut reservation in growing {
+            reservation.grow_to(3_000 * KIB).await.unwrap();
         }
     }
 
     #[tokio::test]
-    async fn small_bodies_find_room_while_large_ones_wait() {
-        let rooms = Rooms::new(4_000 * KIB, Duration::from_secs(3_600), "full");
-        let _held = [grown(&rooms, 2_900).await.unwrap(), grown(&rooms, 2_900).await.unwrap()];
+    async fn small_bodies_are_admitted_while_large_ones_wait() {
+        let budget = Budget::new(4_000 * KIB, Duration::from_secs(3_600), "full");
+        let _held = [grown(&budget, 2_900).await.unwrap(), grown(&budget, 2_900).await.unwrap()];
         let waiting = tokio::spawn({
-            let rooms = Arc::clone(&rooms);
-            async move { grown(&rooms, 1_000).await }
+            let budget = Arc::clone(&budget);
+            async move { grown(&budget, 1_000).await }
         });
         tokio::task::yield_now().await;
         let mut small = Vec::new();
         for _ in 0..(1_000 / 64) {
-            small.push(grown(&rooms, 64).await.unwrap());
+            small.push(grown(&budget, 64).await.unwrap());
         }
         assert!(!waiting.is_finished());
         waiting.abort();
@@ -231,26 +231,26 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_given_back_others_may_have() {
-        let rooms = rooms(4_000);
-        let mut room = grown(&rooms, 2_900).await.unwrap();
-        let mut alone = grown(&rooms, 50_000).await.unwrap();
-        assert!(grown(&rooms, 2_000).await.is_err());
-        room.shrink_to(500 * KIB);
-        let other = grown(&rooms, 2_000).await.unwrap();
+        let budget = budget(4_000);
+        let mut reservation = grown(&budget, 2_900).await.unwrap();
+        let mut alone = grown(&budget, 50_000).await.unwrap();
+        assert!(grown(&budget, 2_000).await.is_err());
+        reservation.shrink_to(500 * KIB);
+        let other = grown(&budget, 2_000).await.unwrap();
         drop(other);
         alone.shrink_to(0);
-        assert!(grown(&rooms, 50_000).await.is_ok());
-        room.give_up();
-        assert!(room.grow_to(3_000 * KIB).await.is_ok());
+        assert!(grown(&budget, 50_000).await.is_ok());
+        reservation.give_up();
+        assert!(reservation.grow_to(3_000 * KIB).await.is_ok());
     }
 
     #[tokio::test]
     async fn a_thread_that_may_block_waits_as_well() {
-        let rooms = rooms(4_000);
-        let (mut room, _alone) = (grown(&rooms, 2_000).await.unwrap(), grown(&rooms, 50_000).await.unwrap());
+        let budget = budget(4_000);
+        let (mut reservation, _alone) = (grown(&budget, 2_000).await.unwrap(), grown(&budget, 50_000).await.unwrap());
         let grown = tokio::task::spawn_blocking(move || {
-            room.grow_blocking(2_900 * KIB).unwrap();
-            room.grow_blocking(9_000 * KIB).unwrap_err().status.as_u16()
+            reservation.grow_blocking(2_900 * KIB).unwrap();
+            reservation.grow_blocking(9_000 * KIB).unwrap_err().status.as_u16()
         });
         assert_eq!(grown.await.unwrap(), 503);
     }

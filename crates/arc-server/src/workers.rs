@@ -34,10 +34,10 @@ pub(crate) fn note_rest() {
 
 /// See the module. Dropping it ends the threads and waits for the blocking work that their requests have begun.
 #[derive(Debug)]
-pub(crate) struct Lanes(Vec<Lane>);
+pub(crate) struct Workers(Vec<Worker>);
 
 #[derive(Debug)]
-struct Lane {
+struct Worker {
     runtime: Handle,
     /// One clone for each connection.
     open: Arc<()>,
@@ -46,25 +46,25 @@ struct Lane {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A connection's place in its lane.
+/// A connection's lease of its worker.
 #[derive(Debug)]
-pub(crate) struct Place(#[expect(dead_code, reason = "counts while it lives")] Arc<()>);
+pub(crate) struct Lease(#[expect(dead_code, reason = "counts while it lives")] Arc<()>);
 
-impl Lanes {
+impl Workers {
     /// Starts a thread for each processor.
     pub(crate) fn start() -> io::Result<Self> {
         let count = thread::available_parallelism().map_or(1, usize::from);
-        (0..count).map(|_| Lane::start()).collect::<io::Result<_>>().map(Self)
+        (0..count).map(|_| Worker::start()).collect::<io::Result<_>>().map(Self)
     }
 
-    /// Returns the thread with the fewest connections, and a place on it.
-    pub(crate) fn place(&self) -> Option<(&Handle, Place)> {
-        let lane = self.0.iter().min_by_key(|lane| Arc::strong_count(&lane.open))?;
-        Some((&lane.runtime, Place(Arc::clone(&lane.open))))
+    /// Returns the thread with the fewest connections, and a lease of it.
+    pub(crate) fn lease(&self) -> Option<(&Handle, Lease)> {
+        let worker = self.0.iter().min_by_key(|worker| Arc::strong_count(&worker.open))?;
+        Some((&worker.runtime, Lease(Arc::clone(&worker.open))))
     }
 }
 
-impl Lane {
+impl Worker {
     fn start() -> io::Result<Self> {
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
@@ -97,7 +97,7 @@ async fn give_back(rested: &Notify) {
     }
 }
 
-impl Drop for Lane {
+impl Drop for Worker {
     fn drop(&mut self) {
         self.ends = None;
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
@@ -112,15 +112,15 @@ mod tests {
 
     #[test]
     fn a_connection_goes_where_the_fewest_are() {
-        let lanes = Lanes((0..3).map(|_| Lane::start().unwrap()).collect());
-        let ids = lanes.0.iter().map(|lane| lane.runtime.id()).collect::<Vec<_>>();
-        let place = || {
-            let (runtime, place) = lanes.place().unwrap();
-            (ids.iter().position(|id| *id == runtime.id()).unwrap(), place)
+        let workers = Workers((0..3).map(|_| Worker::start().unwrap()).collect());
+        let ids = workers.0.iter().map(|worker| worker.runtime.id()).collect::<Vec<_>>();
+        let lease = || {
+            let (runtime, lease) = workers.lease().unwrap();
+            (ids.iter().position(|id| *id == runtime.id()).unwrap(), lease)
         };
-        let mut places: Vec<_> = (0..6).map(|_| place()).collect();
-        assert_eq!(places.iter().map(|(lane, _)| *lane).collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2]);
-        places.remove(4);
-        assert_eq!(place().0, 1);
+        let mut leases: Vec<_> = (0..6).map(|_| lease()).collect();
+        assert_eq!(leases.iter().map(|(worker, _)| *worker).collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2]);
+        leases.remove(4);
+        assert_eq!(lease().0, 1);
     }
 }

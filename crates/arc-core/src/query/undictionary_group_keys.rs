@@ -19,11 +19,11 @@ use datafusion::{
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct PlainKeys;
+pub(super) struct UndictionaryGroupKeys;
 
-impl OptimizerRule for PlainKeys {
+impl OptimizerRule for UndictionaryGroupKeys {
     fn name(&self) -> &'static str {
-        "plain_keys"
+        "undictionary_group_keys"
     }
 
     fn apply_order(&self) -> Option<ApplyOrder> {

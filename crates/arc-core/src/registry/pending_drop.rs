@@ -3,9 +3,12 @@
 //! Owns which tables a flush is about while drops are on their way. Never decides when a drop is done: that is its place
 //! in the log, which the committer notes here.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use hashbrown::HashSet;
@@ -18,7 +21,7 @@ use crate::{
 
 /// What one drop took.
 #[derive(Debug)]
-pub(crate) struct Doomed {
+pub(crate) struct PendingDrop {
     pub(crate) database: Arc<Database>,
     /// Whether the database itself is dropped.
     pub(crate) whole: bool,
@@ -27,7 +30,7 @@ pub(crate) struct Doomed {
     seq: AtomicU64,
 }
 
-impl Doomed {
+impl PendingDrop {
     /// Notes the drop's place in the log.
     pub(crate) fn set_seq(&self, seq: SequenceNumber) {
         self.seq.store(seq.0, Ordering::Release);
@@ -45,13 +48,13 @@ pub(crate) struct Flushable {
     pub(crate) databases: Vec<Arc<Database>>,
     pub(crate) tables: Vec<Arc<Table>>,
     /// Drops that the manifest can be told of.
-    pub(crate) dropped: Vec<Arc<Doomed>>,
+    pub(crate) dropped: Vec<Arc<PendingDrop>>,
 }
 
 impl Registry {
     /// Takes a table out of sight. Called with the queue locked, so that every write behind it finds it gone. Waits for
     /// nobody who decodes: no write of any database is logged or answered meanwhile.
-    pub(crate) fn drop_table(&self, database: &Arc<Database>, table: &Arc<Table>) -> Arc<Doomed> {
+    pub(crate) fn drop_table(&self, database: &Arc<Database>, table: &Arc<Table>) -> Arc<PendingDrop> {
         // Before the count goes up: whoever is about to remember a series of it finds it dropped, or what is remembered
         // outdated.
         table.dropped.store(true, Ordering::Release);
@@ -66,18 +69,18 @@ impl Registry {
         database.drops.fetch_add(1, Ordering::Release);
         // Among the dropped ones before it leaves the live ones: a flush that found it in neither list would leave its rows
         // out, and release them from the log.
-        let doomed = self.doom(Doomed {
+        let pending = self.add_pending(PendingDrop {
             database: Arc::clone(database),
             whole: false,
             tables: vec![Arc::clone(table)],
             seq: AtomicU64::new(0),
         });
         database.tables.write().remove(&name);
-        doomed
+        pending
     }
 
     /// Takes a database with all of its tables out of sight, as [`Registry::drop_table`] does.
-    pub(crate) fn drop_database(&self, database: &Arc<Database>) -> Arc<Doomed> {
+    pub(crate) fn drop_database(&self, database: &Arc<Database>) -> Arc<PendingDrop> {
         database.dropped.store(true, Ordering::Release);
         let tables = database.tables();
         tables.iter().for_each(|table| table.dropped.store(true, Ordering::Release));
@@ -85,25 +88,30 @@ impl Registry {
             self.databases.write().remove(&database.name);
         }
         database.drops.fetch_add(1, Ordering::Release);
-        let doomed = self.doom(Doomed { database: Arc::clone(database), whole: true, tables, seq: AtomicU64::new(0) });
+        let pending = self.add_pending(PendingDrop {
+            database: Arc::clone(database),
+            whole: true,
+            tables,
+            seq: AtomicU64::new(0),
+        });
         self.databases.write().remove(&database.name);
-        doomed
+        pending
     }
 
-    fn doom(&self, doomed: Doomed) -> Arc<Doomed> {
-        let doomed = Arc::new(doomed);
-        self.doomed.lock().push(Arc::clone(&doomed));
-        doomed
+    fn add_pending(&self, pending: PendingDrop) -> Arc<PendingDrop> {
+        let pending = Arc::new(pending);
+        self.pending_drops.lock().push(Arc::clone(&pending));
+        pending
     }
 
     /// Forgets drops that the manifest was told of.
-    pub(crate) fn forget(&self, dropped: &[Arc<Doomed>]) {
-        self.doomed.lock().retain(|doomed| !dropped.iter().any(|done| Arc::ptr_eq(done, doomed)));
+    pub(crate) fn forget(&self, dropped: &[Arc<PendingDrop>]) {
+        self.pending_drops.lock().retain(|pending| !dropped.iter().any(|done| Arc::ptr_eq(done, pending)));
     }
 
     /// Returns whether the manifest may have tables that were dropped.
-    pub(crate) fn has_doomed(&self) -> bool {
-        !self.doomed.lock().is_empty()
+    pub(crate) fn has_pending_drops(&self) -> bool {
+        !self.pending_drops.lock().is_empty()
     }
 
     /// Returns what a flush of everything up to `seq` is about.
@@ -113,35 +121,29 @@ impl Registry {
     pub(crate) fn flushable(&self, seq: SequenceNumber) -> Flushable {
         // The live ones are listed first: what is dropped in between is in both lists then, not in neither.
         let live: Vec<_> = self.databases().into_iter().map(|database| (database.tables(), database)).collect();
-        let doomed = self.doomed.lock().clone();
-        let mut flushable = Flushable::default();
-        let (mut databases, mut tables) = (HashSet::new(), HashSet::new());
-        let mut add_tables = |database: &Arc<Database>, of: Vec<Arc<Table>>, to: &mut Vec<Arc<Table>>| {
-            for table in of {
-                if tables.insert((Arc::clone(&database.name), Arc::clone(&table.layout().schema.table))) {
-                    to.push(table);
-                }
-            }
-        };
-        for doomed in doomed {
-            if doomed.is_reached(seq) {
-                flushable.dropped.push(doomed);
+        let (dropped, pending): (Vec<_>, Vec<_>) =
+            self.pending_drops.lock().iter().cloned().partition(|pending| pending.is_reached(seq));
+        // Of each name the first database whose end is not reached: all that has taken its name since is newer than `seq`,
+        // and so is a database that is in neither list.
+        let mut databases: BTreeMap<&str, &Arc<Database>> = BTreeMap::new();
+        let whole = pending.iter().filter(|pending| pending.whole).map(|pending| &pending.database);
+        for database in whole.chain(live.iter().map(|(_, database)| database)) {
+            databases.entry(&database.name).or_insert(database);
+        }
+        let pending_tables = pending.iter().map(|pending| (&pending.tables, &pending.database));
+        let (mut tables, mut names) = (Vec::new(), HashSet::new());
+        for (of, database) in pending_tables.chain(live.iter().map(|(tables, database)| (tables, database))) {
+            if !databases.get(&*database.name).is_some_and(|first| Arc::ptr_eq(first, database)) {
                 continue;
             }
-            add_tables(&doomed.database, doomed.tables.clone(), &mut flushable.tables);
-            if doomed.whole && databases.insert(Arc::clone(&doomed.database.name)) {
-                flushable.databases.push(Arc::clone(&doomed.database));
+            for table in of {
+                if names.insert((Arc::clone(&database.name), Arc::clone(&table.layout().schema.table))) {
+                    tables.push(Arc::clone(table));
+                }
             }
         }
-        for (of, database) in live {
-            // A database that took the name of one whose drop is not reached yet: all of its tables are newer.
-            if databases.insert(Arc::clone(&database.name)) {
-                add_tables(&database, of, &mut flushable.tables);
-                flushable.databases.push(database);
-            }
-        }
-        flushable.databases.retain(|database| !database.in_manifest.load(Ordering::Acquire));
-        flushable
+        let databases = databases.into_values().filter(|database| !database.in_manifest.load(Ordering::Acquire));
+        Flushable { databases: databases.cloned().collect(), tables, dropped }
     }
 }
 
@@ -193,6 +195,41 @@ mod tests {
             });
             assert!(database.table("t").is_none() || round % 2 == 1);
         }
+    }
+
+    /// A database of that name, with a table of each of these names.
+    fn database(name: &str, tables: &[&str]) -> Arc<Database> {
+        let database = Arc::new(Database::new(name, 0, false));
+        for table in tables {
+            let schema =
+                TableSchema { database: name.into(), table: (*table).into(), keyed: true, columns: Vec::new() };
+            database.add(Arc::new(Table::new(schema)));
+        }
+        database
+    }
+
+    #[test]
+    fn what_has_taken_the_name_of_a_database_waits_for_the_end_of_that() {
+        let registry = Registry::default();
+        let (first, second) = (database("d", &["a"]), database("d", &["b", "c"]));
+        registry.add(Arc::clone(&first));
+        registry.drop_database(&first);
+        registry.add(Arc::clone(&second));
+        registry.drop_table(&second, &second.table("c").unwrap());
+        registry.drop_database(&second);
+        let Flushable { databases, tables, dropped } = registry.flushable(SequenceNumber(5));
+        let tables: Vec<_> = tables.iter().map(|table| table.schema().table.to_string()).collect();
+        assert_eq!((tables.as_slice(), dropped.len()), (&["a".to_owned()][..], 0), "the second is newer");
+        assert!(Arc::ptr_eq(&databases[0], &first) && databases.len() == 1);
+    }
+
+    #[test]
+    fn a_table_of_a_database_that_came_after_the_others_were_listed_waits() {
+        // As if the database had come and lost its table between the two lists.
+        let (registry, database) = (Registry::default(), database("d", &["a"]));
+        registry.drop_table(&database, &database.table("a").unwrap());
+        let Flushable { databases, tables, .. } = registry.flushable(SequenceNumber(5));
+        assert!(databases.is_empty() && tables.is_empty(), "there is no database for the table");
     }
 
     #[test]

@@ -1,0 +1,52 @@
+//! Bounds that `min` and `max` of all rows push down to files while they run.
+//!
+//! DataFusion leaves a bound out that is not known yet, as that of an aggregate of whose `FILTER` no row has been met, and
+//! then passes over rows that only this aggregate needs. Bounds of files say nothing of their NaN, which may be the greatest
+//! of all. Where an aggregate has a `FILTER` or is of floats, no bounds are pushed down.
+
+use std::sync::Arc;
+
+use datafusion::{
+    common::{
+        Result,
+        config::ConfigOptions,
+        tree_node::{TreeNode, TreeNodeRecursion},
+    },
+    physical_optimizer::PhysicalOptimizerRule,
+    physical_plan::{ExecutionPlan, aggregates::AggregateExec},
+};
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// A rule that pushes conditions down, without those bounds.
+#[derive(Debug)]
+pub(in super::super) struct AggregateBounds(pub(in super::super) Rule);
+
+impl PhysicalOptimizerRule for AggregateBounds {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut is_exact = true;
+        plan.apply(|plan| {
+            is_exact &= plan.downcast_ref::<AggregateExec>().is_none_or(has_exact_bounds);
+            Ok(if is_exact { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+        })?;
+        if is_exact {
+            return self.0.optimize(plan, config);
+        }
+        let mut config = config.clone();
+        config.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+        self.0.optimize(plan, &config)
+    }
+}
+
+fn has_exact_bounds(aggregate: &AggregateExec) -> bool {
+    aggregate.filter_expr().iter().all(Option::is_none)
+        && !aggregate.aggr_expr().iter().any(|function| function.field().data_type().is_floating())
+}
