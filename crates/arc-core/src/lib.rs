@@ -29,6 +29,7 @@ mod query;
 pub mod random;
 mod registry;
 mod repair;
+mod scope;
 mod sequence;
 pub mod store;
 #[cfg(not(feature = "schedules"))]
@@ -54,8 +55,9 @@ pub use error::{Error, ErrorKind, Result};
 pub use options::{Durability, Options, Precision, WriteOptions};
 pub use predicate::{Comparison, Literal, Predicate};
 #[cfg(feature = "query")]
-pub use query::{Answer, AnswerEnder, Description, ScannedFiles, Statement, StatementKind};
+pub use query::{Answer, AnswerEnder, ChangeTarget, Description, ScannedFiles, Statement, StatementKind};
 pub use repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
+pub use scope::{Access, Scope};
 pub use sequence::SequenceNumber;
 pub use tombstone::Tombstone;
 #[cfg(feature = "object-store")]
