@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, Command};
 
 use crate::{
     allocator,
-    config::{self, Config},
+    config::{self, Config, ConfigError},
     errors::chain,
     import, logging, maintenance, quickstart,
     server::{ServeError, Server, signals},
@@ -36,7 +36,8 @@ pub fn run(
     };
     let (name, chosen) = matches.subcommand().unwrap_or(("serve", &matches));
     let (flags, file) = config::given(chosen);
-    let config = match config::load(flags, file.as_deref(), environment) {
+    let config = config::load(flags, file.as_deref(), environment);
+    let config = match config.and_then(|config| if name == "quickstart" { open_to_all(config) } else { Ok(config) }) {
         Ok(config) => config,
         Err(error) => return fail(USAGE_ERROR, &chain(&error)),
     };
@@ -51,6 +52,13 @@ pub fn run(
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(exit_code(&error), &chain(&error)),
     }
+}
+
+/// The tour is for a newcomer, who has no token yet; it is for this machine alone.
+fn open_to_all(mut config: Config) -> Result<Config, ConfigError> {
+    config.no_auth = true;
+    config::check_exposed(&config)?;
+    Ok(config)
 }
 
 fn command() -> Command {
@@ -101,9 +109,10 @@ async fn run_command(config: &Config, command: &str, once: bool) -> Result<(), q
 
 /// Says what a setting does not do, or does more than its reader may think.
 fn warn(config: &Config) {
-    if config.no_auth {
-        tracing::warn!("no_auth has no effect: there is no authentication that could be switched off");
+    if !config.no_auth {
+        return;
     }
+    tracing::warn!("no_auth is set: every program on this machine may read and write all data");
     if config.cors_origin.as_deref() == Some("*") {
         tracing::warn!(
             "cors_origin is *, and nobody has to log in: every web page in a browser that reaches this server may read and \

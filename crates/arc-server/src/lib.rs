@@ -7,6 +7,7 @@ mod admin;
 mod admission;
 mod allocator;
 mod app;
+mod auth;
 mod backup;
 mod body;
 mod cli;
@@ -36,7 +37,8 @@ mod timestamp;
 mod workers;
 mod write;
 
-pub use app::App;
+pub use app::{App, StartError};
+pub use auth::AuthError;
 pub use cli::run;
 pub use config::{Config, ConfigError, Delete, Limits, Log, LogFormat, LogLevel, ObjectStore, load};
 pub use http::router::router;

@@ -21,7 +21,7 @@ use tokio::{
 
 use crate::{
     allocator,
-    app::App,
+    app::{App, StartError},
     config::Config,
     connection, history,
     http::router::{flight_router, router},
@@ -68,6 +68,9 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
+    /// There is no room for threads, or tokens cannot be read or kept.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// A bug: a thread died.
     #[error("a thread of the server died")]
     Died,
@@ -124,7 +127,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServeError::Bind`], [`ServeError::Option`], [`ServeError::Open`], or [`ServeError::Io`] if there is no room for threads.
+    /// [`ServeError::Bind`], [`ServeError::Option`], [`ServeError::Open`], [`ServeError::Start`], or [`ServeError::Io`] if there
+    /// is no room for threads.
     pub async fn start(config: &Config) -> Result<Self, ServeError> {
         let http = Listener::bind(config.http).await?;
         let flight = match config.flight {
@@ -142,7 +146,7 @@ impl Server {
         let app = App::new(engine, config);
         let workers = Workers::start();
         Ok(Self {
-            app: app.map_err(|source| ServeError::Io { action: "start the threads for queries", source })?,
+            app: app?,
             workers: workers
                 .map_err(|source| ServeError::Io { action: "start the threads for connections", source })?,
             http,
@@ -204,7 +208,9 @@ impl Server {
         connections.shutdown().await;
         self.app.runner.stop();
         let (engine, workers) = (self.app.engine.clone(), open.workers);
+        let app = self.app;
         let close = move || {
+            app.auth.close();
             let closed = engine.close();
             drop(workers);
             closed

@@ -17,8 +17,9 @@ use super::{
 
 const PREFIX: &str = "ARC_";
 const CONFIG_VARIABLE: &str = "ARC_CONFIG";
-/// Variables that begin like ours and are read elsewhere: by crash tests, in builds made for them.
-const OTHER_VARIABLES: [&str; 1] = ["ARC_CRASH_POINT"];
+/// Variables that begin like ours and are read elsewhere: by crash tests, in builds made for them, and by commands that are
+/// clients of a server.
+const OTHER_VARIABLES: [&str; 2] = ["ARC_CRASH_POINT", "ARC_TOKEN"];
 
 /// A setting that cannot be used: which one, its value, what was expected, where it came from.
 #[derive(Debug, thiserror::Error)]
@@ -71,10 +72,10 @@ pub enum ConfigError {
         #[source]
         source: io::Error,
     },
-    /// An address that other machines can reach, without leave.
+    /// An address that other machines can reach, where nobody has to log in.
     #[error(
         "refusing to serve on {address}: other machines can reach it and nobody has to log in. Use a loopback \
-         address such as 127.0.0.1:8000, or add --allow-unauthenticated if the network is trusted"
+         address such as 127.0.0.1:8000, or ask for tokens: leave out --no-auth"
     )]
     Exposed {
         /// The address.
@@ -137,11 +138,17 @@ pub fn load(
             origin: origin.to_string(),
         })?;
     }
-    let exposed = [Some(result.http), result.flight].into_iter().flatten().find(|at| !at.ip().is_loopback());
-    if let Some(address) = exposed.filter(|_| !result.allow_unauthenticated) {
-        return Err(ConfigError::Exposed { address });
-    }
+    check_exposed(&result)?;
     Ok(result)
+}
+
+/// Refuses an address that other machines can reach where nobody has to log in.
+pub(crate) fn check_exposed(config: &Config) -> Result<(), ConfigError> {
+    let exposed = [Some(config.http), config.flight].into_iter().flatten().find(|at| !at.ip().is_loopback());
+    match exposed.filter(|_| config.no_auth) {
+        Some(address) => Err(ConfigError::Exposed { address }),
+        None => Ok(()),
+    }
 }
 
 fn from_environment(

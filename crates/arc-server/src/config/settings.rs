@@ -39,22 +39,22 @@ pub(super) const SETTINGS: &[Setting] = &[
         "A further address, for Arrow Flight alone; none for none"
     ),
     setting!(
-        "allow_unauthenticated",
-        "allow-unauthenticated",
-        "",
-        allow_unauthenticated,
-        switch,
-        show,
-        "Allow an address that other machines can reach, although nobody has to log in"
-    ),
-    setting!(
         "no_auth",
         "no-auth",
         "",
         no_auth,
         switch,
         show,
-        "No effect: there is no authentication that could be switched off"
+        "Let everybody in without a token; on loopback addresses only"
+    ),
+    setting!(
+        "public_metrics",
+        "public-metrics",
+        "",
+        public_metrics,
+        switch,
+        show,
+        "Show the metrics to those who have no token as well"
     ),
     setting!(
         "cors_origin",
@@ -72,7 +72,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         allowed_hosts,
         hosts,
         |hosts: Vec<String>| if hosts.is_empty() { "none".to_owned() } else { hosts.join(",") },
-        "Names that clients may call this server by, beside IP addresses, localhost and the machine's name; * for any, none for none"
+        "With --no-auth, names that clients may call this server by, beside IP addresses, localhost and the machine's; * for any, none for none"
     ),
     setting!(
         "backup_dir",

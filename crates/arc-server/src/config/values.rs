@@ -53,7 +53,7 @@ pub(super) fn show_memory(bytes: usize) -> String {
 }
 
 /// Reads `500ms`, `10s`, `5m`, `1h`, `2d`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let expected = || "a duration with its unit such as 500ms, 10s, 5m or 1h".to_owned();
     let (number, unit) = split_unit(text);
     let factor = DURATION_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(expected)?.1;

@@ -1,4 +1,4 @@
-//! What happens around every request: whether it is let in at all, its path is tidied, panics are caught, the answer is
+//! What happens around every request: whether it is let in at all, and who sends it; its path is tidied, panics are caught, the answer is
 //! counted and gets headers.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
@@ -42,7 +42,11 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
         *request.uri_mut() = uri;
     }
     let preflight = method == Method::OPTIONS && app.cors_origin.is_some();
-    let mut response = match app.access.check(&request) {
+    let mut admitted = app.access.check(&request);
+    if admitted.is_ok() && !preflight {
+        admitted = app.auth.admit(&mut request).await;
+    }
+    let mut response = match admitted {
         Err(failure) if flight::is_call(request.headers()) => flight::failed(failure),
         Err(failure) => failure.into_response(),
         Ok(()) if preflight => StatusCode::NO_CONTENT.into_response(),
@@ -98,7 +102,7 @@ mod tests {
     async fn a_panic_is_a_500_and_is_counted() {
         let dir = tempfile::tempdir().unwrap();
         let engine = arc_core::Engine::open(dir.path().join("data")).unwrap();
-        let app = App::new(engine, &crate::config::Config::default()).unwrap();
+        let app = App::new(engine, &crate::config::Config { no_auth: true, ..Default::default() }).unwrap();
         async fn handler() -> StatusCode {
             panic!("a bug")
         }

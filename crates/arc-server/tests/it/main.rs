@@ -4,6 +4,10 @@
 #[cfg(test)]
 mod admin;
 #[cfg(test)]
+mod auth;
+#[cfg(test)]
+mod auth_flight;
+#[cfg(test)]
 mod backup;
 #[cfg(test)]
 mod bad_bodies;
@@ -50,6 +54,8 @@ mod query_forms;
 mod query_limits;
 #[cfg(test)]
 mod retention;
+#[cfg(test)]
+mod rights;
 #[cfg(test)]
 #[cfg(feature = "object-store-aws")]
 mod s3;
