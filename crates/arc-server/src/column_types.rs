@@ -22,19 +22,23 @@ use crate::{
 };
 
 /// A database and a measurement of it in the path.
-pub(crate) type Place = Result<Path<(String, String)>, PathRejection>;
+pub(crate) type TablePath = Result<Path<(String, String)>, PathRejection>;
 
 /// `GET /api/v1/databases/{name}/measurements/{measurement}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, place: Place) -> Result<Response, Failure> {
-    let Path((database, table)) = place?;
+pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, path: TablePath) -> Result<Response, Failure> {
+    let Path((database, table)) = path?;
     caller.check_table(Rights::READ, &database, &table)?;
     describe_measurement(&app, &database, &table)
 }
 
 /// `GET /api/v1/databases/{name}/measurements/{measurement}/column-types`: what holds for a measurement, which need not be
 /// there, by its own setting, its database's or the server's.
-pub(crate) async fn in_force(State(app): State<Arc<App>>, caller: Caller, place: Place) -> Result<Response, Failure> {
-    let Path((database, table)) = place?;
+pub(crate) async fn in_force(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    path: TablePath,
+) -> Result<Response, Failure> {
+    let Path((database, table)) = path?;
     // The importer asks, which may write alone.
     let writes = caller.check_table(Rights::WRITE, &database, &table);
     writes.or_else(|_| caller.check_table(Rights::READ, &database, &table))?;
@@ -47,10 +51,10 @@ pub(crate) async fn in_force(State(app): State<Arc<App>>, caller: Caller, place:
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
     caller: Caller,
-    place: Place,
+    path: TablePath,
     request: Request,
 ) -> Result<Response, Failure> {
-    let Path((database, table)) = place?;
+    let Path((database, table)) = path?;
     caller.check_table(Rights::ADMIN, &database, &table)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;

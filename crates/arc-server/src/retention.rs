@@ -24,7 +24,7 @@ use crate::{
 const DAY_SECONDS: f64 = 86_400.0;
 
 /// A database, and perhaps a measurement of it, in the path.
-pub(crate) type Place = Result<Path<Vec<String>>, PathRejection>;
+pub(crate) type TablePath = Result<Path<Vec<String>>, PathRejection>;
 
 /// `GET /api/v1/retention`: all settings there are.
 pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Failure> {
@@ -46,8 +46,8 @@ pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<
 }
 
 /// `GET /api/v1/retention/{database}` and `…/{measurement}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, place: Place) -> Result<Response, Failure> {
-    let (database, table) = split(place)?;
+pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, path: TablePath) -> Result<Response, Failure> {
+    let (database, table) = split(path)?;
     match &table {
         Some(table) => caller.check_table(Rights::READ, &database, table)?,
         None => caller.check_sees(&database)?,
@@ -61,11 +61,11 @@ pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, place: Plac
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
     caller: Caller,
-    place: Place,
+    path: TablePath,
     request: Request,
 ) -> Result<Response, Failure> {
-    let (database, table) = split(place)?;
-    caller.check_place(Rights::ADMIN, &database, table.as_deref())?;
+    let (database, table) = split(path)?;
+    caller.check_target(Rights::ADMIN, &database, table.as_deref())?;
     check_enabled(&app)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
@@ -76,9 +76,9 @@ pub(crate) async fn put(
 }
 
 /// `DELETE` of the same: the measurement goes by its database, the database keeps its points.
-pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, place: Place) -> Result<Response, Failure> {
-    let (database, table) = split(place)?;
-    caller.check_place(Rights::ADMIN, &database, table.as_deref())?;
+pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, path: TablePath) -> Result<Response, Failure> {
+    let (database, table) = split(path)?;
+    caller.check_target(Rights::ADMIN, &database, table.as_deref())?;
     check_enabled(&app)?;
     if app.engine.retention(&database, table.as_deref())?.is_none() {
         return Err(missing(&database, table.as_deref()));
@@ -88,8 +88,8 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, place: P
     Ok(ok(&json!({ "message": format!("Retention of {} removed", name(&database, table.as_deref())) })))
 }
 
-fn split(place: Place) -> Result<(String, Option<String>), Failure> {
-    let mut names = place?.0.into_iter();
+fn split(path: TablePath) -> Result<(String, Option<String>), Failure> {
+    let mut names = path?.0.into_iter();
     Ok((names.next().unwrap_or_default(), names.next()))
 }
 

@@ -74,7 +74,7 @@ impl Shared {
 
 /// Refuses what no write could make.
 fn check(schema: &TableSchema) -> Result<()> {
-    let TableSchema { database, table, keyed, columns } = schema;
+    let TableSchema { database, table, has_primary_key, columns } = schema;
     check_database_name(database).map_err(|reason| invalid_name("database", database, reason))?;
     check_name(table).map_err(|reason| invalid_name("table", table, reason))?;
     if columns.len() > MAX_COLUMNS {
@@ -87,7 +87,8 @@ fn check(schema: &TableSchema) -> Result<()> {
             return invalid(format!("column {name:?} comes twice"));
         }
         let is_tag = column.kind == ColumnKind::Tag;
-        if is_tag != (column.data_type == tag_type()) || (is_tag && !keyed) || !is_storable(&column.data_type) {
+        if is_tag != (column.data_type == tag_type()) || (is_tag && !has_primary_key) || !is_storable(&column.data_type)
+        {
             return invalid(format!("column {name:?} cannot be a {:?} of type {}", column.kind, column.data_type));
         }
         if !comes_back(&column.data_type) {

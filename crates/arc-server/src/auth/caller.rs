@@ -86,7 +86,7 @@ impl Caller {
     }
 
     /// Refuses a change of a database, or of a table of it where one is named.
-    pub(crate) fn check_place(&self, right: Rights, database: &str, table: Option<&str>) -> Result<(), Failure> {
+    pub(crate) fn check_target(&self, right: Rights, database: &str, table: Option<&str>) -> Result<(), Failure> {
         match table {
             Some(table) => self.check_table(right, database, table),
             None => self.check_all_of(right, database),
@@ -127,7 +127,7 @@ impl Caller {
         let (statement, database) = (statement.clone(), database.to_owned());
         let target = tokio::task::spawn_blocking(move || statement.change_target(&database)).await;
         let target = target.map_err(|_| Failure::bug())??;
-        self.check_place(right, &target.database, target.table.as_deref())
+        self.check_target(right, &target.database, target.table.as_deref())
     }
 
     /// Returns what a statement's error is for this caller: what they may not read is forbidden, whether it is there or not.

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use super::{
     show,
-    upload::{self, Places},
+    upload::{self, Reservations},
 };
 use crate::{
     app::App,
@@ -93,7 +93,7 @@ async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(
     let mut options = options(&parts.headers, &params, format)?;
     // Of line protocol the file itself names the tables, unless one of them is asked for.
     let caller = app.auth.caller(&parts.extensions)?;
-    caller.check_place(Rights::WRITE, &options.database, options.table.as_deref())?;
+    caller.check_target(Rights::WRITE, &options.database, options.table.as_deref())?;
     // As for a write from the command line: one piece may take a quarter of the memory with its points.
     options.chunk_bytes = options.chunk_bytes.min(app.engine_memory / 64);
     let root = app.engine.path().to_owned();
@@ -102,15 +102,15 @@ async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(
         Failure::from(Error::Io { action: "create a file in", path: app.engine.path().into(), source: error })
     })?;
     let limits = Caps { limit: app.limits.import_bytes, pause: app.limits.read_timeout };
-    let mut places = Places { memory: app.bodies.enter(), disk: app.uploads.enter() };
-    let upload = upload::receive(&parts.headers, body, file, limits, &mut places).await?;
-    places.memory.give_up();
+    let mut reservations = Reservations { memory: app.bodies.enter(), disk: app.uploads.enter() };
+    let upload = upload::receive(&parts.headers, body, file, limits, &mut reservations).await?;
+    reservations.memory.give_up();
     // Not before: who sends slowly would keep others from importing.
     let slot = app.import_slot().await?;
     let engine = app.engine.clone();
     let imported = blocking(move || {
         let done = import(&engine, ImportFile::new(upload.name, upload.file), &options, &mut |_| {});
-        drop((slot, places));
+        drop((slot, reservations));
         done.map(|report| (options, report))
     });
     imported.await?.map_err(|error| match error {
