@@ -2,16 +2,17 @@
 //!
 //! Ends with 0 after a stop in good order, 1 if something failed, 2 if it was told something it cannot do.
 
-use std::{ffi::OsString, fmt::Display, process::ExitCode, time::Duration};
+use std::{ffi::OsString, fmt::Display, io::Write as _, process::ExitCode, time::Duration};
 
 use clap::{Arg, ArgAction, Command};
 
 use crate::{
     allocator,
-    config::{self, Config, ConfigError},
+    config::{self, Config, ConfigError, Taker},
     errors::chain,
     import, logging, maintenance, quickstart,
     server::{ServeError, Server, signals},
+    token,
 };
 
 const USAGE_ERROR: u8 = 2;
@@ -34,9 +35,19 @@ pub fn run(
             return error.print().map_or(ExitCode::FAILURE, |()| ExitCode::from(code));
         }
     };
+    let environment: Vec<_> = environment.into_iter().collect();
     let (name, chosen) = matches.subcommand().unwrap_or(("serve", &matches));
-    let (flags, file) = config::given(chosen);
-    let config = config::load(flags, file.as_deref(), environment);
+    if name == "token" {
+        return token::run(chosen, &environment);
+    }
+    let (flags, file) = config::given(&matches);
+    if name == "config" {
+        return match config::describe(flags, file.as_deref(), environment) {
+            Ok(text) => print(&text),
+            Err(error) => fail(USAGE_ERROR, &chain(&error)),
+        };
+    }
+    let config = config::load(flags, file.as_deref(), environment.iter().cloned());
     let config = match config.and_then(|config| if name == "quickstart" { open_to_all(config) } else { Ok(config) }) {
         Ok(config) => config,
         Err(error) => return fail(USAGE_ERROR, &chain(&error)),
@@ -45,7 +56,7 @@ pub fn run(
         return code;
     }
     if name == "import" {
-        return import::run(chosen, &config);
+        return import::run(chosen, &config, &environment);
     }
     let once = name == "quickstart" && chosen.get_flag("once");
     match start(&config, name, once) {
@@ -67,14 +78,29 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("A time-series store: line protocol and MessagePack in over HTTP, durable when acknowledged, SQL out")
         .after_help(AFTER_HELP)
-        .args(config::arguments())
-        .subcommand(Command::new("serve").about("Serve a data directory until stopped (the default command)"))
+        .args(config::arguments(Taker::Server))
+        .subcommand(
+            Command::new("serve")
+                .about("Serve a data directory until stopped (the default command)")
+                .args(config::arguments(Taker::Server)),
+        )
         .subcommand(
             Command::new("quickstart")
                 .about("Take a tour: store this machine's own measurements and query them")
-                .arg(once),
+                .after_help(
+                    "Takes the other settings of serve as well. Lets in programs on this machine, without a token.",
+                )
+                .arg(once)
+                .args(config::arguments(Taker::Tour)),
         )
-        .subcommand(import::command())
+        .subcommand(token::command())
+        .subcommand(
+            Command::new("config")
+                .about("Print the settings in force, and where each is from")
+                .after_help("Takes the settings of serve.")
+                .args(config::arguments(Taker::Viewer)),
+        )
+        .subcommand(import::command().args(config::arguments(Taker::Engine)))
         .subcommands(maintenance::commands())
 }
 
@@ -134,6 +160,12 @@ fn exit_code(error: &quickstart::Error) -> u8 {
     }
 }
 
+fn print(text: &str) -> ExitCode {
+    // Whoever reads may have gone; there is nobody to tell then.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
+}
+
 fn fail(code: u8, message: &dyn Display) -> ExitCode {
     // Before and beside logging: whoever started the process should see it in any case.
     eprintln!("arc-server: {message}");
@@ -146,8 +178,8 @@ mod tests {
 
     fn flags(arguments: &[&str]) -> (String, Vec<(&'static str, String)>) {
         let matches = command().try_get_matches_from(arguments).unwrap();
-        let (name, chosen) = matches.subcommand().unwrap_or(("serve", &matches));
-        (name.to_owned(), config::given(chosen).0)
+        let (name, _) = matches.subcommand().unwrap_or(("serve", &matches));
+        (name.to_owned(), config::given(&matches).0)
     }
 
     #[test]
@@ -168,5 +200,23 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn commands_on_a_directory_take_the_words_of_its_server() {
+        for (arguments, is_taken) in [
+            (&["import", "a.lp", "--memory", "1GiB"][..], true),
+            (&["import", "a.lp", "--memory", "1GiB", "--nonsense"], false),
+            (&["import", "a.lp", "--database", "x", "--token-file", "t"], true),
+            (&["import", "a.lp", "--db", "x"], true),
+            (&["verify", "--data-dir", "x"], true),
+            (&["verify", "--memory", "1GiB"], true),
+            (&["quickstart", "--memory", "1GiB"], true),
+            (&["token", "create", "--name", "a", "--data-dir", "x"], false),
+            (&["config", "--max-connections", "1"], true),
+        ] {
+            let parsed = command().try_get_matches_from([&["arc-server"], arguments].concat());
+            assert_eq!(parsed.is_ok(), is_taken, "{arguments:?}");
+        }
     }
 }

@@ -11,6 +11,7 @@ mod auth;
 mod backup;
 mod body;
 mod cli;
+mod client;
 mod column_types;
 mod compaction;
 mod config;
@@ -34,6 +35,7 @@ mod quickstart;
 mod retention;
 mod server;
 mod timestamp;
+mod token;
 mod workers;
 mod write;
 

@@ -4,6 +4,8 @@
 //! spelling and origins of settings. Never opens the data directory or a socket: what a value means is checked here,
 //! whether it works is found out by whoever uses it.
 
+mod effective;
+mod flags;
 mod layers;
 mod setting;
 mod settings;
@@ -17,8 +19,10 @@ use std::{
 
 use arc_core::{Options, store::ObjectStorage};
 
+pub(crate) use effective::describe;
+pub(crate) use flags::{Taker, arguments, given};
+pub(crate) use layers::check_exposed;
 pub use layers::{ConfigError, load};
-pub(crate) use layers::{arguments, check_exposed, given};
 pub(crate) use values::duration;
 
 /// Everything `arc-server` can be told.

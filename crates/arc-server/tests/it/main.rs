@@ -64,6 +64,8 @@ mod socket;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod token_command;
+#[cfg(test)]
 mod write;
 #[cfg(test)]
 mod write_arrow;

@@ -272,7 +272,7 @@ fn the_tour_ends_with_files() {
 }
 
 /// Runs the real binary without a word about who may come in; returns it with its log so far, and its address.
-fn start_closed(data_dir: &Path) -> (Running, Vec<Value>) {
+pub(crate) fn start_closed(data_dir: &Path) -> (Running, Vec<Value>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arc-server"));
     command.args(["--http", "127.0.0.1:0", "--log-format", "json", "--log-level", "trace", "--data-dir"]).arg(data_dir);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
