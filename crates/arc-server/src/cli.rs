@@ -12,7 +12,7 @@ use crate::{
     errors::chain,
     import, logging, maintenance, quickstart,
     server::{ServeError, Server, signals},
-    token,
+    tls, token,
 };
 
 const USAGE_ERROR: u8 = 2;
@@ -37,6 +37,9 @@ pub fn run(
     };
     let environment: Vec<_> = environment.into_iter().collect();
     let (name, chosen) = matches.subcommand().unwrap_or(("serve", &matches));
+    if name == "cert" {
+        return tls::run(chosen);
+    }
     if name == "token" {
         return token::run(chosen, &environment);
     }
@@ -68,6 +71,8 @@ pub fn run(
 /// The tour is for a newcomer, who has no token yet; it is for this machine alone.
 fn open_to_all(mut config: Config) -> Result<Config, ConfigError> {
     config.no_auth = true;
+    // Its own client asks without.
+    config.tls = config::Tls::default();
     config::check_exposed(&config)?;
     Ok(config)
 }
@@ -94,6 +99,7 @@ fn command() -> Command {
                 .args(config::arguments(Taker::Tour)),
         )
         .subcommand(token::command())
+        .subcommand(tls::command())
         .subcommand(
             Command::new("config")
                 .about("Print the settings in force, and where each is from")
@@ -126,6 +132,7 @@ async fn run_command(config: &Config, command: &str, once: bool) -> Result<(), q
         address = %server.address(),
         flight = server.flight_address().map(tracing::field::display),
         data_dir = %config.data_dir.display(),
+        tls = server.is_encrypted(),
         durability = %config.engine.durability,
         version = env!("CARGO_PKG_VERSION"),
         "serving HTTP"

@@ -22,6 +22,7 @@ pub(crate) use caller::Caller;
 pub(crate) use credentials::bearer;
 pub(crate) use endpoints::{cache_stats, create, delete, get, list, no_cache, patch, revoke, rotate, verify};
 pub use error::AuthError;
+pub(crate) use file::write_private;
 pub(crate) use grant::Rights;
 pub(crate) use guard::Auth;
 pub(crate) use influx::{create_admin, create_named_admin, create_scoped, delete_named};

@@ -12,14 +12,16 @@ use hyper::{
     header::{self, HeaderValue},
     http::request::Builder,
 };
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy::{Client as HttpClient, connect::HttpConnector},
     rt::TokioExecutor,
 };
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use crate::errors::chain;
+use crate::{errors::chain, tls};
 
 pub(crate) use credentials::{Credentials, arguments};
 
@@ -27,7 +29,7 @@ pub(crate) use credentials::{Credentials, arguments};
 #[derive(Debug)]
 pub(crate) struct Client {
     url: String,
-    http: HttpClient<HttpConnector, Full<Bytes>>,
+    http: HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
     runtime: Runtime,
     token: Option<HeaderValue>,
 }
@@ -59,10 +61,11 @@ impl Client {
         let url = url.trim_end_matches('/').to_owned();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::Io { action: "connect to", path: (&url).into(), source })?;
-        let http = HttpClient::builder(TokioExecutor::new()).build_http();
+        let http =
+            HttpClient::builder(TokioExecutor::new()).build(connector(credentials, url.starts_with("https://"))?);
         let client = Self { url, http, runtime, token: credentials.header()? };
-        if !client.url.starts_with("http://") {
-            return Err(client.failed(ErrorKind::InvalidInput, "expected http://HOST:PORT"));
+        if !["http://", "https://"].iter().any(|scheme| client.url.starts_with(scheme)) {
+            return Err(client.failed(ErrorKind::InvalidInput, "expected http://HOST:PORT or https://HOST:PORT"));
         }
         let answer = client.send(client.request("GET", "/health"), Bytes::new())?;
         match answer.status {
@@ -106,4 +109,22 @@ impl Client {
             _ => Error::Internal { reason },
         }
     }
+}
+
+/// Returns what connects to servers; who is trusted says the flag, or else the system.
+fn connector(credentials: &Credentials, is_encrypted: bool) -> Result<HttpsConnector<HttpConnector>> {
+    let wrong = |error: &dyn std::error::Error| Error::InvalidPayload { format: "certificate", reason: chain(error) };
+    let builder = HttpsConnectorBuilder::new();
+    let builder = if is_encrypted && credentials.authority().is_none() {
+        let path = "the certificates that the system trusts";
+        let native = builder.with_provider_and_native_roots(tls::provider());
+        native.map_err(|source| Error::Io { action: "read", path: path.into(), source })?
+    } else {
+        let roots = credentials.authority().map_or_else(|| Ok(RootCertStore::empty()), tls::roots);
+        let roots = roots.map_err(|error| wrong(&error))?;
+        let config = ClientConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions();
+        let config = config.map_err(|error| wrong(&error))?;
+        builder.with_tls_config(config.with_root_certificates(roots).with_no_client_auth())
+    };
+    Ok(builder.https_or_http().enable_http1().build())
 }

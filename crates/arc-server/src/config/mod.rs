@@ -35,6 +35,8 @@ pub struct Config {
     pub http: SocketAddr,
     /// Address to serve Arrow Flight on, and nothing else. Default none: it is served beside HTTP in any case.
     pub flight: Option<SocketAddr>,
+    /// What connections are encrypted with. Default nothing.
+    pub tls: Tls,
     /// Whether everybody is let in, without a token: on loopback addresses only. Default no.
     pub no_auth: bool,
     /// Whether the metrics are shown without a token. Default no.
@@ -63,6 +65,18 @@ pub struct Config {
     pub slow_query: Option<Duration>,
     /// How long requests under way may take when the server is told to stop. Default 30 s.
     pub shutdown_timeout: Duration,
+}
+
+/// The files that connections are encrypted with. They are read again when they change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tls {
+    /// The certificate that the server shows, and those that vouch for it, in PEM. Default none: no TLS.
+    pub cert: Option<PathBuf>,
+    /// Its private key, in PEM.
+    pub key: Option<PathBuf>,
+    /// Certificates, one of which has to vouch for that of each client. Default none: clients show none.
+    pub client_ca: Option<PathBuf>,
 }
 
 /// Limits on what clients may send and ask for.
@@ -167,6 +181,7 @@ impl Default for Config {
             data_dir: "./arc-data".into(),
             http: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
             flight: None,
+            tls: Tls::default(),
             no_auth: false,
             public_metrics: false,
             cors_origin: None,

@@ -4,8 +4,8 @@ use super::{
     LogFormat, LogLevel,
     setting::{Setting, setting},
     values::{
-        address, count, duration, hosts, limit, memory_size, non_empty, optional_url, origin, patterns, rows, show,
-        show_duration, show_memory, show_optional, show_size, size, switch,
+        address, count, duration, hosts, limit, memory_size, non_empty, optional_path, optional_url, origin, patterns,
+        rows, show, show_duration, show_memory, show_optional, show_path, show_size, size, switch,
     },
 };
 
@@ -37,6 +37,25 @@ pub(super) const SETTINGS: &[Setting] = &[
         |text: &str| if text == "none" { Ok(None) } else { address(text).map(Some) },
         |at: Option<std::net::SocketAddr>| at.map_or_else(|| "none".to_owned(), |at| at.to_string()),
         "A further address, for Arrow Flight alone; none for none"
+    ),
+    setting!(
+        "tls_cert",
+        "tls-cert",
+        "PATH",
+        tls.cert,
+        optional_path,
+        show_path,
+        "Certificate to encrypt connections with, with those that vouch for it, in PEM; none for none"
+    ),
+    setting!("tls_key", "tls-key", "PATH", tls.key, optional_path, show_path, "Private key of the certificate, in PEM"),
+    setting!(
+        "tls_client_ca",
+        "tls-client-ca",
+        "PATH",
+        tls.client_ca,
+        optional_path,
+        show_path,
+        "Certificates in PEM, one of which has to vouch for that of each client; none for none"
     ),
     setting!(
         "no_auth",
@@ -79,8 +98,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         "backup-dir",
         "PATH",
         backup_dir,
-        |text: &str| non_empty(text).map(|text| (text != "none").then(|| text.into())),
-        |path: Option<std::path::PathBuf>| path.map_or_else(|| "none".to_owned(), |path| path.display().to_string()),
+        optional_path,
+        show_path,
         "Folder of the backups that clients may ask for with POST /api/v1/backup, none for none"
     ),
     setting!(

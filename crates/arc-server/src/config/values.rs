@@ -5,6 +5,7 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -102,6 +103,16 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
 /// Reads a path.
 pub(super) fn non_empty(text: &str) -> Result<&str, String> {
     if text.is_empty() { Err("a path".to_owned()) } else { Ok(text) }
+}
+
+/// Reads a path or `none`.
+pub(super) fn optional_path(text: &str) -> Result<Option<PathBuf>, String> {
+    non_empty(text).map(|text| (text != "none").then(|| text.into()))
+}
+
+/// Prints what [`optional_path`] reads.
+pub(super) fn show_path(path: Option<PathBuf>) -> String {
+    path.map_or_else(|| "none".to_owned(), |path| path.display().to_string())
 }
 
 /// Reads a URL or `none`.

@@ -14,6 +14,7 @@ use hyper::{
     header::{self, HeaderName, HeaderValue},
 };
 
+use super::request_id;
 use crate::{app::App, errors::Failure, flight};
 
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 6] = [
@@ -37,6 +38,7 @@ const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
 pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
+    let id = request_id::of(request.headers());
     let asked = request.uri().clone();
     if let Some(uri) = without_trailing_slash(&asked) {
         *request.uri_mut() = uri;
@@ -56,13 +58,15 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
         }
     };
     headers(&app, response.headers_mut());
+    let name = id.to_str().unwrap_or_default();
     let (status, took) = (response.status(), started.elapsed());
     app.metrics.answered(status, took);
     if status.is_server_error() {
-        tracing::warn!(%method, path = asked.path(), status = status.as_u16(), ?took, "request failed");
+        tracing::warn!(request = name, %method, path = asked.path(), status = status.as_u16(), ?took, "request failed");
     } else {
-        tracing::debug!(%method, path = asked.path(), status = status.as_u16(), ?took, "request");
+        tracing::debug!(request = name, %method, path = asked.path(), status = status.as_u16(), ?took, "request");
     }
+    response.headers_mut().insert(request_id::REQUEST_ID, id);
     response
 }
 

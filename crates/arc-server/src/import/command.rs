@@ -86,7 +86,7 @@ pub(crate) fn command() -> Command {
             "URL",
             "Server to send to, as http://127.0.0.1:8000; without it the data directory is opened",
         ))
-        .arg(client::arguments())
+        .args(client::arguments())
         .arg(
             option("rejected", "PATH", "File to list refused rows in, as lines of JSON")
                 .value_parser(value_parser!(PathBuf)),

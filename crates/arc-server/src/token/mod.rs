@@ -30,7 +30,7 @@ pub(crate) fn command() -> Command {
     let list = |name, value, help| option(name, value, help).value_delimiter(',').action(ArgAction::Append);
     let url = option("url", "URL", "Server to ask").default_value("http://127.0.0.1:8000");
     let named = Arg::new("token").value_name("TOKEN").required(true).help("Name or number of the token");
-    let of_server = |command: Command| command.arg(url.clone()).arg(client::arguments());
+    let of_server = |command: Command| command.arg(url.clone()).args(client::arguments());
     let create = Command::new("create")
         .about("Make a token; the last word that is printed is the token, which is never shown again")
         .arg(option("name", "NAME", "What it is for").required(true))

@@ -41,6 +41,8 @@ mod import_http;
 #[cfg(test)]
 mod influx;
 #[cfg(test)]
+mod influx_v2;
+#[cfg(test)]
 mod influx_v3;
 #[cfg(test)]
 mod process;
@@ -63,6 +65,8 @@ mod s3;
 mod socket;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tls;
 #[cfg(test)]
 mod token_command;
 #[cfg(test)]

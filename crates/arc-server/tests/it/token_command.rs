@@ -43,9 +43,8 @@ fn a_token_is_made_used_rotated_and_revoked_from_the_command_line() {
     assert!(token.starts_with("arc_2_"), "{made}");
     std::fs::write(dir.path().join("a.lp"), "pump,id=1 rpm=1i 1\npump,id=2 rpm=2i 1\n").unwrap();
     let file = dir.path().join("a.lp").to_str().unwrap().to_owned();
-    let import = |database: &str, token: Option<&str>| {
-        run(&["import", "--url", &url, "--database", database, &file], token)
-    };
+    let import =
+        |database: &str, token: Option<&str>| run(&["import", "--url", &url, "--database", database, &file], token);
     let (code, out, err) = import("plant_7", Some(&token));
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     let (code, _, err) = import("elsewhere", Some(&token));
@@ -80,7 +79,11 @@ fn what_cannot_be_done_with_tokens_is_said() {
         (vec!["token", "list", "--url", "http://127.0.0.1:1"], 2, "http://127.0.0.1:1"),
         (vec!["token", "revoke", "nobody", "--url", &url, "--token-file", file], 1, "there is no token \"nobody\""),
         (vec!["token", "revoke", "admin", "--url", &url, "--token-file", file], 1, "the last one"),
-        (vec!["token", "create", "--name", "a", "--rights", "root", "--url", &url, "--token-file", file], 1, "expected read"),
+        (
+            vec!["token", "create", "--name", "a", "--rights", "root", "--url", &url, "--token-file", file],
+            1,
+            "expected read",
+        ),
     ] {
         let (found, _, err) = run(&arguments, None);
         assert_eq!(found, code, "{arguments:?}: {err}");
