@@ -18,16 +18,17 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::{Mutex, RwLock, RwLockReadGuard};
+use crate::{
+    buffer::live_rows,
+    sync::{Mutex, RwLock, RwLockReadGuard},
+};
 use arc_swap::ArcSwap;
 use hashbrown::HashSet;
 
 use crate::{
     ColumnTypes, Durability, Error, Result, SequenceNumber, Tombstone,
     buffer::{ChunkReader, SeriesIndex, TableBuffer, are_floats},
-    catalog::{Column, TableSchema},
-    datafile::{ColumnStatistics, DataFile},
-    tombstone,
+    model::{Column, ColumnStatistics, DataFile, TableSchema},
     view::{BufferPart, TableView},
 };
 
@@ -382,7 +383,7 @@ impl Table {
                 let due = tombstones
                     .iter()
                     .filter(|tombstone| tombstone.applies_to_rows(part.max_seq, chunk.min_time, chunk.max_time));
-                let rows = tombstone::live_rows(reader.rows(chunk), due)?;
+                let rows = live_rows(reader.rows(chunk), due)?;
                 // Taken for exact by queries, so a deleted row must not count.
                 let times = if rows.len() < chunk.len() { time_range(&rows.times()) } else { None };
                 let (min_time, max_time) = times.unwrap_or((chunk.min_time, chunk.max_time));
@@ -434,7 +435,7 @@ mod tests {
     use arrow::datatypes::DataType;
 
     use super::*;
-    use crate::catalog::ColumnKind;
+    use crate::model::ColumnKind;
 
     #[test]
     fn names_are_checked_with_a_reason() {

@@ -24,8 +24,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, time_type},
-    datafile::PartitionDay,
+    model::{Column, ColumnKind, PartitionDay, TIME_COLUMN, TableSchema, time_type},
 };
 
 /// A row: which chunk, which row in it.

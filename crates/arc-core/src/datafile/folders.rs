@@ -10,10 +10,9 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::sync::Mutex;
+use crate::{model::DATA_DIR, sync::Mutex};
 use hashbrown::HashSet;
 
-use super::DATA_DIR;
 use crate::{
     Error, Result,
     vfs::{Vfs, VfsFile, is_shortage},

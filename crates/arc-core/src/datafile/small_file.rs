@@ -18,11 +18,10 @@ use super::{
     encode::{SmallColumn, SmallPages},
     encodings::writer_properties,
     parquet_file::{Totals, encode_error},
-    row_groups::Columns,
     statistics::StatisticsBuilder,
     thrift::{Kind, Struct, push_binary, push_i32, push_struct},
 };
-use crate::Result;
+use crate::{Result, arrays::Columns};
 
 /// Rows from which on a file shrinks by more than it costs to compress it.
 const MAX_ROWS: usize = 1_024;

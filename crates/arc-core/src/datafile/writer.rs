@@ -14,12 +14,12 @@ use super::{
     folders::{SYNC_FOLDER, create_with_folders},
     pack::{Owner, PackWriter},
     parquet_file::Totals,
-    row_groups::{Columns, RowGroupWriter, write_columns},
+    row_groups::{RowGroupWriter, write_columns},
     sink::{Finished, Sink},
     small_file::SmallFiles,
     stream::text_dictionary,
 };
-use crate::{Error, Result, SequenceNumber, vfs::Vfs};
+use crate::{Error, Result, SequenceNumber, arrays::Columns, model::TEMPORARY_SUFFIX, vfs::Vfs};
 
 /// Memory that a thread uses for one file after the other.
 #[derive(Default)]
@@ -27,9 +27,6 @@ pub(crate) struct WriteScratch {
     large: Option<Scratch>,
     small: SmallFiles,
 }
-
-/// Ending of a file that is not published yet.
-pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
 
 /// What a data file is to be.
 #[derive(Debug, Clone)]

@@ -20,14 +20,15 @@ use ulid::Ulid;
 use super::{packs::PackSizes, retired::Retired, shared::Shared, small_merges::SmallMerges, stats::Counters};
 use crate::{
     Error, ErrorKind, Result,
-    catalog::{ManifestEdit, TableEdit, TableSchema},
+    catalog::{ManifestEdit, TableEdit},
     compaction::{
         Job, Keep, MAX_BATCH_BYTES, Output, SLICE_ROWS, Settings, Source, Task, batches, moves_alone, output, plan,
         purge, run,
     },
     crash::crash_point,
-    datafile::{DataFile, PackWriter, ParquetOptions, PartitionDay, data_file_path},
+    datafile::{PackWriter, ParquetOptions},
     memory::{Pressure, merge_columns, merge_share, merged_file_bytes},
+    model::{DataFile, PartitionDay, TableSchema, data_file_path},
     registry::Table,
 };
 

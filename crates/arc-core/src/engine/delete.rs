@@ -3,7 +3,7 @@
 //! A delete is about every point that was acknowledged before it, and none that is written after it. Nothing is rewritten
 //! while its caller waits: the table's buffer is frozen, so that no buffer and no file has rows from both sides of the
 //! delete, and a tombstone takes the rows out of what queries read. Compaction takes them out of the files
-//! (see `crate::tombstone`).
+//! (see `crate::model`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     Durability, Error, Predicate, Result, SequenceNumber, Tombstone,
     catalog::{ManifestEdit, TableEdit},
     crash::crash_point,
-    predicate::bind,
+    model::predicate::bind,
     registry::{Registry, Table},
     wal::{ReplayedFrame, body_checksum},
 };

@@ -163,7 +163,7 @@ mod tests {
     use crate::{Options, WriteOptions};
 
     /// Everything that memory has of a table.
-    fn pieces(engine: &Engine, table: &str) -> (Weak<crate::registry::Table>, Weak<crate::datafile::DataFile>) {
+    fn pieces(engine: &Engine, table: &str) -> (Weak<crate::registry::Table>, Weak<crate::model::DataFile>) {
         let table = engine.table("d", table).unwrap();
         let file = table.rows.lock().files[0].clone();
         (Arc::downgrade(&table), Arc::downgrade(&file))

@@ -21,13 +21,14 @@ use super::{
 use crate::{
     Error, ErrorKind, Result, SequenceNumber, Tombstone,
     buffer::{FrozenBuffer, split},
-    catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
+    catalog::{Manifest, ManifestEdit, TableEdit},
     crash::crash_point,
     datafile::{
-        DataFile, DataFileSpec, FolderSyncs, Owner, PackWriter, ParquetOptions, WriteScratch, data_file_path,
-        pack_data_file_of, write_data_file_of,
+        DataFileSpec, FolderSyncs, Owner, PackWriter, ParquetOptions, WriteScratch, pack_data_file_of,
+        write_data_file_of,
     },
     defects::{Defect, is_on},
+    model::{DataFile, TableSchema, data_file_path},
     registry::{Database, Flushable, Table},
 };
 

@@ -24,7 +24,8 @@ use hashbrown::HashMap;
 use super::{frame::FrameKind, write::Request};
 use crate::{
     Error, Result, SequenceNumber, Written,
-    catalog::{Fingerprint, IdempotencyRecord, ManifestState, ReceiptsEdit, TIME_COLUMN},
+    catalog::{Fingerprint, IdempotencyRecord, ManifestState, ReceiptsEdit},
+    model::TIME_COLUMN,
     wal::body_checksum,
 };
 

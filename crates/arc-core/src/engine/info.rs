@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use super::{Engine, EngineStats};
 use crate::{
-    ColumnTypes, Durability, Error, Result, TableView, catalog::TableSchema, datafile::DataFile, registry::Database,
+    ColumnTypes, Durability, Error, Result, TableView,
+    model::{DataFile, TableSchema},
+    registry::Database,
 };
 
 /// A database.

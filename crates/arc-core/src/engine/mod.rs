@@ -29,9 +29,9 @@ mod insert;
 #[cfg(feature = "query")]
 mod insert_query;
 mod logged;
-mod maintenance;
 mod open;
 mod packs;
+mod pinned;
 mod queue;
 mod retention;
 mod retired;
@@ -61,7 +61,7 @@ pub use stats::EngineStats;
 #[cfg(test)]
 pub(crate) use apply::apply_rows;
 pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
-pub(crate) use open::{Lock, WRITER, lock};
+pub(crate) use open::{Lock, lock};
 
 use self::{
     frame::{FrameKind, WriteMeta},

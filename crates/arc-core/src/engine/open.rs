@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::sync::Mutex;
+use crate::{model::WRITER, sync::Mutex};
 
 #[cfg(feature = "object-store")]
 use super::claim::Claim;
@@ -27,22 +27,20 @@ use crate::store::OpenStorage;
 use crate::{
     Error, Options, Result,
     catalog::{
-        IdempotencyRecord, LOCK_FILE, META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_layout,
-        check_marker, decode_schema, open_layout, remove_orphans,
+        IdempotencyRecord, Manifest, ManifestState, check_has_no_store, check_layout, check_marker, decode_schema,
+        open_layout,
     },
     clock::Clock,
     crash::crash_point,
+    datafile::{SetAside, remove_orphans},
     ingest::{DecodePool, Encoders, Staged},
-    memory::{MemoryBudget, series_cache_share, within_budget},
+    memory::{MemoryBudget, series_cache_share},
+    model::{LOCK_FILE, META_DIR, WAL_DIR},
     random::RandomSource,
     registry::{Database, Registry, Table},
-    repair::SetAside,
     vfs::Vfs,
     wal::{ReplayedFrame, Wal, WalOptions},
 };
-
-/// The stream of manifest objects that this engine writes.
-pub(crate) const WRITER: &str = "0";
 
 /// What came through the builder.
 #[derive(Debug)]
@@ -89,7 +87,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     check_options(&parts.options)?;
     let vfs = parts.mounted();
     let Parts { root, options, clock, random, .. } = &parts;
-    let options = within_budget(options.clone());
+    let options = options.clone().within_budget();
     // Before the lock file is made, so that a folder of somebody else stays as it is.
     check_layout(vfs.as_ref(), root)?;
     vfs.create_dir_all(root).map_err(|e| Error::io("create folder", root, e))?;
@@ -164,7 +162,7 @@ fn clear_orphans(vfs: &dyn Vfs, root: &Path, manifest: &ManifestState) -> Result
         paths.iter().try_for_each(|path| lost.keep(path))?;
         lost.sync()
     };
-    for orphan in remove_orphans(vfs, root, manifest, set_aside)? {
+    for orphan in remove_orphans(vfs, root, &manifest.stored_paths(), set_aside)? {
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }
     Ok(())

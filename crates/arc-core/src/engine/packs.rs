@@ -15,11 +15,7 @@ use super::{
     shared::Shared,
     small_merges::SmallMerges,
 };
-use crate::{
-    Result,
-    compaction::moves,
-    datafile::{DataFile, PackWriter},
-};
+use crate::{Result, compaction::moves, datafile::PackWriter, model::DataFile};
 
 /// A pack of which less than one part in so many is live gives that to another: for each byte that moves two go.
 const LIVE_SHARE: u64 = 3;

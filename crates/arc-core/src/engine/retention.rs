@@ -18,7 +18,7 @@ use crate::{
     catalog::{Manifest, ManifestEdit, RetentionEdit, TableEdit},
     compaction::expired,
     crash::crash_point,
-    datafile::DataFile,
+    model::DataFile,
     registry::{Database, Table},
 };
 

@@ -15,7 +15,8 @@ use hashbrown::HashSet;
 use super::shared::Shared;
 use crate::{
     catalog::ManifestState,
-    datafile::{DataFile, packed, remove_data_file, stored_path},
+    datafile::remove_data_file,
+    model::{DataFile, packed, stored_path},
 };
 
 /// When files that a view still needs are looked at again.

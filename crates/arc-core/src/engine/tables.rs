@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    catalog::TableSchema,
-    datafile::table_folder,
+    model::{TableSchema, table_folder},
     query::Tables,
     registry::{Registry, Table},
     view::TableView,

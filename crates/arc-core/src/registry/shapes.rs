@@ -20,7 +20,7 @@ use hashbrown::HashTable;
 use super::ColumnIndex;
 use crate::{
     buffer::Scalar,
-    catalog::{Column, ColumnKind, TableSchema},
+    model::{Column, ColumnKind, TableSchema},
 };
 
 /// Most columns of a shape, and of all shapes of a database: they stay for as long as it is open. Tables that have no shape

@@ -224,7 +224,7 @@ impl<'r> ByTable<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{buffer::Scalar, catalog::TableSchema};
+    use crate::{buffer::Scalar, model::TableSchema};
 
     fn tables(count: usize) -> Arc<Vec<Arc<Table>>> {
         let table = |n: usize| {

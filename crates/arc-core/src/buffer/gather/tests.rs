@@ -14,8 +14,8 @@ use super::*;
 use crate::{
     SequenceNumber,
     buffer::{ChunkReader, FrozenBuffer, Rows, Scalar, SeriesIndex, split},
-    catalog::{TableSchema, tag_type},
     datafile::{DataFileSpec, ParquetOptions, WriteScratch, write_data_file_of},
+    model::{TableSchema, tag_type},
     vfs::CrashFs,
 };
 

@@ -26,7 +26,6 @@ mod levels;
 mod small;
 #[cfg(test)]
 mod tests;
-mod text_dictionary;
 mod texts;
 mod word_dictionary;
 mod words;
@@ -40,7 +39,6 @@ use words::{WordEncoder, WordKind};
 use chunk::{ChunkBytes, EncodedChunk};
 pub(super) use delta::{push_varint, zigzag};
 pub(super) use small::{SmallColumn, SmallPages};
-pub(crate) use text_dictionary::TextDictionary;
 pub(super) use words::WordEncoding;
 
 /// Buffers that all columns of a file share, one after the other, and files that one thread writes.

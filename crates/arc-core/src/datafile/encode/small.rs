@@ -13,11 +13,11 @@ use parquet::{
     errors::{ParquetError, Result},
 };
 
-use super::{
-    ChunkBounds, Kind, bit_packing::width_of, delta, hybrid::Hybrid, levels::Validity, text_dictionary::TextDictionary,
-    texts::run_length, words::WordKind,
+use super::{ChunkBounds, Kind, delta, hybrid::Hybrid, levels::Validity, texts::run_length, words::WordKind};
+use crate::{
+    arrays::{TextDictionary, width_of},
+    datafile::statistics::{lower_text, upper_text},
 };
-use crate::datafile::statistics::{lower_text, upper_text};
 
 /// A column under way, and its pages once it is done.
 pub(in crate::datafile) struct SmallColumn {

@@ -15,11 +15,7 @@ use parquet::{
 };
 
 use super::*;
-use crate::{
-    SequenceNumber,
-    datafile::{DataFile, writer::write_data_file},
-    vfs::RealVfs,
-};
+use crate::{SequenceNumber, datafile::writer::write_data_file, model::DataFile, vfs::RealVfs};
 
 /// Rows of a batch, in pieces of three.
 struct Pieces(RecordBatch);

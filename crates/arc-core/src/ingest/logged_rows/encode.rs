@@ -10,8 +10,8 @@ use hashbrown::HashMap;
 use super::{Type, index_bytes, integers, numbering::Numbering};
 use crate::{
     buffer::{ColumnValues, Plain, Rows, Tag},
-    catalog::{Column, ColumnKind},
     ingest::staged::{Staged, StagedTable},
+    model::{Column, ColumnKind},
     registry::{Layout, Table},
 };
 

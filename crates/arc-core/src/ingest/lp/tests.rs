@@ -17,8 +17,8 @@ use super::*;
 use crate::{
     ColumnTypes, LineDecoder, OnConflict, SequenceNumber,
     buffer::ChunkReader,
-    catalog::{ColumnKind, TableSchema},
     ingest::{TypePolicy, staged::Rejections},
+    model::{ColumnKind, TableSchema},
     registry::{Database, Layout, Table},
 };
 
@@ -246,15 +246,11 @@ fn a_table_has_a_limit_of_columns_and_a_request_of_empty_cells() {
 #[test]
 fn tags_of_an_append_only_table_are_text_fields() {
     let db = database();
-    let schema = crate::catalog::TableSchema {
+    let schema = crate::model::TableSchema {
         database: "d".into(),
         table: "m".into(),
         has_primary_key: false,
-        columns: vec![crate::catalog::Column {
-            name: "host".into(),
-            kind: ColumnKind::Field,
-            data_type: DataType::Utf8,
-        }],
+        columns: vec![crate::model::Column { name: "host".into(), kind: ColumnKind::Field, data_type: DataType::Utf8 }],
     };
     db.add(Arc::new(crate::registry::Table::new(schema)));
     let staged = write(&db, "m,host=a,zone=z x=1 1\nm,host=a host=\"b\" 2\nm,x=1 y=1 3", None, &[]);
