@@ -5,7 +5,6 @@
 
 use std::{ops::Range, sync::Arc};
 
-use crate::sync::RwLock;
 use arrow::{
     array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array},
     buffer::ScalarBuffer,
@@ -22,6 +21,7 @@ use super::{
 use crate::{
     Error, Result,
     model::{ColumnKind, TableSchema},
+    sync::RwLock,
 };
 
 /// What all chunks of a table have in common.

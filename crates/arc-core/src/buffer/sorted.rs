@@ -7,7 +7,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::sync::RwLock;
 use arrow::{
     array::Array,
     datatypes::{Field, Schema, SchemaRef},
@@ -25,6 +24,7 @@ use super::{
 use crate::{
     Error, Result,
     model::{Column, ColumnKind, PartitionDay, TIME_COLUMN, TableSchema, time_type},
+    sync::RwLock,
 };
 
 /// A row: which chunk, which row in it.

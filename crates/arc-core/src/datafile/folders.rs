@@ -10,11 +10,12 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::{model::DATA_DIR, sync::Mutex};
 use hashbrown::HashSet;
 
 use crate::{
     Error, Result,
+    model::DATA_DIR,
+    sync::Mutex,
     vfs::{Vfs, VfsFile, is_shortage},
 };
 

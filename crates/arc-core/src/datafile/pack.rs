@@ -9,15 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    model::{PartitionDay, TEMPORARY_SUFFIX, pack_path, packed},
-    sync::Mutex,
-};
 use ulid::Ulid;
 
 use super::{folders::create_with_folders, sink::Sink};
 use crate::{
     Error, Result,
+    model::{PartitionDay, TEMPORARY_SUFFIX, pack_path, packed},
+    sync::Mutex,
     vfs::{Vfs, VfsFile},
 };
 

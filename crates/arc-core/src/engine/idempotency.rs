@@ -16,7 +16,6 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::Mutex;
 use foldhash::fast::RandomState;
 use futures::channel::oneshot;
 use hashbrown::HashMap;
@@ -26,6 +25,7 @@ use crate::{
     Error, Result, SequenceNumber, Written,
     catalog::{Fingerprint, IdempotencyRecord, ManifestState, ReceiptsEdit},
     model::TIME_COLUMN,
+    sync::Mutex,
     wal::body_checksum,
 };
 

@@ -45,7 +45,6 @@ mod write;
 
 use std::{path::Path, sync::Arc};
 
-use crate::sync::{Mutex, thread::JoinHandle};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 
@@ -70,7 +69,10 @@ use self::{
 };
 #[cfg(feature = "query")]
 use crate::store::OpenStorage;
-use crate::{PendingWrite, Result, WriteOptions, Written};
+use crate::{
+    PendingWrite, Result, WriteOptions, Written,
+    sync::{Mutex, thread::JoinHandle},
+};
 
 /// A time-series store in one folder.
 ///

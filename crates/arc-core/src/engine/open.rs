@@ -6,8 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use crate::{model::WRITER, sync::Mutex};
-
 #[cfg(feature = "object-store")]
 use super::claim::Claim;
 use super::{
@@ -35,9 +33,10 @@ use crate::{
     datafile::{SetAside, remove_orphans},
     ingest::{DecodePool, Encoders, Staged},
     memory::{MemoryBudget, series_cache_share},
-    model::{LOCK_FILE, META_DIR, WAL_DIR},
+    model::{LOCK_FILE, META_DIR, WAL_DIR, WRITER},
     random::RandomSource,
     registry::{Database, Registry, Table},
+    sync::Mutex,
     vfs::Vfs,
     wal::{ReplayedFrame, Wal, WalOptions},
 };
@@ -214,12 +213,13 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
         *database.durability.write() = state.durability;
         database.column_types.store(Arc::new(state.column_types.clone()));
         for state in state.tables.values() {
-            let mut table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
+            let table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
             table.retention.set_ns(state.retention_ns);
             table.column_types.store(Arc::new(state.column_types.clone()));
-            let rows = table.rows.get_mut();
-            rows.tombstones.clone_from(&state.tombstones);
-            rows.tombstones_flushed = manifest.flushed;
+            let mut stored = table.stored();
+            stored.tombstones.clone_from(&state.tombstones);
+            stored.tombstones_flushed = manifest.flushed;
+            drop(stored);
             database.add(Arc::new(table));
         }
         registry.add(Arc::new(database));

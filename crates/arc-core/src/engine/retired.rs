@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::Mutex;
 use hashbrown::HashSet;
 
 use super::shared::Shared;
@@ -17,6 +16,7 @@ use crate::{
     catalog::ManifestState,
     datafile::remove_data_file,
     model::{DataFile, packed, stored_path},
+    sync::Mutex,
 };
 
 /// When files that a view still needs are looked at again.

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::sync::RwLock;
 use arrow::{
     array::{AsArray, RecordBatch},
     compute::{cast, concat_batches},
@@ -16,6 +15,7 @@ use crate::{
     buffer::{ChunkReader, FrozenBuffer, Rows, Scalar, SeriesIndex, split},
     datafile::{DataFileSpec, ParquetOptions, WriteScratch, write_data_file_of},
     model::{TableSchema, tag_type},
+    sync::RwLock,
     vfs::CrashFs,
 };
 

@@ -8,9 +8,9 @@ use arrow::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::arrays::Columns as _;
 use crate::{
     SequenceNumber,
+    arrays::Columns as _,
     buffer::{Rows, Scalar, TableBuffer},
     model::tag_type,
 };

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::sync::Mutex;
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -13,6 +12,7 @@ use crate::{
     ingest::staged::{Staged, StagedTable},
     model::{Column, ColumnKind},
     registry::{Layout, Table},
+    sync::Mutex,
 };
 
 /// What a table's name and columns, and a row by itself, take more or less.

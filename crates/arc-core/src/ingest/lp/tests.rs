@@ -333,7 +333,7 @@ impl Buffered {
         }
         let held = || {
             self.0.staging.buffer.drain().unwrap();
-            self.0.tables().iter().map(|table| table.rows.lock().buffer.bytes()).sum::<usize>()
+            self.0.tables().iter().map(|table| table.undrained_rows().buffer.bytes()).sum::<usize>()
         };
         let before = held();
         let refused = Rejections { numbers: staged.rejections.numbers.clone(), first: staged.rejections.first.clone() };
@@ -347,7 +347,7 @@ impl Buffered {
     fn rows(&self) -> BTreeMap<String, Vec<(bool, String)>> {
         let options = FormatOptions::default().with_null("-");
         let of = |table: &Arc<Table>| {
-            let (parts, schema) = (table.rows.lock().buffer.snapshot().unwrap(), table.schema());
+            let (parts, schema) = (table.undrained_rows().buffer.snapshot().unwrap(), table.schema());
             let reader = ChunkReader::new(Arc::clone(&schema), Arc::clone(&table.series));
             let mut rows = Vec::new();
             for (late, chunk) in parts.iter().flat_map(|part| part.chunks.iter().map(|chunk| (part.late, chunk))) {
