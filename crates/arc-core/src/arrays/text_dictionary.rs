@@ -37,13 +37,6 @@ struct Digest {
 }
 
 impl TextDictionary {
-    /// Forgets all texts, and keeps the memory of a few.
-    pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
-        self.entries.clear();
-        self.resize(MIN_SLOTS);
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

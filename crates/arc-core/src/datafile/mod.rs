@@ -23,11 +23,9 @@ mod reader;
 mod row_groups;
 mod set_aside;
 mod sink;
-mod small_file;
 mod statistics;
 mod storable;
 mod stream;
-mod thrift;
 mod whole;
 mod writer;
 

@@ -16,17 +16,13 @@ use super::{
     parquet_file::Totals,
     row_groups::{RowGroupWriter, write_columns},
     sink::{Finished, Sink},
-    small_file::SmallFiles,
     stream::text_dictionary,
 };
 use crate::{Error, Result, SequenceNumber, arrays::Columns, model::TEMPORARY_SUFFIX, vfs::Vfs};
 
 /// Memory that a thread uses for one file after the other.
 #[derive(Default)]
-pub(crate) struct WriteScratch {
-    large: Option<Scratch>,
-    small: SmallFiles,
-}
+pub(crate) struct WriteScratch(Option<Scratch>);
 
 /// What a data file is to be.
 #[derive(Debug, Clone)]
@@ -136,12 +132,10 @@ pub(crate) fn write_data_file_of(
     options: &ParquetOptions,
     scratch: &mut WriteScratch,
 ) -> Result<DataFile> {
-    let scratch = &mut scratch.large;
-    publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, scratch))
+    publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, &mut scratch.0))
 }
 
-/// Does as [`write_data_file_of`] into a pack: the data file is durable once that is. A small one is written by code of its
-/// own (`small_file`).
+/// Does as [`write_data_file_of`] into a pack: the data file is durable once that is.
 ///
 /// # Errors
 ///
@@ -155,11 +149,7 @@ pub(crate) fn pack_data_file_of(
     scratch: &mut WriteScratch,
 ) -> Result<DataFile> {
     check(spec, options)?;
-    if let Some((totals, file)) = scratch.small.write(spec, columns, options)? {
-        return append_to(pack, owner, spec, totals, file);
-    }
-    let scratch = &mut scratch.large;
-    publish_in(pack, owner, spec, |sink| write_columns(sink, spec, columns, options, scratch))
+    publish_in(pack, owner, spec, |sink| write_columns(sink, spec, columns, options, &mut scratch.0))
 }
 
 fn publish_in(
@@ -170,16 +160,7 @@ fn publish_in(
 ) -> Result<DataFile> {
     let mut sink = Sink::in_memory();
     let totals = write(&mut sink)?;
-    append_to(pack, owner, spec, totals, &sink.into_bytes())
-}
-
-fn append_to(
-    pack: &PackWriter<'_>,
-    owner: Owner<'_>,
-    spec: &DataFileSpec<'_>,
-    totals: Totals,
-    file: &[u8],
-) -> Result<DataFile> {
+    let file = &sink.into_bytes();
     let tail = totals.tail_start.and_then(|start| file.get(usize::try_from(start).ok()?..));
     let tail = tail.map(|tail| FileTail { bytes: tail.len() as u64, crc32c: crc32c::crc32c(tail) });
     let finished = Finished { bytes: file.len() as u64, crc32c: crc32c::crc32c(file), tail };
