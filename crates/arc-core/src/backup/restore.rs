@@ -41,6 +41,16 @@ pub struct RestoreReport {
 /// Compares every byte of the data files with their checksums and every frame of the log, on the way. Always copies: what
 /// is restored shares nothing with the backup.
 ///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+/// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+/// engine.backup(dir.path().join("backup"))?;
+/// let report = arc_core::restore(dir.path().join("backup"), dir.path().join("restored"))?;
+/// assert!(report.frames > 0); // the log has what was not flushed
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 ///
 /// [`Error::Corrupt`] naming the file of the backup that is damaged; [`Error::NotADataDirectory`]; [`Error::InUse`];

@@ -31,6 +31,15 @@ impl Engine {
     /// Durable once this returns, whatever the engine's durability. Flushes; the files leave the disk some time later, as
     /// those do that compaction has replaced.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.drop_table("plant", "pump")?;
+    /// assert!(engine.tables("plant")?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table;
@@ -42,6 +51,15 @@ impl Engine {
     }
 
     /// Drops a database with all of its tables and settings, as [`drop_table`](Self::drop_table) does a table.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.drop_database("plant")?;
+    /// assert!(engine.databases().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

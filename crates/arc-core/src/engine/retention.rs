@@ -30,6 +30,18 @@ impl Engine {
     /// compaction applies it. Rows go with the whole data file that they are in, so they may be seen for up to a day
     /// longer. Flushes, if the database or table is not in the manifest yet.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use std::time::Duration;
+    ///
+    /// engine.set_retention("plant", None, Some(Duration::from_secs(30 * 24 * 3600)))?;
+    /// engine.set_retention("plant", Some("pump"), Some(Duration::from_secs(3600)))?; // but these rows for an hour
+    /// assert_eq!(engine.tables("plant")?[0].retention, Some(Duration::from_secs(3600)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database or table;
@@ -56,6 +68,19 @@ impl Engine {
 
     /// Returns how long the rows of a table are kept by its own setting, or those of a database's tables that have none;
     /// `None` if nothing is set.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use std::time::Duration;
+    ///
+    /// let month = Duration::from_secs(30 * 24 * 3600);
+    /// engine.set_retention("plant", None, Some(month))?;
+    /// assert_eq!(engine.retention("plant", None)?, Some(month));
+    /// assert_eq!(engine.retention("plant", Some("pump"))?, None); // the table goes by its database
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

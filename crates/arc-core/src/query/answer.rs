@@ -116,12 +116,37 @@ impl Answer {
     }
 
     /// Returns the columns of the answer.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let answer = engine.sql("plant", "SELECT time, rpm FROM pump").await?;
+    /// assert_eq!(answer.schema().field(1).name(), "rpm"); // known before the first row is
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
     /// Returns how many data files are read for the answer.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.flush()?;
+    /// let answer = engine.sql("plant", "SELECT * FROM pump WHERE time > now()").await?;
+    /// println!("{:?}", answer.scanned_files());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn scanned_files(&self) -> ScannedFiles {
         self.files
@@ -129,12 +154,38 @@ impl Answer {
 
     /// Returns what ends the work from elsewhere: dropping an answer that another thread reads at the time has to wait for an
     /// operator that does not pause.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let answer = engine.sql("plant", "SELECT * FROM pump").await?;
+    /// let ender = answer.ender();
+    /// std::thread::spawn(move || ender.end()).join().map_err(|_| "the thread has panicked")?;
+    /// assert!(answer.collect().await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn ender(&self) -> AnswerEnder {
         AnswerEnder(self.work.account.over().clone())
     }
 
     /// Reads the whole answer into memory.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let batches = engine.sql("plant", "SELECT * FROM pump").await?.collect().await?;
+    /// assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -40,6 +40,15 @@ use crate::{
 ///
 /// A directory that is whole has an empty plan. Reads all that [`verify`](crate::verify) reads.
 ///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("data");
+/// # arc_core::Engine::open(&path)?.close()?;
+/// let plan = arc_core::plan_repair(&path)?;
+/// assert!(plan.is_empty(), "{plan}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 ///
 /// As [`verify`](crate::verify).
@@ -52,6 +61,17 @@ pub fn plan_repair(path: impl AsRef<Path>) -> Result<RepairPlan> {
 /// Carries out a plan of [`plan_repair`], and verifies what came of it. Gives up what the plan says, and no more.
 ///
 /// May be cut off anywhere and begun again with a new plan.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("data");
+/// # arc_core::Engine::open(&path)?.close()?;
+/// let plan = arc_core::plan_repair(&path)?;
+/// println!("{plan}"); // what is done, and which points are given up by it
+/// let report = arc_core::repair(&path, &plan)?;
+/// assert!(report.is_clean());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///
