@@ -63,3 +63,8 @@ pub use verify::verify_in_store;
 pub use verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};
+
+/// Runs the Rust of the README.
+#[cfg(all(doctest, feature = "query"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{Error, Result, SequenceNumber, vfs::Vfs};
 
-/// Memory that a thread uses for one file after the other.
+/// Writes data files of sorted rows that are all in memory, one after the other, and uses its memory for each again.
 #[derive(Default)]
-pub(crate) struct WriteScratch {
+pub(crate) struct DataFileWriter {
     large: Option<Scratch>,
     small: SmallFiles,
 }
@@ -123,46 +123,46 @@ fn fits(batch: &Fields, file: &Fields) -> bool {
     batch.len() == file.len() && batch.iter().zip(file).all(fits)
 }
 
-/// Does as [`write_data_file`] with sorted rows that are all in memory: column after column, of which one is held encoded.
-///
-/// Leaves the folders to the caller: the file survives a loss of power once those above it are synced
-/// ([`FolderSyncs`](super::FolderSyncs)).
-///
-/// # Errors
-///
-/// As [`write_data_file`].
-pub(crate) fn write_data_file_of(
-    vfs: &dyn Vfs,
-    root: &Path,
-    spec: &DataFileSpec<'_>,
-    columns: &dyn Columns,
-    options: &ParquetOptions,
-    scratch: &mut WriteScratch,
-) -> Result<DataFile> {
-    let scratch = &mut scratch.large;
-    publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, scratch))
-}
-
-/// Does as [`write_data_file_of`] into a pack: the data file is durable once that is. A small one is written by code of its
-/// own (`small_file`).
-///
-/// # Errors
-///
-/// As [`write_data_file`].
-pub(crate) fn pack_data_file_of(
-    pack: &PackWriter<'_>,
-    owner: Owner<'_>,
-    spec: &DataFileSpec<'_>,
-    columns: &dyn Columns,
-    options: &ParquetOptions,
-    scratch: &mut WriteScratch,
-) -> Result<DataFile> {
-    check(spec, options)?;
-    if let Some((totals, file)) = scratch.small.write(spec, columns, options)? {
-        return append_to(pack, owner, spec, totals, file);
+impl DataFileWriter {
+    /// Does as [`write_data_file`], column after column, of which one is held encoded.
+    ///
+    /// Leaves the folders to the caller: the file survives a loss of power once those above it are synced
+    /// ([`FolderSyncs`](super::FolderSyncs)).
+    ///
+    /// # Errors
+    ///
+    /// As [`write_data_file`].
+    pub(crate) fn write(
+        &mut self,
+        vfs: &dyn Vfs,
+        root: &Path,
+        spec: &DataFileSpec<'_>,
+        columns: &dyn Columns,
+        options: &ParquetOptions,
+    ) -> Result<DataFile> {
+        publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, &mut self.large))
     }
-    let scratch = &mut scratch.large;
-    publish_in(pack, owner, spec, |sink| write_columns(sink, spec, columns, options, scratch))
+
+    /// Does as [`write`](Self::write) into a pack: the data file is durable once that is. A small one is written by code of
+    /// its own (`small_file`).
+    ///
+    /// # Errors
+    ///
+    /// As [`write_data_file`].
+    pub(crate) fn write_to_pack(
+        &mut self,
+        pack: &PackWriter<'_>,
+        owner: Owner<'_>,
+        spec: &DataFileSpec<'_>,
+        columns: &dyn Columns,
+        options: &ParquetOptions,
+    ) -> Result<DataFile> {
+        check(spec, options)?;
+        if let Some((totals, file)) = self.small.write(spec, columns, options)? {
+            return append_to(pack, owner, spec, totals, file);
+        }
+        publish_in(pack, owner, spec, |sink| write_columns(sink, spec, columns, options, &mut self.large))
+    }
 }
 
 fn publish_in(

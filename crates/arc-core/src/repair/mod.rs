@@ -31,7 +31,7 @@ use crate::{
     datafile::{DataFile, packed},
     engine::lock,
     random::{RandomSource, SystemRandom},
-    verify::{check_bytes, check_contents, files_below, has_files, verify_locked},
+    verify::{FileChecker, check_bytes, files_below, has_files, verify_locked},
     vfs::{RealVfs, Vfs},
     wal::{Rebuild, segments},
 };
@@ -172,6 +172,7 @@ fn plan_files(vfs: &dyn Vfs, root: &Path, state: &mut ManifestState, plan: &mut 
     let flushed = state.flushed;
     let mut bad = Vec::new();
     for table in state.databases.values().flat_map(|database| database.tables.values()) {
+        let checker = FileChecker { vfs, root, table: &table.schema, flushed };
         for file in &table.files {
             let path = root.join(&file.path);
             match check_bytes(vfs, &path, file) {
@@ -186,7 +187,7 @@ fn plan_files(vfs: &dyn Vfs, root: &Path, state: &mut ManifestState, plan: &mut 
                     });
                 }
                 Ok(()) => {
-                    let (_, contradictions) = check_contents(vfs, root, &table.schema, flushed, file);
+                    let (_, contradictions) = checker.check_contents(file);
                     let show = |what| format!("{}: {what}", path.display());
                     plan.hopeless.extend(contradictions.into_iter().map(show));
                 }

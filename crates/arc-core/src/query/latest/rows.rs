@@ -22,7 +22,10 @@ pub(super) async fn rows(job: Arc<Job>, reader: Reader, found: Found, places: Ve
         FoundRows::Buffer(rows) => buffered(&job, rows, numbers(&found, &places)),
         FoundRows::Batch(batch) => taken(&job, batch, &UInt64Array::from_iter_values(numbers(&found, &places))),
         FoundRows::File { part, place } => match job.parts.get(*part).map(|part| &part.rows) {
-            Some(PartRows::File(file)) => of_file(&job, &reader, &file.file, &found.known, place, &places).await,
+            Some(PartRows::File(file)) => {
+                let indexed = IndexedFile { file: &file.file, known: &found.known, place };
+                of_file(&job, &reader, indexed, &places).await
+            }
             _ => Err(DataFusionError::Internal("a file that is none".to_owned())),
         },
     }
@@ -51,14 +54,17 @@ pub(super) fn answer(job: &Job, columns: Vec<ArrayRef>, rows: usize) -> Result<R
     Ok(RecordBatch::try_new_with_options(Arc::clone(&job.output_schema), columns, &options)?)
 }
 
-async fn of_file(
-    job: &Job,
-    reader: &Reader,
-    file: &DataFile,
-    known: &Arc<Known>,
-    place: &Place,
-    places: &[usize],
-) -> Result<RecordBatch> {
+/// A data file, and what is known of its rows.
+struct IndexedFile<'a> {
+    file: &'a DataFile,
+    known: &'a Arc<Known>,
+    /// Where the cache has it.
+    place: &'a Place,
+}
+
+/// Returns the rows of a file at `places` of its index.
+async fn of_file(job: &Job, reader: &Reader, indexed: IndexedFile<'_>, places: &[usize]) -> Result<RecordBatch> {
+    let IndexedFile { file, known, place } = indexed;
     let missing: Vec<usize> = job.output.iter().copied().filter(|column| !is_known(job, known, *column)).collect();
     let mut fresh: HashMap<usize, ArrayRef> = HashMap::new();
     if !missing.is_empty() {
