@@ -1,7 +1,7 @@
 //! How many rows a second go from memory to Parquet, durable and in the manifest?
 //!
 //! 200,000 rows of 1,000 hosts are written in order of arrival with `memory` durability, untimed; then `Engine::flush` is
-//! timed: sorting by tags and time, encoding, `fsync` of file and folder, the manifest. `keyed` rows have tags, as those of
+//! timed: sorting by tags and time, encoding, `fsync` of file and folder, the manifest. `has_primary_key` rows have tags, as those of
 //! line protocol; `appended` ones have none, as those of columnar MessagePack. The shapes are those of
 //! `arc_benches::cpu_table`.
 //!
@@ -88,7 +88,7 @@ fn rows_of(folder: &TempDir, path: &str) -> RecordBatch {
 }
 
 /// The settings under which the library writes what the engine writes.
-fn properties(rows: &RecordBatch, shape: CpuShape, keyed: bool) -> WriterProperties {
+fn properties(rows: &RecordBatch, shape: CpuShape, has_primary_key: bool) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
         .set_data_page_row_count_limit(10_000)
@@ -96,7 +96,7 @@ fn properties(rows: &RecordBatch, shape: CpuShape, keyed: bool) -> WriterPropert
     for field in rows.schema_ref().fields() {
         let (encoding, dictionary) = match field.data_type() {
             DataType::Timestamp(..) => (Encoding::DELTA_BINARY_PACKED, false),
-            DataType::Int64 => (Encoding::DELTA_BINARY_PACKED, !keyed),
+            DataType::Int64 => (Encoding::DELTA_BINARY_PACKED, !has_primary_key),
             DataType::Float64 => (Encoding::BYTE_STREAM_SPLIT, !shape.full_digits),
             _ => continue,
         };
@@ -118,8 +118,8 @@ fn flushes(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("flush");
     group.throughput(Throughput::Elements((HOSTS * TICKS) as u64));
     group.sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(5));
-    for (name, shape, keyed) in CASES {
-        let tags = if keyed { TAG_KEYS.get(..shape.tags).unwrap_or_default() } else { &[] };
+    for (name, shape, has_primary_key) in CASES {
+        let tags = if has_primary_key { TAG_KEYS.get(..shape.tags).unwrap_or_default() } else { &[] };
         let options = WriteOptions::new().durability(Durability::Memory).tags(tags.iter().copied());
         let (_folder, engine) = open();
         let mut table = CpuTable::with_shape(shape, 42, HOSTS, Duration::from_secs(1));
@@ -136,7 +136,7 @@ fn flushes(criterion: &mut Criterion) {
         let files = one.data_files("bench", "cpu").unwrap_or_default();
         if let Some(file) = files.first() {
             let rows = rows_of(&folder_of_one, &file.path);
-            let properties = properties(&rows, shape, keyed);
+            let properties = properties(&rows, shape, has_primary_key);
             group.bench_function(BenchmarkId::new("library", name), |b| {
                 b.iter(|| black_box(write_by_library(&rows, &properties)));
             });

@@ -205,7 +205,7 @@ pub struct Options {
     /// Without it both happen in [`Engine::compact`](crate::Engine::compact) only.
     pub compaction: bool,
     /// Data files of one table and day, of about the same number of rows, that are merged into one; of files of a million rows
-    /// and more it takes four times as many, and those of tables that append are left alone. Default 8; at least 2. More rewrites each row less often, and leaves queries
+    /// and more it takes four times as many, and those of append-only tables are left alone. Default 8; at least 2. More rewrites each row less often, and leaves queries
     /// more files to read.
     pub compaction_files: usize,
     /// Size in bytes of the data files that a day which is over ends up in. Default 512 MiB. Larger files are fewer to

@@ -4,10 +4,10 @@
 //! schema lock and with the log, so that replay sees schema changes in the same order.
 
 mod column_index;
-mod loose_pile;
 mod pending_drop;
 mod series_cache;
 mod shapes;
+mod staging_buffer;
 
 use std::{
     collections::BTreeMap,
@@ -32,10 +32,10 @@ use crate::{
 };
 
 pub(crate) use column_index::ColumnIndex;
-pub(crate) use loose_pile::{ByTable, LoosePile};
 pub(crate) use pending_drop::{Flushable, PendingDrop};
 pub(crate) use series_cache::{FoundSeries, SeriesCache};
 pub(crate) use shapes::{Shape, Shapes, TableShape};
+pub(crate) use staging_buffer::{ByTable, StagingBuffer};
 
 /// Longest name in bytes.
 const MAX_NAME_BYTES: usize = 256;
@@ -132,8 +132,8 @@ pub(crate) struct Database {
     /// How often tables of it were dropped.
     pub(crate) drops: AtomicU64,
     tables: RwLock<BTreeMap<Arc<str>, Arc<Table>>>,
-    /// What its tables share for their loose rows.
-    pub(crate) loose: Arc<Loose>,
+    /// What its tables share for their staging rows.
+    pub(crate) staging: Arc<Staging>,
     pub(crate) series_cache: RwLock<SeriesCache>,
 }
 
@@ -150,7 +150,7 @@ impl Database {
             type_changes: AtomicU64::new(0),
             drops: AtomicU64::new(0),
             tables: RwLock::default(),
-            loose: Arc::default(),
+            staging: Arc::default(),
             series_cache: RwLock::default(),
         }
     }
@@ -186,19 +186,19 @@ impl Database {
     pub(crate) fn add(&self, table: Arc<Table>) {
         let name = Arc::clone(&table.layout().schema.table);
         let mut tables = self.tables.write();
-        let _ = table.loose.set(Arc::clone(&self.loose));
+        let _ = table.staging.set(Arc::clone(&self.staging));
         table.find_shape();
         table.registered.store(true, Ordering::Release);
         tables.insert(name, table);
     }
 }
 
-/// What the tables of a database share for their loose rows.
+/// What the tables of a database share for their staging rows.
 #[derive(Debug, Default)]
-pub(crate) struct Loose {
+pub(crate) struct Staging {
     pub(crate) shapes: Shapes,
     /// Rows that are not in the buffers yet.
-    pub(crate) pile: LoosePile,
+    pub(crate) buffer: StagingBuffer,
 }
 
 /// A table's schema with an index of its columns by name.
@@ -220,12 +220,12 @@ impl Layout {
 pub(crate) struct Table {
     layout: ArcSwap<Layout>,
     pub(crate) series: Arc<RwLock<SeriesIndex>>,
-    /// Further rows may be on their way: whoever looks at those that are not frozen calls [`Table::settle`] first.
+    /// Further rows may be on their way: whoever looks at those that are not frozen calls [`Table::drain`] first.
     pub(crate) rows: Mutex<TableRows>,
-    /// What its loose rows look like, if it may have any.
+    /// What its staging rows look like, if it may have any.
     pub(crate) shape: TableShape,
     /// That of its database, once it has one.
-    loose: OnceLock<Arc<Loose>>,
+    staging: OnceLock<Arc<Staging>>,
     /// Whether the schema has changed since the manifest was last told.
     pub(crate) schema_changed: AtomicBool,
     /// Whether its database has it, or had it before it was dropped.
@@ -287,7 +287,7 @@ impl Table {
                 tombstones_flushed: SequenceNumber(0),
             }),
             shape: TableShape::default(),
-            loose: OnceLock::new(),
+            staging: OnceLock::new(),
             schema_changed: AtomicBool::new(schema_changed),
             registered: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
@@ -300,15 +300,15 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// As [`LoosePile::settle`].
-    pub(crate) fn settle(&self) -> Result<()> {
-        self.loose.get().map_or(Ok(()), |loose| loose.pile.settle())
+    /// As [`StagingBuffer::drain`].
+    pub(crate) fn drain(&self) -> Result<()> {
+        self.staging.get().map_or(Ok(()), |staging| staging.buffer.drain())
     }
 
     fn find_shape(&self) {
-        if let Some(loose) = self.loose.get() {
+        if let Some(staging) = self.staging.get() {
             let layout = self.layout.load();
-            self.shape.set(&loose.shapes, &layout.schema, &layout.columns);
+            self.shape.set(&staging.shapes, &layout.schema, &layout.columns);
         }
     }
 
@@ -344,7 +344,7 @@ impl Table {
     pub(crate) fn fits_floats(&self, column: usize) -> Result<bool> {
         let schema = self.schema();
         let Some(Column { name, .. }) = schema.columns.get(column) else { return Ok(false) };
-        self.settle()?;
+        self.drain()?;
         let (parts, files) = {
             let mut rows = self.rows.lock();
             (rows.buffer.snapshot()?, rows.files.clone())
@@ -368,7 +368,7 @@ impl Table {
 
     /// Returns the table as a query reads it.
     pub(crate) fn view(&self) -> Result<TableView> {
-        self.settle()?;
+        self.drain()?;
         let (parts, files, tombstones) = {
             let mut rows = self.rows.lock();
             (rows.buffer.snapshot()?, rows.files.clone(), rows.tombstones.clone())
@@ -452,7 +452,8 @@ mod tests {
 
         let column = |name: &str| Column { name: name.into(), kind: ColumnKind::Field, data_type: DataType::Int64 };
         let columns = vec![column("a"), column("b")];
-        let table = Table::new(TableSchema { database: "d".into(), table: "t".into(), keyed: false, columns });
+        let table =
+            Table::new(TableSchema { database: "d".into(), table: "t".into(), has_primary_key: false, columns });
         let mut rows = Rows::default();
         rows.set(1, &DataType::Int64, Scalar::Integer((1 << 53) + 1)).unwrap();
         rows.end_row(1, None);

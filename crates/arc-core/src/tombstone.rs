@@ -1,4 +1,4 @@
-//! What is left of a delete until its rows are gone from all files: its place in the log, and which rows it took.
+//! What is left of a delete until its rows are gone from all files: its position in the log, and which rows it took.
 //!
 //! Owns the rule of what a tombstone applies to. Never removes anything: scans pass over the rows, compaction writes
 //! files without them, and forgets a tombstone that applies to no file any more.
@@ -20,7 +20,7 @@ use arrow::array::RecordBatch;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Tombstone {
-    /// The delete's place in the log: it is about rows that came before.
+    /// The delete's position in the log: it is about rows that came before.
     pub seq: SequenceNumber,
     /// The rows, by conditions whose values have the types of the columns.
     pub predicate: Predicate,

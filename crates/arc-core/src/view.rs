@@ -25,7 +25,7 @@ pub struct TableView {
     /// Live data files, in the order in which they were added. Late ones overwrite each other in order of their last,
     /// then of their first sequence number.
     pub files: Vec<Arc<DataFile>>,
-    /// Unflushed rows, in order of arrival: later parts overwrite earlier ones where a table is keyed.
+    /// Unflushed rows, in order of arrival: later parts overwrite earlier ones where a table is with a primary key.
     pub buffers: Vec<BufferPart>,
     /// Deletes that are not yet carried out in all files: those of [`Self::files`] that one
     /// [applies to](Tombstone::applies_to) still have its rows. The buffers have them no more.
@@ -41,10 +41,10 @@ pub struct BufferPart {
     pub min_time: i64,
     /// Newest time in nanoseconds since the epoch.
     pub max_time: i64,
-    /// Whether rows may have the identity of rows in files or in earlier parts.
+    /// Whether rows may have the primary key of rows in files or in earlier parts.
     ///
     /// Rows that are not late are unique among all rows that are not late. Late rows overwrite, field by field, rows of
-    /// the same identity that came before: all that are not late, and earlier late ones.
+    /// the same primary key that came before: all that are not late, and earlier late ones.
     pub late: bool,
 }
 

@@ -10,7 +10,7 @@ use crate::block::BLOCK;
 use crate::dialect::Dialect;
 use crate::window::Window;
 
-/// A place in an input.
+/// A position in an input.
 pub(crate) struct Cursor<'w, 'a> {
     input: &'a [u8],
     window: &'w mut Window<'a>,
@@ -59,7 +59,7 @@ impl<'w, 'a> Cursor<'w, 'a> {
         }
     }
 
-    /// Takes the next structural byte and returns its place, or the end of the input.
+    /// Takes the next structural byte and returns its position, or the end of the input.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> usize {
         while self.rest == 0 {
@@ -135,8 +135,8 @@ impl<'w, 'a> Cursor<'w, 'a> {
 
     /// The same as [`is_suspect`](Self::is_suspect), and nearly certain.
     #[inline(always)]
-    pub(crate) fn may_be_bad(&self, place: Range<usize>) -> bool {
-        self.window.may_be_bad(place)
+    pub(crate) fn may_be_bad(&self, position: Range<usize>) -> bool {
+        self.window.may_be_bad(position)
     }
 }
 

@@ -9,7 +9,7 @@ use core::hint::cold_path;
 use crate::block::{self, BLOCK};
 use crate::text::{Escapes, Span};
 
-/// A place in a checked record.
+/// A position in a checked record.
 #[derive(Clone)]
 pub(crate) struct Marks<'a> {
     input: &'a [u8],
@@ -37,7 +37,7 @@ impl<'a> Marks<'a> {
         self.input.get(at).copied().unwrap_or(b'\n')
     }
 
-    /// Takes the next structural byte and returns its place, or the end of the input.
+    /// Takes the next structural byte and returns its position, or the end of the input.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> usize {
         while self.rest == 0 {

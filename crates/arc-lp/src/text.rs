@@ -292,7 +292,7 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// The place of the first escape in `text` at or after `from`, or its end.
+/// The offset of the first escape in `text` at or after `from`, or its end.
 fn next_escape(text: &[u8], from: usize, escapes: Escapes) -> usize {
     let tail = text.get(from..).unwrap_or_default();
     tail.windows(2)

@@ -71,7 +71,7 @@ pub enum ValueKind {
 
 /// A field value as written, not yet read.
 ///
-/// A string is complete and checked already; of the others only the place is known, so whoever
+/// A string is complete and checked already; of the others only the span is known, so whoever
 /// takes the bytes as they are must call [`parse`](Self::parse) to learn whether they are a value.
 #[derive(Copy, Clone)]
 pub struct RawValue<'a> {
@@ -79,18 +79,18 @@ pub struct RawValue<'a> {
     input: &'a [u8],
     is_string: bool,
     /// Without the quotes of a string.
-    place: Span,
+    span: Span,
 }
 
 impl<'a> RawValue<'a> {
     #[inline(always)]
     pub(crate) const fn bare(input: &'a [u8], start: usize, end: usize) -> Self {
-        Self { input, is_string: false, place: Span { start, end, escapes: None } }
+        Self { input, is_string: false, span: Span { start, end, escapes: None } }
     }
 
     #[inline(always)]
-    pub(crate) const fn string(input: &'a [u8], place: Span) -> Self {
-        Self { input, is_string: true, place }
+    pub(crate) const fn string(input: &'a [u8], span: Span) -> Self {
+        Self { input, is_string: true, span }
     }
 
     #[inline(always)]
@@ -100,8 +100,8 @@ impl<'a> RawValue<'a> {
 
     /// Where the value stands, without the quotes of a string.
     #[inline(always)]
-    pub(crate) const fn place(&self) -> Span {
-        self.place
+    pub(crate) const fn span(&self) -> Span {
+        self.span
     }
 
     /// Returns the type that the value has if it is one.
@@ -121,7 +121,7 @@ impl<'a> RawValue<'a> {
 
     #[inline(always)]
     fn last_byte(&self) -> u8 {
-        self.input.get(self.place.end.wrapping_sub(1)).copied().unwrap_or_default()
+        self.input.get(self.span.end.wrapping_sub(1)).copied().unwrap_or_default()
     }
 
     /// Returns the bytes as they stand in the input: a string without its quotes but with its
@@ -129,7 +129,7 @@ impl<'a> RawValue<'a> {
     #[inline(always)]
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
-        self.place.text(self.input).raw()
+        self.span.text(self.input).raw()
     }
 
     /// Reads the value.
@@ -140,13 +140,13 @@ impl<'a> RawValue<'a> {
     /// where they are a number that does not fit.
     #[inline(always)]
     pub fn parse(&self) -> Result<FieldValue<'a>, ErrorKind> {
-        let Span { start, end, .. } = self.place;
+        let Span { start, end, .. } = self.span;
         let length = end.wrapping_sub(start);
         match self.kind() {
             ValueKind::Float => Ok(FieldValue::Float(number::float(self.up_to(end), length)?)),
             ValueKind::Integer => Ok(FieldValue::Integer(number::signed(self.up_to(end - 1), length - 1)?)),
             ValueKind::Unsigned => Ok(FieldValue::Unsigned(number::unsigned(self.up_to(end - 1), length - 1)?)),
-            ValueKind::String => Ok(FieldValue::String(self.place.text(self.input))),
+            ValueKind::String => Ok(FieldValue::String(self.span.text(self.input))),
             ValueKind::Boolean => Ok(FieldValue::Boolean(boolean(self.bytes())?)),
         }
     }

@@ -82,7 +82,7 @@ impl<'a> Window<'a> {
     /// The masks of the block of `at` and the one behind; moves the window there if need be.
     #[inline(always)]
     fn masks(&mut self, at: usize) -> [&Masks; 2] {
-        // A place in front of the window wraps to a large number.
+        // A span in front of the window wraps to a large number.
         let mut block = at.wrapping_sub(self.start) / BLOCK;
         if block >= self.blocks {
             self.load(at);
@@ -110,12 +110,12 @@ impl<'a> Window<'a> {
     /// Whether a tab, a NUL or bad UTF-8 may stand in these bytes: what to ask next where there is
     /// suspicion, and nearly exact.
     #[cold]
-    pub(crate) fn may_be_bad(&self, place: Range<usize>) -> bool {
-        let Some(first) = place.start.checked_sub(self.start) else {
+    pub(crate) fn may_be_bad(&self, span: Range<usize>) -> bool {
+        let Some(first) = span.start.checked_sub(self.start) else {
             return true;
         };
-        let (first, last) = (first / BLOCK, (place.end - self.start) / BLOCK);
-        let mut bits = u64::MAX << (place.start % BLOCK);
+        let (first, last) = (first / BLOCK, (span.end - self.start) / BLOCK);
+        let mut bits = u64::MAX << (span.start % BLOCK);
         for block in first..last {
             let Some(masks) = self.masks.get(block) else {
                 return true;
@@ -125,7 +125,7 @@ impl<'a> Window<'a> {
             }
             bits = u64::MAX;
         }
-        let bits = bits & !(u64::MAX << (place.end % BLOCK));
+        let bits = bits & !(u64::MAX << (span.end % BLOCK));
         self.masks.get(last).is_none_or(|masks| masks.odd & bits != 0)
     }
 

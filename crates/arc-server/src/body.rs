@@ -129,7 +129,7 @@ pub(crate) async fn read_within(
             (None, true) => first = Some(data),
             (whole, _) => {
                 let whole = whole.unwrap_or_default();
-                make_room(&mut buffer, whole.len() + data.len(), announced);
+                reserve(&mut buffer, whole.len() + data.len(), announced);
                 buffer.extend_from_slice(&whole);
                 buffer.extend_from_slice(&data);
             }
@@ -139,7 +139,7 @@ pub(crate) async fn read_within(
 }
 
 /// Makes room for `more` bytes, and for what else is announced, as far as what has come makes that likely.
-fn make_room(buffer: &mut BytesMut, more: usize, announced: Option<u64>) {
+fn reserve(buffer: &mut BytesMut, more: usize, announced: Option<u64>) {
     let needed = buffer.len() + more;
     if needed > buffer.capacity() {
         let expected = announced.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(needed * 2);
@@ -208,7 +208,7 @@ mod tests {
             (0, 10, None, 20..=4_096),
         ] {
             let mut buffer = BytesMut::zeroed(held);
-            make_room(&mut buffer, more, announced);
+            reserve(&mut buffer, more, announced);
             assert!(expected.contains(&buffer.capacity()), "{held} {announced:?}: {}", buffer.capacity());
         }
     }

@@ -21,26 +21,26 @@ use crate::{
 };
 
 /// A database and a measurement of it in the path.
-pub(crate) type Place = Result<Path<(String, String)>, PathRejection>;
+pub(crate) type TablePath = Result<Path<(String, String)>, PathRejection>;
 
 /// `GET /api/v1/databases/{name}/measurements/{measurement}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, place: Place) -> Result<Response, Failure> {
-    let Path((database, table)) = place?;
+pub(crate) async fn get(State(app): State<Arc<App>>, path: TablePath) -> Result<Response, Failure> {
+    let Path((database, table)) = path?;
     describe_measurement(&app, &database, &table)
 }
 
 /// `GET /api/v1/databases/{name}/measurements/{measurement}/column-types`: what holds for a measurement, which need not be
 /// there, by its own setting, its database's or the server's.
-pub(crate) async fn in_force(State(app): State<Arc<App>>, place: Place) -> Result<Response, Failure> {
-    let Path((database, table)) = place?;
+pub(crate) async fn in_force(State(app): State<Arc<App>>, path: TablePath) -> Result<Response, Failure> {
+    let Path((database, table)) = path?;
     let types = app.engine.effective_column_types(&database, Some(&table));
     Ok(json_response(StatusCode::OK, json!(types).to_string()))
 }
 
 /// `PATCH /api/v1/databases/{name}/measurements/{measurement}` with `{"string_columns": ["attr_*"], "on_conflict": "widen"}`, or one of them; null to go by the
 /// database's.
-pub(crate) async fn patch(State(app): State<Arc<App>>, place: Place, request: Request) -> Result<Response, Failure> {
-    let Path((database, table)) = place?;
+pub(crate) async fn patch(State(app): State<Arc<App>>, path: TablePath, request: Request) -> Result<Response, Failure> {
+    let Path((database, table)) = path?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
     let request = parse(&body)?;

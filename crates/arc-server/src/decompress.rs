@@ -122,14 +122,14 @@ fn unzstd(body: &[u8], limit: usize, grow: Grow<'_>) -> Result<Vec<u8>, Failure>
 enum Stop {
     TooLarge,
     Damaged(io::Error),
-    NoRoom(Failure),
+    OverBudget(Failure),
 }
 
 /// Reads all of `from`; never holds more than `limit` bytes, nor more than there is room for.
 fn read_capped(mut from: impl Read, guess: usize, limit: usize, grow: Grow<'_>) -> Result<Vec<u8>, Stop> {
     let mut out = Vec::new();
     let guess = guess.clamp(1, limit.max(1));
-    grow(guess).map_err(Stop::NoRoom)?;
+    grow(guess).map_err(Stop::OverBudget)?;
     out.reserve_exact(guess);
     loop {
         let spare = out.capacity() - out.len();
@@ -145,7 +145,7 @@ fn read_capped(mut from: impl Read, guess: usize, limit: usize, grow: Grow<'_>) 
         }
         let more = out.len().max(4096).min(limit - out.len());
         // Both are there while what has come out moves.
-        grow(out.len() + out.len() + more).map_err(Stop::NoRoom)?;
+        grow(out.len() + out.len() + more).map_err(Stop::OverBudget)?;
         out.reserve_exact(more);
     }
 }
@@ -153,7 +153,7 @@ fn read_capped(mut from: impl Read, guess: usize, limit: usize, grow: Grow<'_>) 
 fn damaged(format: &str, stop: Stop, limit: usize) -> Failure {
     match stop {
         Stop::TooLarge => too_large("request body after decompression", limit, "max_decompressed_bytes"),
-        Stop::NoRoom(failure) => failure,
+        Stop::OverBudget(failure) => failure,
         Stop::Damaged(error) => Failure::bad_request(format!("Invalid {format} compression: {error}")),
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 const DAY_SECONDS: f64 = 86_400.0;
 
 /// A database, and perhaps a measurement of it, in the path.
-pub(crate) type Place = Result<Path<Vec<String>>, PathRejection>;
+pub(crate) type TablePath = Result<Path<Vec<String>>, PathRejection>;
 
 /// `GET /api/v1/retention`: all settings there are.
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Response, Failure> {
@@ -44,17 +44,17 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Response, Failur
 }
 
 /// `GET /api/v1/retention/{database}` and `…/{measurement}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, place: Place) -> Result<Response, Failure> {
-    let (database, table) = split(place)?;
+pub(crate) async fn get(State(app): State<Arc<App>>, path: TablePath) -> Result<Response, Failure> {
+    let (database, table) = split(path)?;
     let retention = app.engine.retention(&database, table.as_deref())?;
     let retention = retention.ok_or_else(|| missing(&database, table.as_deref()))?;
     Ok(ok(&describe(&database, table.as_deref(), retention)))
 }
 
 /// `PUT` of the same with `{"retention_days": 30}`, or null to keep points for ever whatever the database says.
-pub(crate) async fn put(State(app): State<Arc<App>>, place: Place, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn put(State(app): State<Arc<App>>, path: TablePath, request: Request) -> Result<Response, Failure> {
     check_enabled(&app)?;
-    let (database, table) = split(place)?;
+    let (database, table) = split(path)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
     let retention = wanted(&parse(&body)?)?;
@@ -64,9 +64,9 @@ pub(crate) async fn put(State(app): State<Arc<App>>, place: Place, request: Requ
 }
 
 /// `DELETE` of the same: the measurement goes by its database, the database keeps its points.
-pub(crate) async fn delete(State(app): State<Arc<App>>, place: Place) -> Result<Response, Failure> {
+pub(crate) async fn delete(State(app): State<Arc<App>>, path: TablePath) -> Result<Response, Failure> {
     check_enabled(&app)?;
-    let (database, table) = split(place)?;
+    let (database, table) = split(path)?;
     if app.engine.retention(&database, table.as_deref())?.is_none() {
         return Err(missing(&database, table.as_deref()));
     }
@@ -75,8 +75,8 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, place: Place) -> Result<
     Ok(ok(&json!({ "message": format!("Retention of {} removed", name(&database, table.as_deref())) })))
 }
 
-fn split(place: Place) -> Result<(String, Option<String>), Failure> {
-    let mut names = place?.0.into_iter();
+fn split(path: TablePath) -> Result<(String, Option<String>), Failure> {
+    let mut names = path?.0.into_iter();
     Ok((names.next().unwrap_or_default(), names.next()))
 }
 

@@ -105,16 +105,16 @@ fn read_log(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Survey>
     }
     let mut checker = FrameChecker::new(state);
     let mut bad = None;
-    let found = survey(vfs, &dir, state.flushed, logged, &mut |place, frame| {
+    let found = survey(vfs, &dir, state.flushed, logged, &mut |location, frame| {
         if let Err(reason) = checker.check(&frame) {
-            bad.get_or_insert((place.clone(), format!("frame {}: {reason}", frame.seq)));
+            bad.get_or_insert((location.clone(), format!("frame {}: {reason}", frame.seq)));
         }
         Ok(())
     })?;
     // Frames behind a gap may make no sense without those that are gone.
-    let gap = found.gaps.first().map(|gap| (gap.place.clone(), gap.reason.clone()));
+    let gap = found.gaps.first().map(|gap| (gap.location.clone(), gap.reason.clone()));
     match gap.or(bad) {
-        Some((place, reason)) => Err(Error::corrupt(place.path, place.offset, reason)),
+        Some((location, reason)) => Err(Error::corrupt(location.path, location.offset, reason)),
         None => Ok(found),
     }
 }

@@ -41,10 +41,10 @@ impl Bits {
 
     #[inline(always)]
     pub(super) fn push(&mut self, bit: bool) {
-        let place = self.len % 64;
-        let word = u64::from(bit) << place;
+        let shift = self.len % 64;
+        let word = u64::from(bit) << shift;
         match self.words.last_mut() {
-            Some(last) if place > 0 => *last |= word,
+            Some(last) if shift > 0 => *last |= word,
             _ => self.words.push(word),
         }
         self.len += 1;
@@ -82,13 +82,13 @@ impl Bits {
             return;
         }
         let word = word & (u64::MAX >> (64 - count));
-        let place = self.len % 64;
+        let shift = self.len % 64;
         self.len += count;
         match self.words.last_mut() {
-            Some(last) if place > 0 => {
-                *last |= word << place;
-                if place + count > 64 {
-                    self.words.push(word >> (64 - place));
+            Some(last) if shift > 0 => {
+                *last |= word << shift;
+                if shift + count > 64 {
+                    self.words.push(word >> (64 - shift));
                 }
             }
             _ => self.words.push(word),

@@ -1,4 +1,4 @@
-//! Sorts the rows of a table that appends by time.
+//! Sorts the rows of an append-only table by time.
 //!
 //! Rows of one request mostly are in order, and those of other connections lie beside or between them: the rows are a few
 //! runs that are sorted already. These are merged, the next one as far as it goes before another has to come: a run that
@@ -28,7 +28,7 @@ struct Run<'a> {
     times: &'a [i64],
 }
 
-/// Time of a run's next row, and the run's place among all: what the runs are merged by.
+/// Time of a run's next row, and the run's rank among all: what the runs are merged by.
 type Head = (i64, usize);
 
 /// Returns the order of all rows by time; those of one time are in the order of their arrival.
@@ -99,8 +99,8 @@ fn merge(mut runs: Vec<Run<'_>>, rows: usize) -> Option<Order> {
         order.push((run.chunk, run.row), count, rows);
         run.skip(count);
         if let Some(head) = head(&runs, index) {
-            let place = begun.iter().rposition(|other| *other > head).map_or(0, |place| place + 1);
-            begun.insert(place, head);
+            let rank = begun.iter().rposition(|other| *other > head).map_or(0, |rank| rank + 1);
+            begun.insert(rank, head);
         }
     }
     None
@@ -183,7 +183,7 @@ mod tests {
         let chunks: Vec<&Arc<Chunk>> = chunks.iter().collect();
         let runs = runs(&chunks);
         let rows = chunks.iter().map(|chunk| chunk.len()).sum();
-        assert!(matches!(merge(runs, rows), Some(Order::Stretches(_))));
+        assert!(matches!(merge(runs, rows), Some(Order::Spans(_))));
     }
 
     proptest! {

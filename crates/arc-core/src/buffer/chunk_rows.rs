@@ -29,7 +29,7 @@ use crate::{
 struct TableColumns {
     schema: Arc<TableSchema>,
     arrow: SchemaRef,
-    /// By place in `arrow`, the index in the table's schema; the time has none.
+    /// By position in `arrow`, the index in the table's schema; the time has none.
     indices: Vec<Option<usize>>,
     series: Arc<RwLock<SeriesIndex>>,
 }
@@ -43,12 +43,12 @@ pub(crate) struct ChunkReader(Arc<TableColumns>);
 pub(crate) struct ChunkRows {
     table: Arc<TableColumns>,
     chunk: Arc<Chunk>,
-    places: Places,
+    selection: Selection,
 }
 
 /// Which rows of a chunk.
 #[derive(Debug, Clone)]
-enum Places {
+enum Selection {
     Range(Range<usize>),
     /// Ascending or not.
     Chosen(UInt32Array),
@@ -70,16 +70,16 @@ impl ChunkReader {
 
     /// Returns all rows of a chunk of the table.
     pub(crate) fn rows(&self, chunk: &Arc<Chunk>) -> ChunkRows {
-        let places = Places::Range(0..chunk.len());
-        ChunkRows { table: Arc::clone(&self.0), chunk: Arc::clone(chunk), places }
+        let selection = Selection::Range(0..chunk.len());
+        ChunkRows { table: Arc::clone(&self.0), chunk: Arc::clone(chunk), selection }
     }
 }
 
 impl ChunkRows {
     pub(crate) fn len(&self) -> usize {
-        match &self.places {
-            Places::Range(rows) => rows.len(),
-            Places::Chosen(rows) => rows.len(),
+        match &self.selection {
+            Selection::Range(rows) => rows.len(),
+            Selection::Chosen(rows) => rows.len(),
         }
     }
 
@@ -93,17 +93,19 @@ impl ChunkRows {
     #[must_use]
     pub(crate) fn chosen(&self, numbers: impl Iterator<Item = usize>) -> Self {
         // A chunk has far fewer rows than 2^32.
-        let place = |row: usize| u32::try_from(row).unwrap_or(u32::MAX);
-        self.with(Places::Chosen(match &self.places {
-            Places::Range(rows) => UInt32Array::from_iter_values(numbers.map(|n| place(rows.start.saturating_add(n)))),
-            Places::Chosen(rows) => {
+        let position = |row: usize| u32::try_from(row).unwrap_or(u32::MAX);
+        self.with(Selection::Chosen(match &self.selection {
+            Selection::Range(rows) => {
+                UInt32Array::from_iter_values(numbers.map(|n| position(rows.start.saturating_add(n))))
+            }
+            Selection::Chosen(rows) => {
                 UInt32Array::from_iter_values(numbers.filter_map(|n| rows.values().get(n).copied()))
             }
         }))
     }
 
-    fn with(&self, places: Places) -> Self {
-        Self { table: Arc::clone(&self.table), chunk: Arc::clone(&self.chunk), places }
+    fn with(&self, selection: Selection) -> Self {
+        Self { table: Arc::clone(&self.table), chunk: Arc::clone(&self.chunk), selection }
     }
 
     /// Returns the time of each row.
@@ -112,18 +114,18 @@ impl ChunkRows {
     }
 
     fn of<T: ArrowNativeType>(&self, all: &ScalarBuffer<T>) -> ScalarBuffer<T> {
-        match &self.places {
-            Places::Range(rows) => all.slice(rows.start, rows.len()),
-            Places::Chosen(rows) => {
+        match &self.selection {
+            Selection::Range(rows) => all.slice(rows.start, rows.len()),
+            Selection::Chosen(rows) => {
                 rows.values().iter().map(|row| all.get(*row as usize).copied().unwrap_or_default()).collect()
             }
         }
     }
 
-    /// Returns the column at a place in the table's columns.
-    pub(crate) fn column(&self, place: usize) -> Result<ArrayRef> {
-        match self.table.indices.get(place) {
-            None => Err(Error::internal(format!("a table has no column {place}"))),
+    /// Returns the column at a position in the table's columns.
+    pub(crate) fn column(&self, position: usize) -> Result<ArrayRef> {
+        match self.table.indices.get(position) {
+            None => Err(Error::internal(format!("a table has no column {position}"))),
             Some(None) => Ok(time_array(self.times())),
             Some(Some(index)) => self.tag_or_field(*index),
         }
@@ -137,32 +139,32 @@ impl ChunkRows {
             let series: ScalarBuffer<SeriesId> = self.of(&self.chunk.series);
             return self.table.series.read().tag_column(&column.name, &series);
         }
-        match (self.chunk.column(index), &self.places) {
+        match (self.chunk.column(index), &self.selection) {
             (None, _) => Ok(new_null_array(&column.data_type, self.len())),
-            (Some(array), Places::Range(rows)) => converted(&array.slice(rows.start, rows.len()), &column.data_type),
-            (Some(array), Places::Chosen(rows)) => converted(&take(array, rows, None)?, &column.data_type),
+            (Some(array), Selection::Range(rows)) => converted(&array.slice(rows.start, rows.len()), &column.data_type),
+            (Some(array), Selection::Chosen(rows)) => converted(&take(array, rows, None)?, &column.data_type),
         }
     }
 
-    /// Returns the columns at these places in the table's columns, as `schema` names them.
-    pub(crate) fn batch(&self, schema: &SchemaRef, places: &[usize]) -> Result<RecordBatch> {
-        let columns = places.iter().map(|place| self.column(*place)).collect::<Result<_>>()?;
+    /// Returns the columns at these selection in the table's columns, as `schema` names them.
+    pub(crate) fn batch(&self, schema: &SchemaRef, selection: &[usize]) -> Result<RecordBatch> {
+        let columns = selection.iter().map(|position| self.column(*position)).collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(self.len()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
     }
 
-    /// Returns the columns at these places in the table's columns.
-    pub(crate) fn project(&self, places: &[usize]) -> Result<RecordBatch> {
-        self.batch(&Arc::new(self.table.arrow.project(places)?), places)
+    /// Returns the columns at these selection in the table's columns.
+    pub(crate) fn project(&self, selection: &[usize]) -> Result<RecordBatch> {
+        self.batch(&Arc::new(self.table.arrow.project(selection)?), selection)
     }
 
     /// Returns the columns of these names, each once.
     pub(crate) fn named<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<RecordBatch> {
-        let places = names.into_iter().map(|name| Ok(self.table.arrow.index_of(name)?));
-        let mut places = places.collect::<Result<Vec<_>>>()?;
-        places.sort_unstable();
-        places.dedup();
-        self.project(&places)
+        let selection = names.into_iter().map(|name| Ok(self.table.arrow.index_of(name)?));
+        let mut selection = selection.collect::<Result<Vec<_>>>()?;
+        selection.sort_unstable();
+        selection.dedup();
+        self.project(&selection)
     }
 
     /// Returns whether the chunk has a column of the table's schema, by its index there.
@@ -172,9 +174,9 @@ impl ChunkRows {
 
     /// Returns all columns but fields that no row has.
     pub(crate) fn all(&self) -> Result<RecordBatch> {
-        let places =
+        let selection =
             self.table.indices.iter().enumerate().filter(|(_, index)| index.is_none_or(|index| self.has(index)));
-        self.project(&places.map(|(place, _)| place).collect::<Vec<_>>())
+        self.project(&selection.map(|(position, _)| position).collect::<Vec<_>>())
     }
 }
 
@@ -186,9 +188,9 @@ impl ChunkRows {
     pub(crate) fn slice(&self, start: usize, count: usize) -> Self {
         let start = start.min(self.len());
         let count = count.min(self.len() - start);
-        self.with(match &self.places {
-            Places::Range(rows) => Places::Range(rows.start + start..rows.start + start + count),
-            Places::Chosen(rows) => Places::Chosen(rows.slice(start, count)),
+        self.with(match &self.selection {
+            Selection::Range(rows) => Selection::Range(rows.start + start..rows.start + start + count),
+            Selection::Chosen(rows) => Selection::Chosen(rows.slice(start, count)),
         })
     }
 
@@ -240,7 +242,7 @@ mod tests {
             rows.set(2, &DataType::Int64, Scalar::Integer(n * 10)).unwrap();
             rows.end_row(100 - n, Some(series.resolve(tags.into_iter()).unwrap()));
         }
-        let schema = TableSchema { database: "db".into(), table: "m".into(), keyed: true, columns };
+        let schema = TableSchema { database: "db".into(), table: "m".into(), has_primary_key: true, columns };
         let reader = ChunkReader::new(Arc::new(schema), Arc::new(RwLock::new(series)));
         reader.rows(&Arc::new(rows.into_chunk().unwrap()))
     }

@@ -10,7 +10,7 @@ use arrow::{
 
 use super::{
     bits::Bits,
-    places::is_placed,
+    dictionary_texts::is_dictionary,
     scalar::Scalar,
     texts::{Texts, too_much_text},
 };
@@ -245,9 +245,9 @@ impl ColumnValues {
         }
     }
 
-    /// Appends a whole array of the column's own type; texts may be placed.
+    /// Appends a whole array of the column's own type; texts may be encoded.
     pub(crate) fn append_array(&mut self, array: &ArrayRef) -> Result<()> {
-        if *array.data_type() != self.data_type() && !(is_placed(array.data_type()) && self.is_text()) {
+        if *array.data_type() != self.data_type() && !(is_dictionary(array.data_type()) && self.is_text()) {
             return Err(Error::internal(format!("a {} column was given {}", self.data_type(), array.data_type())));
         }
         match &mut self.values {
@@ -310,7 +310,7 @@ impl ColumnValues {
         self.append_array(&taken)
     }
 
-    /// Returns the values so far as an array; costs a copy. Texts may be [placed](is_placed).
+    /// Returns the values so far as an array; costs a copy. Texts may be [encoded](is_dictionary).
     pub(crate) fn to_array(&self) -> Result<ArrayRef> {
         let nulls = self.valid.as_ref().map(|valid| NullBuffer::new(valid.clone().into_buffer()));
         Ok(match &self.values {
@@ -330,13 +330,13 @@ impl ColumnValues {
             DataType::Float64 => Values::Float(emptied::<Float64Type>(array)?),
             DataType::Int64 => Values::Integer(emptied::<Int64Type>(array)?),
             DataType::UInt64 => Values::Unsigned(emptied::<UInt64Type>(array)?),
-            other if *other == DataType::Utf8 || is_placed(other) => Values::Text(Texts::emptied(array)?),
+            other if *other == DataType::Utf8 || is_dictionary(other) => Values::Text(Texts::emptied(array)?),
             _ => return None,
         };
         Some(Self { values, valid: None, len: 0 })
     }
 
-    /// Turns the values into an array without copying them. Texts may be [placed](is_placed).
+    /// Turns the values into an array without copying them. Texts may be [encoded](is_dictionary).
     pub(crate) fn into_array(self) -> Result<ArrayRef> {
         let nulls = self.valid.map(|valid| NullBuffer::new(valid.into_buffer()));
         Ok(match self.values {
@@ -349,7 +349,7 @@ impl ColumnValues {
         })
     }
 
-    /// Has texts become places if they are seen to repeat.
+    /// Has texts become codes if they are seen to repeat.
     pub(super) fn reconsider(&mut self) {
         if let Values::Text(texts) = &mut self.values {
             texts.reconsider();
@@ -396,7 +396,7 @@ pub(crate) fn converted(array: &ArrayRef, data_type: &DataType) -> Result<ArrayR
     if array.data_type() == data_type {
         return Ok(Arc::clone(array));
     }
-    if is_placed(array.data_type()) && *data_type == DataType::Utf8 {
+    if is_dictionary(array.data_type()) && *data_type == DataType::Utf8 {
         return Ok(arrow::compute::cast(array, data_type)?);
     }
     if !may_become(array.data_type(), data_type) {

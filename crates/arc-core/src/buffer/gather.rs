@@ -1,7 +1,7 @@
 //! Columns of sorted rows, gathered from the chunks that the rows arrived in.
 //!
 //! A column is handed over in pieces that stay in the processor's cache, and whose memory is used again for the next one.
-//! Where rows that follow each other in the file mostly do so in a chunk, which is the rule in a table that appends, pieces
+//! Where rows that follow each other in the file mostly do so in a chunk, which is the rule in an append-only table, pieces
 //! are parts of the chunks' own arrays and nothing is copied. Tags are made from runs of series, without looking at rows.
 
 use std::{
@@ -18,8 +18,8 @@ use arrow::{
 
 use super::{
     column::converted,
-    order::{Order, Stretches},
-    places::is_placed,
+    dictionary_texts::is_dictionary,
+    order::{Order, Spans},
     rows::Chunk,
     sorted::{FlushPart, Position, SeriesRun, Source},
     text_array::TextArray,
@@ -33,7 +33,7 @@ use crate::{
 
 /// Rows gathered at a time: those of a page.
 const PIECE_ROWS: usize = 10_000;
-/// Rows that stretches have on average, at least, to be worth handing over one by one.
+/// Rows that spans have on average, at least, to be worth handing over one by one.
 const MIN_STRETCH_ROWS: usize = 512;
 
 /// The versions of a row.
@@ -91,24 +91,20 @@ impl FlushPart<'_> {
         Versions::Some(rows.get(at(row)..at(row + 1)).unwrap_or_default())
     }
 
-    /// Returns the stretches that the rows make up, if there are few and each row has one version.
-    fn stretches(&self) -> Option<&Stretches> {
+    /// Returns the spans that the rows make up, if there are few and each row has one version.
+    fn spans(&self) -> Option<&Spans> {
         match &self.rows {
-            Order::Stretches(stretches) => stretches.have(MIN_STRETCH_ROWS).then_some(stretches),
+            Order::Spans(spans) => spans.have(MIN_STRETCH_ROWS).then_some(spans),
             Order::Rows(_) if self.runs.is_some() => None,
-            Order::Rows(rows) => self.stretches.get_or_init(|| Stretches::of(rows, MIN_STRETCH_ROWS)).as_ref(),
+            Order::Rows(rows) => self.spans.get_or_init(|| Spans::of(rows, MIN_STRETCH_ROWS)).as_ref(),
         }
     }
 
-    /// Calls `take` for each stretch within some rows: with the number of its chunk and the rows in there. `false` without
-    /// stretches.
-    fn for_stretches(
-        &self,
-        rows: &Range<usize>,
-        mut take: impl FnMut(usize, Range<usize>) -> Result<()>,
-    ) -> Result<bool> {
-        let Some(stretches) = self.stretches() else { return Ok(false) };
-        for ((chunk, first), count) in stretches.parts(rows.clone()) {
+    /// Calls `take` for each span within some rows: with the number of its chunk and the rows in there. `false` without
+    /// spans.
+    fn for_spans(&self, rows: &Range<usize>, mut take: impl FnMut(usize, Range<usize>) -> Result<()>) -> Result<bool> {
+        let Some(spans) = self.spans() else { return Ok(false) };
+        for ((chunk, first), count) in spans.parts(rows.clone()) {
             take(chunk as usize, first as usize..first as usize + count)?;
         }
         Ok(true)
@@ -119,7 +115,7 @@ impl FlushPart<'_> {
             Some(chunk) => take(&time_array(chunk.time.slice(rows.start, rows.len()))),
             None => Ok(()),
         };
-        if self.for_stretches(&rows, slice)? {
+        if self.for_spans(&rows, slice)? {
             return Ok(());
         }
         if self.runs.is_none() {
@@ -180,14 +176,14 @@ impl FlushPart<'_> {
     }
 
     fn field(&self, index: usize, column: &Column, rows: Range<usize>, take: &mut Take<'_>) -> Result<()> {
-        let placed = if self.source.has_places(index) { self.source.keys(index, column) } else { None };
+        let encoded = if self.source.has_codes(index) { self.source.keys(index, column) } else { None };
         let chunk = |chunk: usize| self.source.chunks.get(chunk).and_then(|chunk| chunk.column(index));
-        let slice = |of: usize, rows: Range<usize>| match (placed, chunk(of)) {
+        let slice = |of: usize, rows: Range<usize>| match (encoded, chunk(of)) {
             (Some(keys), _) => pieces(rows).try_for_each(|rows| take(&keys.slice(of, rows)?)),
             (None, Some(array)) => take(&converted(&array.slice(rows.start, rows.len()), &column.data_type)?),
             (None, None) => take(&new_null_array(&column.data_type, rows.len())),
         };
-        if self.for_stretches(&rows, slice)? {
+        if self.for_spans(&rows, slice)? {
             return Ok(());
         }
         if self.runs.is_some() {
@@ -254,16 +250,16 @@ impl FlushPart<'_> {
 }
 
 impl Source<'_> {
-    /// Returns whether any chunk has a column as places of texts.
-    fn has_places(&self, index: usize) -> bool {
-        self.chunks.iter().filter_map(|chunk| chunk.column(index)).any(|array| is_placed(array.data_type()))
+    /// Returns whether any chunk has a column as codes of texts.
+    fn has_codes(&self, index: usize) -> bool {
+        self.chunks.iter().filter_map(|chunk| chunk.column(index)).any(|array| is_dictionary(array.data_type()))
     }
 
-    /// Returns a column of texts as places in a dictionary, or `None` if it is none or its texts hardly repeat.
+    /// Returns a column of texts as codes in a dictionary, or `None` if it is none or its texts hardly repeat.
     fn keys(&self, index: usize, column: &Column) -> Option<&TextKeys> {
-        let place = self.columns.iter().position(|(of, _)| *of == index)?;
+        let code = self.columns.iter().position(|(of, _)| *of == index)?;
         let make = || TextKeys::new(&self.chunks, index, &column.data_type);
-        self.keys.get(place)?.get_or_init(make).as_ref()
+        self.keys.get(code)?.get_or_init(make).as_ref()
     }
 }
 
@@ -323,9 +319,9 @@ impl Words {
     /// Returns some rows of an order.
     fn gather(&self, order: &Order, rows: Range<usize>) -> Result<ArrayRef> {
         match order {
-            Order::Stretches(stretches) if !self.has_nulls => {
+            Order::Spans(spans) if !self.has_nulls => {
                 let mut words = Vec::with_capacity(rows.len());
-                for ((chunk, first), count) in stretches.parts(rows) {
+                for ((chunk, first), count) in spans.parts(rows) {
                     let values = self.values.get(chunk as usize).map_or(&[][..], |values| values);
                     words.extend_from_slice(values.get(first as usize..first as usize + count).unwrap_or_default());
                 }

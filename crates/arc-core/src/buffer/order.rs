@@ -1,14 +1,14 @@
 //! The order in which rows reach a file: for each of them the place where it lies.
 //!
-//! Rows of one request mostly stay together in a table that appends. So their order is a list of stretches, of which each has
-//! one place, however many rows it has: less memory to fill, and columns are copied a stretch at a time. Where stretches would
-//! be short, as in a file in order of series, the order has a place for each row. Never looks at the rows themselves.
+//! Rows of one request mostly stay together in an append-only table. So their order is a list of spans, of which each has
+//! one place, however many rows it has: less memory to fill, and columns are copied a span at a time. Where spans would
+//! be short, as in a file in order of series, the order has a row for each row. Never looks at the rows themselves.
 
 use std::{borrow::Cow, cell::Cell, ops::Range};
 
 use super::sorted::Position;
 
-/// Rows that stretches have on average, at least, to take less memory than places of single rows, and less time.
+/// Rows that spans have on average, at least, to take less memory than row numbers of single rows, and less time.
 const MIN_ROWS: usize = 4;
 
 /// Where the rows of a file are.
@@ -16,20 +16,20 @@ const MIN_ROWS: usize = 4;
 pub(super) enum Order {
     /// One by one.
     Rows(Vec<Position>),
-    Stretches(Stretches),
+    Spans(Spans),
 }
 
-/// Rows that follow each other in a chunk, too, stretch by stretch.
+/// Rows that follow each other in a chunk, too, span by span.
 #[derive(Debug, Default)]
-pub(super) struct Stretches {
-    list: Vec<Stretch>,
+pub(super) struct Spans {
+    list: Vec<Span>,
     rows: usize,
-    /// The stretch of the row that was asked for last. The next row mostly is in it or a little behind it.
+    /// The span of the row that was asked for last. The next row mostly is in it or a little behind it.
     last: Cell<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct Span {
     /// The first row, in the order and in the chunks.
     start: usize,
     position: Position,
@@ -39,14 +39,14 @@ impl Order {
     /// Returns an order without rows, which is going to have `rows`.
     pub(super) fn with_capacity(rows: usize) -> Self {
         // What is not used of it is never touched; a list that grows by doubling is.
-        let list = Vec::with_capacity(most_stretches(rows) + 1);
-        Self::Stretches(Stretches { list, ..Stretches::default() })
+        let list = Vec::with_capacity(most_spans(rows) + 1);
+        Self::Spans(Spans { list, ..Spans::default() })
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Rows(rows) => rows.len(),
-            Self::Stretches(stretches) => stretches.rows,
+            Self::Spans(spans) => spans.rows,
         }
     }
 
@@ -54,17 +54,17 @@ impl Order {
     pub(super) fn get(&self, row: usize) -> Option<Position> {
         match self {
             Self::Rows(rows) => rows.get(row).copied(),
-            Self::Stretches(stretches) => stretches.get(row),
+            Self::Spans(spans) => spans.get(row),
         }
     }
 
-    /// Returns the places of some rows.
+    /// Returns the row numbers of some rows.
     pub(super) fn positions(&self, rows: Range<usize>) -> Cow<'_, [Position]> {
         match self {
             Self::Rows(all) => Cow::Borrowed(all.get(rows).unwrap_or_default()),
-            Self::Stretches(stretches) => {
+            Self::Spans(spans) => {
                 let mut positions = Vec::with_capacity(rows.len());
-                stretches.parts(rows).for_each(|(first, count)| positions.extend(places(first, count)));
+                spans.parts(rows).for_each(|(first, count)| positions.extend(row_numbers(first, count)));
                 Cow::Owned(positions)
             }
         }
@@ -73,13 +73,13 @@ impl Order {
     /// Appends rows that follow each other in a chunk, to an order that is going to have `expected` rows.
     pub(super) fn push(&mut self, first: Position, count: usize, expected: usize) {
         match self {
-            Self::Rows(rows) => rows.extend(places(first, count)),
-            Self::Stretches(stretches) => {
-                stretches.push(first, count);
-                if stretches.list.len() > most_stretches(expected) {
+            Self::Rows(rows) => rows.extend(row_numbers(first, count)),
+            Self::Spans(spans) => {
+                spans.push(first, count);
+                if spans.list.len() > most_spans(expected) {
                     let mut rows = Vec::with_capacity(expected);
-                    let all = 0..stretches.rows;
-                    stretches.parts(all).for_each(|(first, count)| rows.extend(places(first, count)));
+                    let all = 0..spans.rows;
+                    spans.parts(all).for_each(|(first, count)| rows.extend(row_numbers(first, count)));
                     *self = Self::Rows(rows);
                 }
             }
@@ -87,46 +87,46 @@ impl Order {
     }
 }
 
-fn most_stretches(rows: usize) -> usize {
+fn most_spans(rows: usize) -> usize {
     rows / MIN_ROWS + 1
 }
 
-fn places((chunk, first): Position, count: usize) -> impl Iterator<Item = Position> {
+fn row_numbers((chunk, first): Position, count: usize) -> impl Iterator<Item = Position> {
     (first..).take(count).map(move |row| (chunk, row))
 }
 
-impl Stretches {
-    /// Returns the stretches that rows make up if these have `least` rows on average.
+impl Spans {
+    /// Returns the spans that rows make up if these have `least` rows on average.
     pub(super) fn of(rows: &[Position], least: usize) -> Option<Self> {
-        let mut stretches = Self::default();
+        let mut spans = Self::default();
         for row in rows {
-            stretches.push(*row, 1);
-            if stretches.list.len() > 1 + rows.len() / least {
+            spans.push(*row, 1);
+            if spans.list.len() > 1 + rows.len() / least {
                 return None;
             }
         }
-        Some(stretches)
+        Some(spans)
     }
 
-    /// Returns whether the stretches have `least` rows on average.
+    /// Returns whether the spans have `least` rows on average.
     pub(super) fn have(&self, least: usize) -> bool {
         self.list.len() <= 1 + self.rows / least
     }
 
-    /// Returns the stretches within some rows: of each the first place, and how many rows follow it.
+    /// Returns the spans within some rows: of each the first place, and how many rows follow it.
     pub(super) fn parts(&self, rows: Range<usize>) -> impl Iterator<Item = (Position, usize)> {
         let first = self.index_of(rows.start);
         let ends = self.list.iter().skip(first + 1).map(|next| next.start).chain([self.rows]);
-        let stretches = self.list.iter().skip(first).zip(ends);
-        stretches.take_while(move |(stretch, _)| stretch.start < rows.end).map(move |(stretch, end)| {
-            let start = stretch.start.max(rows.start);
-            (stretch.position_of(start), end.min(rows.end).saturating_sub(start))
+        let spans = self.list.iter().skip(first).zip(ends);
+        spans.take_while(move |(span, _)| span.start < rows.end).map(move |(span, end)| {
+            let start = span.start.max(rows.start);
+            (span.position_of(start), end.min(rows.end).saturating_sub(start))
         })
     }
 
     fn push(&mut self, position: Position, count: usize) {
         if self.list.last().is_none_or(|last| last.position_of(self.rows) != position) {
-            self.list.push(Stretch { start: self.rows, position });
+            self.list.push(Span { start: self.rows, position });
         }
         self.rows += count;
     }
@@ -134,24 +134,24 @@ impl Stretches {
     fn get(&self, row: usize) -> Option<Position> {
         let index = self.index_of(row);
         self.last.set(index);
-        self.list.get(index).filter(|_| row < self.rows).map(|stretch| stretch.position_of(row))
+        self.list.get(index).filter(|_| row < self.rows).map(|span| span.position_of(row))
     }
 
-    /// Returns the stretch that a row is in. It is searched for in steps that double, from where the last one was.
+    /// Returns the span that a row is in. It is searched for in steps that double, from where the last one was.
     fn index_of(&self, row: usize) -> usize {
-        let starts_by = |index: usize| self.list.get(index).is_some_and(|stretch| stretch.start <= row);
+        let starts_by = |index: usize| self.list.get(index).is_some_and(|span| span.start <= row);
         let from = Some(self.last.get()).filter(|last| starts_by(*last)).unwrap_or(0);
         let mut step = 1;
         while starts_by(from + step) {
             step *= 2;
         }
         let near = self.list.get(from + step / 2..self.list.len().min(from + step)).unwrap_or_default();
-        (from + step / 2 + near.partition_point(|stretch| stretch.start <= row)).saturating_sub(1)
+        (from + step / 2 + near.partition_point(|span| span.start <= row)).saturating_sub(1)
     }
 }
 
-impl Stretch {
-    /// Returns the place of a row that the stretch has, or would have if it were longer.
+impl Span {
+    /// Returns the place of a row that the span has, or would have if it were longer.
     fn position_of(&self, row: usize) -> Position {
         // Rows of a chunk are counted by 32 bits.
         (self.position.0, self.position.1.saturating_add(u32::try_from(row - self.start).unwrap_or(u32::MAX)))
@@ -166,38 +166,35 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stretches_are_the_rows_that_they_are_made_of(
+        fn spans_are_the_rows_that_they_are_made_of(
             pieces in prop::collection::vec((0..3_u32, 0..40_u32, 1..30_usize), 1..20),
             (from, count, step) in (0..400_usize, 0..400_usize, 1..9_usize),
             is_long in any::<bool>(),
         ) {
-            let expected: Vec<Position> = pieces.iter().flat_map(|(chunk, row, count)| places((*chunk, *row), *count)).collect();
-            // Short stretches become places while they are pushed.
+            let expected: Vec<Position> = pieces.iter().flat_map(|(chunk, row, count)| row_numbers((*chunk, *row), *count)).collect();
+            // Short spans become row numbers while they are pushed.
             let rows = if is_long { expected.len() * MIN_ROWS } else { expected.len() };
             let mut order = Order::with_capacity(rows);
             pieces.iter().for_each(|(chunk, row, count)| order.push((*chunk, *row), *count, rows));
-            prop_assert!(!is_long || matches!(order, Order::Stretches(_)));
+            prop_assert!(!is_long || matches!(order, Order::Spans(_)));
             prop_assert_eq!(order.len(), expected.len());
             for row in (0..expected.len() + 2).chain((0..expected.len()).rev()).step_by(step) {
                 prop_assert_eq!(order.get(row), expected.get(row).copied());
             }
             let range = from.min(expected.len())..(from + count).min(expected.len());
             prop_assert_eq!(&*order.positions(range.clone()), &expected[range.clone()]);
-            let found = Stretches::of(&expected, 1).unwrap();
-            let parts: Vec<Position> = found.parts(range.clone()).flat_map(|(first, count)| places(first, count)).collect();
+            let found = Spans::of(&expected, 1).unwrap();
+            let parts: Vec<Position> = found.parts(range.clone()).flat_map(|(first, count)| row_numbers(first, count)).collect();
             prop_assert_eq!(&parts, &expected[range]);
         }
     }
 
     #[test]
-    fn few_and_long_stretches_are_told_from_many() {
-        let rows: Vec<Position> = places((1, 5), 100).chain(places((0, 0), 100)).collect();
-        assert_eq!(
-            Stretches::of(&rows, 100).unwrap().parts(0..200).collect::<Vec<_>>(),
-            [((1, 5), 100), ((0, 0), 100)]
-        );
-        assert!(Stretches::of(&rows, 201).is_none());
-        assert!(Stretches::of(&rows, 100).unwrap().have(100));
-        assert!(!Stretches::of(&rows, 100).unwrap().have(201));
+    fn few_and_long_spans_are_told_from_many() {
+        let rows: Vec<Position> = row_numbers((1, 5), 100).chain(row_numbers((0, 0), 100)).collect();
+        assert_eq!(Spans::of(&rows, 100).unwrap().parts(0..200).collect::<Vec<_>>(), [((1, 5), 100), ((0, 0), 100)]);
+        assert!(Spans::of(&rows, 201).is_none());
+        assert!(Spans::of(&rows, 100).unwrap().have(100));
+        assert!(!Spans::of(&rows, 100).unwrap().have(201));
     }
 }

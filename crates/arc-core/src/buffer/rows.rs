@@ -10,50 +10,50 @@ use arrow::{
 
 use super::{
     column::{ColumnValues, converted, empty_vec},
-    loose::LooseRow,
-    places::{is_placed, padded},
+    dictionary_texts::{is_dictionary, padded},
     scalar::Scalar,
     series::SeriesId,
+    staged_rows::StagedRow,
 };
 use crate::{
     Result,
     catalog::{Column, TableSchema},
 };
 
-/// Most rows to make room for before they come: what is said of a request may be wrong.
+/// Most rows to make space for before they come: what is said of a request may be wrong.
 const MAX_EXPECTED: usize = 16 * 1024;
 
 /// Growing rows of one table.
 ///
 /// Columns are addressed by their index in the table's schema and may be shorter than the rows: what is missing at their
-/// end is null. In a keyed table the tags stand in `series`, not in `columns`.
+/// end is null. In a primary-key table the tags stand in `series`, not in `columns`.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     /// Nanoseconds since the epoch, one a row.
     pub(crate) time: Vec<i64>,
-    /// Series of each row; empty in a table that appends.
+    /// Series of each row; empty in an append-only table.
     pub(crate) series: Vec<SeriesId>,
     columns: Vec<Option<ColumnValues>>,
-    /// How many rows new columns make room for.
+    /// How many rows new columns make space for.
     expected: usize,
     /// Empty columns with memory, by index: what new columns are made of first.
-    room: Vec<Option<ColumnValues>>,
+    spare: Vec<Option<ColumnValues>>,
 }
 
 impl Rows {
-    /// Makes room for `rows` rows, at once or when a column comes.
+    /// Makes space for `rows` rows, at once or when a column comes.
     pub(crate) fn expect(&mut self, rows: usize) {
         self.expected = rows.min(MAX_EXPECTED);
         self.time.reserve(self.expected);
     }
 
-    /// Makes empty rows that have room for so many in a keyed table.
-    pub(super) fn with_room(rows: usize) -> Self {
+    /// Makes empty rows that have space for so many in a primary-key table.
+    pub(super) fn with_row_capacity(rows: usize) -> Self {
         let (time, series) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
         Self { time, series, expected: rows, ..Self::default() }
     }
 
-    /// Makes empty rows that have room for as many as these.
+    /// Makes empty rows that have space for as many as these.
     pub(super) fn successor(&self) -> Self {
         let rows = self.len();
         Self {
@@ -61,7 +61,7 @@ impl Rows {
             series: Vec::with_capacity(self.series.len()),
             columns: Vec::new(),
             expected: rows,
-            room: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -85,8 +85,9 @@ impl Rows {
         }
         #[expect(clippy::indexing_slicing, reason = "resized above to hold it")]
         let column = self.columns[index].get_or_insert_with(|| {
-            let room = self.room.get_mut(index).and_then(Option::take).filter(|room| room.data_type() == *data_type);
-            room.unwrap_or_else(|| ColumnValues::with_capacity(data_type, self.expected))
+            let spare =
+                self.spare.get_mut(index).and_then(Option::take).filter(|spare| spare.data_type() == *data_type);
+            spare.unwrap_or_else(|| ColumnValues::with_capacity(data_type, self.expected))
         });
         column.push_nulls(rows.saturating_sub(column.len()));
         column
@@ -187,7 +188,7 @@ impl Rows {
     }
 
     /// Appends one row. `false`, and nothing, where a column has another type than the row's value.
-    pub(crate) fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<bool> {
+    pub(crate) fn append_staged(&mut self, row: &StagedRow<'_>) -> Result<bool> {
         for (index, value) in row.values() {
             if self.put(index, value) {
                 continue;
@@ -238,7 +239,7 @@ impl Rows {
         self.bytes() + self.columns.iter().flatten().map(ColumnValues::spread_bytes).sum::<usize>()
     }
 
-    /// Has texts become places where they are seen to repeat.
+    /// Has texts become a dictionary where they are seen to repeat.
     pub(super) fn reconsider(&mut self) {
         self.columns.iter_mut().flatten().for_each(ColumnValues::reconsider);
     }
@@ -261,7 +262,7 @@ impl Rows {
 pub(crate) struct Chunk {
     pub(crate) time: ScalarBuffer<i64>,
     pub(crate) series: ScalarBuffer<SeriesId>,
-    /// By index in the table's schema. A column of texts may be [placed](is_placed).
+    /// By index in the table's schema. A column of texts may be [encoded](is_dictionary).
     columns: Vec<Option<ArrayRef>>,
     pub(crate) min_time: i64,
     pub(crate) max_time: i64,
@@ -326,11 +327,11 @@ impl Chunk {
             series: empty_vec(self.series.into_inner()).unwrap_or_default(),
             columns: Vec::new(),
             expected,
-            room: self.columns.into_iter().map(|column| column.and_then(ColumnValues::emptied)).collect(),
+            spare: self.columns.into_iter().map(|column| column.and_then(ColumnValues::emptied)).collect(),
         }
     }
 
-    /// Returns column `index` of the schema, if any row has it. Texts may be [placed](is_placed).
+    /// Returns column `index` of the schema, if any row has it. Texts may be [encoded](is_dictionary).
     pub(crate) fn column(&self, index: usize) -> Option<&ArrayRef> {
         self.columns.get(index).and_then(Option::as_ref)
     }
@@ -358,7 +359,7 @@ impl Chunk {
 
 /// Returns the type of a column that an array has values of.
 fn plain_type(array: &ArrayRef) -> &DataType {
-    if is_placed(array.data_type()) { &DataType::Utf8 } else { array.data_type() }
+    if is_dictionary(array.data_type()) { &DataType::Utf8 } else { array.data_type() }
 }
 
 /// Copies an array out of the memory that it lies in, together with others or not.
@@ -391,7 +392,7 @@ fn pad(array: ArrayRef, rows: usize) -> Result<ArrayRef> {
     if array.len() >= rows {
         return Ok(array);
     }
-    if is_placed(array.data_type()) {
+    if is_dictionary(array.data_type()) {
         return padded(&array, rows);
     }
     let nulls = arrow::array::new_null_array(array.data_type(), rows - array.len());

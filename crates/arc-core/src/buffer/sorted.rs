@@ -1,6 +1,6 @@
-//! From a frozen buffer to the rows of its data files: sorted, merged by identity, split by day and lateness.
+//! From a frozen buffer to the rows of its data files: sorted, merged by primary key, split by day and lateness.
 //!
-//! Rows are sorted by (tags, time), or by time in a table that appends, as lists of positions; columns are gathered
+//! Rows are sorted by (tags, time), or by time in an append-only table, as lists of positions; columns are gathered
 //! one after the other while a file is written (`gather`), so that no second copy of the buffer exists. A row that arrived on time is
 //! newer than all rows of its series before it, so a stable counting sort by series leaves times in order, and only
 //! series with late rows are sorted by time.
@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 
 use super::{
     by_time::by_time,
-    order::{Order, Stretches},
+    order::{Order, Spans},
     rows::Chunk,
     series::{SeriesId, SeriesIndex},
     table::FrozenBuffer,
@@ -42,12 +42,12 @@ pub(crate) struct FlushPart<'a> {
     pub(crate) schema: SchemaRef,
     pub(crate) sorted_by: Vec<String>,
     pub(super) source: Arc<Source<'a>>,
-    /// Rows of equal identity stand together, the later version behind the earlier.
+    /// Rows of equal primary key stand together, the later version behind the earlier.
     pub(super) rows: Order,
-    /// Where each row of the file starts in `rows`; `None` where no identity repeats.
+    /// Where each row of the file starts in `rows`; `None` where no primary key repeats.
     pub(super) runs: Option<Vec<usize>>,
     /// Made when the first column is gathered, if it is wanted.
-    pub(super) stretches: OnceLock<Option<Stretches>>,
+    pub(super) spans: OnceLock<Option<Spans>>,
     /// The series of the file's rows, and how many rows follow each other that have it. Made when they are asked for, unless
     /// the file has all rows.
     pub(super) series_runs: OnceLock<Vec<SeriesRun>>,
@@ -81,14 +81,14 @@ pub(crate) fn split<'a>(
     let sorted_by: Vec<String> = tags.chain([TIME_COLUMN.to_owned()]).collect();
     let keys = columns.iter().map(|_| OnceLock::new()).collect();
     let source = Source { chunks, main_chunks: frozen.main.len(), series, columns, keys };
-    let (order, runs) = if table.keyed {
+    let (order, runs) = if table.has_primary_key {
         let in_order = series.read().in_order(table.tags().map(|tag| tag.name.as_ref()));
         let (rows, runs) = source.by_series_and_time(&in_order)?;
         (Order::Rows(rows), runs)
     } else {
         (by_time(&source.chunks), Vec::new())
     };
-    let (has_late, may_repeat) = (!frozen.late.is_empty(), table.keyed && !frozen.late.is_empty());
+    let (has_late, may_repeat) = (!frozen.late.is_empty(), table.has_primary_key && !frozen.late.is_empty());
     let source = Arc::new(source);
     let part = |day, late, rows, series_runs| FlushPart {
         day,
@@ -98,7 +98,7 @@ pub(crate) fn split<'a>(
         source: Arc::clone(&source),
         rows,
         runs: None,
-        stretches: OnceLock::new(),
+        spans: OnceLock::new(),
         series_runs,
     };
     // Nearly always: no row is looked at.
@@ -110,7 +110,7 @@ pub(crate) fn split<'a>(
     };
     let mut parts: Vec<FlushPart<'_>> = Vec::new();
     // Rows come by series, and may be of a million days: none of the parts is looked for.
-    let mut places: HashMap<(PartitionDay, bool), usize> = HashMap::new();
+    let mut by_day: HashMap<(PartitionDay, bool), usize> = HashMap::new();
     let mut last = 0;
     for rows in order.positions(0..order.len()).chunk_by(same) {
         let Some(first) = rows.first() else { continue };
@@ -119,7 +119,7 @@ pub(crate) fn split<'a>(
         let day = PartitionDay::from_time_ns(time);
         let is_its = |part: &FlushPart<'_>| part.day == day && part.late != on_time;
         if !parts.get(last).is_some_and(is_its) {
-            last = *places.entry((day, !on_time)).or_insert_with(|| {
+            last = *by_day.entry((day, !on_time)).or_insert_with(|| {
                 parts.push(part(day, !on_time, Order::Rows(Vec::new()), OnceLock::new()));
                 parts.len() - 1
             });

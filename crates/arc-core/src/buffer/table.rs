@@ -1,6 +1,6 @@
 //! The unflushed rows of one table: a mutable buffer that takes writes and frozen ones that wait for their flush.
 //!
-//! Decides which rows are *late*: those that may have the identity of a row that is there already. Never touches the
+//! Decides which rows are *late*: those that may have the primary key of a row that is there already. Never touches the
 //! disk. One thread applies writes, in the order of the log; queries take snapshots meanwhile.
 
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::{
-    loose::LooseRow,
     rows::{Chunk, Rows},
     series::SeriesId,
+    staged_rows::StagedRow,
 };
 use crate::{Error, Result, SequenceNumber, catalog::TableSchema, datafile::PartitionDay};
 
@@ -21,7 +21,7 @@ const CHUNK_ROWS: usize = 64 * 1024;
 pub(crate) const WHOLE_ROWS: usize = 16 * 1024;
 /// A tail of so many bytes becomes a chunk when a query comes: copying it would take some tenths of a millisecond.
 const SHOWN_BYTES: usize = 256 << 10;
-/// Rows of a tail for as many of which the next one makes room, whether or not they come.
+/// Rows of a tail for as many of which the next one makes space, whether or not they come.
 const SMALL_ROWS: usize = 1_024;
 /// Text is addressed by 31 bits within one chunk, so a tail of so many bytes is sealed whatever its rows.
 const CHUNK_BYTES: usize = 256 << 20;
@@ -30,7 +30,7 @@ const CHUNK_CELLS: usize = 8 << 20;
 
 /// Rows in order of arrival.
 #[derive(Debug, Default)]
-struct Pile {
+struct RowList {
     sealed: Vec<Arc<Chunk>>,
     tail: Rows,
     /// Bytes that were appended to the tail, with each text written out.
@@ -38,12 +38,12 @@ struct Pile {
     /// Bytes that were said to be held by the tail's rows.
     counted_bytes: usize,
     /// Empty rows with memory for the next tails.
-    room: Vec<Rows>,
+    spare: Vec<Rows>,
     /// Rows that the last tail had.
     last_rows: usize,
 }
 
-impl Pile {
+impl RowList {
     /// Returns how many bytes more are held.
     fn append(&mut self, mut rows: Rows, select: Option<&[u32]>) -> Result<usize> {
         if select.is_none() && rows.len() >= WHOLE_ROWS {
@@ -56,11 +56,11 @@ impl Pile {
             self.begin_anew()?;
         }
         let (bytes, cells) = (rows.spread_bytes(), self.tail.cells() + rows.cells());
-        self.make_room(rows.len(), cells, bytes)?;
+        self.ensure_capacity(rows.len(), cells, bytes)?;
         self.tail_bytes += bytes;
         self.tail.append(&rows, select)?;
         self.tail.reconsider();
-        // Less than was counted where texts have become places: those that follow take what was too much.
+        // Less than was counted where texts have become codes: those that follow take what was too much.
         let more = self.tail.bytes().saturating_sub(self.counted_bytes);
         self.counted_bytes += more;
         Ok(more)
@@ -73,12 +73,12 @@ impl Pile {
     }
 
     /// Returns how many bytes more are held.
-    fn append_loose(&mut self, row: &LooseRow<'_>) -> Result<usize> {
+    fn append_staged(&mut self, row: &StagedRow<'_>) -> Result<usize> {
         let (bytes, width) = (row.bytes(), row.width().max(self.tail.width()));
-        self.make_room(1, (self.tail.len() + 1) * width, bytes)?;
-        if !self.tail.append_loose(row)? {
+        self.ensure_capacity(1, (self.tail.len() + 1) * width, bytes)?;
+        if !self.tail.append_staged(row)? {
             self.begin_anew()?;
-            self.tail.append_loose(row)?;
+            self.tail.append_staged(row)?;
         }
         if self.tail.len().is_power_of_two() {
             self.tail.reconsider();
@@ -90,25 +90,25 @@ impl Pile {
 
     /// Seals the tail if so many more rows of so many bytes, with which it has so many cells, do not fit.
     #[inline]
-    fn make_room(&mut self, rows: usize, cells: usize, bytes: usize) -> Result<()> {
+    fn ensure_capacity(&mut self, rows: usize, cells: usize, bytes: usize) -> Result<()> {
         if self.tail.len() + rows > CHUNK_ROWS || cells > CHUNK_CELLS || self.tail_bytes + bytes > CHUNK_BYTES {
             // The next tail will be as long: grown by doubling it would be copied, and take fresh pages, twice.
-            let next = self.room.pop().unwrap_or_else(|| self.tail.successor());
+            let next = self.spare.pop().unwrap_or_else(|| self.tail.successor());
             self.seal()?;
             self.tail = next;
         } else if self.tail.is_empty()
-            && let Some(room) = self.room.pop().or_else(|| self.small_room(rows))
+            && let Some(spare) = self.spare.pop().or_else(|| self.small_spare(rows))
         {
-            self.tail = room;
+            self.tail = spare;
         }
         Ok(())
     }
 
-    /// Makes room for the few rows of a table that has had few, which would grow time and again: all at once when the first
+    /// Makes space for the few rows of a table that has had few, which would grow time and again: all at once when the first
     /// of them comes, and not before, for there may be none.
-    fn small_room(&self, rows: usize) -> Option<Rows> {
+    fn small_spare(&self, rows: usize) -> Option<Rows> {
         let is_small = rows == 1 && self.last_rows <= SMALL_ROWS && self.tail.width() == 0;
-        is_small.then(|| Rows::with_room(self.last_rows))
+        is_small.then(|| Rows::with_row_capacity(self.last_rows))
     }
 
     /// Ends a tail whose columns are of other types than those of the rows to come; it may have columns and no row.
@@ -143,7 +143,7 @@ impl Pile {
 
 /// Rows of one write that were not copied: chunks whose arrays lie in the body of the request, or were made for them alone.
 #[derive(Debug, Default)]
-pub(crate) struct KeptRows {
+pub(crate) struct ZeroCopyRows {
     pub(crate) chunks: Vec<Chunk>,
     /// What they keep in memory: all of the body if any of them lies in it.
     pub(crate) bytes: usize,
@@ -151,7 +151,7 @@ pub(crate) struct KeptRows {
     pub(crate) hold_body: bool,
 }
 
-impl KeptRows {
+impl ZeroCopyRows {
     pub(crate) fn len(&self) -> usize {
         self.chunks.iter().map(Chunk::len).sum()
     }
@@ -160,9 +160,9 @@ impl KeptRows {
 /// Rows that wait for their flush. Immutable.
 #[derive(Debug)]
 pub(crate) struct FrozenBuffer {
-    /// Rows that are unique by identity among themselves and everything before them.
+    /// Rows that are unique by primary key among themselves and everything before them.
     pub(crate) main: Vec<Arc<Chunk>>,
-    /// Rows that may have the identity of rows in `main`, in files, or of earlier ones here.
+    /// Rows that may have the primary key of rows in `main`, in files, or of earlier ones here.
     pub(crate) late: Vec<Arc<Chunk>>,
     /// Sequence range of the writes in it.
     pub(crate) min_seq: SequenceNumber,
@@ -185,8 +185,8 @@ pub(crate) struct Part {
 /// The unflushed rows of one table.
 #[derive(Debug)]
 pub(crate) struct TableBuffer {
-    main: Pile,
-    late: Pile,
+    main: RowList,
+    late: RowList,
     min_seq: Option<SequenceNumber>,
     max_seq: SequenceNumber,
     rows: usize,
@@ -254,8 +254,8 @@ impl TableBuffer {
     pub(crate) fn new(newest_in_files: Option<i64>) -> Self {
         let newest = newest_in_files.unwrap_or(i64::MIN);
         Self {
-            main: Pile::default(),
-            late: Pile::default(),
+            main: RowList::default(),
+            late: RowList::default(),
             min_seq: None,
             max_seq: SequenceNumber(0),
             rows: 0,
@@ -295,14 +295,14 @@ impl TableBuffer {
     }
 
     /// Applies rows of one write that stay where they lie; returns how many bytes more are held.
-    pub(crate) fn append_kept(&mut self, seq: SequenceNumber, kept: KeptRows) -> Result<usize> {
+    pub(crate) fn append_zero_copy(&mut self, seq: SequenceNumber, kept: ZeroCopyRows) -> Result<usize> {
         self.min_seq.get_or_insert(seq);
         self.max_seq = seq;
         self.rows += kept.len();
         self.whole(|buffer| buffer.append_chunks(kept))
     }
 
-    fn append_chunks(&mut self, kept: KeptRows) -> Result<usize> {
+    fn append_chunks(&mut self, kept: ZeroCopyRows) -> Result<usize> {
         let mut bytes = kept.bytes;
         let late: Vec<_> = kept.chunks.iter().map(|chunk| self.note_newest(&chunk.series, &chunk.time)).collect();
         if late.iter().all(Vec::is_empty) {
@@ -339,13 +339,13 @@ impl TableBuffer {
 
     /// Applies one row of a write; the table has series.
     /// Returns how many bytes more are held.
-    pub(crate) fn append_loose(&mut self, seq: SequenceNumber, row: &LooseRow<'_>) -> Result<usize> {
+    pub(crate) fn append_staged(&mut self, seq: SequenceNumber, row: &StagedRow<'_>) -> Result<usize> {
         self.min_seq.get_or_insert(seq);
         self.max_seq = seq;
         self.rows += 1;
         self.whole(|buffer| {
-            let pile = if buffer.is_late(row.series, row.time) { &mut buffer.late } else { &mut buffer.main };
-            let bytes = pile.append_loose(row)?;
+            let rows_of = if buffer.is_late(row.series, row.time) { &mut buffer.late } else { &mut buffer.main };
+            let bytes = rows_of.append_staged(row)?;
             buffer.bytes += bytes;
             Ok(bytes)
         })
@@ -431,15 +431,15 @@ impl TableBuffer {
     /// flush. Otherwise none is kept any longer.
     ///
     /// The kernel clears each page that it hands out, which took as long as all else that is done to put rows here.
-    pub(crate) fn keep_room(&mut self, flushed: Vec<Chunk>) {
+    pub(crate) fn recycle(&mut self, flushed: Vec<Chunk>) {
         if self.main.sealed.is_empty() {
-            return self.main.room.clear();
+            return self.main.spare.clear();
         }
         let most = flushed.len();
         let chunks = flushed.into_iter().filter(|chunk| chunk.len() >= CHUNK_ROWS / 2).map(Chunk::emptied);
         // Rows that lay in the body of their request leave nothing that others could use.
-        self.main.room.extend(chunks.filter(Rows::has_memory));
-        self.main.room.truncate(most);
+        self.main.spare.extend(chunks.filter(Rows::has_memory));
+        self.main.spare.truncate(most);
     }
 
     /// Returns the number of unflushed rows.

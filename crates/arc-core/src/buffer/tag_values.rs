@@ -140,18 +140,18 @@ impl TagValues {
         }
         // Each value as often as runs of it come: in the order of their tags, series of one value mostly stand together.
         let (mut offsets, mut texts) = (vec![0], Vec::new());
-        let (mut last, mut place) = (NULL, NULL);
+        let (mut last, mut index) = (NULL, NULL);
         for runs in runs.chunks(RUNS) {
             for ((_, rows), code) in runs.iter().zip(self.fetch(runs)) {
                 if code != last {
-                    (last, place) = (code, NULL);
+                    (last, index) = (code, NULL);
                     if code != NULL {
-                        place = i32::try_from(offsets.len() - 1).unwrap_or(NULL);
+                        index = i32::try_from(offsets.len() - 1).unwrap_or(NULL);
                         texts.extend_from_slice(self.text(code).as_bytes());
                         offsets.push(i32::try_from(texts.len()).map_err(|_| too_long())?);
                     }
                 }
-                codes.resize(codes.len() + *rows as usize, place);
+                codes.resize(codes.len() + *rows as usize, index);
             }
         }
         dictionary(codes, string_array(offsets, Buffer::from_vec(texts))?)
@@ -172,7 +172,7 @@ impl TagValues {
         codes
     }
 
-    /// Returns the values that `codes` stand for, and makes the codes places among them.
+    /// Returns the values that `codes` stand for, and makes the codes indices among them.
     ///
     /// These are all values of the tag, as one array for all callers, unless that had to be made for a few rows.
     fn values_array(&self, codes: &mut [i32]) -> Result<ArrayRef> {
@@ -193,11 +193,11 @@ impl TagValues {
     }
 
     fn values_of(&self, codes: &mut [i32]) -> ArrayRef {
-        let mut places: HashMap<i32, i32, FixedState> = HashMap::default();
+        let mut indices: HashMap<i32, i32, FixedState> = HashMap::default();
         let mut values = StringBuilder::new();
         for code in codes.iter_mut().filter(|code| **code != NULL) {
-            let next = i32::try_from(places.len()).unwrap_or(NULL);
-            *code = *places.entry(*code).or_insert_with_key(|code| {
+            let next = i32::try_from(indices.len()).unwrap_or(NULL);
+            *code = *indices.entry(*code).or_insert_with_key(|code| {
                 values.append_value(self.text(*code));
                 next
             });
@@ -215,8 +215,8 @@ fn text_of<'t>(texts: &'t str, offsets: &[i32], code: i32) -> &'t str {
 }
 
 fn slice(texts: &str, start: i32, end: i32) -> &str {
-    let place = |offset: i32| usize::try_from(offset).unwrap_or(usize::MAX);
-    texts.get(place(start)..place(end)).unwrap_or_default()
+    let index = |offset: i32| usize::try_from(offset).unwrap_or(usize::MAX);
+    texts.get(index(start)..index(end)).unwrap_or_default()
 }
 
 fn too_long() -> Error {
@@ -227,12 +227,12 @@ fn string_array(offsets: Vec<i32>, texts: Buffer) -> Result<ArrayRef> {
     Ok(Arc::new(StringArray::try_new(OffsetBuffer::new(ScalarBuffer::from(offsets)), texts, None)?))
 }
 
-/// Returns rows with these places among values, or without any.
-fn dictionary(mut places: Vec<i32>, values: ArrayRef) -> Result<ArrayRef> {
-    let nulls = places.contains(&NULL).then(|| places.iter().map(|place| *place != NULL).collect());
+/// Returns rows with these indices among values, or without any.
+fn dictionary(mut indices: Vec<i32>, values: ArrayRef) -> Result<ArrayRef> {
+    let nulls = indices.contains(&NULL).then(|| indices.iter().map(|index| *index != NULL).collect());
     if nulls.is_some() {
-        places.iter_mut().for_each(|place| *place = (*place).max(0));
+        indices.iter_mut().for_each(|index| *index = (*index).max(0));
     }
-    let keys = Int32Array::try_new(ScalarBuffer::from(places), nulls)?;
+    let keys = Int32Array::try_new(ScalarBuffer::from(indices), nulls)?;
     Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, values)?))
 }

@@ -9,7 +9,7 @@ use arrow::{
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TextArray<'a> {
     Plain(&'a StringArray),
-    /// Places of a byte or two, and the distinct texts.
+    /// Codes of a byte or two, and the distinct texts.
     Bytes(&'a DictionaryArray<UInt8Type>, &'a StringArray),
     Words(&'a DictionaryArray<UInt16Type>, &'a StringArray),
 }
@@ -21,21 +21,21 @@ impl<'a> TextArray<'a> {
             return Some(Self::Plain(texts));
         }
         let bytes = array.as_dictionary_opt::<UInt8Type>();
-        if let Some((places, texts)) = bytes.and_then(|places| Some((places, places.values().as_string_opt()?))) {
-            return Some(Self::Bytes(places, texts));
+        if let Some((codes, texts)) = bytes.and_then(|codes| Some((codes, codes.values().as_string_opt()?))) {
+            return Some(Self::Bytes(codes, texts));
         }
         let words = array.as_dictionary_opt::<UInt16Type>();
-        words.and_then(|places| Some(Self::Words(places, places.values().as_string_opt()?)))
+        words.and_then(|codes| Some(Self::Words(codes, codes.values().as_string_opt()?)))
     }
 
     /// Returns the text of a row, if it has one.
     #[inline]
     pub(super) fn text(self, row: usize) -> Option<&'a str> {
-        let of = |texts: &'a StringArray, place: usize| (place < texts.len()).then(|| texts.value(place));
+        let of = |texts: &'a StringArray, code: usize| (code < texts.len()).then(|| texts.value(code));
         match self {
             Self::Plain(texts) => texts.is_valid(row).then(|| texts.value(row)),
-            Self::Bytes(places, texts) => places.key(row).and_then(|place| of(texts, place)),
-            Self::Words(places, texts) => places.key(row).and_then(|place| of(texts, place)),
+            Self::Bytes(codes, texts) => codes.key(row).and_then(|code| of(texts, code)),
+            Self::Words(codes, texts) => codes.key(row).and_then(|code| of(texts, code)),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A column of texts as places in one dictionary, for rows that are to be gathered in another order.
+//! A column of texts as codes in one dictionary, for rows that are to be gathered in another order.
 //!
-//! Gathering texts copies their bytes, and the encoder would then look each of them up. Where a chunk has places already,
+//! Gathering texts copies their bytes, and the encoder would then look each of them up. Where a chunk has codes already,
 //! only its distinct texts are looked up; of other chunks each text is, in the order in which they lie in memory. Either
 //! way a few bytes a row are left to gather.
 
@@ -32,13 +32,13 @@ pub(super) struct TextKeys {
 enum ChunkKeys {
     Nulls,
     Keys(Vec<i32>),
-    /// By the places that the chunk's own array has.
-    Bytes(ScalarBuffer<u8>, Placed),
-    Words(ScalarBuffer<u16>, Placed),
+    /// By the codes that the chunk's own array has.
+    Bytes(ScalarBuffer<u8>, CodeKeys),
+    Words(ScalarBuffer<u16>, CodeKeys),
 }
 
 #[derive(Debug)]
-struct Placed {
+struct CodeKeys {
     keys: Vec<i32>,
     nulls: Option<NullBuffer>,
 }
@@ -59,7 +59,7 @@ impl TextKeys {
             };
             all.push(match column.as_string_opt() {
                 Some(texts) => ChunkKeys::Keys(look_up(texts, &mut dictionary, rows)?),
-                None => ChunkKeys::placed(column, &mut dictionary)?,
+                None => ChunkKeys::encoded(column, &mut dictionary)?,
             });
             rows += chunk.len();
             if hardly_repeat(&dictionary, rows) {
@@ -96,12 +96,15 @@ impl TextKeys {
 }
 
 impl ChunkKeys {
-    /// Returns the keys of placed texts, of which only the distinct ones are looked up.
-    fn placed(column: &ArrayRef, dictionary: &mut TextDictionary) -> Option<Self> {
+    /// Returns the keys of encoded texts, of which only the distinct ones are looked up.
+    fn encoded(column: &ArrayRef, dictionary: &mut TextDictionary) -> Option<Self> {
         let mut keys = |texts: &ArrayRef| {
             let texts = texts.as_string_opt::<i32>()?;
-            let keys = (0..texts.len()).map(|place| dictionary.index(texts.value(place).as_bytes()).cast_signed());
-            Some(Placed { keys: keys.collect(), nulls: column.nulls().filter(|nulls| nulls.null_count() > 0).cloned() })
+            let keys = (0..texts.len()).map(|code| dictionary.index(texts.value(code).as_bytes()).cast_signed());
+            Some(CodeKeys {
+                keys: keys.collect(),
+                nulls: column.nulls().filter(|nulls| nulls.null_count() > 0).cloned(),
+            })
         };
         if let Some(bytes) = column.as_dictionary_opt::<UInt8Type>() {
             return Some(Self::Bytes(bytes.keys().values().clone(), keys(bytes.values())?));
@@ -115,18 +118,18 @@ impl ChunkKeys {
         match self {
             Self::Nulls => None,
             Self::Keys(keys) => keys.get(row).copied(),
-            Self::Bytes(places, placed) => placed.key(row, usize::from(*places.get(row)?)),
-            Self::Words(places, placed) => placed.key(row, usize::from(*places.get(row)?)),
+            Self::Bytes(codes, encoded) => encoded.key(row, usize::from(*codes.get(row)?)),
+            Self::Words(codes, encoded) => encoded.key(row, usize::from(*codes.get(row)?)),
         }
     }
 }
 
-impl Placed {
+impl CodeKeys {
     #[inline(always)]
-    fn key(&self, row: usize, place: usize) -> Option<i32> {
+    fn key(&self, row: usize, code: usize) -> Option<i32> {
         match &self.nulls {
             Some(nulls) if nulls.is_null(row) => None,
-            _ => self.keys.get(place).copied(),
+            _ => self.keys.get(code).copied(),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The texts of a column while they arrive: one behind the other, or as places where they repeat.
+//! The texts of a column while they arrive: one behind the other, or in a dictionary where they repeat.
 //!
 //! What a column of texts is like shows in the rows that it has: a growing column is looked at when there is enough of it,
-//! and goes over to places or back without losing a row. Which form it has nobody outside needs to know.
+//! and goes over to codes or back without losing a row. Which form it has nobody outside needs to know.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use arrow::{
 
 use super::{
     column::empty_vec,
-    places::{PlacedTexts, is_placed},
+    dictionary_texts::{DictionaryTexts, is_dictionary},
     text_array::TextArray,
 };
 use crate::{Error, Result, datafile::TextDictionary};
 
 /// Most bytes of text to make room for before they come: the first texts may be longer than those that follow.
-const MAX_TEXT_ROOM: usize = 1 << 20;
+const MAX_TEXT_RESERVE: usize = 1 << 20;
 /// Rows from which on it is asked whether texts repeat, each time for four times as many, and from which on it no longer is.
 const FIRST_TRY_ROWS: usize = 256;
 const LAST_TRY_ROWS: usize = 16_384;
 /// How many of the last texts are looked for among those before them.
 const PROBED_TEXTS: usize = 64;
-/// Bytes of text that a column goes over to places with whenever others come so.
+/// Bytes of text that a column goes over to codes with whenever others come so.
 const FEW_BYTES: usize = 4096;
 /// Rows that are worth a dictionary of their own.
 const MANY_ROWS: usize = 64;
@@ -36,7 +36,7 @@ pub(crate) struct Texts(Form);
 #[derive(Debug)]
 enum Form {
     Plain(PlainTexts),
-    Placed(PlacedTexts),
+    Dictionary(DictionaryTexts),
 }
 
 /// `ends` has one entry a value; a value starts where the one before ends.
@@ -59,7 +59,7 @@ impl Texts {
     /// Makes room for `rows` texts, which repeat if there are many. They take `bytes` one behind the other, or nearly so.
     pub(crate) fn for_rows(rows: usize, bytes: usize) -> Self {
         if rows >= MANY_ROWS {
-            return Self(Form::Placed(PlacedTexts::with_capacity(rows)));
+            return Self(Form::Dictionary(DictionaryTexts::with_capacity(rows)));
         }
         Self::plain(Vec::with_capacity(rows), Vec::with_capacity(bytes))
     }
@@ -72,7 +72,7 @@ impl Texts {
     pub(crate) fn len(&self) -> usize {
         match &self.0 {
             Form::Plain(plain) => plain.ends.len(),
-            Form::Placed(placed) => placed.len(),
+            Form::Dictionary(encoded) => encoded.len(),
         }
     }
 
@@ -80,7 +80,7 @@ impl Texts {
     pub(super) fn bytes(&self) -> usize {
         match &self.0 {
             Form::Plain(plain) => plain.ends.len() * size_of::<i32>() + plain.bytes.len(),
-            Form::Placed(placed) => placed.bytes(),
+            Form::Dictionary(encoded) => encoded.bytes(),
         }
     }
 
@@ -88,15 +88,15 @@ impl Texts {
     pub(super) fn plain_bytes(&self) -> usize {
         match &self.0 {
             Form::Plain(_) => self.bytes(),
-            Form::Placed(placed) => placed.plain_bytes(),
+            Form::Dictionary(encoded) => encoded.plain_bytes(),
         }
     }
 
-    /// Returns where each text ends in the bytes of all of them, unless they are places.
+    /// Returns where each text ends in the bytes of all of them, unless they are codes.
     pub(super) fn ends_and_bytes(&self) -> Option<(&[i32], &[u8])> {
         match &self.0 {
             Form::Plain(PlainTexts { ends, bytes, .. }) => Some((ends, bytes)),
-            Form::Placed(_) => None,
+            Form::Dictionary(_) => None,
         }
     }
 
@@ -105,7 +105,7 @@ impl Texts {
     pub(super) fn text(&self, row: usize) -> &[u8] {
         match &self.0 {
             Form::Plain(plain) => plain.text(row),
-            Form::Placed(placed) => placed.text(row),
+            Form::Dictionary(encoded) => encoded.text(row),
         }
     }
 
@@ -114,7 +114,7 @@ impl Texts {
     pub(crate) fn push(&mut self, text: &[u8]) -> bool {
         match &mut self.0 {
             Form::Plain(plain) => plain.push(text),
-            Form::Placed(placed) => placed.push(text) || self.push_distinct(text),
+            Form::Dictionary(encoded) => encoded.push(text) || self.push_distinct(text),
         }
     }
 
@@ -128,7 +128,7 @@ impl Texts {
             Form::Plain(PlainTexts { ends, .. }) => {
                 ends.resize(ends.len() + count, ends.last().copied().unwrap_or(0));
             }
-            Form::Placed(placed) => placed.push_nulls(count),
+            Form::Dictionary(encoded) => encoded.push_nulls(count),
         }
     }
 
@@ -139,21 +139,21 @@ impl Texts {
                 ends.pop();
                 bytes.truncate(ends.last().map_or(0, |end| usize::try_from(*end).unwrap_or(0)));
             }
-            Form::Placed(placed) => placed.pop(),
+            Form::Dictionary(encoded) => encoded.pop(),
         }
     }
 
     /// Appends all texts of `other`.
     pub(super) fn append(&mut self, other: &Self) -> Result<()> {
-        if let (Form::Plain(plain), Form::Placed(_)) = (&self.0, &other.0)
+        if let (Form::Plain(plain), Form::Dictionary(_)) = (&self.0, &other.0)
             && plain.bytes.len() < FEW_BYTES
         {
-            self.become_placed();
+            self.become_dictionary();
         }
         let appended = match (&mut self.0, &other.0) {
             (Form::Plain(plain), Form::Plain(other)) => plain.append(other),
-            (Form::Placed(placed), Form::Placed(of_other)) => {
-                placed.append(of_other) || (self.become_plain() && self.append_each(other))
+            (Form::Dictionary(encoded), Form::Dictionary(of_other)) => {
+                encoded.append(of_other) || (self.become_plain() && self.append_each(other))
             }
             _ => self.append_each(other),
         };
@@ -176,7 +176,7 @@ impl Texts {
         if appended { Ok(()) } else { Err(too_much_text()) }
     }
 
-    /// Goes over to places if there are enough texts to see that they repeat.
+    /// Goes over to codes if there are enough texts to see that they repeat.
     pub(super) fn reconsider(&mut self) {
         let Form::Plain(plain) = &mut self.0 else { return };
         let rows = plain.ends.len();
@@ -187,23 +187,23 @@ impl Texts {
             plain.next_try *= 4;
         }
         if plain.repeat() {
-            self.become_placed();
+            self.become_dictionary();
         }
     }
 
-    /// Takes places for texts, unless there are too many different ones.
-    fn become_placed(&mut self) {
+    /// Takes codes for texts, unless there are too many different ones.
+    fn become_dictionary(&mut self) {
         let Form::Plain(plain) = &self.0 else { return };
-        let mut placed = PlacedTexts::with_capacity(plain.ends.capacity().max(plain.ends.len()));
-        if (0..plain.ends.len()).all(|row| placed.push_any(plain.text(row))) {
-            self.0 = Form::Placed(placed);
+        let mut encoded = DictionaryTexts::with_capacity(plain.ends.capacity().max(plain.ends.len()));
+        if (0..plain.ends.len()).all(|row| encoded.push_any(plain.text(row))) {
+            self.0 = Form::Dictionary(encoded);
         }
     }
 
     /// Writes the texts out one behind the other. `false`, and nothing, where they have 2 GiB.
     fn become_plain(&mut self) -> bool {
-        let Form::Placed(placed) = &self.0 else { return true };
-        let (rows, bytes) = (placed.len(), placed.plain_bytes());
+        let Form::Dictionary(encoded) = &self.0 else { return true };
+        let (rows, bytes) = (encoded.len(), encoded.plain_bytes());
         let mut plain = PlainTexts {
             ends: Vec::with_capacity(rows * 2),
             bytes: Vec::with_capacity(bytes),
@@ -212,7 +212,7 @@ impl Texts {
         while plain.next_try <= rows {
             plain.next_try *= 4;
         }
-        let is_written = (0..rows).all(|row| plain.push(placed.text(row)));
+        let is_written = (0..rows).all(|row| plain.push(encoded.text(row)));
         if is_written {
             self.0 = Form::Plain(plain);
         }
@@ -223,18 +223,18 @@ impl Texts {
     pub(crate) fn are_utf8(&self) -> bool {
         match &self.0 {
             Form::Plain(plain) => plain.are_utf8(),
-            Form::Placed(placed) => placed.are_utf8(),
+            Form::Dictionary(encoded) => encoded.are_utf8(),
         }
     }
 
-    /// Returns the texts so far as an array, of type `Utf8` or of [places](is_placed); costs a copy.
+    /// Returns the texts so far as an array, of type `Utf8` or of [codes](is_dictionary); costs a copy.
     pub(super) fn to_array(&self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         match &self.0 {
             Form::Plain(PlainTexts { ends, bytes, .. }) => {
                 let offsets = std::iter::once(0).chain(ends.iter().copied()).collect();
                 text_array(offsets, Buffer::from_slice_ref(bytes), nulls)
             }
-            Form::Placed(placed) => placed.to_array(nulls),
+            Form::Dictionary(encoded) => encoded.to_array(nulls),
         }
     }
 
@@ -245,14 +245,14 @@ impl Texts {
                 ends.insert(0, 0);
                 text_array(ends, Buffer::from_vec(bytes), nulls)
             }
-            Form::Placed(placed) => placed.into_array(nulls),
+            Form::Dictionary(encoded) => encoded.into_array(nulls),
         }
     }
 
     /// Returns no texts, of the form and with the memory that an array of texts has, if nobody else has it.
     pub(super) fn emptied(array: ArrayRef) -> Option<Self> {
-        if is_placed(array.data_type()) {
-            return PlacedTexts::emptied(array).map(|placed| Self(Form::Placed(placed)));
+        if is_dictionary(array.data_type()) {
+            return DictionaryTexts::emptied(array).map(|encoded| Self(Form::Dictionary(encoded)));
         }
         let texts = array.as_any().downcast_ref::<StringArray>()?.clone();
         drop(array);
@@ -282,7 +282,7 @@ impl PlainTexts {
             // As much a value as these have, for as many values as there is room for, and an eighth more: a little too
             // little would be copied into twice as much.
             let expected = other.bytes.len() * (self.ends.capacity() / other.ends.len().max(1)).max(1);
-            self.bytes.reserve((expected + expected / 8).min(MAX_TEXT_ROOM));
+            self.bytes.reserve((expected + expected / 8).min(MAX_TEXT_RESERVE));
         }
         self.extend(&other.bytes, other.ends.iter().copied())
     }
@@ -313,8 +313,8 @@ impl PlainTexts {
             last.index(self.text(row));
         });
         let mut seen = vec![false; last.len()];
-        for place in (0..before).filter_map(|row| last.find(self.text(row))) {
-            if let Some(seen) = seen.get_mut(place as usize) {
+        for code in (0..before).filter_map(|row| last.find(self.text(row))) {
+            if let Some(seen) = seen.get_mut(code as usize) {
                 *seen = true;
             }
         }

@@ -90,7 +90,8 @@ pub(super) mod optional {
 struct Record<'a> {
     database: Cow<'a, str>,
     table: Cow<'a, str>,
-    keyed: bool,
+    #[serde(rename = "keyed")]
+    has_primary_key: bool,
     columns: Vec<ColumnRecord<'a>>,
 }
 
@@ -109,7 +110,7 @@ impl<'a> Record<'a> {
         Record {
             database: Cow::Borrowed(&schema.database),
             table: Cow::Borrowed(&schema.table),
-            keyed: schema.keyed,
+            has_primary_key: schema.has_primary_key,
             columns: schema.columns.iter().map(ColumnRecord::of).collect(),
         }
     }
@@ -124,7 +125,12 @@ impl<'a> Record<'a> {
             }
             columns.push(column);
         }
-        Ok(TableSchema { database: self.database.into(), table: self.table.into(), keyed: self.keyed, columns })
+        Ok(TableSchema {
+            database: self.database.into(),
+            table: self.table.into(),
+            has_primary_key: self.has_primary_key,
+            columns,
+        })
     }
 }
 
@@ -219,7 +225,7 @@ mod tests {
     use super::*;
 
     fn schema(columns: Vec<Column>) -> TableSchema {
-        TableSchema { database: "db".into(), table: "a/b 🌡".into(), keyed: true, columns }
+        TableSchema { database: "db".into(), table: "a/b 🌡".into(), has_primary_key: true, columns }
     }
 
     fn field(name: &str, data_type: DataType) -> Column {

@@ -2,9 +2,9 @@
 //!
 //! Owns the objects in `meta/<writer>` (docs/format.md, "Manifest"). Never replaces or changes one: a commit is put under
 //! the next number, and whoever finds that number taken has been overtaken by another writer and stops. Never knows
-//! whether the place is a folder or an object store.
+//! whether the location is a folder or an object store.
 //!
-//! The place is listed on open to learn the newest numbers. That is no truth about data files, which only the objects
+//! The location is listed on open to learn the newest numbers. That is no truth about data files, which only the objects
 //! name, and it is safe: a listing shows whole objects; a missing one in the middle is a gap in the numbers and a break in
 //! the chain of checksums, which is an error; and a newest one that a crash took was never acknowledged, for a commit
 //! returns after its name is durable.
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    store::{FolderPlace, ObjectPlace, PlacedObject, PutError, object_of_temporary},
+    store::{FolderLocation, FoundObject, ObjectLocation, PutError, object_of_temporary},
     vfs::Vfs,
 };
 
@@ -32,7 +32,7 @@ const SNAPSHOTS_KEPT: usize = 2;
 /// One writer's stream, open for commits.
 #[derive(Debug)]
 pub(crate) struct Manifest {
-    place: Arc<dyn ObjectPlace>,
+    location: Arc<dyn ObjectLocation>,
     state: ManifestState,
     /// Number and checksum of the newest commit; 0 and 0 before the first.
     number: u64,
@@ -60,20 +60,20 @@ impl Manifest {
     ///
     /// As of [`Self::open_at`].
     pub(crate) fn open(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Self> {
-        Self::open_at(Arc::new(FolderPlace::new(vfs, dir)))
+        Self::open_at(Arc::new(FolderLocation::new(vfs, dir)))
     }
 
-    /// Opens the stream in `place`, or begins it with an empty commit, so that a stream that was ever open has objects.
+    /// Opens the stream in `location`, or begins it with an empty commit, so that a stream that was ever open has objects.
     ///
     /// # Errors
     ///
     /// [`Error::Corrupt`] if an object that is needed is missing, damaged or does not follow its predecessor;
     /// [`Error::NewerFormat`]; [`Error::Io`].
-    pub(crate) fn open_at(place: Arc<dyn ObjectPlace>) -> Result<Self> {
-        place.prepare()?;
-        let listing = Listing::read(place.as_ref())?;
+    pub(crate) fn open_at(location: Arc<dyn ObjectLocation>) -> Result<Self> {
+        location.prepare()?;
+        let listing = Listing::read(location.as_ref())?;
         let state = ManifestState::default();
-        let mut manifest = Self { place, state, number: 0, checksum: 0, snapshots: Vec::new(), closed: None };
+        let mut manifest = Self { location, state, number: 0, checksum: 0, snapshots: Vec::new(), closed: None };
         let damage = manifest.load_snapshot(&listing)?;
         if let Err(error) = manifest.replay(&listing) {
             // Without the snapshot the commits before it are not enough: it is the snapshot that has to be repaired.
@@ -120,7 +120,7 @@ impl Manifest {
         let payload =
             rmp_serde::to_vec_named(&edit).map_err(|e| Error::internal(format!("cannot encode a commit: {e}")))?;
         let Encoded { bytes, checksum } = encode(id, self.state.version_of(&edit), self.checksum, &payload);
-        self.place.put_new(&id.name(), &bytes).map_err(|error| self.failed_commit(id, error))?;
+        self.location.put_new(&id.name(), &bytes).map_err(|error| self.failed_commit(id, error))?;
         self.number = id.number;
         self.checksum = checksum;
         self.state.apply(edit);
@@ -150,7 +150,7 @@ impl Manifest {
     }
 
     fn fenced(&self, id: ObjectId) -> String {
-        format!("another writer has written {}", self.place.path(&id.name()).display())
+        format!("another writer has written {}", self.location.path(&id.name()).display())
     }
 
     /// Takes the newest snapshot that is whole. Returns what is wrong with newer ones.
@@ -198,8 +198,8 @@ impl Manifest {
 
     /// Reads an object that has to be there.
     fn read<T>(&self, id: ObjectId, take: impl FnOnce(Decoded<'_>, &Path) -> Result<T>) -> Result<T> {
-        let path = self.place.path(&id.name());
-        match self.place.get(&id.name()) {
+        let path = self.location.path(&id.name());
+        match self.location.get(&id.name()) {
             Ok(bytes) => take(decode(id, &path, &bytes)?, &path),
             Err(e) if e.kind() == ErrorKind::NotFound => Err(Error::corrupt(path, 0, "it is missing")),
             Err(e) => Err(Error::io("read", path, e)),
@@ -211,7 +211,7 @@ impl Manifest {
         let payload = rmp_serde::to_vec_named(&self.state)
             .map_err(|e| Error::internal(format!("cannot encode a snapshot: {e}")))?;
         let Encoded { bytes, .. } = encode(id, self.state.version(), self.checksum, &payload);
-        self.place.put_new(&id.name(), &bytes).map_err(|error| match error {
+        self.location.put_new(&id.name(), &bytes).map_err(|error| match error {
             PutError::NotThere(error) | PutError::Unknown(error) => error,
             PutError::Taken => Error::Closed { reason: self.fenced(id) },
         })?;
@@ -224,7 +224,7 @@ impl Manifest {
 
     /// Removes the objects that no open will read, oldest first, so that a crash leaves no gap. Best effort.
     fn remove_superseded(&self) {
-        let Ok(listing) = Listing::read(self.place.as_ref()) else { return };
+        let Ok(listing) = Listing::read(self.location.as_ref()) else { return };
         let newest = self.snapshots.last().copied().unwrap_or(0);
         let is_old = |number: &u64| *number < newest && !self.snapshots.contains(number);
         let snapshots = listing.snapshots.into_iter().filter(is_old).map(ObjectId::snapshot);
@@ -239,7 +239,7 @@ impl Manifest {
 
     fn remove(&self, names: &[String]) {
         for name in names {
-            if let Err(error) = self.place.remove(name) {
+            if let Err(error) = self.location.remove(name) {
                 tracing::warn!(name, %error, "cannot remove an old file of the manifest");
             }
         }
@@ -247,12 +247,12 @@ impl Manifest {
 }
 
 impl Listing {
-    pub(super) fn read(place: &dyn ObjectPlace) -> Result<Self> {
-        let objects = place.list().map_err(|e| Error::io("list", place.path(""), e))?;
+    pub(super) fn read(location: &dyn ObjectLocation) -> Result<Self> {
+        let objects = location.list().map_err(|e| Error::io("list", location.path(""), e))?;
         let mut listing = Self::default();
         let mut all_settled = true;
         // Names sort as numbers do.
-        for PlacedObject { name, settled } in objects {
+        for FoundObject { name, settled } in objects {
             match ObjectId::parse(&name) {
                 Some(ObjectId { kind: Kind::Commit, number }) => {
                     all_settled &= settled;

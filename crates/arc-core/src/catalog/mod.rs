@@ -30,7 +30,7 @@ pub(crate) use manifest::Manifest;
 #[cfg(test)]
 pub(crate) use object::NEWEST_VERSION;
 pub(crate) use orphans::{find_orphans, remove_orphans};
-pub(crate) use receipts::{Fingerprint, KeptReceipt, ReceiptsEdit};
+pub(crate) use receipts::{Fingerprint, IdempotencyRecord, ReceiptsEdit};
 pub(crate) use schema::may_become;
 pub(crate) use state::ManifestState;
 pub(crate) use store_marker::check_has_no_store;

@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn state_with(path: &str) -> ManifestState {
-        let schema = TableSchema { database: "db".into(), table: "t".into(), keyed: true, columns: vec![] };
+        let schema = TableSchema { database: "db".into(), table: "t".into(), has_primary_key: true, columns: vec![] };
         let file = DataFile {
             path: path.to_owned(),
             bytes: 1,

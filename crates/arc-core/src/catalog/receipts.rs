@@ -21,7 +21,7 @@ pub(crate) struct Fingerprint {
 
 /// The receipt of a write that had an idempotency key. Of fixed size but for the key, which clones share.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeptReceipt {
+pub(crate) struct IdempotencyRecord {
     pub(crate) key: Arc<str>,
     /// Of the write's frame; of a write that is not logged, of the frame before it.
     pub(crate) seq: SequenceNumber,
@@ -37,7 +37,7 @@ pub(crate) struct KeptReceipt {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReceiptsEdit {
     pub(crate) database: String,
-    pub(crate) receipts: Vec<KeptReceipt>,
+    pub(crate) receipts: Vec<IdempotencyRecord>,
 }
 
 impl ManifestState {
@@ -80,7 +80,7 @@ impl ManifestState {
 #[derive(Serialize, Deserialize)]
 struct Record<'a>(Cow<'a, str>, SequenceNumber, i64, u64, u32, u64, u64, #[serde(with = "durability_name")] Durability);
 
-impl Serialize for KeptReceipt {
+impl Serialize for IdempotencyRecord {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Self { key, seq, time_ns, request, points, rejected_points, durability } = self;
         let key = Cow::Borrowed(key.as_ref());
@@ -88,7 +88,7 @@ impl Serialize for KeptReceipt {
     }
 }
 
-impl<'de> Deserialize<'de> for KeptReceipt {
+impl<'de> Deserialize<'de> for IdempotencyRecord {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let Record(key, seq, time_ns, bytes, crc, points, rejected_points, durability) = Record::deserialize(from)?;
         let request = Fingerprint { bytes, crc };

@@ -10,7 +10,7 @@ pub const TIME_COLUMN: &str = "time";
 /// The role of a column beside `time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ColumnKind {
-    /// Part of a point's identity: `Dictionary(Int32, Utf8)`, null when absent.
+    /// Part of a point's primary key: `Dictionary(Int32, Utf8)`, null when absent.
     Tag,
     /// A value: `Float64`, `Int64`, `UInt64`, `Boolean`, `Utf8`, or any type that came in as Arrow.
     Field,
@@ -38,7 +38,7 @@ pub struct TableSchema {
     /// Table name (the measurement).
     pub table: Arc<str>,
     /// Whether (all tags, time) identifies a row, so that a second one merges; otherwise rows append.
-    pub keyed: bool,
+    pub has_primary_key: bool,
     /// Tags and fields in order of creation, without `time`.
     pub columns: Vec<Column>,
 }

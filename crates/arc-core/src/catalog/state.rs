@@ -14,7 +14,7 @@ use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ColumnTypesEdit, DropEdit, DurabilityEdit, KeptReceipt, ManifestEdit, RetentionEdit, TableEdit, TableSchema,
+    ColumnTypesEdit, DropEdit, DurabilityEdit, IdempotencyRecord, ManifestEdit, RetentionEdit, TableEdit, TableSchema,
     definition, object::FormatVersion, shared,
 };
 use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
@@ -49,7 +49,7 @@ pub(crate) struct DatabaseState {
     pub(crate) tables: BTreeMap<String, TableState>,
     /// Receipts kept for idempotency keys, in order of their sequence numbers.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
-    pub(crate) receipts: VecDeque<KeptReceipt>,
+    pub(crate) receipts: VecDeque<IdempotencyRecord>,
 }
 
 /// One table.
@@ -163,17 +163,17 @@ impl ManifestState {
         }
         let mut tables = HashSet::new();
         for table in &edit.tables {
-            let place = format!("table {:?} of database {:?}", table.table, table.database);
+            let label = format!("table {:?} of database {:?}", table.table, table.database);
             if !has_database(&table.database) && !added.contains(table.database.as_str()) {
-                return Err(format!("{place} has no such database"));
+                return Err(format!("{label} has no such database"));
             }
             if !tables.insert((&table.database, &table.table)) {
-                return Err(format!("{place} is named twice"));
+                return Err(format!("{label} is named twice"));
             }
             let is_new = dropped.contains(&(table.database.as_str(), Some(table.table.as_str())))
                 || !has_database(&table.database);
             let known = if is_new { None } else { self.table(&table.database, &table.table) };
-            check_table(known, table).map_err(|e| format!("{place}: {e}"))?;
+            check_table(known, table).map_err(|e| format!("{label}: {e}"))?;
         }
         self.check_receipts(edit)
     }

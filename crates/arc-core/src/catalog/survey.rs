@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    store::{FolderPlace, ObjectPlace},
+    store::{FolderLocation, ObjectLocation},
     vfs::Vfs,
 };
 
@@ -63,26 +63,26 @@ struct Base {
 ///
 /// As of [`survey_at`].
 pub(crate) fn survey(vfs: &dyn Vfs, dir: &Path) -> Result<ManifestSurvey> {
-    survey_at(&FolderPlace::new(vfs, dir))
+    survey_at(&FolderLocation::new(vfs, dir))
 }
 
-/// Looks through the manifest in `place`, which may be missing.
+/// Looks through the manifest in `location`, which may be missing.
 ///
 /// # Errors
 ///
 /// [`Error::Io`] where a file cannot be read, [`Error::NewerFormat`].
-pub(super) fn survey_at(place: &dyn ObjectPlace) -> Result<ManifestSurvey> {
-    let listing = Listing::read(place)?;
+pub(super) fn survey_at(location: &dyn ObjectLocation) -> Result<ManifestSurvey> {
+    let listing = Listing::read(location)?;
     let newest = listing.commits.last().max(listing.snapshots.last()).copied().unwrap_or(0);
-    let temporary = listing.temporary.iter().map(|name| place.path(name)).collect();
+    let temporary = listing.temporary.iter().map(|name| location.path(name)).collect();
     let survey = ManifestSurvey { newest, temporary, ..ManifestSurvey::default() };
-    let mut surveyor = Surveyor { place, survey };
+    let mut surveyor = Surveyor { location, survey };
     surveyor.run(&listing)?;
     Ok(surveyor.survey)
 }
 
 struct Surveyor<'a> {
-    place: &'a dyn ObjectPlace,
+    location: &'a dyn ObjectLocation,
     survey: ManifestSurvey,
 }
 
@@ -204,8 +204,8 @@ impl Surveyor<'_> {
         blocks: bool,
         take: impl FnOnce(&[u8], ObjectId, &Path) -> Result<T>,
     ) -> Result<Option<T>> {
-        let path = self.place.path(&id.name());
-        let bytes = match self.place.get(&id.name()) {
+        let path = self.location.path(&id.name());
+        let bytes = match self.location.get(&id.name()) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 self.damaged(id, 0, "it is missing".into(), false, blocks);
@@ -226,7 +226,7 @@ impl Surveyor<'_> {
     }
 
     fn damaged(&mut self, id: ObjectId, offset: u64, reason: String, is_there: bool, blocks: bool) {
-        let path = self.place.path(&id.name());
+        let path = self.location.path(&id.name());
         self.survey.damage.push(ObjectDamage { path, offset, reason, is_there, blocks });
     }
 }

@@ -69,12 +69,12 @@ impl Pending {
     }
 
     fn position(&mut self, cursor: &mut Cursor) -> Position {
-        let place = cursor.place.unwrap_or_else(|| {
+        let slot = cursor.slot.unwrap_or_else(|| {
             self.batches.push(cursor.batch().clone());
             self.batches.len() - 1
         });
-        cursor.place = Some(place);
-        (place, cursor.at())
+        cursor.slot = Some(slot);
+        (slot, cursor.at())
     }
 
     fn versions(&self, range: &Range<usize>) -> &[Position] {

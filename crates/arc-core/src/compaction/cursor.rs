@@ -18,9 +18,9 @@ use crate::{Error, Result};
 /// An input that has at least one row left.
 pub(super) struct Cursor {
     rows: LiveRows,
-    /// Place among the inputs: rows of a higher one overwrite.
+    /// Slot among the inputs: rows of a higher one overwrite.
     rank: usize,
-    /// Whether no two rows may have one identity.
+    /// Whether no two rows may have one primary key.
     unique: bool,
     /// For each tag of the merge, its column here.
     tags: Vec<Option<usize>>,
@@ -33,7 +33,7 @@ pub(super) struct Cursor {
     /// The tags of the run, as bytes that are ordered as the tags are.
     series: Vec<u8>,
     /// Where the merge keeps the batch, once it needs rows of it.
-    pub(super) place: Option<usize>,
+    pub(super) slot: Option<usize>,
 }
 
 impl Cursor {
@@ -48,7 +48,7 @@ impl Cursor {
             run: 0,
             at: 0,
             series: Vec::new(),
-            place: None,
+            slot: None,
             rank,
             unique,
             rows,
@@ -66,13 +66,13 @@ impl Cursor {
         self.at
     }
 
-    /// Returns whether the next rows of both have one identity.
-    pub(super) fn has_identity_of(&self, other: &Self) -> bool {
+    /// Returns whether the next rows of both have one primary key.
+    pub(super) fn has_primary_key_of(&self, other: &Self) -> bool {
         self.time() == other.time() && self.compare_series(other).is_eq()
     }
 
     /// Returns how many rows come before the next row of `other`, which does not come before the next row here. At
-    /// least one, and no more than the run has left. With `ties`, rows of one identity go by rank; without, they stop.
+    /// least one, and no more than the run has left. With `ties`, rows of one primary key go by rank; without, they stop.
     pub(super) fn rows_before(&self, other: Option<&Self>, ties: bool) -> usize {
         let rest = self.run_end().saturating_sub(self.at);
         let Some(other) = other.filter(|other| self.compare_series(other).is_eq()) else { return rest };
@@ -117,7 +117,7 @@ impl Cursor {
         let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
         self.times = times.ok_or_else(|| self.unfit("its first column is no time"))?.values().clone();
         self.batch = batch;
-        self.place = None;
+        self.slot = None;
         self.find_runs()?;
         (self.run, self.at) = (0, 0);
         self.enter_run(previous)?;
@@ -175,7 +175,7 @@ impl Cursor {
     }
 }
 
-/// Order of the next rows: by tags and time, and by rank where they have one identity.
+/// Order of the next rows: by tags and time, and by rank where they have one primary key.
 impl Ord for Cursor {
     fn cmp(&self, other: &Self) -> Ordering {
         self.compare_series(other).then_with(|| self.time().cmp(&other.time())).then_with(|| self.rank.cmp(&other.rank))

@@ -149,12 +149,12 @@ impl Job<'_> {
         let schema = columns.with_dictionaries(&files);
         let cursor = |(rank, (file, checked)): (usize, (&DataFile, CheckedDataFile))| {
             let rows = live_rows(self, file, part, checked.stream(batch_rows, &schema)?, &schema);
-            Cursor::open(rows, rank, &columns.tags, self.schema.keyed)
+            Cursor::open(rows, rank, &columns.tags, self.schema.has_primary_key)
         };
         let cursors = files.into_iter().enumerate().map(cursor);
         let cursors = cursors.filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
         let assembler = Assembler::new(schema, columns.tags.len());
-        Ok(Merge::new(cursors, self.schema.keyed, 2 * batch_rows, assembler, self.cancelled))
+        Ok(Merge::new(cursors, self.schema.has_primary_key, 2 * batch_rows, assembler, self.cancelled))
     }
 
     fn spec<'s>(&self, path: String, columns: &'s Columns<'_>) -> DataFileSpec<'s> {
@@ -217,7 +217,7 @@ impl<'a> Columns<'a> {
         Ok(Self { schema: Arc::new(Schema::new(fields)), tags, all_tags })
     }
 
-    /// Returns the schema of the merge: that of the outputs, but fields of texts stay places in dictionaries where all
+    /// Returns the schema of the merge: that of the outputs, but fields of texts stay codes in dictionaries where all
     /// inputs have them so.
     fn with_dictionaries(&self, files: &[(&DataFile, CheckedDataFile)]) -> SchemaRef {
         let is_in_dictionaries = |name: &String| {

@@ -21,8 +21,8 @@ const WHOLE_ROWS: usize = 2048;
 pub(super) struct Merge<'a> {
     /// Those that have rows left, the one with the first of them at the end.
     cursors: Vec<Cursor>,
-    /// Whether rows of one identity become one.
-    keyed: bool,
+    /// Whether rows of one primary key become one.
+    has_primary_key: bool,
     batch_rows: usize,
     assembler: Assembler,
     pending: Pending,
@@ -35,13 +35,13 @@ impl<'a> Merge<'a> {
     /// Merges inputs; rows of a later one overwrite. Ends with an error once `cancelled`.
     pub(super) fn new(
         mut cursors: Vec<Cursor>,
-        keyed: bool,
+        has_primary_key: bool,
         batch_rows: usize,
         assembler: Assembler,
         cancelled: &'a AtomicBool,
     ) -> Self {
         cursors.sort_by(|a, b| b.cmp(a));
-        Self { cursors, keyed, batch_rows, assembler, pending: Pending::default(), whole: None, cancelled }
+        Self { cursors, has_primary_key, batch_rows, assembler, pending: Pending::default(), whole: None, cancelled }
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
@@ -60,16 +60,16 @@ impl<'a> Merge<'a> {
         }
         let batch = self.assembler.assemble(&self.pending);
         self.pending.clear();
-        self.cursors.iter_mut().for_each(|cursor| cursor.place = None);
+        self.cursors.iter_mut().for_each(|cursor| cursor.slot = None);
         batch.map(Some)
     }
 
     /// Takes the rows that come next, of which the first is that of `cursor`.
     fn step(&mut self, mut cursor: Cursor) -> Result<()> {
-        if self.keyed && self.cursors.last().is_some_and(|next| next.has_identity_of(&cursor)) {
+        if self.has_primary_key && self.cursors.last().is_some_and(|next| next.has_primary_key_of(&cursor)) {
             return self.step_versions(cursor);
         }
-        let rows = cursor.rows_before(self.cursors.last(), !self.keyed);
+        let rows = cursor.rows_before(self.cursors.last(), !self.has_primary_key);
         if rows >= WHOLE_ROWS {
             self.whole = Some(self.assembler.slice(cursor.batch(), cursor.at(), rows)?);
         } else {
@@ -80,7 +80,8 @@ impl<'a> Merge<'a> {
 
     /// Takes all versions of one row.
     fn step_versions(&mut self, first: Cursor) -> Result<()> {
-        let start = self.cursors.iter().rposition(|cursor| !cursor.has_identity_of(&first)).map_or(0, |last| last + 1);
+        let start =
+            self.cursors.iter().rposition(|cursor| !cursor.has_primary_key_of(&first)).map_or(0, |last| last + 1);
         // They stand from the last version to the second.
         let mut versions = self.cursors.split_off(start);
         versions.push(first);

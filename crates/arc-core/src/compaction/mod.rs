@@ -6,11 +6,11 @@
 //!
 //! # Which row wins
 //!
-//! A point's identity lies in one day, so partitions are independent. Within one, three facts about files decide (see
+//! A point's primary key lies in one day, so partitions are independent. Within one, three facts about files decide (see
 //! docs/decisions/008-late-rows.md):
 //!
-//! 1. Files on time hold each identity at most once *among all of them*. No order between them matters.
-//! 2. A late file may hold identities of files on time, which it overwrites, field by field, whichever was added first.
+//! 1. Files on time hold each primary key at most once *among all of them*. No order between them matters.
+//! 2. A late file may hold primary keys of files on time, which it overwrites, field by field, whichever was added first.
 //! 3. Late files overwrite each other in the order of their [version](crate::datafile::DataFile::version): by last,
 //!    then by first sequence number.
 //!
@@ -18,16 +18,16 @@
 //!
 //! - Any files on time may be merged, and the result is on time.
 //! - Late files may be merged into files on time if *every* file on time whose times overlap theirs takes part (or an
-//!   identity would be on time twice), and every *earlier* late file whose times overlap theirs (or it would overwrite
+//!   primary key would be on time twice), and every *earlier* late file whose times overlap theirs (or it would overwrite
 //!   what overwrote it). Later late files may stay outside: they overwrite the result as they did the parts.
 //! - Late files alone may be merged into one late file if no late file that stays outside and whose times overlap those of
 //!   the result has a version between theirs, and the result's version lies strictly on the same side of it as theirs.
-//! - Any output may be parted by time: each identity has one time. The parts of a late file have one version, and no row in
+//! - Any output may be parted by time: each primary key has one time. The parts of a late file have one version, and no row in
 //!   common.
 //!
 //! Folding versions field by field can be done in any grouping that keeps their order, so several steps give what one
 //! would. Rows that are flushed while a task runs cannot break it: one that is on time is newer than all rows that its
-//! series had before, so it has no identity that is in a file already; one that is late has a later version than all
+//! series had before, so it has no primary key that is in a file already; one that is late has a later version than all
 //! late files. (Two late files can have one version, where all their rows were written without the log; `engine` checks
 //! the third rule again when it commits.)
 //!
@@ -46,7 +46,7 @@
 //! other, and then left alone. Where that is more files than may be
 //! open at once, a late file is parted by time until a part of it overlaps few enough.
 //!
-//! In order of time alone, a file of a million rows is as good as a larger one: tables that append keep it as it is, unless it is
+//! In order of time alone, a file of a million rows is as good as a larger one: append-only tables keep it as it is, unless it is
 //! one of very many (docs/decisions/028-large-files-of-appended-rows.md).
 
 mod assemble;

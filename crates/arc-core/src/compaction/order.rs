@@ -7,7 +7,7 @@ use crate::datafile::DataFile;
 /// What a merge of files makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// Files whose rows are unique by identity among all files on time.
+    /// Files whose rows are unique by primary key among all files on time.
     OnTime,
     /// A file whose rows overwrite those of files on time and of earlier late files.
     Late,
@@ -95,7 +95,7 @@ mod tests {
             (&["a", "c"], Some(Output::OnTime)),
             (&["a", "l1"], Some(Output::OnTime)),
             (&["a", "c", "l1"], Some(Output::OnTime)),
-            // a is missing: its rows of l1's identities would be on time twice.
+            // a is missing: its rows of l1's primary keys would be on time twice.
             (&["b", "l1"], None),
             (&["c", "l1"], None),
             // l1 would overwrite what l2 has overwritten.

@@ -16,7 +16,7 @@ const MAX_INPUTS: usize = 128;
 const LARGE_ROWS: u64 = 1 << 20;
 /// How many times as many of such files are merged at a time.
 const LARGE_FACTOR: usize = 4;
-/// Such files of one table that appends and one day that are left as they are (decision 028).
+/// Such files of one append-only table and one day that are left as they are (decision 028).
 const MAX_LEFT_ALONE: usize = 1024;
 
 /// Rows of a slice, see [`Partition::slices`]: a few row groups, so that the rows of a series in a day are in few places.
@@ -46,7 +46,7 @@ pub(crate) struct Settings {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Task {
     pub(crate) day: PartitionDay,
-    /// The inputs, each overwriting those before it where a row of the same identity is in both.
+    /// The inputs, each overwriting those before it where a row of the same primary key is in both.
     pub(crate) files: Vec<Arc<DataFile>>,
     pub(crate) output: Output,
     /// Times, ascending, at which the outputs are parted: no file has rows from before one of them and from it on.
@@ -101,7 +101,7 @@ pub(crate) fn plan(schema: &TableSchema, files: &[Arc<DataFile>], now_ns: i64, s
             continue;
         }
         let limit = max_inputs(&files, settings.open_columns);
-        let partition = Partition { day, files: &files, keyed: schema.keyed, limit, settings };
+        let partition = Partition { day, files: &files, has_primary_key: schema.has_primary_key, limit, settings };
         let due_ns = partition.due_ns();
         let is_last = due_ns <= now_ns;
         let chosen = if is_last { partition.last_rewrite() } else { partition.merge_of_equals().map(Chosen::from) };
@@ -143,7 +143,7 @@ struct Partition<'a> {
     day: PartitionDay,
     files: &'a [Arc<DataFile>],
     /// Whether rows are in order of tags first, and not of time alone.
-    keyed: bool,
+    has_primary_key: bool,
     /// Most inputs of one task.
     limit: usize,
     settings: &'a Settings,
@@ -328,7 +328,8 @@ impl<'a> Partition<'a> {
             |file: &&DataFile| file.bytes < self.settings.target_bytes.div_ceil(2) || file.packed().is_some();
         let mut small: Vec<&DataFile> = self.on_time().filter(is_small).collect();
         // In order of time alone, rows of a merged file lie as they did in its inputs: one behind the other.
-        let gains_nothing = |file: &DataFile| !self.keyed && file.rows >= LARGE_ROWS && file.packed().is_none();
+        let gains_nothing =
+            |file: &DataFile| !self.has_primary_key && file.rows >= LARGE_ROWS && file.packed().is_none();
         if small.iter().filter(|file| gains_nothing(file)).count() <= MAX_LEFT_ALONE {
             small.retain(|file| !gains_nothing(file));
         }

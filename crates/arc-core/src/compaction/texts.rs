@@ -1,4 +1,4 @@
-//! Gathers text fields that come as places in dictionaries: each distinct text of an input is looked at once, not in
+//! Gathers text fields that come as codes in dictionaries: each distinct text of an input is looked at once, not in
 //! every row that has it.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::{Error, Result, datafile::TextDictionary};
 
 /// Bytes of distinct texts after which they are gathered anew.
 const MAX_BYTES: usize = 1 << 20;
-/// Texts of one dictionary whose places are kept; those behind them are looked up in every row.
+/// Texts of one dictionary whose codes are kept; those behind them are looked up in every row.
 const MAX_PLACES: usize = 65_536;
 
 /// The texts of one field that the merge has met.
@@ -30,12 +30,12 @@ pub(super) struct Texts {
 #[derive(Debug)]
 struct Input {
     values: ArrayRef,
-    /// Places of its texts among ours plus one; 0 where one is not known yet.
-    places: Vec<i32>,
+    /// Codes of its texts among ours plus one; 0 where one is not known yet.
+    codes: Vec<i32>,
 }
 
 impl Texts {
-    /// Returns these rows, as places in one dictionary. `columns` are dictionaries of texts; what is in none is null.
+    /// Returns these rows, as codes in one dictionary. `columns` are dictionaries of texts; what is in none is null.
     pub(super) fn gather(&mut self, columns: &[Option<&ArrayRef>], rows: &[Position]) -> Result<ArrayRef> {
         let columns: Vec<Option<&DictionaryArray<Int32Type>>> =
             columns.iter().map(|column| column.and_then(|column| column.as_dictionary_opt())).collect();
@@ -70,7 +70,7 @@ impl Texts {
         for column in columns() {
             if self.input_of(column).is_none() {
                 let values = Arc::clone(column.values());
-                self.inputs.push(Input { places: vec![0; values.len().min(MAX_PLACES)], values });
+                self.inputs.push(Input { codes: vec![0; values.len().min(MAX_PLACES)], values });
             }
         }
     }
@@ -79,22 +79,22 @@ impl Texts {
         self.inputs.iter().position(|input| Arc::ptr_eq(column.values(), &input.values))
     }
 
-    /// Returns our place of a text of an input, or `None` where that is null.
+    /// Returns our code of a text of an input, or `None` where that is null.
     #[inline]
     fn key(&mut self, input: usize, key: usize) -> Option<i32> {
         let input = self.inputs.get_mut(input)?;
-        if let Some(place) = input.places.get(key).filter(|place| **place > 0) {
-            return Some(place - 1);
+        if let Some(code) = input.codes.get(key).filter(|code| **code > 0) {
+            return Some(code - 1);
         }
         let values: &StringArray = input.values.as_string_opt()?;
         if key >= values.len() || values.is_null(key) {
             return None;
         }
-        let place = i32::try_from(self.dictionary.index(values.value(key).as_bytes())).ok()?;
-        if let Some(known) = input.places.get_mut(key) {
-            *known = place + 1;
+        let code = i32::try_from(self.dictionary.index(values.value(key).as_bytes())).ok()?;
+        if let Some(known) = input.codes.get_mut(key) {
+            *known = code + 1;
         }
-        Some(place)
+        Some(code)
     }
 
     fn values(&mut self) -> Result<ArrayRef> {

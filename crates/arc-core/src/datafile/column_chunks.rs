@@ -81,7 +81,7 @@ impl ColumnChunk {
                 let (chunk, bounds) = encoder.finish(scratch)?;
                 statistics.add_chunk(chunk.nulls, bounds);
                 row_group.append_column(&chunk.bytes, chunk.close)?;
-                scratch.keep_room(chunk.bytes);
+                scratch.recycle(chunk.bytes);
                 Ok(())
             }
             Self::Library(encoders) => encoders.into_iter().try_for_each(|encoder| {

@@ -36,7 +36,7 @@ pub struct DataFile {
     /// Deletes up to this sequence number have been carried out in the file: its rows are what they left. 0 where none was.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deleted_seq: u64,
-    /// Whether rows may have the identity of rows in older files, which they overwrite field by field.
+    /// Whether rows may have the primary key of rows in older files, which they overwrite field by field.
     pub late: bool,
     /// Column names by which the rows are sorted, ascending, nulls first.
     pub sorted_by: Vec<String>,

@@ -1,7 +1,7 @@
 //! Packs: files in which small data files of many tables lie one behind the other, each of them whole.
 //!
 //! Owns the bytes of a pack (docs/format.md, "Packs") and the paths of the data files in one: those of no file, but of a
-//! place in the pack. Whoever opens a data file does it through [`open_data_file`], and need not know where it is. Never
+//! range in the pack. Whoever opens a data file does it through [`open_data_file`], and need not know where it is. Never
 //! decides which data files are packed, and never removes a pack: it goes with the last of them.
 
 use std::{
@@ -43,11 +43,11 @@ pub(crate) fn is_pack(name: &str) -> bool {
 
 /// Returns the path of the pack in which a data file lies, and where; `None` for a data file that is a file of its own.
 pub(crate) fn packed(path: &str) -> Option<(&str, Range<u64>)> {
-    let (pack, place) = path.rsplit_once('/')?;
+    let (pack, range) = path.rsplit_once('/')?;
     if !is_pack(pack.rsplit('/').next()?) {
         return None;
     }
-    let (offset, bytes) = place.strip_suffix(".parquet")?.split_once('-')?;
+    let (offset, bytes) = range.strip_suffix(".parquet")?.split_once('-')?;
     let (offset, bytes): (u64, u64) = (offset.parse().ok()?, bytes.parse().ok()?);
     Some((pack, offset..offset.checked_add(bytes)?))
 }

@@ -72,9 +72,9 @@ impl<R: ChunkReader + 'static> ColumnChunks<R> {
         let chunk =
             chunk.ok_or_else(|| ParquetError::General(format!("a row group without column {}", self.column)))?;
         let index = self.metadata.offset_index().and_then(|groups| groups.get(self.row_group)?.get(self.column));
-        let places = index.map(|index| index.page_locations().clone());
+        let locations = index.map(|index| index.page_locations().clone());
         let rows = usize::try_from(row_group.num_rows()).unwrap_or(0);
-        let open = |chunk| SerializedPageReader::new(Arc::clone(&self.reader), chunk, rows, places);
+        let open = |chunk| SerializedPageReader::new(Arc::clone(&self.reader), chunk, rows, locations);
         if !matches!(chunk.compression(), Compression::ZSTD(_)) {
             return Ok(Box::new(open(chunk)?));
         }

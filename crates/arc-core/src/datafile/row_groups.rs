@@ -90,8 +90,8 @@ impl<'a> RowGroupWriter<'a> {
     pub(super) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut offset = 0;
         while offset < batch.num_rows() {
-            let room = self.options.row_group_rows - self.encoded_rows - self.gathered_rows;
-            let rows = room.min(batch.num_rows() - offset);
+            let remaining = self.options.row_group_rows - self.encoded_rows - self.gathered_rows;
+            let rows = remaining.min(batch.num_rows() - offset);
             self.gather(batch.slice(offset, rows))?;
             offset += rows;
         }

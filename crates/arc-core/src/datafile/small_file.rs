@@ -213,9 +213,9 @@ impl SmallFiles {
 
     /// Appends the footer, in a tail where the file is not so small that it is read whole; returns where that begins.
     fn push_footer(&mut self, rows: usize, spec: &DataFileSpec<'_>, options: &ParquetOptions) -> Result<Option<u64>> {
-        let place = self.template(spec, options)?;
+        let index = self.template(spec, options)?;
         let Self { file, chunks, templates, .. } = self;
-        let Some(template) = templates.get(place) else { return Ok(None) };
+        let Some(template) = templates.get(index) else { return Ok(None) };
         let size = (file.len() - MAGIC.len()) as u64;
         let parts = [file.len(), chunks.len(), template.head.len(), template.sorting.len(), template.tail.len()];
         let has_tail = (parts.iter().sum::<usize>() + MOST_BYTES_BESIDE) as u64 > WHOLE_BYTES;
@@ -247,8 +247,8 @@ impl SmallFiles {
 
     /// Returns the place of the template for a file, made if there is none.
     fn template(&mut self, spec: &DataFileSpec<'_>, options: &ParquetOptions) -> Result<usize> {
-        if let Some(place) = self.templates.iter().position(|template| template.fits(spec)) {
-            return Ok(place);
+        if let Some(index) = self.templates.iter().position(|template| template.fits(spec)) {
+            return Ok(index);
         }
         let template = Template::new(spec, options)?;
         if self.templates.len() < MAX_TEMPLATES {

@@ -162,7 +162,7 @@ impl CheckedDataFile {
         Ok(Self { expected_rows: data_file.rows, file: OpenFile::of(&path, chunks)? })
     }
 
-    /// Returns whether all texts of a column are in small dictionaries, so that it can be had as their places.
+    /// Returns whether all texts of a column are in small dictionaries, so that it can be had as their dictionaries.
     pub(crate) fn has_dictionary(&self, column: &str) -> bool {
         let Ok(index) = self.file.footer.schema().index_of(column) else { return false };
         // A column of numbers, which its table has as text by now, may be in dictionaries as well.
@@ -176,7 +176,7 @@ impl CheckedDataFile {
         })
     }
 
-    /// Returns its rows, in batches of `batch_rows`. Columns of text are places in dictionaries where `schema` says so.
+    /// Returns its rows, in batches of `batch_rows`. Columns of text are dictionaries in dictionaries where `schema` says so.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl CheckedDataFile {
     }
 }
 
-/// The type of texts that are places in a dictionary.
+/// The type of texts that are dictionaries in a dictionary.
 pub(crate) fn text_dictionary() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
@@ -209,8 +209,9 @@ const SMALL_DICTIONARY_BYTES: i64 = 64 << 10;
 fn is_in_small_dictionary(chunk: &ColumnChunkMetaData) -> bool {
     let is_small = |start: i64| chunk.data_page_offset() - start <= SMALL_DICTIONARY_BYTES;
     // Levels are in RLE, a dictionary page is PLAIN.
-    let places = [Encoding::RLE_DICTIONARY, Encoding::PLAIN_DICTIONARY, Encoding::RLE, Encoding::PLAIN];
-    chunk.dictionary_page_offset().is_some_and(is_small) && chunk.encodings().all(|encoding| places.contains(&encoding))
+    let dictionaries = [Encoding::RLE_DICTIONARY, Encoding::PLAIN_DICTIONARY, Encoding::RLE, Encoding::PLAIN];
+    chunk.dictionary_page_offset().is_some_and(is_small)
+        && chunk.encodings().all(|encoding| dictionaries.contains(&encoding))
 }
 
 impl DataFileStream {
@@ -247,7 +248,7 @@ impl Iterator for DataFileStream {
     }
 }
 
-/// Rows are read from the first to the last, so of the page index only the places of pages are of use.
+/// Rows are read from the first to the last, so of the page index only the dictionaries of pages are of use.
 fn reader_options() -> ArrowReaderOptions {
     ArrowReaderOptions::new()
         .with_offset_index_policy(PageIndexPolicy::Optional)

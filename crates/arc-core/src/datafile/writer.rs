@@ -37,7 +37,7 @@ pub(crate) struct DataFileSpec<'a> {
     /// Path below the data directory, of [`data_file_path`](super::data_file_path); in a pack that of the pack.
     pub(crate) path: String,
     /// Schema of every batch: the time in nanoseconds first, then any columns. A column that is null throughout may be left out.
-    /// Texts may come as places in a dictionary.
+    /// Texts may come as indices in a dictionary.
     pub(crate) schema: SchemaRef,
     /// Columns by which the rows are sorted, ascending, nulls first; may name tags that are left out.
     pub(crate) sorted_by: Vec<String>,
@@ -45,7 +45,7 @@ pub(crate) struct DataFileSpec<'a> {
     pub(crate) min_seq: SequenceNumber,
     /// Last sequence number whose rows may be in the file.
     pub(crate) max_seq: SequenceNumber,
-    /// Whether rows may have the identity of rows in older files.
+    /// Whether rows may have the primary key of rows in older files.
     pub(crate) late: bool,
     /// Names of the table's tags.
     pub(crate) tags: &'a [&'a str],
@@ -111,7 +111,7 @@ fn write_batches(
     writer.finish()
 }
 
-/// Returns whether a batch has the columns of a file. Texts may come as places in a dictionary.
+/// Returns whether a batch has the columns of a file. Texts may come as indices in a dictionary.
 fn fits(batch: &Fields, file: &Fields) -> bool {
     let fits = |(given, wanted): (&FieldRef, &FieldRef)| {
         given == wanted

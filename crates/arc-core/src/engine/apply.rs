@@ -295,32 +295,32 @@ impl Applier {
 
 /// Puts decoded rows into the buffers of their tables; returns how many bytes more these hold.
 pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<usize> {
-    let pile = &staged.database.loose.pile;
-    // Loose rows take there what they take in buffers.
-    let mut bytes = staged.loose.bytes();
+    let staging = &staged.database.staging.buffer;
+    // Staging rows take there what they take in buffers.
+    let mut bytes = staged.rows.bytes();
     if staged.tables.is_empty() {
-        if staged.loose.len() > 0 {
-            pile.push(seq, staged.loose, &staged.loose_tables)?;
+        if staged.rows.len() > 0 {
+            staging.push(seq, staged.rows, &staged.row_tables)?;
         }
         return Ok(bytes);
     }
-    pile.settle()?;
-    let mut loose = ByTable::new(&staged.loose, &staged.loose_tables);
+    staging.drain()?;
+    let mut staged_rows = ByTable::new(&staged.rows, &staged.row_tables);
     for table in staged.tables {
-        if table.is_empty() && !loose.has(&table.table) {
+        if table.is_empty() && !staged_rows.has(&table.table) {
             continue;
         }
         // All rows of a table under one lock: no reader finds half of a write.
         let mut rows = table.table.rows.lock();
-        loose.append(seq, &table.table, &mut rows.buffer)?;
+        staged_rows.append(seq, &table.table, &mut rows.buffer)?;
         if !table.kept.chunks.is_empty() {
-            bytes += rows.buffer.append_kept(seq, table.kept)?;
+            bytes += rows.buffer.append_zero_copy(seq, table.kept)?;
         }
         if !table.rows.is_empty() {
             bytes += rows.buffer.append(seq, table.rows)?;
         }
     }
-    loose.append_rest(seq)?;
+    staged_rows.append_rest(seq)?;
     Ok(bytes)
 }
 
@@ -331,7 +331,7 @@ fn freeze(shared: &Shared) -> Result<()> {
     shared.fresh.note_frozen(shared.counters.wal_bytes.load(Ordering::Relaxed));
     shared.flush_signal.note_frozen();
     shared.registry.all_tables().iter().try_for_each(|table| {
-        table.settle()?;
+        table.drain()?;
         table.rows.lock().buffer.freeze()
     })
 }
@@ -413,7 +413,7 @@ mod tests {
         let write = |time: i64| engine.write_lp("d", format!("m,h=a v=1 {time}").as_bytes());
         assert_eq!(write(1).unwrap().points, 1);
         let table = engine.table("d", "m").unwrap();
-        table.settle().unwrap();
+        table.drain().unwrap();
         // Memory has something that nobody wrote and that cannot be made a chunk; it takes the point with it.
         let broken = crate::buffer::rows_that_cannot_be_sealed(1 << 20);
         let appended = |rows| table.rows.lock().buffer.append(SequenceNumber(2), rows);
@@ -433,7 +433,7 @@ mod tests {
         let engine = Engine::open(dir.path().join("data")).unwrap();
         assert_eq!(engine.write_lp("d", b"m,h=a v=1 1").unwrap().points, 1);
         let table = engine.table("d", "m").unwrap();
-        table.settle().unwrap();
+        table.drain().unwrap();
         // Of a table that is not the engine's, so that only the applier knows.
         let mut applier = Applier {
             shared: Arc::clone(&engine.inner.shared),
@@ -468,7 +468,7 @@ mod tests {
         let options = crate::Options { compaction: false, ..crate::Options::default() };
         let dir = tempfile::tempdir().unwrap();
         let engine = Engine::builder(dir.path().join("data")).options(options).open().unwrap();
-        // The first rows of known series are loose, and those behind the first of a new one are not.
+        // The first rows of known series are in row format, and those behind the first of a new one are not.
         let lines = |write: i64| {
             (0..6).map(move |row| format!("m,h={} v=1 {}\n", if row < 3 { row } else { write }, write * 10 + row))
         };

@@ -52,7 +52,7 @@ impl Claim<'_> {
         let has_log = has_log(self.local, self.root)?;
         let mut fenced = None;
         for _ in 0..TRIES {
-            let mut manifest = Manifest::open_at(self.storage.place([META_DIR, WRITER]))?;
+            let mut manifest = Manifest::open_at(self.storage.location([META_DIR, WRITER]))?;
             self.check_owner(manifest.state().directory.as_deref(), &directory, has_log)?;
             let opened = Opening { directory: directory.clone(), opening: self.new_name() };
             match manifest.commit(ManifestEdit { opened: Some(opened), ..ManifestEdit::default() }) {

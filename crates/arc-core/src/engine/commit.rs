@@ -57,7 +57,7 @@ struct Log {
 /// Why a group is not in the log, or may not be.
 enum Failure {
     /// Nothing was written, and the log goes on.
-    NoRoom(Error),
+    NoSpace(Error),
     /// The log had failed before, and was not touched by this group.
     Closed(String),
     /// The log has failed; frames of the group may be in it all the same.
@@ -258,7 +258,7 @@ impl Committer {
 impl Failure {
     fn of_append(error: Error, has_failed: bool) -> Self {
         match error.kind() {
-            _ if !has_failed => Self::NoRoom(error),
+            _ if !has_failed => Self::NoSpace(error),
             ErrorKind::Closed => Self::Closed(describe(&error)),
             _ => Self::Unknown(describe(&error)),
         }
@@ -266,18 +266,18 @@ impl Failure {
 
     fn because(&self) -> String {
         match self {
-            Self::NoRoom(error) => describe(error),
+            Self::NoSpace(error) => describe(error),
             Self::Closed(because) | Self::Unknown(because) => because.clone(),
         }
     }
 
     fn refusal(&self) -> Error {
         match self {
-            Self::NoRoom(Error::Io { source, .. }) if is_shortage(source) => Error::Busy {
+            Self::NoSpace(Error::Io { source, .. }) if is_shortage(source) => Error::Busy {
                 reason: "the process has no file descriptor or memory left for the log's next segment",
                 retry_after: SHORTAGE_RETRY,
             },
-            Self::NoRoom(Error::Io { action, path, source }) => {
+            Self::NoSpace(Error::Io { action, path, source }) => {
                 Error::io(action, path, io::Error::new(source.kind(), source.to_string()))
             }
             Self::Unknown(because) => Error::OutcomeUnknown { reason: because.clone() },
@@ -288,7 +288,7 @@ impl Failure {
     /// What was not to be in the log is nowhere if it was not applied.
     fn refusal_of_unlogged(&self) -> Error {
         match self {
-            Self::NoRoom(_) => self.refusal(),
+            Self::NoSpace(_) => self.refusal(),
             _ => Error::Closed { reason: self.because() },
         }
     }

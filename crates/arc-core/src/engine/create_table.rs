@@ -26,7 +26,7 @@ impl Engine {
     /// engine.create_table(&TableSchema {
     ///     database: "plant".into(),
     ///     table: "pump".into(),
-    ///     keyed: true,
+    ///     has_primary_key: true,
     ///     columns: vec![
     ///         Column { name: "id".into(), kind: ColumnKind::Tag, data_type: tag_type() },
     ///         Column { name: "rpm".into(), kind: ColumnKind::Field, data_type: DataType::Float64 },
@@ -57,7 +57,7 @@ impl Engine {
     /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
     /// use arc_core::{ColumnTypes, catalog::TableSchema};
     ///
-    /// let schema = TableSchema { database: "plant".into(), table: "log".into(), keyed: false, columns: Vec::new() };
+    /// let schema = TableSchema { database: "plant".into(), table: "log".into(), has_primary_key: false, columns: Vec::new() };
     /// engine.create_table_with(&schema, &ColumnTypes::new().string_columns(["attr_*"]))?;
     /// let written = engine.write_lp("plant", b"log attr_code=17i\nlog attr_code=\"none\"")?;
     /// assert_eq!(written.points, 2); // both are texts
@@ -105,7 +105,7 @@ impl Shared {
 
 /// Refuses what no write could make.
 fn check(schema: &TableSchema) -> Result<()> {
-    let TableSchema { database, table, keyed, columns } = schema;
+    let TableSchema { database, table, has_primary_key, columns } = schema;
     check_database_name(database).map_err(|reason| invalid_name("database", database, reason))?;
     check_name(table).map_err(|reason| invalid_name("table", table, reason))?;
     if columns.len() > MAX_COLUMNS {
@@ -118,7 +118,8 @@ fn check(schema: &TableSchema) -> Result<()> {
             return invalid(format!("column {name:?} comes twice"));
         }
         let is_tag = column.kind == ColumnKind::Tag;
-        if is_tag != (column.data_type == tag_type()) || (is_tag && !keyed) || !is_storable(&column.data_type) {
+        if is_tag != (column.data_type == tag_type()) || (is_tag && !has_primary_key) || !is_storable(&column.data_type)
+        {
             return invalid(format!("column {name:?} cannot be a {:?} of type {}", column.kind, column.data_type));
         }
         if !comes_back(&column.data_type) {

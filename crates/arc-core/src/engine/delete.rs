@@ -121,7 +121,7 @@ impl Engine {
 
 /// Takes rows away from a table, at the delete's place in the order of writes.
 pub(super) fn apply_delete(table: &Table, tombstone: Tombstone) -> Result<Deleted> {
-    table.settle()?;
+    table.drain()?;
     let mut rows = table.rows.lock();
     let affected = rows.files.iter().filter(|file| tombstone.applies_to(file)).count();
     rows.delete(Arc::new(tombstone))?;

@@ -169,9 +169,9 @@ impl Engine {
             Change::CreateDatabase { database, if_not_exists } => {
                 created(self.create_database(&database), if_not_exists)
             }
-            Change::CreateTable { database: named, table, keyed, columns, types, if_not_exists } => {
+            Change::CreateTable { database: named, table, has_primary_key, columns, types, if_not_exists } => {
                 let database = named.as_deref().unwrap_or(database).into();
-                let schema = TableSchema { database, table: table.into(), keyed, columns };
+                let schema = TableSchema { database, table: table.into(), has_primary_key, columns };
                 created(self.create_table_with(&schema, &types), if_not_exists)
             }
         }

@@ -36,7 +36,7 @@ const MAX_WORKERS: usize = 4;
 const WORKER_BYTES: usize = 64 << 20;
 
 /// A memory budget from which on there is room for memory that is about to be used again.
-const ROOMY_BYTES: usize = 1 << 30;
+const RECYCLE_FROM_BYTES: usize = 1 << 30;
 
 /// How long the flusher leaves a failed flush alone.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -94,7 +94,7 @@ impl Shared {
                 }
             }
         }
-        self.queue.room_changed();
+        self.queue.budget_changed();
         result
     }
 
@@ -305,7 +305,7 @@ impl Shared {
     /// Lets queries read the files instead of the buffers they came from.
     fn swap(&self, seq: SequenceNumber, tables: Vec<TableRound>) -> FlushReport {
         let mut report = FlushReport::default();
-        let keeps_room = self.memory.limit() >= ROOMY_BYTES;
+        let recycles = self.memory.limit() >= RECYCLE_FROM_BYTES;
         for round in tables {
             let frozen = round.frozen.len();
             let mut rows = round.table.rows.lock();
@@ -316,9 +316,9 @@ impl Shared {
                 rows.files.push(file);
             }
             let bytes = rows.buffer.forget(frozen);
-            if keeps_room {
+            if recycles {
                 let flushed = round.frozen.into_iter().filter_map(Arc::into_inner);
-                rows.buffer.keep_room(flushed.flat_map(FrozenBuffer::into_chunks).collect());
+                rows.buffer.recycle(flushed.flat_map(FrozenBuffer::into_chunks).collect());
             }
             rows.tombstones_flushed = seq;
             self.counters.buffered_bytes.fetch_sub(bytes, Ordering::Relaxed);

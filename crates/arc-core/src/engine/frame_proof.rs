@@ -88,8 +88,8 @@ fn compare(frame: &QueuedFrame, staged: &Staged) -> Result<(), String> {
 
 /// Returns the schema of each table that has rows, as it will be when they are stored.
 fn schemas(staged: &Staged) -> BTreeMap<Arc<str>, Arc<TableSchema>> {
-    let loose = staged.loose.tables().filter_map(|table| staged.loose_tables.get(table)).map(|table| table.schema());
-    let mut schemas: BTreeMap<_, _> = loose.map(|schema| (Arc::clone(&schema.table), schema)).collect();
+    let staged_rows = staged.rows.tables().filter_map(|table| staged.row_tables.get(table)).map(|table| table.schema());
+    let mut schemas: BTreeMap<_, _> = staged_rows.map(|schema| (Arc::clone(&schema.table), schema)).collect();
     for table in staged.tables.iter().filter(|table| !table.is_empty()) {
         let schema = table.grown_schema();
         let known = schemas.entry(Arc::clone(&schema.table)).or_insert_with(|| Arc::clone(&schema));
@@ -120,11 +120,11 @@ fn tables<'s>(staged: &'s Staged) -> Result<BTreeMap<Arc<str>, TableRows<'s>>> {
         let name = Arc::clone(&table.schema().table);
         tables.entry(name).or_insert_with(|| TableRows { table, chunks: Vec::new() }).chunks.push(Arc::new(chunk));
     };
-    for (table, row) in staged.loose.tables().zip(staged.loose.rows()) {
+    for (table, row) in staged.rows.tables().zip(staged.rows.rows()) {
         let mut rows = Rows::default();
-        rows.append_loose(&row)?;
-        let gone = || Error::internal("the table of a loose row is gone");
-        add(staged.loose_tables.get(table).ok_or_else(gone)?, rows.into_chunk()?);
+        rows.append_staged(&row)?;
+        let gone = || Error::internal("the table of a staged row is gone");
+        add(staged.row_tables.get(table).ok_or_else(gone)?, rows.into_chunk()?);
     }
     for table in &staged.tables {
         for chunk in &table.kept.chunks {

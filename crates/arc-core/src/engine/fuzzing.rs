@@ -57,13 +57,18 @@ fn request(kind: FrameKind, bytes: &[u8]) -> Request {
 /// Returns a database with a table of each kind.
 fn database() -> Arc<Database> {
     let database = Arc::new(Database::new("d", 0, true));
-    for (name, keyed) in [("keyed", true), ("list", false)] {
+    for (name, has_primary_key) in [("keyed", true), ("list", false)] {
         let types = [DataType::Float64, DataType::Int64, DataType::UInt64, DataType::Boolean, DataType::Utf8];
         let fields = ["f", "i", "u", "b", "s"].into_iter().zip(types);
         let fields = fields.map(|(name, data_type)| Column { name: name.into(), kind: ColumnKind::Field, data_type });
-        let tag = keyed.then(|| Column { name: "host".into(), kind: ColumnKind::Tag, data_type: tag_type() });
+        let tag = has_primary_key.then(|| Column { name: "host".into(), kind: ColumnKind::Tag, data_type: tag_type() });
         let columns = tag.into_iter().chain(fields).collect();
-        database.add(Arc::new(Table::new(TableSchema { database: "d".into(), table: name.into(), keyed, columns })));
+        database.add(Arc::new(Table::new(TableSchema {
+            database: "d".into(),
+            table: name.into(),
+            has_primary_key,
+            columns,
+        })));
     }
     database
 }

@@ -24,7 +24,7 @@ use hashbrown::HashMap;
 use super::{frame::FrameKind, write::Request};
 use crate::{
     Error, Result, SequenceNumber, Written,
-    catalog::{Fingerprint, KeptReceipt, ManifestState, ReceiptsEdit, TIME_COLUMN},
+    catalog::{Fingerprint, IdempotencyRecord, ManifestState, ReceiptsEdit, TIME_COLUMN},
     wal::body_checksum,
 };
 
@@ -64,7 +64,7 @@ struct Kept {
     /// Counts up from the first receipt ever; those of a dropped database leave gaps.
     ordinal: u64,
     database: Arc<str>,
-    receipt: KeptReceipt,
+    receipt: IdempotencyRecord,
 }
 
 /// What a key stands for.
@@ -82,7 +82,7 @@ pub(super) enum Claimed {
     /// Go on: nobody has written under this key.
     New(Claim),
     /// Answer this receipt.
-    Kept(KeptReceipt),
+    Kept(IdempotencyRecord),
     /// Wait for the answer of a write under way.
     Waiting(oneshot::Receiver<Result<Written>>),
 }
@@ -98,7 +98,7 @@ pub(super) struct ReceiptsRound {
 impl IdempotencyKeys {
     /// Begins with the receipts that the manifest has.
     pub(super) fn new(limit: usize, window: Duration, manifest: &ManifestState) -> Self {
-        let mut receipts: Vec<(Arc<str>, KeptReceipt)> = Vec::new();
+        let mut receipts: Vec<(Arc<str>, IdempotencyRecord)> = Vec::new();
         for (name, database) in &manifest.databases {
             let name: Arc<str> = name.as_str().into();
             receipts.extend(database.receipts.iter().map(|receipt| (Arc::clone(&name), receipt.clone())));
@@ -112,7 +112,7 @@ impl IdempotencyKeys {
     }
 
     /// Keeps the receipt of a write that was replayed from the log.
-    pub(super) fn restore(&self, database: Arc<str>, receipt: KeptReceipt) {
+    pub(super) fn restore(&self, database: Arc<str>, receipt: IdempotencyRecord) {
         self.state.lock().keep(database, receipt, self.limit);
     }
 
@@ -179,7 +179,7 @@ impl IdempotencyKeys {
         while state.order.front().is_some_and(|kept| kept.receipt.time_ns < expired) {
             state.forget_oldest();
         }
-        let mut added: BTreeMap<Arc<str>, Vec<KeptReceipt>> = BTreeMap::new();
+        let mut added: BTreeMap<Arc<str>, Vec<IdempotencyRecord>> = BTreeMap::new();
         for Kept { database, receipt, .. } in state.frozen() {
             added.entry(Arc::clone(database)).or_default().push(receipt.clone());
         }
@@ -203,7 +203,7 @@ impl IdempotencyKeys {
 
 enum Found<'a> {
     Claimed(Fingerprint, &'a mut Vec<Answer>),
-    Kept(&'a KeptReceipt),
+    Kept(&'a IdempotencyRecord),
 }
 
 impl State {
@@ -217,7 +217,7 @@ impl State {
         }
     }
 
-    fn keep(&mut self, database: Arc<str>, receipt: KeptReceipt, limit: usize) {
+    fn keep(&mut self, database: Arc<str>, receipt: IdempotencyRecord, limit: usize) {
         let ordinal = self.end;
         self.end += 1;
         let keys = self.databases.entry(Arc::clone(&database)).or_default();
@@ -269,7 +269,7 @@ pub(super) struct Claim {
 impl Claim {
     /// Keeps the receipt of a write whose rows are in the buffers as number `seq`, and answers those who wait for it.
     pub(super) fn stored(mut self, seq: SequenceNumber, written: &Written) {
-        let receipt = KeptReceipt {
+        let receipt = IdempotencyRecord {
             key: Arc::clone(&self.key),
             seq,
             time_ns: self.time_ns,
@@ -291,7 +291,7 @@ impl Claim {
         self.settle(None, &|| Err(Error::OutcomeUnknown { reason: reason.to_owned() }));
     }
 
-    fn settle(&mut self, receipt: Option<KeptReceipt>, answer: &dyn Fn() -> Result<Written>) {
+    fn settle(&mut self, receipt: Option<IdempotencyRecord>, answer: &dyn Fn() -> Result<Written>) {
         self.settled = true;
         let mut state = self.keys.state.lock();
         let slot = state.free(&self.database, &self.key);
@@ -367,8 +367,8 @@ fn check_same(database: &str, key: &str, first: Fingerprint, request: Fingerprin
 }
 
 /// Returns the answer that a kept receipt stands for. The reasons of refusals are not kept.
-pub(super) fn answer(receipt: &KeptReceipt) -> Written {
-    let KeptReceipt { points, rejected_points, durability, .. } = *receipt;
+pub(super) fn answer(receipt: &IdempotencyRecord) -> Written {
+    let IdempotencyRecord { points, rejected_points, durability, .. } = *receipt;
     Written { points, rejected_points, rejected: Vec::new(), durability, replayed: true }
 }
 

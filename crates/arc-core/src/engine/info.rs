@@ -92,7 +92,7 @@ impl Engine {
     pub fn tables(&self, database: &str) -> Result<Vec<TableInfo>> {
         let database = self.database(database)?;
         let info = |table: Arc<crate::registry::Table>| {
-            settle(&table);
+            drain(&table);
             let rows = table.rows.lock();
             TableInfo {
                 schema: table.schema(),
@@ -205,7 +205,7 @@ impl Engine {
             stats.tables += database.table_count() as u64;
         }
         for table in shared.registry.all_tables() {
-            settle(&table);
+            drain(&table);
             let (series, bytes) = table.series.read().size();
             stats.series += series;
             stats.series_bytes += bytes;
@@ -250,8 +250,8 @@ impl Engine {
 }
 
 /// Has rows counted that are on their way. What could not be applied is told to whoever writes and flushes.
-fn settle(table: &crate::registry::Table) {
-    if let Err(error) = table.settle() {
+fn drain(table: &crate::registry::Table) {
+    if let Err(error) = table.drain() {
         tracing::debug!(%error, "rows are missing from a count");
     }
 }

@@ -27,12 +27,12 @@ use crate::store::OpenStorage;
 use crate::{
     Error, Options, Result,
     catalog::{
-        KeptReceipt, LOCK_FILE, META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_layout,
+        IdempotencyRecord, LOCK_FILE, META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_layout,
         check_marker, decode_schema, open_layout, remove_orphans,
     },
     clock::Clock,
     crash::crash_point,
-    ingest::{Encoders, Helpers, Staged},
+    ingest::{DecodePool, Encoders, Staged},
     memory::{MemoryBudget, series_cache_share, within_budget},
     random::RandomSource,
     registry::{Database, Registry, Table},
@@ -117,7 +117,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     counters.wal_bytes.store(wal.live_bytes(), std::sync::atomic::Ordering::Relaxed);
     let shared = Shared {
         queue: Queue::new(),
-        helpers: Helpers::new(),
+        decode_pool: DecodePool::new(),
         encoders: Encoders::default(),
         keys: Arc::new(keys),
         memory: Arc::new(memory),
@@ -244,7 +244,7 @@ fn replay(
         return Ok(());
     };
     if let Some(KeyMeta { key, durability, request: of_request }) = &request.meta.idempotency {
-        let receipt = KeptReceipt {
+        let receipt = IdempotencyRecord {
             key: key.as_str().into(),
             seq: frame.seq,
             time_ns: request.meta.receive_ns,

@@ -17,8 +17,8 @@ use crate::{
     wal::MAX_PART_BYTES,
 };
 
-/// How long a writer without room waits before it looks by itself.
-const ROOM_POLL: Duration = Duration::from_millis(20);
+/// How long a writer without memory waits before it looks by itself.
+const BUDGET_POLL: Duration = Duration::from_millis(20);
 
 /// A frame on its way to the log.
 #[derive(Debug)]
@@ -157,8 +157,8 @@ pub(super) struct LoggedWrite {
     pub(super) write: QueuedWrite,
 }
 
-/// What a write is told for which no room was made.
-pub(super) fn no_room() -> Error {
+/// What a write is told for which no memory came free.
+pub(super) fn over_budget() -> Error {
     Error::Busy {
         reason: "unflushed points, queued writes and queries have filled max_buffer_bytes, memory_bytes or \
                  max_resident_bytes",
@@ -171,17 +171,17 @@ pub(super) fn no_room() -> Error {
 pub(super) struct Queue {
     state: Mutex<State>,
     work: Condvar,
-    room: Condvar,
+    freed: Condvar,
 }
 
 impl Queue {
     pub(super) fn new() -> Self {
         let (entries, closed) = (Vec::new(), None);
         let state = State { entries, bytes: 0, writes: 0, closed, stopping: false, is_taken: false, is_called: false };
-        Self { state: Mutex::new(state), work: Condvar::new(), room: Condvar::new() }
+        Self { state: Mutex::new(state), work: Condvar::new(), freed: Condvar::new() }
     }
 
-    /// Queues schema changes and the write that needs them, as soon as `take_room(queued bytes)` has taken the room for it.
+    /// Queues schema changes and the write that needs them, as soon as `reserve(queued bytes)` has taken the memory for it.
     ///
     /// `publish` makes the changes visible to other writers. It runs while the queue is locked: whoever sees them can
     /// only be queued behind them, which is what makes replay meet them in the same order. Where it says false, nothing is
@@ -190,7 +190,7 @@ impl Queue {
         &self,
         LoggedWrite { changes, frame, write }: LoggedWrite,
         max_wait: Duration,
-        take_room: impl Fn(usize) -> bool,
+        reserve: impl Fn(usize) -> bool,
         publish: impl FnOnce(&QueuedWrite) -> bool,
     ) -> Result<Option<QueuedWrite>> {
         changes.iter().chain(&frame).try_for_each(QueuedFrame::check)?;
@@ -201,15 +201,15 @@ impl Queue {
             if let Some(reason) = &state.closed {
                 return Err(Error::Closed { reason: reason.clone() });
             }
-            if take_room(state.bytes) {
+            if reserve(state.bytes) {
                 break;
             }
             if timed_out {
-                return Err(no_room());
+                return Err(over_budget());
             }
             // Nobody tells when a query has given memory back.
-            let look_again = deadline.min(Instant::now() + ROOM_POLL);
-            self.room.wait_until(&mut state, look_again);
+            let look_again = deadline.min(Instant::now() + BUDGET_POLL);
+            self.freed.wait_until(&mut state, look_again);
             timed_out = Instant::now() >= deadline;
         }
         if !publish(&write) {
@@ -321,20 +321,20 @@ impl Queue {
         }
     }
 
-    /// Gives the room of a write back that has left the queue.
+    /// Gives the memory of a write back that has left the queue.
     pub(super) fn done(&self, writes: usize, cost: usize) {
         let mut state = self.state.lock();
         state.bytes = state.bytes.saturating_sub(cost);
         state.writes = state.writes.saturating_sub(writes);
         drop(state);
-        self.room.notify_all();
+        self.freed.notify_all();
     }
 
-    /// Wakes the writers that wait for room.
-    pub(super) fn room_changed(&self) {
+    /// Wakes the writers that wait for memory.
+    pub(super) fn budget_changed(&self) {
         // Taken so that no writer is between its check and its wait.
         drop(self.state.lock());
-        self.room.notify_all();
+        self.freed.notify_all();
     }
 
     /// Refuses writes from now on; the first reason stays. Returns whether this is the first.
@@ -343,7 +343,7 @@ impl Queue {
         let is_first = state.closed.is_none();
         state.closed.get_or_insert_with(|| reason.to_owned());
         drop(state);
-        self.room.notify_all();
+        self.freed.notify_all();
         is_first
     }
 
@@ -359,7 +359,7 @@ impl Queue {
         state.closed.get_or_insert_with(|| "the engine is closed".to_owned());
         drop(state);
         self.work.notify_all();
-        self.room.notify_all();
+        self.freed.notify_all();
     }
 
     /// Returns the number of writes queued or being logged.

@@ -19,7 +19,7 @@ use crate::{
     catalog::{Manifest, ManifestEdit, mark_log},
     clock::Clock,
     datafile::KnownFolders,
-    ingest::{Encoders, Helpers},
+    ingest::{DecodePool, Encoders},
     memory::MemoryBudget,
     random::RandomSource,
     registry::Registry,
@@ -41,7 +41,7 @@ pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
     pub(super) queue: Queue,
     /// Threads that help to decode.
-    pub(super) helpers: Helpers,
+    pub(super) decode_pool: DecodePool,
     /// What makes frames of decoded rows.
     pub(super) encoders: Encoders,
     pub(super) keys: Arc<IdempotencyKeys>,

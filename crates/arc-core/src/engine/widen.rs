@@ -12,7 +12,7 @@ use std::{
 
 use arrow::datatypes::DataType;
 
-use super::{logged::schema_change, queue::no_room, shared::Shared};
+use super::{logged::schema_change, queue::over_budget, shared::Shared};
 use crate::{
     Error, Result,
     ingest::{Staged, StagedTable},
@@ -54,7 +54,7 @@ impl Shared {
         }
         if max_wait.is_zero() {
             // It takes a sync of the log, which is for a thread that may wait.
-            return Err(no_room());
+            return Err(over_budget());
         }
         let mut settled = Settled::default();
         // Says nothing new; once it is applied, so is all that was queued before.

@@ -17,12 +17,12 @@ use super::{
     frame::{FrameKind, KeyMeta, WriteMeta},
     idempotency::{Claim, Claimed, answer, check_key, fingerprint},
     logged::{database_change, schema_change},
-    queue::{LoggedWrite, Made, QueuedFrame, QueuedWrite, no_room},
+    queue::{LoggedWrite, Made, QueuedFrame, QueuedWrite, over_budget},
     shared::Shared,
 };
 use crate::{
     ColumnTypes, Durability, Error, OnConflict, Options, PendingWrite, Result, WriteOptions, Written,
-    catalog::{KeptReceipt, TIME_COLUMN},
+    catalog::{IdempotencyRecord, TIME_COLUMN},
     ingest::{self, Context, MAX_CELLS, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
@@ -57,7 +57,7 @@ pub(super) fn decode_widening(request: &Request, database: &Arc<Database>) -> Re
 
 fn decode(request: &Request, terms: Terms, context: &Context<'_>) -> Result<Staged> {
     match request.kind {
-        FrameKind::LineProtocol => Ok(ingest::decode_lp_loose(&request.body, context)),
+        FrameKind::LineProtocol => Ok(ingest::decode_lp_rows(&request.body, context)),
         FrameKind::MessagePack => ingest::decode_msgpack(&request.body, context),
         FrameKind::Arrow => {
             let table = request.meta.table.as_deref().unwrap_or_default();
@@ -132,7 +132,7 @@ impl Shared {
             let database = database.unwrap_or_else(|| Arc::new(Database::new(name, self.clock.now_ns(), false)));
             if !database.type_changes.load(Ordering::Acquire).is_multiple_of(2) {
                 // A column is about to change its type; whoever decides that has the lock.
-                drop(self.schema_lock.try_lock_for(max_wait).ok_or_else(no_room)?);
+                drop(self.schema_lock.try_lock_for(max_wait).ok_or_else(over_budget)?);
                 continue;
             }
             let mut staged = self.decode(request, &database)?;
@@ -173,12 +173,12 @@ impl Shared {
 
     /// Decodes a new request, on several threads if it is large and they have nothing else to do.
     pub(super) fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
-        let _at_work = self.helpers.at_work();
+        let _at_work = self.decode_pool.at_work();
         let context = context(request, database, self.type_policy(), MAX_CELLS);
         if request.kind == FrameKind::LineProtocol {
             // For each write that is queued there is somebody with a core of his own, or with the next write soon.
             let others = || self.queue.writes();
-            return Ok(ingest::decode_lp_joined(&request.body, &context, &self.helpers, others));
+            return Ok(ingest::decode_lp_parallel(&request.body, &context, &self.decode_pool, others));
         }
         decode(request, Terms { most_bytes: self.most_bytes(), may_keep: true }, &context)
     }
@@ -194,7 +194,7 @@ impl Shared {
 
     /// Answers a request that is stored already. What was refused is not kept; as the request is the same, decoding it
     /// again tells.
-    fn answer_again(&self, request: &Request, receipt: &KeptReceipt) -> Written {
+    fn answer_again(&self, request: &Request, receipt: &IdempotencyRecord) -> Written {
         let mut written = answer(receipt);
         if written.rejected_points > 0
             && let Some(database) = self.registry.database(&request.meta.database)
@@ -223,11 +223,11 @@ impl Shared {
             return self.push(LoggedWrite { changes: Vec::new(), frame, write }, max_wait, is_there);
         }
         // Whoever has it may be waiting for room.
-        let _schema_lock = self.schema_lock.try_lock_for(max_wait).ok_or_else(no_room)?;
+        let _schema_lock = self.schema_lock.try_lock_for(max_wait).ok_or_else(over_budget)?;
         let current = self.registry.database(&database.name);
         if current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &database))
             || database.dropped.load(std::sync::atomic::Ordering::Acquire)
-            || write.staged.has_dropped_loose()
+            || write.staged.has_dropped_rows()
             || write.staged.is_outdated()
             || write.staged.tables.iter().any(|table| is_stale(&database, table))
         {
@@ -270,7 +270,7 @@ impl Shared {
         publish: impl FnOnce(&QueuedWrite) -> bool,
     ) -> Result<Result<(), Stale>> {
         let cost = logged.write.cost();
-        let take_room = |queued: usize| {
+        let reserve = |queued: usize| {
             let buffered = self.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
             let held = queued + buffered;
             // What is larger than all room that there is goes alone.
@@ -282,7 +282,7 @@ impl Shared {
             }
             is_taken
         };
-        let stale = self.queue.push(logged, max_wait, take_room, publish)?;
+        let stale = self.queue.push(logged, max_wait, reserve, publish)?;
         Ok(stale.map_or(Ok(()), |write| {
             // Its room was taken, and it does not stay.
             self.memory.give(cost);

@@ -1,6 +1,6 @@
 //! A file to import: what it is known by, and its bytes, decompressed as they are read.
 //!
-//! Owns the rule for a file's identity, on which going on after an interruption rests: its length, its first and its last
+//! Owns the rule for a file's primary key, on which going on after an interruption rests: its length, its first and its last
 //! 64 KiB, wherever it lies and whatever it is called. Two files that agree in that much and differ between are found
 //! out later, for the bodies of their writes differ under one key.
 
@@ -17,7 +17,7 @@ use std::{
 use super::{ImportFormat, ImportOptions};
 use crate::{Error, Result};
 
-/// How much of a file's beginning and of its end goes into its identity.
+/// How much of a file's beginning and of its end goes into its primary key.
 const IDENTITY_BYTES: u64 = 64 << 10;
 const BUFFER_BYTES: usize = 256 << 10;
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
@@ -62,7 +62,7 @@ impl ImportFile {
 pub(super) struct Source {
     pub(super) name: String,
     pub(super) format: ImportFormat,
-    identity: String,
+    primary_key: String,
     compression: Compression,
     file: File,
     /// How far the file was read, as it lies on disk.
@@ -80,14 +80,14 @@ impl Source {
     pub(super) fn new(file: ImportFile, options: &ImportOptions) -> Result<Self> {
         let ImportFile { name, mut file } = file;
         let failed = |error| Error::io("read", &name, error);
-        let (identity, compression) = identify(&mut file).map_err(failed)?;
+        let (primary_key, compression) = identify(&mut file).map_err(failed)?;
         let unknown = || Error::Import {
             file: name.clone(),
             reason: "its name does not say its format; expected .lp, .csv, .parquet or .arrow, or the format"
                 .to_owned(),
         };
         let format = options.format.or_else(|| ImportFormat::of_name(&name)).ok_or_else(unknown)?;
-        Ok(Self { name, format, identity, compression, file, position: Arc::default() })
+        Ok(Self { name, format, primary_key, compression, file, position: Arc::default() })
     }
 
     /// Returns the key of the piece of this file that begins at `offset`, a number that counts up along the file.
@@ -98,7 +98,7 @@ impl Source {
         let mut name = crc32c::crc32c(options.id.as_ref()?.as_bytes());
         name = crc32c::crc32c_append(name, &[0]);
         name = crc32c::crc32c_append(name, options.table.as_deref().unwrap_or_default().as_bytes());
-        Some(format!("import-{}-{name:08x}-{offset}", self.identity))
+        Some(format!("import-{}-{name:08x}-{offset}", self.primary_key))
     }
 
     pub(super) fn position(&self) -> u64 {

@@ -5,12 +5,12 @@
 //! before was of the same. Values go straight into the columns of the row that is being built; a line that turns out bad
 //! has them, and the columns it brought, taken back, so that it leaves nothing behind.
 
-mod ahead;
 mod checks;
-mod joined;
 mod line;
-mod loose;
-mod parts;
+mod lookahead;
+mod parallel;
+mod row_format;
+mod splits;
 mod tags;
 
 use arc_lp::{ErrorKind, FieldValue, RawValue, Series, Sink, Text};
@@ -24,27 +24,27 @@ use crate::{
     registry::{FoundSeries, SeriesCache},
 };
 
-use ahead::Ahead;
 pub(super) use checks::scale;
-pub(crate) use joined::decode as decode_joined;
 use line::{Fault, Line, Mode};
-use loose::LooseLines;
+use lookahead::Lookahead;
+pub(crate) use parallel::decode as decode_parallel;
+use row_format::RowFormat;
 
 /// Decodes line protocol. Every bad line is recorded in [`Staged::rejections`]; the others become rows of their tables.
 pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Staged {
     decode_to(body, context, false)
 }
 
-/// Does as [`decode`], but leaves rows of tables that have few loose.
-pub(crate) fn decode_loose(body: &[u8], context: &Context<'_>) -> Staged {
+/// Does as [`decode`], but leaves rows of tables that have few in row format.
+pub(crate) fn decode_rows(body: &[u8], context: &Context<'_>) -> Staged {
     decode_to(body, context, true)
 }
 
-fn decode_to(body: &[u8], context: &Context<'_>, loose: bool) -> Staged {
+fn decode_to(body: &[u8], context: &Context<'_>, as_rows: bool) -> Staged {
     let cache = context.database.fresh_series();
     let mut decoder = Decoder::new(body, context, &cache);
-    if loose {
-        decoder.open_loose();
+    if as_rows {
+        decoder.open_rows();
     }
     arc_lp::parse(body, &mut decoder);
     let Decoder { staged, new_series, .. } = decoder;
@@ -54,18 +54,18 @@ fn decode_to(body: &[u8], context: &Context<'_>, loose: bool) -> Staged {
 }
 
 struct Decoder<'a, 'c> {
-    /// What is being parsed: the body, or a part of it that ends where the body or a record ends.
+    /// What is being parsed: the body, or a split of it that ends where the body or a record ends.
     body: &'a [u8],
     context: &'c Context<'c>,
     precision: Precision,
     cache: &'c SeriesCache,
     /// Where in the cache the next series is looked for first.
-    guess: usize,
-    ahead: Ahead,
+    predicted: usize,
+    lookahead: Lookahead,
     staged: Staged,
     index: TableIndex,
-    /// By table and by [`Line::place`]: the column of the field that came there last.
-    follows: Vec<Vec<usize>>,
+    /// By table and by [`Line::next_field`]: the column of the field that came there last.
+    next_columns: Vec<Vec<usize>>,
     /// Columns by table and by names that have escapes, as sent.
     spelled: HashMap<(usize, &'a [u8]), usize, FixedState>,
     /// A string without its escapes, for the moment.
@@ -76,7 +76,7 @@ struct Decoder<'a, 'c> {
     /// Points so far that had no timestamp.
     untimed: i64,
     skip: &'c [u64],
-    loose: LooseLines,
+    row_format: RowFormat,
 }
 
 impl<'a, 'c> Decoder<'a, 'c> {
@@ -86,19 +86,19 @@ impl<'a, 'c> Decoder<'a, 'c> {
             context,
             precision: context.precision.unwrap_or_default(),
             cache,
-            guess: 0,
-            ahead: Ahead::default(),
+            predicted: 0,
+            lookahead: Lookahead::default(),
             // Not the count of now: a table that was dropped since is in the cache.
             staged: Staged { drops: cache.drops(), ..Staged::new(context.database) },
             index: TableIndex::default(),
-            follows: Vec::new(),
+            next_columns: Vec::new(),
             spelled: HashMap::default(),
             unescaped: Vec::new(),
             line: Line::default(),
             new_series: HashMap::default(),
             untimed: 0,
             skip: context.skip,
-            loose: LooseLines::default(),
+            row_format: RowFormat::default(),
         }
     }
 }
@@ -115,23 +115,23 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
         line.tags.clear();
         line.touched.clear();
         line.widened.clear();
-        line.place = 0;
+        line.next_field = 0;
         line.fault = None;
         if !self.skip.is_empty() {
             self.pass_over(number);
         }
         let cache = self.cache;
-        let Some(found) = cache.at(self.guess, key).or_else(|| self.find_ahead(number, key)) else {
+        let Some(found) = cache.at(self.predicted, key).or_else(|| self.look_ahead(number, key)) else {
             return self.new_series(key);
         };
-        self.guess = found.next;
+        self.predicted = found.next;
         self.line.series = Some(found.series);
         self.begin_known(&found);
         Series::Known
     }
 
     fn measurement(&mut self, name: Text<'a>) {
-        self.close_loose();
+        self.close_rows();
         match self.index.by_name(&mut self.staged, &name.to_cow(), true) {
             Ok(at) => self.begin(at),
             Err(reason) => self.refuse(reason.into()),
@@ -144,9 +144,9 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
             return;
         }
         self.line.tags.push((key.to_cow(), value.to_cow()));
-        // In a keyed table a field with the name of a tag is found when the tags are looked at.
-        let keyed = self.staged.tables.get(self.line.table).is_some_and(StagedTable::keyed);
-        if self.line.mode == Mode::Store && !keyed {
+        // In a primary-key table a field with the name of a tag is found when the tags are looked at.
+        let has_primary_key = self.staged.tables.get(self.line.table).is_some_and(StagedTable::has_primary_key);
+        if self.line.mode == Mode::Store && !has_primary_key {
             self.line.mode = Mode::Compare;
         }
     }
@@ -155,11 +155,11 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
     fn field(&mut self, key: Text<'a>, value: FieldValue<'a>) {
         match self.line.mode {
             Mode::Store => {
-                if !self.store_as_guessed(key, &value) {
+                if !self.store_predicted(key, &value) {
                     self.store_as_found(key, value);
                 }
             }
-            Mode::Loose => self.store_loose(key, value),
+            Mode::Row => self.store_row(key, value),
             Mode::Compare => self.store_or_refuse(key, value),
             Mode::Check => {}
         }
@@ -175,7 +175,7 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
     fn point(&mut self, timestamp: Option<i64>) {
         let finished = match self.line.mode {
             Mode::Check => Err(self.line.fault.take()),
-            Mode::Loose => self.finish_loose(timestamp).map_err(Some),
+            Mode::Row => self.finish_row(timestamp).map_err(Some),
             Mode::Store | Mode::Compare => self.finish(timestamp).map_err(Some),
         };
         if let Err(fault) = finished {
@@ -197,9 +197,9 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
 
 impl<'a, 'c> Decoder<'a, 'c> {
     #[inline(always)]
-    fn find_ahead(&mut self, number: u64, key: &[u8]) -> Option<FoundSeries<'c>> {
+    fn look_ahead(&mut self, number: u64, key: &[u8]) -> Option<FoundSeries<'c>> {
         let start = self.offset(key);
-        self.ahead.find(self.cache, self.body, start, (number, key))
+        self.lookahead.find(self.cache, self.body, start, (number, key))
     }
 
     /// Begins a line whose series is not in the cache; an earlier line of the request may have had it.
@@ -230,7 +230,7 @@ impl<'a, 'c> Decoder<'a, 'c> {
     /// Says which table the line is of.
     #[inline(always)]
     fn begin(&mut self, at: usize) {
-        if self.follows.len() <= at {
+        if self.next_columns.len() <= at {
             self.expect_rows(at);
         }
         self.line.table = at;
@@ -242,35 +242,35 @@ impl<'a, 'c> Decoder<'a, 'c> {
     fn expect_rows(&mut self, at: usize) {
         let rest = self.body.len() - self.offset(self.line.key);
         let line = self.body.iter().skip(self.body.len() - rest).position(|byte| *byte == b'\n').unwrap_or(rest) + 1;
-        self.follows.resize_with(at + 1, Vec::new);
-        let loose = self.staged.tables.get(at).map(|table| self.loose_size(&table.table));
-        let (tables, follows) = (self.staged.tables.len().max(1), self.follows.get_mut(at));
-        if let (Some(table), Some(follows)) = (self.staged.tables.get_mut(at), follows) {
+        self.next_columns.resize_with(at + 1, Vec::new);
+        let in_row_format = self.staged.tables.get(at).map(|table| self.rows_size(&table.table));
+        let (tables, next_columns) = (self.staged.tables.len().max(1), self.next_columns.get_mut(at));
+        if let (Some(table), Some(next_columns)) = (self.staged.tables.get_mut(at), next_columns) {
             // As if the tables to come had as many lines as the ones that were met.
             table.rows.expect(rest / line / tables + 1);
-            table.loose = loose.unwrap_or_default();
+            table.in_row_format = in_row_format.unwrap_or_default();
             // Columns are in the order of the line that brought them, until lines say otherwise.
-            *follows = (0..=table.columns.len()).collect();
+            *next_columns = (0..=table.columns.len()).collect();
         }
     }
 
-    /// The offset in the body of a part of it.
-    fn offset(&self, part: &[u8]) -> usize {
-        (part.as_ptr() as usize).wrapping_sub(self.body.as_ptr() as usize).min(self.body.len())
+    /// The offset in the body of a split of it.
+    fn offset(&self, split: &[u8]) -> usize {
+        (split.as_ptr() as usize).wrapping_sub(self.body.as_ptr() as usize).min(self.body.len())
     }
 
     /// Stores a value in the column that followed last time; `false` where that is not its column, or not so easy.
     #[inline(always)]
-    fn store_as_guessed(&mut self, key: Text<'a>, value: &FieldValue<'a>) -> bool {
+    fn store_predicted(&mut self, key: Text<'a>, value: &FieldValue<'a>) -> bool {
         let line = &mut self.line;
         let Some(table) = self.staged.tables.get_mut(line.table) else { return false };
-        let guess = self.follows.get(line.table).and_then(|follows| follows.get(line.place));
-        let Some(guess) = guess.copied() else { return false };
-        if key.is_escaped() || !table.columns.is(guess, key.raw()) || !put(table, guess, value) {
+        let predicted = self.next_columns.get(line.table).and_then(|next_columns| next_columns.get(line.next_field));
+        let Some(predicted) = predicted.copied() else { return false };
+        if key.is_escaped() || !table.columns.is(predicted, key.raw()) || !put(table, predicted, value) {
             return false;
         }
-        line.touched.push(guess);
-        line.place = guess + 1;
+        line.touched.push(predicted);
+        line.next_field = predicted + 1;
         true
     }
 
@@ -301,12 +301,12 @@ impl<'a, 'c> Decoder<'a, 'c> {
     /// Learns that the next field is in `column`, and goes there.
     #[inline(always)]
     fn went_to(&mut self, column: usize) {
-        let place = std::mem::replace(&mut self.line.place, column + 1);
-        let Some(follows) = self.follows.get_mut(self.line.table) else { return };
-        if follows.len() <= place {
-            follows.resize(place + 1, usize::MAX);
+        let next_field = std::mem::replace(&mut self.line.next_field, column + 1);
+        let Some(next_columns) = self.next_columns.get_mut(self.line.table) else { return };
+        if next_columns.len() <= next_field {
+            next_columns.resize(next_field + 1, usize::MAX);
         }
-        if let Some(next) = follows.get_mut(place) {
+        if let Some(next) = next_columns.get_mut(next_field) {
             *next = column;
         }
     }
@@ -351,7 +351,7 @@ impl<'a, 'c> Decoder<'a, 'c> {
     /// Takes back what the line has stored and proposed.
     #[cold]
     fn take_back(&mut self) {
-        self.staged.loose.take_back();
+        self.staged.rows.take_back();
         if let Some(table) = self.staged.tables.get_mut(self.line.table) {
             // First, for a column may have had a value of the line before that.
             self.line.widened.drain(..).rev().for_each(|before| table.narrow(before));

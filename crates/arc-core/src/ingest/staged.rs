@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use super::type_rules::{TypePolicy, TypeRules};
 use crate::{
     Error, Precision, Rejected, Result,
-    buffer::{KeptRows, LooseRows, Rows, Scalar, SeriesId},
+    buffer::{Rows, Scalar, SeriesId, StagedRows, ZeroCopyRows},
     catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
     registry::{ColumnIndex, Database, Layout, Table, check_name},
     write::MAX_REJECTED,
@@ -81,12 +81,12 @@ pub(crate) struct Staged {
     pub(crate) database: Arc<Database>,
     /// How often columns of the database had changed their type before.
     pub(crate) type_changes: u64,
-    /// How often tables of it had been dropped before those of loose rows were found.
+    /// How often tables of it had been dropped before those of staged rows were found.
     pub(super) drops: u64,
     /// Rows of tables of which the request has few. They come before those that `tables` has of the same table.
-    pub(crate) loose: LooseRows,
-    /// Registered tables, by the places that those rows say.
-    pub(crate) loose_tables: Arc<Vec<Arc<Table>>>,
+    pub(crate) rows: StagedRows,
+    /// Registered tables, by the indices that those rows say.
+    pub(crate) row_tables: Arc<Vec<Arc<Table>>>,
     pub(crate) tables: Vec<StagedTable>,
     pub(crate) rejections: Rejections,
 }
@@ -97,8 +97,8 @@ impl Staged {
             database: Arc::clone(database),
             type_changes: database.type_changes.load(Ordering::Acquire),
             drops: database.drops.load(Ordering::Acquire),
-            loose: LooseRows::default(),
-            loose_tables: Arc::default(),
+            rows: StagedRows::default(),
+            row_tables: Arc::default(),
             tables: Vec::new(),
             rejections: Rejections::default(),
         }
@@ -111,24 +111,24 @@ impl Staged {
 
     /// Returns the number of points that will be stored.
     pub(crate) fn points(&self) -> usize {
-        self.loose.len() + self.tables.iter().map(StagedTable::len).sum::<usize>()
+        self.rows.len() + self.tables.iter().map(StagedTable::len).sum::<usize>()
     }
 
     /// Returns whether a table that the request has rows of was dropped.
     pub(crate) fn has_dropped(&self) -> bool {
-        self.has_dropped_loose() || self.tables.iter().any(|table| table.table.is_dropped())
+        self.has_dropped_rows() || self.tables.iter().any(|table| table.table.is_dropped())
     }
 
-    /// The same of the tables of loose rows.
-    pub(crate) fn has_dropped_loose(&self) -> bool {
+    /// The same of the tables of staged rows.
+    pub(crate) fn has_dropped_rows(&self) -> bool {
         // Not a look at each table, where nothing was dropped at all.
         self.drops != self.database.drops.load(Ordering::Acquire)
-            && self.loose.tables().any(|table| self.loose_tables.get(table).is_none_or(|table| table.is_dropped()))
+            && self.rows.tables().any(|table| self.row_tables.get(table).is_none_or(|table| table.is_dropped()))
     }
 
     /// Returns the bytes that the rows will hold.
     pub(crate) fn bytes(&self) -> usize {
-        self.loose.bytes() + self.tables.iter().map(|table| table.kept.bytes + table.rows.bytes()).sum::<usize>()
+        self.rows.bytes() + self.tables.iter().map(|table| table.kept.bytes + table.rows.bytes()).sum::<usize>()
     }
 
     /// Returns whether the rows keep the request's body in memory. Their bytes include it then.
@@ -142,23 +142,23 @@ impl Staged {
 pub(crate) struct TableIndex {
     by_name: HashMap<Arc<str>, usize, FixedState>,
     by_address: HashMap<usize, usize, FixedState>,
-    /// The registered table that was asked for last, by address, and its place.
+    /// The registered table that was asked for last, by address, and its index.
     last: (usize, usize),
 }
 
 impl TableIndex {
-    /// Returns the place in `staged` of the table called `name`, proposed as `keyed` if there is none.
-    pub(crate) fn by_name(&mut self, staged: &mut Staged, name: &str, keyed: bool) -> Result<usize, String> {
+    /// Returns the index in `staged` of the table called `name`, proposed as `has_primary_key` if there is none.
+    pub(crate) fn by_name(&mut self, staged: &mut Staged, name: &str, has_primary_key: bool) -> Result<usize, String> {
         if let Some(at) = self.find(staged, name) {
             return Ok(at);
         }
         check_name(name).map_err(|reason| format!("invalid measurement name {:?}: {reason}", short(name)))?;
         let database = Arc::clone(&staged.database.name);
-        let schema = TableSchema { database, table: name.into(), keyed, columns: Vec::new() };
+        let schema = TableSchema { database, table: name.into(), has_primary_key, columns: Vec::new() };
         Ok(self.add(staged, &Arc::new(Table::new(schema))))
     }
 
-    /// Returns the place in `staged` of the table called `name`, if it is registered or proposed already.
+    /// Returns the index in `staged` of the table called `name`, if it is registered or proposed already.
     pub(crate) fn find(&mut self, staged: &mut Staged, name: &str) -> Option<usize> {
         if let Some(at) = self.by_name.get(name) {
             return Some(*at);
@@ -167,7 +167,7 @@ impl TableIndex {
         Some(self.add(staged, &table))
     }
 
-    /// Returns the place in `staged` of a registered table.
+    /// Returns the index in `staged` of a registered table.
     #[inline]
     pub(crate) fn by_table(&mut self, staged: &mut Staged, table: &Arc<Table>) -> usize {
         let address = Arc::as_ptr(table) as usize;
@@ -196,15 +196,15 @@ pub(crate) struct StagedTable {
     pub(crate) base: Arc<Layout>,
     /// Columns that the rows need beyond it.
     pub(crate) added: Vec<Column>,
-    /// Columns of it that the rows need to be of a wider type: their places, and what they are then.
+    /// Columns of it that the rows need to be of a wider type: their indices, and what they are then.
     pub(crate) widened: Vec<(usize, Column)>,
     /// All columns, also the added ones, by name.
     pub(crate) columns: Arc<ColumnIndex>,
     /// Rows that stay where they lie; they come before those of `rows`.
-    pub(crate) kept: KeptRows,
+    pub(crate) kept: ZeroCopyRows,
     pub(crate) rows: Rows,
-    /// How many loose rows there are of the table, and how many columns they reach over.
-    pub(crate) loose: (usize, usize),
+    /// How many staged rows there are of the table, and how many columns they reach over.
+    pub(crate) in_row_format: (usize, usize),
     /// Cells of `rows` that came in whole columns: none of them was left empty by a row.
     pub(super) sent_cells: usize,
     /// Looked up once somebody asks.
@@ -221,9 +221,9 @@ impl StagedTable {
             table,
             added: Vec::new(),
             widened: Vec::new(),
-            kept: KeptRows::default(),
+            kept: ZeroCopyRows::default(),
             rows: Rows::default(),
-            loose: (0, 0),
+            in_row_format: (0, 0),
             sent_cells: 0,
             rules: OnceLock::new(),
         }
@@ -233,7 +233,7 @@ impl StagedTable {
         &self.base.schema.table
     }
 
-    /// Returns the number of rows, but for loose ones.
+    /// Returns the number of rows, but for staged rows.
     pub(crate) fn len(&self) -> usize {
         self.kept.len() + self.rows.len()
     }
@@ -242,8 +242,8 @@ impl StagedTable {
         self.kept.chunks.is_empty() && self.rows.is_empty()
     }
 
-    pub(crate) fn keyed(&self) -> bool {
-        self.base.schema.keyed
+    pub(crate) fn has_primary_key(&self) -> bool {
+        self.base.schema.has_primary_key
     }
 
     /// Returns the schema that the table has once the rows are in it.
@@ -279,12 +279,12 @@ impl StagedTable {
 
     /// Checks that the rows so far, and `more` new columns, stay within what a table and a request may have.
     pub(crate) fn check_size(&self, more: usize, context: &Context<'_>) -> Result<(), String> {
-        self.check_room(more)?;
+        self.check_column_count(more)?;
         self.check_cells(context.most_cells)
     }
 
     /// Checks that the table may have `more` columns.
-    pub(crate) fn check_room(&self, more: usize) -> Result<(), String> {
+    pub(crate) fn check_column_count(&self, more: usize) -> Result<(), String> {
         if self.columns.len() + more > MAX_COLUMNS && more > 0 {
             let name = short(self.name());
             return Err(format!("measurement {name:?} would have more than {MAX_COLUMNS} columns"));
@@ -293,17 +293,17 @@ impl StagedTable {
     }
 
     /// Checks that the request's rows do not leave more than `most` cells empty: rows by columns up to the last that has values,
-    /// which is the same whichever of them are loose.
+    /// which is the same whichever of them are in row format.
     #[inline]
     pub(crate) fn check_cells(&self, most: usize) -> Result<(), String> {
-        let (rows, width) = (self.loose.0 + self.rows.len(), self.loose.1.max(self.rows.width()));
+        let (rows, width) = (self.in_row_format.0 + self.rows.len(), self.in_row_format.1.max(self.rows.width()));
         if rows.saturating_mul(width).saturating_sub(self.sent_cells) <= most {
             return Ok(());
         }
         Err(self.too_empty(rows, width, most))
     }
 
-    /// The same as it will be behind `rows` more that come in whole columns, at the places `columns`, or new where there is
+    /// The same as it will be behind `rows` more that come in whole columns, at the indices `columns`, or new where there is
     /// none; other columns of a wide table count for nothing. Before they are appended: each column that lags behind the others
     /// is filled up then.
     pub(super) fn check_columns(
@@ -401,14 +401,14 @@ pub(crate) fn inexact(field: &str) -> String {
     format!("field {:?} is of floats, which cannot hold this integer exactly", short(field))
 }
 
-/// Checks that no two rows of a columnar write have one identity.
+/// Checks that no two rows of a columnar write have one primary key.
 ///
 /// Only asked where the write did not declare the tags that the table has: it expects its rows to append, and one would
 /// overwrite the other. The error names two rows, counted from 1.
 pub(crate) fn check_distinct(table: &str, rows: impl Iterator<Item = (SeriesId, i64)>) -> Result<(), String> {
     let mut seen: HashMap<(SeriesId, i64), usize, FixedState> = HashMap::default();
-    for (row, identity) in rows.enumerate() {
-        if let Some(first) = seen.insert(identity, row) {
+    for (row, primary_key) in rows.enumerate() {
+        if let Some(first) = seen.insert(primary_key, row) {
             let (first, row, table) = (first + 1, row + 1, short(table));
             return Err(format!(
                 "rows {first} and {row} have the same tags and time, and measurement {table:?} would keep one of them: \
@@ -419,7 +419,7 @@ pub(crate) fn check_distinct(table: &str, rows: impl Iterator<Item = (SeriesId, 
     Ok(())
 }
 
-/// Says that a table which appends cannot get tags any more.
+/// Says that an append-only table cannot get tags any more.
 pub(crate) fn no_tags_later(table: &str) -> String {
     let table = short(table);
     format!("measurement {table:?} was first written without tags, so its rows append; tags cannot be declared later")

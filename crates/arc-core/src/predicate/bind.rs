@@ -23,7 +23,7 @@ const MAX_PARTS: usize = 10_000;
 /// # Errors
 ///
 /// [`Error::Predicate`] where it is too large, names a column that is not there, has a value that the column's type
-/// cannot have, or names a field of a keyed table.
+/// cannot have, or names a field of a primary-key table.
 pub(crate) fn bind(predicate: &Predicate, schema: &TableSchema) -> Result<Predicate> {
     Binder { schema, parts: 0 }.bind(predicate, 0)
 }
@@ -86,7 +86,7 @@ impl Binder<'_> {
         let Some(column) = self.schema.columns.iter().find(|column| *column.name == *name) else {
             return refuse(format!("table {table:?} has no column {name:?}"));
         };
-        if self.schema.keyed && column.kind == ColumnKind::Field {
+        if self.schema.has_primary_key && column.kind == ColumnKind::Field {
             // Versions of one point can differ in their fields: some would go, and what they had overwritten come back.
             return refuse(format!(
                 "{name:?} is a field, and points of table {table:?} are identified by tags and time: only these can \

@@ -104,7 +104,7 @@ fn every_type_compares_with_its_own_literals() {
     }
 }
 
-fn schema(keyed: bool) -> TableSchema {
+fn schema(has_primary_key: bool) -> TableSchema {
     let column = |name: &str, kind, data_type| Column { name: name.into(), kind, data_type };
     let columns = vec![
         column("host", ColumnKind::Tag, tag_type()),
@@ -113,7 +113,7 @@ fn schema(keyed: bool) -> TableSchema {
         column("u", ColumnKind::Field, DataType::UInt64),
         column("small", ColumnKind::Field, DataType::Int8),
     ];
-    TableSchema { database: "d".into(), table: "t".into(), keyed, columns }
+    TableSchema { database: "d".into(), table: "t".into(), has_primary_key, columns }
 }
 
 #[test]
@@ -153,8 +153,8 @@ fn values_take_the_types_of_their_columns_or_are_refused() {
         let error = bind(&given, &schema(false)).unwrap_err();
         assert!(matches!(&error, Error::Predicate { reason } if reason.contains(expected)), "{error}");
     }
-    let on_identity = Predicate::And(vec![equal("host", "a"), is(TIME_COLUMN, Less, Literal::Integer(5))]);
-    assert!(bind(&on_identity, &schema(true)).is_ok());
+    let on_primary_key = Predicate::And(vec![equal("host", "a"), is(TIME_COLUMN, Less, Literal::Integer(5))]);
+    assert!(bind(&on_primary_key, &schema(true)).is_ok());
     let error = bind(&is("x", Less, Literal::Integer(5)), &schema(true)).unwrap_err().to_string();
     assert!(error.contains("identified by tags and time"), "{error}");
 }

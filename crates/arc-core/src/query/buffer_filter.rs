@@ -32,7 +32,7 @@ pub(super) struct Filter {
 /// A condition, and the columns that it looks at.
 #[derive(Debug)]
 struct Condition {
-    /// Places in the table's columns.
+    /// Indices in the table's columns.
     columns: Vec<usize>,
     schema: SchemaRef,
     /// Over `schema`.

@@ -95,7 +95,7 @@ struct BufferSource {
     partitions: Arc<[Vec<ChunkRows>]>,
     /// All columns of the table.
     table: SchemaRef,
-    /// The columns asked for, as places in `table`.
+    /// The columns asked for, as indices in `table`.
     columns: Vec<usize>,
     output: SchemaRef,
     /// The times asked for, where some row may have another.

@@ -39,7 +39,7 @@ pub(crate) enum Change {
     CreateTable {
         database: Option<String>,
         table: String,
-        keyed: bool,
+        has_primary_key: bool,
         columns: Vec<Column>,
         types: ColumnTypes,
         if_not_exists: bool,

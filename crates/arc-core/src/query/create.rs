@@ -80,7 +80,7 @@ pub(super) fn table(statement: &ast::CreateTable) -> Result<Change> {
         return refuse(format!("column {name:?} comes twice"));
     }
     let if_not_exists = *if_not_exists;
-    Ok(Change::CreateTable { database, table, keyed: key.is_some(), columns: made, types, if_not_exists })
+    Ok(Change::CreateTable { database, table, has_primary_key: key.is_some(), columns: made, types, if_not_exists })
 }
 
 /// Reads `WITH (string_columns = 'attr_*, resource_*', on_conflict = 'widen')`.
@@ -188,12 +188,12 @@ mod tests {
 
     fn shown(sql: &str) -> String {
         match parse_change(sql).unwrap() {
-            Change::CreateTable { database, table, keyed, columns, types, if_not_exists } => {
+            Change::CreateTable { database, table, has_primary_key, columns, types, if_not_exists } => {
                 let columns =
                     columns.iter().map(|column| format!("{} {:?} {}", column.name, column.kind, column.data_type));
                 let columns = columns.collect::<Vec<_>>().join(", ");
                 let types = if types.is_empty() { String::new() } else { format!(" {types:?}") };
-                format!("{} {table} {keyed} {if_not_exists} ({columns}){types}", database.unwrap_or_default())
+                format!("{} {table} {has_primary_key} {if_not_exists} ({columns}){types}", database.unwrap_or_default())
             }
             other => panic!("{other:?}"),
         }

@@ -20,10 +20,10 @@ pub(super) struct Dictionaries {
     columns: Vec<Column>,
 }
 
-/// A column of texts in a dictionary, by its place.
+/// A column of texts in a dictionary, by its index.
 #[derive(Debug)]
 struct Column {
-    place: usize,
+    index: usize,
     /// Mostly one batch after the other has the same dictionary.
     last: Option<Known>,
 }
@@ -32,7 +32,7 @@ struct Column {
 #[derive(Debug, Clone)]
 struct Known {
     values: ArrayRef,
-    /// The texts once, and the place among them of each of `values`; `None` if these are different already.
+    /// The texts once, and the index among them of each of `values`; `None` if these are different already.
     distinct: Option<(ArrayRef, Arc<[i32]>)>,
 }
 
@@ -43,18 +43,18 @@ impl Dictionaries {
             _ => false,
         };
         let fields = schema.fields().iter().enumerate().filter(|(_, field)| is_text(field.data_type()));
-        Self { columns: fields.map(|(place, _)| Column { place, last: None }).collect() }
+        Self { columns: fields.map(|(index, _)| Column { index, last: None }).collect() }
     }
 
     /// Returns the same rows.
     pub(super) fn distinct(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
         let mut changed: Option<Vec<ArrayRef>> = None;
         for column in &mut self.columns {
-            let texts = batch.columns().get(column.place).and_then(|texts| texts.as_dictionary_opt::<Int32Type>());
+            let texts = batch.columns().get(column.index).and_then(|texts| texts.as_dictionary_opt::<Int32Type>());
             let Some(texts) = texts else { continue };
             let Some(distinct) = column.distinct(texts)? else { continue };
             let columns = changed.get_or_insert_with(|| batch.columns().to_vec());
-            if let Some(slot) = columns.get_mut(column.place) {
+            if let Some(slot) = columns.get_mut(column.index) {
                 *slot = Arc::new(distinct);
             }
         }
@@ -73,10 +73,10 @@ impl Column {
             Some(known) => known.clone(),
             None => Known::look_at(texts.values())?,
         };
-        let distinct = known.distinct.as_ref().map(|(values, places)| {
+        let distinct = known.distinct.as_ref().map(|(values, indices)| {
             // What stands where a text is null may be no place at all.
-            let place = |key: i32| usize::try_from(key).ok().and_then(|key| places.get(key).copied()).unwrap_or(0);
-            let keys: Int32Array = texts.keys().unary(place);
+            let index = |key: i32| usize::try_from(key).ok().and_then(|key| indices.get(key).copied()).unwrap_or(0);
+            let keys: Int32Array = texts.keys().unary(index);
             DictionaryArray::try_new(keys, Arc::clone(values))
         });
         let distinct = distinct.transpose()?;
@@ -89,19 +89,19 @@ impl Known {
     fn look_at(values: &ArrayRef) -> Result<Self> {
         let texts = values.as_string::<i32>();
         let mut firsts: Vec<u32> = Vec::new();
-        let mut places: Vec<i32> = Vec::with_capacity(texts.len());
+        let mut indices: Vec<i32> = Vec::with_capacity(texts.len());
         let mut seen: HashMap<Option<&str>, i32, foldhash::fast::RandomState> = HashMap::default();
         for (at, text) in texts.iter().enumerate() {
             let next = i32::try_from(firsts.len()).map_err(|_| Error::internal("a dictionary has too many texts"))?;
-            let place = *seen.entry(text).or_insert(next);
-            if place == next {
+            let index = *seen.entry(text).or_insert(next);
+            if index == next {
                 firsts.push(u32::try_from(at).map_err(|_| Error::internal("a dictionary has too many texts"))?);
             }
-            places.push(place);
+            indices.push(index);
         }
         let distinct = match firsts.len() == texts.len() {
             true => None,
-            false => Some((take(values, &UInt32Array::from(firsts), None)?, places.into())),
+            false => Some((take(values, &UInt32Array::from(firsts), None)?, indices.into())),
         };
         Ok(Self { values: Arc::clone(values), distinct })
     }

@@ -73,9 +73,9 @@ fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
     }
 }
 
-/// Returns the byte at a place that is counted in lines and characters.
-fn offset(sql: &str, place: Location) -> Option<usize> {
-    let (line, column) = (usize::try_from(place.line).ok()?, usize::try_from(place.column).ok()?);
+/// Returns the byte at a location that is counted in lines and characters.
+fn offset(sql: &str, location: Location) -> Option<usize> {
+    let (line, column) = (usize::try_from(location.line).ok()?, usize::try_from(location.column).ok()?);
     let before: usize = sql.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
     let (within, _) = sql.get(before..)?.char_indices().nth(column.checked_sub(1)?)?;
     Some(before + within)

@@ -26,7 +26,7 @@ pub(super) enum Part<'a> {
 }
 
 impl Part<'_> {
-    /// Returns whether rows may have the identity of rows in other parts.
+    /// Returns whether rows may have the primary key of rows in other parts.
     pub(super) fn is_late(&self) -> bool {
         match self {
             Self::File(file) => file.late,

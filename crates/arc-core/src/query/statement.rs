@@ -179,7 +179,7 @@ pub(super) enum Request {
     ShowSeries(Option<String>, String),
 }
 
-/// Runs the parser over `tokens`. The only place that does: a parser without the limiter may never end.
+/// Runs the parser over `tokens`. The only index that does: a parser without the limiter may never end.
 pub(super) fn grammar<T>(
     tokens: Vec<TokenWithSpan>,
     parse: impl FnOnce(&Limited, Vec<TokenWithSpan>) -> Result<T>,

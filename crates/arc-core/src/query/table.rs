@@ -65,7 +65,7 @@ impl Table {
     }
 
     /// Returns whether a filter looks at nothing but what identifies a row: rows that merge then pass it together.
-    fn is_on_identity(&self, filter: &Expr) -> bool {
+    fn is_on_primary_key(&self, filter: &Expr) -> bool {
         let is_key = |name: &str| name == TIME_COLUMN || self.view.schema.tags().any(|tag| &*tag.name == name);
         filter.column_refs().into_iter().all(|column| is_key(&column.name))
     }
@@ -110,16 +110,17 @@ impl Table {
         all: Option<Expr>,
         parts: Vec<Part<'a>>,
     ) -> Result<Choice<'a>> {
-        if !self.view.schema.keyed {
+        if !self.view.schema.has_primary_key {
             let plain = part::survivors(state, &self.schema, all.as_ref(), parts)?;
-            return Ok(Choice { plain, merged: Vec::new(), on_identity: None });
+            return Ok(Choice { plain, merged: Vec::new(), on_primary_key: None });
         }
         // A filter on a field must see merged rows, so it may not hide a part from the merge.
-        let on_identity = usable.iter().filter(|filter| self.is_on_identity(filter)).map(|filter| (*filter).clone());
-        let on_identity = conjunction(on_identity);
-        let (plain, merged) = merge::split(part::survivors(state, &self.schema, on_identity.as_ref(), parts)?);
+        let on_primary_key =
+            usable.iter().filter(|filter| self.is_on_primary_key(filter)).map(|filter| (*filter).clone());
+        let on_primary_key = conjunction(on_primary_key);
+        let (plain, merged) = merge::split(part::survivors(state, &self.schema, on_primary_key.as_ref(), parts)?);
         let plain = part::survivors(state, &self.schema, all.as_ref(), plain)?;
-        Ok(Choice { plain, merged, on_identity })
+        Ok(Choice { plain, merged, on_primary_key })
     }
 }
 
@@ -139,7 +140,7 @@ pub(super) struct Choice<'a> {
     /// Parts that are merged, in order of version.
     pub(super) merged: Vec<Part<'a>>,
     /// The filters that may be applied before the merge.
-    pub(super) on_identity: Option<Expr>,
+    pub(super) on_primary_key: Option<Expr>,
 }
 
 #[async_trait]
@@ -168,7 +169,7 @@ impl TableProvider for Table {
         filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Choice { plain, merged, on_identity } = self.choose(state, filters)?;
+        let Choice { plain, merged, on_primary_key } = self.choose(state, filters)?;
         let TableView { schema, files, buffers, tombstones } = &self.view;
         tracing::debug!(
             database = %schema.database,
@@ -178,7 +179,7 @@ impl TableProvider for Table {
             merged = merged.len(),
             "planned a scan"
         );
-        let (files, buffers) = by_place(&plain);
+        let (files, buffers) = by_kind(&plain);
         let wanted = Wanted { times: TimeRange::of_all(filters), few: self.has_one_on_tags(filters) };
         let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
         for group in deletes::groups(files, |file| file, tombstones) {
@@ -188,7 +189,7 @@ impl TableProvider for Table {
             inputs.push(buffers::scan(state, &self.schema, &buffers, projection, wanted.times)?);
         }
         if !merged.is_empty() {
-            inputs.push(merge::scan(state, &self.view, &merged, projection, on_identity)?);
+            inputs.push(merge::scan(state, &self.view, &merged, projection, on_primary_key)?);
         }
         if inputs.is_empty() {
             return Ok(Arc::new(EmptyExec::new(project_schema(&self.schema, projection)?)));
@@ -198,7 +199,7 @@ impl TableProvider for Table {
 }
 
 /// Returns the files and the buffers among `parts`.
-fn by_place<'a>(parts: &[Part<'a>]) -> (Vec<&'a Arc<crate::datafile::DataFile>>, Vec<&'a crate::view::BufferPart>) {
+fn by_kind<'a>(parts: &[Part<'a>]) -> (Vec<&'a Arc<crate::datafile::DataFile>>, Vec<&'a crate::view::BufferPart>) {
     let files = parts.iter().filter_map(|part| if let Part::File(file) = part { Some(*file) } else { None });
     let buffers = parts.iter().filter_map(|part| if let Part::Buffer(buffer) = part { Some(*buffer) } else { None });
     (files.collect(), buffers.collect())

@@ -46,9 +46,9 @@ impl OptimizerRule for UndictionaryGroupKeys {
         });
         let plain = Arc::new(Aggregate::try_new(input, keys.collect::<Vec<_>>(), aggr_expr)?);
         let mut columns = Vec::with_capacity(schema.fields().len());
-        for (place, (qualifier, field)) in schema.iter().enumerate() {
-            let column = Expr::Column(plain.schema.qualified_field(place).into());
-            columns.push(match is_dictionary.get(place) {
+        for (index, (qualifier, field)) in schema.iter().enumerate() {
+            let column = Expr::Column(plain.schema.qualified_field(index).into());
+            columns.push(match is_dictionary.get(index) {
                 Some(true) => cast(column, field.data_type().clone()).alias_qualified(qualifier.cloned(), field.name()),
                 _ => column,
             });

@@ -1,4 +1,4 @@
-//! Conditions go down through operators by the places of their columns, not by their names.
+//! Conditions go down through operators by the indices of their columns, not by their names.
 //!
 //! DataFusion's pushdown finds a column again by its name in each operator on the way, so that of two columns of one name,
 //! as both sides of a join have them, it takes the first. Where an operator has several columns of one name, a condition
@@ -70,7 +70,7 @@ impl PhysicalOptimizerRule for Fenced {
     }
 }
 
-/// Returns the places of the columns that have a name of their own.
+/// Returns the indices of the columns that have a name of their own.
 fn unique_columns(plan: &Arc<dyn ExecutionPlan>) -> HashSet<usize> {
     let schema = plan.schema();
     let mut times: HashMap<&str, usize> = HashMap::new();
@@ -78,7 +78,7 @@ fn unique_columns(plan: &Arc<dyn ExecutionPlan>) -> HashSet<usize> {
         *times.entry(field.name()).or_default() += 1;
     }
     let named = schema.fields().iter().enumerate().filter(|(_, field)| times.get(field.name().as_str()) == Some(&1));
-    named.map(|(place, _)| place).collect()
+    named.map(|(index, _)| index).collect()
 }
 
 /// Lets through conditions on columns with a name of their own. There only while conditions are pushed down.

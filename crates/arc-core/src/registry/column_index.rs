@@ -82,7 +82,7 @@ impl ColumnIndex {
         if self.slots.len() < 2 * self.names.len() {
             self.rebuild();
         } else if let (Some(name), Ok(slot)) = (self.names.last(), u32::try_from(self.names.len())) {
-            place(&mut self.slots, mark.hash(name.as_bytes()), slot);
+            insert(&mut self.slots, mark.hash(name.as_bytes()), slot);
         }
     }
 
@@ -99,7 +99,7 @@ impl ColumnIndex {
         self.slots.clear();
         self.slots.resize((4 * self.names.len()).next_power_of_two(), 0);
         for ((mark, name), slot) in self.marks.iter().zip(&self.names).zip(1..) {
-            place(&mut self.slots, mark.hash(name.as_bytes()), slot);
+            insert(&mut self.slots, mark.hash(name.as_bytes()), slot);
         }
     }
 
@@ -146,12 +146,12 @@ fn start(slots: &[u32], hash: u64) -> usize {
     hash as usize & slots.len().wrapping_sub(1)
 }
 
-/// Puts a slot into the first empty place.
-fn place(slots: &mut [u32], hash: u64, slot: u32) {
+/// Puts a slot into the first empty insert.
+fn insert(slots: &mut [u32], hash: u64, slot: u32) {
     let (start, mask) = (start(slots, hash), slots.len().wrapping_sub(1));
     let empty = (0..slots.len()).map(|step| (start + step) & mask).find(|at| slots.get(*at) == Some(&0));
-    if let Some(place) = empty.and_then(|at| slots.get_mut(at)) {
-        *place = slot;
+    if let Some(insert) = empty.and_then(|at| slots.get_mut(at)) {
+        *insert = slot;
     }
 }
 

@@ -160,7 +160,8 @@ mod tests {
     fn registry() -> (Arc<Registry>, Arc<Database>, Arc<Table>) {
         let (registry, database) = (Arc::new(Registry::default()), Arc::new(Database::new("d", 0, true)));
         registry.add(Arc::clone(&database));
-        let schema = TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() };
+        let schema =
+            TableSchema { database: "d".into(), table: "t".into(), has_primary_key: true, columns: Vec::new() };
         let table = Arc::new(Table::new(schema));
         database.add(Arc::clone(&table));
         (registry, database, table)
@@ -201,8 +202,12 @@ mod tests {
     fn database(name: &str, tables: &[&str]) -> Arc<Database> {
         let database = Arc::new(Database::new(name, 0, false));
         for table in tables {
-            let schema =
-                TableSchema { database: name.into(), table: (*table).into(), keyed: true, columns: Vec::new() };
+            let schema = TableSchema {
+                database: name.into(),
+                table: (*table).into(),
+                has_primary_key: true,
+                columns: Vec::new(),
+            };
             database.add(Arc::new(Table::new(schema)));
         }
         database

@@ -20,16 +20,16 @@ const LARGE_CACHE: usize = 1 << 14;
 
 /// Finds (table, series) by the raw bytes that name them in line protocol, so that known tags are not parsed again.
 ///
-/// Only keyed tables are in it, for only they have series.
+/// Only primary-key tables are in it, for only they have series.
 #[derive(Debug)]
 pub(crate) struct SeriesCache {
     by_key: HashTable<u32>,
     entries: Vec<CachedSeries>,
     keys: Vec<u8>,
-    /// Rows of requests that are under way say their tables by their places here.
+    /// Rows of requests that are under way say their tables by their slots here.
     tables: Arc<Vec<Arc<Table>>>,
-    /// Places of tables, by their addresses.
-    places: HashMap<usize, u32, FixedState>,
+    /// Slots of tables, by their addresses.
+    slots: HashMap<usize, u32, FixedState>,
     hasher: FixedState,
     max_bytes: usize,
     /// How many tables of the database had been dropped when it was empty last.
@@ -43,7 +43,7 @@ impl Default for SeriesCache {
             entries: Vec::new(),
             keys: Vec::new(),
             tables: Arc::default(),
-            places: HashMap::default(),
+            slots: HashMap::default(),
             hasher: FixedState::default(),
             max_bytes: usize::MAX,
             drops: 0,
@@ -55,8 +55,8 @@ impl Default for SeriesCache {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FoundSeries<'c> {
     pub(crate) table: &'c Arc<Table>,
-    /// Place of the table among those of the cache.
-    pub(crate) place: usize,
+    /// Slot of the table among those of the cache.
+    pub(crate) slot: usize,
     pub(crate) series: SeriesId,
     /// A guess at the entry of the next key.
     pub(crate) next: usize,
@@ -114,8 +114,8 @@ impl SeriesCache {
     #[inline(always)]
     pub(crate) fn at(&self, at: usize, key: &[u8]) -> Option<FoundSeries<'_>> {
         let entry = self.entries.get(at).filter(|_| self.key(at) == key)?;
-        let place = entry.table as usize;
-        Some(FoundSeries { table: self.tables.get(place)?, place, series: entry.series, next: at + 1 })
+        let slot = entry.table as usize;
+        Some(FoundSeries { table: self.tables.get(slot)?, slot, series: entry.series, next: at + 1 })
     }
 
     /// Returns for each of some keys the entry that is likely to have it, or `usize::MAX` where none has.
@@ -139,20 +139,20 @@ impl SeriesCache {
         self.entries.len() >= LARGE_CACHE
     }
 
-    /// Returns the table at a place.
+    /// Returns the table at a slot.
     #[inline]
-    pub(crate) fn table(&self, place: usize) -> Option<&Arc<Table>> {
-        self.tables.get(place)
+    pub(crate) fn table(&self, slot: usize) -> Option<&Arc<Table>> {
+        self.tables.get(slot)
     }
 
-    /// Returns all tables by their places, which they keep there.
+    /// Returns all tables by their slots, which they keep there.
     pub(crate) fn tables(&self) -> &Arc<Vec<Arc<Table>>> {
         &self.tables
     }
 
     /// Returns the place of a table.
-    pub(crate) fn place(&self, table: &Arc<Table>) -> Option<usize> {
-        self.places.get(&(Arc::as_ptr(table) as usize)).map(|place| *place as usize)
+    pub(crate) fn slot(&self, table: &Arc<Table>) -> Option<usize> {
+        self.slots.get(&(Arc::as_ptr(table) as usize)).map(|slot| *slot as usize)
     }
 
     /// Returns the number of tables, which is more than the place of any.
@@ -180,7 +180,7 @@ impl SeriesCache {
             self.clear(self.drops);
         }
         let (Ok(id), Ok(new)) = (u32::try_from(self.entries.len()), u32::try_from(self.tables.len())) else { return };
-        let table = *self.places.entry(Arc::as_ptr(table) as usize).or_insert_with(|| {
+        let table = *self.slots.entry(Arc::as_ptr(table) as usize).or_insert_with(|| {
             Arc::make_mut(&mut self.tables).push(Arc::clone(table));
             new
         });
@@ -207,7 +207,8 @@ mod tests {
 
     #[test]
     fn a_full_cache_starts_anew() {
-        let schema = TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() };
+        let schema =
+            TableSchema { database: "d".into(), table: "t".into(), has_primary_key: true, columns: Vec::new() };
         let table = Arc::new(Table::new(schema));
         let mut cache = SeriesCache::default();
         cache.bound(1_000);
@@ -220,7 +221,8 @@ mod tests {
 
     #[test]
     fn cached_series_are_found_by_their_exact_bytes() {
-        let schema = TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() };
+        let schema =
+            TableSchema { database: "d".into(), table: "t".into(), has_primary_key: true, columns: Vec::new() };
         let table = Arc::new(Table::new(schema));
         let mut cache = SeriesCache::default();
         for i in 0..1000u32 {
@@ -237,7 +239,8 @@ mod tests {
     }
     #[test]
     fn keys_are_found_together_as_they_are_one_by_one() {
-        let schema = TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() };
+        let schema =
+            TableSchema { database: "d".into(), table: "t".into(), has_primary_key: true, columns: Vec::new() };
         let table = Arc::new(Table::new(schema));
         let mut cache = SeriesCache::default();
         assert_eq!(cache.likely(&[b"t,host=1".as_slice(), b""]), [usize::MAX; 2]);

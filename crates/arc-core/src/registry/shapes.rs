@@ -1,4 +1,4 @@
-//! Shapes: columns as loose rows need them, shared by the tables that have the same.
+//! Shapes: columns as staged rows need them, shared by the tables that have the same.
 //!
 //! Ten thousand tables often have the same few columns. Where the lines of a request are of a thousand tables, the columns
 //! of a thousand tables would have to come from memory; a table's shape is a number, and its columns are at hand since the
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Most columns of a shape, and of all shapes of a database: they stay for as long as it is open. Tables that have no shape
-/// have no loose rows.
+/// have no staged rows.
 const MAX_COLUMNS: usize = 64;
 const MAX_ALL_COLUMNS: usize = 64 << 10;
 
@@ -67,7 +67,7 @@ impl Shapes {
     /// Returns the number of a table's shape, made if it is new.
     fn find(&self, schema: &TableSchema, index: &ColumnIndex) -> Option<usize> {
         let width = schema.columns.len();
-        if !schema.keyed || width > MAX_COLUMNS {
+        if !schema.has_primary_key || width > MAX_COLUMNS {
             return None;
         }
         let mut known = self.known.lock();
@@ -120,14 +120,15 @@ mod tests {
     use crate::registry::Layout;
     use arrow::datatypes::DataType;
 
-    fn number(shapes: &Shapes, keyed: bool, columns: &[(&str, DataType)]) -> Option<usize> {
+    fn number(shapes: &Shapes, has_primary_key: bool, columns: &[(&str, DataType)]) -> Option<usize> {
         let column = |(name, data_type): &(&str, DataType)| Column {
             name: (*name).into(),
             kind: ColumnKind::Field,
             data_type: data_type.clone(),
         };
         let columns = columns.iter().map(column).collect();
-        let layout = Layout::new(Arc::new(TableSchema { database: "d".into(), table: "t".into(), keyed, columns }));
+        let layout =
+            Layout::new(Arc::new(TableSchema { database: "d".into(), table: "t".into(), has_primary_key, columns }));
         let shape = TableShape::default();
         shape.set(shapes, &layout.schema, &layout.columns);
         shape.get()
@@ -148,7 +149,7 @@ mod tests {
         for (columns, expected) in cases {
             assert_eq!(number(&shapes, true, columns), Some(expected), "{columns:?}");
         }
-        assert_eq!(number(&shapes, false, &[("a", Int64)]), None, "a table that appends has no loose rows");
+        assert_eq!(number(&shapes, false, &[("a", Int64)]), None, "a table that appends has no staged rows");
         let all = shapes.load();
         assert_eq!(all.len(), 4);
         assert_eq!(all[3].index.find(b"a"), Some(1));

@@ -11,7 +11,7 @@ use crate::{
     catalog::ManifestState,
     engine::{FrameChecker, GIVEN_UP, SchemaChange},
     vfs::Vfs,
-    wal::{Frame, Place, Rebuild, ReplayedFrame, Survey, body_checksum, segments, survey},
+    wal::{Frame, FrameLocation, Rebuild, ReplayedFrame, Survey, body_checksum, segments, survey},
 };
 
 /// Most frames that may be missing in a row. Each gets a frame of 40 bytes in its place, so that numbers stay as they are.
@@ -35,15 +35,15 @@ pub(super) fn plan(vfs: &dyn Vfs, dir: &Path, state: &ManifestState) -> Result<R
     if let Some(gap) = found.gaps.iter().find(|gap| gap.last.0 - gap.first.0 >= MAX_MISSING) {
         let reason =
             format!("{} frames of the log are missing before frame {}", gap.last.0 - gap.first.0 + 1, gap.last.next());
-        return Ok(Err(format!("{}: {reason}", gap.place.path.display())));
+        return Ok(Err(format!("{}: {reason}", gap.location.path.display())));
     }
-    let gaps = found.gaps.into_iter().map(|gap| (gap.place, gap.first, gap.last, gap.reason));
-    let bad = fixer.bad.into_iter().map(|(place, seq, reason)| (place, seq, seq, reason));
-    let given_up = |(place, first, last, reason): (Place, _, _, _)| GivenUp {
+    let gaps = found.gaps.into_iter().map(|gap| (gap.location, gap.first, gap.last, gap.reason));
+    let bad = fixer.bad.into_iter().map(|(location, seq, reason)| (location, seq, seq, reason));
+    let given_up = |(location, first, last, reason): (FrameLocation, _, _, _)| GivenUp {
         first,
         last,
-        path: place.path,
-        offset: place.offset,
+        path: location.path,
+        offset: location.offset,
         reason,
     };
     let mut given_up: Vec<GivenUp> = gaps.chain(bad).map(given_up).collect();
@@ -75,7 +75,8 @@ fn walk(vfs: &dyn Vfs, dir: &Path, state: &ManifestState, mut to: Option<&mut Re
         Ok(())
     })?;
     let mut fixer = Fixer { checker, next, frames: 0, points: 0, recreated: 0, widened: Vec::new(), bad: Vec::new() };
-    let mut visit = |place: &Place, frame: ReplayedFrame<'_>| fixer.take(place, &frame, to.as_deref_mut());
+    let mut visit =
+        |location: &FrameLocation, frame: ReplayedFrame<'_>| fixer.take(location, &frame, to.as_deref_mut());
     let found = survey(vfs, dir, state.flushed, logged, &mut visit)?;
     Ok((found, fixer))
 }
@@ -89,11 +90,16 @@ struct Fixer {
     recreated: u64,
     widened: Vec<String>,
     /// Frames that are whole and make no sense without those that are lost.
-    bad: Vec<(Place, SequenceNumber, String)>,
+    bad: Vec<(FrameLocation, SequenceNumber, String)>,
 }
 
 impl Fixer {
-    fn take(&mut self, place: &Place, frame: &ReplayedFrame<'_>, mut to: Option<&mut Rebuild>) -> Result<()> {
+    fn take(
+        &mut self,
+        location: &FrameLocation,
+        frame: &ReplayedFrame<'_>,
+        mut to: Option<&mut Rebuild>,
+    ) -> Result<()> {
         let missing = frame.seq.0.saturating_sub(self.next.0);
         match self.check(frame, missing) {
             Ok((points, changes)) => {
@@ -108,7 +114,7 @@ impl Fixer {
                 self.append(frame.kind, frame.meta, &frame.body, to)
             }
             Err(reason) => {
-                self.bad.push((place.clone(), frame.seq, format!("frame {}: {reason}", frame.seq)));
+                self.bad.push((location.clone(), frame.seq, format!("frame {}: {reason}", frame.seq)));
                 Ok(())
             }
         }

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     Engine, Options, SequenceNumber, Severity,
     vfs::{CrashFs, Fault, FaultFs, Image},
-    wal::frame_places,
+    wal::frame_locations,
 };
 
 const ROOT: &str = "/store";
@@ -44,7 +44,7 @@ fn damage_frame(image: &mut Image, seq: u64) {
     let paths: Vec<PathBuf> = image.files().filter(of).map(Path::to_owned).collect();
     for path in paths {
         let mut bytes = image.get(&path).unwrap().to_vec();
-        if let Some((offset, len, _)) = frame_places(&bytes, &path).iter().find(|(_, _, found)| *found == seq) {
+        if let Some((offset, len, _)) = frame_locations(&bytes, &path).iter().find(|(_, _, found)| *found == seq) {
             bytes[offset + len - 1] ^= 1;
             image.set(&path, bytes);
         }

@@ -1,4 +1,4 @@
-//! A folder of the file system as a place for objects.
+//! A folder of the file system as a location for objects.
 //!
 //! Owns nothing but the folder's path. Whoever writes to it holds the lock of the data directory, so that no other writer
 //! can be about to put the same name.
@@ -11,26 +11,26 @@ use std::{
 };
 
 use super::{
-    ObjectPlace, PlacedObject, PutError,
+    FoundObject, ObjectLocation, PutError,
     publish::{Existing, TemporaryNames, publish, stage},
 };
 use crate::{Error, Result, vfs::Vfs};
 
-/// [`ObjectPlace`] in one folder.
+/// [`ObjectLocation`] in one folder.
 #[derive(Debug)]
-pub(crate) struct FolderPlace<V> {
+pub(crate) struct FolderLocation<V> {
     vfs: V,
     dir: PathBuf,
     names: TemporaryNames,
 }
 
-impl<V> FolderPlace<V> {
+impl<V> FolderLocation<V> {
     pub(crate) fn new(vfs: V, dir: &Path) -> Self {
         Self { vfs, dir: dir.to_owned(), names: TemporaryNames::default() }
     }
 }
 
-impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectPlace for FolderPlace<V> {
+impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectLocation for FolderLocation<V> {
     fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
@@ -62,12 +62,12 @@ impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectPlace for FolderPla
         self.vfs.read(&self.path(name))
     }
 
-    fn list(&self) -> io::Result<Vec<PlacedObject>> {
+    fn list(&self) -> io::Result<Vec<FoundObject>> {
         match self.vfs.list(&self.dir) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(e) => Err(e),
             Ok(entries) => {
-                Ok(entries.into_iter().map(|entry| PlacedObject { name: entry.name, settled: true }).collect())
+                Ok(entries.into_iter().map(|entry| FoundObject { name: entry.name, settled: true }).collect())
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns how an object is put so that it is there whole and durable or not at all, and what an error in between means.
 //! Never looks into an object, never replaces one, never decides which are still needed. The manifest is written through
-//! [`ObjectPlace`], with the same code for both places; `DurableLocal` makes a local folder an object store that syncs.
+//! [`ObjectLocation`], with the same code for both locations; `DurableLocal` makes a local folder an object store that syncs.
 
 #[cfg(feature = "object-store")]
 mod blocks;
@@ -33,7 +33,7 @@ use std::{fmt::Debug, io, path::PathBuf};
 
 #[cfg(feature = "object-store")]
 pub use durable::DurableLocal;
-pub(crate) use folder::FolderPlace;
+pub(crate) use folder::FolderLocation;
 pub(crate) use publish::object_of_temporary;
 #[cfg(test)]
 #[cfg(feature = "object-store-aws")]
@@ -41,14 +41,14 @@ pub(crate) use s3::test_bucket;
 #[cfg(feature = "object-store")]
 pub(crate) use storage::OpenStorage;
 #[cfg(feature = "object-store")]
-pub use {options::StoreOptions, remote::StorePlace, storage::ObjectStorage};
+pub use {options::StoreOptions, remote::StoreLocation, storage::ObjectStorage};
 #[cfg(feature = "query")]
 pub(crate) use {packed::PackedReads, reads::UNANSWERED};
 
 use crate::{Error, Result};
 
-/// A place for immutable objects, each put once under its own name.
-pub trait ObjectPlace: Debug + Send + Sync {
+/// A location for immutable objects, each put once under its own name.
+pub trait ObjectLocation: Debug + Send + Sync {
     /// Returns the object's path, as errors name it.
     fn path(&self, name: &str) -> PathBuf;
 
@@ -59,7 +59,7 @@ pub trait ObjectPlace: Debug + Send + Sync {
     /// [`Error::Io`].
     fn prepare(&self) -> Result<()>;
 
-    /// Returns whether a lock keeps other writers away, for as long as anybody has the place.
+    /// Returns whether a lock keeps other writers away, for as long as anybody has the location.
     fn is_locked(&self) -> bool;
 
     /// Puts an object unless its name is taken. After `Ok` it is durable, and whole for every reader.
@@ -76,12 +76,12 @@ pub trait ObjectPlace: Debug + Send + Sync {
     /// Of the kind [`io::ErrorKind::NotFound`] where there is none.
     fn get(&self, name: &str) -> io::Result<Vec<u8>>;
 
-    /// Returns what is in the place, sorted by name; nothing if there is no such place.
+    /// Returns what is in the place, sorted by name; nothing if there is no such location.
     ///
     /// # Errors
     ///
     /// Those of the file system or store.
-    fn list(&self) -> io::Result<Vec<PlacedObject>>;
+    fn list(&self) -> io::Result<Vec<FoundObject>>;
 
     /// Removes an object.
     ///
@@ -91,9 +91,9 @@ pub trait ObjectPlace: Debug + Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
 }
 
-/// A name in an [`ObjectPlace`].
+/// A name in an [`ObjectLocation`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedObject {
+pub struct FoundObject {
     /// The name.
     pub name: String,
     /// Whether it may be removed once it is not needed: a writer that stalled before it put the same name has had the time

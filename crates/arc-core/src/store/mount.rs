@@ -3,7 +3,7 @@
 //! Owns the way from a path below `data/` and `meta/` to an object; everything else goes to the local file system as it is.
 //! A data file is gathered in a local file, and is an object from its rename on: then it is durable, and syncing it or its
 //! folder does nothing. Never replaces an object, and never writes one of the manifest: that is for
-//! [`StorePlace`](super::StorePlace).
+//! [`StoreLocation`](super::StoreLocation).
 
 use std::{
     any::Any,
@@ -43,7 +43,7 @@ pub(super) struct StoreMount {
 }
 
 /// What a path stands for.
-enum Place {
+enum Mounted {
     /// A file or folder of the local file system.
     Local,
     /// A data file that is being written, in the local file system.
@@ -58,27 +58,27 @@ impl StoreMount {
         Self { local, root: root.to_owned(), client, prefix, spool, blocks: Blocks::default() }
     }
 
-    fn place(&self, path: &Path) -> io::Result<Place> {
-        let Ok(below) = path.strip_prefix(&self.root) else { return Ok(Place::Local) };
+    fn mounted(&self, path: &Path) -> io::Result<Mounted> {
+        let Ok(below) = path.strip_prefix(&self.root) else { return Ok(Mounted::Local) };
         if !below.starts_with(DATA_DIR) && !below.starts_with(META_DIR) {
-            return Ok(Place::Local);
+            return Ok(Mounted::Local);
         }
         let unusable = || io::Error::new(io::ErrorKind::InvalidInput, "the path cannot be that of an object");
         let below = below.to_str().ok_or_else(unusable)?;
         let name = below.rsplit('/').next().unwrap_or(below);
         if name.ends_with(TEMPORARY_SUFFIX) {
-            return Ok(Place::Unfinished(self.spool.unfinished(name)));
+            return Ok(Mounted::Unfinished(self.spool.unfinished(name)));
         }
         // `parse` takes the path as it is on disk; `join` would encode the encoded names once more.
-        StorePath::parse(format!("{}/{below}", self.prefix)).map(Place::Object).map_err(|_| unusable())
+        StorePath::parse(format!("{}/{below}", self.prefix)).map(Mounted::Object).map_err(|_| unusable())
     }
 
     /// Returns the path in the local file system, for calls that objects do not have.
     fn local_path(&self, path: &Path) -> io::Result<PathBuf> {
-        match self.place(path)? {
-            Place::Local => Ok(path.to_owned()),
-            Place::Unfinished(local) => Ok(local),
-            Place::Object(_) => Err(io::ErrorKind::Unsupported.into()),
+        match self.mounted(path)? {
+            Mounted::Local => Ok(path.to_owned()),
+            Mounted::Unfinished(local) => Ok(local),
+            Mounted::Object(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -118,17 +118,17 @@ impl StoreMount {
 
 impl Vfs for StoreMount {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        match self.place(dir)? {
-            Place::Object(_) => Ok(()),
+        match self.mounted(dir)? {
+            Mounted::Object(_) => Ok(()),
             _ => self.local.create_dir_all(dir),
         }
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
-        match self.place(path)? {
-            Place::Local => self.local.create_new(path),
-            Place::Unfinished(local) => Ok(Box::new(UnfinishedFile(self.spool.create(&local)?))),
-            Place::Object(_) => Err(io::ErrorKind::Unsupported.into()),
+        match self.mounted(path)? {
+            Mounted::Local => self.local.create_new(path),
+            Mounted::Unfinished(local) => Ok(Box::new(UnfinishedFile(self.spool.create(&local)?))),
+            Mounted::Object(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -137,18 +137,18 @@ impl Vfs for StoreMount {
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
-        match self.place(path)? {
-            Place::Local => self.local.open_read(path),
-            Place::Unfinished(local) => self.local.open_read(&local),
-            Place::Object(key) => self.open_object(&key),
+        match self.mounted(path)? {
+            Mounted::Local => self.local.open_read(path),
+            Mounted::Unfinished(local) => self.local.open_read(&local),
+            Mounted::Object(key) => self.open_object(&key),
         }
     }
 
     fn open_range(&self, path: &Path, range: Range<u64>) -> io::Result<Box<dyn VfsFile>> {
-        match self.place(path)? {
-            Place::Local => self.local.open_range(path, range),
-            Place::Unfinished(local) => self.local.open_range(&local, range),
-            Place::Object(key) => {
+        match self.mounted(path)? {
+            Mounted::Local => self.local.open_range(path, range),
+            Mounted::Unfinished(local) => self.local.open_range(&local, range),
+            Mounted::Object(key) => {
                 let Block { modified, bytes, .. } = self.blocks.read(&self.client, &key, &range)?;
                 Ok(Box::new(ObjectRange { modified, bytes }))
             }
@@ -156,18 +156,18 @@ impl Vfs for StoreMount {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        match self.place(path)? {
-            Place::Local => self.local.read(path),
-            Place::Unfinished(local) => self.local.read(&local),
-            Place::Object(key) => self.client.ask(|| read(self.client.store(), key.clone())).map_err(io_error),
+        match self.mounted(path)? {
+            Mounted::Local => self.local.read(path),
+            Mounted::Unfinished(local) => self.local.read(&local),
+            Mounted::Object(key) => self.client.ask(|| read(self.client.store(), key.clone())).map_err(io_error),
         }
     }
 
     /// Puts an object where `to` is one; `from` is gone then.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let from = self.local_path(from)?;
-        match self.place(to)? {
-            Place::Object(key) => {
+        match self.mounted(to)? {
+            Mounted::Object(key) => {
                 self.spool.put(&from, &key)?;
                 // What stays is removed by the next opening.
                 let _ = self.local.remove_file(&from);
@@ -187,10 +187,10 @@ impl Vfs for StoreMount {
 
     /// Asks once: who removes something does so again later, and does not wait for it.
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        match self.place(path)? {
-            Place::Local => self.local.remove_file(path),
-            Place::Unfinished(local) => self.local.remove_file(&local),
-            Place::Object(key) => {
+        match self.mounted(path)? {
+            Mounted::Local => self.local.remove_file(path),
+            Mounted::Unfinished(local) => self.local.remove_file(&local),
+            Mounted::Object(key) => {
                 let store = self.client.store();
                 self.client.once(async move { store.delete(&key).await }).map_err(io_error)
             }
@@ -198,29 +198,29 @@ impl Vfs for StoreMount {
     }
 
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {
-        match self.place(dir)? {
+        match self.mounted(dir)? {
             // There are no folders in a store of objects.
-            Place::Object(_) => Err(io::ErrorKind::Unsupported.into()),
+            Mounted::Object(_) => Err(io::ErrorKind::Unsupported.into()),
             _ => self.local.remove_dir(dir),
         }
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        match self.place(dir)? {
-            Place::Object(_) => Ok(()),
+        match self.mounted(dir)? {
+            Mounted::Object(_) => Ok(()),
             _ => self.local.sync_dir(dir),
         }
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        match self.place(dir)? {
-            Place::Object(key) => self.list_objects(&key),
+        match self.mounted(dir)? {
+            Mounted::Object(key) => self.list_objects(&key),
             _ => self.local.list(dir),
         }
     }
 
     fn list_below(&self, dir: &Path) -> Option<io::Result<Vec<PathBuf>>> {
-        let Ok(Place::Object(key)) = self.place(dir) else { return None };
+        let Ok(Mounted::Object(key)) = self.mounted(dir) else { return None };
         let list = || {
             let (store, key) = (self.client.store(), key.clone());
             async move { store.list(Some(&key)).map_ok(|object| object.location).try_collect::<Vec<_>>().await }

@@ -31,7 +31,7 @@ impl fmt::Display for PackedReads {
 }
 
 /// Returns the pack of a packed data file, and where it lies there.
-fn place(location: &StorePath) -> Result<Option<(StorePath, Range<u64>)>> {
+fn packed_file(location: &StorePath) -> Result<Option<(StorePath, Range<u64>)>> {
     let Some((pack, range)) = packed(location.as_ref()) else { return Ok(None) };
     Ok(Some((StorePath::parse(pack)?, range)))
 }
@@ -52,7 +52,7 @@ fn generic(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> objec
 #[async_trait]
 impl ObjectStore for PackedReads {
     async fn get_opts(&self, location: &StorePath, mut options: GetOptions) -> Result<GetResult> {
-        let Some((pack, file)) = place(location)? else { return self.0.get_opts(location, options).await };
+        let Some((pack, file)) = packed_file(location)? else { return self.0.get_opts(location, options).await };
         let size = file.end - file.start;
         let part = options.range.as_ref().map_or(Ok(0..size), |range| range.as_range(size)).map_err(generic)?;
         options.range = Some(GetRange::Bounded(within(&file, &part)?));
@@ -63,7 +63,7 @@ impl ObjectStore for PackedReads {
     }
 
     async fn get_ranges(&self, location: &StorePath, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let Some((pack, file)) = place(location)? else { return self.0.get_ranges(location, ranges).await };
+        let Some((pack, file)) = packed_file(location)? else { return self.0.get_ranges(location, ranges).await };
         let ranges = ranges.iter().map(|range| within(&file, range)).collect::<Result<Vec<_>>>()?;
         self.0.get_ranges(&pack, &ranges).await
     }

@@ -62,7 +62,7 @@ pub(super) fn sync(file: &dyn VfsFile, path: &Path) -> Result<()> {
     file.sync_all().map_err(|e| Error::io("sync", path, e))
 }
 
-/// Removes a temporary file. Best effort: what stays is no object, and removed by the next that opens the place.
+/// Removes a temporary file. Best effort: what stays is no object, and removed by the next that opens the location.
 pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
     let _ = vfs.remove_file(temporary);
 }

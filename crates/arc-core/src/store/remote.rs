@@ -1,4 +1,4 @@
-//! A prefix of any object store as a place for objects.
+//! A prefix of any object store as a location for objects.
 //!
 //! Owns what an unclear answer means: a request that failed or took too long may still be carried out, so an object is put
 //! again, with the same bytes under the same name, until the store says what it has there. Never puts other bytes under a
@@ -11,23 +11,23 @@ use futures::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload, path::Path as StorePath};
 
 use super::{
-    ObjectPlace, PlacedObject, PutError, StoreOptions,
+    FoundObject, ObjectLocation, PutError, StoreOptions,
     client::{PutFailure, StoreClient, io_error, read},
 };
 use crate::{Error, Result};
 
-/// [`ObjectPlace`] below a prefix of an object store that can put if absent. Its calls block; they may be made from
+/// [`ObjectLocation`] below a prefix of an object store that can put if absent. Its calls block; they may be made from
 /// anywhere.
 #[derive(Debug)]
-pub struct StorePlace {
+pub struct StoreLocation {
     client: Arc<StoreClient>,
     prefix: StorePath,
     /// Whether a put whose fate is unknown is tried until it is known.
     patient: bool,
 }
 
-impl StorePlace {
-    /// Returns the place below `prefix` of `store`. Starts threads, asks nothing yet.
+impl StoreLocation {
+    /// Returns the location below `prefix` of `store`. Starts threads, asks nothing yet.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl StorePlace {
         Ok(Self { client: Arc::new(StoreClient::new(store, options)?), prefix, patient: false })
     }
 
-    /// Returns a place whose puts wait for the store for as long as it takes, unless the waits of the client are aborted.
+    /// Returns a location whose puts wait for the store for as long as it takes, unless the waits of the client are aborted.
     pub(super) fn patient(client: Arc<StoreClient>, prefix: StorePath) -> Self {
         Self { client, prefix, patient: true }
     }
@@ -46,7 +46,7 @@ impl StorePlace {
     }
 }
 
-impl ObjectPlace for StorePlace {
+impl ObjectLocation for StoreLocation {
     fn path(&self, name: &str) -> PathBuf {
         self.key(name).as_ref().into()
     }
@@ -78,7 +78,7 @@ impl ObjectPlace for StorePlace {
         self.client.ask(|| read(self.client.store(), key.clone())).map_err(io_error)
     }
 
-    fn list(&self) -> io::Result<Vec<PlacedObject>> {
+    fn list(&self) -> io::Result<Vec<FoundObject>> {
         let listed = self.client.ask(|| {
             let (store, prefix) = (self.client.store(), self.prefix.clone());
             async move { store.list(Some(&prefix)).try_collect::<Vec<_>>().await }
@@ -95,7 +95,7 @@ impl ObjectPlace for StorePlace {
             .filter_map(|object| {
                 let mut below = object.location.prefix_match(&self.prefix)?;
                 let name = below.next()?.as_ref().to_owned();
-                below.next().is_none().then(|| PlacedObject { name, settled: is_settled(object.last_modified) })
+                below.next().is_none().then(|| FoundObject { name, settled: is_settled(object.last_modified) })
             })
             .collect();
         objects.sort_by(|a, b| a.name.cmp(&b.name));

@@ -15,7 +15,7 @@ struct Location<'a> {
 }
 
 impl ObjectStorage {
-    /// Returns the place that a URL such as `s3://bucket/prefix` names.
+    /// Returns the location that a URL such as `s3://bucket/prefix` names.
     ///
     /// `endpoint` is the URL of a server other than that of AWS.
     ///

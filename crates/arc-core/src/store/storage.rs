@@ -6,7 +6,7 @@ use object_store::{ObjectStore, path::Path as StorePath};
 
 #[cfg(feature = "query")]
 use super::reads::StoreReads;
-use super::{ObjectPlace, StoreOptions, StorePlace, client::StoreClient, mount::StoreMount, spool};
+use super::{ObjectLocation, StoreLocation, StoreOptions, client::StoreClient, mount::StoreMount, spool};
 use crate::{Error, Result, vfs::Vfs};
 
 /// Where in which object store data files and manifest are kept, and how patiently. The log stays in the data directory.
@@ -31,7 +31,7 @@ impl fmt::Debug for ObjectStorage {
 }
 
 impl ObjectStorage {
-    /// Returns the place below `prefix` of `store`; parts of the prefix are separated by `/`.
+    /// Returns the location below `prefix` of `store`; parts of the prefix are separated by `/`.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: impl Into<String>) -> Self {
         Self { store, prefix: prefix.into(), options: StoreOptions::default(), take_over: false }
     }
@@ -88,9 +88,9 @@ impl OpenStorage {
     }
 
     /// Returns the place of one writer's manifest. Its puts wait for the store as long as it takes, unless its waits are aborted.
-    pub(crate) fn place(&self, folder: [&str; 2]) -> Arc<dyn ObjectPlace> {
+    pub(crate) fn location(&self, folder: [&str; 2]) -> Arc<dyn ObjectLocation> {
         let prefix = folder.into_iter().fold(self.prefix.clone(), StorePath::join);
-        Arc::new(StorePlace::patient(Arc::clone(&self.client), prefix))
+        Arc::new(StoreLocation::patient(Arc::clone(&self.client), prefix))
     }
 
     /// Returns the store as queries read it, with paths below the data directory.

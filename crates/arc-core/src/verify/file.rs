@@ -159,8 +159,8 @@ fn check_footer(footer: &ArrowReaderMetadata, table: &TableSchema, data_file: &D
 /// Whether no two rows of the file may be equal in the columns that they are sorted by.
 fn is_unique(table: &TableSchema, schema: &Schema, data_file: &DataFile) -> bool {
     let is_sorted_by = |name: &str| data_file.sorted_by.iter().any(|column| column == name);
-    let mut identity = table.tags().map(|tag| &*tag.name).filter(|name| schema.index_of(name).is_ok());
-    table.keyed && !data_file.late && is_sorted_by(TIME_COLUMN) && identity.all(is_sorted_by)
+    let mut primary_key = table.tags().map(|tag| &*tag.name).filter(|name| schema.index_of(name).is_ok());
+    table.has_primary_key && !data_file.late && is_sorted_by(TIME_COLUMN) && primary_key.all(is_sorted_by)
 }
 
 fn compare_columns(found: &[ColumnStatistics], expected: &[ColumnStatistics]) -> Vec<String> {

@@ -28,11 +28,11 @@ pub(super) fn check(
     let mut points = 0;
     let mut bad = Vec::new();
     let mut given_up = 0;
-    let found = survey(vfs, dir, manifest.flushed, logged, &mut |place, frame| {
+    let found = survey(vfs, dir, manifest.flushed, logged, &mut |location, frame| {
         given_up += u64::from(frame.kind == GIVEN_UP);
         match checker.check(&frame) {
             Ok(count) => points += count,
-            Err(reason) => bad.push((place.clone(), format!("frame {}: {reason}", frame.seq))),
+            Err(reason) => bad.push((location.clone(), format!("frame {}: {reason}", frame.seq))),
         }
         Ok(())
     })?;
@@ -42,8 +42,8 @@ pub(super) fn check(
         let what = format!("a repair has given up {given_up} frames of the log");
         report.add(Severity::Info, dir, None, what, "the next flush makes an end of their places");
     }
-    for (place, what) in bad {
-        report.error(place.path, Some(place.offset), what, REPAIR);
+    for (location, what) in bad {
+        report.error(location.path, Some(location.offset), what, REPAIR);
     }
     Ok(())
 }
@@ -72,7 +72,7 @@ fn report_survey(found: &Survey, report: &mut VerifyReport) {
             0 => gap.reason.clone(),
             more => format!("{}; the {more} frames after it are gone as well", gap.reason),
         };
-        report.error(&gap.place.path, Some(gap.place.offset), what, REPAIR);
+        report.error(&gap.location.path, Some(gap.location.offset), what, REPAIR);
     }
     if let Some(torn) = &found.torn {
         let what = "the log ends here, but not its segment: a crash cut off what follows, and nothing proves that it was synced";

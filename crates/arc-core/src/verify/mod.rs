@@ -5,9 +5,9 @@
 //! [`Engine::verify`](crate::Engine::verify), and by tests after everything that crashes.
 
 mod file;
-mod identities;
 mod log;
 mod order;
+mod primary_keys;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -261,8 +261,8 @@ fn check_files(vfs: &dyn Vfs, root: &Path, state: &ManifestState, report: &mut V
                 checker.check(data_file, report);
             }
             // Rows of damaged files prove nothing about the others.
-            if table.schema.keyed && report.count(Severity::Error) == before {
-                identities::check(vfs, root, &table.schema, &table.files, report)?;
+            if table.schema.has_primary_key && report.count(Severity::Error) == before {
+                primary_keys::check(vfs, root, &table.schema, &table.files, report)?;
             }
         }
     }

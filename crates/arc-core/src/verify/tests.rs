@@ -176,7 +176,7 @@ fn damage_of_the_log_is_an_error_where_it_had_been_synced_and_a_warning_where_no
     let image = sample();
     let path = &find(&image, ".wal")[0];
     let segment = image.get(path).unwrap();
-    let frames = crate::wal::frame_places(segment, path);
+    let frames = crate::wal::frame_locations(segment, path);
     assert!(frames.len() > 12);
     let unflushed = frames.len() - 12;
     for (index, (offset, len, seq)) in frames.iter().enumerate() {
@@ -213,7 +213,7 @@ fn damage_to_the_last_group_is_an_error_once_the_log_is_sealed() {
     let report = verified(&image);
     assert!(report.findings.is_empty(), "a seal is nothing to tell of: {report}");
     let path = find(&image, ".wal").remove(0);
-    let (offset, len, seq) = *crate::wal::frame_places(image.get(&path).unwrap(), &path).last().unwrap();
+    let (offset, len, seq) = *crate::wal::frame_locations(image.get(&path).unwrap(), &path).last().unwrap();
     for byte in [5, 30, len - 1] {
         let report = verified(&damaged(&image, &path, |bytes| bytes[offset + byte] ^= 1));
         has_error(&report, &path, &format!("frame {seq} "));
@@ -229,7 +229,7 @@ fn frames_that_are_whole_and_make_no_sense_are_found() {
     let image = fs.current();
     drop(open);
     let path = find(&image, ".wal").remove(0);
-    let (offset, _, _) = crate::wal::frame_places(image.get(&path).unwrap(), &path)[1];
+    let (offset, _, _) = crate::wal::frame_locations(image.get(&path).unwrap(), &path)[1];
     // A schema frame that says nothing, with checksums that are right.
     let forged = damaged(&image, &path, |bytes| crate::wal::forge_body(bytes, &path, offset));
     let report = verified(&forged);

@@ -31,9 +31,9 @@ use crate::{SequenceNumber, random::RandomSource};
 pub(crate) use frame::MAX_PART_BYTES;
 pub(crate) use rebuild::{Rebuild, segments};
 pub(crate) use spare::SpareMaker;
-pub(crate) use survey::{Place, Survey, survey};
+pub(crate) use survey::{FrameLocation, Survey, survey};
 #[cfg(test)]
-pub(crate) use survey::{forge_body, frame_places};
+pub(crate) use survey::{forge_body, frame_locations};
 pub(crate) use sync::PendingSync;
 pub(crate) use writer::Wal;
 

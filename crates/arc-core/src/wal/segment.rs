@@ -101,7 +101,7 @@ impl Segment {
         SyncFile { file: Arc::clone(&self.file), path: self.path.clone() }
     }
 
-    pub(super) fn room(&self) -> u64 {
+    pub(super) fn remaining(&self) -> u64 {
         self.size.saturating_sub(self.end)
     }
 

@@ -15,12 +15,12 @@ use super::{
     segment::{self, Found, SegmentName},
 };
 
-/// Called with each whole frame after the number asked for, in order, and its place.
-pub(crate) type FrameVisit<'a> = dyn FnMut(&Place, ReplayedFrame<'_>) -> Result<()> + 'a;
+/// Called with each whole frame after the number asked for, in order, and its location.
+pub(crate) type FrameVisit<'a> = dyn FnMut(&FrameLocation, ReplayedFrame<'_>) -> Result<()> + 'a;
 
 /// Where a frame is, or was expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FrameLocation {
     pub(crate) path: PathBuf,
     pub(crate) offset: u64,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Place {
 /// Frames next to each other that are gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Gap {
-    pub(crate) place: Place,
+    pub(crate) location: FrameLocation,
     pub(crate) first: SequenceNumber,
     pub(crate) last: SequenceNumber,
     pub(crate) reason: String,
@@ -46,7 +46,7 @@ pub(crate) struct Survey {
     /// Whether the segments that held the first frames are gone.
     pub(crate) begins_late: bool,
     /// Where the log ends though there are further frames, none of which is known to have been synced.
-    pub(crate) torn: Option<Place>,
+    pub(crate) torn: Option<FrameLocation>,
     /// The last frame that is whole or gone.
     pub(crate) last_seq: SequenceNumber,
 }
@@ -74,7 +74,7 @@ pub(crate) fn survey(
         visit,
         proven: synced.max(highest_proof(vfs, dir, needed)?),
         next: replay_after.next(),
-        place: Place { path: dir.to_owned(), offset: 0 },
+        location: FrameLocation { path: dir.to_owned(), offset: 0 },
         survey: Survey::default(),
     };
     surveyor.check_start(needed);
@@ -109,7 +109,7 @@ struct Surveyor<'a, 'v> {
     proven: SequenceNumber,
     next: SequenceNumber,
     /// Where frame `next` is expected.
-    place: Place,
+    location: FrameLocation,
     survey: Survey,
 }
 
@@ -117,7 +117,7 @@ impl Surveyor<'_, '_> {
     /// A log whose first segment begins behind the frame needed first has lost what was before, proven or not.
     fn check_start(&mut self, segments: &[Found]) {
         let Some(first) = segments.first().filter(|first| first.name.first_seq > self.next) else { return };
-        self.place = Place { path: first.name.path(self.dir), offset: 0 };
+        self.location = FrameLocation { path: first.name.path(self.dir), offset: 0 };
         self.survey.begins_late = true;
         self.gap(
             first.name.first_seq,
@@ -130,37 +130,37 @@ impl Surveyor<'_, '_> {
         let bytes = segment::load(self.vfs, self.dir, &found)?;
         let path = found.name.path(self.dir);
         if found.name.first_seq <= self.next {
-            self.place = Place { path: path.clone(), offset: 0 };
+            self.location = FrameLocation { path: path.clone(), offset: 0 };
         }
         for (at, header) in frame::headers(&bytes, 0, found.name).filter(|(_, header)| !header.is_seal()) {
             if header.seq < self.next {
-                self.place = Place { path: path.clone(), offset: header.end(at) as u64 };
+                self.location = FrameLocation { path: path.clone(), offset: header.end(at) as u64 };
                 continue;
             }
             if header.seq > self.next {
-                let damage = damage_at(&bytes, &self.place, &path, found.name);
+                let damage = damage_at(&bytes, &self.location, &path, found.name);
                 if !self.pass(header.seq, damage) {
                     return Ok(false);
                 }
             }
             match frame::decode(&bytes, at, found.name) {
                 Ok(decoded) => {
-                    let place = Place { path: path.clone(), offset: at as u64 };
+                    let location = FrameLocation { path: path.clone(), offset: at as u64 };
                     let meta = bytes.get(decoded.meta.clone()).unwrap_or_default();
                     let body = bytes.slice(decoded.body.clone());
-                    (self.visit)(&place, ReplayedFrame { seq: header.seq, kind: header.kind, meta, body })?;
+                    (self.visit)(&location, ReplayedFrame { seq: header.seq, kind: header.kind, meta, body })?;
                     self.survey.frames += 1;
                     self.survey.bytes += (decoded.end - at) as u64;
                     self.next = header.seq.next();
                 }
                 Err(damage) => {
-                    self.place = Place { path: path.clone(), offset: at as u64 };
+                    self.location = FrameLocation { path: path.clone(), offset: at as u64 };
                     if !self.pass(header.seq.next(), damage) {
                         return Ok(false);
                     }
                 }
             }
-            self.place = Place { path: path.clone(), offset: header.end(at) as u64 };
+            self.location = FrameLocation { path: path.clone(), offset: header.end(at) as u64 };
         }
         Ok(true)
     }
@@ -173,7 +173,7 @@ impl Surveyor<'_, '_> {
             self.gap(end, reason);
         }
         if self.next < to {
-            self.survey.torn = Some(self.place.clone());
+            self.survey.torn = Some(self.location.clone());
         }
         self.next == to
     }
@@ -188,14 +188,14 @@ impl Surveyor<'_, '_> {
 
     fn gap(&mut self, to: SequenceNumber, reason: String) {
         let last = SequenceNumber(to.0 - 1);
-        self.survey.gaps.push(Gap { place: self.place.clone(), first: self.next, last, reason });
+        self.survey.gaps.push(Gap { location: self.location.clone(), first: self.next, last, reason });
         self.next = to;
     }
 }
 
 /// Says what is at the place of a frame that is not there: as opening words it.
-fn damage_at(bytes: &[u8], place: &Place, path: &Path, name: SegmentName) -> Damage {
-    let offset = usize::try_from(place.offset).ok().filter(|_| place.path == path);
+fn damage_at(bytes: &[u8], location: &FrameLocation, path: &Path, name: SegmentName) -> Damage {
+    let offset = usize::try_from(location.offset).ok().filter(|_| location.path == path);
     match offset.map(|offset| frame::decode(bytes, offset, name)) {
         Some(Ok(_)) => Damage::Sequence,
         Some(Err(damage)) => damage,
@@ -205,7 +205,7 @@ fn damage_at(bytes: &[u8], place: &Place, path: &Path, name: SegmentName) -> Dam
 
 /// Returns the frames of a segment: offset, length, sequence number.
 #[cfg(test)]
-pub(crate) fn frame_places(segment: &[u8], path: &Path) -> Vec<(usize, usize, u64)> {
+pub(crate) fn frame_locations(segment: &[u8], path: &Path) -> Vec<(usize, usize, u64)> {
     let unpadded = |header: &frame::Header| frame::HEADER_BYTES + (header.meta_len + header.body_len) as usize;
     let frames = frame::headers(segment, 0, segment::name(path)).filter(|(_, header)| !header.is_seal());
     frames.map(|(at, header)| (at, unpadded(&header), header.seq.0)).collect()

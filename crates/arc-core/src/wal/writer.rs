@@ -156,7 +156,7 @@ impl Wal {
     ///
     /// After an error the log is failed: how much of the group was written is unknown, all later calls return
     /// [`Error::Closed`], and the next [`Wal::open`] decides from disk. Only where nothing can have been written is the
-    /// log as it was, and [`Wal::is_failed`] false: no room for a new segment, no file descriptor or
+    /// log as it was, and [`Wal::is_failed`] false: no space for a new segment, no file descriptor or
     /// memory for one, or frames that are no valid group.
     pub(crate) fn append(&mut self, frames: &[Frame<'_>]) -> Result<()> {
         self.check_usable()?;
@@ -202,7 +202,7 @@ impl Wal {
 
     /// Begins to prove that the frames which are durable by now are, where no frame in the log says so: damage to them would be
     /// taken for the torn tail of a crash. Returns what is to be run for it as after [`Wal::begin_sync`], or nothing where
-    /// nothing is to be proven, a sync is under way, or the segment has no room.
+    /// nothing is to be proven, a sync is under way, or the segment is full.
     ///
     /// The proof is a *seal*, in the place that the next frame takes. It is wiped once all is released, so that a build that
     /// knows no seals can open what was closed.
@@ -218,7 +218,7 @@ impl Wal {
         if !is_due || self.sync_state.is_under_way() {
             return Ok(None);
         }
-        let Some(active) = self.active.as_ref().filter(|active| active.room() >= HEADER_BYTES as u64) else {
+        let Some(active) = self.active.as_ref().filter(|active| active.remaining() >= HEADER_BYTES as u64) else {
             return Ok(None);
         };
         let seal = Header::seal(self.last_seq.next(), durable_seq).encode(active.name.salt);
@@ -302,13 +302,13 @@ impl Wal {
     /// Returns how many of the frames go into the active segment now: all of them or none, so that a group is one write,
     /// unless no segment can take them all.
     fn fitting(&self, headers: &[Header]) -> usize {
-        let room = self.active.as_ref().map_or(0, Segment::room);
+        let remaining = self.active.as_ref().map_or(0, Segment::remaining);
         let mut total = 0;
         let sizes = headers.iter().map(|header| {
             total += header.frame_bytes();
             total
         });
-        let fitting = sizes.take_while(|total| *total <= room).count();
+        let fitting = sizes.take_while(|total| *total <= remaining).count();
         let whole: u64 = headers.iter().map(Header::frame_bytes).sum();
         if fitting < headers.len() && whole <= self.options.segment_bytes { 0 } else { fitting }
     }

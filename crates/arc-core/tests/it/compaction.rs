@@ -93,7 +93,7 @@ fn late_points_are_merged_for_good_and_queries_merge_no_more() {
 }
 
 #[test]
-fn rows_of_a_table_that_appends_all_stay_in_order_of_time() {
+fn rows_of_an_append_only_table_all_stay_in_order_of_time() {
     use arrow::array::{ArrayRef, Int64Array, RecordBatch};
     let dir = tempfile::tempdir().unwrap();
     let (engine, clock) = engine(dir.path());

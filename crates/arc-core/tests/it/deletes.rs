@@ -69,7 +69,7 @@ fn what_was_there_goes_and_what_comes_later_stays_across_flush_compaction_and_re
 }
 
 #[test]
-fn a_table_that_appends_is_deleted_from_by_any_column_and_rows_with_nulls_stay() {
+fn an_append_only_table_is_deleted_from_by_any_column_and_rows_with_nulls_stay() {
     let dir = tempfile::tempdir().unwrap();
     let engine = engine(dir.path());
     let write = |first: i64| {

@@ -237,7 +237,8 @@ fn a_table_has_columns_that_a_write_could_make() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     let column = |name: &str, kind, data_type| Column { name: name.into(), kind, data_type };
-    let schema = |keyed, columns| TableSchema { database: "d".into(), table: "m".into(), keyed, columns };
+    let schema =
+        |has_primary_key, columns| TableSchema { database: "d".into(), table: "m".into(), has_primary_key, columns };
     let bad = [
         schema(true, vec![column("x", ColumnKind::Field, tag_type())]),
         schema(true, vec![column("x", ColumnKind::Tag, DataType::Utf8)]),

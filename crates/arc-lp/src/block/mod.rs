@@ -127,17 +127,17 @@ mod tests {
             for byte in (0..=u8::MAX).step_by(if cfg!(miri) { 17 } else { 1 }) {
                 // Miri is slow: it looks at the borders of the vectors only.
                 let step = if cfg!(miri) { 15 } else { 1 };
-                for place in (0..BLOCK).step_by(step) {
+                for position in (0..BLOCK).step_by(step) {
                     let mut bytes = [b'x'; 2 * BLOCK];
-                    bytes[place] = byte;
-                    let bit = |is_in: bool| u64::from(is_in) << place;
+                    bytes[position] = byte;
+                    let bit = |is_in: bool| u64::from(is_in) << position;
                     let mut expected = none;
                     expected[0] = Masks {
                         structural: bit(b"\n \",=\\".contains(&byte)),
                         ends: bit(b"\n \\".contains(&byte)),
                         odd: bit(!(10..128).contains(&byte)),
                     };
-                    assert_eq!(masks_of(classify, &bytes), expected, "{byte} at {place}");
+                    assert_eq!(masks_of(classify, &bytes), expected, "{byte} at {position}");
                 }
             }
         }

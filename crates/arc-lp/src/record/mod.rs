@@ -21,7 +21,7 @@ use crate::text::Span;
 use crate::value::RawValue;
 use crate::window::Window;
 
-/// Takes the parts of records as they are walked over: [`Sink`](crate::Sink) by places, with the
+/// Takes the parts of records as they are walked over: [`Sink`](crate::Sink) by positions, with the
 /// same order of calls.
 pub(crate) trait Visitor<'a> {
     fn series(&mut self, line: u64, key: &'a [u8]) -> Series;
@@ -61,7 +61,7 @@ struct Fault {
 #[derive(Copy, Clone, Debug)]
 struct Bad;
 
-/// A place between two records: all that must be kept to go on from there later.
+/// A position between two records: all that must be kept to go on from there later.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Position {
     /// Where the next record begins, or the blanks in front of it.

@@ -162,7 +162,7 @@ impl<'a, S: Scratch + ?Sized> Visitor<'a> for Parts<'_, S> {
 
     #[inline(always)]
     fn field(&mut self, key: Span, value: RawValue<'a>) -> Result<(), ErrorKind> {
-        let Span { end, escapes, .. } = value.place();
+        let Span { end, escapes, .. } = value.span();
         match value.parse()? {
             FieldValue::Float(value) => self.put(key, Kind::Float, value.to_bits(), None),
             FieldValue::Integer(value) => self.put(key, Kind::Integer, value.cast_unsigned(), None),

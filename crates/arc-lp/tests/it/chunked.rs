@@ -3,14 +3,14 @@
 use crate::collect::{All, Outcome, Record, pushed};
 use arc_lp::{Chunks, Error, ErrorKind, FieldValue, ResumableSink, Series, Sink, Text};
 
-/// Where a record is bad: its line, the kind, and the place in the whole body.
-type Place = (u64, ErrorKind, usize);
+/// Where a record is bad: its line, the kind, and the site in the whole body.
+type BadRecord = (u64, ErrorKind, usize);
 
-/// Collects records, and errors with their place in the whole body.
+/// Collects records, and errors with their site in the whole body.
 #[derive(Default)]
 struct Body {
     all: All,
-    errors: Vec<Place>,
+    errors: Vec<BadRecord>,
     chunk_start: usize,
     is_open: bool,
 }
@@ -61,8 +61,8 @@ pub(crate) fn assert_same(input: &[u8], cuts: &[usize]) {
 
     let expected = pushed(input);
     let errors = expected.iter().filter_map(|outcome| outcome.as_ref().err());
-    let places = errors.map(|error| (error.line(), error.kind(), error.offset()));
-    assert_eq!(body.errors, places.collect::<Vec<_>>());
+    let sites = errors.map(|error| (error.line(), error.kind(), error.offset()));
+    assert_eq!(body.errors, sites.collect::<Vec<_>>());
     assert_eq!(good(&body.all.done), good(&expected));
     assert_eq!(summary, arc_lp::parse(input, &mut All::default()));
 }

@@ -8,7 +8,7 @@ use crate::collect::{
 };
 use arc_lp::{Backslash, Dialect, Utf8};
 
-/// The part of the record that is wrong, and the place behind which the next line feed is sought.
+/// The part of the record that is wrong, and the offset behind which the next line feed is sought.
 type Bad = (&'static str, usize);
 
 /// A good record, or the line and the part that is wrong.
@@ -38,9 +38,9 @@ pub(crate) fn parse(input: &[u8], rules: Rules) -> Vec<Naive> {
                         at = end;
                     }
                     // 12: go on behind the next line feed.
-                    Err((part, place)) => {
+                    Err((part, offset)) => {
                         outcomes.push(Err((line, part)));
-                        at = behind_line_feed(input, place);
+                        at = behind_line_feed(input, offset);
                     }
                 }
             }

@@ -54,7 +54,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A record that is mostly good, with a random piece in a random place now and then.
+/// A record that is mostly good, with a random piece in a random position now and then.
 fn nearly_good() -> impl Strategy<Value = Vec<u8>> {
     let parts = (name(), prop::collection::vec((name(), name()), 0..4), fields(), timestamp());
     let parts = (parts, prop::option::weighted(0.3, (any::<prop::sample::Index>(), piece())));

@@ -97,7 +97,7 @@ pub struct ObjectStore {
 }
 
 impl ObjectStore {
-    /// Returns the place as the engine opens it; `None` if there is none.
+    /// Returns the location as the engine opens it; `None` if there is none.
     ///
     /// # Errors
     ///

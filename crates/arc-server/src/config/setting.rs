@@ -25,19 +25,19 @@ impl Setting {
     }
 }
 
-/// Makes a `Setting` out of a place in [`Config`], how to read a value, and how to print it.
+/// Makes a `Setting` out of a field in [`Config`], how to read a value, and how to print it.
 macro_rules! setting {
-    ($key:literal, $flag:literal, $value:literal, $($place:ident).+, $read:expr, $show:expr, $help:literal) => {
+    ($key:literal, $flag:literal, $value:literal, $($field:ident).+, $read:expr, $show:expr, $help:literal) => {
         Setting {
             key: $key,
             flag: $flag,
             value: $value,
             help: $help,
             set: |config, text| {
-                config.$($place).+ = $read(text)?;
+                config.$($field).+ = $read(text)?;
                 Ok(())
             },
-            get: |config| $show(config.$($place).+.clone()),
+            get: |config| $show(config.$($field).+.clone()),
         }
     };
 }

@@ -92,7 +92,7 @@ pub(super) fn primary_keys(engine: &Engine, asked: &CommandGetPrimaryKeys) -> Re
 
 /// Returns the columns that identify a row, with their positions from 1.
 fn key_columns(schema: &TableSchema) -> Vec<(i32, String)> {
-    if !schema.keyed {
+    if !schema.has_primary_key {
         return Vec::new();
     }
     let tags = schema.tags().map(|tag| tag.name.to_string());

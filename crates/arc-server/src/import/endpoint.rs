@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use super::{
     show,
-    upload::{self, Places},
+    upload::{self, Reservations},
 };
 use crate::{
     app::App,
@@ -98,15 +98,15 @@ async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(
         Failure::from(Error::Io { action: "create a file in", path: app.engine.path().into(), source: error })
     })?;
     let limits = Caps { limit: app.limits.import_bytes, pause: app.limits.read_timeout };
-    let mut places = Places { memory: app.bodies.enter(), disk: app.uploads.enter() };
-    let upload = upload::receive(&parts.headers, body, file, limits, &mut places).await?;
-    places.memory.give_up();
+    let mut reservations = Reservations { memory: app.bodies.enter(), disk: app.uploads.enter() };
+    let upload = upload::receive(&parts.headers, body, file, limits, &mut reservations).await?;
+    reservations.memory.give_up();
     // Not before: who sends slowly would keep others from importing.
     let slot = app.import_slot().await?;
     let engine = app.engine.clone();
     let imported = blocking(move || {
         let done = import(&engine, ImportFile::new(upload.name, upload.file), &options, &mut |_| {});
-        drop((slot, places));
+        drop((slot, reservations));
         done.map(|report| (options, report))
     });
     imported.await?.map_err(|error| match error {

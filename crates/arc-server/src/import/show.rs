@@ -87,8 +87,8 @@ impl<'a> Progress<'a> {
     fn refused(&mut self, refusal: &Refusal) {
         let Refusal { row, column, reason, .. } = refusal;
         self.note(&json!({ "file": self.name, "row": row, "column": column, "reason": reason }));
-        let place = if column.is_empty() { format!("row {row}") } else { format!("row {row}, column {column}") };
-        self.show(&format!("{place}: {reason}"));
+        let position = if column.is_empty() { format!("row {row}") } else { format!("row {row}, column {column}") };
+        self.show(&format!("{position}: {reason}"));
     }
 
     fn note(&mut self, line: &Value) {

@@ -43,9 +43,9 @@ const AHEAD_BYTES: u64 = 256 << 10;
 /// Most bytes of a form that are kept because no part of it has come yet.
 const MAX_KEPT_BYTES: u64 = 1 << 20;
 
-/// Where what has come has its place: in memory, and on disk.
+/// Where what has come has its reservations: in memory, and on disk.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Reservations {
     pub(super) memory: Reservation,
     pub(super) disk: Reservation,
 }
@@ -56,7 +56,7 @@ pub(super) async fn receive(
     body: Body,
     file: File,
     limits: Caps,
-    places: &mut Places,
+    reservations: &mut Reservations,
 ) -> Result<Upload, Failure> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let boundary = multer::parse_boundary(content_type)
@@ -82,8 +82,8 @@ pub(super) async fn receive(
         while let Some(bytes) = waiting.wait(part.chunk()).await? {
             written += bytes.len();
             waiting.counts.taken.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-            places.memory.grow_to(bytes.len()).await?;
-            places.disk.grow_to(written).await?;
+            reservations.memory.grow_to(bytes.len()).await?;
+            reservations.disk.grow_to(written).await?;
             file.write_all(&bytes).await.map_err(|error| unwritable(&error))?;
         }
         file.flush().await.map_err(|error| unwritable(&error))?;

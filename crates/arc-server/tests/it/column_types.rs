@@ -83,8 +83,8 @@ async fn the_settings_of_the_server_hold_where_nobody_says_anything() {
     assert_eq!(rows["data"], json!([[1], [2.5]]));
     let described = server.get("/api/v1/databases/t").await.json();
     assert_eq!(described["on_conflict"], Value::Null);
-    for place in ["t/measurements/cpu", "t/measurements/none", "none/measurements/none"] {
-        let in_force = server.get(&format!("/api/v1/databases/{place}/column-types")).await.json();
+    for path in ["t/measurements/cpu", "t/measurements/none", "none/measurements/none"] {
+        let in_force = server.get(&format!("/api/v1/databases/{path}/column-types")).await.json();
         assert_eq!(in_force, json!({ "on_conflict": "widen", "string_columns": ["attr_*"] }));
     }
     let described = server.get("/api/v1/databases/t/measurements/cpu").await.json();

@@ -11,12 +11,12 @@ fn server() -> Server {
     Server::with(|config| config.delete.enabled = true)
 }
 
-async fn put(server: &Server, place: &str, body: &Value) -> Reply {
-    server.send(Method::PUT, &format!("{PATH}/{place}"), &[], body.to_string()).await
+async fn put(server: &Server, path: &str, body: &Value) -> Reply {
+    server.send(Method::PUT, &format!("{PATH}/{path}"), &[], body.to_string()).await
 }
 
-async fn remove(server: &Server, place: &str) -> Reply {
-    server.send(Method::DELETE, &format!("{PATH}/{place}"), &[], "").await
+async fn remove(server: &Server, path: &str) -> Reply {
+    server.send(Method::DELETE, &format!("{PATH}/{path}"), &[], "").await
 }
 
 #[tokio::test]
@@ -71,10 +71,10 @@ async fn what_is_wrong_with_a_setting_is_said() {
     ] {
         put(&server, "t", &body).await.is(400, expected);
     }
-    for place in ["nothing", "t/nothing"] {
-        put(&server, place, &json!({ "retention_days": 30 })).await.is(404, "nothing");
-        remove(&server, place).await.is(404, "nothing");
-        server.get(&format!("{PATH}/{place}")).await.is(404, "nothing");
+    for path in ["nothing", "t/nothing"] {
+        put(&server, path, &json!({ "retention_days": 30 })).await.is(404, "nothing");
+        remove(&server, path).await.is(404, "nothing");
+        server.get(&format!("{PATH}/{path}")).await.is(404, "nothing");
     }
     let off = Server::new();
     off.lines("m v=1 1").await;

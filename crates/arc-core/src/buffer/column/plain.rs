@@ -15,7 +15,7 @@ pub(crate) enum Plain<'a> {
 }
 
 impl ColumnValues {
-    /// Returns the values as they lie in memory; `None` where the type is another, or texts are places.
+    /// Returns the values as they lie in memory; `None` where the type is another, or texts are codes.
     pub(crate) fn plain(&self) -> Option<Plain<'_>> {
         Some(match &self.values {
             Values::Float(v) => Plain::Float(v),

@@ -22,7 +22,7 @@ use crate::{
 /// Tag, time, and the fields text, number and flag.
 type Row = (Option<u8>, i64, Option<String>, Option<i64>, Option<bool>);
 
-fn table(keyed: bool) -> TableSchema {
+fn table(has_primary_key: bool) -> TableSchema {
     let column = |name: &str, kind, data_type| Column { name: name.into(), kind, data_type };
     let columns = vec![
         column("text", ColumnKind::Field, DataType::Utf8),
@@ -30,14 +30,14 @@ fn table(keyed: bool) -> TableSchema {
         column("flag", ColumnKind::Field, DataType::Boolean),
         column("host", ColumnKind::Tag, tag_type()),
     ];
-    let columns = columns.into_iter().filter(|c| keyed || c.kind == ColumnKind::Field).collect();
-    TableSchema { database: "d".into(), table: "t".into(), keyed, columns }
+    let columns = columns.into_iter().filter(|c| has_primary_key || c.kind == ColumnKind::Field).collect();
+    TableSchema { database: "d".into(), table: "t".into(), has_primary_key, columns }
 }
 
-/// Of every so many chunks one has its texts as places: of one all, of 0 none.
+/// Of every so many chunks one has its texts as codes: of one all, of 0 none.
 type Placed = usize;
 
-fn chunk(index: &mut SeriesIndex, keyed: bool, placed: bool, rows: &[Row]) -> Arc<Chunk> {
+fn chunk(index: &mut SeriesIndex, has_primary_key: bool, encoded: bool, rows: &[Row]) -> Arc<Chunk> {
     let mut chunk = Rows::default();
     for (host, time, text, number, flag) in rows {
         if let Some(text) = text {
@@ -51,10 +51,10 @@ fn chunk(index: &mut SeriesIndex, keyed: bool, placed: bool, rows: &[Row]) -> Ar
         }
         let host = host.map(|host| host.to_string());
         let tags = host.iter().map(|host| ("host", host.as_str()));
-        chunk.end_row(*time, keyed.then(|| index.resolve(tags).unwrap()));
+        chunk.end_row(*time, has_primary_key.then(|| index.resolve(tags).unwrap()));
     }
     if let Some(texts) = chunk.values(0).map(|values| values.to_array().unwrap()) {
-        let data_type = if placed { &places_of(&texts) } else { &DataType::Utf8 };
+        let data_type = if encoded { &dictionary_of(&texts) } else { &DataType::Utf8 };
         let array = cast(&texts, data_type).unwrap();
         let (time, series) = (chunk.time.clone().into(), chunk.series.clone().into());
         let others = (1..3).map(|column| chunk.values(column).map(|values| values.to_array().unwrap()));
@@ -64,9 +64,9 @@ fn chunk(index: &mut SeriesIndex, keyed: bool, placed: bool, rows: &[Row]) -> Ar
     Arc::new(chunk.into_chunk().unwrap())
 }
 
-fn places_of(texts: &ArrayRef) -> DataType {
-    let places = if texts.len() < 100 { DataType::UInt8 } else { DataType::UInt16 };
-    DataType::Dictionary(Box::new(places), Box::new(DataType::Utf8))
+fn dictionary_of(texts: &ArrayRef) -> DataType {
+    let codes = if texts.len() < 100 { DataType::UInt8 } else { DataType::UInt16 };
+    DataType::Dictionary(Box::new(codes), Box::new(DataType::Utf8))
 }
 
 /// Returns the checksum of the file that a part becomes.
@@ -107,17 +107,17 @@ fn shown(batch: &RecordBatch) -> Vec<Row> {
     (0..batch.num_rows()).map(row).collect()
 }
 
-fn check(keyed: bool, chunks: &[Vec<Row>], range_rows: usize) {
-    let [plain, placed, mixed] = [0, 1, 2].map(|placed| check_form(keyed, chunks, range_rows, placed));
-    assert_eq!(plain, placed, "the form of texts makes no difference");
+fn check(has_primary_key: bool, chunks: &[Vec<Row>], range_rows: usize) {
+    let [plain, encoded, mixed] = [0, 1, 2].map(|encoded| check_form(has_primary_key, chunks, range_rows, encoded));
+    assert_eq!(plain, encoded, "the form of texts makes no difference");
     assert_eq!(plain, mixed);
 }
 
 /// Returns what tells files apart.
-fn check_form(keyed: bool, chunks: &[Vec<Row>], range_rows: usize, placed: Placed) -> Vec<(u64, u32)> {
-    let (table, mut index) = (table(keyed), SeriesIndex::default());
-    let is_placed = |number: usize| placed > 0 && number.is_multiple_of(placed);
-    let made = (0..).zip(chunks).map(|(number, rows)| chunk(&mut index, keyed, is_placed(number), rows));
+fn check_form(has_primary_key: bool, chunks: &[Vec<Row>], range_rows: usize, encoded: Placed) -> Vec<(u64, u32)> {
+    let (table, mut index) = (table(has_primary_key), SeriesIndex::default());
+    let is_dictionary = |number: usize| encoded > 0 && number.is_multiple_of(encoded);
+    let made = (0..).zip(chunks).map(|(number, rows)| chunk(&mut index, has_primary_key, is_dictionary(number), rows));
     let frozen = FrozenBuffer {
         main: made.collect(),
         late: Vec::new(),
@@ -131,8 +131,8 @@ fn check_form(keyed: bool, chunks: &[Vec<Row>], range_rows: usize, placed: Place
     let parts = split(&frozen, &table, &index).unwrap();
     let mut expected: Vec<Row> = chunks.concat();
     // Hosts are sorted as texts.
-    expected.sort_by_key(|row| (row.0.filter(|_| keyed).map(|host| host.to_string()), row.1));
-    expected.iter_mut().filter(|_| !keyed).for_each(|row| row.0 = None);
+    expected.sort_by_key(|row| (row.0.filter(|_| has_primary_key).map(|host| host.to_string()), row.1));
+    expected.iter_mut().filter(|_| !has_primary_key).for_each(|row| row.0 = None);
     let mut found = Vec::new();
     for part in &parts {
         let starts = (0..part.len()).step_by(range_rows);
@@ -147,7 +147,7 @@ fn check_form(keyed: bool, chunks: &[Vec<Row>], range_rows: usize, placed: Place
     let reader = ChunkReader::new(Arc::new(table.clone()), Arc::clone(&index));
     for (chunk, rows) in frozen.main.iter().zip(chunks) {
         let mut rows = rows.clone();
-        rows.iter_mut().filter(|_| !keyed).for_each(|row| row.0 = None);
+        rows.iter_mut().filter(|_| !has_primary_key).for_each(|row| row.0 = None);
         assert_eq!(shown(&reader.rows(chunk).all().unwrap()), rows, "what queries see");
     }
     parts.iter().map(written).collect()
@@ -163,14 +163,14 @@ proptest! {
     #[test]
     fn columns_are_those_of_the_sorted_rows(
         chunks in prop::collection::vec(prop::collection::vec(any_row(), 1..40), 1..5),
-        (keyed, range_rows, in_order) in (any::<bool>(), 1..50_usize, any::<bool>()),
+        (has_primary_key, range_rows, in_order) in (any::<bool>(), 1..50_usize, any::<bool>()),
     ) {
         let mut chunks = chunks;
         // Rows on time are newer than those of their series before them.
-        if keyed || in_order {
+        if has_primary_key || in_order {
             (0..).zip(chunks.iter_mut().flatten()).for_each(|(time, row)| row.1 = time);
         }
-        check(keyed, &chunks, range_rows);
+        check(has_primary_key, &chunks, range_rows);
     }
 }
 

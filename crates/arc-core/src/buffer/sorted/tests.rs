@@ -20,26 +20,26 @@ const DAY: i64 = 86_400_000_000_000;
 /// A point of the table used here: host, time, and the fields x and y.
 type Point = (Option<&'static str>, i64, Option<f64>, Option<f64>);
 
-fn table(keyed: bool) -> TableSchema {
+fn table(has_primary_key: bool) -> TableSchema {
     let column = |name: &str, kind, data_type| Column { name: name.into(), kind, data_type };
     let columns = vec![
         column("x", ColumnKind::Field, DataType::Float64),
         column("host", ColumnKind::Tag, tag_type()),
         column("y", ColumnKind::Field, DataType::Float64),
     ];
-    let columns = columns.into_iter().filter(|c| keyed || c.kind == ColumnKind::Field).collect();
-    TableSchema { database: "d".into(), table: "t".into(), keyed, columns }
+    let columns = columns.into_iter().filter(|c| has_primary_key || c.kind == ColumnKind::Field).collect();
+    TableSchema { database: "d".into(), table: "t".into(), has_primary_key, columns }
 }
 
-fn rows(index: &mut SeriesIndex, keyed: bool, points: &[Point]) -> Rows {
+fn rows(index: &mut SeriesIndex, has_primary_key: bool, points: &[Point]) -> Rows {
     let mut rows = Rows::default();
     for (host, time, x, y) in points {
-        for (column, value) in [(0, x), (if keyed { 2 } else { 1 }, y)] {
+        for (column, value) in [(0, x), (if has_primary_key { 2 } else { 1 }, y)] {
             if let Some(value) = value {
                 rows.set(column, &DataType::Float64, Scalar::Float(*value)).unwrap();
             }
         }
-        let series = keyed.then(|| index.resolve(host.iter().map(|host| ("host", *host))).unwrap());
+        let series = has_primary_key.then(|| index.resolve(host.iter().map(|host| ("host", *host))).unwrap());
         rows.end_row(*time, series);
     }
     rows
@@ -97,7 +97,7 @@ fn rows_are_sorted_by_tags_then_time_with_nulls_first() {
 }
 
 #[test]
-fn a_second_point_of_the_same_identity_merges_field_by_field() {
+fn a_second_point_of_the_same_primary_key_merges_field_by_field() {
     let (table, mut index, mut buffer) = (table(true), SeriesIndex::default(), TableBuffer::new(None));
     let points: [Point; 3] =
         [(Some("a"), 5, Some(1.0), None), (Some("a"), 5, None, Some(2.0)), (Some("a"), 5, Some(3.0), None)];
@@ -162,7 +162,7 @@ fn columns_without_a_value_are_left_out() {
 
 proptest! {
     /// Whatever the order of arrival and wherever flushes fall: files in the order main, then late by round, folded
-    /// field by field, are the model; and rows that are not late never repeat an identity.
+    /// field by field, are the model; and rows that are not late never repeat a primary key.
     #[test]
     fn files_folded_in_order_equal_the_last_writes(
         points in prop::collection::vec((0..3usize, 0..12i64, prop::option::of(0..100i32), prop::option::of(0..100i32)), 1..120),

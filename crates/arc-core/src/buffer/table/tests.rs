@@ -78,7 +78,7 @@ fn memory_is_kept_where_rows_come_to_use_it() {
             buffer.append(SequenceNumber(1), rows(&points)).unwrap();
         }
     };
-    // Chunks before and during each flush, which the next one flushes as well, and those that there is room for at its
+    // Chunks before and during each flush, which the next one flushes as well, and those that there is space for at its
     // end. Of what came during it the last one is still the tail.
     for (before, during, kept) in [(4, 0, 0), (4, 1, 0), (4, 2, 5), (2, 1, 0), (4, 2, 5), (2, 2, 4), (1, 2, 3)] {
         fill(&mut buffer, before);
@@ -87,11 +87,11 @@ fn memory_is_kept_where_rows_come_to_use_it() {
         let frozen = buffer.frozen().to_vec();
         buffer.forget(frozen.len());
         let flushed = frozen.into_iter().filter_map(Arc::into_inner).flat_map(FrozenBuffer::into_chunks);
-        buffer.keep_room(flushed.collect());
-        let room = &buffer.main.room;
-        assert_eq!(room.len(), kept, "{before}, {during}");
-        let has_room = |rows: &Rows| rows.time.capacity().min(rows.series.capacity()) >= CHUNK_ROWS / 2;
-        assert!(room.iter().all(has_room));
+        buffer.recycle(flushed.collect());
+        let spare = &buffer.main.spare;
+        assert_eq!(spare.len(), kept, "{before}, {during}");
+        let has_capacity = |rows: &Rows| rows.time.capacity().min(rows.series.capacity()) >= CHUNK_ROWS / 2;
+        assert!(spare.iter().all(has_capacity));
         let left: Vec<i64> = times(&buffer.snapshot().unwrap(), false);
         assert_eq!(left.len(), during * CHUNK_ROWS);
         assert!(left.is_sorted_by(|a, b| a + 1 == *b));

@@ -13,7 +13,7 @@ enum Step {
     Push(String),
     Nulls(usize),
     Pop,
-    /// As one row, as a column that was made for so many, as an array that is placed or not.
+    /// As one row, as a column that was made for so many, as an array that is encoded or not.
     Rows(Values),
     Column(Values),
     Array(Values, bool),
@@ -44,7 +44,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         Just(Step::Pop),
         any_values(5).prop_map(Step::Rows),
         any_values(400).prop_map(Step::Column),
-        (any_values(300), any::<bool>()).prop_map(|(values, placed)| Step::Array(values, placed)),
+        (any_values(300), any::<bool>()).prop_map(|(values, encoded)| Step::Array(values, encoded)),
         (any_values(100), prop::collection::vec(0..120_u32, 0..20))
             .prop_map(|(values, rows)| Step::Chosen(values, rows)),
     ]
@@ -65,7 +65,7 @@ fn of_form(values: &[Option<String>], rows: usize) -> ColumnValues {
 }
 
 fn plain(array: &ArrayRef) -> ArrayRef {
-    assert!(*array.data_type() == DataType::Utf8 || is_placed(array.data_type()));
+    assert!(*array.data_type() == DataType::Utf8 || is_dictionary(array.data_type()));
     cast(array, &DataType::Utf8).unwrap()
 }
 
@@ -92,8 +92,8 @@ fn apply(step: Step, column: &mut ColumnValues, expected: &mut Values) {
             column.reconsider();
             expected.extend(values);
         }
-        Step::Array(values, placed) => {
-            let array: ArrayRef = if placed && values.len() < 100 {
+        Step::Array(values, encoded) => {
+            let array: ArrayRef = if encoded && values.len() < 100 {
                 Arc::new(values.iter().map(Option::as_deref).collect::<DictionaryArray<UInt8Type>>())
             } else {
                 Arc::new(values.iter().map(Option::as_deref).collect::<StringArray>())
@@ -126,8 +126,8 @@ proptest! {
     }
 }
 
-/// Appends requests of so many rows, of which row n has the text `text(n)`; returns whether they are placed in the end.
-fn become_places(rows: usize, requests: usize, text: impl Fn(usize) -> String) -> bool {
+/// Appends requests of so many rows, of which row n has the text `text(n)`; returns whether they are encoded in the end.
+fn become_dictionary(rows: usize, requests: usize, text: impl Fn(usize) -> String) -> bool {
     let mut all = ColumnValues::new(&DataType::Utf8);
     let texts: Values = (0..rows * requests).map(|row| Some(text(row))).collect();
     for texts in texts.chunks(rows) {
@@ -137,28 +137,28 @@ fn become_places(rows: usize, requests: usize, text: impl Fn(usize) -> String) -
     let is_less = all.bytes() < (0..rows * requests).map(|row| text(row).len() + 4).sum();
     let array = all.into_array().unwrap();
     assert_eq!(plain(&array).as_string::<i32>(), &texts.iter().map(Option::as_deref).collect::<StringArray>());
-    assert_eq!(is_placed(array.data_type()), is_less, "what is held is counted");
+    assert_eq!(is_dictionary(array.data_type()), is_less, "what is held is counted");
     is_less
 }
 
 #[test]
-fn texts_become_places_where_they_repeat() {
+fn texts_become_a_dictionary_where_they_repeat() {
     for rows in [1, 10, 1000] {
         let requests = 10_000 / rows;
-        assert!(become_places(rows, requests, |row| format!("host_{}", row % 7)), "few, {rows}");
-        assert!(become_places(rows, requests, |row| format!("host_{}", row % 1000)), "many in turn, {rows}");
-        assert!(!become_places(rows, requests, |row| format!("request {row}")), "distinct, {rows}");
-        assert!(!become_places(rows, requests, |row| format!("{:0200}", row % 7)), "long, {rows}");
+        assert!(become_dictionary(rows, requests, |row| format!("host_{}", row % 7)), "few, {rows}");
+        assert!(become_dictionary(rows, requests, |row| format!("host_{}", row % 1000)), "many in turn, {rows}");
+        assert!(!become_dictionary(rows, requests, |row| format!("request {row}")), "distinct, {rows}");
+        assert!(!become_dictionary(rows, requests, |row| format!("{:0200}", row % 7)), "long, {rows}");
         assert!(
-            become_places(rows, requests, |row| format!("v{}", row.saturating_sub(800))) == (rows == 0),
+            become_dictionary(rows, requests, |row| format!("v{}", row.saturating_sub(800))) == (rows == 0),
             "at first"
         );
-        assert!(become_places(rows, requests, |row| format!("v{}", row.min(200))), "later, {rows}");
+        assert!(become_dictionary(rows, requests, |row| format!("v{}", row.min(200))), "later, {rows}");
     }
 }
 
 #[test]
-fn there_are_no_more_places_than_two_bytes_tell_apart() {
+fn there_are_no_more_codes_than_two_bytes_tell_apart() {
     let texts = |from: u32| Values::from_iter((0..40_000).map(|n| Some(format!("{}", from + n))));
     let mut all = ColumnValues::new(&DataType::Utf8);
     let mut expected = Values::new();

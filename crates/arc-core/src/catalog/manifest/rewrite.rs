@@ -5,7 +5,7 @@ use std::{io::ErrorKind, path::Path, sync::Arc};
 use super::{Encoded, FormatVersion, Listing, Manifest, ManifestEdit, ManifestState, ObjectId, decode, encode};
 use crate::{
     Error, Result,
-    store::{FolderPlace, ObjectPlace, PutError},
+    store::{FolderLocation, ObjectLocation, PutError},
     vfs::Vfs,
 };
 
@@ -16,10 +16,10 @@ impl Manifest {
     ///
     /// As of [`Self::write_anew_at`].
     pub(crate) fn write_anew(vfs: &Arc<dyn Vfs>, dir: &Path, state: ManifestState) -> Result<()> {
-        Self::write_anew_at(Arc::new(FolderPlace::new(Arc::clone(vfs), dir)), state)
+        Self::write_anew_at(Arc::new(FolderLocation::new(Arc::clone(vfs), dir)), state)
     }
 
-    /// Makes `state` what the stream in `place` says, whatever it said before: all of it or nothing.
+    /// Makes `state` what the stream in `location` says, whatever it said before: all of it or nothing.
     ///
     /// A snapshot under a number above all others makes the change; it has no commit to follow, which its checksum 0 says.
     /// An empty commit and a second snapshot come after it, so that damage to any one of the three does no harm, and older
@@ -29,15 +29,15 @@ impl Manifest {
     ///
     /// [`Error::Closed`] if another writer has made a commit meanwhile; [`Error::Io`] if it could not be written. Then the
     /// stream says the old or the new.
-    pub(super) fn write_anew_at(place: Arc<dyn ObjectPlace>, state: ManifestState) -> Result<()> {
-        place.prepare()?;
-        let listing = Listing::read(place.as_ref())?;
+    pub(super) fn write_anew_at(location: Arc<dyn ObjectLocation>, state: ManifestState) -> Result<()> {
+        location.prepare()?;
+        let listing = Listing::read(location.as_ref())?;
         let newest = listing.commits.last().max(listing.snapshots.last()).copied().unwrap_or(0);
         let number = newest + 1;
-        if !place.is_locked() {
-            fence(place.as_ref(), newest)?;
+        if !location.is_locked() {
+            fence(location.as_ref(), newest)?;
         }
-        let mut manifest = Self { place, state, number, checksum: 0, snapshots: Vec::new(), closed: None };
+        let mut manifest = Self { location, state, number, checksum: 0, snapshots: Vec::new(), closed: None };
         manifest.remove(&listing.temporary);
         manifest.write_snapshot()?;
         manifest.commit(ManifestEdit::default())?;
@@ -46,10 +46,10 @@ impl Manifest {
 }
 
 /// Takes the number behind `newest` with an empty commit, so that nobody else can make it one of the old stream.
-fn fence(place: &dyn ObjectPlace, newest: u64) -> Result<()> {
+fn fence(location: &dyn ObjectLocation, newest: u64) -> Result<()> {
     let last = ObjectId::commit(newest);
-    let path = place.path(&last.name());
-    let previous = match place.get(&last.name()) {
+    let path = location.path(&last.name());
+    let previous = match location.get(&last.name()) {
         // Where the stream is whole it stays so, if this is all that is done.
         Ok(bytes) => decode(last, &path, &bytes).map_or(0, |commit| commit.checksum),
         Err(e) if e.kind() == ErrorKind::NotFound => 0,
@@ -59,10 +59,10 @@ fn fence(place: &dyn ObjectPlace, newest: u64) -> Result<()> {
         .map_err(|e| Error::internal(format!("cannot encode a commit: {e}")))?;
     let id = ObjectId::commit(newest + 1);
     let Encoded { bytes, .. } = encode(id, FormatVersion::default(), previous, &payload);
-    place.put_new(&id.name(), &bytes).map_err(|error| match error {
+    location.put_new(&id.name(), &bytes).map_err(|error| match error {
         PutError::NotThere(error) | PutError::Unknown(error) => error,
         PutError::Taken => {
-            let path = place.path(&id.name());
+            let path = location.path(&id.name());
             Error::Closed { reason: format!("another writer has written {}", path.display()) }
         }
     })

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "object-store")]
 mod faults;
-mod place;
+mod location;
 #[cfg(feature = "object-store-aws")]
 mod s3;
 
@@ -14,12 +14,12 @@ use std::{
 use arrow::datatypes::DataType;
 use proptest::prelude::*;
 
-use self::place::{At, DIR, Place, over_all_places, path};
+use self::location::{At, DIR, Location, over_all_locations, path};
 use super::*;
 use crate::{
     Durability, SequenceNumber,
     catalog::{
-        Column, ColumnKind, DurabilityEdit, Fingerprint, KeptReceipt, ReceiptsEdit, RetentionEdit, TableEdit,
+        Column, ColumnKind, DurabilityEdit, Fingerprint, IdempotencyRecord, ReceiptsEdit, RetentionEdit, TableEdit,
         TableSchema,
     },
     datafile::{ColumnStatistics, DataFile, FileTail, StatisticsValue},
@@ -33,7 +33,7 @@ fn schema(columns: usize) -> Arc<TableSchema> {
         data_type: if i.is_multiple_of(2) { DataType::Float64 } else { DataType::Date32 },
     };
     let columns = (0..columns).map(column).collect();
-    Arc::new(TableSchema { database: "db".into(), table: "t".into(), keyed: true, columns })
+    Arc::new(TableSchema { database: "db".into(), table: "t".into(), has_primary_key: true, columns })
 }
 
 fn file(id: u64) -> DataFile {
@@ -57,8 +57,8 @@ fn file(id: u64) -> DataFile {
     }
 }
 
-fn receipt(number: u64) -> KeptReceipt {
-    KeptReceipt {
+fn receipt(number: u64) -> IdempotencyRecord {
+    IdempotencyRecord {
         key: format!("k{number}").into(),
         seq: SequenceNumber(number),
         time_ns: -9,
@@ -133,7 +133,7 @@ fn names_of(error: &Error) -> PathBuf {
     }
 }
 
-over_all_places! {
+over_all_locations! {
     a_stream_that_was_opened_has_an_object_and_is_empty
     what_was_committed_is_there_after_opening_again
     the_payloads_are_as_documented
@@ -152,36 +152,36 @@ over_all_places! {
 
 #[test]
 fn a_commit_in_which_any_call_fails_in_a_folder_is_whole_or_absent() {
-    a_commit_in_which_any_call_fails_is_whole_or_absent(Place::Folder);
+    a_commit_in_which_any_call_fails_is_whole_or_absent(Location::Folder);
 }
 
 #[cfg(feature = "object-store")]
 #[test]
 fn a_commit_in_which_any_call_fails_in_a_durable_store_is_whole_or_absent() {
-    a_commit_in_which_any_call_fails_is_whole_or_absent(Place::Durable);
+    a_commit_in_which_any_call_fails_is_whole_or_absent(Location::Durable);
 }
 
 #[test]
 fn no_acknowledged_commit_is_lost_from_a_folder_with_the_power() {
-    no_acknowledged_commit_is_lost_with_the_power(Place::Folder);
+    no_acknowledged_commit_is_lost_with_the_power(Location::Folder);
 }
 
 #[cfg(feature = "object-store")]
 #[test]
 fn no_acknowledged_commit_is_lost_from_a_durable_store_with_the_power() {
-    no_acknowledged_commit_is_lost_with_the_power(Place::Durable);
+    no_acknowledged_commit_is_lost_with_the_power(Location::Durable);
 }
 
-fn a_stream_that_was_opened_has_an_object_and_is_empty(place: Place) {
-    let vfs = place.fresh();
+fn a_stream_that_was_opened_has_an_object_and_is_empty(location: Location) {
+    let vfs = location.fresh();
     assert_eq!(*vfs.open().unwrap().state(), ManifestState::default());
     assert_eq!(numbers(&vfs), (vec![1], vec![]));
     assert_eq!(*vfs.open().unwrap().state(), ManifestState::default());
     assert_eq!(numbers(&vfs), (vec![1], vec![]));
 }
 
-fn what_was_committed_is_there_after_opening_again(place: Place) {
-    let vfs = place.fresh();
+fn what_was_committed_is_there_after_opening_again(location: Location) {
+    let vfs = location.fresh();
     for edits in [0, 1, 126, 127, 128, 129, 255, 256, 383, 390] {
         let vfs = vfs.fork();
         let states = stream(&vfs, edits);
@@ -189,7 +189,7 @@ fn what_was_committed_is_there_after_opening_again(place: Place) {
     }
 }
 
-fn the_payloads_are_as_documented(place: Place) {
+fn the_payloads_are_as_documented(location: Location) {
     let file = serde_json::json!({
         "path": "data/db/t/day=2026-01-31/3.parquet", "bytes": u64::MAX - 3, "crc32c": u32::MAX, "rows": 3,
         "tail": {"bytes": 3, "crc32c": u32::MAX},
@@ -218,7 +218,7 @@ fn the_payloads_are_as_documented(place: Place) {
             retention_ns: table.map_or(Some(9), |_| Some(7)),
         })
         .to_vec();
-    let vfs = place.fresh();
+    let vfs = location.fresh();
     let mut manifest = vfs.open().unwrap();
     manifest.commit(edit(0)).unwrap();
     manifest.commit(added).unwrap();
@@ -263,7 +263,7 @@ fn the_payloads_are_as_documented(place: Place) {
     }
 }
 
-fn snapshots_come_every_128_commits_and_the_commits_since_the_older_one_stay(place: Place) {
+fn snapshots_come_every_128_commits_and_the_commits_since_the_older_one_stay(location: Location) {
     let cases = [
         (126, 1..=127, vec![]),
         (127, 1..=128, vec![128]),
@@ -273,15 +273,15 @@ fn snapshots_come_every_128_commits_and_the_commits_since_the_older_one_stay(pla
         (383, 257..=384, vec![256, 384]),
     ];
     for (edits, commits, snapshots) in cases {
-        let vfs = place.fresh();
+        let vfs = location.fresh();
         stream(&vfs, edits);
         assert_eq!(numbers(&vfs), (commits.collect(), snapshots), "{edits} edits");
     }
 }
 
-fn a_damaged_snapshot_costs_nothing(place: Place) {
+fn a_damaged_snapshot_costs_nothing(location: Location) {
     for edits in [127, 130, 255, 300] {
-        let vfs = place.fresh();
+        let vfs = location.fresh();
         let states = stream(&vfs, edits);
         let (_, snapshots) = numbers(&vfs);
         let newest = path(ObjectId::snapshot(*snapshots.last().unwrap()));
@@ -294,8 +294,8 @@ fn a_damaged_snapshot_costs_nothing(place: Place) {
     }
 }
 
-fn after_a_damaged_snapshot_the_next_commit_writes_one_and_the_damaged_one_goes(place: Place) {
-    let vfs = place.fresh();
+fn after_a_damaged_snapshot_the_next_commit_writes_one_and_the_damaged_one_goes(location: Location) {
+    let vfs = location.fresh();
     stream(&vfs, 300);
     flip(&vfs, &path(ObjectId::snapshot(256)), 60);
     let mut manifest = vfs.open().unwrap();
@@ -305,8 +305,8 @@ fn after_a_damaged_snapshot_the_next_commit_writes_one_and_the_damaged_one_goes(
     assert_eq!(vfs.open().unwrap().state(), manifest.state());
 }
 
-fn two_damaged_snapshots_are_an_error_that_names_the_newest(place: Place) {
-    let vfs = place.fresh();
+fn two_damaged_snapshots_are_an_error_that_names_the_newest(location: Location) {
+    let vfs = location.fresh();
     stream(&vfs, 300);
     for number in [128, 256] {
         flip(&vfs, &path(ObjectId::snapshot(number)), 60);
@@ -314,8 +314,8 @@ fn two_damaged_snapshots_are_an_error_that_names_the_newest(place: Place) {
     assert_eq!(names_of(&vfs.open().unwrap_err()), path(ObjectId::snapshot(256)));
 }
 
-fn any_damage_to_a_needed_commit_is_an_error_that_names_it(place: Place) {
-    let vfs = place.fresh();
+fn any_damage_to_a_needed_commit_is_an_error_that_names_it(location: Location) {
+    let vfs = location.fresh();
     stream(&vfs, 4);
     for number in 1..=5 {
         let path = path(ObjectId::commit(number));
@@ -333,8 +333,8 @@ fn any_damage_to_a_needed_commit_is_an_error_that_names_it(place: Place) {
     }
 }
 
-fn a_gap_is_an_error_and_old_commits_are_not_needed(place: Place) {
-    let vfs = place.fresh();
+fn a_gap_is_an_error_and_old_commits_are_not_needed(location: Location) {
+    let vfs = location.fresh();
     let states = stream(&vfs, 200);
     for number in [129, 150, 200] {
         let vfs = vfs.fork();
@@ -347,8 +347,8 @@ fn a_gap_is_an_error_and_old_commits_are_not_needed(place: Place) {
     assert_eq!(Some(vfs.open().unwrap().state()), states.last());
 }
 
-fn a_commit_of_another_history_breaks_the_chain(place: Place) {
-    let (one, other) = (place.fresh(), place.fresh());
+fn a_commit_of_another_history_breaks_the_chain(location: Location) {
+    let (one, other) = (location.fresh(), location.fresh());
     stream(&one, 4);
     let mut manifest = other.open().unwrap();
     manifest.commit(ManifestEdit { databases_added: vec![("db".into(), 7)], ..edit(0) }).unwrap();
@@ -361,8 +361,8 @@ fn a_commit_of_another_history_breaks_the_chain(place: Place) {
     assert_eq!(names_of(&error), path(id));
 }
 
-fn a_writer_that_was_overtaken_stops(place: Place) {
-    let vfs = place.fresh();
+fn a_writer_that_was_overtaken_stops(location: Location) {
+    let vfs = location.fresh();
     let mut first = vfs.open().unwrap();
     let mut second = vfs.open().unwrap();
     first.commit(edit(0)).unwrap();
@@ -377,8 +377,8 @@ fn a_writer_that_was_overtaken_stops(place: Place) {
     assert!(vfs.listing().temporary.is_empty());
 }
 
-fn a_newer_version_is_neither_skipped_nor_called_damage(place: Place) {
-    let vfs = place.fresh();
+fn a_newer_version_is_neither_skipped_nor_called_damage(location: Location) {
+    let vfs = location.fresh();
     stream(&vfs, 127);
     let snapshot = path(ObjectId::snapshot(128));
     let mut bytes = vfs.read(&snapshot);
@@ -391,7 +391,7 @@ fn a_newer_version_is_neither_skipped_nor_called_damage(place: Place) {
 
 #[test]
 fn temporary_files_are_removed_and_foreign_ones_left_alone() {
-    let vfs = Place::Folder.fresh();
+    let vfs = Location::Folder.fresh();
     let states = stream(&vfs, 3);
     let ours = ["00000000000000000005.1.tmp", "00000000000000000009.77.tmp", "00000000000000000128.snapshot.2.tmp"];
     let foreign = ["notes.txt", "00000000000000000005.tmp", "x.1.tmp", "00000000000000000005.bak"];
@@ -406,8 +406,8 @@ fn temporary_files_are_removed_and_foreign_ones_left_alone() {
     assert!(foreign.iter().all(|name| left.contains(&(*name).to_owned())), "{left:?}");
 }
 
-fn edits_that_do_not_fit_are_refused_and_change_nothing(place: Place) {
-    let vfs = place.fresh();
+fn edits_that_do_not_fit_are_refused_and_change_nothing(location: Location) {
+    let vfs = location.fresh();
     let mut manifest = vfs.open().unwrap();
     (0..2).for_each(|number| manifest.commit(edit(number)).unwrap());
     let before = manifest.state().clone();
@@ -479,9 +479,9 @@ fn edits_that_do_not_fit_are_refused_and_change_nothing(place: Place) {
     assert_eq!(vfs.open().unwrap().state(), manifest.state());
 }
 
-fn a_commit_is_as_large_as_its_edit_whatever_is_live(place: Place) {
+fn a_commit_is_as_large_as_its_edit_whatever_is_live(location: Location) {
     let size = |edits: u64| {
-        let vfs = place.fresh();
+        let vfs = location.fresh();
         let mut manifest = vfs.open().unwrap();
         manifest.commit(edit(0)).unwrap();
         let many = (1..=edits).flat_map(|number| edit(1_000 + number).tables.remove(0).files_added).collect();
@@ -495,9 +495,9 @@ fn a_commit_is_as_large_as_its_edit_whatever_is_live(place: Place) {
 
 /// Any one call fails, once or for ever: `Ok` means durable, an error means before or after, and a manifest that stays
 /// open knows which.
-fn a_commit_in_which_any_call_fails_is_whole_or_absent(place: Place) {
+fn a_commit_in_which_any_call_fails_is_whole_or_absent(location: Location) {
     let before_commit = |snapshot_is_due: bool| {
-        let vfs = place.fresh();
+        let vfs = location.fresh();
         stream(&vfs, if snapshot_is_due { 126 } else { 5 });
         vfs
     };
@@ -505,7 +505,7 @@ fn a_commit_in_which_any_call_fails_is_whole_or_absent(place: Place) {
         let start = before_commit(snapshot_is_due).fs.current();
         for (nth, from_then_on) in (1..30).flat_map(|nth| [(nth, false), (nth, true)]) {
             for error in [ErrorKind::StorageFull, ErrorKind::Other] {
-                let memory = place.on(&start);
+                let memory = location.on(&start);
                 let faults = FaultFs::new(Arc::new(memory.fs.clone()));
                 let mut manifest = memory.open_through(&(Arc::new(faults.clone()) as _)).unwrap();
                 let before = manifest.state().clone();
@@ -524,7 +524,7 @@ fn a_commit_in_which_any_call_fails_is_whole_or_absent(place: Place) {
                 assert!(closed || reopened.state() == manifest.state(), "{case}");
                 let again = manifest.commit(if result.is_ok() { edit(next + 1) } else { edit(next) });
                 // A store of ours that could not sync a snapshot takes no more objects.
-                let store_closed = place != Place::Folder && result.is_ok() && snapshot_is_due;
+                let store_closed = location != Location::Folder && result.is_ok() && snapshot_is_due;
                 assert!(again.is_err() == closed || store_closed, "{case}, then {again:?}");
                 assert!(!closed || matches!(again, Err(Error::Closed { .. })), "{case}, then {again:?}");
                 assert!(closed || memory.open().unwrap().state() == manifest.state(), "{case}");
@@ -535,7 +535,7 @@ fn a_commit_in_which_any_call_fails_is_whole_or_absent(place: Place) {
 
 #[test]
 fn a_rename_that_was_done_and_failed_counts_as_done() {
-    let vfs = Place::Folder.fresh();
+    let vfs = Location::Folder.fresh();
     stream(&vfs, 1);
     let faults = FaultFs::new(Arc::new(vfs.fs.clone()));
     let mut manifest = vfs.open_through(&(Arc::new(faults.clone()) as _)).unwrap();
@@ -549,9 +549,9 @@ fn a_rename_that_was_done_and_failed_counts_as_done() {
 }
 
 /// Cuts the power after every operation around the first commits and around both snapshots.
-fn no_acknowledged_commit_is_lost_with_the_power(place: Place) {
+fn no_acknowledged_commit_is_lost_with_the_power(location: Location) {
     for (skip, edits) in [(0, 3), (126, 2), (254, 2)] {
-        let setup = place.fresh();
+        let setup = location.fresh();
         let mut states = if skip == 0 { vec![ManifestState::default(); 2] } else { stream(&setup, skip) };
         let vfs = if skip == 0 { setup } else { setup.fork() };
         let first = states.len() - 1;
@@ -566,7 +566,7 @@ fn no_acknowledged_commit_is_lost_with_the_power(place: Place) {
             let done = acknowledged.iter().filter(|operations| **operations <= cut.operations()).count();
             // Long streams take long to open: the states in which all, nothing or the names alone reached the disk.
             for image in cut.images(11, if skip == 0 { 12 } else { 3 }) {
-                let reopened = place.on(&image).open().unwrap();
+                let reopened = location.on(&image).open().unwrap();
                 let allowed = &states[first + done..states.len().min(first + done + 2)];
                 let case = format!("{skip} edits, then {done}, operation {}", cut.operations());
                 assert!(allowed.contains(reopened.state()), "{case}");
@@ -611,7 +611,7 @@ proptest! {
 
     #[test]
     fn any_edits_give_what_a_simple_model_gives(steps in steps()) {
-        let vfs = Place::Folder.fresh();
+        let vfs = Location::Folder.fresh();
         let mut manifest = vfs.open().unwrap();
         let mut flushed = 0;
         let mut model: BTreeMap<String, BTreeMap<String, ModelTable>> = BTreeMap::new();

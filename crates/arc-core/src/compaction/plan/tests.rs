@@ -197,7 +197,7 @@ fn large_files_wait_for_more_of_their_size() {
 
 #[test]
 fn large_files_in_order_of_time_alone_are_left_as_they_are_unless_they_are_many() {
-    let appended = TableSchema { keyed: false, ..table() };
+    let appended = TableSchema { has_primary_key: false, ..table() };
     let files = |rows: u64, count: usize| -> Vec<Arc<DataFile>> {
         (0_i64..).take(count).map(|at| sized(&file(&format!("{rows}-{at}"), at..=at, 1..=1), rows, 10)).collect()
     };

@@ -42,5 +42,5 @@ pub(in super::super) fn sized(file: &Arc<DataFile>, rows: u64, bytes: u64) -> Ar
 
 /// A table without tags.
 pub(in super::super) fn table() -> TableSchema {
-    TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() }
+    TableSchema { database: "d".into(), table: "t".into(), has_primary_key: true, columns: Vec::new() }
 }

@@ -44,13 +44,13 @@ struct Point {
 
 /// x, y, s.
 type Fields = (Option<i64>, Option<i32>, Option<u8>);
-type Identity = (Option<String>, Option<String>, i64);
+type PrimaryKey = (Option<String>, Option<String>, i64);
 type Row = (Option<i64>, Option<f64>, Option<String>);
-type Rows = BTreeMap<Identity, Row>;
+type Rows = BTreeMap<PrimaryKey, Row>;
 
 fn point() -> impl Strategy<Value = Point> {
     let tags = (option::of(0..3_u8), option::weighted(0.3, 0..2_u8));
-    // Two days, and few enough times that identities repeat.
+    // Two days, and few enough times that primary keys repeat.
     let time = (0..2_i64, 0..8_i64).prop_map(|(day, hour)| day * DAY_NS + hour);
     let fields = (option::of(0..9_i64), option::of(0..9_i32), option::of(0..9_u8));
     (tags, time, fields).prop_map(|(tags, time, fields)| Point {
@@ -71,8 +71,8 @@ fn line(point: &Point) -> String {
     format!("m{}{} {} {time}\n", tag("host", *host), tag("rack", *rack), fields.join(","))
 }
 
-fn merge_into(rows: &mut Rows, identity: Identity, (x, y, s): Row) {
-    let row = rows.entry(identity).or_default();
+fn merge_into(rows: &mut Rows, primary_key: PrimaryKey, (x, y, s): Row) {
+    let row = rows.entry(primary_key).or_default();
     *row = (x.or(row.0), y.or(row.1), s.or(row.2.take()));
 }
 
@@ -147,24 +147,24 @@ impl Files {
         let on_time = self.live.iter().map(Arc::as_ref).filter(|file| !file.late);
         for file in on_time.chain(by_version(&self.live)) {
             let (_, batches) = read_data_file(&self.vfs, &root(), file).unwrap();
-            let read: Vec<(Identity, Row)> = batches.iter().flat_map(rows_of).collect();
+            let read: Vec<(PrimaryKey, Row)> = batches.iter().flat_map(rows_of).collect();
             assert!(read.is_sorted_by(|a, b| self.key(&a.0) < self.key(&b.0)), "{} is not sorted", file.path);
-            for (identity, row) in read {
-                assert!(file.late || !rows.contains_key(&identity), "{identity:?} is on time twice");
-                merge_into(&mut rows, identity, row);
+            for (primary_key, row) in read {
+                assert!(file.late || !rows.contains_key(&primary_key), "{primary_key:?} is on time twice");
+                merge_into(&mut rows, primary_key, row);
             }
         }
         rows
     }
 
     /// Returns what rows are sorted by: the tags in the order of their creation, and the time.
-    fn key<'r>(&self, (host, rack, time): &'r Identity) -> (Vec<&'r Option<String>>, i64) {
+    fn key<'r>(&self, (host, rack, time): &'r PrimaryKey) -> (Vec<&'r Option<String>>, i64) {
         let tags = self.schema.tags().map(|tag| if &*tag.name == "host" { host } else { rack });
         (tags.collect(), *time)
     }
 }
 
-fn rows_of(batch: &RecordBatch) -> Vec<(Identity, Row)> {
+fn rows_of(batch: &RecordBatch) -> Vec<(PrimaryKey, Row)> {
     let tag = |name: &str, row: usize| {
         batch.column_by_name(name).and_then(|tag| value(tag.as_dictionary(), row)).map(str::to_owned)
     };

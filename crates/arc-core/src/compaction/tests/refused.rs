@@ -17,9 +17,9 @@ use crate::{
 
 const ROOT: &str = "/store";
 
-fn schema(keyed: bool) -> TableSchema {
+fn schema(has_primary_key: bool) -> TableSchema {
     let tag = Column { name: "h".into(), kind: ColumnKind::Tag, data_type: tag_type() };
-    TableSchema { database: "d".into(), table: "t".into(), keyed, columns: vec![tag] }
+    TableSchema { database: "d".into(), table: "t".into(), has_primary_key, columns: vec![tag] }
 }
 
 fn written(vfs: &CrashFs, name: &str, rows: &[(&str, i64)]) -> Arc<DataFile> {
@@ -41,7 +41,7 @@ fn written(vfs: &CrashFs, name: &str, rows: &[(&str, i64)]) -> Arc<DataFile> {
     Arc::new(write_data_file(vfs, Path::new(ROOT), &spec, [Ok(batch)].into_iter(), &options).unwrap())
 }
 
-fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, keyed: bool) -> Result<Vec<DataFile>, Error> {
+fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, has_primary_key: bool) -> Result<Vec<DataFile>, Error> {
     let task = Task {
         day: PartitionDay::from_time_ns(0),
         files,
@@ -52,7 +52,7 @@ fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, keyed: bool) -> Result<Vec<D
     };
     let job = Job {
         source: Source { vfs, root: Path::new(ROOT) },
-        schema: &schema(keyed),
+        schema: &schema(has_primary_key),
         task: &task,
         keep: Keep::default(),
         tombstones: &[],
@@ -75,10 +75,10 @@ fn rows_out_of_order_or_twice_in_one_file_are_refused() {
         (&[("a", 1), ("a", 1)], false, true),
         (&[("b", 1), ("a", 2)], false, false),
     ];
-    for (rows, keyed, good) in cases {
+    for (rows, has_primary_key, good) in cases {
         let vfs = CrashFs::new();
         let files = vec![written(&vfs, "good", &[("a", 5), ("c", 1)]), written(&vfs, "other", rows)];
-        match merged(&vfs, files, keyed) {
+        match merged(&vfs, files, has_primary_key) {
             Ok(made) => assert!(good && made[0].rows == rows.len() as u64 + 2, "{rows:?}"),
             Err(error) => {
                 assert!(!good && matches!(error, Error::Corrupt { .. }), "{rows:?}: {error}");

@@ -38,8 +38,8 @@ fn pack_lot<T: Copy + Into<u64>, const WIDTH: usize>(lot: &[T; LOT], out: &mut V
     let mut bytes = [[0; WIDTH]; LOT / 8];
     for (eight, bytes) in bytes.iter_mut().enumerate() {
         let mut words = [0_u64; 8];
-        for place in 0..8 {
-            let (value, bit): (u64, usize) = (lot[eight * 8 + place].into(), place * WIDTH);
+        for lane in 0..8 {
+            let (value, bit): (u64, usize) = (lot[eight * 8 + lane].into(), lane * WIDTH);
             words[bit / 64] |= value << (bit % 64);
             if bit % 64 + WIDTH > 64 {
                 words[bit / 64 + 1] |= value >> (64 - bit % 64);
@@ -77,8 +77,8 @@ mod tests {
         let mut bytes = vec![0; values.len().div_ceil(8) * width as usize];
         for (index, value) in values.iter().enumerate() {
             for bit in (0..width).filter(|bit| value >> bit & 1 == 1) {
-                let place = index * width as usize + bit as usize;
-                bytes[place / 8] |= 1 << (place % 8);
+                let lane = index * width as usize + bit as usize;
+                bytes[lane / 8] |= 1 << (lane % 8);
             }
         }
         bytes

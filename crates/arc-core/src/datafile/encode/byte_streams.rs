@@ -67,8 +67,7 @@ mod tests {
             let values: Vec<u64> = (0..count).map(|i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
             let mut out = vec![7];
             encode(&values, &mut out);
-            let expected: Vec<u8> =
-                (0..8).flat_map(|place| values.iter().map(move |v| v.to_le_bytes()[place])).collect();
+            let expected: Vec<u8> = (0..8).flat_map(|byte| values.iter().map(move |v| v.to_le_bytes()[byte])).collect();
             assert_eq!(&out[1..], expected, "{count} values");
         }
     }

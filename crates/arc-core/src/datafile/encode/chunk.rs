@@ -109,7 +109,7 @@ impl ChunkPages {
             self.worth = Worth::default();
         }
         if self.pages.capacity() == 0 {
-            self.pages = compressor.take_room();
+            self.pages = compressor.take_spare();
         }
         let compressed = compressor.compress(page.body, &mut self.worth)?;
         let header = Page::DataPage {

@@ -9,7 +9,7 @@ use zstd::{bulk::Compressor, zstd_safe::compress_bound};
 /// Pages that are stored without another try, once one did not shrink.
 const STORED_AFTER_A_FAILURE: u8 = 7;
 /// Bytes of pages whose memory is used again: a file that has more was dear anyway.
-const MAX_ROOM_BYTES: usize = 8 << 20;
+const MAX_SPARE_BYTES: usize = 8 << 20;
 /// Most bytes of a raw block.
 const RAW_BLOCK_BYTES: usize = 128 << 10;
 
@@ -18,7 +18,7 @@ pub(super) struct PageCompressor {
     zstd: Compressor<'static>,
     buffer: Vec<u8>,
     /// Empty: memory for the pages of a column chunk.
-    room: Vec<u8>,
+    spare: Vec<u8>,
 }
 
 /// Whether the pages of a column chunk have been worth compressing.
@@ -29,20 +29,20 @@ pub(super) struct Worth {
 
 impl PageCompressor {
     pub(super) fn new(level: i32) -> std::io::Result<Self> {
-        Ok(Self { zstd: Compressor::new(level)?, buffer: Vec::new(), room: Vec::new() })
+        Ok(Self { zstd: Compressor::new(level)?, buffer: Vec::new(), spare: Vec::new() })
     }
 
     /// Returns memory for pages, if there is any.
-    pub(super) fn take_room(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.room)
+    pub(super) fn take_spare(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.spare)
     }
 
     /// Takes the memory of pages that are written. The kernel clears each page of memory that it hands out, which takes longer
     /// than filling it.
-    pub(super) fn keep_room(&mut self, mut used: Vec<u8>) {
-        if (self.room.capacity()..MAX_ROOM_BYTES).contains(&used.capacity()) {
+    pub(super) fn recycle(&mut self, mut used: Vec<u8>) {
+        if (self.spare.capacity()..MAX_SPARE_BYTES).contains(&used.capacity()) {
             used.clear();
-            self.room = used;
+            self.spare = used;
         }
     }
 

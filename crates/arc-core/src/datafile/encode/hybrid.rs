@@ -15,25 +15,25 @@ pub(super) struct Hybrid<'a> {
     width: u32,
     out: &'a mut Vec<u8>,
     /// Values that are not yet written, none of them known to be part of a run.
-    loose: &'a mut Vec<u32>,
+    pending: &'a mut Vec<u32>,
 }
 
 impl<'a> Hybrid<'a> {
-    /// Values are to fit into `width` bits; `loose` is scratch.
-    pub(super) fn new(width: u32, out: &'a mut Vec<u8>, loose: &'a mut Vec<u32>) -> Self {
-        loose.clear();
-        Self { width, out, loose }
+    /// Values are to fit into `width` bits; `pending` is scratch.
+    pub(super) fn new(width: u32, out: &'a mut Vec<u8>, pending: &'a mut Vec<u32>) -> Self {
+        pending.clear();
+        Self { width, out, pending }
     }
 
     /// Appends `count` equal values.
     #[inline]
     pub(super) fn push_run(&mut self, value: u32, count: usize) {
-        let fill = self.loose.len().next_multiple_of(8) - self.loose.len();
+        let fill = self.pending.len().next_multiple_of(8) - self.pending.len();
         if count < fill + MIN_RUN {
-            return self.loose.resize(self.loose.len() + count, value);
+            return self.pending.resize(self.pending.len() + count, value);
         }
-        self.loose.resize(self.loose.len() + fill, value);
-        self.write_loose();
+        self.pending.resize(self.pending.len() + fill, value);
+        self.write_pending();
         push_varint(((count - fill) as u64) << 1, self.out);
         let bytes = value.to_le_bytes();
         self.out.extend(bytes.into_iter().take(self.width.div_ceil(8) as usize));
@@ -43,7 +43,7 @@ impl<'a> Hybrid<'a> {
     pub(super) fn push_runs(&mut self, runs: &[(u32, u32)]) {
         for (value, count) in runs {
             match count {
-                1 => self.loose.push(*value),
+                1 => self.pending.push(*value),
                 _ => self.push_run(*value, *count as usize),
             }
         }
@@ -53,7 +53,7 @@ impl<'a> Hybrid<'a> {
     pub(super) fn push_all(&mut self, values: &[u32]) {
         let repeats = values.iter().zip(values.iter().skip(1)).filter(|(a, b)| a == b).count();
         if repeats < values.len() / 2 {
-            return self.loose.extend_from_slice(values);
+            return self.pending.extend_from_slice(values);
         }
         for run in values.chunk_by(|a, b| a == b) {
             self.push_run(run.first().copied().unwrap_or(0), run.len());
@@ -62,15 +62,15 @@ impl<'a> Hybrid<'a> {
 
     /// Ends the values.
     pub(super) fn finish(mut self) {
-        self.write_loose();
+        self.write_pending();
     }
 
-    fn write_loose(&mut self) {
-        if !self.loose.is_empty() {
-            push_bits_header(self.loose.len(), self.out);
-            self.out.reserve(self.loose.len().next_multiple_of(LOT) / 8 * self.width as usize);
-            pack(self.loose, self.width, self.out);
-            self.loose.clear();
+    fn write_pending(&mut self) {
+        if !self.pending.is_empty() {
+            push_bits_header(self.pending.len(), self.out);
+            self.out.reserve(self.pending.len().next_multiple_of(LOT) / 8 * self.width as usize);
+            pack(self.pending, self.width, self.out);
+            self.pending.clear();
         }
     }
 }
@@ -85,8 +85,8 @@ mod tests {
     use super::*;
 
     fn encoded(width: u32, push: impl FnOnce(&mut Hybrid<'_>)) -> Vec<u8> {
-        let (mut out, mut loose) = (Vec::new(), Vec::new());
-        let mut hybrid = Hybrid::new(width, &mut out, &mut loose);
+        let (mut out, mut pending) = (Vec::new(), Vec::new());
+        let mut hybrid = Hybrid::new(width, &mut out, &mut pending);
         push(&mut hybrid);
         hybrid.finish();
         out
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(encoded(3, |hybrid| hybrid.push_run(5, 300)), [0xd8, 0x04, 5]);
         assert_eq!(encoded(9, |hybrid| hybrid.push_run(5, 8)), [16, 5, 0]);
         assert_eq!(encoded(0, |hybrid| hybrid.push_run(0, 9)), [18]);
-        // Three loose values take five of the run with them.
+        // Three pending values take five of the run with them.
         let bytes = encoded(8, |hybrid| {
             hybrid.push_all(&[1, 2, 3]);
             hybrid.push_run(4, 13);

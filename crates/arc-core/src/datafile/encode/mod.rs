@@ -1,7 +1,7 @@
 //! Encodes columns into Parquet's pages: values in, finished column chunks out.
 //!
 //! The Parquet library's writer takes any type, and 22 ns a value. Most columns are of a few types that are known well
-//! here: times and numbers of eight bytes, booleans, texts, and tags, which are sorted and come as places in a dictionary.
+//! here: times and numbers of eight bytes, booleans, texts, and tags, which are sorted and come as indices in a dictionary.
 //! These are encoded by loops made for them; all others go through the library ([`Plan::encoder`] says `None`). What
 //! surrounds pages (their headers, statistics, indexes, footer) stays the library's, which takes a chunk as if it had been
 //! copied from another file.
@@ -49,7 +49,7 @@ pub(in crate::datafile) struct Scratch {
     compressor: PageCompressor,
     page: Vec<u8>,
     indices: Vec<u32>,
-    loose: Vec<u32>,
+    pending: Vec<u32>,
     /// Empty: the memory of the last column's.
     words: WordDictionary,
 }
@@ -57,15 +57,15 @@ pub(in crate::datafile) struct Scratch {
 impl Scratch {
     pub(super) fn new(compression_level: i32) -> std::io::Result<Self> {
         let compressor = PageCompressor::new(compression_level)?;
-        let (page, indices, loose, words) = (Vec::new(), Vec::new(), Vec::new(), WordDictionary::default());
-        Ok(Self { compression_level, compressor, page, indices, loose, words })
+        let (page, indices, pending, words) = (Vec::new(), Vec::new(), Vec::new(), WordDictionary::default());
+        Ok(Self { compression_level, compressor, page, indices, pending, words })
     }
 
     /// Keeps the memory of a chunk that is written, for the next one.
-    pub(super) fn keep_room(&mut self, written: ChunkBytes) {
+    pub(super) fn recycle(&mut self, written: ChunkBytes) {
         let [_, pages] = written.into_parts();
         if pages.is_unique() {
-            self.compressor.keep_room(pages.into());
+            self.compressor.recycle(pages.into());
         }
     }
 

@@ -26,7 +26,7 @@ pub(in crate::datafile) struct SmallColumn {
     booleans: BooleanBufferBuilder,
     texts: TextDictionary,
     runs: Vec<(u32, u32)>,
-    loose: Vec<u32>,
+    pending: Vec<u32>,
     /// The dictionary page's values; empty where there is none.
     pub(in crate::datafile) dictionary: Vec<u8>,
     /// Levels and values.
@@ -61,7 +61,7 @@ impl Default for SmallColumn {
             booleans: BooleanBufferBuilder::new(0),
             texts: TextDictionary::default(),
             runs: Vec::new(),
-            loose: Vec::new(),
+            pending: Vec::new(),
             dictionary: Vec::new(),
             page: Vec::new(),
             least: Vec::new(),
@@ -117,10 +117,10 @@ impl SmallColumn {
     fn push_texts(&mut self, array: &ArrayRef, nulls: Option<&NullBuffer>) -> Result<()> {
         let Self { texts: dictionary, runs, .. } = self;
         let mut push = |text: &str, count: usize| {
-            let (place, count) = (dictionary.index(text.as_bytes()), u32::try_from(count).unwrap_or(u32::MAX));
+            let (number, count) = (dictionary.index(text.as_bytes()), u32::try_from(count).unwrap_or(u32::MAX));
             match runs.last_mut() {
-                Some((last, repeats)) if *last == place => *repeats += count,
-                _ => runs.push((place, count)),
+                Some((last, repeats)) if *last == number => *repeats += count,
+                _ => runs.push((number, count)),
             }
         };
         if let Some(texts) = array.as_string_opt::<i32>() {
@@ -179,11 +179,11 @@ impl SmallColumn {
     fn finish_texts(&mut self) -> Result<(Encoding, ChunkBounds)> {
         let width = width_of(self.texts.len().saturating_sub(1) as u64);
         self.page.extend(width.to_le_bytes().first());
-        let mut hybrid = Hybrid::new(width, &mut self.page, &mut self.loose);
+        let mut hybrid = Hybrid::new(width, &mut self.page, &mut self.pending);
         hybrid.push_runs(&self.runs);
         hybrid.finish();
         self.texts.write_page(&mut self.dictionary);
-        let all = || (0..u32::try_from(self.texts.len()).unwrap_or(0)).map(|place| self.texts.text(place));
+        let all = || (0..u32::try_from(self.texts.len()).unwrap_or(0)).map(|number| self.texts.text(number));
         let utf8 =
             |bytes: &[u8]| str::from_utf8(bytes).map(str::to_owned).map_err(|e| ParquetError::General(e.to_string()));
         let bounds = all().min().zip(all().max()).map(|(min, max)| Ok::<_, ParquetError>((utf8(min)?, utf8(max)?)));

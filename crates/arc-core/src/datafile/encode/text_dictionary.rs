@@ -1,4 +1,4 @@
-//! The distinct texts of a column, each with its place.
+//! The distinct texts of a column, each with its number.
 //!
 //! Texts of up to 16 bytes, which tags and states mostly are, are told apart by two words that hold all of their bytes:
 //! no call to compare memory, no hashing of lengths and bytes.
@@ -14,12 +14,12 @@ use super::bit_packing::width_of;
 
 const MIN_SLOTS: usize = 64;
 
-/// Texts in order of their first use, found through an open table of places.
+/// Texts in order of their first use, found through an open table of numbers.
 #[derive(Debug, Default)]
 pub(crate) struct TextDictionary {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// Places of entries plus one; 0 where there is none. A power of two of them, or none as long as each text was greater
+    /// Numbers of entries plus one; 0 where there is none. A power of two of them, or none as long as each text was greater
     /// than the one before: those of a tag by which rows are sorted are.
     slots: Vec<u32>,
     shift: u32,
@@ -55,12 +55,12 @@ impl TextDictionary {
         self.bytes.len() + 4 * self.entries.len()
     }
 
-    /// Returns the text at a place, or an empty one where there is none.
+    /// Returns the text at a number, or an empty one where there is none.
     pub(crate) fn text(&self, index: u32) -> &[u8] {
         self.entries.get(index as usize).map_or(&[], |entry| self.entry_text(entry))
     }
 
-    /// Returns all texts in the order of their places.
+    /// Returns all texts in the order of their numbers.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
         self.entries.iter().map(|entry| self.entry_text(entry))
     }
@@ -98,8 +98,8 @@ impl TextDictionary {
     /// Returns the place of a text, if it is there.
     pub(crate) fn find(&self, text: &[u8]) -> Option<u32> {
         if self.slots.is_empty() {
-            let place = self.entries.binary_search_by(|entry| self.entry_text(entry).cmp(text)).ok()?;
-            return u32::try_from(place).ok();
+            let number = self.entries.binary_search_by(|entry| self.entry_text(entry).cmp(text)).ok()?;
+            return u32::try_from(number).ok();
         }
         self.look_up(text, Digest::of(text)).ok()
     }
@@ -111,8 +111,8 @@ impl TextDictionary {
         loop {
             match self.slots.get(slot) {
                 Some(0) | None => return Err(slot),
-                Some(place) => {
-                    let index = place - 1;
+                Some(number) => {
+                    let index = number - 1;
                     if self.entries.get(index as usize).is_some_and(|entry| self.is(entry, digest, text)) {
                         return Ok(index);
                     }
@@ -175,13 +175,13 @@ impl TextDictionary {
         self.slots.clear();
         self.slots.resize(slots, 0);
         self.shift = u64::BITS + 1 - width_of(slots as u64);
-        for (place, entry) in (1..).zip(&self.entries) {
+        for (number, entry) in (1..).zip(&self.entries) {
             let mut slot = entry.digest.slot(self.shift);
-            while self.slots.get(slot).is_some_and(|place| *place != 0) {
+            while self.slots.get(slot).is_some_and(|number| *number != 0) {
                 slot = (slot + 1) & (slots - 1);
             }
             if let Some(slot) = self.slots.get_mut(slot) {
-                *slot = place;
+                *slot = number;
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Encodes columns of texts: tags, which come as places in a dictionary, and fields, which come as they are.
+//! Encodes columns of texts: tags, which come as numbers in a dictionary, and fields, which come as they are.
 //!
-//! Rows are taken as runs of equal texts. Those of a tag are found by comparing the places that come; where rows are sorted
+//! Rows are taken as runs of equal texts. Those of a tag are found by comparing the numbers that come; where rows are sorted
 //! by tags, a tag costs next to nothing a row.
 
 use arrow::{
@@ -40,18 +40,18 @@ pub(super) struct TextEncoder {
     is_optional: bool,
     limits: Limits,
     validity: Validity,
-    /// Rows of the page under way, if there is a dictionary: places and how often they repeat.
+    /// Rows of the page under way, if there is a dictionary: numbers and how often they repeat.
     runs: Vec<(u32, u32)>,
     /// The same without a dictionary: lengths and bytes.
     lengths: Vec<u64>,
     bytes: Vec<u8>,
     dictionary: TextDictionary,
     dictionary_is_open: bool,
-    /// What the places that come stand for.
+    /// What the numbers that come stand for.
     known: Option<ArrayRef>,
-    /// Their places here plus one; 0 where one is not known yet.
-    places: Vec<u32>,
-    /// By place, the last page that had the text.
+    /// Their numbers here plus one; 0 where one is not known yet.
+    numbers: Vec<u32>,
+    /// By number, the last page that had the text.
     seen: Vec<u32>,
     page: u32,
     bounds: Bounds<Vec<u8>>,
@@ -70,7 +70,7 @@ impl TextEncoder {
             dictionary: TextDictionary::default(),
             dictionary_is_open: true,
             known: None,
-            places: Vec::new(),
+            numbers: Vec::new(),
             seen: Vec::new(),
             page: 0,
             bounds: Bounds::default(),
@@ -143,12 +143,12 @@ impl TextEncoder {
         Ok(())
     }
 
-    /// Takes texts as long as there is room in the page, at least one; returns how many.
+    /// Takes texts as long as there is space in the page, at least one; returns how many.
     fn push_until_full(&mut self, offsets: &[i32], bytes: &[u8], nulls: Option<&NullBuffer>) -> usize {
-        let place = |offset: i32| usize::try_from(offset).unwrap_or(0);
+        let number = |offset: i32| usize::try_from(offset).unwrap_or(0);
         let mut taken = 0;
         for (row, text) in offsets.array_windows().enumerate() {
-            let [start, end] = text.map(place);
+            let [start, end] = text.map(number);
             if nulls.is_none_or(|nulls| nulls.is_valid(row)) {
                 self.push_text(bytes.get(start..end).unwrap_or_default());
             }
@@ -170,7 +170,7 @@ impl TextEncoder {
             let index = self.dictionary.index(text);
             self.push_run(index, 1);
         } else {
-            self.push_loose(text, 1);
+            self.push_plain_texts(text, 1);
         }
     }
 
@@ -180,8 +180,8 @@ impl TextEncoder {
         let texts = texts.ok_or_else(|| ParquetError::General("a tag that is no text".into()))?;
         // Batches of one buffer share their dictionary.
         if !self.known.as_ref().is_some_and(|known| std::sync::Arc::ptr_eq(known, values)) {
-            self.places.clear();
-            self.places.resize(texts.len(), 0);
+            self.numbers.clear();
+            self.numbers.resize(texts.len(), 0);
             self.known = Some(std::sync::Arc::clone(values));
         }
         let keys = array.keys().values();
@@ -216,25 +216,25 @@ impl TextEncoder {
             let count = run_length(keys);
             let key = usize::try_from(*key).unwrap_or(usize::MAX);
             if self.dictionary_is_open {
-                let place = self.place(key, texts);
-                self.push_run(place, u32::try_from(count).unwrap_or(u32::MAX));
+                let number = self.number(key, texts);
+                self.push_run(number, u32::try_from(count).unwrap_or(u32::MAX));
             } else if key < texts.len() {
-                self.push_loose(texts.value(key).as_bytes(), count);
+                self.push_plain_texts(texts.value(key).as_bytes(), count);
             }
             keys = keys.get(count..).unwrap_or_default();
         }
     }
 
-    fn place(&mut self, key: usize, texts: &StringArray) -> u32 {
-        match self.places.get_mut(key) {
+    fn number(&mut self, key: usize, texts: &StringArray) -> u32 {
+        match self.numbers.get_mut(key) {
             Some(0) => {
                 let index = self.dictionary.index(texts.value(key).as_bytes());
-                if let Some(place) = self.places.get_mut(key) {
-                    *place = index + 1;
+                if let Some(number) = self.numbers.get_mut(key) {
+                    *number = index + 1;
                 }
                 index
             }
-            Some(place) => *place - 1,
+            Some(number) => *number - 1,
             None => 0,
         }
     }
@@ -247,7 +247,7 @@ impl TextEncoder {
         }
     }
 
-    fn push_loose(&mut self, text: &[u8], count: usize) {
+    fn push_plain_texts(&mut self, text: &[u8], count: usize) {
         for _ in 0..count {
             self.lengths.push(text.len() as u64);
             self.bytes.extend_from_slice(text);
@@ -277,7 +277,7 @@ impl TextEncoder {
         let encoding = if self.dictionary_is_open {
             let width = width_of(self.dictionary.len().saturating_sub(1) as u64);
             body.extend(width.to_le_bytes().first());
-            let mut hybrid = Hybrid::new(width, body, &mut scratch.loose);
+            let mut hybrid = Hybrid::new(width, body, &mut scratch.pending);
             hybrid.push_runs(&self.runs);
             self.runs.clear();
             hybrid.finish();
@@ -303,7 +303,7 @@ impl TextEncoder {
 
     /// Returns the bounds of the page under way as they are written.
     fn page_bounds(&mut self) -> Option<(Vec<u8>, Vec<u8>)> {
-        let (min, max) = if self.dictionary_is_open { self.bounds_of_runs()? } else { self.bounds_of_loose()? };
+        let (min, max) = if self.dictionary_is_open { self.bounds_of_runs()? } else { self.bounds_of_pending()? };
         let (least, greatest) = (str::from_utf8(&min).unwrap_or_default(), str::from_utf8(&max).unwrap_or_default());
         let written = (lower_text(least).0.as_bytes().to_vec(), upper(greatest).0.into_bytes());
         self.bounds.push(min, max);
@@ -323,7 +323,7 @@ impl TextEncoder {
         bounds.map(|(min, max)| (min.to_vec(), max.to_vec()))
     }
 
-    fn bounds_of_loose(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+    fn bounds_of_pending(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut bounds: Option<(&[u8], &[u8])> = None;
         let mut rest = self.bytes.as_slice();
         for length in &self.lengths {

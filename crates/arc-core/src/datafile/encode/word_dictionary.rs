@@ -1,15 +1,15 @@
-//! The distinct values of a column of eight-byte values, each with its place.
+//! The distinct values of a column of eight-byte values, each with its number.
 
 use super::bit_packing::width_of;
 
 /// Slots of a new table; it has four times as many as there are values, so that most are found at first sight.
 const MIN_SLOTS: usize = 256;
 
-/// Values in order of their first use, found through an open table of places.
+/// Values in order of their first use, found through an open table of numbers.
 #[derive(Debug)]
 pub(super) struct WordDictionary {
     values: Vec<u64>,
-    /// Places of values plus one; 0 where there is none. A power of two of them.
+    /// Numbers of values plus one; 0 where there is none. A power of two of them.
     slots: Vec<u32>,
     shift: u32,
 }
@@ -27,7 +27,7 @@ impl WordDictionary {
         &self.values
     }
 
-    /// Returns how many values there is room for.
+    /// Returns how many values there is space for.
     pub(super) fn capacity(&self) -> usize {
         self.values.capacity()
     }
@@ -42,7 +42,7 @@ impl WordDictionary {
         self.resize(MIN_SLOTS);
     }
 
-    /// Makes `indices` the places of `words`, adding those that are new.
+    /// Makes `indices` the numbers of `words`, adding those that are new.
     pub(super) fn indices(&mut self, words: &[u64], indices: &mut Vec<u32>) {
         indices.clear();
         indices.extend(words.iter().map(|word| self.index(*word)));
@@ -54,8 +54,8 @@ impl WordDictionary {
         loop {
             match self.slots.get(slot) {
                 Some(0) | None => return self.add(word, slot),
-                Some(place) => {
-                    let index = place - 1;
+                Some(number) => {
+                    let index = number - 1;
                     if self.values.get(index as usize) == Some(&word) {
                         return index;
                     }
@@ -95,13 +95,13 @@ impl WordDictionary {
             self.slots.resize(slots, 0);
         }
         self.shift = u64::BITS + 1 - width_of(slots as u64);
-        for (place, word) in (1..).zip(&self.values) {
+        for (number, word) in (1..).zip(&self.values) {
             let mut slot = self.slot(*word);
-            while self.slots.get(slot).is_some_and(|place| *place != 0) {
+            while self.slots.get(slot).is_some_and(|number| *number != 0) {
                 slot = (slot + 1) & (slots - 1);
             }
             if let Some(slot) = self.slots.get_mut(slot) {
-                *slot = place;
+                *slot = number;
             }
         }
     }

@@ -180,7 +180,7 @@ impl WordEncoder {
             dictionary.indices(values, &mut scratch.indices);
             let width = width_of(dictionary.values().len().saturating_sub(1) as u64);
             body.extend(width.to_le_bytes().first());
-            let mut hybrid = Hybrid::new(width, body, &mut scratch.loose);
+            let mut hybrid = Hybrid::new(width, body, &mut scratch.pending);
             hybrid.push_all(&scratch.indices);
             hybrid.finish();
             Encoding::RLE_DICTIONARY

@@ -391,7 +391,7 @@ impl ParquetWriterBuilder {
         self.validate()?;
         let columns = Columns::new(&self.schema, &self.text_prefixes)?;
         let time =
-            self.time_column.iter().map(|name| place("time_column", &columns.schema, name)).next().transpose()?;
+            self.time_column.iter().map(|name| position("time_column", &columns.schema, name)).next().transpose()?;
         let spec = self.file_spec(&columns.schema, time)?;
         let group = self.group(&columns.schema)?;
         let scratch = || Scratch::new(self.layout.compression_level).map_err(|e| Error::internal(e.to_string()));
@@ -427,8 +427,9 @@ impl ParquetWriterBuilder {
                 format!("{:?} has {}; expected timestamps or Int64", column.field.name(), column.field.data_type());
             return Err(Error::InvalidOption { option: "time_column", reason });
         }
-        let distinct = self.distinct.iter().map(|name| place("distinct", schema, name)).collect::<Result<Vec<_>>>()?;
-        for column in distinct.iter().filter_map(|place| columns.get(*place)) {
+        let distinct =
+            self.distinct.iter().map(|name| position("distinct", schema, name)).collect::<Result<Vec<_>>>()?;
+        for column in distinct.iter().filter_map(|position| columns.get(*position)) {
             if Distinct::new(&column.carrier, 0).is_none() {
                 let (name, data_type) = (column.field.name(), column.field.data_type());
                 let reason = format!("{name:?} has {data_type}, of which no distinct values are collected");
@@ -440,7 +441,8 @@ impl ParquetWriterBuilder {
     }
 
     fn group(&self, schema: &SchemaRef) -> Result<Group> {
-        let columns = self.group_by.iter().map(|name| place("group_by", schema, name)).collect::<Result<Vec<_>>>()?;
+        let columns =
+            self.group_by.iter().map(|name| position("group_by", schema, name)).collect::<Result<Vec<_>>>()?;
         for column in &columns {
             let field = schema.field(*column);
             let empty = new_empty_array(field.data_type());
@@ -465,7 +467,7 @@ fn layout() -> ParquetOptions {
     }
 }
 
-fn place(option: &'static str, schema: &Schema, name: &str) -> Result<usize> {
-    let place = schema.fields().iter().position(|field| field.name() == name);
-    place.ok_or_else(|| Error::InvalidOption { option, reason: format!("there is no column {name:?}") })
+fn position(option: &'static str, schema: &Schema, name: &str) -> Result<usize> {
+    let position = schema.fields().iter().position(|field| field.name() == name);
+    position.ok_or_else(|| Error::InvalidOption { option, reason: format!("there is no column {name:?}") })
 }

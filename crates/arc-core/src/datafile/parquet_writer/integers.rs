@@ -1,4 +1,4 @@
-//! Chooses between two encodings of integers by the first of them: distances to the one before, or places in a dictionary.
+//! Chooses between two encodings of integers by the first of them: distances to the one before, or indices in a dictionary.
 //!
 //! Clocks, counters and gauges that are sorted by what they measure are close to their neighbours. Codes and states repeat, and
 //! so do gauges in order of arrival. Nobody has told the writer in which order rows come.
@@ -12,7 +12,7 @@ const BLOCK: usize = 32;
 /// Bits that a run takes beside its value.
 const RUN_BITS: usize = 16;
 
-/// Returns whether distances take fewer bits than places in a dictionary, or that is not worth having.
+/// Returns whether distances take fewer bits than indices in a dictionary, or that is not worth having.
 pub(super) fn are_close(values: &[i64]) -> bool {
     let distinct: HashSet<i64, foldhash::fast::FixedState> = values.iter().copied().collect();
     // The dictionary itself is shared by many more values than these.
@@ -31,8 +31,8 @@ fn distance_bits(values: &[i64]) -> usize {
 
 fn place_bits(values: &[i64], distinct: usize) -> usize {
     let runs = values.chunk_by(|a, b| a == b).count();
-    let place = width(distinct.saturating_sub(1) as u64);
-    (values.len() * place).min(runs * (place + RUN_BITS))
+    let index = width(distinct.saturating_sub(1) as u64);
+    (values.len() * index).min(runs * (index + RUN_BITS))
 }
 
 fn width(number: u64) -> usize {

@@ -5,31 +5,31 @@
 use arrow::datatypes::Schema;
 use hashbrown::HashMap;
 
-/// Finds places by names.
+/// Finds indices by names.
 #[derive(Debug)]
 pub(super) struct Names {
     names: Vec<String>,
-    places: HashMap<String, usize, foldhash::fast::FixedState>,
-    /// By a place plus one, 0 for the beginning of a row: the place that came next last time.
+    indices: HashMap<String, usize, foldhash::fast::FixedState>,
+    /// By a index plus one, 0 for the beginning of a row: the index that came next last time.
     follows: Vec<usize>,
 }
 
 impl Names {
     pub(super) fn new(schema: &Schema) -> Self {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        Self { places: names.iter().cloned().zip(0..).collect(), follows: (0..=names.len()).collect(), names }
+        Self { indices: names.iter().cloned().zip(0..).collect(), follows: (0..=names.len()).collect(), names }
     }
 
-    /// Returns the place of a name that comes behind the place `last`.
+    /// Returns the place of a name that comes behind the index `last`.
     #[inline]
     pub(super) fn find(&mut self, name: &str, last: Option<usize>) -> Option<usize> {
         let next = self.follows.get_mut(last.map_or(0, |last| last + 1))?;
         if self.names.get(*next).is_some_and(|expected| expected == name) {
             return Some(*next);
         }
-        let place = *self.places.get(name)?;
-        *next = place;
-        Some(place)
+        let index = *self.indices.get(name)?;
+        *next = index;
+        Some(index)
     }
 }
 
@@ -46,9 +46,9 @@ mod tests {
         for row in ["abc", "abc", "cab", "c", "cba", "bb", "axb", "", "acb"] {
             let mut last = None;
             for name in row.split("").filter(|name| !name.is_empty()) {
-                let place = names.find(name, last);
-                assert_eq!(place, "abc".find(name), "{name} in {row}");
-                last = place;
+                let index = names.find(name, last);
+                assert_eq!(index, "abc".find(name), "{name} in {row}");
+                last = index;
             }
         }
     }

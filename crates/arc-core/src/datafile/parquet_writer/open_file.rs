@@ -133,7 +133,7 @@ impl OpenFile {
     }
 
     /// Returns how many of the next rows the file has room for, at least until it is asked again; 0 if it is full.
-    pub(super) fn room(&mut self, next: &RecordBatch, scratches: &mut [Scratch]) -> Result<usize> {
+    pub(super) fn remaining(&mut self, next: &RecordBatch, scratches: &mut [Scratch]) -> Result<usize> {
         let by_rows = self.spec.limits.rows.saturating_sub(self.rows());
         let mut by_bytes = self.rows_until(self.spec.limits.bytes, next);
         while self.gathered_rows > 0 && by_bytes <= self.gathered_rows as u64 {
@@ -141,8 +141,8 @@ impl OpenFile {
             self.encode_gathered(scratches)?;
             by_bytes = self.rows_until(self.spec.limits.bytes, next);
         }
-        let room = by_rows.min(by_bytes.saturating_sub(self.gathered_rows as u64));
-        Ok(usize::try_from(room).unwrap_or(usize::MAX))
+        let remaining = by_rows.min(by_bytes.saturating_sub(self.gathered_rows as u64));
+        Ok(usize::try_from(remaining).unwrap_or(usize::MAX))
     }
 
     /// Returns how many rows beyond those that are encoded fill the file up to a size, going by what rows took so far.
@@ -192,8 +192,8 @@ impl OpenFile {
     pub(super) fn push(&mut self, rows: &RecordBatch, scratches: &mut [Scratch]) -> Result<()> {
         let mut offset = 0;
         while offset < rows.num_rows() {
-            let room = self.spec.options.row_group_rows - self.encoded_rows - self.gathered_rows;
-            let count = room.min(rows.num_rows() - offset);
+            let remaining = self.spec.options.row_group_rows - self.encoded_rows - self.gathered_rows;
+            let count = remaining.min(rows.num_rows() - offset);
             self.gather(part(rows, offset, count));
             offset += count;
             let row_group_is_full = self.encoded_rows + self.gathered_rows >= self.spec.options.row_group_rows;

@@ -157,9 +157,9 @@ impl RowColumn {
             Values::Texts { ends, bytes } => {
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets(ends, at, rows)));
                 ends.clear();
-                // The next rows are likely to need as much room.
-                let room = Vec::with_capacity(bytes.len());
-                Arc::new(StringArray::try_new(offsets, Buffer::from_vec(mem::replace(bytes, room)), nulls)?)
+                // The next rows are likely to need as much memory.
+                let remaining = Vec::with_capacity(bytes.len());
+                Arc::new(StringArray::try_new(offsets, Buffer::from_vec(mem::replace(bytes, remaining)), nulls)?)
             }
             Values::None => new_null_array(data_type, rows),
         };

@@ -41,7 +41,7 @@ impl RowBuffer {
                 .map(|(field, to_text)| RowColumn::new(field, *to_text))
                 .collect(),
             names: Names::new(&columns.schema),
-            required: fields.enumerate().filter(|(_, field)| !field.is_nullable()).map(|(place, _)| place).collect(),
+            required: fields.enumerate().filter(|(_, field)| !field.is_nullable()).map(|(index, _)| index).collect(),
             rows: 0,
             bytes: 0,
         }
@@ -81,8 +81,8 @@ impl RowBuffer {
     ) -> Result<()> {
         let mut last = None;
         for (name, value) in values {
-            let place = self.names.find(name, last);
-            let Some(column) = place.and_then(|place| self.columns.get_mut(place)) else {
+            let index = self.names.find(name, last);
+            let Some(column) = index.and_then(|index| self.columns.get_mut(index)) else {
                 return self.refuse(refused(row, name, "there is no such column"));
             };
             if column.has_value(self.rows) {
@@ -92,15 +92,15 @@ impl RowBuffer {
                 let refusal = refused(row, name, column.refusal(value));
                 return self.refuse(refusal);
             }
-            last = place;
+            last = index;
         }
         self.end_row(row)
     }
 
     fn end_row(&mut self, row: u64) -> Result<()> {
-        let lacks = |place: &&usize| self.columns.get(**place).is_some_and(|column| !column.has_value(self.rows));
-        if let Some(place) = self.required.iter().find(lacks) {
-            let refusal = refused(row, self.schema.field(*place).name(), "it may not be null");
+        let lacks = |index: &&usize| self.columns.get(**index).is_some_and(|column| !column.has_value(self.rows));
+        if let Some(index) = self.required.iter().find(lacks) {
+            let refusal = refused(row, self.schema.field(*index).name(), "it may not be null");
             return self.refuse(refusal);
         }
         self.rows += 1;

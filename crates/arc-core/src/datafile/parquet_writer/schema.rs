@@ -60,7 +60,7 @@ impl Columns {
 
     /// Checks that all rows of a batch can be taken. `row` is the number of the first one, for errors.
     pub(super) fn check(&mut self, batch: &RecordBatch, row: u64) -> Result<()> {
-        self.place(batch, row)?;
+        self.index(batch, row)?;
         for ((field, to_text), array) in self.with_arrays(batch) {
             match array {
                 None if field.is_nullable() => {}
@@ -90,29 +90,29 @@ impl Columns {
         &'b self,
         batch: &'b RecordBatch,
     ) -> impl Iterator<Item = ((&'b FieldRef, &'b bool), Option<&'b ArrayRef>)> {
-        let places = self.last.iter().flat_map(|(_, places)| places);
-        let arrays = places.map(|place| place.and_then(|place| batch.columns().get(place)));
+        let indices = self.last.iter().flat_map(|(_, indices)| indices);
+        let arrays = indices.map(|index| index.and_then(|index| batch.columns().get(index)));
         self.schema.fields().iter().zip(&self.to_text).zip(arrays)
     }
 
     /// Finds out where each column is in batches like this one.
-    fn place(&mut self, batch: &RecordBatch, row: u64) -> Result<()> {
+    fn index(&mut self, batch: &RecordBatch, row: u64) -> Result<()> {
         let is_known =
             |known: &SchemaRef| Arc::ptr_eq(known, batch.schema_ref()) || known.fields() == batch.schema_ref().fields();
         if self.last.as_ref().is_some_and(|(known, _)| is_known(known)) {
             return Ok(());
         }
         let mut by_name = HashMap::new();
-        for (place, field) in batch.schema_ref().fields().iter().enumerate() {
+        for (index, field) in batch.schema_ref().fields().iter().enumerate() {
             if self.schema.column_with_name(field.name()).is_none() {
                 return Err(refused(row, field.name(), "there is no such column"));
             }
-            if by_name.insert(field.name().as_str(), place).is_some() {
+            if by_name.insert(field.name().as_str(), index).is_some() {
                 return Err(refused(row, field.name(), "it is there twice"));
             }
         }
-        let places = self.schema.fields().iter().map(|field| by_name.get(field.name().as_str()).copied()).collect();
-        self.last = Some((batch.schema(), places));
+        let indices = self.schema.fields().iter().map(|field| by_name.get(field.name().as_str()).copied()).collect();
+        self.last = Some((batch.schema(), indices));
         Ok(())
     }
 }

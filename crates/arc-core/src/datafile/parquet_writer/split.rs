@@ -19,7 +19,7 @@ pub(super) struct Limits {
 /// Knows the key of a file's last row.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// Places of the columns that make the key; none where every row may begin a file.
+    /// Indices of the columns that make the key; none where every row may begin a file.
     columns: Vec<usize>,
     /// One row: the last one's key.
     last: Vec<ArrayRef>,

@@ -337,15 +337,15 @@ impl<A: Accumulator> ParquetWriter<A> {
             Some(open) => open,
             none => none.insert(open_file(&mut self.parts, self.written.len(), self.scale)?),
         };
-        let room = file.room(rows, &mut self.parts.scratches)?.min(rows.num_rows());
-        let count = if room > 0 { room } else { self.parts.group.continuing(rows)? };
+        let remaining = file.remaining(rows, &mut self.parts.scratches)?.min(rows.num_rows());
+        let count = if remaining > 0 { remaining } else { self.parts.group.continuing(rows)? };
         let some = part(rows, 0, count);
         if count > 0 {
             accumulator.update(&some);
             file.push(&some, &mut self.parts.scratches)?;
             self.parts.group.remember(&some)?;
         }
-        if room == 0 && count < rows.num_rows() {
+        if remaining == 0 && count < rows.num_rows() {
             self.end_file()?;
         }
         Ok(count)

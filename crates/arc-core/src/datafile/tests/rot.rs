@@ -26,8 +26,8 @@ impl Columns for InMemory {
     }
 
     fn sample(&self, index: usize, step: usize) -> Result<ArrayRef> {
-        let places = arrow::array::UInt64Array::from_iter_values((0..self.0.num_rows() as u64).step_by(step));
-        Ok(arrow::compute::take(self.0.column(index), &places, None).unwrap())
+        let indices = arrow::array::UInt64Array::from_iter_values((0..self.0.num_rows() as u64).step_by(step));
+        Ok(arrow::compute::take(self.0.column(index), &indices, None).unwrap())
     }
 }
 

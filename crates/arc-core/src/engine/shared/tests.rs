@@ -113,7 +113,7 @@ fn check_sealed(image: &crate::vfs::Image) {
     let is_segment = |path: &&std::path::Path| path.extension().is_some_and(|end| end == "wal");
     let path = image.files().find(is_segment).unwrap().to_owned();
     let mut bytes = image.get(&path).unwrap().to_vec();
-    let (offset, ..) = *crate::wal::frame_places(&bytes, &path).last().unwrap();
+    let (offset, ..) = *crate::wal::frame_locations(&bytes, &path).last().unwrap();
     bytes[offset + 50] ^= 4;
     let mut damaged = image.clone();
     damaged.set(&path, bytes);
@@ -203,7 +203,7 @@ fn what_was_refused_for_want_of_room_is_not_there() {
     let schema = |database: &str| crate::catalog::TableSchema {
         database: database.into(),
         table: "t".into(),
-        keyed: true,
+        has_primary_key: true,
         columns: Vec::new(),
     };
     faults.set(Fault::nth(1, ErrorKind::StorageFull).of(Operation::CreateNew).from_then_on());

@@ -19,7 +19,7 @@ use crate::{
     tombstone::live,
 };
 
-/// A row as its identity (only of a keyed table), and its fields by name.
+/// A row as its primary key (only of a primary-key table), and its fields by name.
 type Row = (String, BTreeMap<String, String>);
 
 /// Returns the contents of all tables, a line for each table, column and row; rows in an order of their own.
@@ -29,7 +29,7 @@ pub(super) fn contents(engine: &Engine) -> Vec<String> {
         lines.push(format!("database {:?}", database.name));
         for table in engine.tables(&database.name).unwrap() {
             let view = engine.view(&database.name, &table.schema.table).unwrap();
-            let kind = if view.schema.keyed { "keyed" } else { "appending" };
+            let kind = if view.schema.has_primary_key { "keyed" } else { "appending" };
             lines.push(format!("table {:?} {kind}", table.schema.table));
             let columns = view.schema.columns.iter();
             lines.extend(
@@ -59,9 +59,9 @@ fn rows(engine: &Engine, view: &TableView) -> Vec<String> {
         .chain(late.iter().flat_map(in_file))
         .chain(buffered(true));
     let rows = all.flat_map(|batch| batch_rows(schema, &batch));
-    let mut lines: Vec<String> = if schema.keyed {
+    let mut lines: Vec<String> = if schema.has_primary_key {
         let mut merged: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-        rows.for_each(|(identity, fields)| merged.entry(identity).or_default().extend(fields));
+        rows.for_each(|(primary_key, fields)| merged.entry(primary_key).or_default().extend(fields));
         merged.into_iter().map(shown).collect()
     } else {
         rows.map(shown).collect()
@@ -70,9 +70,9 @@ fn rows(engine: &Engine, view: &TableView) -> Vec<String> {
     lines
 }
 
-fn shown((identity, fields): Row) -> String {
+fn shown((primary_key, fields): Row) -> String {
     let fields: String = fields.iter().map(|(name, value)| format!(" {name:?}={value}")).collect();
-    format!("row {identity}{fields}")
+    format!("row {primary_key}{fields}")
 }
 
 /// Reads a data file by the stock Parquet reader, its checksum compared.
@@ -107,11 +107,11 @@ fn batch_rows(schema: &TableSchema, batch: &RecordBatch) -> Vec<Row> {
         let columns = columns.iter().filter(|(_, array)| array.is_valid(row));
         columns.map(|(name, array)| (name.clone(), value(array, row))).collect::<BTreeMap<_, _>>()
     };
-    let identity = |row: usize| {
+    let primary_key = |row: usize| {
         let tags: String = of(&tags, row).iter().map(|(name, value)| format!(" {name:?}={value}")).collect();
         format!("{:020}{tags}", times.value(row))
     };
-    (0..batch.num_rows()).map(|row| (identity(row), of(&fields, row))).collect()
+    (0..batch.num_rows()).map(|row| (primary_key(row), of(&fields, row))).collect()
 }
 
 fn plain(array: &ArrayRef) -> ArrayRef {

@@ -85,7 +85,7 @@ fn a_type_that_is_nested_is_refused_or_opens_again() {
         let nested = |inner: DataType, _| DataType::List(Arc::new(Field::new("item", inner, true)));
         let data_type = (0..depth).fold(DataType::Int64, nested);
         let columns = vec![Column { name: "x".into(), kind: ColumnKind::Field, data_type }];
-        let schema = TableSchema { database: "d".into(), table: "m".into(), keyed: false, columns };
+        let schema = TableSchema { database: "d".into(), table: "m".into(), has_primary_key: false, columns };
         match killed.engine.create_table(&schema) {
             Ok(()) => accepted.push(depth),
             Err(error) => assert!(error.to_string().contains("nested too deep"), "{error}"),
@@ -95,7 +95,7 @@ fn a_type_that_is_nested_is_refused_or_opens_again() {
     assert!(accepted.contains(&10) && !accepted.contains(&100), "{accepted:?}");
 }
 
-/// Returns columns of booleans only, at these places, of one row for each nanosecond.
+/// Returns columns of booleans only, at these positions, of one row for each nanosecond.
 fn booleans(table: &'static str, rows: usize, fields: impl Iterator<Item = usize>) -> Columns {
     let values = |field: usize| (0..rows).map(move |row| Value::Boolean((row ^ field).is_multiple_of(3))).collect();
     let times = (0..i64::try_from(rows).unwrap()).collect();

@@ -70,11 +70,13 @@ impl Request {
 
 /// Makes two tables of [`WIDTH`] columns, one of which appends.
 pub(super) fn make_wide_tables(engine: &Engine) {
-    for (table, keyed) in [("wide", true), ("list", false)] {
+    for (table, has_primary_key) in [("wide", true), ("list", false)] {
         let field = |n: usize| Column { name: name(n).into(), kind: ColumnKind::Field, data_type: home(n) };
-        let tag = keyed.then(|| Column { name: "t0".into(), kind: ColumnKind::Tag, data_type: tag_type() });
+        let tag = has_primary_key.then(|| Column { name: "t0".into(), kind: ColumnKind::Tag, data_type: tag_type() });
         let columns = tag.into_iter().chain((0..WIDTH).map(field)).collect();
-        engine.create_table(&TableSchema { database: "d".into(), table: table.into(), keyed, columns }).unwrap();
+        engine
+            .create_table(&TableSchema { database: "d".into(), table: table.into(), has_primary_key, columns })
+            .unwrap();
     }
 }
 

@@ -101,8 +101,9 @@ fn changes(engine: &Engine) {
     let old = Predicate::And(vec![old, Predicate::compare("time", Comparison::Less, Literal::Time(3))]);
     engine.delete("d", "cpu", &old).unwrap();
     engine.flush().unwrap();
-    let keyed = WriteOptions::new().idempotency_key("kü 1");
-    let written = engine.submit_lp("d", "cpu,host=k x=1 7\ncpu,host=k x= 8".into(), &keyed).unwrap().wait().unwrap();
+    let has_primary_key = WriteOptions::new().idempotency_key("kü 1");
+    let written =
+        engine.submit_lp("d", "cpu,host=k x=1 7\ncpu,host=k x= 8".into(), &has_primary_key).unwrap().wait().unwrap();
     assert_eq!((written.points, written.rejected_points), (1, 1));
     engine.flush().unwrap();
     engine.set_database_durability("d", Some(Durability::Process)).unwrap();
@@ -178,7 +179,7 @@ fn items(engine: &Engine, items: Value) {
     assert_eq!(written.rejected_points, 0, "{:?}", written.rejected);
 }
 
-/// Whole columns into a table that appends.
+/// Whole columns into an append-only table.
 fn columns(engine: &Engine, round: i64) {
     let column = |of: &dyn Fn(i64) -> Value| (0..50).map(of).collect::<Vec<_>>();
     let times = column(&|n| json!(n % 40 + round));

@@ -4,7 +4,6 @@
 //! columns; large ones stay in the body that they came in (`kept`).
 
 mod expanded;
-mod kept;
 #[cfg(feature = "import")]
 mod reader;
 mod stream;
@@ -13,6 +12,7 @@ mod tags;
 mod tests;
 mod time;
 mod types;
+mod zero_copy;
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ use arrow::{
 };
 use bytes::Bytes;
 
-use self::{expanded::expanded_bytes, kept::Kept, tags::TagColumn, time::time_values};
+use self::{expanded::expanded_bytes, tags::TagColumn, time::time_values, zero_copy::Kept};
 use super::staged::{
     Context, Staged, StagedTable, TableIndex, check_column_name, check_distinct, no_tags_later, type_name,
 };
 use crate::{
     Error, Result,
-    buffer::{owned, placed},
+    buffer::{encoded, owned},
     catalog::{ColumnKind, TIME_COLUMN, comes_back, tag_type},
     datafile::{
         is_storable,
@@ -90,13 +90,13 @@ fn decode_within(
     let mut staged = Staged::new(context.database);
     let at = TableIndex::default().by_name(&mut staged, table, !context.tags.is_empty()).map_err(invalid)?;
     let Some(into) = staged.tables.get_mut(at) else { return Err(Error::internal("a table is gone")) };
-    if !context.tags.is_empty() && !into.keyed() {
+    if !context.tags.is_empty() && !into.has_primary_key() {
         return Err(invalid(no_tags_later(into.name())));
     }
     let mut batches = Batches {
         table: into,
         time_column: time_column.unwrap_or(TIME_COLUMN),
-        room: terms.most_bytes,
+        budget: terms.most_bytes,
         kept: Kept::new(body, terms.may_keep),
         context,
     };
@@ -106,7 +106,7 @@ fn decode_within(
         Fault::Batch(error) => error,
     })?;
     let kept = batches.kept.finish()?;
-    if context.tags.is_empty() && into.keyed() {
+    if context.tags.is_empty() && into.has_primary_key() {
         let kept = kept.chunks.iter().flat_map(|chunk| chunk.series.iter().copied().zip(chunk.time.iter().copied()));
         let copied = into.rows.series.iter().copied().zip(into.rows.time.iter().copied());
         check_distinct(into.name(), kept.chain(copied)).map_err(invalid)?;
@@ -142,7 +142,7 @@ struct Batches<'a> {
     table: &'a mut StagedTable,
     time_column: &'a str,
     /// Bytes that values may still take beyond their buffers.
-    room: usize,
+    budget: usize,
     kept: Kept,
     context: &'a Context<'a>,
 }
@@ -162,17 +162,17 @@ impl Batches<'_> {
             if name == self.time_column {
                 continue;
             }
-            if self.table.keyed() && self.is_tag(name) {
+            if self.table.has_primary_key() && self.is_tag(name) {
                 tags.push(self.tag(name, array)?);
             } else {
-                self.take_room(name, array)?;
+                self.reserve(name, array)?;
                 let fitted = fitting(self.table, name, array, self.context)?;
-                // What is copied is placed when it is in the buffer.
-                let placed = if is_kept { placed(array)? } else { None };
-                columns.extend(fitted.map(|(index, texts)| (index, placed.unwrap_or(texts))));
+                // What is copied is encoded when it is in the buffer.
+                let encoded = if is_kept { encoded(array)? } else { None };
+                columns.extend(fitted.map(|(index, texts)| (index, encoded.unwrap_or(texts))));
             }
         }
-        let series = match self.table.keyed() {
+        let series = match self.table.has_primary_key() {
             true => tags::resolve(&mut self.table.table.series.write(), &tags, batch.num_rows())?,
             false => Vec::new(),
         };
@@ -217,7 +217,7 @@ impl Batches<'_> {
             }
             Some(_) => {}
             None => {
-                check_column_name("tag", name).and_then(|()| self.table.check_room(1)).map_err(invalid)?;
+                check_column_name("tag", name).and_then(|()| self.table.check_column_count(1)).map_err(invalid)?;
                 self.table.add(name, ColumnKind::Tag, tag_type());
             }
         }
@@ -226,11 +226,11 @@ impl Batches<'_> {
     }
 
     /// Counts what a column takes beyond its buffers.
-    fn take_room(&mut self, name: &str, array: &ArrayRef) -> Result<()> {
+    fn reserve(&mut self, name: &str, array: &ArrayRef) -> Result<()> {
         let bytes = expanded_bytes(array);
         // Offsets into the text of one column have 31 bits.
-        let left = self.room.checked_sub(bytes).filter(|_| i32::try_from(bytes).is_ok());
-        self.room = left.ok_or_else(|| {
+        let left = self.budget.checked_sub(bytes).filter(|_| i32::try_from(bytes).is_ok());
+        self.budget = left.ok_or_else(|| {
             invalid(format!("column {name:?} repeats values: they take {bytes} bytes, more than one write may"))
         })?;
         Ok(())
@@ -336,7 +336,7 @@ fn fitting(
     let index = match table.position(name) {
         Some(index) => index,
         None => {
-            check_column_name("column", name).and_then(|()| table.check_room(1)).map_err(invalid)?;
+            check_column_name("column", name).and_then(|()| table.check_column_count(1)).map_err(invalid)?;
             if !is_storable(array.data_type()) {
                 return Err(invalid(format!(
                     "column {name:?} has the type {}, which Parquet cannot hold",

@@ -32,7 +32,7 @@ impl<R: Read> ArrowReader<R> {
     pub(crate) fn new(bytes: R) -> Self {
         Self {
             bytes,
-            checker: Checker { shape: None, room: MOST_BYTES },
+            checker: Checker { shape: None, budget: MOST_BYTES },
             decoder: StreamDecoder::new(),
             message: Buffer::from_vec(Vec::<u8>::new()),
             begun: None,
@@ -76,7 +76,7 @@ impl<R: Read> ArrowReader<R> {
         self.read(u64::try_from(body).map_err(|_| "a message has a negative length".to_owned())?, &mut message)?;
         let (head, body) = message.split_at(start);
         let checked = root_as_message(head.get(prefix..).unwrap_or_default()).map_err(|error| error.to_string())?;
-        self.checker.room = MOST_BYTES;
+        self.checker.budget = MOST_BYTES;
         self.checker.check(checked, body)?;
         Ok(Some(message))
     }

@@ -1,6 +1,6 @@
 //! Arrow IPC as it comes from outside: checked message by message, then given to Arrow's own decoder.
 //!
-//! Owns what that decoder takes for granted: it slices buffers where the metadata says, makes room for as many bytes as a
+//! Owns what that decoder takes for granted: it slices buffers where the metadata says, reserves as many bytes as a
 //! compressed buffer claims to have, and panics on types that it does not know. Nothing is decoded here, and no value
 //! is looked at. Format: <https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc>.
 //!
@@ -78,7 +78,7 @@ pub(super) fn batches<E: From<String>>(
 /// Checks all messages of a stream.
 fn check(stream: &[u8], most_bytes: usize) -> Result<(), String> {
     let mut messages = Messages { rest: stream };
-    let mut checker = Checker { shape: None, room: most_bytes };
+    let mut checker = Checker { shape: None, budget: most_bytes };
     while let Some((message, body)) = messages.next()? {
         checker.check(message, body)?;
     }
@@ -91,7 +91,7 @@ pub(super) struct Checker {
     /// What batches have to have; known once the schema was there.
     pub(super) shape: Option<SchemaShape>,
     /// Bytes that buffers may still take.
-    pub(super) room: usize,
+    pub(super) budget: usize,
 }
 
 impl Checker {
@@ -104,11 +104,11 @@ impl Checker {
             }
             (MessageHeader::DictionaryBatch, Some(shape)) => {
                 let batch = message.header_as_dictionary_batch().ok_or("a dictionary is missing from its message")?;
-                check_dictionary(batch, body, shape, &mut self.room)
+                check_dictionary(batch, body, shape, &mut self.budget)
             }
             (MessageHeader::RecordBatch, Some(shape)) => {
                 let batch = message.header_as_record_batch().ok_or("a batch is missing from its message")?;
-                check_batch(batch, body, shape.views, &mut self.room)
+                check_batch(batch, body, shape.views, &mut self.budget)
             }
             (MessageHeader::Schema, Some(_)) => Err("there are two schemas in the stream".to_owned()),
             (_, None) => Err("the stream does not begin with a schema".to_owned()),
@@ -166,16 +166,16 @@ fn check_dictionary(
     dictionary: DictionaryBatch<'_>,
     body: &[u8],
     shape: &SchemaShape,
-    room: &mut usize,
+    budget: &mut usize,
 ) -> Result<(), String> {
     let id = dictionary.id();
     let has_view = shape.dictionaries.get(&id).ok_or_else(|| format!("no column has the dictionary {id}"))?;
     let data = dictionary.data().ok_or_else(|| format!("dictionary {id} has no values"))?;
-    check_batch(data, body, usize::from(*has_view), room)
+    check_batch(data, body, usize::from(*has_view), budget)
 }
 
 /// Checks one batch; `views` is how many of its columns have a variable number of buffers.
-fn check_batch(batch: ipc::RecordBatch<'_>, body: &[u8], views: usize, room: &mut usize) -> Result<(), String> {
+fn check_batch(batch: ipc::RecordBatch<'_>, body: &[u8], views: usize, budget: &mut usize) -> Result<(), String> {
     let lengths = |length: i64, nulls: i64| (0..=MAX_LENGTH).contains(&length) && (0..=length).contains(&nulls);
     let nodes = batch.nodes().ok_or("a batch has no columns")?;
     if !lengths(batch.length(), 0) || !nodes.iter().all(|node| lengths(node.length(), node.null_count())) {
@@ -197,7 +197,7 @@ fn check_batch(batch: ipc::RecordBatch<'_>, body: &[u8], views: usize, room: &mu
             // Unaligned ones are copied, and nothing keeps them from being the same bytes again and again.
             _ => bytes.len(),
         };
-        *room = room.checked_sub(held).ok_or("decompressed it takes more memory than one write may")?;
+        *budget = budget.checked_sub(held).ok_or("decompressed it takes more memory than one write may")?;
     }
     Ok(())
 }

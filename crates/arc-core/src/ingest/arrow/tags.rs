@@ -96,10 +96,10 @@ fn combined_keys(tags: &[TagColumn<'_>], rows: usize) -> Option<Vec<usize>> {
     let mut distinct = 1_usize;
     for tag in tags {
         // One more for rows without the tag.
-        let places = tag.values.len().checked_add(1)?;
-        distinct = distinct.checked_mul(places)?;
+        let choices = tag.values.len().checked_add(1)?;
+        distinct = distinct.checked_mul(choices)?;
         for (combined, key) in combined.iter_mut().zip(tag.keys.as_ref()?) {
-            *combined = *combined * places + key;
+            *combined = *combined * choices + key;
         }
     }
     Some(combined)

@@ -352,10 +352,10 @@ proptest! {
         let (a, b): (Vec<_>, Vec<_>) = rows.iter().map(|(a, b)| (text(*a), text(*b))).unzip();
         let time: Vec<i64> = (0..).take(rows.len()).collect();
         let plain = [column(StringArray::from(a.clone())), column(StringArray::from(b.clone()))];
-        let keyed = [a, b].map(|values| column(values.into_iter().collect::<DictionaryArray<Int8Type>>()));
-        let [plain, keyed] = [plain, keyed].map(|[a, b]| {
+        let has_primary_key = [a, b].map(|values| column(values.into_iter().collect::<DictionaryArray<Int8Type>>()));
+        let [plain, has_primary_key] = [plain, has_primary_key].map(|[a, b]| {
             decoded(&stream(&[batch([("time", times(&time)), ("a", a), ("b", b)])]), &["a", "b"]).unwrap()
         });
-        prop_assert_eq!(plain, keyed);
+        prop_assert_eq!(plain, has_primary_key);
     }
 }

@@ -6,7 +6,7 @@
 
 use arrow::datatypes::DataType;
 
-use super::{Type, integers, place_bytes, reader::Reader};
+use super::{Type, index_bytes, integers, reader::Reader};
 use crate::{
     Error, Result,
     buffer::{ColumnValues, Rows, SeriesId, converted},
@@ -51,17 +51,17 @@ impl<'a> Decoder<'a> {
     }
 
     fn table(&mut self, name: &str) -> Result<(), String> {
-        let keyed = flag(self.reader.byte("the flag of a keyed table")?)?;
-        let at = self.index.by_name(&mut self.staged, name, keyed)?;
+        let has_primary_key = flag(self.reader.byte("the flag of a keyed table")?)?;
+        let at = self.index.by_name(&mut self.staged, name, has_primary_key)?;
         let Some(table) = self.staged.tables.get_mut(at) else { return Err("it is gone".into()) };
-        if table.keyed() != keyed {
+        if table.has_primary_key() != has_primary_key {
             return Err("it is of the other kind: keyed, or one that appends".into());
         }
         let reader = &mut self.reader;
         let columns = columns(reader, table)?;
-        let series = if keyed { series(reader, table, &columns)? } else { Vec::new() };
+        let series = if has_primary_key { series(reader, table, &columns)? } else { Vec::new() };
         for _ in 0..reader.number("the number of blocks")? {
-            let rows = block(reader, &columns, keyed.then_some(&series))?;
+            let rows = block(reader, &columns, has_primary_key.then_some(&series))?;
             if table.rows.is_empty() {
                 table.rows = rows;
             } else {
@@ -81,7 +81,7 @@ fn columns<'a>(reader: &mut Reader<'a>, table: &mut StagedTable) -> Result<Vec<K
         };
         let name = reader.text("the name of a column")?;
         let (index, data_type) =
-            place_column(table, name, kind, own).map_err(|reason| format!("column {:?}: {reason}", short(name)))?;
+            column_at(table, name, kind, own).map_err(|reason| format!("column {:?}: {reason}", short(name)))?;
         if columns.iter().any(|known| known.index == index) {
             return Err(format!("column {:?} comes twice", short(name)));
         }
@@ -90,20 +90,20 @@ fn columns<'a>(reader: &mut Reader<'a>, table: &mut StagedTable) -> Result<Vec<K
     Ok(columns)
 }
 
-/// Returns the place and the type of a column that was of the type `own`.
-fn place_column(
+/// Returns the position and the type of a column that was of the type `own`.
+fn column_at(
     table: &mut StagedTable,
     name: &str,
     kind: ColumnKind,
     own: DataType,
 ) -> Result<(usize, DataType), String> {
-    if kind == ColumnKind::Tag && !table.keyed() {
+    if kind == ColumnKind::Tag && !table.has_primary_key() {
         return Err("it is a tag of a table that appends".into());
     }
     match table.position(name).and_then(|index| Some((index, table.column(index)?))) {
         None => {
             check_column_name("column", name)?;
-            table.check_room(1)?;
+            table.check_column_count(1)?;
             Ok((table.add(name, kind, own.clone()), own))
         }
         Some((_, column)) if column.kind != kind => Err("a tag is a field, or a field a tag".into()),
@@ -127,7 +127,7 @@ fn read_type(reader: &mut Reader<'_>) -> Result<Option<DataType>, String> {
     }))
 }
 
-/// Returns the series by their places.
+/// Returns the series by their positions.
 fn series(reader: &mut Reader<'_>, table: &StagedTable, columns: &[Known<'_>]) -> Result<Vec<SeriesId>, String> {
     let count = reader.number("the number of series")?;
     let mut tags = Vec::new();
@@ -136,15 +136,15 @@ fn series(reader: &mut Reader<'_>, table: &StagedTable, columns: &[Known<'_>]) -
         for _ in 0..reader.number("the number of values of a tag")? {
             values.push(reader.text("the value of a tag")?);
         }
-        tags.push((*name, places(reader, count, values.len() + 1, "a value of a tag")?, values));
+        tags.push((*name, positions(reader, count, values.len() + 1, "a value of a tag")?, values));
     }
     if tags.is_empty() && count != 1 {
         return Err(format!("there are {count} series without tags"));
     }
     let mut index = table.table.series.write();
     let tags_of = |series: usize| {
-        tags.iter().filter_map(move |(name, places, values)| {
-            let value = (*places.get(series)? as usize).checked_sub(1)?;
+        tags.iter().filter_map(move |(name, positions, values)| {
+            let value = (*positions.get(series)? as usize).checked_sub(1)?;
             Some((*name, *values.get(value)?))
         })
     };
@@ -152,18 +152,18 @@ fn series(reader: &mut Reader<'_>, table: &StagedTable, columns: &[Known<'_>]) -
 }
 
 /// Returns as many numbers below `limit`.
-fn places(reader: &mut Reader<'_>, count: usize, limit: usize, what: &str) -> Result<Vec<u32>, String> {
-    let width = place_bytes(limit);
+fn positions(reader: &mut Reader<'_>, count: usize, limit: usize, what: &str) -> Result<Vec<u32>, String> {
+    let width = index_bytes(limit);
     let bytes = reader.take_all(count, width, what)?;
     // Four bytes at most.
-    let places = integers::read(bytes, width, |place| u32::try_from(place).unwrap_or(u32::MAX));
-    match places.iter().find(|place| **place as usize >= limit) {
-        Some(place) => Err(format!("{what} is number {place}, and there are {limit}")),
-        None => Ok(places),
+    let positions = integers::read(bytes, width, |position| u32::try_from(position).unwrap_or(u32::MAX));
+    match positions.iter().find(|position| **position as usize >= limit) {
+        Some(position) => Err(format!("{what} is number {position}, and there are {limit}")),
+        None => Ok(positions),
     }
 }
 
-/// Reads rows, with their series in a keyed table.
+/// Reads rows, with their series in a primary-key table.
 fn block(reader: &mut Reader<'_>, columns: &[Known<'_>], series: Option<&Vec<SeriesId>>) -> Result<Rows, String> {
     let count = reader.number("the number of rows")?;
     if count == 0 {
@@ -172,13 +172,13 @@ fn block(reader: &mut Reader<'_>, columns: &[Known<'_>], series: Option<&Vec<Ser
     let mut rows = Rows::default();
     rows.time = numbers(reader, count, u64::cast_signed, "a time")?;
     if let Some(series) = series {
-        let places = places(reader, count, series.len(), "the series of a row")?;
-        rows.series = places.iter().filter_map(|place| series.get(*place as usize)).copied().collect();
+        let positions = positions(reader, count, series.len(), "the series of a row")?;
+        rows.series = positions.iter().filter_map(|position| series.get(*position as usize)).copied().collect();
     }
     for _ in 0..reader.number("the number of columns with values")? {
-        let place = reader.number("the place of a column")?;
-        let column = columns.get(place).filter(|column| column.kind == ColumnKind::Field);
-        let column = column.ok_or_else(|| format!("there is no field {place}"))?;
+        let position = reader.number("the place of a column")?;
+        let column = columns.get(position).filter(|column| column.kind == ColumnKind::Field);
+        let column = column.ok_or_else(|| format!("there is no field {position}"))?;
         if rows.values(column.index).is_some() {
             return Err(format!("column {:?} has values twice", short(column.name)));
         }

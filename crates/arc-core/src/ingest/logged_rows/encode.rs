@@ -7,7 +7,7 @@ use bytes::Bytes;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::{Type, integers, place_bytes, places::Places};
+use super::{Type, index_bytes, integers, numbering::Numbering};
 use crate::{
     buffer::{ColumnValues, Plain, Rows, Tag},
     catalog::{Column, ColumnKind},
@@ -26,7 +26,7 @@ const KEPT_BYTES: usize = 1 << 20;
 /// Returns whether rows are worth being encoded, where their request has `received` bytes: the columns are two thirds of it at
 /// most, even if no number gets any smaller.
 fn pays(staged: &Staged, received: usize) -> bool {
-    let heads = (staged.tables.len() + staged.loose.len()) * HEAD_BYTES;
+    let heads = (staged.tables.len() + staged.rows.len()) * HEAD_BYTES;
     received <= MAX_BODY && heads < received && (staged.bytes() + heads) / 2 * 3 <= received
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Output {
 
 impl Output {
     /// Returns the place of the next `len` bytes.
-    pub(super) fn room(&mut self, len: usize) -> &mut [u8] {
+    pub(super) fn grow(&mut self, len: usize) -> &mut [u8] {
         let start = self.len;
         self.len += len;
         if self.bytes.len() < self.len {
@@ -77,7 +77,7 @@ impl Output {
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
-        self.room(bytes.len()).copy_from_slice(bytes);
+        self.grow(bytes.len()).copy_from_slice(bytes);
     }
 
     pub(super) fn byte(&mut self, byte: u8) {
@@ -100,9 +100,9 @@ impl Output {
 
     /// Writes the first `count` bits of words.
     fn bits(&mut self, words: &[u64], count: usize) {
-        let bytes = self.room(count.div_ceil(8));
-        for (place, word) in bytes.chunks_mut(8).zip(words) {
-            place.iter_mut().zip(word.to_le_bytes()).for_each(|(to, byte)| *to = byte);
+        let bytes = self.grow(count.div_ceil(8));
+        for (slot, word) in bytes.chunks_mut(8).zip(words) {
+            slot.iter_mut().zip(word.to_le_bytes()).for_each(|(to, byte)| *to = byte);
         }
     }
 }
@@ -113,17 +113,17 @@ struct TableRows<'s> {
     staged: Option<&'s StagedTable>,
     /// What `staged` says of a column counts, where there is any.
     layout: Arc<Layout>,
-    loose: Rows,
+    row_format: Rows,
     rows: Vec<&'s Rows>,
 }
 
 impl<'s> TableRows<'s> {
     fn new(table: &'s Arc<Table>) -> Self {
-        Self { table, staged: None, layout: table.layout(), loose: Rows::default(), rows: Vec::new() }
+        Self { table, staged: None, layout: table.layout(), row_format: Rows::default(), rows: Vec::new() }
     }
 
     fn blocks(&self) -> impl Iterator<Item = &Rows> {
-        [&self.loose].into_iter().chain(self.rows.iter().copied()).filter(|rows| !rows.is_empty())
+        [&self.row_format].into_iter().chain(self.rows.iter().copied()).filter(|rows| !rows.is_empty())
     }
 
     fn column(&self, index: usize) -> Option<&Column> {
@@ -138,8 +138,8 @@ impl<'s> TableRows<'s> {
 /// Returns the rows by table; `None` where some stay in the request's body.
 fn by_table(staged: &Staged) -> Option<Vec<TableRows<'_>>> {
     let mut tables = Tables::default();
-    for (table, row) in staged.loose.tables().zip(staged.loose.rows()) {
-        let is_stored = tables.of(staged.loose_tables.get(table)?)?.loose.append_loose(&row).ok()?;
+    for (table, row) in staged.rows.tables().zip(staged.rows.rows()) {
+        let is_stored = tables.of(staged.row_tables.get(table)?)?.row_format.append_staged(&row).ok()?;
         if !is_stored {
             return None;
         }
@@ -159,17 +159,17 @@ fn by_table(staged: &Staged) -> Option<Vec<TableRows<'_>>> {
 struct Tables<'s> {
     all: Vec<TableRows<'s>>,
     /// By address.
-    places: HashMap<usize, usize, FixedState>,
+    slots: HashMap<usize, usize, FixedState>,
 }
 
 impl<'s> Tables<'s> {
     fn of(&mut self, table: &'s Arc<Table>) -> Option<&mut TableRows<'s>> {
         let next = self.all.len();
-        let place = *self.places.entry(Arc::as_ptr(table) as usize).or_insert(next);
-        if place == next {
+        let slot = *self.slots.entry(Arc::as_ptr(table) as usize).or_insert(next);
+        if slot == next {
             self.all.push(TableRows::new(table));
         }
-        self.all.get_mut(place)
+        self.all.get_mut(slot)
     }
 }
 
@@ -178,10 +178,10 @@ impl<'s> Tables<'s> {
 struct Encoder {
     to: Output,
     /// Series of a table, and where each row's is among them.
-    series: Places,
+    series: Numbering,
     series_of_rows: Vec<u32>,
     /// Values of a tag, and where each series' is among them, counted from 1.
-    values: Places,
+    values: Numbering,
     values_of_series: Vec<u32>,
 }
 
@@ -196,9 +196,9 @@ impl Encoder {
     fn table(&mut self, table: &TableRows<'_>) -> Option<()> {
         let schema = &table.layout.schema;
         self.to.text(&schema.table);
-        self.to.byte(schema.keyed.into());
+        self.to.byte(schema.has_primary_key.into());
         let mut columns: Vec<usize> = table.blocks().flat_map(fields).map(|(index, _)| index).collect();
-        if schema.keyed {
+        if schema.has_primary_key {
             self.find_series(table)?;
             let index = table.table.series.read();
             let used = index.tags().filter(|tag| self.series.numbers().iter().any(|of| tag.number(*of).is_some()));
@@ -220,7 +220,7 @@ impl Encoder {
         Some(())
     }
 
-    /// Gives each series of the rows a place.
+    /// Gives each series of the rows a slot.
     fn find_series(&mut self, table: &TableRows<'_>) -> Option<()> {
         self.series.clear();
         self.series_of_rows.clear();
@@ -255,11 +255,11 @@ impl Encoder {
         let Self { to, series, values, values_of_series, .. } = self;
         values.clear();
         values_of_series.clear();
-        let place = |number: Option<u32>| number.map_or(0, |number| values.of(number) + 1);
-        values_of_series.extend(series.numbers().iter().map(|series| tag.number(*series)).map(place));
+        let slot = |number: Option<u32>| number.map_or(0, |number| values.of(number) + 1);
+        values_of_series.extend(series.numbers().iter().map(|series| tag.number(*series)).map(slot));
         to.number(values.numbers().len());
         values.numbers().iter().for_each(|number| to.text(tag.value(*number)));
-        write_places(values_of_series, values.numbers().len() + 1, to);
+        write_indices(values_of_series, values.numbers().len() + 1, to);
     }
 
     /// Writes rows, whose series stand behind `first` others.
@@ -267,8 +267,8 @@ impl Encoder {
         self.to.number(rows.len());
         integers::write_signed(&rows.time, &mut self.to);
         if !rows.series.is_empty() {
-            let places = self.series_of_rows.get(first..first + rows.len())?;
-            write_places(places, self.series.numbers().len(), &mut self.to);
+            let slots = self.series_of_rows.get(first..first + rows.len())?;
+            write_indices(slots, self.series.numbers().len(), &mut self.to);
         }
         self.to.number(fields(rows).count());
         for (index, values) in fields(rows) {
@@ -311,8 +311,8 @@ fn fields(rows: &Rows) -> impl Iterator<Item = (usize, &ColumnValues)> {
 }
 
 /// Writes numbers below `count`.
-fn write_places(places: &[u32], count: usize, to: &mut Output) {
-    integers::write(places.iter().map(|place| u64::from(*place)), places.len(), place_bytes(count), to);
+fn write_indices(slots: &[u32], count: usize, to: &mut Output) {
+    integers::write(slots.iter().map(|slot| u64::from(*slot)), slots.len(), index_bytes(count), to);
 }
 
 /// Writes the lengths of texts, and then all of them.
@@ -320,7 +320,7 @@ fn write_texts(ends: &[i32], bytes: &[u8], to: &mut Output) -> Option<()> {
     let starts = [0].into_iter().chain(ends.iter().copied());
     let lengths = || ends.iter().zip(starts.clone()).map(|(end, start)| u64::from(end.abs_diff(start)));
     let longest = lengths().max().unwrap_or(0);
-    let width = place_bytes(usize::try_from(longest).ok()?.checked_add(1)?);
+    let width = index_bytes(usize::try_from(longest).ok()?.checked_add(1)?);
     to.byte(u8::try_from(width).ok()?);
     integers::write(lengths(), ends.len(), width, to);
     let end = usize::try_from(ends.last().copied().unwrap_or(0)).ok()?;

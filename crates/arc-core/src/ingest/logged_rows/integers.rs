@@ -49,9 +49,9 @@ pub(super) fn write(values: impl Iterator<Item = u64>, count: usize, width: usiz
 }
 
 fn write_as<const W: usize>(values: impl Iterator<Item = u64>, count: usize, to: &mut Output) {
-    let (places, _) = to.room(count * W).as_chunks_mut::<W>();
-    for (place, value) in places.iter_mut().zip(values) {
-        *place = value.to_le_bytes().first_chunk().copied().unwrap_or([0; W]);
+    let (cells, _) = to.grow(count * W).as_chunks_mut::<W>();
+    for (cell, value) in cells.iter_mut().zip(values) {
+        *cell = value.to_le_bytes().first_chunk().copied().unwrap_or([0; W]);
     }
 }
 
@@ -70,13 +70,13 @@ pub(super) fn read<T>(bytes: &[u8], width: usize, make: impl Fn(u64) -> T) -> Ve
 }
 
 fn read_as<const W: usize, T>(bytes: &[u8], make: impl Fn(u64) -> T) -> Vec<T> {
-    let (places, _) = bytes.as_chunks::<W>();
-    let number = |place: &[u8; W]| {
+    let (cells, _) = bytes.as_chunks::<W>();
+    let number = |cell: &[u8; W]| {
         let mut wide = [0; 8];
         if let Some(low) = wide.first_chunk_mut() {
-            *low = *place;
+            *low = *cell;
         }
         make(u64::from_le_bytes(wide))
     };
-    places.iter().map(number).collect()
+    cells.iter().map(number).collect()
 }

@@ -8,7 +8,7 @@
 mod decode;
 mod encode;
 mod integers;
-mod places;
+mod numbering;
 mod reader;
 
 use arrow::datatypes::DataType;
@@ -47,7 +47,7 @@ impl Type {
 }
 
 /// Returns how many bytes a number below `count` takes.
-fn place_bytes(count: usize) -> usize {
+fn index_bytes(count: usize) -> usize {
     match count {
         0..=0x100 => 1,
         0x101..=0x1_0000 => 2,

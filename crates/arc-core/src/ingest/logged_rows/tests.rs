@@ -32,12 +32,12 @@ fn database() -> Arc<Database> {
 }
 
 /// Stages rows of the table `m` the way decoders do.
-fn staged(database: &Arc<Database>, keyed: bool, rows: &[Row]) -> Staged {
+fn staged(database: &Arc<Database>, has_primary_key: bool, rows: &[Row]) -> Staged {
     let (mut staged, mut index) = (Staged::new(database), TableIndex::default());
-    let at = index.by_name(&mut staged, "m", keyed).unwrap();
+    let at = index.by_name(&mut staged, "m", has_primary_key).unwrap();
     let table = &mut staged.tables[at];
     for (tags, time, values) in rows {
-        for (place, value) in values.iter().enumerate() {
+        for (field, value) in values.iter().enumerate() {
             let value = match value {
                 V::None => continue,
                 V::Float(bits) => Scalar::Float(f64::from_bits(*bits)),
@@ -46,19 +46,19 @@ fn staged(database: &Arc<Database>, keyed: bool, rows: &[Row]) -> Staged {
                 V::Boolean(value) => Scalar::Boolean(*value),
                 V::Text(value) => Scalar::Text(value),
             };
-            let (name, data_type) = (format!("f{place}"), TYPES[place].clone());
+            let (name, data_type) = (format!("f{field}"), TYPES[field].clone());
             let column = table.position(&name).unwrap_or_else(|| table.add(&name, ColumnKind::Field, data_type));
             table.set(column, value).unwrap();
         }
         let tags: Vec<(String, &str)> =
             (0..).zip(tags).filter_map(|(n, tag)| Some((format!("t{n}"), tag.as_deref()?))).collect();
-        for (name, _) in tags.iter().filter(|_| keyed) {
+        for (name, _) in tags.iter().filter(|_| has_primary_key) {
             if table.position(name).is_none() {
                 table.add(name, ColumnKind::Tag, tag_type());
             }
         }
         let tags = tags.iter().map(|(name, value)| (name.as_str(), *value));
-        let series = keyed.then(|| table.table.series.write().resolve(tags).unwrap());
+        let series = has_primary_key.then(|| table.table.series.write().resolve(tags).unwrap());
         table.rows.end_row(*time, series);
     }
     staged
@@ -68,8 +68,8 @@ fn staged(database: &Arc<Database>, keyed: bool, rows: &[Row]) -> Staged {
 fn shown(staged: &Staged) -> Vec<Row> {
     let table = &staged.tables[0];
     let index = table.table.series.read();
-    let value = |rows: &Rows, place: usize, row: usize| {
-        let Some(values) = table.position(&format!("f{place}")).and_then(|column| rows.values(column)) else {
+    let value = |rows: &Rows, field: usize, row: usize| {
+        let Some(values) = table.position(&format!("f{field}")).and_then(|column| rows.values(column)) else {
             return V::None;
         };
         let is_set = |words: &[u64]| words[row / 64] >> (row % 64) & 1 == 1;
@@ -95,7 +95,7 @@ fn shown(staged: &Staged) -> Vec<Row> {
     let rows = &table.rows;
     let row = |row: usize| {
         let tags = (0..3).map(|n| tag(rows.series.get(row), format!("t{n}"))).collect();
-        (tags, rows.time[row], (0..TYPES.len()).map(|place| value(rows, place, row)).collect())
+        (tags, rows.time[row], (0..TYPES.len()).map(|field| value(rows, field, row)).collect())
     };
     (0..rows.len()).map(row).collect()
 }
@@ -131,8 +131,8 @@ fn any_row() -> impl Strategy<Value = Row> {
 
 proptest! {
     #[test]
-    fn rows_come_back_bit_by_bit(rows in prop::collection::vec(any_row(), 1..150), keyed: bool) {
-        let staged = staged(&database(), keyed, &rows);
+    fn rows_come_back_bit_by_bit(rows in prop::collection::vec(any_row(), 1..150), has_primary_key: bool) {
+        let staged = staged(&database(), has_primary_key, &rows);
         let found = decode_new(&encode(&staged)).unwrap();
         prop_assert_eq!(shown(&found), shown(&staged));
         let names = |staged: &Staged| staged.tables[0].grown_schema().columns.clone();
@@ -149,7 +149,7 @@ proptest! {
 fn bodies() -> Vec<Bytes> {
     let row = |n: i64| {
         let tag = |every: i64| (n % every == 0).then(|| format!("v{}", n % 7));
-        let value = |place: usize| match place {
+        let value = |field: usize| match field {
             0 => V::Float(n.cast_unsigned() << 40),
             1 => V::Integer(n * 1_000),
             2 if n % 3 == 0 => V::None,
@@ -160,7 +160,7 @@ fn bodies() -> Vec<Bytes> {
         (vec![tag(1), tag(2), None], n * 1_000_000, (0..5).map(value).collect())
     };
     let rows: Vec<Row> = (0..20).map(row).collect();
-    [true, false].map(|keyed| encode(&staged(&database(), keyed, &rows))).to_vec()
+    [true, false].map(|has_primary_key| encode(&staged(&database(), has_primary_key, &rows))).to_vec()
 }
 
 #[test]
@@ -234,14 +234,14 @@ fn what_is_wrong_is_named() {
 
 #[test]
 fn a_table_of_the_other_kind_and_a_narrower_column_are_refused() {
-    for (keyed, data_type, expected) in [
+    for (has_primary_key, data_type, expected) in [
         (false, DataType::Float64, "it is of the other kind"),
         (true, DataType::Int64, "column \"x\": it is Int64, and was Float64"),
         (true, DataType::Utf8, ""),
     ] {
         let db = database();
         let columns = vec![Column { name: "x".into(), kind: ColumnKind::Field, data_type }];
-        let schema = TableSchema { database: "d".into(), table: "m".into(), keyed, columns };
+        let schema = TableSchema { database: "d".into(), table: "m".into(), has_primary_key, columns };
         db.add(Arc::new(Table::new(schema)));
         let found = decode(&SMALL.concat(), &Context::plain(&db)).map_err(|e| e.to_string());
         match found {

@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 use super::{Decoder, Fault};
 use crate::{
     Precision,
-    buffer::{LooseRow, Scalar},
+    buffer::{Scalar, StagedRow},
     catalog::ColumnKind,
     ingest::staged::{MAX_COLUMNS, check_column_name, inexact, short, type_conflict, type_name},
 };
@@ -34,8 +34,8 @@ impl<'a> Decoder<'a, '_> {
         if known.and_then(|column| table.column(column)).is_some_and(|column| column.kind == ColumnKind::Tag) {
             return Err(format!("field {:?} on measurement {:?} is a tag already", short(&name), table.name()));
         }
-        // A tag with the name of a field that a keyed table has is found when the tags are looked at.
-        if (known.is_none() || !table.keyed()) && self.line.tags.iter().any(|(tag, _)| *tag == name) {
+        // A tag with the name of a field that a primary-key table has is found when the tags are looked at.
+        if (known.is_none() || !table.has_primary_key()) && self.line.tags.iter().any(|(tag, _)| *tag == name) {
             return Err(format!("field {:?} has the name of a tag of the same line", short(&name)));
         }
         let column = match known {
@@ -45,7 +45,7 @@ impl<'a> Decoder<'a, '_> {
             }
             None => {
                 check_column_name("field", &name)?;
-                table.check_room(1)?;
+                table.check_column_count(1)?;
                 let data_type = table.rules(self.context).type_of_new(&name, value.data_type());
                 table.add(&name, ColumnKind::Field, data_type)
             }
@@ -94,14 +94,14 @@ impl<'a> Decoder<'a, '_> {
         }
     }
 
-    /// Returns the type that a column of the line's table becomes of a value; its loose rows have a say, too.
+    /// Returns the type that a column of the line's table becomes of a value; its staged rows have a say, too.
     fn wider(&self, column: usize, value: Scalar<'_>) -> Option<DataType> {
         let table = self.staged.tables.get(self.line.table)?;
-        let place = self.cache.place(&table.table);
-        let of_table = |(of, _): &(usize, _)| Some(*of) == place;
-        let loose = self.staged.loose.tables().zip(self.staged.loose.rows()).filter(of_table);
-        let fits = |row: LooseRow<'_>| row.values().all(|(index, value)| index != column || value.is_small());
-        let are_floats = value.exact_float().is_some() && loose.into_iter().all(|(_, row)| fits(row));
+        let slot = self.cache.slot(&table.table);
+        let of_table = |(of, _): &(usize, _)| Some(*of) == slot;
+        let staged_rows = self.staged.rows.tables().zip(self.staged.rows.rows()).filter(of_table);
+        let fits = |row: StagedRow<'_>| row.values().all(|(index, value)| index != column || value.is_small());
+        let are_floats = value.exact_float().is_some() && staged_rows.into_iter().all(|(_, row)| fits(row));
         table.wider(column, &value.data_type(), are_floats, self.context)
     }
 

@@ -12,8 +12,8 @@ pub(super) enum Mode {
     Store,
     /// Store them, but look at each: one may have the name of a tag of the line.
     Compare,
-    /// Store them with the loose rows.
-    Loose,
+    /// Store them in row format.
+    Row,
     /// Only check them: the line is to be passed over, or bad already.
     Check,
 }
@@ -32,7 +32,7 @@ pub(super) struct Line<'a> {
     /// Columns that have a value of this line.
     pub(super) touched: Vec<usize>,
     /// One more than the column of the last field; 0 before the first.
-    pub(super) place: usize,
+    pub(super) next_field: usize,
     /// Columns that the request proposed before this line.
     pub(super) added: usize,
     /// Columns that became others of this line's values, as they were before.

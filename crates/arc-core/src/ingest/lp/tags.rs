@@ -13,7 +13,7 @@ use crate::{
     ingest::staged::{Staged, check_column_name, short, type_conflict},
 };
 
-/// Place of the table and number of the series, by the key of its lines.
+/// Slot of the table and number of the series, by the key of its lines.
 pub(super) type NewSeries<'a> = HashMap<&'a [u8], (usize, SeriesId), FixedState>;
 
 /// Puts the series that were new into the cache, if their tables and all tags are registered by now.
@@ -21,7 +21,7 @@ pub(super) type NewSeries<'a> = HashMap<&'a [u8], (usize, SeriesId), FixedState>
 /// If not, the next request does: this one may still be refused, and a line whose series is known proposes no tags.
 pub(super) fn remember(staged: &Staged, new_series: &NewSeries<'_>) {
     let registered = |at: &usize| {
-        let table = staged.tables.get(*at).filter(|table| table.keyed())?;
+        let table = staged.tables.get(*at).filter(|table| table.has_primary_key())?;
         if table.added.iter().any(|column| column.kind == ColumnKind::Tag) {
             return None;
         }
@@ -40,26 +40,26 @@ pub(super) fn remember(staged: &Staged, new_series: &NewSeries<'_>) {
 }
 
 impl Decoder<'_, '_> {
-    /// In a keyed table the tags make a series; in one that appends they are text fields like any other.
+    /// In a primary-key table the tags make a series; in one that appends they are text fields like any other.
     #[inline(never)]
     pub(super) fn resolve_tags(&mut self) -> Result<Option<SeriesId>, Fault> {
         self.check_tags()?;
         let Some(table) = self.staged.tables.get_mut(self.line.table) else { return Err("no table".to_owned().into()) };
-        let keyed = table.keyed();
+        let has_primary_key = table.has_primary_key();
         let new = self.line.tags.iter().filter(|(key, _)| table.position(key).is_none()).count();
-        table.check_room(new)?;
+        table.check_column_count(new)?;
         for (key, value) in &self.line.tags {
             let column = match table.position(key) {
                 Some(column) => column,
-                None if keyed => table.add(key, ColumnKind::Tag, tag_type()),
+                None if has_primary_key => table.add(key, ColumnKind::Tag, tag_type()),
                 None => table.add(key, ColumnKind::Field, DataType::Utf8),
             };
-            if !keyed {
+            if !has_primary_key {
                 self.line.touched.push(column);
                 table.set(column, Scalar::Text(value)).map_err(|e| e.to_string())?;
             }
         }
-        if !keyed {
+        if !has_primary_key {
             return Ok(None);
         }
         let tags = self.line.tags.iter().map(|(key, value)| (key.as_ref(), value.as_ref()));
@@ -79,10 +79,10 @@ impl Decoder<'_, '_> {
             }
             match table.position(key).and_then(|index| table.column(index)) {
                 None => check_column_name("tag", key)?,
-                Some(column) if table.keyed() && column.kind == ColumnKind::Field => {
+                Some(column) if table.has_primary_key() && column.kind == ColumnKind::Field => {
                     return Err(format!("tag {:?} on measurement {:?} is a field already", short(key), table.name()));
                 }
-                Some(column) if !table.keyed() && column.data_type != DataType::Utf8 => {
+                Some(column) if !table.has_primary_key() && column.data_type != DataType::Utf8 => {
                     return Err(type_conflict(table.name(), key, &DataType::Utf8, &column.data_type));
                 }
                 Some(_) => {}

@@ -1,5 +1,5 @@
-mod joined;
 mod logged;
+mod parallel;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -25,10 +25,10 @@ use crate::{
 /// Decodes `body` into database `db` and registers what it adds, as the engine does.
 fn write(db: &Arc<Database>, body: &str, precision: Option<Precision>, skip: &[u64]) -> Staged {
     let context = Context { receive_ns: 1_000, precision, skip, ..Context::plain(db) };
-    let loose = decode_loose(body.as_bytes(), &context);
+    let as_rows = decode_rows(body.as_bytes(), &context);
     let mut staged = decode(body.as_bytes(), &context);
-    assert_eq!(reasons(&loose), reasons(&staged));
-    assert_eq!((loose.points(), loose.rejections.numbers), (staged.points(), staged.rejections.numbers.clone()));
+    assert_eq!(reasons(&as_rows), reasons(&staged));
+    assert_eq!((as_rows.points(), as_rows.rejections.numbers), (staged.points(), staged.rejections.numbers.clone()));
     staged.tables.retain(|table| !table.rows.is_empty());
     for table in &staged.tables {
         table.table.set_schema(table.grown_schema());
@@ -244,12 +244,12 @@ fn a_table_has_a_limit_of_columns_and_a_request_of_empty_cells() {
 }
 
 #[test]
-fn tags_of_a_table_that_appends_are_text_fields() {
+fn tags_of_an_append_only_table_are_text_fields() {
     let db = database();
     let schema = crate::catalog::TableSchema {
         database: "d".into(),
         table: "m".into(),
-        keyed: false,
+        has_primary_key: false,
         columns: vec![crate::catalog::Column {
             name: "host".into(),
             kind: ColumnKind::Field,
@@ -301,14 +301,14 @@ impl Buffered {
         Self(database())
     }
 
-    /// Writes as the engine does, with loose rows or without.
-    fn write(&self, seq: u64, body: &str, loose: bool) -> Staged {
-        self.write_as(seq, body, loose, TypePolicy::STRICT, &[])
+    /// Writes as the engine does, with staged rows or without.
+    fn write(&self, seq: u64, body: &str, as_rows: bool) -> Staged {
+        self.write_as(seq, body, as_rows, TypePolicy::STRICT, &[])
     }
 
     /// The same, with the numbers of lines to pass over.
-    fn write_as(&self, seq: u64, body: &str, loose: bool, types: TypePolicy<'_>, skip: &[u64]) -> Staged {
-        self.write_with(seq, body, types, skip, if loose { decode_loose } else { decode })
+    fn write_as(&self, seq: u64, body: &str, as_rows: bool, types: TypePolicy<'_>, skip: &[u64]) -> Staged {
+        self.write_with(seq, body, types, skip, if as_rows { decode_rows } else { decode })
     }
 
     fn write_with(
@@ -336,7 +336,7 @@ impl Buffered {
             }
         }
         let held = || {
-            self.0.loose.pile.settle().unwrap();
+            self.0.staging.buffer.drain().unwrap();
             self.0.tables().iter().map(|table| table.rows.lock().buffer.bytes()).sum::<usize>()
         };
         let before = held();
@@ -397,13 +397,13 @@ fn a_line_that_is_refused_changes_no_type() {
 }
 
 #[test]
-fn few_lines_of_a_table_are_loose_and_the_ones_behind_them_are_not() {
+fn few_lines_of_a_table_are_staged_as_rows_and_the_ones_after_them_are_not() {
     let db = Buffered::new();
     db.write(1, "m,h=a x=1,s=\"t\" 1\nn,h=a x=1i 1\n", true);
     let context = Context::plain(&db.0);
     let decoded = |body: &str| {
-        let staged = decode_loose(body.as_bytes(), &context);
-        (staged.loose.len(), staged.tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>())
+        let staged = decode_rows(body.as_bytes(), &context);
+        (staged.rows.len(), staged.tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>())
     };
     let m = |lines: usize| "m,h=a s=\"t\",x=2 5\n".repeat(lines);
     // The cache has the series from the second request on that names its tags.
@@ -412,9 +412,9 @@ fn few_lines_of_a_table_are_loose_and_the_ones_behind_them_are_not() {
     assert_eq!(decoded(&m(9)), (4, vec![5]));
     for odd in ["x=1i", "y=1", "x=1,x=2", "s=\"a\\\"b\"", "\\x=1", "x=?", "x=1,s=1"] {
         let good = usize::from(!["x=?", "x=1,s=1"].contains(&odd));
-        let (loose, staged) = decoded(&format!("{}m,h=a {odd} 7\n{}", m(2), m(1)));
+        let (as_rows, staged) = decoded(&format!("{}m,h=a {odd} 7\n{}", m(2), m(1)));
         assert_eq!(
-            (loose, staged.iter().sum::<usize>() + loose),
+            (as_rows, staged.iter().sum::<usize>() + as_rows),
             (if odd == "x=?" { 3 } else { 2 }, 3 + good),
             "{odd}"
         );
@@ -424,16 +424,16 @@ fn few_lines_of_a_table_are_loose_and_the_ones_behind_them_are_not() {
 }
 
 #[test]
-fn loose_rows_count_among_the_cells_of_a_request() {
+fn staged_rows_count_among_the_cells_of_a_request() {
     let wide: Vec<String> = (0..MAX_COLUMNS - 1).map(|i| format!("f{i}=1")).collect();
     let lines: String = (0..17_000).map(|i| format!("m,h=a f0=1 {}\n", i + 9)).collect();
     let body = format!("m,h=a f{}=1 8\n{lines}", MAX_COLUMNS - 2);
-    let refused = [false, true].map(|loose| {
+    let refused = [false, true].map(|as_rows| {
         let db = Buffered::new();
         for seq in 1..3 {
-            db.write(seq, &format!("m,h=a {} {seq}\n", wide.join(",")), loose);
+            db.write(seq, &format!("m,h=a {} {seq}\n", wide.join(",")), as_rows);
         }
-        db.write(3, &body, loose).rejections.numbers
+        db.write(3, &body, as_rows).rejections.numbers
     });
     assert!(!refused[0].is_empty());
     assert_eq!(refused[0], refused[1]);
@@ -481,10 +481,10 @@ proptest! {
     fn tables_that_take_turns_get_what_they_get_alone(
         requests in prop::collection::vec(prop::collection::vec((any_line(), 0i64..30), 1..30), 1..5),
     ) {
-        let (loose, staged, alone) = (Buffered::new(), Buffered::new(), Buffered::new());
+        let (as_rows, staged, alone) = (Buffered::new(), Buffered::new(), Buffered::new());
         for (seq, lines) in (1..).zip(&requests) {
             let lines: Vec<String> = lines.iter().map(|(line, time)| format!("{line} {time}\n")).collect();
-            let found = loose.write(seq, &lines.concat(), true);
+            let found = as_rows.write(seq, &lines.concat(), true);
             let expected = staged.write(seq, &lines.concat(), false);
             prop_assert_eq!(reasons(&found), reasons(&expected));
             for table in ["m", "n", "o"] {
@@ -492,7 +492,7 @@ proptest! {
                 alone.write(seq, &lines.iter().filter(of_table).cloned().collect::<String>(), false);
             }
         }
-        let found = loose.rows();
+        let found = as_rows.rows();
         prop_assert_eq!(&found, &staged.rows());
         prop_assert_eq!(&found, &alone.rows());
     }
@@ -503,25 +503,25 @@ proptest! {
     ) {
         let types = ColumnTypes::new().on_conflict(OnConflict::Widen).string_columns(["long*1"]);
         let policy = TypePolicy::Settings(&types);
-        let (loose, staged, replayed) = (Buffered::new(), Buffered::new(), Buffered::new());
+        let (as_rows, staged, replayed) = (Buffered::new(), Buffered::new(), Buffered::new());
         let mut refused = Vec::new();
         for (seq, lines) in (1..).zip(&requests) {
             let body: String = lines.iter().map(|(line, time)| format!("{line} {time}\n")).collect();
-            let found = loose.write_as(seq, &body, true, policy, &[]);
+            let found = as_rows.write_as(seq, &body, true, policy, &[]);
             let expected = staged.write_as(seq, &body, false, policy, &[]);
             prop_assert_eq!(reasons(&found), reasons(&expected));
             refused.push((seq, body, found.rejections.numbers));
         }
-        prop_assert_eq!(loose.rows(), staged.rows());
+        prop_assert_eq!(as_rows.rows(), staged.rows());
         // With the schemas that the tables have in the end, as when a flush has put them into the manifest.
-        for table in loose.0.tables() {
+        for table in as_rows.0.tables() {
             replayed.0.add(Arc::new(Table::new(TableSchema::clone(&table.schema()))));
         }
         for (seq, body, numbers) in refused {
             let found = replayed.write_as(seq, &body, true, TypePolicy::Logged, &numbers);
             prop_assert_eq!(reasons(&found), vec![]);
         }
-        prop_assert_eq!(loose.rows(), replayed.rows());
+        prop_assert_eq!(as_rows.rows(), replayed.rows());
     }
 
     #[test]

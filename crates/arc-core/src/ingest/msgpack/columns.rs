@@ -1,7 +1,7 @@
 //! A map of whole columns into the table it names.
 //!
-//! All columns are read and checked before the table is touched. In a table that appends every column is a field; in a
-//! keyed one those named like its tags, or declared as tags with the write, make the series of each row.
+//! All columns are read and checked before the table is touched. In an append-only table every column is a field; in a
+//! with a primary key one those named like its tags, or declared as tags with the write, make the series of each row.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -51,22 +51,22 @@ impl<'a> Decoder<'a, '_> {
         let at = self.find(name);
         let table = at.and_then(|at| self.staged.tables.get(at));
         let columns = self.read_columns(name, table, &mut reader)?;
-        let keyed = !self.context.tags.is_empty();
-        if keyed && table.is_some_and(|table| !table.keyed()) {
+        let has_primary_key = !self.context.tags.is_empty();
+        if has_primary_key && table.is_some_and(|table| !table.has_primary_key()) {
             return refuse(no_tags_later(name));
         }
-        let at = self.index.by_name(&mut self.staged, name, keyed).map_err(Fault::item)?;
+        let at = self.index.by_name(&mut self.staged, name, has_primary_key).map_err(Fault::item)?;
         if let Some(table) = self.staged.tables.get(at) {
             let names = columns.tags.iter().map(|(name, _)| *name).chain(columns.fields.iter().map(|(name, _)| *name));
             let new = names.filter(|name| table.position(name).is_none()).count();
-            table.check_room(new).map_err(Fault::item)?;
+            table.check_column_count(new).map_err(Fault::item)?;
             let fields = columns.fields.iter().map(|(name, _)| table.position(name));
             table.check_columns(columns.rows, fields, self.context.most_cells).map_err(Fault::item)?;
         }
         let untimed = if columns.time.is_none() { columns.rows } else { 0 };
         let untimed = (0..untimed).map(|_| self.receive_time()).collect();
         let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };
-        append(table, columns, untimed, keyed)?;
+        append(table, columns, untimed, has_primary_key)?;
         Ok(reader)
     }
 
@@ -92,8 +92,8 @@ impl<'a> Decoder<'a, '_> {
         if columns.fields.is_empty() && columns.tags.is_empty() {
             return refuse("no column but the time has a value, expected at least one");
         }
-        let keyed = table.map_or(!self.context.tags.is_empty(), StagedTable::keyed);
-        match self.context.tags.iter().find(|tag| keyed && !columns.names.contains(&tag.as_str())) {
+        let has_primary_key = table.map_or(!self.context.tags.is_empty(), StagedTable::has_primary_key);
+        match self.context.tags.iter().find(|tag| has_primary_key && !columns.names.contains(&tag.as_str())) {
             Some(tag) => refuse(format!("there is no column {tag:?}, which was declared a tag")),
             None => Ok(columns),
         }
@@ -149,8 +149,8 @@ impl<'a> Decoder<'a, '_> {
         if name == TIME_COLUMN {
             return Ok(Role::Time);
         }
-        let keyed = table.map_or(!self.context.tags.is_empty(), StagedTable::keyed);
-        let declared = keyed && self.context.tags.iter().any(|tag| tag == name);
+        let has_primary_key = table.map_or(!self.context.tags.is_empty(), StagedTable::has_primary_key);
+        let declared = has_primary_key && self.context.tags.iter().any(|tag| tag == name);
         let known = table.and_then(|table| table.position(name).and_then(|index| table.column(index)));
         match known {
             Some(column) if column.kind == ColumnKind::Tag => Ok(Role::Tag),
@@ -185,11 +185,11 @@ fn tag_values<'a>(table: &str, name: &str, reader: &mut Reader<'a>, count: usize
 
 /// Puts checked columns behind the rows that the table has.
 fn append(table: &mut StagedTable, columns: Columns<'_>, untimed: Vec<i64>, tags_declared: bool) -> Result<(), Fault> {
-    let series = if table.keyed() { series(table, &columns.tags, columns.rows)? } else { Vec::new() };
+    let series = if table.has_primary_key() { series(table, &columns.tags, columns.rows)? } else { Vec::new() };
     if !tags_declared {
         let times = columns.time.as_deref().unwrap_or(&untimed);
-        let identities = series.iter().copied().zip(times.iter().copied());
-        check_distinct(table.name(), identities).map_err(Fault::item)?;
+        let primary_keys = series.iter().copied().zip(times.iter().copied());
+        check_distinct(table.name(), primary_keys).map_err(Fault::item)?;
     }
     table.rows.series.extend(series);
     for (name, _) in &columns.tags {

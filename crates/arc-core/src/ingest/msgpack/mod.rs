@@ -127,7 +127,7 @@ struct Decoder<'a, 'c> {
     context: &'c Context<'c>,
     staged: Staged,
     index: TableIndex,
-    /// Place of the table of the item before.
+    /// Index of the table of the item before.
     last: usize,
     /// The item being read.
     item: Item<'a>,

@@ -54,7 +54,7 @@ impl Value<'_> {
     }
 }
 
-/// A place in a body. A copy reads ahead without moving the original.
+/// A position in a body. A copy reads ahead without moving the original.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
     body: &'a [u8],

@@ -13,7 +13,7 @@ use crate::{
     ingest::staged::{Context, StagedTable, check_column_name, short, type_conflict, type_name},
 };
 
-/// What decides the series of a row: the table's place, and the bytes of `tags` and `h` as they came.
+/// What decides the series of a row: the table's ordinal, and the bytes of `tags` and `h` as they came.
 type TagsKey<'a> = (usize, (&'a [u8], &'a [u8]));
 
 /// What storing a row needs, used again for the next one.
@@ -76,13 +76,13 @@ impl RowScratch<'_> {
                 return refuse("invalid tag name \"time\": it is the name of the time column");
             }
             let column = table.and_then(|table| table.position(tag).and_then(|index| table.column(index)));
-            let keyed = table.is_none_or(StagedTable::keyed);
+            let has_primary_key = table.is_none_or(StagedTable::has_primary_key);
             match column {
                 None => check_column_name("tag", tag).map_err(Fault::item)?,
-                Some(column) if keyed && column.kind == ColumnKind::Field => {
+                Some(column) if has_primary_key && column.kind == ColumnKind::Field => {
                     return refuse(format!("tag {:?} on measurement {:?} is a field already", short(tag), short(name)));
                 }
-                Some(column) if !keyed && column.data_type != DataType::Utf8 => {
+                Some(column) if !has_primary_key && column.data_type != DataType::Utf8 => {
                     let wider =
                         |table: &StagedTable| table.wider(table.position(tag)?, &DataType::Utf8, false, context);
                     if table.and_then(wider).is_none() {
@@ -108,12 +108,12 @@ impl<'a> RowScratch<'a> {
         self.known.clear();
         self.new.clear();
         self.widened.clear();
-        for (place, (name, value)) in fields.iter().enumerate() {
+        for (ordinal, (name, value)) in fields.iter().enumerate() {
             // The tags of a series that came before are columns of the table, which is checked below.
             if self.tags.iter().any(|(tag, _)| tag == name) {
                 return refuse(format!("field {:?} has the name of a tag of the same row", short(name)));
             }
-            match table.and_then(|(at, table)| self.column(at, table, place, name)) {
+            match table.and_then(|(at, table)| self.column(at, table, ordinal, name)) {
                 Some((_, column)) if column.kind == ColumnKind::Tag => {
                     let (field, table) = (short(name), short(table_name));
                     return refuse(format!("field {field:?} on measurement {table:?} is a tag already"));
@@ -166,12 +166,12 @@ impl<'a> RowScratch<'a> {
         self.known.iter().any(|(known, _)| *known == index)
     }
 
-    /// Finds the column of the field at `place` in its row.
+    /// Finds the column of the field at `ordinal` in its row.
     fn column<'t>(
         &mut self,
         at: usize,
         table: &'t StagedTable,
-        place: usize,
+        ordinal: usize,
         name: &str,
     ) -> Option<(usize, &'t Column)> {
         if self.predicted.len() <= at {
@@ -179,13 +179,13 @@ impl<'a> RowScratch<'a> {
         }
         let predicted = self.predicted.get_mut(at)?;
         let column = |index: usize| table.column(index).map(|column| (index, column));
-        let guess = predicted.get(place).and_then(|index| column(*index));
-        if let Some(right) = guess.filter(|(_, column)| column.name.as_ref() == name) {
+        let predicted_column = predicted.get(ordinal).and_then(|index| column(*index));
+        if let Some(right) = predicted_column.filter(|(_, column)| column.name.as_ref() == name) {
             return Some(right);
         }
         let found = column(table.position(name)?)?;
-        predicted.resize(predicted.len().max(place + 1), usize::MAX);
-        if let Some(slot) = predicted.get_mut(place) {
+        predicted.resize(predicted.len().max(ordinal + 1), usize::MAX);
+        if let Some(slot) = predicted.get_mut(ordinal) {
             *slot = found.0;
         }
         Some(found)
@@ -205,23 +205,23 @@ impl<'a> RowScratch<'a> {
         Ok(())
     }
 
-    /// Resolves the checked tags. In a table that appends they become text fields.
+    /// Resolves the checked tags. In an append-only table they become text fields.
     fn store_tags(&mut self, table: &mut StagedTable, key: TagsKey<'a>) -> Result<Option<SeriesId>, Fault> {
-        let keyed = table.keyed();
+        let has_primary_key = table.has_primary_key();
         for (name, value) in &self.tags {
             let index = match table.position(name) {
                 Some(index) => index,
-                None if keyed => table.add(name, ColumnKind::Tag, tag_type()),
+                None if has_primary_key => table.add(name, ColumnKind::Tag, tag_type()),
                 None => table.add(name, ColumnKind::Field, DataType::Utf8),
             };
-            if !keyed {
+            if !has_primary_key {
                 if table.column(index).is_some_and(|column| column.data_type != DataType::Utf8) {
                     table.widen(index, DataType::Utf8)?;
                 }
                 table.set(index, Scalar::Text(value))?;
             }
         }
-        if !keyed {
+        if !has_primary_key {
             return Ok(None);
         }
         let tags = self.tags.iter().map(|(name, value)| (*name, value.as_ref()));

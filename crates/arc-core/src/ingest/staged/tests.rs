@@ -16,8 +16,12 @@ fn decoded(decode: impl Fn(&Context<'_>) -> Staged) -> (Staged, Staged) {
         kind: ColumnKind::Field,
         data_type: DataType::Float64,
     });
-    let schema =
-        TableSchema { database: "d".into(), table: "m".into(), keyed: true, columns: columns.collect::<Vec<_>>() };
+    let schema = TableSchema {
+        database: "d".into(),
+        table: "m".into(),
+        has_primary_key: true,
+        columns: columns.collect::<Vec<_>>(),
+    };
     let database = Arc::new(Database::new("d", 0, true));
     database.add(Arc::new(Table::new(schema)));
     let live = decode(&Context { most_cells: MOST, ..Context::plain(&database) });

@@ -29,9 +29,9 @@ pub(super) struct Merging {
     keys: RowConverter,
     times: RowConverter,
     /// The next row of the right side, if there is one.
-    ahead: Option<Place>,
+    ahead: Option<Candidate>,
     /// The last row of the right side that is not behind the current one of the left side.
-    nearest: Option<Place>,
+    nearest: Option<Candidate>,
     /// The rows of the left side, and the next of them.
     at: Option<(Sorted, usize)>,
     metrics: BaselineMetrics,
@@ -54,7 +54,7 @@ impl Sorted {
 
 /// A row of a batch.
 #[derive(Debug, Clone)]
-struct Place {
+struct Candidate {
     of: Arc<Sorted>,
     row: usize,
 }
@@ -125,26 +125,26 @@ impl Merging {
             if self.ahead.is_none() {
                 let Some(batch) = self.right.next().await.transpose()? else { return Ok(()) };
                 if batch.num_rows() > 0 {
-                    self.ahead = Some(Place { of: Arc::new(self.sorted(batch, false)?), row: 0 });
+                    self.ahead = Some(Candidate { of: Arc::new(self.sorted(batch, false)?), row: 0 });
                 }
                 continue;
             }
             let Some(ahead) = self.ahead.take_if(|ahead| {
-                let place = (ahead.of.key(ahead.row), ahead.of.times.row(ahead.row));
-                if strictly { place < limit } else { place <= limit }
+                let candidate = (ahead.of.key(ahead.row), ahead.of.times.row(ahead.row));
+                if strictly { candidate < limit } else { candidate <= limit }
             }) else {
                 return Ok(());
             };
             if ahead.row + 1 < ahead.of.batch.num_rows() {
-                self.ahead = Some(Place { of: Arc::clone(&ahead.of), row: ahead.row + 1 });
+                self.ahead = Some(Candidate { of: Arc::clone(&ahead.of), row: ahead.row + 1 });
             }
             self.nearest = Some(ahead);
         }
     }
 
     /// Returns the match of a row: the nearest one, if it has the same keys.
-    fn match_of(&self, left: &Sorted, row: usize) -> Option<&Place> {
-        self.nearest.as_ref().filter(|place| place.of.key(place.row) == left.key(row))
+    fn match_of(&self, left: &Sorted, row: usize) -> Option<&Candidate> {
+        self.nearest.as_ref().filter(|candidate| candidate.of.key(candidate.row) == left.key(row))
     }
 
     fn sorted(&self, batch: RecordBatch, left: bool) -> Result<Sorted> {
@@ -177,13 +177,13 @@ impl Merging {
 }
 
 impl Matched {
-    fn add(&mut self, row: usize, place: Option<&Place>, outer: bool) {
-        let right = match place {
-            Some(place) => {
-                if !self.held.last().is_some_and(|last| Arc::ptr_eq(last, &place.of)) {
-                    self.held.push(Arc::clone(&place.of));
+    fn add(&mut self, row: usize, candidate: Option<&Candidate>, outer: bool) {
+        let right = match candidate {
+            Some(candidate) => {
+                if !self.held.last().is_some_and(|last| Arc::ptr_eq(last, &candidate.of)) {
+                    self.held.push(Arc::clone(&candidate.of));
                 }
-                (self.held.len(), place.row)
+                (self.held.len(), candidate.row)
             }
             None if outer => (0, 0),
             None => return,

@@ -132,21 +132,21 @@ impl std::fmt::Debug for Counted {
 }
 
 impl Counted {
-    /// Calls `change` for the count of each value that is not null, with its place in `values`.
+    /// Calls `change` for the count of each value that is not null, with its index in `values`.
     fn for_each(&mut self, values: &ArrayRef, mut change: impl FnMut(&mut u64, usize)) -> Result<()> {
         let values = without_negative_zero(values);
         let rows = self.converter.convert_columns(std::slice::from_ref(&values))?;
         let nulls = values.logical_nulls();
-        for (place, row) in rows.iter().enumerate() {
-            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(place)) {
+        for (index, row) in rows.iter().enumerate() {
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) {
                 continue;
             }
             let key = row.as_ref();
             match self.counts.get_mut(key) {
-                Some(count) => change(count, place),
+                Some(count) => change(count, index),
                 None => {
                     let mut count = 0;
-                    change(&mut count, place);
+                    change(&mut count, index);
                     self.key_bytes += key.len();
                     self.counts.insert(key.into(), count);
                 }
@@ -223,7 +223,7 @@ impl Accumulator for Counted {
         for (values, counts) in values.as_list::<i32>().iter().zip(counts.as_list::<i32>().iter()) {
             if let (Some(values), Some(counts)) = (values, counts) {
                 let counts = counts.as_primitive::<UInt64Type>().values();
-                self.for_each(&values, |count, place| *count += counts.get(place).copied().unwrap_or(0))?;
+                self.for_each(&values, |count, index| *count += counts.get(index).copied().unwrap_or(0))?;
             }
         }
         Ok(())

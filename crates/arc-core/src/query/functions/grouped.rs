@@ -44,8 +44,8 @@ impl<N: Copy> Grouped<N> {
         let nulls = filtered(values, filter);
         for (row, (group, value)) in groups.iter().zip(values.values()).enumerate() {
             let counts = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-            let place = self.numbers.get_mut(*group).zip(seen.get_mut(*group));
-            if let Some((number, seen)) = place.filter(|_| counts) {
+            let slot = self.numbers.get_mut(*group).zip(seen.get_mut(*group));
+            if let Some((number, seen)) = slot.filter(|_| counts) {
                 fold(number, *value)?;
                 *seen = true;
             }

@@ -23,30 +23,30 @@ pub(super) struct Best {
     mapped: Vec<(Arc<KeySet>, Vec<usize>)>,
 }
 
-/// The newest row of one key: in which part, and at which place of its index.
+/// The newest row of one key: in which part, and at which entry of its index.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
     time: i64,
     part: usize,
-    place: usize,
+    entry: usize,
 }
 
 impl Best {
     /// Takes the index of a part. `passes` says which of its rows count, all of them where there is none.
     ///
-    /// Returns the places whose rows are the newest so far, ascending.
+    /// Returns the entries whose rows are the newest so far, ascending.
     pub(super) fn add(&mut self, part: usize, index: &Index, passes: Option<&BooleanArray>) -> Vec<usize> {
         let mut won = Vec::new();
         let slots = self.slots_of(&index.keys);
-        for (place, (slot, time)) in slots.iter().zip(&index.times).enumerate() {
-            if passes.is_some_and(|passes| passes.is_null(place) || !passes.value(place)) {
+        for (entry, (slot, time)) in slots.iter().zip(&index.times).enumerate() {
+            if passes.is_some_and(|passes| passes.is_null(entry) || !passes.value(entry)) {
                 continue;
             }
             if let Some(newest) = self.newest.get_mut(*slot)
                 && newest.is_none_or(|newest| *time > newest.time)
             {
-                *newest = Some(Newest { time: *time, part, place });
-                won.push(place);
+                *newest = Some(Newest { time: *time, part, entry });
+                won.push(entry);
             }
         }
         self.mapped.truncate(MAPPED - 1);
@@ -54,13 +54,13 @@ impl Best {
         won
     }
 
-    /// Says that of the index of a part only these places are kept, as returned by [`Self::add`] just before.
-    pub(super) fn keep_only(&mut self, part: usize, places: &[usize]) {
+    /// Says that of the index of a part only these entries are kept, as returned by [`Self::add`] just before.
+    pub(super) fn keep_only(&mut self, part: usize, entries: &[usize]) {
         let Some((_, slots)) = self.mapped.first() else { return };
-        for (kept, place) in places.iter().enumerate() {
-            let slot = slots.get(*place).and_then(|slot| self.newest.get_mut(*slot));
+        for (kept, entry) in entries.iter().enumerate() {
+            let slot = slots.get(*entry).and_then(|slot| self.newest.get_mut(*slot));
             if let Some(Some(newest)) = slot.filter(|newest| newest.is_some_and(|newest| newest.part == part)) {
-                newest.place = kept;
+                newest.entry = kept;
             }
         }
     }
@@ -94,16 +94,16 @@ impl Best {
         slot
     }
 
-    /// Returns, for each of `parts` parts, the places of its index that are the newest of their keys, ascending.
-    pub(super) fn places(&self, parts: usize) -> Vec<Vec<usize>> {
-        let mut places = vec![Vec::new(); parts];
+    /// Returns, for each of `parts` parts, the entries of its index that are the newest of their keys, ascending.
+    pub(super) fn entries(&self, parts: usize) -> Vec<Vec<usize>> {
+        let mut entries = vec![Vec::new(); parts];
         for newest in self.newest.iter().flatten() {
-            if let Some(places) = places.get_mut(newest.part) {
-                places.push(newest.place);
+            if let Some(entries) = entries.get_mut(newest.part) {
+                entries.push(newest.entry);
             }
         }
-        places.iter_mut().for_each(|places| places.sort_unstable());
-        places
+        entries.iter_mut().for_each(|entries| entries.sort_unstable());
+        entries
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
         let mut best = Best::default();
         let won: Vec<_> = parts.iter().enumerate().map(|(part, index)| best.add(part, index, None)).collect();
         assert_eq!(won, [vec![0, 1], vec![1], vec![0]]);
-        assert_eq!(best.places(3), [vec![0], vec![1], vec![0]]);
+        assert_eq!(best.entries(3), [vec![0], vec![1], vec![0]]);
     }
 
     #[test]
@@ -144,10 +144,10 @@ mod tests {
         let kept = older.only(&won);
         assert_eq!((kept.times.len(), kept.rows.clone()), (2, vec![1, 2]));
         assert_eq!(kept.keys.iter().collect::<Vec<_>>(), older.keys.iter().skip(1).collect::<Vec<_>>());
-        assert_eq!(best.places(2), [vec![0], vec![0, 1]]);
+        assert_eq!(best.entries(2), [vec![0], vec![0, 1]]);
         // A newer row of a key that was found already.
         best.add(2, &index(&[("c", 5)]), None);
-        assert_eq!(best.places(3), [vec![0], vec![0], vec![0]]);
+        assert_eq!(best.entries(3), [vec![0], vec![0], vec![0]]);
     }
 
     #[test]
@@ -157,6 +157,6 @@ mod tests {
         let mut best = Best::default();
         best.add(0, &newest, Some(&BooleanArray::from(vec![Some(false), Some(true)])));
         best.add(1, &older, Some(&BooleanArray::from(vec![Some(true), None])));
-        assert_eq!(best.places(2), [vec![1], vec![0]]);
+        assert_eq!(best.entries(2), [vec![1], vec![0]]);
     }
 }

@@ -23,14 +23,14 @@ use crate::datafile::DataFile;
 
 /// Which file, and the columns that make the key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct FileKey {
     path: String,
     crc32c: u32,
     keys: Vec<(String, DataType)>,
 }
 
-impl Place {
-    /// A file in a table of this schema, where the key is made of columns at these places in it.
+impl FileKey {
+    /// A file in a table of this schema, where the key is made of columns at these keys in it.
     pub(super) fn new(file: &DataFile, schema: &Schema, keys: &[usize]) -> Self {
         let key =
             |key: &usize| schema.fields().get(*key).map(|field| (field.name().clone(), field.data_type().clone()));
@@ -79,7 +79,7 @@ impl Known {
 /// The cache of all queries.
 #[derive(Debug)]
 pub(in crate::query) struct Cache {
-    files: Lru<Place, Known>,
+    files: Lru<FileKey, Known>,
     /// The sets of keys that somebody holds, by their hash.
     sets: Mutex<HashMap<u64, Weak<KeySet>>>,
 }
@@ -90,29 +90,29 @@ impl Cache {
         Self { files: Lru::new(limit_bytes), sets: Mutex::default() }
     }
 
-    pub(super) fn get(&self, place: &Place) -> Option<Arc<Known>> {
-        self.files.get(place)
+    pub(super) fn get(&self, key: &FileKey) -> Option<Arc<Known>> {
+        self.files.get(key)
     }
 
     /// Remembers the index of a file; one that is too large is only returned.
-    pub(super) fn put(&self, place: Place, mut index: Index) -> Arc<Known> {
+    pub(super) fn put(&self, key: FileKey, mut index: Index) -> Arc<Known> {
         index.keys = self.shared(index.keys);
         let known = Arc::new(Known::new(index));
-        self.files.hold(place, &known, known.size());
+        self.files.hold(key, &known, known.size());
         known
     }
 
     /// Remembers a column of the rows of an index.
-    pub(super) fn put_column(&self, place: &Place, known: &Arc<Known>, name: &str, column: ArrayRef) {
+    pub(super) fn put_column(&self, key: &FileKey, known: &Arc<Known>, name: &str, column: ArrayRef) {
         known.columns.lock().insert((name.to_owned(), column.data_type().clone()), column);
-        if self.holds(place, known) {
-            self.files.hold(place.clone(), known, known.size());
+        if self.holds(key, known) {
+            self.files.hold(key.clone(), known, known.size());
         }
     }
 
-    /// Returns whether this is what is held for `place`, so that adding to it is of use.
-    pub(super) fn holds(&self, place: &Place, known: &Arc<Known>) -> bool {
-        self.files.holds(place, known)
+    /// Returns whether this is what is held for `key`, so that adding to it is of use.
+    pub(super) fn holds(&self, key: &FileKey, known: &Arc<Known>) -> bool {
+        self.files.holds(key, known)
     }
 
     /// Returns the equal set of keys that another index has, or this one.
@@ -142,29 +142,29 @@ mod tests {
         indexing.finish()
     }
 
-    fn place(path: &str, crc32c: u32) -> Place {
-        Place { path: path.to_owned(), crc32c, keys: vec![("host".to_owned(), DataType::Utf8)] }
+    fn key(path: &str, crc32c: u32) -> FileKey {
+        FileKey { path: path.to_owned(), crc32c, keys: vec![("host".to_owned(), DataType::Utf8)] }
     }
 
     #[test]
     fn equal_keys_are_held_once() {
         let cache = Cache::new(1 << 20);
-        let (one, other) = (cache.put(place("1", 0), index(&["a", "b"])), cache.put(place("2", 0), index(&["b", "a"])));
+        let (one, other) = (cache.put(key("1", 0), index(&["a", "b"])), cache.put(key("2", 0), index(&["b", "a"])));
         assert!(Arc::ptr_eq(&one.index.keys, &other.index.keys));
-        assert!(!Arc::ptr_eq(&one.index.keys, &cache.put(place("3", 0), index(&["a"])).index.keys));
-        assert!(cache.get(&place("1", 0)).is_some() && cache.get(&place("1", 1)).is_none());
+        assert!(!Arc::ptr_eq(&one.index.keys, &cache.put(key("3", 0), index(&["a"])).index.keys));
+        assert!(cache.get(&key("1", 0)).is_some() && cache.get(&key("1", 1)).is_none());
     }
 
     #[test]
     fn what_grows_past_what_one_file_may_take_is_held_no_more() {
         let limit_bytes = 1 << 16;
         let cache = Cache::new(limit_bytes);
-        let known = cache.put(place("1", 0), index(&["a"]));
-        cache.put_column(&place("1", 0), &known, "narrow", Arc::new(Int64Array::from(vec![1; 10])));
-        assert!(cache.holds(&place("1", 0), &known));
-        cache.put_column(&place("1", 0), &known, "wide", Arc::new(Int64Array::from(vec![1; limit_bytes])));
+        let known = cache.put(key("1", 0), index(&["a"]));
+        cache.put_column(&key("1", 0), &known, "narrow", Arc::new(Int64Array::from(vec![1; 10])));
+        assert!(cache.holds(&key("1", 0), &known));
+        cache.put_column(&key("1", 0), &known, "wide", Arc::new(Int64Array::from(vec![1; limit_bytes])));
         assert!(
-            !cache.holds(&place("1", 0), &known) && known.column(&Field::new("wide", DataType::Int64, true)).is_some()
+            !cache.holds(&key("1", 0), &known) && known.column(&Field::new("wide", DataType::Int64, true)).is_some()
         );
     }
 }

@@ -172,9 +172,9 @@ impl Run {
             found.push(next);
             reservation.try_resize(best.size() + held + in_flight)?;
         }
-        let places = best.places(found.len());
-        let rows = found.into_iter().zip(places).filter(|(_, places)| !places.is_empty()).map(|(found, places)| {
-            let rows = rows::rows(Arc::clone(&self.job), self.reader.clone(), found, places);
+        let entries = best.entries(found.len());
+        let rows = found.into_iter().zip(entries).filter(|(_, entries)| !entries.is_empty()).map(|(found, entries)| {
+            let rows = rows::rows(Arc::clone(&self.job), self.reader.clone(), found, entries);
             in_its_turn(rows)
         });
         let batches = stream::iter(rows.collect::<Vec<_>>()).buffered(width);

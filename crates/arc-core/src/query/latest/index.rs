@@ -32,8 +32,8 @@ impl KeySet {
         starts.zip(&self.ends).map(|(start, end)| self.bytes.get(*start..*end).unwrap_or_default())
     }
 
-    pub(super) fn get(&self, place: usize) -> &[u8] {
-        of_slot(&self.bytes, &self.ends, place)
+    pub(super) fn get(&self, index: usize) -> &[u8] {
+        of_slot(&self.bytes, &self.ends, index)
     }
 
     pub(super) fn hash(&self) -> u64 {
@@ -49,14 +49,14 @@ impl KeySet {
 #[derive(Debug, Clone)]
 pub(super) struct Index {
     pub(super) keys: Arc<KeySet>,
-    /// Time of the newest row, by place of its key.
+    /// Time of the newest row, by index of its key.
     pub(super) times: Vec<i64>,
     /// Number of that row within its part.
     pub(super) rows: Vec<u64>,
 }
 
 impl Index {
-    /// Makes one index of those of several stretches of one part.
+    /// Makes one index of those of several spans of one part.
     pub(super) fn merged(mut indexes: Vec<Self>) -> Result<Self, ArrowError> {
         if indexes.len() == 1
             && let Some(index) = indexes.pop()
@@ -76,15 +76,15 @@ impl Index {
         self.keys.size() + (self.times.capacity() + self.rows.capacity()) * size_of::<u64>()
     }
 
-    /// Returns the index of these places alone.
-    pub(super) fn only(&self, places: &[usize]) -> Self {
-        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(places.len()));
-        for place in places {
-            bytes.extend_from_slice(self.keys.get(*place));
+    /// Returns the index of these indices alone.
+    pub(super) fn only(&self, indices: &[usize]) -> Self {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(indices.len()));
+        for index in indices {
+            bytes.extend_from_slice(self.keys.get(*index));
             ends.push(bytes.len());
         }
-        let of = |values: &[u64]| places.iter().filter_map(|place| values.get(*place)).copied().collect();
-        let times = places.iter().filter_map(|place| self.times.get(*place)).copied().collect();
+        let of = |values: &[u64]| indices.iter().filter_map(|index| values.get(*index)).copied().collect();
+        let times = indices.iter().filter_map(|index| self.times.get(*index)).copied().collect();
         Self { keys: Arc::new(KeySet { bytes, ends }), times, rows: of(&self.rows) }
     }
 
@@ -224,13 +224,13 @@ fn candidates(keys: &[ArrayRef], times: &[i64]) -> Result<UInt32Array, ArrowErro
         && dictionary.values().len() <= times.len()
     {
         let nulls = dictionary.keys().nulls();
-        let place = |row: usize, code: &i32| match nulls {
+        let index = |row: usize, code: &i32| match nulls {
             Some(nulls) if nulls.is_null(row) => dictionary.values().len(),
             _ => usize::try_from(*code).unwrap_or_default(),
         };
         let mut newest: Vec<Option<(i64, u32)>> = vec![None; dictionary.values().len() + 1];
         for ((row, code), time) in dictionary.keys().values().iter().enumerate().zip(times) {
-            if let Some(slot) = newest.get_mut(place(row, code))
+            if let Some(slot) = newest.get_mut(index(row, code))
                 && slot.is_none_or(|(newest, _)| *time > newest)
             {
                 *slot = Some((*time, u32::try_from(row).unwrap_or(u32::MAX)));
@@ -325,6 +325,6 @@ mod tests {
         let (one, other) = (set(&[Some("a"), Some("b"), None]), set(&[None, Some("b"), Some("a"), Some("a")]));
         assert_eq!((one.hash(), &one), (other.hash(), &other));
         assert_ne!(one, set(&[Some("ab"), None]));
-        assert_eq!((0..3).map(|place| one.get(place).to_vec()).collect::<Vec<_>>(), one.iter().collect::<Vec<_>>());
+        assert_eq!((0..3).map(|index| one.get(index).to_vec()).collect::<Vec<_>>(), one.iter().collect::<Vec<_>>());
     }
 }

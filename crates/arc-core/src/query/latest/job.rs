@@ -30,7 +30,7 @@ pub(super) struct Job {
     pub(super) newest: Newest,
     /// All columns of the table.
     pub(super) schema: SchemaRef,
-    /// Columns of the key, as places in `schema`.
+    /// Columns of the key, as indices in `schema`.
     pub(super) keys: Vec<usize>,
     /// The names of `keys`.
     pub(super) key_names: Vec<String>,
@@ -80,7 +80,7 @@ pub(super) struct FilePart {
 /// A condition, and the columns that it looks at.
 #[derive(Debug, Clone)]
 pub(super) struct Condition {
-    /// The columns of the index, then others, as places in the table's schema.
+    /// The columns of the index, then others, as indices in the table's schema.
     pub(super) columns: Vec<usize>,
     /// Over `columns`.
     pub(super) holds: Arc<dyn PhysicalExpr>,

@@ -297,14 +297,14 @@ async fn make(
 fn chosen(batches: &[RecordBatch], numbers: &[u64]) -> Result<RecordBatch> {
     let starts: Vec<u64> =
         batches.iter().scan(0, |next, batch| Some(std::mem::replace(next, *next + batch.num_rows() as u64))).collect();
-    let place = |number: &u64| {
+    let index = |number: &u64| {
         let batch = starts.partition_point(|start| start <= number).saturating_sub(1);
         let row = number - starts.get(batch).copied().unwrap_or_default();
         Ok((batch, usize::try_from(row).map_err(|e| DataFusionError::External(e.into()))?))
     };
-    let places = numbers.iter().map(place).collect::<Result<Vec<_>>>()?;
+    let indices = numbers.iter().map(index).collect::<Result<Vec<_>>>()?;
     let batches: Vec<&RecordBatch> = batches.iter().collect();
-    Ok(interleave_record_batch(&batches, &places)?)
+    Ok(interleave_record_batch(&batches, &indices)?)
 }
 
 fn all(rows: usize) -> UInt64Array {

@@ -9,31 +9,31 @@ use arrow::{
 use datafusion::common::{DataFusionError, Result};
 
 use super::{
-    cache::{Known, Place},
+    cache::{FileKey, Known},
     job::{Job, PartRows},
     read::{Reader, Rows, collect},
     search::{Found, FoundRows},
 };
 use crate::{buffer::ChunkRows, catalog::TIME_COLUMN, datafile::DataFile, query::error::external};
 
-/// Returns the rows at `places` of the index of `found`.
-pub(super) async fn rows(job: Arc<Job>, reader: Reader, found: Found, places: Vec<usize>) -> Result<RecordBatch> {
+/// Returns the rows at `entries` of the index of `found`.
+pub(super) async fn rows(job: Arc<Job>, reader: Reader, found: Found, entries: Vec<usize>) -> Result<RecordBatch> {
     match &found.rows {
-        FoundRows::Buffer(rows) => buffered(&job, rows, numbers(&found, &places)),
-        FoundRows::Batch(batch) => taken(&job, batch, &UInt64Array::from_iter_values(numbers(&found, &places))),
-        FoundRows::File { part, place } => match job.parts.get(*part).map(|part| &part.rows) {
+        FoundRows::Buffer(rows) => buffered(&job, rows, numbers(&found, &entries)),
+        FoundRows::Batch(batch) => taken(&job, batch, &UInt64Array::from_iter_values(numbers(&found, &entries))),
+        FoundRows::File { part, key } => match job.parts.get(*part).map(|part| &part.rows) {
             Some(PartRows::File(file)) => {
-                let indexed = IndexedFile { file: &file.file, known: &found.known, place };
-                of_file(&job, &reader, indexed, &places).await
+                let indexed = IndexedFile { file: &file.file, known: &found.known, key };
+                of_file(&job, &reader, indexed, &entries).await
             }
             _ => Err(DataFusionError::Internal("a file that is none".to_owned())),
         },
     }
 }
 
-/// Returns the numbers of the rows at these places.
-fn numbers(found: &Found, places: &[usize]) -> impl Iterator<Item = u64> {
-    places.iter().filter_map(|place| found.index().rows.get(*place)).copied()
+/// Returns the numbers of the rows at these entries.
+fn numbers(found: &Found, entries: &[usize]) -> impl Iterator<Item = u64> {
+    entries.iter().filter_map(|entry| found.index().rows.get(*entry)).copied()
 }
 
 /// Returns the rows of a buffer with these numbers.
@@ -59,36 +59,36 @@ struct IndexedFile<'a> {
     file: &'a DataFile,
     known: &'a Arc<Known>,
     /// Where the cache has it.
-    place: &'a Place,
+    key: &'a FileKey,
 }
 
-/// Returns the rows of a file at `places` of its index.
-async fn of_file(job: &Job, reader: &Reader, indexed: IndexedFile<'_>, places: &[usize]) -> Result<RecordBatch> {
-    let IndexedFile { file, known, place } = indexed;
+/// Returns the rows of a file at `entries` of its index.
+async fn of_file(job: &Job, reader: &Reader, indexed: IndexedFile<'_>, entries: &[usize]) -> Result<RecordBatch> {
+    let IndexedFile { file, known, key } = indexed;
     let missing: Vec<usize> = job.output.iter().copied().filter(|column| !is_known(job, known, *column)).collect();
     let mut fresh: HashMap<usize, ArrayRef> = HashMap::new();
     if !missing.is_empty() {
         // For a few rows of many the whole is not worth reading.
-        let remember = job.cache.holds(place, known) && places.len() * 2 >= known.index.rows.len();
+        let remember = job.cache.holds(key, known) && entries.len() * 2 >= known.index.rows.len();
         let numbers: Vec<u64> = match remember {
             true => known.index.rows.clone(),
-            false => places.iter().filter_map(|place| known.index.rows.get(*place)).copied().collect(),
+            false => entries.iter().filter_map(|entry| known.index.rows.get(*entry)).copied().collect(),
         };
         let columns = read(reader, file, &missing, &numbers).await?;
         for (column, values) in missing.into_iter().zip(columns) {
             if remember {
-                job.cache.put_column(place, known, job.schema.field(column).name(), values);
+                job.cache.put_column(key, known, job.schema.field(column).name(), values);
             } else {
                 fresh.insert(column, values);
             }
         }
     }
-    let at = UInt64Array::from_iter_values(places.iter().map(|place| *place as u64));
+    let at = UInt64Array::from_iter_values(entries.iter().map(|entry| *entry as u64));
     let columns = job.output.iter().map(|column| match fresh.remove(column) {
         Some(values) => Ok(values),
         None => Ok(take(&known_column(job, known, *column)?, &at, None)?),
     });
-    answer(job, columns.collect::<Result<_>>()?, places.len())
+    answer(job, columns.collect::<Result<_>>()?, entries.len())
 }
 
 /// Returns the place of a column in the schema of the index, if it is there.
@@ -102,8 +102,8 @@ fn is_known(job: &Job, known: &Known, column: usize) -> bool {
 }
 
 fn known_column(job: &Job, known: &Known, column: usize) -> Result<ArrayRef> {
-    if let Some(place) = in_index(job, column) {
-        return Ok(Arc::clone(known.decoded(&job.index_schema)?.column(place)));
+    if let Some(entry) = in_index(job, column) {
+        return Ok(Arc::clone(known.decoded(&job.index_schema)?.column(entry)));
     }
     let field = job.schema.field(column);
     known.column(field).ok_or_else(|| DataFusionError::Internal(format!("column {} was not read", field.name())))
@@ -132,8 +132,8 @@ pub(super) async fn read(
         }
     }
     let back = UInt64Array::from(back);
-    let column = |place: usize| {
-        let pieces: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(place).as_ref()).collect();
+    let column = |entry: usize| {
+        let pieces: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(entry).as_ref()).collect();
         Ok(take(&concat(&pieces)?, &back, None)?)
     };
     (0..columns.len()).map(column).collect()

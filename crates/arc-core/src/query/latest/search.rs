@@ -14,7 +14,7 @@ use datafusion::{
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{
-    cache::{Cache, Known, Place},
+    cache::{Cache, FileKey, Known},
     index::{Index, Indexing, times_of},
     job::{Condition, FilePart, Job, PartRows},
     read::{Reader, Rows, joined},
@@ -38,7 +38,7 @@ pub(super) struct Found {
 #[derive(Debug)]
 pub(super) enum FoundRows {
     /// In a data file, under this name in the cache if it is there.
-    File { part: usize, place: Place },
+    File { part: usize, key: FileKey },
     /// Among these.
     Buffer(ChunkRows),
     /// Here.
@@ -52,7 +52,7 @@ impl Found {
 
     /// Returns whether the index is in the cache, where it takes no room of the query's.
     pub(super) fn is_remembered(&self, cache: &Cache) -> bool {
-        matches!(&self.rows, FoundRows::File { place, .. } if cache.holds(place, &self.known))
+        matches!(&self.rows, FoundRows::File { key, .. } if cache.holds(key, &self.known))
     }
 }
 
@@ -66,9 +66,9 @@ pub(super) async fn search(
     let Some(rows) = job.parts.get(part).map(|part| &part.rows) else { return Ok(None) };
     match (rows, merged) {
         (PartRows::File(file), _) => {
-            let place = Place::new(&file.file, &job.schema, &job.keys);
-            let known = in_file(&job, &reader, file, &place).await?;
-            Ok(Some(Found { known, rows: FoundRows::File { part, place } }))
+            let key = FileKey::new(&file.file, &job.schema, &job.keys);
+            let known = in_file(&job, &reader, file, &key).await?;
+            Ok(Some(Found { known, rows: FoundRows::File { part, key } }))
         }
         (PartRows::Buffer(rows), _) => {
             let rows = buffered(&job, rows)?;
@@ -80,15 +80,15 @@ pub(super) async fn search(
     }
 }
 
-async fn in_file(job: &Job, reader: &Reader, part: &FilePart, place: &Place) -> Result<Arc<Known>> {
+async fn in_file(job: &Job, reader: &Reader, part: &FilePart, key: &FileKey) -> Result<Arc<Known>> {
     if part.whole
-        && let Some(known) = job.cache.get(place)
+        && let Some(known) = job.cache.get(key)
     {
         return Ok(known);
     }
     if part.whole && !part.selective {
         let index = index(job, reader, part, None).await?;
-        return Ok(job.cache.put(place.clone(), index));
+        return Ok(job.cache.put(key.clone(), index));
     }
     Ok(Arc::new(Known::new(index(job, reader, part, part.filter.as_ref()).await?)))
 }

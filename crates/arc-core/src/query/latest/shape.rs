@@ -163,7 +163,7 @@ fn columns(expressions: &[Expr]) -> Option<Vec<Column>> {
 /// What is below a node: a chain that ends in a table.
 struct Below {
     provider: Arc<dyn TableProvider>,
-    /// Columns of the key, as places in the table's schema.
+    /// Columns of the key, as indices in the table's schema.
     keys: Vec<usize>,
     /// The last of the columns that were followed.
     last: usize,
@@ -235,8 +235,8 @@ fn step(plan: &LogicalPlan, columns: Vec<Column>) -> Option<(&LogicalPlan, Vec<C
                 return None;
             }
             let below = columns.iter().map(|column| {
-                let place = projection.schema.index_of_column(column).ok()?;
-                match projection.expr.get(place)?.clone().unalias() {
+                let index = projection.schema.index_of_column(column).ok()?;
+                match projection.expr.get(index)?.clone().unalias() {
                     Expr::Column(column) => Some(column),
                     _ => None,
                 }
@@ -245,8 +245,8 @@ fn step(plan: &LogicalPlan, columns: Vec<Column>) -> Option<(&LogicalPlan, Vec<C
         }
         LogicalPlan::SubqueryAlias(alias) => {
             let below = columns.iter().map(|column| {
-                let place = alias.schema.index_of_column(column).ok()?;
-                Some(Column::from(alias.input.schema().qualified_field(place)))
+                let index = alias.schema.index_of_column(column).ok()?;
+                Some(Column::from(alias.input.schema().qualified_field(index)))
             });
             Some((&alias.input, below.collect::<Option<_>>()?))
         }

@@ -30,7 +30,7 @@ use crate::{catalog::TIME_COLUMN, datafile::DataFile};
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     pub(super) newest: Newest,
-    /// Columns of the key, as places in the table's schema.
+    /// Columns of the key, as indices in the table's schema.
     pub(super) keys: Vec<usize>,
     /// What rows must meet to count; each is one condition.
     pub(super) filters: Vec<Expr>,
@@ -116,14 +116,14 @@ impl<'a> Planning<'a> {
     }
 
     fn plan(&self) -> Result<Arc<dyn ExecutionPlan>> {
-        let Choice { mut plain, merged, on_identity } = self.table.choose(self.state, &self.wanted.filters)?;
+        let Choice { mut plain, merged, on_primary_key } = self.table.choose(self.state, &self.wanted.filters)?;
         plain.sort_by_key(|part| std::cmp::Reverse(part.time_range().1));
         let mut parts = plain.iter().map(|part| self.part(part)).collect::<Result<Vec<_>>>()?;
         let mut inputs = Vec::new();
         if let Some(max_time) = merged.iter().map(|part| part.time_range().1).max() {
-            let place = parts.partition_point(|part| part.max_time >= max_time);
-            parts.insert(place, JobPart { max_time, rows: PartRows::Merged(0) });
-            inputs.push(self.merge(&merged, on_identity)?);
+            let index = parts.partition_point(|part| part.max_time >= max_time);
+            parts.insert(index, JobPart { max_time, rows: PartRows::Merged(0) });
+            inputs.push(self.merge(&merged, on_primary_key)?);
         }
         let index_schema: SchemaRef = Arc::new(self.schema.project(&self.index_columns())?);
         let on_index = conjunction(self.sorted.on_key.iter().chain(&self.sorted.newer).cloned());
@@ -190,20 +190,20 @@ impl<'a> Planning<'a> {
     }
 
     /// Returns the rows of late parts and those below them that count, with the columns that a job asks for.
-    fn merge(&self, parts: &[Part<'_>], on_identity: Option<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn merge(&self, parts: &[Part<'_>], on_primary_key: Option<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
         let kept: Vec<usize> = self.output.iter().copied().chain(self.index_columns()).collect();
         let looked_at = self.wanted.filters.iter().flat_map(Expr::column_refs);
         let mut read = looked_at.map(|column| Ok(self.schema.index_of(&column.name)?)).collect::<Result<Vec<_>>>()?;
         read.extend(&kept);
         read.sort_unstable();
         read.dedup();
-        let mut rows = merge::scan(self.state, self.table.view(), parts, Some(&read), on_identity)?;
+        let mut rows = merge::scan(self.state, self.table.view(), parts, Some(&read), on_primary_key)?;
         if let Some(all) = self.condition_of_all(&rows.schema())? {
             rows = Arc::new(FilterExec::try_new(all, rows)?);
         }
         let columns = kept.iter().filter_map(|column| {
-            let (name, place) = (self.schema.field(*column).name(), read.binary_search(column).ok()?);
-            Some((Arc::new(Column::new(name, place)) as Arc<dyn PhysicalExpr>, name.clone()))
+            let (name, index) = (self.schema.field(*column).name(), read.binary_search(column).ok()?);
+            Some((Arc::new(Column::new(name, index)) as Arc<dyn PhysicalExpr>, name.clone()))
         });
         Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), rows)?))
     }

@@ -36,7 +36,7 @@ pub(super) struct RankedBuffers {
     table: SchemaRef,
     /// Over `table`.
     conditions: Arc<[Arc<dyn PhysicalExpr>]>,
-    /// The columns read, as places in `table`.
+    /// The columns read, as indices in `table`.
     columns: Arc<[usize]>,
     /// Those, then the rank and the number.
     output: SchemaRef,

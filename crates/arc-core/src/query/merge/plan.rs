@@ -58,10 +58,10 @@ pub(in crate::query) fn scan(
     view: &TableView,
     parts: &[Part<'_>],
     projection: Option<&Vec<usize>>,
-    on_identity: Option<Expr>,
+    on_primary_key: Option<Expr>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let needed = Needed::new(&view.schema, projection)?;
-    let on_identity = on_identity.map(|filter| needed.condition(state, filter)).transpose()?;
+    let on_primary_key = on_primary_key.map(|filter| needed.condition(state, filter)).transpose()?;
     let ranked =
         parts.iter().enumerate().map(|(index, part)| (if part.is_late() { index as u64 + 1 } else { 0 }, part));
     let (mut sorted, mut unsorted, mut buffered) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,23 +74,23 @@ pub(in crate::query) fn scan(
     }
     let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
     for (files, is_sorted) in [(sorted, true), (unsorted, false)] {
-        // A delete of a table with identities looks at nothing else, so its columns are read in any case.
+        // A delete of a table with primary keys looks at nothing else, so its columns are read in any case.
         for group in deletes::groups(files, |(_, file)| file, &view.tombstones) {
             let scanned = needed.scan_files(state, &group.files, is_sorted)?;
             inputs.push(deletes::live(state, scanned, &group.deletes)?);
         }
     }
     if !buffered.is_empty() {
-        inputs.push(needed.scan_buffers(&buffered, on_identity.as_slice())?);
+        inputs.push(needed.scan_buffers(&buffered, on_primary_key.as_slice())?);
     }
     let mut input = UnionExec::try_new(inputs)?;
-    if let Some(filter) = on_identity {
+    if let Some(filter) = on_primary_key {
         input = Arc::new(FilterExec::try_new(filter, input)?);
     }
     needed.project(Arc::new(MergeExec::try_new(input, needed.keys.clone())?), projection)
 }
 
-/// The columns that a merge reads: the identity, and the fields asked for.
+/// The columns that a merge reads: the primary key, and the fields asked for.
 struct Needed {
     /// Names of the tags, in order of creation.
     tags: Vec<Arc<str>>,
@@ -109,10 +109,10 @@ impl Needed {
         let tags: Vec<Arc<str>> = table.tags().map(|tag| Arc::clone(&tag.name)).collect();
         let arrow = table.arrow();
         // The Arrow schema is time, then tags, then fields.
-        let identity = 0..=tags.len();
+        let primary_key = 0..=tags.len();
         let asked = |index: &usize| projection.is_none_or(|wanted| wanted.contains(index));
         let columns: Vec<usize> =
-            (0..arrow.fields().len()).filter(|index| identity.contains(index) || asked(index)).collect();
+            (0..arrow.fields().len()).filter(|index| primary_key.contains(index) || asked(index)).collect();
         let visible = arrow.project(&columns)?;
         let names = tags.iter().map(|tag| &**tag).chain([TIME_COLUMN]);
         let keys = names.map(|name| Ok(visible.index_of(name)?)).collect::<Result<Vec<_>>>()?;
@@ -143,8 +143,8 @@ impl Needed {
         let scanned = Arc::clone(schema.table_schema());
         let groups = ranked.iter().map(|(rank, file)| self.group(*rank, file)).collect::<Result<Vec<_>>>()?;
         let (rank, row) = (self.table.fields().len(), self.table.fields().len() + 1);
-        let identity = self.keys.iter().filter_map(|key| self.columns.get(*key).copied());
-        let ordering = if sorted { sort_expressions(&scanned, identity.chain([rank, row])) } else { None };
+        let primary_key = self.keys.iter().filter_map(|key| self.columns.get(*key).copied());
+        let ordering = if sorted { sort_expressions(&scanned, primary_key.chain([rank, row])) } else { None };
         let projection = self.columns.iter().copied().chain([rank, row]).collect();
         let source = files::source(state.config_options(), state.runtime_env(), schema)?;
         let config = FileScanConfigBuilder::new(session::data_url()?, Arc::new(source))

@@ -124,7 +124,7 @@ fn parts_that_a_late_part_overlaps_are_merged_in_order_of_version() {
         file("older late", (7, 7), 5, true),
     ];
     let columns = Vec::new();
-    let schema = TableSchema { database: "db".into(), table: "m".into(), keyed: true, columns };
+    let schema = TableSchema { database: "db".into(), table: "m".into(), has_primary_key: true, columns };
     let rows =
         ChunkReader::new(Arc::new(schema), Arc::default()).rows(&Arc::new(Rows::default().into_chunk().unwrap()));
     let buffer = |time, late| BufferPart { rows: rows.clone(), min_time: time, max_time: time, late };

@@ -18,7 +18,7 @@ const DAY_NS: i64 = 86_400 * SECOND_NS;
 /// 1970-01-05, a Monday.
 const MONDAY_NS: i64 = 4 * DAY_NS;
 
-/// Stretches of time of one length in each of which a function has one value.
+/// Spans of time of one length in each of which a function has one value.
 ///
 /// They may be shorter than what the function calls a bucket: a month is taken day by day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -33,7 +33,7 @@ pub(super) struct Function {
 }
 
 /// Which groups the runs of a batch are.
-pub(super) struct Places {
+pub(super) struct Slots {
     /// Those of the runs, in order.
     of_runs: Vec<usize>,
     /// Those of the rows, once somebody asked for them.
@@ -42,7 +42,7 @@ pub(super) struct Places {
     total: usize,
 }
 
-impl Places {
+impl Slots {
     pub(super) fn new(first: usize, runs: &Runs) -> Self {
         let total = first + runs.count();
         Self { of_runs: (first..total).collect(), of_rows: None, total }
@@ -74,25 +74,25 @@ impl Function {
     }
 
     /// Takes the rows of a batch.
-    pub(super) fn add(&mut self, batch: &RecordBatch, runs: &Runs, places: &mut Places) -> Result<()> {
+    pub(super) fn add(&mut self, batch: &RecordBatch, runs: &Runs, slots: &mut Slots) -> Result<()> {
         if self.counts_rows() {
-            return self.accumulator.merge_batch(&[states::counts(runs)], &places.of_runs, places.total);
+            return self.accumulator.merge_batch(&[states::counts(runs)], &slots.of_runs, slots.total);
         }
         let evaluate = |argument: &Arc<dyn PhysicalExpr>| argument.evaluate(batch)?.into_array(batch.num_rows());
         let integers = self.integers.as_ref().map(evaluate).transpose()?;
         let states = self.kind.zip(integers).and_then(|(kind, integers)| kind.states_of_integers(&integers, runs));
         if let Some(states) = states {
-            return self.accumulator.merge_batch(&states, &places.of_runs, places.total);
+            return self.accumulator.merge_batch(&states, &slots.of_runs, slots.total);
         }
         let values = self.arguments.iter().map(evaluate).collect::<Result<Vec<ArrayRef>>>()?;
         let states = self.kind.zip(values.first()).and_then(|(kind, values)| kind.states(values, runs));
         if let Some(states) = states {
-            return self.accumulator.merge_batch(&states, &places.of_runs, places.total);
+            return self.accumulator.merge_batch(&states, &slots.of_runs, slots.total);
         }
         let filter = self.filter.as_ref().map(evaluate).transpose()?;
         let filter = filter.as_ref().map(boolean).transpose()?;
-        let total = places.total;
-        self.accumulator.update_batch(&values, places.of_rows(runs), filter, total)
+        let total = slots.total;
+        self.accumulator.update_batch(&values, slots.of_rows(runs), filter, total)
     }
 
     /// Returns whether this is `count(*)`.

@@ -10,7 +10,7 @@ use arrow::{
 use datafusion::{common::Result, physical_plan::aggregates::AggregateExec};
 
 use super::{
-    function::{Function, Places},
+    function::{Function, Slots},
     keys::Keys,
 };
 
@@ -36,10 +36,10 @@ impl Groups {
     /// Takes a batch of the input; returns how many runs it has.
     pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<usize> {
         let runs = self.keys.runs(batch);
-        let mut places = Places::new(self.count, &runs);
+        let mut slots = Slots::new(self.count, &runs);
         self.values.push(self.keys.values(batch, &runs)?);
         for function in &mut self.functions {
-            function.add(batch, &runs, &mut places)?;
+            function.add(batch, &runs, &mut slots)?;
         }
         self.count += runs.count();
         self.rows += batch.num_rows();
@@ -65,8 +65,8 @@ impl Groups {
         let values = mem::take(&mut self.values);
         let width = values.first().map_or(0, Vec::len);
         let mut columns = Vec::with_capacity(self.schema.fields().len());
-        for place in 0..width {
-            let parts: Vec<&dyn Array> = values.iter().filter_map(|keys| keys.get(place)).map(|keys| &**keys).collect();
+        for slot in 0..width {
+            let parts: Vec<&dyn Array> = values.iter().filter_map(|keys| keys.get(slot)).map(|keys| &**keys).collect();
             columns.push(concat(&parts)?);
         }
         for function in &mut self.functions {

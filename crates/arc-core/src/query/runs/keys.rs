@@ -35,7 +35,7 @@ pub(super) struct Keys {
     expressions: Vec<Arc<dyn PhysicalExpr>>,
 }
 
-/// A column that keys depend on, by its place in the input.
+/// A column that keys depend on, by its position in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     /// A dictionary.
@@ -45,9 +45,9 @@ enum Source {
 }
 
 impl Source {
-    fn place(&self) -> usize {
+    fn position(&self) -> usize {
         match self {
-            Self::Tag(place) | Self::Time(place, _) => *place,
+            Self::Tag(position) | Self::Time(position, _) => *position,
         }
     }
 }
@@ -61,10 +61,10 @@ impl Keys {
         if !known || columns.is_empty() {
             return Ok(None);
         }
-        let places: Vec<usize> = columns.iter().map(Source::place).collect();
-        let expressions = group_by.expr().iter().map(|(expression, _)| moved(expression, &places));
+        let positions: Vec<usize> = columns.iter().map(Source::position).collect();
+        let expressions = group_by.expr().iter().map(|(expression, _)| moved(expression, &positions));
         let expressions = expressions.collect::<Result<_>>()?;
-        Ok(Some(Self { columns, schema: Arc::new(schema.project(&places)?), expressions }))
+        Ok(Some(Self { columns, schema: Arc::new(schema.project(&positions)?), expressions }))
     }
 
     /// Returns how many rows a run should have on average.
@@ -77,7 +77,7 @@ impl Keys {
     pub(super) fn runs(&self, batch: &RecordBatch) -> Runs {
         let mut starts = vec![0_u8; batch.num_rows()];
         for source in &self.columns {
-            match (source, batch.columns().get(source.place())) {
+            match (source, batch.columns().get(source.position())) {
                 (Source::Tag(_), Some(column)) => mark_tags(column, &mut starts),
                 (Source::Time(_, buckets), Some(column)) => mark_times(column, buckets, &mut starts),
                 (_, None) => starts.fill(1),
@@ -89,7 +89,7 @@ impl Keys {
     /// Returns the keys of each run.
     pub(super) fn values(&self, batch: &RecordBatch, runs: &Runs) -> Result<Vec<ArrayRef>> {
         let starts = UInt32Array::from_iter_values(runs.starts());
-        let columns = self.columns.iter().filter_map(|source| batch.columns().get(source.place()));
+        let columns = self.columns.iter().filter_map(|source| batch.columns().get(source.position()));
         let columns = columns.map(|column| take(column, &starts, None)).collect::<Result<_, _>>()?;
         let firsts = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
         let evaluate = |key: &Arc<dyn PhysicalExpr>| key.evaluate(&firsts)?.into_array(firsts.num_rows());
@@ -121,7 +121,7 @@ fn gather(key: &Arc<dyn PhysicalExpr>, schema: &Schema, columns: &mut Vec<Source
     }
     if let Some((time, buckets)) = key.downcast_ref::<ScalarFunctionExpr>().and_then(|call| Buckets::of(call, schema)) {
         let known = columns.iter_mut().find_map(|source| match source {
-            Source::Time(place, known) if *place == time => Some(known),
+            Source::Time(position, known) if *position == time => Some(known),
             _ => None,
         });
         match known {
@@ -137,18 +137,18 @@ fn gather(key: &Arc<dyn PhysicalExpr>, schema: &Schema, columns: &mut Vec<Source
     children.into_iter().try_for_each(|child| gather(child, schema, columns))
 }
 
-/// Returns a key that reads its columns where they are among `places`.
-fn moved(key: &Arc<dyn PhysicalExpr>, places: &[usize]) -> Result<Arc<dyn PhysicalExpr>> {
-    let to_place = |key: Arc<dyn PhysicalExpr>| {
+/// Returns a key that reads its columns where they are among `positions`.
+fn moved(key: &Arc<dyn PhysicalExpr>, positions: &[usize]) -> Result<Arc<dyn PhysicalExpr>> {
+    let to_slot = |key: Arc<dyn PhysicalExpr>| {
         let Some(column) = key.downcast_ref::<Column>() else { return Ok(Transformed::no(key)) };
-        let place = places.iter().position(|place| *place == column.index());
-        let place = place.ok_or_else(|| DataFusionError::Internal(format!("{column} is in no group key")))?;
-        Ok(Transformed::yes(Arc::new(Column::new(column.name(), place)) as Arc<dyn PhysicalExpr>))
+        let position = positions.iter().position(|position| *position == column.index());
+        let position = position.ok_or_else(|| DataFusionError::Internal(format!("{column} is in no group key")))?;
+        Ok(Transformed::yes(Arc::new(Column::new(column.name(), position)) as Arc<dyn PhysicalExpr>))
     };
-    Arc::clone(key).transform_down(to_place).data()
+    Arc::clone(key).transform_down(to_slot).data()
 }
 
-/// Marks the rows whose tag is not that of the row before. Two places in a dictionary may hold the same text.
+/// Marks the rows whose tag is not that of the row before. Two positions in a dictionary may hold the same text.
 fn mark_tags(column: &ArrayRef, starts: &mut [u8]) {
     match column.as_dictionary_opt::<Int32Type>() {
         Some(tags) => {

@@ -30,7 +30,7 @@ use super::{
 
 /// Some rows of one series: its tags, the time of the first and the step to the next, and what the rows carry.
 #[derive(Debug, Clone)]
-struct Stretch {
+struct Span {
     host: Option<i32>,
     rack: Option<i32>,
     time: i64,
@@ -57,17 +57,17 @@ fn row() -> impl Strategy<Value = Row> {
         .prop_map(|(float, odd, integer, unsigned, boolean)| Row { float, odd, integer, unsigned, boolean })
 }
 
-fn stretch() -> impl Strategy<Value = Stretch> {
+fn span() -> impl Strategy<Value = Span> {
     let tag = || prop::option::weighted(0.9, 0..5_i32);
     let (first, last) = (i64::MIN + 100 * 86_400_000_000_000, i64::MAX - 40 * 900);
     let time = prop_oneof![9 => -200_000..200_000_i64, 1 => Just(first), 1 => Just(last)];
     (tag(), tag(), time, 0..900_i64, prop::collection::vec(row(), 1..40))
-        .prop_map(|(host, rack, time, step, rows)| Stretch { host, rack, time, step, rows })
+        .prop_map(|(host, rack, time, step, rows)| Span { host, rack, time, step, rows })
 }
 
-/// Partitions of batches of stretches.
-fn partitions() -> impl Strategy<Value = Vec<Vec<Vec<Stretch>>>> {
-    let batches = prop::collection::vec(prop::collection::vec(stretch(), 0..8), 0..6);
+/// Partitions of batches of spans.
+fn partitions() -> impl Strategy<Value = Vec<Vec<Vec<Span>>>> {
+    let batches = prop::collection::vec(prop::collection::vec(span(), 0..8), 0..6);
     prop::collection::vec(batches, 2..4)
 }
 
@@ -91,14 +91,13 @@ fn tags(keys: Vec<Option<i32>>) -> ArrayRef {
     Arc::new(DictionaryArray::<Int32Type>::new(Int32Array::from(keys), Arc::new(values)))
 }
 
-fn batch(stretches: &[Stretch]) -> RecordBatch {
-    let each = || stretches.iter().flat_map(|stretch| stretch.rows.iter().map(move |row| (stretch, row)));
-    let times =
-        stretches.iter().flat_map(|stretch| (0..stretch.rows.len()).map(|at| stretch.time + stretch.step * at as i64));
+fn batch(spans: &[Span]) -> RecordBatch {
+    let each = || spans.iter().flat_map(|span| span.rows.iter().map(move |row| (span, row)));
+    let times = spans.iter().flat_map(|span| (0..span.rows.len()).map(|at| span.time + span.step * at as i64));
     let columns: Vec<ArrayRef> = vec![
         Arc::new(TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC")),
-        tags(each().map(|(stretch, _)| stretch.host).collect()),
-        tags(each().map(|(stretch, _)| stretch.rack).collect()),
+        tags(each().map(|(span, _)| span.host).collect()),
+        tags(each().map(|(span, _)| span.rack).collect()),
         Arc::new(each().map(|(_, row)| row.float).collect::<Float64Array>()),
         Arc::new(Float64Array::from_iter_values(each().map(|(_, row)| row.odd))),
         Arc::new(each().map(|(_, row)| row.integer).collect::<Int64Array>()),
@@ -108,8 +107,8 @@ fn batch(stretches: &[Stretch]) -> RecordBatch {
     RecordBatch::try_new(schema(), columns).unwrap()
 }
 
-fn context(partitions: &[Vec<Vec<Stretch>>], width: usize, by_runs: bool) -> SessionContext {
-    let batches = partitions.iter().map(|batches| batches.iter().map(|stretches| batch(stretches)).collect()).collect();
+fn context(partitions: &[Vec<Vec<Span>>], width: usize, by_runs: bool) -> SessionContext {
+    let batches = partitions.iter().map(|batches| batches.iter().map(|spans| batch(spans)).collect()).collect();
     context_over(batches, width, by_runs, usize::MAX)
 }
 
@@ -178,12 +177,12 @@ const KEYS: [(&str, bool); 16] = [
 
 const CONDITIONS: [&str; 3] = ["true", "float > -1", "host = 'a' AND time > '1970-01-01T00:00:00Z'"];
 
-/// A statement, as places in the tables above.
+/// A statement, as indices in the tables above.
 fn statement() -> impl Strategy<Value = (usize, usize, usize)> {
     (0..KEYS.len(), 0..AGGREGATES.len(), 0..CONDITIONS.len())
 }
 
-async fn check(partitions: &[Vec<Vec<Stretch>>], width: usize, statements: &[(usize, usize, usize)]) {
+async fn check(partitions: &[Vec<Vec<Span>>], width: usize, statements: &[(usize, usize, usize)]) {
     let [plain, by_runs] = [false, true].map(|by_runs| context(partitions, width, by_runs));
     for (keys, aggregates, condition) in statements {
         let (keys, aggregates, condition) = (KEYS[*keys].0, AGGREGATES[*aggregates], CONDITIONS[*condition]);
@@ -227,11 +226,10 @@ async fn only_keys_of_tags_and_buckets_are_taken_by_runs() {
 }
 
 /// Four series in turn, each with so many rows before the next.
-fn in_turn(rows_in_run: usize) -> Vec<Stretch> {
+fn in_turn(rows_in_run: usize) -> Vec<Span> {
     let row = Row { float: Some(1.0), odd: 0.0, integer: Some(1), unsigned: 1, boolean: None };
-    let stretch =
-        |host| Stretch { host: Some(host), rack: None, time: 0, step: 1, rows: vec![row.clone(); rows_in_run] };
-    (0..800).map(|at| stretch(at % 4)).collect()
+    let span = |host| Span { host: Some(host), rack: None, time: 0, step: 1, rows: vec![row.clone(); rows_in_run] };
+    (0..800).map(|at| span(at % 4)).collect()
 }
 
 #[tokio::test]
@@ -243,7 +241,7 @@ async fn rows_that_do_not_come_in_runs_are_handed_over() {
         let analyzed = context.sql(&format!("EXPLAIN ANALYZE {sql}")).await.unwrap().collect().await.unwrap();
         let analyzed = pretty_format_batches(&analyzed).unwrap().to_string();
         assert!(analyzed.contains(&format!(", runs={runs}]")), "{runs} in {analyzed}");
-        // Two places in the dictionary have the text "a".
+        // Two indices in the dictionary have the text "a".
         let total = format!("SELECT CAST(sum(n) AS TEXT) || ' in ' || CAST(count(*) AS TEXT) FROM ({sql})");
         let lines = answer(&context, &total).await.unwrap();
         assert!(lines.iter().any(|line| line.contains(&format!(" {} in 4 ", 800 * rows_in_run))), "{lines:?}");
@@ -253,9 +251,9 @@ async fn rows_that_do_not_come_in_runs_are_handed_over() {
 #[tokio::test]
 async fn groups_for_which_there_is_no_memory_are_spilled() {
     let row = Row { float: Some(1.0), odd: 0.0, integer: Some(1), unsigned: 1, boolean: None };
-    let stretch =
-        |host, at: i64| Stretch { host: Some(host), rack: None, time: at * 1_000, step: 1, rows: vec![row.clone(); 5] };
-    let series = |host| (0..2_000_i64).map(|at| stretch(host, at)).collect::<Vec<_>>();
+    let span =
+        |host, at: i64| Span { host: Some(host), rack: None, time: at * 1_000, step: 1, rows: vec![row.clone(); 5] };
+    let series = |host| (0..2_000_i64).map(|at| span(host, at)).collect::<Vec<_>>();
     let batches = vec![vec![batch(&series(0)), batch(&series(1))], vec![batch(&series(1)), batch(&series(2))]];
     let groups = "SELECT host, date_trunc('microsecond', time), sum(integer) AS n FROM m GROUP BY 1, 2";
     let sql = format!("SELECT count(*), sum(n), min(n), max(n) FROM ({groups})");

@@ -2,7 +2,7 @@
 
 use super::fake::{
     Cell::{Integer, Tag},
-    Place::{Buffer, File, LateBuffer},
+    Home::{Buffer, File, LateBuffer},
     Row, Store, TableBuilder,
 };
 
@@ -56,7 +56,7 @@ fn store(left: &[Side], right: &[Side]) -> Store {
 }
 
 /// Looks at every pair.
-fn expected(left: &[Side], right: &[Side], operator: &str, outer: bool, keyed: bool) -> Vec<String> {
+fn expected(left: &[Side], right: &[Side], operator: &str, outer: bool, has_primary_key: bool) -> Vec<String> {
     let mut rows = Vec::new();
     for l in left {
         let matches = right.iter().filter(|r| {
@@ -67,7 +67,7 @@ fn expected(left: &[Side], right: &[Side], operator: &str, outer: bool, keyed: b
                 "<=" => lt <= rt,
                 _ => lt < rt,
             };
-            is_near && (!keyed || l.key.is_some() && l.key == r.key)
+            is_near && (!has_primary_key || l.key.is_some() && l.key == r.key)
         });
         let distance = |r: &&Side| (l.time.unwrap_or_default() - r.time.unwrap_or_default()).abs();
         match matches.min_by_key(distance) {

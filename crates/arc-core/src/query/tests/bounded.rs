@@ -2,7 +2,7 @@
 
 use super::fake::{
     Cell::{Integer, Tag, Text},
-    Place::Buffer,
+    Home::Buffer,
     Store, TableBuilder,
 };
 use crate::{ErrorKind, Options};

@@ -2,7 +2,7 @@
 
 use super::fake::{
     Cell::{Integer, Tag},
-    Place::{Buffer, LateBuffer},
+    Home::{Buffer, LateBuffer},
     Row, Store, TableBuilder,
 };
 

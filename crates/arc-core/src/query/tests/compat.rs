@@ -2,7 +2,7 @@
 
 use super::fake::{
     Cell::{Float, Integer, Text},
-    Place::{Buffer, File},
+    Home::{Buffer, File},
     Store, TableBuilder,
 };
 

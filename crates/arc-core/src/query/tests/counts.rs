@@ -2,7 +2,7 @@
 
 use super::fake::{
     Cell::{Boolean, Float, Integer, Tag, Text},
-    Place::{Buffer, File},
+    Home::{Buffer, File},
     Row, Store, TableBuilder,
 };
 use crate::{ErrorKind, Options};

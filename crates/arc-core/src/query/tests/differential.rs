@@ -12,7 +12,7 @@ use proptest::{
 
 use super::fake::{
     Cell::{Float, Integer, Tag, Text},
-    Place, Row, Store, TableBuilder,
+    Home, Row, Store, TableBuilder,
 };
 
 /// A point that arrives, with the fields it carries.
@@ -31,7 +31,7 @@ struct Fields {
     s: Option<&'static str>,
 }
 
-type Identity = (Option<&'static str>, Option<&'static str>, i64);
+type PrimaryKey = (Option<&'static str>, Option<&'static str>, i64);
 
 /// A condition, and how it stands in SQL.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl Condition {
     }
 
     /// Returns whether a row meets the condition; `None` is SQL's unknown.
-    fn holds(&self, (host, rack, time): &Identity, row: &Fields) -> Option<bool> {
+    fn holds(&self, (host, rack, time): &PrimaryKey, row: &Fields) -> Option<bool> {
         match self {
             Self::HostIs(wanted) => host.map(|host| host == *wanted),
             Self::HostIsNot(wanted) => host.map(|host| host != *wanted),
@@ -155,10 +155,10 @@ fn table(chunks: &[Vec<Point>], flushed: usize) -> TableBuilder {
             late = folded(&late);
         }
         let [rows, late] = [rows, late].map(|points| points.iter().map(row).collect::<Vec<_>>());
-        let places = if index < flushed { (Place::File, Place::LateFile) } else { (Place::Buffer, Place::LateBuffer) };
-        for (place, rows) in [(places.0, rows), (places.1, late)] {
+        let homes = if index < flushed { (Home::File, Home::LateFile) } else { (Home::Buffer, Home::LateBuffer) };
+        for (home, rows) in [(homes.0, rows), (homes.1, late)] {
             if !rows.is_empty() {
-                table = table.part(place, rows);
+                table = table.part(home, rows);
             }
         }
     }
@@ -180,8 +180,8 @@ fn row(point: &Point) -> Row {
     (point.time, cells)
 }
 
-fn model(chunks: &[Vec<Point>]) -> BTreeMap<Identity, Fields> {
-    let mut rows: BTreeMap<Identity, Fields> = BTreeMap::new();
+fn model(chunks: &[Vec<Point>]) -> BTreeMap<PrimaryKey, Fields> {
+    let mut rows: BTreeMap<PrimaryKey, Fields> = BTreeMap::new();
     for point in chunks.iter().flatten() {
         let row = rows.entry((point.host, point.rack, point.time)).or_default();
         let Fields { x, y, s } = &point.fields;
@@ -214,7 +214,7 @@ async fn check(chunks: &[Vec<Point>], flushed: usize, conditions: &[Condition]) 
         }
         check_rows(&store, "true", rows.iter().collect()).await;
         for condition in conditions {
-            let met = rows.iter().filter(|(identity, row)| condition.holds(identity, row) == Some(true));
+            let met = rows.iter().filter(|(primary_key, row)| condition.holds(primary_key, row) == Some(true));
             let met: Vec<_> = met.collect();
             check_rows(&store, &condition.sql(), met.clone()).await;
             check_newest(&store, &condition.sql(), &met).await;
@@ -223,7 +223,7 @@ async fn check(chunks: &[Vec<Point>], flushed: usize, conditions: &[Condition]) 
 }
 
 /// The newest row of each series, in all ways to ask for it, and the newest rows of all.
-async fn check_newest(store: &Store, condition: &str, rows: &[(&Identity, &Fields)]) {
+async fn check_newest(store: &Store, condition: &str, rows: &[(&PrimaryKey, &Fields)]) {
     // In order of time within each series.
     let newest: BTreeMap<_, _> = rows.iter().map(|((host, rack, time), row)| ((host, rack), (time, row))).collect();
     let line = |((host, rack), (time, row)): (_, (&i64, &&Fields))| {
@@ -276,7 +276,7 @@ async fn check_newest(store: &Store, condition: &str, rows: &[(&Identity, &Field
     assert_eq!(store.rows(&sql).await, expected, "{sql}\n{}", store.plan(&sql).await);
 }
 
-async fn check_rows(store: &Store, condition: &str, expected: Vec<(&Identity, &Fields)>) {
+async fn check_rows(store: &Store, condition: &str, expected: Vec<(&PrimaryKey, &Fields)>) {
     let sql = format!(
         "SELECT host, rack, CAST(time AS BIGINT) AS at, x, y, s FROM m WHERE {condition} \
          ORDER BY host NULLS FIRST, rack NULLS FIRST, time"
@@ -300,7 +300,7 @@ async fn check_rows(store: &Store, condition: &str, expected: Vec<(&Identity, &F
 }
 
 /// Groups by a tag and a bucket of time.
-async fn check_groups(store: &Store, condition: &str, rows: &[(&Identity, &Fields)]) {
+async fn check_groups(store: &Store, condition: &str, rows: &[(&PrimaryKey, &Fields)]) {
     let mut groups: BTreeMap<(Option<&str>, i64), Vec<&Fields>> = BTreeMap::new();
     for ((host, _, time), fields) in rows {
         groups.entry((*host, time.div_euclid(4) * 4)).or_default().push(fields);

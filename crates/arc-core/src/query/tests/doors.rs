@@ -9,7 +9,7 @@ use super::{
     super::{inserted_placeholders, parse_change},
     fake::{
         Cell::{Float, Integer, Tag, Text},
-        Place::{Buffer, File},
+        Home::{Buffer, File},
         Row, Store, TableBuilder,
     },
 };

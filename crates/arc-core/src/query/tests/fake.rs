@@ -196,7 +196,7 @@ fn format_batches(schema: &Arc<Schema>, batches: &[RecordBatch]) -> String {
 
 /// Where the rows of one part are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Home {
     File,
     LateFile,
     Buffer,
@@ -207,22 +207,22 @@ pub(super) enum Place {
 #[derive(Debug, Clone)]
 pub(super) struct TableBuilder {
     pub(super) name: &'static str,
-    pub(super) keyed: bool,
-    pub(super) parts: Vec<(Place, Vec<Row>)>,
+    pub(super) has_primary_key: bool,
+    pub(super) parts: Vec<(Home, Vec<Row>)>,
 }
 
 impl TableBuilder {
     pub(super) fn new(name: &'static str) -> Self {
-        Self { name, keyed: true, parts: Vec::new() }
+        Self { name, has_primary_key: true, parts: Vec::new() }
     }
 
     pub(super) fn append(mut self) -> Self {
-        self.keyed = false;
+        self.has_primary_key = false;
         self
     }
 
-    pub(super) fn part(mut self, place: Place, rows: Vec<Row>) -> Self {
-        self.parts.push((place, rows));
+    pub(super) fn part(mut self, home: Home, rows: Vec<Row>) -> Self {
+        self.parts.push((home, rows));
         self
     }
 
@@ -246,19 +246,20 @@ impl TableBuilder {
 
     fn view(&self, folder: &Path, database: &str) -> TableView {
         let columns = self.columns();
-        let (keyed, table) = (self.keyed, self.name.into());
-        let schema = Arc::new(TableSchema { database: database.into(), table, keyed, columns: columns.clone() });
+        let (has_primary_key, table) = (self.has_primary_key, self.name.into());
+        let schema =
+            Arc::new(TableSchema { database: database.into(), table, has_primary_key, columns: columns.clone() });
         let mut files = Vec::new();
         let mut buffers = Vec::new();
-        for (index, (place, rows)) in self.parts.iter().enumerate() {
+        for (index, (home, rows)) in self.parts.iter().enumerate() {
             let batch = batch(&columns, rows);
             let (min_time, max_time) = time_range(rows);
-            let late = matches!(place, Place::LateFile | Place::LateBuffer);
-            match place {
-                Place::Buffer | Place::LateBuffer => {
+            let late = matches!(home, Home::LateFile | Home::LateBuffer);
+            match home {
+                Home::Buffer | Home::LateBuffer => {
                     buffers.push(BufferPart { rows: buffered(&schema, &batch), min_time, max_time, late });
                 }
-                Place::File | Place::LateFile => {
+                Home::File | Home::LateFile => {
                     let path = format!("data/{database}/{}/day=x%2Fy/{index}.parquet", self.name);
                     let written = write_file(&folder.join(&path), &sorted(&columns, &batch));
                     files.push(Arc::new(data_file(path, written, &columns, &batch, rows, index as u64 + 1, late)));

@@ -87,7 +87,7 @@ async fn units_between_two_times_are_counted_as_in_duckdb() {
 
 #[tokio::test]
 async fn buckets_group_rows_and_keep_their_zone() {
-    use super::fake::{Cell::Integer, Place::Buffer, TableBuilder};
+    use super::fake::{Cell::Integer, Home::Buffer, TableBuilder};
     let rows = (0..10).map(|i| (i * 400_000_000, vec![("x", Integer(i))])).collect();
     let store = Store::new();
     store.put("db", TableBuilder::new("m").part(Buffer, rows));
@@ -143,7 +143,7 @@ async fn values_are_taken_at_the_ends_of_time() {
 fn metrics() -> super::fake::TableBuilder {
     use super::fake::{
         Cell::{Float, Integer, Tag},
-        Place::{Buffer, File},
+        Home::{Buffer, File},
         TableBuilder,
     };
     let row = |time, host, x, y: Option<f64>| {

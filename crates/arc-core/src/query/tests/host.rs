@@ -14,7 +14,7 @@ use proptest::{
 use super::{
     fake::{
         Cell::{Integer, Tag},
-        Place::File,
+        Home::File,
         Store, TableBuilder,
     },
     mutated,

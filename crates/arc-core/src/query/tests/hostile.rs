@@ -6,7 +6,7 @@ use arrow::{array::AsArray, datatypes::Int64Type};
 
 use super::fake::{
     Cell::{Integer, Tag, Text},
-    Place::{Buffer, File},
+    Home::{Buffer, File},
     Store, TableBuilder,
 };
 use crate::{ErrorKind, Options};

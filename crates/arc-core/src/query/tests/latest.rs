@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::fake::{
     Cell::{Float, Integer, Tag},
-    Place::{self, Buffer, File, LateBuffer, LateFile},
+    Home::{self, Buffer, File, LateBuffer, LateFile},
     Row, Store, TableBuilder,
 };
 use crate::{Predicate, SequenceNumber, Tombstone, predicate::bind};
@@ -14,8 +14,8 @@ fn point(time: i64, host: &'static str, x: i64) -> Row {
 }
 
 /// Three hosts, of which `c` went silent long ago.
-fn table(places: [Place; 3]) -> TableBuilder {
-    let [first, second, third] = places;
+fn table(homes: [Home; 3]) -> TableBuilder {
+    let [first, second, third] = homes;
     TableBuilder::new("m")
         .part(first, vec![point(1, "a", 1), point(2, "b", 2), point(3, "c", 3)])
         .part(second, vec![point(11, "a", 11), point(12, "b", 12)])

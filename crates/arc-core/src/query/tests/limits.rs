@@ -6,7 +6,7 @@ use futures::StreamExt;
 
 use super::fake::{
     Cell::{Integer, Tag},
-    Place::{Buffer, File, LateBuffer},
+    Home::{Buffer, File, LateBuffer},
     Row, Store, TableBuilder,
 };
 use crate::{ErrorKind, Options, Statement, query::Tables};
@@ -165,11 +165,11 @@ async fn rows_that_are_merged_are_not_made_while_planning() {
 
 #[tokio::test]
 async fn newest_rows_of_one_time_are_counted_and_made_some_at_a_time() {
-    for place in [File, Buffer] {
+    for home in [File, Buffer] {
         let options = Options { query_memory_bytes: 64 << 20, ..Options::default() };
         let store = Store::with_options(&options);
         let ties = (0..40_000).map(|i| (5, vec![("x", Integer(i * 7_919 % 40_009))])).collect();
-        store.put("db", TableBuilder::new("m").append().part(place, ties));
+        store.put("db", TableBuilder::new("m").append().part(home, ties));
         let sql = "SELECT x FROM m ORDER BY time DESC, x LIMIT 2";
         assert_eq!(store.rows(sql).await, ["0", "1"]);
         let analyzed = store.rows(&format!("EXPLAIN ANALYZE {sql}")).await.join("\n");

@@ -1,8 +1,8 @@
-//! Merge of late rows, in every pairing of places, against expected answers.
+//! Merge of late rows, in every pairing of homes, against expected answers.
 
 use super::fake::{
     Cell::{Float, Integer, Tag, Text},
-    Place::{self, Buffer, File, LateBuffer, LateFile},
+    Home::{self, Buffer, File, LateBuffer, LateFile},
     Row, Store, TableBuilder,
 };
 
@@ -31,7 +31,7 @@ fn late() -> Vec<Row> {
 
 #[tokio::test]
 async fn late_rows_overwrite_field_by_field_wherever_they_are() {
-    let places: [(Place, Place); 4] = [(File, LateFile), (File, LateBuffer), (Buffer, LateBuffer), (Buffer, LateFile)];
+    let homes: [(Home, Home); 4] = [(File, LateFile), (File, LateBuffer), (Buffer, LateBuffer), (Buffer, LateFile)];
     let cases = [
         (
             "SELECT host, x, y FROM m ORDER BY host NULLS FIRST, time",
@@ -48,7 +48,7 @@ async fn late_rows_overwrite_field_by_field_wherever_they_are() {
         ("SELECT count(*) FROM (SELECT * FROM m LIMIT 3)", vec!["3"]),
         ("SELECT max(x) FROM m WHERE x < 22", vec!["5"]),
     ];
-    for (first, second) in places {
+    for (first, second) in homes {
         let store = Store::new();
         store.put("db", TableBuilder::new("m").part(first, early()).part(second, late()));
         for (sql, expected) in &cases {
@@ -74,14 +74,14 @@ async fn the_latest_of_many_late_parts_wins() {
 }
 
 #[tokio::test]
-async fn a_tag_added_later_is_null_in_older_rows_and_part_of_the_identity() {
+async fn a_tag_added_later_is_null_in_older_rows_and_part_of_the_primary_key() {
     let store = Store::new();
     let with_rack = vec![
         point(1, &[("host", Tag("a")), ("x", Integer(100))]),
         point(2, &[("host", Tag("a")), ("rack", Tag("r")), ("x", Integer(200))]),
     ];
-    for place in [LateFile, LateBuffer] {
-        store.put("db", TableBuilder::new("m").part(File, early()).part(place, with_rack.clone()));
+    for home in [LateFile, LateBuffer] {
+        store.put("db", TableBuilder::new("m").part(File, early()).part(home, with_rack.clone()));
         let rows = store.rows("SELECT rack, x FROM m WHERE host = 'a' ORDER BY time, rack NULLS FIRST").await;
         assert_eq!(rows, ["|100", "|2", "r|200"]);
     }
@@ -99,7 +99,7 @@ async fn a_field_missing_in_a_late_part_keeps_its_value() {
 }
 
 #[tokio::test]
-async fn nothing_merges_where_nothing_is_late_or_the_table_appends() {
+async fn nothing_merges_where_nothing_is_late_or_the_table_is_append_only() {
     let store = Store::new();
     store.put("db", TableBuilder::new("m").part(File, early()).part(Buffer, early()));
     assert!(!store.plan("SELECT * FROM m").await.contains("MergeExec"));
@@ -125,7 +125,7 @@ async fn only_parts_that_a_late_part_overlaps_are_merged() {
 }
 
 #[tokio::test]
-async fn sorted_files_are_merged_without_a_sort_and_only_identity_filters_go_below() {
+async fn sorted_files_are_merged_without_a_sort_and_only_primary_key_filters_go_below() {
     let store = Store::new();
     store.put("db", TableBuilder::new("m").part(File, early()).part(LateFile, late()));
     let plan = store.plan("SELECT x FROM m WHERE host = 'a' AND x > 1").await;

@@ -9,7 +9,7 @@ use proptest::{
 
 use super::fake::{
     Cell::{Float, Integer, Tag},
-    Place::{File, LateBuffer},
+    Home::{File, LateBuffer},
     Store, TableBuilder,
 };
 use crate::{ErrorKind, Options};

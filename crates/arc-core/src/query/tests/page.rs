@@ -2,7 +2,7 @@
 
 use super::fake::{
     Cell::{Float, Integer, Tag},
-    Place::{Buffer, File},
+    Home::{Buffer, File},
     Row, Store, TableBuilder,
 };
 

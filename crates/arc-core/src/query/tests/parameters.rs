@@ -9,7 +9,7 @@ use arrow::{
 
 use super::fake::{
     Cell::{Float, Integer, Tag},
-    Place::{Buffer, File},
+    Home::{Buffer, File},
     Store, TableBuilder,
 };
 use crate::Error;

@@ -2,7 +2,7 @@
 
 use super::fake::{
     Cell::{Boolean, Float, Integer, Tag, Text},
-    Place::{Buffer, File, LateBuffer},
+    Home::{Buffer, File, LateBuffer},
     Row, Store, TableBuilder,
 };
 

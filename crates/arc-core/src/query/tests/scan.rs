@@ -2,7 +2,7 @@
 
 use super::fake::{
     Cell::{Float, Integer, Tag, Text},
-    Place::{Buffer, File},
+    Home::{Buffer, File},
     Row, Store, TableBuilder,
 };
 
@@ -46,10 +46,10 @@ async fn rows_are_the_same_wherever_they_are() {
     ];
     for table in states {
         let store = Store::new();
-        let places = format!("{:?}", table.parts);
+        let homes = format!("{:?}", table.parts);
         store.put("db", table);
         for (sql, expected) in &cases {
-            assert_eq!(store.rows(sql).await, *expected, "{sql} over {places}");
+            assert_eq!(store.rows(sql).await, *expected, "{sql} over {homes}");
         }
     }
 }

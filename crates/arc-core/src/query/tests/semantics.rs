@@ -8,7 +8,7 @@ use proptest::{
 
 use super::fake::{
     Cell::{Float, Integer, Tag},
-    Place::{self, Buffer, File, LateFile},
+    Home::{self, Buffer, File, LateFile},
     Row, Store, TableBuilder,
 };
 use crate::ErrorKind;
@@ -66,11 +66,11 @@ fn point(time: i64, host: &'static str, x: f64, i: i64) -> Row {
 /// Puts rows, in an order, into parts.
 fn put(store: &Store, rows: &[Row], sizes: &[usize]) {
     let mut table = TableBuilder::new("z");
-    let (mut rest, mut places) = (rows, [File, Buffer, LateFile, File].into_iter().cycle());
+    let (mut rest, mut homes) = (rows, [File, Buffer, LateFile, File].into_iter().cycle());
     for size in sizes {
         let (part, behind) = rest.split_at((*size).min(rest.len()));
         if !part.is_empty() {
-            table = table.part(places.next().unwrap(), part.to_vec());
+            table = table.part(homes.next().unwrap(), part.to_vec());
         }
         rest = behind;
     }
@@ -194,7 +194,7 @@ async fn a_nan_is_the_greatest_wherever_its_row_is() {
 }
 
 /// Integers at the ends of their type, in two series.
-fn large(place: Place) -> Store {
+fn large(home: Home) -> Store {
     let store = Store::new();
     let rows = vec![
         point(0, "a", 0.0, i64::MAX),
@@ -204,14 +204,14 @@ fn large(place: Place) -> Store {
         point(4, "b", 0.0, -1),
         point(5, "c", 0.0, i64::MIN),
     ];
-    store.put("db", TableBuilder::new("z").part(place, rows));
+    store.put("db", TableBuilder::new("z").part(home, rows));
     store
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sum_fits_or_fails() {
-    for place in [File, Buffer] {
-        let store = large(place);
+    for home in [File, Buffer] {
+        let store = large(home);
         for sql in [
             "SELECT sum(i) FROM z WHERE host = 'a'",
             "SELECT host, sum(i) FROM z GROUP BY host",
@@ -311,18 +311,18 @@ async fn no_integer_wraps_around() {
 }
 
 /// Two tables with columns of one name; of `r` one row has a partner in `l`.
-fn sides(place: Place) -> Store {
+fn sides(home: Home) -> Store {
     let store = Store::new();
     let row = |time, n, x| (time, vec![("n", Integer(n)), ("x", Integer(x))]);
-    store.put("db", TableBuilder::new("l").part(place, vec![row(1, 1, 5), row(2, 2, 6)]));
-    store.put("db", TableBuilder::new("r").part(place, vec![row(1, 1, 5), row(2, 3, 7), row(3, 2, 1)]));
+    store.put("db", TableBuilder::new("l").part(home, vec![row(1, 1, 5), row(2, 2, 6)]));
+    store.put("db", TableBuilder::new("r").part(home, vec![row(1, 1, 5), row(2, 3, 7), row(3, 2, 1)]));
     store
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_condition_finds_its_columns_by_their_side() {
-    for place in [File, Buffer] {
-        let store = sides(place);
+    for home in [File, Buffer] {
+        let store = sides(home);
         for (sql, expected) in [
             ("SELECT r.n FROM l RIGHT JOIN r ON l.n = r.n WHERE l.x IS DISTINCT FROM r.x ORDER BY 1", vec!["2", "3"]),
             ("SELECT r.n FROM r LEFT JOIN l ON l.n = r.n WHERE l.x IS DISTINCT FROM r.x ORDER BY 1", vec!["2", "3"]),

@@ -3,7 +3,7 @@
 
 use super::fake::{
     Cell::{Float, Integer},
-    Place::{Buffer, File},
+    Home::{Buffer, File},
     Row, Store, TableBuilder,
 };
 

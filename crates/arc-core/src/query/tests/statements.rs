@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::fake::{
     Cell::{Float, Integer, Tag},
-    Place::{Buffer, File, LateBuffer},
+    Home::{Buffer, File, LateBuffer},
     Store, TableBuilder,
 };
 use crate::{Error, ErrorKind};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::fake::{
     Cell::{Float, Integer, Tag},
-    Place::{self, Buffer, File, LateBuffer, LateFile},
+    Home::{self, Buffer, File, LateBuffer, LateFile},
     Row, Store, TableBuilder,
 };
 use crate::{Predicate, SequenceNumber, Tombstone, predicate::bind};
@@ -33,7 +33,7 @@ fn rows(start: i64, count: i64) -> Vec<Row> {
 }
 
 /// The last part overwrites some rows of the first, and has no column `n`.
-fn table([first, second, last]: [Place; 3]) -> TableBuilder {
+fn table([first, second, last]: [Home; 3]) -> TableBuilder {
     let late: Vec<Row> = rows(40, 30)
         .into_iter()
         .map(|(time, cells)| (time, cells.into_iter().filter(|(name, _)| *name != "n").collect()))
@@ -41,12 +41,12 @@ fn table([first, second, last]: [Place; 3]) -> TableBuilder {
     TableBuilder::new("m").part(first, rows(0, 120)).part(second, rows(1_200, 100)).part(last, late)
 }
 
-const STATES: [[Place; 3]; 4] =
+const STATES: [[Home; 3]; 4] =
     [[File, File, LateFile], [File, Buffer, LateFile], [File, File, LateBuffer], [Buffer, File, LateBuffer]];
 
-/// Returns places of the same kind without files.
-fn in_buffers(places: [Place; 3]) -> [Place; 3] {
-    places.map(|place| match place {
+/// Returns homes of the same kind without files.
+fn in_buffers(homes: [Home; 3]) -> [Home; 3] {
+    homes.map(|home| match home {
         File | Buffer => Buffer,
         LateFile | LateBuffer => LateBuffer,
     })
@@ -103,7 +103,7 @@ async fn a_sort_with_a_limit_has_the_rows_that_a_sort_of_all_has_first() {
         "host, time DESC",
         "x + 1 DESC NULLS LAST, time, host",
     ];
-    // In the last of them, what has an identity twice stays twice.
+    // In the last of them, what has a primary key twice stays twice.
     for state in STATES.into_iter().chain([[File, File, Buffer]]) {
         let (store, known) = (Store::new(), Store::new());
         store.put("db", table(state));

@@ -10,13 +10,13 @@ use super::{super::lru::Lru, pieces::Times};
 
 /// One row group: the path of the file, what tells its bytes from others of that path, and the number in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct GroupKey {
     path: object_store::path::Path,
     modified: i64,
     row_group: usize,
 }
 
-impl Place {
+impl GroupKey {
     pub(super) fn new(file: &ObjectMeta, row_group: usize) -> Self {
         Self { path: file.location.clone(), modified: file.last_modified.timestamp(), row_group }
     }
@@ -28,7 +28,7 @@ impl Place {
 
 /// The cache of all queries.
 #[derive(Debug)]
-pub(in crate::query) struct Cache(Lru<Place, Times>);
+pub(in crate::query) struct Cache(Lru<GroupKey, Times>);
 
 impl Cache {
     /// Returns an empty cache that holds at most so many bytes.
@@ -36,13 +36,13 @@ impl Cache {
         Self(Lru::new(limit_bytes))
     }
 
-    pub(super) fn get(&self, place: &Place) -> Option<Arc<Times>> {
-        self.0.get(place)
+    pub(super) fn get(&self, key: &GroupKey) -> Option<Arc<Times>> {
+        self.0.get(key)
     }
 
-    pub(super) fn put(&self, place: Place, times: &Arc<Times>) {
-        let bytes = place.size() + times.size();
-        self.0.hold(place, times, bytes);
+    pub(super) fn put(&self, key: GroupKey, times: &Arc<Times>) {
+        let bytes = key.size() + times.size();
+        self.0.hold(key, times, bytes);
     }
 }
 
@@ -52,13 +52,13 @@ mod tests {
 
     #[test]
     fn a_row_group_is_known_by_its_file_its_bytes_and_its_number() {
-        let place = |modified, row_group| Place { path: "a/b.parquet".into(), modified, row_group };
+        let key = |modified, row_group| GroupKey { path: "a/b.parquet".into(), modified, row_group };
         let mut noting = Noting::default();
         noting.push(&[1, 2, 3]);
         let times = Arc::new(noting.finish());
         let cache = Cache::new(1 << 20);
-        cache.put(place(7, 0), &times);
-        assert!(cache.get(&place(7, 0)).is_some_and(|known| Arc::ptr_eq(&known, &times)));
-        assert!(cache.get(&place(8, 0)).is_none() && cache.get(&place(7, 1)).is_none());
+        cache.put(key(7, 0), &times);
+        assert!(cache.get(&key(7, 0)).is_some_and(|known| Arc::ptr_eq(&known, &times)));
+        assert!(cache.get(&key(8, 0)).is_none() && cache.get(&key(7, 1)).is_none());
     }
 }

@@ -30,7 +30,7 @@ use parquet::{
 };
 
 use super::{
-    cache::{Cache, Place},
+    cache::{Cache, GroupKey},
     pieces::{Noting, Selected, Times},
     range::TimeRange,
     relaxed::relaxed,
@@ -107,8 +107,8 @@ impl Opening {
 
     /// Returns where the times of a row group lie; reads them if nobody did.
     async fn times(&self, file: &PartitionedFile, row_group: usize) -> Result<Arc<Times>> {
-        let place = Place::new(&file.object_meta, row_group);
-        if let Some(known) = self.cache.get(&place) {
+        let key = GroupKey::new(&file.object_meta, row_group);
+        if let Some(known) = self.cache.get(&key) {
             return Ok(known);
         }
         let builder = ParquetRecordBatchStreamBuilder::new(self.open_reader(file)?).await?;
@@ -122,7 +122,7 @@ impl Opening {
             noting.push(times.values());
         }
         let times = Arc::new(noting.finish());
-        self.cache.put(place, &times);
+        self.cache.put(key, &times);
         Ok(times)
     }
 
@@ -229,8 +229,8 @@ fn in_looks(
         let Some(look) = looks.next() else { return Ok::<_, DataFusionError>(None) };
         let mut chosen = Chosen { plan: ParquetAccessPlan::new_none(row_groups), certain: true };
         let wanted = opening.still_wanted(&file);
-        for (place, candidate) in candidates.iter_mut().enumerate() {
-            let within = wanted.and(look.times(place, candidate.bounds, end));
+        for (key, candidate) in candidates.iter_mut().enumerate() {
+            let within = wanted.and(look.times(key, candidate.bounds, end));
             choose(&opening, &file, candidate, within, &mut chosen).await?;
         }
         let opened = opening.open_chosen(file.clone(), chosen).await?;

@@ -68,9 +68,9 @@ pub(super) enum Look {
 impl Look {
     pub(super) const ALL: [Self; 3] = [Self::OneEnd, Self::OtherEnds, Self::Rest];
 
-    /// Returns which of the times of the row group with this place are looked at.
-    pub(super) fn times(self, place: usize, bounds: TimeRange, end: End) -> TimeRange {
-        match (self, place) {
+    /// Returns which of the times of the row group with this index are looked at.
+    pub(super) fn times(self, index: usize, bounds: TimeRange, end: End) -> TimeRange {
+        match (self, index) {
             (Self::OneEnd, 0) | (Self::OtherEnds, 1..) => end.first(bounds),
             (Self::OneEnd, _) | (Self::OtherEnds, _) => TimeRange::NONE,
             (Self::Rest, _) => bounds,

@@ -16,13 +16,13 @@ use crate::{
 
 const DAY: i64 = 86_400_000_000_000;
 
-fn table(keyed: bool) -> Arc<TableSchema> {
+fn table(has_primary_key: bool) -> Arc<TableSchema> {
     let column = |name: &str, kind, data_type| Column { name: name.into(), kind, data_type };
     let columns = vec![
         column("host", ColumnKind::Tag, tag_type()),
         column("v", ColumnKind::Field, arrow::datatypes::DataType::Float64),
     ];
-    Arc::new(TableSchema { database: "d".into(), table: "t".into(), keyed, columns })
+    Arc::new(TableSchema { database: "d".into(), table: "t".into(), has_primary_key, columns })
 }
 
 /// A data directory that has nothing in it.
@@ -56,13 +56,13 @@ fn file(fs: &CrashFs, name: &str, rows: &[(Option<&str>, i64)], late: bool) -> D
 }
 
 /// A directory whose manifest names these files.
-fn directory(fs: &CrashFs, keyed: bool, files: Vec<DataFile>) -> VerifyReport {
+fn directory(fs: &CrashFs, has_primary_key: bool, files: Vec<DataFile>) -> VerifyReport {
     let dir = Path::new(ROOT).join("meta/0");
     let mut manifest = Manifest::open(Arc::new(fs.clone()), &dir).unwrap();
     let table = TableEdit {
         database: "d".into(),
         table: "t".into(),
-        schema: Some(table(keyed)),
+        schema: Some(table(has_primary_key)),
         files_added: files.into_iter().map(Arc::new).collect(),
         ..TableEdit::default()
     };
@@ -79,7 +79,7 @@ fn directory(fs: &CrashFs, keyed: bool, files: Vec<DataFile>) -> VerifyReport {
 type Rows = &'static [(Option<&'static str>, i64)];
 
 #[test]
-fn order_and_identity_within_a_file_are_checked() {
+fn order_and_primary_key_within_a_file_are_checked() {
     let cases: [(Rows, bool, bool, &str); 9] = [
         (&[(None, 1), (Some("a"), 1), (Some("a"), 2), (Some("b"), 1)], true, false, ""),
         (&[(Some("a"), 1)], true, false, ""),
@@ -91,11 +91,11 @@ fn order_and_identity_within_a_file_are_checked() {
         (&[(Some("a"), 1), (Some("a"), 1)], false, false, ""),
         (&[(Some("a"), 1), (Some("a"), DAY)], true, false, "more than one day"),
     ];
-    for (rows, keyed, late, expected) in cases {
+    for (rows, has_primary_key, late, expected) in cases {
         let fs = store();
         let file = file(&fs, "x", rows, late);
         let path = Path::new(ROOT).join(&file.path);
-        let report = directory(&fs, keyed, vec![file]);
+        let report = directory(&fs, has_primary_key, vec![file]);
         if expected.is_empty() {
             assert_eq!(report.findings, [], "{rows:?}");
         } else {
@@ -105,7 +105,7 @@ fn order_and_identity_within_a_file_are_checked() {
 }
 
 #[test]
-fn identities_are_unique_across_files_that_are_not_late() {
+fn primary_keys_are_unique_across_files_that_are_not_late() {
     let a: Rows = &[(None, 5), (Some("a"), 1), (Some("a"), 3), (Some("b"), 9)];
     let cases: [(Rows, bool, bool, &str); 6] = [
         (&[(Some("a"), 2), (Some("b"), 3)], true, false, ""),
@@ -115,11 +115,11 @@ fn identities_are_unique_across_files_that_are_not_late() {
         (&[(Some("a"), 3)], true, true, ""),
         (&[(Some("a"), 3)], false, false, ""),
     ];
-    for (rows, keyed, late, expected) in cases {
+    for (rows, has_primary_key, late, expected) in cases {
         let fs = store();
         let files = vec![file(&fs, "a", a, false), file(&fs, "b", rows, late)];
         let path = Path::new(ROOT).join(&files[1].path);
-        let report = directory(&fs, keyed, files);
+        let report = directory(&fs, has_primary_key, files);
         if expected.is_empty() {
             assert_eq!(report.findings, [], "{rows:?}");
         } else {

@@ -47,10 +47,10 @@ impl Image {
     ///
     /// The operating system's.
     pub fn write_to(&self, folder: &Path) -> io::Result<()> {
-        let place = |path: &Path| folder.join(path.strip_prefix("/").unwrap_or(path));
+        let target = |path: &Path| folder.join(path.strip_prefix("/").unwrap_or(path));
         std::fs::create_dir_all(folder)?;
-        self.dirs.iter().try_for_each(|dir| std::fs::create_dir_all(place(dir)))?;
-        self.files.iter().try_for_each(|(path, contents)| std::fs::write(place(path), contents.as_slice()))
+        self.dirs.iter().try_for_each(|dir| std::fs::create_dir_all(target(dir)))?;
+        self.files.iter().try_for_each(|(path, contents)| std::fs::write(target(path), contents.as_slice()))
     }
 
     /// Keeps what can be reached from the root: a name in a folder that was lost is lost with it.

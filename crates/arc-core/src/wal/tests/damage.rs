@@ -1,5 +1,5 @@
 //! Damaged bytes: a clean prefix where nothing proves that more had been synced, and otherwise a refusal that names the
-//! place and changes nothing.
+//! location and changes nothing.
 
 use proptest::prelude::*;
 
@@ -16,17 +16,17 @@ use crate::{
 struct Log {
     image: Image,
     last_seq: u64,
-    frames: Vec<Place>,
+    frames: Vec<FrameLocation>,
 }
 
 /// Where a frame lies.
-struct Place {
+struct FrameLocation {
     path: PathBuf,
     offset: usize,
     header: Header,
 }
 
-impl Place {
+impl FrameLocation {
     fn bytes<'a>(&self, image: &'a Image, len: usize) -> Option<&'a [u8]> {
         image.get(&self.path)?.get(self.offset..self.offset + len)
     }
@@ -52,7 +52,7 @@ impl Log {
         let image = fs.current();
         let of_file = |path: PathBuf| {
             let found = frames(&image, &path).into_iter();
-            found.map(move |(offset, header)| Place { path: path.clone(), offset, header })
+            found.map(move |(offset, header)| FrameLocation { path: path.clone(), offset, header })
         };
         let frames = files(&image, ".wal").into_iter().flat_map(of_file).collect();
         Self { image: image.clone(), last_seq: groups * group, frames }
@@ -67,35 +67,36 @@ impl Log {
     }
 
     /// A survey finds the first gap where opening does, and all frames behind it that are whole.
-    fn check_gaps(&self, damaged: &Image, found: (Vec<Entry>, Survey), proven: u64, place: (&PathBuf, u64)) {
+    fn check_gaps(&self, damaged: &Image, found: (Vec<Entry>, Survey), proven: u64, location: (&PathBuf, u64)) {
         let (entries, survey) = found;
-        assert_eq!((&survey.gaps[0].place.path, survey.gaps[0].place.offset), place);
+        assert_eq!((&survey.gaps[0].location.path, survey.gaps[0].location.offset), location);
         let missing = survey.gaps.iter().flat_map(|gap| gap.first.0..=gap.last.0);
         let mut seqs: Vec<u64> = entries.iter().map(|entry| entry.seq).chain(missing).collect();
         seqs.sort_unstable();
         assert_eq!(seqs, (1..=survey.last_seq.0).collect::<Vec<_>>());
         assert!(survey.last_seq.0 >= proven);
-        for place in self.frames.iter().filter(|place| place.header.seq.0 <= proven) {
-            let whole = place.bytes(damaged, place.padded_len()) == place.bytes(&self.image, place.padded_len());
-            let kept = entries.iter().any(|entry| *entry == entry_of(0, place.header.seq.0));
-            assert!(kept || !whole, "frame {} is whole and was passed over", place.header.seq);
+        for location in self.frames.iter().filter(|location| location.header.seq.0 <= proven) {
+            let whole =
+                location.bytes(damaged, location.padded_len()) == location.bytes(&self.image, location.padded_len());
+            let kept = entries.iter().any(|entry| *entry == entry_of(0, location.header.seq.0));
+            assert!(kept || !whole, "frame {} is whole and was passed over", location.header.seq);
         }
     }
 
     /// Opens the log as it is in `damaged` and checks what comes of it.
     fn check(&self, damaged: &Image) {
-        let same = |place: &Place, len| place.bytes(damaged, len) == place.bytes(&self.image, len);
+        let same = |location: &FrameLocation, len| location.bytes(damaged, len) == location.bytes(&self.image, len);
         let fs = CrashFs::from_image(damaged);
         let surveyed = surveyed(&fs);
         let opened = open(&fs, 0);
-        let Some(broken) = self.frames.iter().find(|place| !same(place, place.padded_len())) else {
+        let Some(broken) = self.frames.iter().find(|location| !same(location, location.padded_len())) else {
             assert_eq!(opened.unwrap().1, entries(1..=self.last_seq));
             assert_eq!((surveyed.0, surveyed.1.gaps, surveyed.1.torn), (entries(1..=self.last_seq), vec![], None));
             return;
         };
         let seq = broken.header.seq.0;
-        let witnesses = self.frames.iter().filter(|place| same(place, HEADER_BYTES));
-        let proven = witnesses.map(|place| place.header.durable_seq.0).max().unwrap_or(0);
+        let witnesses = self.frames.iter().filter(|location| same(location, HEADER_BYTES));
+        let proven = witnesses.map(|location| location.header.durable_seq.0).max().unwrap_or(0);
         match opened {
             Ok((wal, replayed)) => {
                 assert!(seq > proven, "frame {seq} had been synced and was dropped");
@@ -144,11 +145,11 @@ fn goes_on_cleanly(mut wal: Wal, fs: &CrashFs, next: u64) {
 fn every_flipped_bit_of_a_header_and_one_in_every_byte_of_a_payload_is_found() {
     let log = Log::new(6, 6);
     assert!(files(&log.image, ".wal").len() > 1);
-    for place in &log.frames {
+    for location in &log.frames {
         let header = (0..HEADER_BYTES).flat_map(|byte| (0..8).map(move |bit| (byte, 1 << bit)));
-        let payload = (HEADER_BYTES..place.unpadded_len()).map(|byte| (byte, 1 << (byte % 8)));
+        let payload = (HEADER_BYTES..location.unpadded_len()).map(|byte| (byte, 1 << (byte % 8)));
         for (byte, mask) in header.chain(payload) {
-            log.check(&log.damaged(&place.path, |bytes| bytes[place.offset + byte] ^= mask));
+            log.check(&log.damaged(&location.path, |bytes| bytes[location.offset + byte] ^= mask));
         }
     }
 }
@@ -196,8 +197,8 @@ fn a_frame_copied_to_another_place_is_not_taken() {
     let log = Log::new(3, 4);
     let [.., before, last] = log.frames.as_slice() else { unreachable!() };
     let end = last.offset + last.padded_len();
-    for place in [before, last] {
-        let copy = place.bytes(&log.image, place.unpadded_len()).unwrap();
+    for location in [before, last] {
+        let copy = location.bytes(&log.image, location.unpadded_len()).unwrap();
         log.check(&log.damaged(&last.path, |bytes| bytes[end..][..copy.len()].copy_from_slice(copy)));
     }
 }
@@ -218,17 +219,17 @@ fn a_segment_that_is_gone_is_found() {
     // The last one takes the proof with it, as far as it has frames that nothing else proves.
     let mut image = log.image.clone();
     image.remove(last);
-    let first = log.frames.iter().find(|place| place.path == *last).unwrap().header.seq.0;
+    let first = log.frames.iter().find(|location| location.path == *last).unwrap().header.seq.0;
     assert_eq!(open_image(&image, 0).unwrap().1, entries(1..=first - 1));
 }
 
 #[test]
 fn damage_to_frames_that_nobody_needs_does_not_matter() {
     let log = Log::new(12, 6);
-    for place in &log.frames {
-        for byte in [0, 15, 24, HEADER_BYTES, place.unpadded_len() - 1] {
-            let image = log.damaged(&place.path, |bytes| bytes[place.offset + byte] ^= 0x10);
-            let after = place.header.seq.0;
+    for location in &log.frames {
+        for byte in [0, 15, 24, HEADER_BYTES, location.unpadded_len() - 1] {
+            let image = log.damaged(&location.path, |bytes| bytes[location.offset + byte] ^= 0x10);
+            let after = location.header.seq.0;
             assert_eq!(open_image(&image, after).unwrap().1, entries(after + 1..=log.last_seq));
         }
     }

@@ -20,7 +20,7 @@ use object_store::{
 use parking_lot::Mutex;
 
 use super::*;
-use crate::store::{StoreOptions, StorePlace};
+use crate::store::{StoreLocation, StoreOptions};
 
 /// How a request fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,10 +178,10 @@ impl ObjectStore for Faulty {
 }
 
 fn open(store: &Arc<Faulty>, settled_after: Duration) -> Result<Manifest> {
-    Manifest::open_at(place(store, settled_after))
+    Manifest::open_at(location(store, settled_after))
 }
 
-fn place(store: &Arc<Faulty>, settled_after: Duration) -> Arc<dyn ObjectPlace> {
+fn location(store: &Arc<Faulty>, settled_after: Duration) -> Arc<dyn ObjectLocation> {
     let options = StoreOptions {
         // What hangs does so for good, and everything else answers at once.
         request_timeout: Duration::from_millis(2),
@@ -190,7 +190,7 @@ fn place(store: &Arc<Faulty>, settled_after: Duration) -> Arc<dyn ObjectPlace> {
         settled_after,
         ..StoreOptions::default()
     };
-    Arc::new(StorePlace::new(Arc::clone(store) as _, DIR.into(), options).unwrap())
+    Arc::new(StoreLocation::new(Arc::clone(store) as _, DIR.into(), options).unwrap())
 }
 
 const ALL: [How; 7] = [How::Before, How::After, How::Refused, How::Hangs, How::HangsAfter, How::Truncated, How::Late];
@@ -293,7 +293,7 @@ fn a_stream_that_is_begun_anew_fences_who_has_it_open() {
         new.apply(edit(0));
         new.apply(edit(1));
         store.set(how, requests);
-        let begun = Manifest::write_anew_at(place(&store, day), new.clone());
+        let begun = Manifest::write_anew_at(location(&store, day), new.clone());
         store.clear();
         let committed = writer.commit(edit(2)).is_ok();
         assert!(!(committed && begun.is_ok()), "{case}: two streams");

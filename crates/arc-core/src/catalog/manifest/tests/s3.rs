@@ -3,11 +3,11 @@
 use super::*;
 use crate::{
     catalog::survey::survey_at,
-    store::{StoreOptions, StorePlace, test_bucket},
+    store::{StoreLocation, StoreOptions, test_bucket},
 };
 
-fn s3(prefix: &str) -> Arc<dyn ObjectPlace> {
-    Arc::new(StorePlace::new(test_bucket(), prefix.into(), StoreOptions::default()).unwrap())
+fn s3(prefix: &str) -> Arc<dyn ObjectLocation> {
+    Arc::new(StoreLocation::new(test_bucket(), prefix.into(), StoreOptions::default()).unwrap())
 }
 
 #[test]

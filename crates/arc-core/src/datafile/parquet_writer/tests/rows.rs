@@ -51,10 +51,10 @@ fn values(row: i64) -> Vec<Value<'static>> {
 fn rows_by_place_and_by_name_are_the_same_as_batches() {
     const ROWS: i64 = 10_000;
     let folder = tempfile::tempdir().unwrap();
-    let (mut by_place, mut by_name) = (writer(folder.path(), "place"), writer(folder.path(), "name"));
+    let (mut by_kind, mut by_name) = (writer(folder.path(), "place"), writer(folder.path(), "name"));
     let names: Vec<String> = columns().fields().iter().map(|field| field.name().clone()).collect();
     for row in 0..ROWS {
-        by_place.push_row(&values(row)).unwrap();
+        by_kind.push_row(&values(row)).unwrap();
         // Maps of both kinds, with and without the nulls.
         let named = names.iter().cloned().zip(values(row));
         if row % 2 == 0 {
@@ -65,8 +65,8 @@ fn rows_by_place_and_by_name_are_the_same_as_batches() {
             by_name.push_named(map.iter().map(|(name, value)| (name.as_str(), value))).unwrap();
         }
     }
-    assert_eq!(by_place.rows(), 10_000);
-    let back = read(&by_place.close().unwrap()[0].path);
+    assert_eq!(by_kind.rows(), 10_000);
+    let back = read(&by_kind.close().unwrap()[0].path);
     assert_eq!(read(&by_name.close().unwrap()[0].path), back);
     assert_eq!(back.num_columns(), 7);
     let unless = |n: i64, row: i64| row % n != 0;
@@ -88,9 +88,9 @@ fn rows_by_place_and_by_name_are_the_same_as_batches() {
 fn a_row_that_does_not_fit_is_refused_as_a_whole_and_the_writer_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = writer(folder.path(), "rows");
-    let with = |place: usize, value: Value<'static>| {
+    let with = |field: usize, value: Value<'static>| {
         let mut row = values(1);
-        row[place] = value;
+        row[field] = value;
         row
     };
     let mut good = 0;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use proptest::sample::Index;
 
-use super::{joined::decode_cut, *};
+use super::{parallel::decode_split, *};
 use crate::ingest::{Encoders, decode_rows};
 
 /// A write as the log has it: its rows in columns, and the schemas that stood in front of it.
@@ -19,14 +19,14 @@ fn schemas(db: &Buffered) -> Vec<TableSchema> {
     db.0.tables().iter().map(|table| TableSchema::clone(&table.schema())).collect()
 }
 
-/// Writes bodies cut at places, as the engine does.
+/// Writes bodies cut at positions, as the engine does.
 fn write_all(db: &Buffered, bodies: &[(String, Vec<usize>)], types: TypePolicy<'_>) -> Vec<Logged> {
     let encoders = Encoders::default();
     let mut log = Vec::new();
     for (seq, (body, cuts)) in (1..).zip(bodies) {
         let frame = RefCell::new(None);
         db.write_with(seq, body, types, &[], |body, context| {
-            let staged = decode_cut(body, cuts, 0, context);
+            let staged = decode_split(body, cuts, 0, context);
             *frame.borrow_mut() = encoders.encode(&staged, usize::MAX);
             assert!(frame.borrow().is_some(), "all that line protocol has can be in columns");
             staged

@@ -177,7 +177,7 @@ fn declared_tags_key_a_new_table() {
         ],
     );
     let staged = given.decode(&sent);
-    assert!(staged.tables[0].keyed());
+    assert!(staged.tables[0].has_primary_key());
     assert_eq!(staged.tables[0].rows.series, [0, 0, 1, 2, 3]);
     assert_eq!(
         rows(staged),
@@ -192,7 +192,7 @@ fn declared_tags_key_a_new_table() {
 }
 
 #[test]
-fn the_tags_of_a_keyed_table_make_its_series() {
+fn the_tags_of_a_primary_key_table_make_its_series() {
     let given = Given::table("c", true);
     let sent = columnar("c", vec![("i", A(vec![I(1)])), ("host", A(vec![T("a")])), ("new", A(vec![T("n")]))]);
     assert_eq!(given.rows(&sent), ["c 1000 host=[a] i=1 new=\"n\""]);
@@ -210,13 +210,13 @@ fn the_tags_of_a_keyed_table_make_its_series() {
 }
 
 #[test]
-fn tags_cannot_be_declared_for_a_table_that_appends() {
+fn tags_cannot_be_declared_for_an_append_only_table() {
     let got = Given::table("c", false).tags(&["s"]).reason(&columnar("c", vec![("s", A(vec![T("x")]))]));
     assert!(got.contains("tags cannot be declared later"), "{got}");
 }
 
 #[test]
-fn undeclared_rows_of_one_identity_are_refused_in_a_table_that_merges() {
+fn undeclared_rows_of_one_primary_key_are_refused_in_a_table_that_merges() {
     let time = |times: &[i64]| ("time", A(times.iter().map(|t| I(1_700_000_000 + t)).collect()));
     let values = ("v", A(vec![I(1), I(2)]));
     let got = Given::table("c", true).reason(&columnar("c", vec![time(&[5, 5]), values.clone()]));

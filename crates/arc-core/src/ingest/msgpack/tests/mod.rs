@@ -104,8 +104,8 @@ impl Given {
         Self { database, precision: None, tags: Vec::new(), skip: Vec::new() }
     }
 
-    /// A table with the columns `tag: host`, `f`, `i`, `u`, `s`, `b` (the tag only if it is keyed).
-    fn table(name: &str, keyed: bool) -> Self {
+    /// A table with the columns `tag: host`, `f`, `i`, `u`, `s`, `b` (the tag only if it is with a primary key).
+    fn table(name: &str, has_primary_key: bool) -> Self {
         let given = Self::nothing();
         let fields = [
             ("f", DataType::Float64),
@@ -114,10 +114,10 @@ impl Given {
             ("s", DataType::Utf8),
             ("b", DataType::Boolean),
         ];
-        let tag = keyed.then(|| Column { name: "host".into(), kind: ColumnKind::Tag, data_type: tag_type() });
+        let tag = has_primary_key.then(|| Column { name: "host".into(), kind: ColumnKind::Tag, data_type: tag_type() });
         let fields = fields.map(|(name, data_type)| Column { name: name.into(), kind: ColumnKind::Field, data_type });
         let columns = tag.into_iter().chain(fields).collect();
-        let schema = TableSchema { database: "db".into(), table: name.into(), keyed, columns };
+        let schema = TableSchema { database: "db".into(), table: name.into(), has_primary_key, columns };
         given.database.add(Arc::new(Table::new(schema)));
         given
     }

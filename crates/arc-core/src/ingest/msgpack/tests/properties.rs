@@ -143,14 +143,14 @@ proptest! {
     fn damaged_payloads_are_decoded_or_refused(
         seed in 0usize..3,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
-        keyed in any::<bool>(),
+        has_primary_key in any::<bool>(),
     ) {
         let mut body = seeds().swap_remove(seed);
         for (at, byte) in damage {
             let at = at.index(body.len());
             body[at] = byte;
         }
-        let given = if keyed { Given::table("t", true).tags(&["e"]) } else { Given::nothing() };
+        let given = if has_primary_key { Given::table("t", true).tags(&["e"]) } else { Given::nothing() };
         if let Ok(staged) = given.decode_bytes(&body) {
             let (points, numbers) = (staged.points(), staged.rejections.numbers.clone());
             prop_assert!(points > 0 || !numbers.is_empty());

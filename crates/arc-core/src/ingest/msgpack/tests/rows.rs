@@ -117,8 +117,8 @@ fn a_row_is_checked_against_its_table() {
             Err("is type string, already exists as type integer"),
         ),
     ];
-    for (keyed, sent, expected) in cases {
-        let given = Given::table("c", keyed);
+    for (has_primary_key, sent, expected) in cases {
+        let given = Given::table("c", has_primary_key);
         match expected {
             Ok(line) => assert_eq!(given.rows(&sent), [line], "{sent:?}"),
             Err(reason) => {
@@ -183,7 +183,7 @@ fn a_bad_row_leaves_nothing_behind_for_the_next() {
     let staged = Given::nothing().decode(&sent);
     assert_eq!(staged.rejections.numbers, [1, 3, 4]);
     assert_eq!(staged.rejections.first[1].reason, "the item is an integer, expected a map");
-    assert!(!staged.tables[1].keyed(), "the refused row must not have decided that");
+    assert!(!staged.tables[1].has_primary_key(), "the refused row must not have decided that");
     assert_eq!(rows(staged), ["c 1000 a=\"text\"", "d 1001 v=1"]);
 }
 

@@ -161,8 +161,8 @@ impl<V: Value> Points<V> {
         for point in points {
             let at = self.blocks.partition_point(|block| order(&block.span.last, &point) == Ordering::Less);
             let Some(block) = self.blocks.get_mut(at) else { continue };
-            if let Ok(place) = block.points.binary_search_by(|held| order(held, &point)) {
-                block.points.remove(place);
+            if let Ok(index) = block.points.binary_search_by(|held| order(held, &point)) {
+                block.points.remove(index);
                 self.changed(at);
             }
         }
@@ -238,8 +238,8 @@ impl<V: Value> Points<V> {
     fn insert_between(&mut self, point: Point<V>) {
         let at = self.blocks.partition_point(|block| order(&block.span.last, &point) == Ordering::Less);
         if let Some(block) = self.blocks.get_mut(at) {
-            let place = block.points.partition_point(|held| order(held, &point) == Ordering::Less);
-            block.points.insert(place, point);
+            let index = block.points.partition_point(|held| order(held, &point) == Ordering::Less);
+            block.points.insert(index, point);
         }
         self.changed(at);
     }

@@ -1,4 +1,4 @@
-//! The places over which the manifest's tests run: a folder, and object stores.
+//! The locations over which the manifest's tests run: a folder, and object stores.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,10 +7,10 @@ use std::{
 
 use super::super::{Listing, Manifest, ObjectId};
 #[cfg(feature = "object-store")]
-use crate::store::{DurableLocal, StorePlace};
+use crate::store::{DurableLocal, StoreLocation};
 use crate::{
     Result,
-    store::{FolderPlace, ObjectPlace},
+    store::{FolderLocation, ObjectLocation},
     vfs::{CrashFs, Image, Vfs},
 };
 
@@ -24,7 +24,7 @@ pub(super) const DIR: &str = "store/meta/0";
 
 /// What is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Location {
     /// A folder of the file system.
     Folder,
     /// The same folder as an object store.
@@ -35,35 +35,35 @@ pub(super) enum Place {
     Memory,
 }
 
-/// Makes a test of each function, for each place.
-macro_rules! over_all_places {
+/// Makes a test of each function, for each location.
+macro_rules! over_all_locations {
     ($($name:ident)*) => {
-        over_all_places!(@ in_a_folder Folder $($name)*);
+        over_all_locations!(@ in_a_folder Folder $($name)*);
         #[cfg(feature = "object-store")]
-        over_all_places!(@ in_a_durable_store Durable $($name)*);
+        over_all_locations!(@ in_a_durable_store Durable $($name)*);
         #[cfg(feature = "object-store")]
-        over_all_places!(@ in_a_store_in_memory Memory $($name)*);
+        over_all_locations!(@ in_a_store_in_memory Memory $($name)*);
     };
-    (@ $module:ident $place:ident $($name:ident)*) => {
+    (@ $module:ident $location:ident $($name:ident)*) => {
         mod $module {
-            $(#[test] fn $name() { super::$name(super::Place::$place); })*
+            $(#[test] fn $name() { super::$name(super::Location::$location); })*
         }
     };
 }
-pub(super) use over_all_places;
+pub(super) use over_all_locations;
 
 /// One stream, and ways around the manifest to look at its objects and to damage them.
 #[derive(Debug, Clone)]
 pub(super) struct At {
-    place: Place,
+    location: Location,
     /// The disk, where there is one.
     pub(super) fs: CrashFs,
     #[cfg(feature = "object-store")]
     memory: Arc<InMemory>,
 }
 
-impl Place {
-    /// Returns an empty place.
+impl Location {
+    /// Returns an empty location.
     pub(super) fn fresh(self) -> At {
         let fs = CrashFs::new();
         fs.create_dir_all(Path::new("store/meta")).unwrap();
@@ -73,10 +73,10 @@ impl Place {
         self.on(&fs.current())
     }
 
-    /// Returns the place on a disk that holds `image`.
+    /// Returns the location on a disk that holds `image`.
     pub(super) fn on(self, image: &Image) -> At {
         At {
-            place: self,
+            location: self,
             fs: CrashFs::from_image(image),
             #[cfg(feature = "object-store")]
             memory: Arc::default(),
@@ -91,27 +91,27 @@ impl At {
 
     /// Opens the stream on a disk with faults; in memory there is no disk.
     pub(super) fn open_through(&self, vfs: &Arc<dyn Vfs>) -> Result<Manifest> {
-        Manifest::open_at(self.place(vfs))
+        Manifest::open_at(self.location(vfs))
     }
 
-    fn place(&self, vfs: &Arc<dyn Vfs>) -> Arc<dyn ObjectPlace> {
-        match self.place {
-            Place::Folder => Arc::new(FolderPlace::new(Arc::clone(vfs), Path::new(DIR))),
+    fn location(&self, vfs: &Arc<dyn Vfs>) -> Arc<dyn ObjectLocation> {
+        match self.location {
+            Location::Folder => Arc::new(FolderLocation::new(Arc::clone(vfs), Path::new(DIR))),
             #[cfg(feature = "object-store")]
-            Place::Durable => store_place(Arc::new(DurableLocal::new(Arc::clone(vfs), Path::new("")))),
+            Location::Durable => store_location(Arc::new(DurableLocal::new(Arc::clone(vfs), Path::new("")))),
             #[cfg(feature = "object-store")]
-            Place::Memory => store_place(Arc::clone(&self.memory) as _),
+            Location::Memory => store_location(Arc::clone(&self.memory) as _),
         }
     }
 
     pub(super) fn listing(&self) -> Listing {
-        Listing::read(self.place(&(Arc::new(self.fs.clone()) as _)).as_ref()).unwrap()
+        Listing::read(self.location(&(Arc::new(self.fs.clone()) as _)).as_ref()).unwrap()
     }
 
     /// Returns a copy that goes its own way.
     pub(super) fn fork(&self) -> Self {
         At {
-            place: self.place,
+            location: self.location,
             fs: CrashFs::from_image(&self.fs.current()),
             #[cfg(feature = "object-store")]
             memory: Arc::new(self.memory.fork()),
@@ -120,7 +120,7 @@ impl At {
 
     pub(super) fn read(&self, path: &Path) -> Vec<u8> {
         #[cfg(feature = "object-store")]
-        if self.place == Place::Memory {
+        if self.location == Location::Memory {
             return block_on(async { self.memory.get(&key(path)).await.unwrap().bytes().await.unwrap().into() });
         }
         self.fs.read(path).unwrap()
@@ -129,7 +129,7 @@ impl At {
     /// Gives an object other bytes, or makes one.
     pub(super) fn replace(&self, path: &Path, bytes: &[u8]) {
         #[cfg(feature = "object-store")]
-        if self.place == Place::Memory {
+        if self.location == Location::Memory {
             block_on(self.memory.put(&key(path), bytes.to_vec().into())).unwrap();
             return;
         }
@@ -139,7 +139,7 @@ impl At {
 
     pub(super) fn remove(&self, path: &Path) {
         #[cfg(feature = "object-store")]
-        if self.place == Place::Memory {
+        if self.location == Location::Memory {
             block_on(self.memory.delete(&key(path))).unwrap();
             return;
         }
@@ -158,7 +158,7 @@ fn key(path: &Path) -> object_store::path::Path {
 
 /// Returns the place of the tests in a store: it waits for nothing, and objects are old enough at once.
 #[cfg(feature = "object-store")]
-pub(super) fn store_place(store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectPlace> {
+pub(super) fn store_location(store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectLocation> {
     use std::time::Duration;
 
     let options = crate::store::StoreOptions {
@@ -167,5 +167,5 @@ pub(super) fn store_place(store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectPlace> {
         settled_after: Duration::ZERO,
         ..Default::default()
     };
-    Arc::new(StorePlace::new(store, DIR.into(), options).unwrap())
+    Arc::new(StoreLocation::new(store, DIR.into(), options).unwrap())
 }

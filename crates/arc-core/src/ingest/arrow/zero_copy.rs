@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::{Columns, is_plain};
 use crate::{
     Result,
-    buffer::{Chunk, KeptRows, SeriesId, WHOLE_ROWS, owned},
+    buffer::{Chunk, SeriesId, WHOLE_ROWS, ZeroCopyRows, owned},
 };
 
 /// Smallest body that is kept. One that came in a single piece may lie in a buffer of its connection, which nobody has
@@ -50,8 +50,8 @@ impl Kept {
         let mut by_index = vec![None; columns.iter().map(|(index, _)| index + 1).max().unwrap_or(0)];
         for (index, array) in columns {
             let array = if stays(array.data_type()) { array } else { owned(&array)? };
-            if let Some(place) = by_index.get_mut(index) {
-                *place = Some(array);
+            if let Some(slot) = by_index.get_mut(index) {
+                *slot = Some(array);
             }
         }
         let chunk = Chunk::new(time, series.into(), by_index)?;
@@ -61,17 +61,17 @@ impl Kept {
     }
 
     /// Returns the rows, and what they hold.
-    pub(super) fn finish(self) -> Result<KeptRows> {
+    pub(super) fn finish(self) -> Result<ZeroCopyRows> {
         let Self { body, mut chunks, in_body, beside } = self;
         let body_bytes = body.as_ref().map_or(0, Bytes::len);
         // More than there is are the same bytes again and again, which copies would have to hold.
         let is_used = (body_bytes / 4 * MIN_USED_QUARTERS..=body_bytes).contains(&in_body);
         if in_body == 0 || is_used {
             let hold_body = in_body > 0;
-            return Ok(KeptRows { chunks, bytes: beside + if hold_body { body_bytes } else { 0 }, hold_body });
+            return Ok(ZeroCopyRows { chunks, bytes: beside + if hold_body { body_bytes } else { 0 }, hold_body });
         }
         chunks = chunks.iter().map(Chunk::copied).collect::<Result<_>>()?;
-        Ok(KeptRows { chunks, bytes: beside + in_body, hold_body: false })
+        Ok(ZeroCopyRows { chunks, bytes: beside + in_body, hold_body: false })
     }
 
     fn count(&mut self, chunk: &Chunk) {

@@ -1,9 +1,9 @@
-//! Loose rows that are applied, on their way to the buffers of their tables.
+//! Staged rows that are applied, on their way to the buffers of their tables.
 //!
 //! Ten thousand tables do not fit into a processor's cache: where their rows come in turn, each one waits for the lock, the
-//! buffer and the ends of the columns of its table. So rows are piled up, and go to their tables together, one table after
-//! the other. Nobody sees a difference: whoever looks at rows that are not frozen has the pile settled first
-//! ([`Table::settle`](super::Table::settle)), and of one table rows stay in the order of the log.
+//! buffer and the ends of the columns of its table. So rows are pending up, and go to their tables together, one table after
+//! the other. Nobody sees a difference: whoever looks at rows that are not frozen has the staging drained first
+//! ([`Table::drain`](super::Table::drain)), and of one table rows stay in the order of the log.
 
 use std::sync::{
     Arc,
@@ -16,12 +16,12 @@ use hashbrown::HashMap;
 use super::Table;
 use crate::{
     Error, Result, SequenceNumber,
-    buffer::{LooseRow, LooseRows, TableBuffer},
+    buffer::{StagedRow, StagedRows, TableBuffer},
 };
 
-/// Rows at which a pile is settled. More for each table at a time gain little.
+/// Rows at which a staging is drained. More for each table at a time gain little.
 const MAX_ROWS: usize = 64 << 10;
-/// Bytes at which it is settled, as buffers count them.
+/// Bytes at which it is drained, as buffers count them.
 const MAX_BYTES: usize = 4 << 20;
 /// Tables to which rows are appended together.
 const TABLES_AT_ONCE: usize = 8;
@@ -29,22 +29,22 @@ const TABLES_AT_ONCE: usize = 8;
 const MAX_TABLES_PER_ROW: usize = 16;
 
 /// A row: which write, which row of it.
-type Place = (u32, u32);
+type RowAddress = (u32, u32);
 
 /// The rows of a table.
-type Group<'a> = (&'a Arc<Table>, &'a [Place]);
+type Group<'a> = (&'a Arc<Table>, &'a [RowAddress]);
 
 /// See the module. One for each database.
 #[derive(Debug, Default)]
-pub(crate) struct LoosePile {
-    /// Whether there is anything to settle, or was something that could not be.
+pub(crate) struct StagingBuffer {
+    /// Whether there is anything to drain, or was something that could not be.
     has_rows: AtomicBool,
-    rows: Mutex<Piled>,
+    rows: Mutex<PendingRows>,
 }
 
 #[derive(Debug, Default)]
-struct Piled {
-    writes: Vec<(SequenceNumber, LooseRows)>,
+struct PendingRows {
+    writes: Vec<(SequenceNumber, StagedRows)>,
     /// What the rows of all writes say their tables by.
     tables: Arc<Vec<Arc<Table>>>,
     rows: usize,
@@ -52,24 +52,24 @@ struct Piled {
     has_failed: bool,
 }
 
-impl LoosePile {
-    /// Adds the rows of a write, which say their tables by their places in `tables`.
+impl StagingBuffer {
+    /// Adds the rows of a write, which say their tables by their addresses in `tables`.
     ///
     /// # Errors
     ///
-    /// As [`settle`](Self::settle), also where this would not have to be done yet: nobody would ever see the rows.
-    pub(crate) fn push(&self, seq: SequenceNumber, rows: LooseRows, tables: &Arc<Vec<Arc<Table>>>) -> Result<()> {
-        let mut piled = self.rows.lock();
-        piled.check()?;
-        if !Arc::ptr_eq(&piled.tables, tables) {
-            self.settle_now(&mut piled)?;
-            piled.tables = Arc::clone(tables);
+    /// As [`drain`](Self::drain), also where this would not have to be done yet: nobody would ever see the rows.
+    pub(crate) fn push(&self, seq: SequenceNumber, rows: StagedRows, tables: &Arc<Vec<Arc<Table>>>) -> Result<()> {
+        let mut pending = self.rows.lock();
+        pending.check()?;
+        if !Arc::ptr_eq(&pending.tables, tables) {
+            self.drain_now(&mut pending)?;
+            pending.tables = Arc::clone(tables);
         }
         self.has_rows.store(true, Ordering::Release);
-        piled.rows += rows.len();
-        piled.bytes += rows.bytes();
-        piled.writes.push((seq, rows));
-        if piled.rows >= MAX_ROWS || piled.bytes >= MAX_BYTES { self.settle_now(&mut piled) } else { Ok(()) }
+        pending.rows += rows.len();
+        pending.bytes += rows.bytes();
+        pending.writes.push((seq, rows));
+        if pending.rows >= MAX_ROWS || pending.bytes >= MAX_BYTES { self.drain_now(&mut pending) } else { Ok(()) }
     }
 
     /// Puts all rows into the buffers of their tables.
@@ -77,27 +77,27 @@ impl LoosePile {
     /// # Errors
     ///
     /// Once rows could not be put there, always: what the log has is not in memory then, and must not be taken for flushed.
-    pub(crate) fn settle(&self) -> Result<()> {
-        if self.has_rows.load(Ordering::Acquire) { self.settle_now(&mut self.rows.lock()) } else { Ok(()) }
+    pub(crate) fn drain(&self) -> Result<()> {
+        if self.has_rows.load(Ordering::Acquire) { self.drain_now(&mut self.rows.lock()) } else { Ok(()) }
     }
 
-    fn settle_now(&self, piled: &mut Piled) -> Result<()> {
-        piled.check()?;
+    fn drain_now(&self, pending: &mut PendingRows) -> Result<()> {
+        pending.check()?;
         // So it is, too, if this thread dies on the way.
-        piled.has_failed = true;
-        piled.settle()?;
-        piled.has_failed = false;
+        pending.has_failed = true;
+        pending.drain()?;
+        pending.has_failed = false;
         self.has_rows.store(false, Ordering::Release);
         Ok(())
     }
 }
 
-impl Piled {
+impl PendingRows {
     fn check(&self) -> Result<()> {
         if self.has_failed { Err(Error::internal("rows in the log could not be applied")) } else { Ok(()) }
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn drain(&mut self) -> Result<()> {
         let writes = std::mem::take(&mut self.writes);
         let (rows, tables) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.tables));
         self.bytes = 0;
@@ -106,10 +106,10 @@ impl Piled {
         }
         let (order, ends) = by_table(&writes, rows, tables.len());
         let starts = [0].into_iter().chain(ends.iter().copied());
-        let places = starts.zip(&ends).map(|(start, end)| order.get(start..*end).unwrap_or_default());
-        let groups = tables.iter().zip(places);
-        let groups: Vec<_> = groups.filter(|(_, places)| !places.is_empty()).collect();
-        let row = |(write, row): &Place| {
+        let addresses = starts.zip(&ends).map(|(start, end)| order.get(start..*end).unwrap_or_default());
+        let groups = tables.iter().zip(addresses);
+        let groups: Vec<_> = groups.filter(|(_, addresses)| !addresses.is_empty()).collect();
+        let row = |(write, row): &RowAddress| {
             let (seq, rows) = writes.get(*write as usize)?;
             Some((*seq, rows.row(*row as usize)))
         };
@@ -123,25 +123,25 @@ impl Piled {
 /// would wait for the one before. Nobody who has the rows of one table locked waits for those of another.
 fn append_groups<'r>(
     groups: &[Group<'r>],
-    row: impl Fn(&Place) -> Option<(SequenceNumber, LooseRow<'r>)>,
+    row: impl Fn(&RowAddress) -> Option<(SequenceNumber, StagedRow<'r>)>,
 ) -> Result<()> {
-    let rows = |places: &'r [Place]| places.iter().filter_map(&row);
+    let rows = |addresses: &'r [RowAddress]| addresses.iter().filter_map(&row);
     let mut seen = 0;
-    for (table, places) in groups {
-        seen ^= u64::from(table.rows.is_locked()) ^ rows(places).fold(0, |seen, (_, row)| seen ^ row.touch());
+    for (table, addresses) in groups {
+        seen ^= u64::from(table.rows.is_locked()) ^ rows(addresses).fold(0, |seen, (_, row)| seen ^ row.touch());
     }
     let mut locked: Vec<_> = groups.iter().map(|(table, _)| table.rows.lock()).collect();
     seen ^= locked.iter().fold(0, |seen, rows| seen ^ rows.buffer.touch());
     std::hint::black_box(seen);
-    for (table, (_, places)) in locked.iter_mut().zip(groups) {
-        rows(places).try_for_each(|(seq, row)| table.buffer.append_loose(seq, &row).map(drop))?;
+    for (table, (_, addresses)) in locked.iter_mut().zip(groups) {
+        rows(addresses).try_for_each(|(seq, row)| table.buffer.append_staged(seq, &row).map(drop))?;
     }
     Ok(())
 }
 
 /// Returns all rows by table, and where those of each table end. Sorts by counting, so that of one table
 /// rows stay in their order.
-fn by_table(writes: &[(SequenceNumber, LooseRows)], rows: usize, tables: usize) -> (Vec<Place>, Vec<usize>) {
+fn by_table(writes: &[(SequenceNumber, StagedRows)], rows: usize, tables: usize) -> (Vec<RowAddress>, Vec<usize>) {
     let mut ends = vec![0; tables];
     for table in writes.iter().flat_map(|(_, rows)| rows.tables()) {
         if let Some(count) = ends.get_mut(table) {
@@ -166,22 +166,22 @@ fn by_table(writes: &[(SequenceNumber, LooseRows)], rows: usize, tables: usize) 
 }
 
 /// Puts the rows of one write into the buffers of their tables, those of each table at once: no reader finds half of them.
-fn apply(seq: SequenceNumber, rows: &LooseRows, tables: &[Arc<Table>]) -> Result<()> {
+fn apply(seq: SequenceNumber, rows: &StagedRows, tables: &[Arc<Table>]) -> Result<()> {
     ByTable::new(rows, tables).append_rest(seq)
 }
 
-/// The loose rows of one write by their tables.
+/// The staged rows of one write by their tables.
 pub(crate) struct ByTable<'r> {
-    rows: &'r LooseRows,
+    rows: &'r StagedRows,
     tables: &'r [Arc<Table>],
-    /// Tables by their places, and rows, of one table in their order.
+    /// Tables by their addresses, and rows, of one table in their order.
     order: Vec<(usize, usize)>,
     /// Where the rows of each table begin that were not taken yet, by the table's address.
     left: HashMap<*const Table, usize>,
 }
 
 impl<'r> ByTable<'r> {
-    pub(crate) fn new(rows: &'r LooseRows, tables: &'r [Arc<Table>]) -> Self {
+    pub(crate) fn new(rows: &'r StagedRows, tables: &'r [Arc<Table>]) -> Self {
         let mut order: Vec<_> = rows.tables().zip(0..).collect();
         order.sort_unstable();
         let starts = order.iter().enumerate().filter(|(at, (table, _))| {
@@ -217,7 +217,7 @@ impl<'r> ByTable<'r> {
     fn append_from(&self, start: usize, seq: SequenceNumber, buffer: &mut TableBuffer) -> Result<()> {
         let rest = self.order.get(start..).unwrap_or_default();
         let of_table = rest.iter().take_while(|(table, _)| Some(table) == rest.first().map(|(first, _)| first));
-        of_table.into_iter().try_for_each(|(_, row)| buffer.append_loose(seq, &self.rows.row(*row)).map(drop))
+        of_table.into_iter().try_for_each(|(_, row)| buffer.append_staged(seq, &self.rows.row(*row)).map(drop))
     }
 }
 
@@ -230,19 +230,19 @@ mod tests {
         let table = |n: usize| {
             let name = format!("t{n}");
             let (database, table, columns) = ("d".into(), name.as_str().into(), Vec::new());
-            Arc::new(Table::new(TableSchema { database, table, keyed: true, columns }))
+            Arc::new(Table::new(TableSchema { database, table, has_primary_key: true, columns }))
         };
         Arc::new((0..count).map(table).collect())
     }
 
     /// Rows with a text each, in order of their times.
-    fn rows(rows: &[(usize, i64)]) -> LooseRows {
-        let mut loose = LooseRows::default();
+    fn rows(rows: &[(usize, i64)]) -> StagedRows {
+        let mut staged = StagedRows::default();
         for (table, time) in rows {
-            loose.put(0, Scalar::Text(&time.to_string()));
-            loose.end_row(*time, 0, *table);
+            staged.put(0, Scalar::Text(&time.to_string()));
+            staged.end_row(*time, 0, *table);
         }
-        loose
+        staged
     }
 
     fn in_buffer(table: &Table) -> Vec<i64> {
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn rows_of_a_table_stay_in_order_however_many_tables_there_are() {
         for count in [1, 3, 100, 10_000] {
-            let (pile, tables) = (LoosePile::default(), tables(count));
+            let (staging, tables) = (StagingBuffer::default(), tables(count));
             let mut expected = vec![Vec::new(); count];
             let mut time = 0;
             for seq in 1..20 {
@@ -264,59 +264,59 @@ mod tests {
                     write.push((table, time));
                     expected[table].push(time);
                 }
-                pile.push(SequenceNumber(seq), rows(&write), &tables).unwrap();
+                staging.push(SequenceNumber(seq), rows(&write), &tables).unwrap();
             }
             assert!(tables.iter().all(|table| in_buffer(table).is_empty()));
-            pile.settle().unwrap();
+            staging.drain().unwrap();
             let found: Vec<_> = tables.iter().map(|table| in_buffer(table)).collect();
             assert!(found == expected, "{count} tables");
-            pile.settle().unwrap();
+            staging.drain().unwrap();
             assert_eq!(tables.iter().map(|table| in_buffer(table).len()).sum::<usize>(), 1_900);
         }
     }
 
     #[test]
-    fn a_pile_is_settled_when_it_is_high_and_when_other_tables_come() {
-        let (pile, tables_before, tables_after) = (LoosePile::default(), tables(2), tables(2));
+    fn a_buffer_is_drained_when_it_is_full_and_when_other_tables_come() {
+        let (staging, tables_before, tables_after) = (StagingBuffer::default(), tables(2), tables(2));
         let held = |tables: &[Arc<Table>]| tables.iter().map(|table| table.rows.lock().buffer.rows()).sum::<usize>();
-        pile.push(SequenceNumber(1), rows(&[(0, 1), (1, 2), (1, 3)]), &tables_before).unwrap();
+        staging.push(SequenceNumber(1), rows(&[(0, 1), (1, 2), (1, 3)]), &tables_before).unwrap();
         assert_eq!(held(&tables_before), 0);
-        pile.push(SequenceNumber(2), rows(&[(0, 4)]), &tables_after).unwrap();
+        staging.push(SequenceNumber(2), rows(&[(0, 4)]), &tables_after).unwrap();
         assert_eq!((held(&tables_before), held(&tables_after)), (3, 0));
         let many: Vec<_> = (5..).zip(0..MAX_ROWS - 2).map(|(time, n)| (n % 2, time)).collect();
-        pile.push(SequenceNumber(3), rows(&many), &tables_after).unwrap();
+        staging.push(SequenceNumber(3), rows(&many), &tables_after).unwrap();
         assert_eq!(held(&tables_after), 0);
-        pile.push(SequenceNumber(4), rows(&[(0, 1 << 40)]), &tables_after).unwrap();
+        staging.push(SequenceNumber(4), rows(&[(0, 1 << 40)]), &tables_after).unwrap();
         assert_eq!(held(&tables_after), MAX_ROWS);
     }
 
     #[test]
-    fn what_could_not_be_settled_is_never_taken_for_settled() {
-        let (pile, tables) = (LoosePile::default(), tables(2));
-        pile.push(SequenceNumber(1), rows(&[(0, 1), (1, 2)]), &tables).unwrap();
+    fn what_could_not_be_drained_is_never_taken_for_drained() {
+        let (staging, tables) = (StagingBuffer::default(), tables(2));
+        staging.push(SequenceNumber(1), rows(&[(0, 1), (1, 2)]), &tables).unwrap();
         // Somebody dies while rows are on their way.
         std::thread::scope(|scope| {
             let dying = scope.spawn(|| {
-                let mut piled = pile.rows.lock();
+                let mut pending = staging.rows.lock();
                 // More of them than memory can hold.
-                piled.rows = usize::MAX;
-                pile.settle_now(&mut piled)
+                pending.rows = usize::MAX;
+                staging.drain_now(&mut pending)
             });
             assert!(dying.join().is_err());
         });
         for _ in 0..2 {
-            assert!(pile.settle().is_err());
-            assert!(pile.push(SequenceNumber(2), rows(&[(0, 3)]), &tables).is_err());
+            assert!(staging.drain().is_err());
+            assert!(staging.push(SequenceNumber(2), rows(&[(0, 3)]), &tables).is_err());
         }
     }
 
     #[test]
     fn sequence_numbers_are_those_of_the_rows_writes() {
-        let (pile, tables) = (LoosePile::default(), tables(2));
+        let (staging, tables) = (StagingBuffer::default(), tables(2));
         for (seq, write) in [(3, vec![(0, 1)]), (4, vec![(1, 2)]), (7, vec![(0, 3)])] {
-            pile.push(SequenceNumber(seq), rows(&write), &tables).unwrap();
+            staging.push(SequenceNumber(seq), rows(&write), &tables).unwrap();
         }
-        pile.settle().unwrap();
+        staging.drain().unwrap();
         let numbers = |table: &Table| {
             let mut rows = table.rows.lock();
             rows.buffer.freeze().unwrap();

@@ -1,4 +1,4 @@
-//! Whether rows that are not late are unique by identity across the data files of a keyed table.
+//! Whether rows that are not late are unique by primary key across the data files of a primary-key table.
 //!
 //! Only rows with equal times can repeat each other, so only files whose times overlap are read again. Identities are
 //! compared by hash, in several passes where there are many, and equal hashes by what they stand for.
@@ -24,7 +24,7 @@ use crate::{
 /// Hashes held at a time: 64 MiB.
 const MAX_HASHES: u64 = 8 << 20;
 
-/// Repeated identities that are named.
+/// Repeated primary keys that are named.
 const MAX_NAMED: usize = 10;
 
 const BATCH_ROWS: usize = 8192;
@@ -35,9 +35,9 @@ const BUG: &str = "the files are as they were written, so this is a bug; please 
 type Contested = Vec<(i64, i64)>;
 
 /// All tags that a row has, and its time.
-type Identity = (Vec<(String, String)>, i64);
+type PrimaryKey = (Vec<(String, String)>, i64);
 
-/// Checks the on-time files of one keyed table against each other.
+/// Checks the on-time files of one primary-key table against each other.
 pub(super) fn check(
     vfs: &dyn Vfs,
     root: &Path,
@@ -72,22 +72,22 @@ pub(super) fn check(
     if repeated.is_empty() { Ok(()) } else { name(&reader, &touched, &repeated, report) }
 }
 
-/// Says which identities have these hashes, and in which files they are.
+/// Says which primary keys have these hashes, and in which files they are.
 fn name(reader: &Reader<'_>, files: &[&DataFile], hashes: &HashSet<u64>, report: &mut VerifyReport) -> Result<()> {
-    let mut seen: HashMap<Identity, &str> = HashMap::new();
+    let mut seen: HashMap<PrimaryKey, &str> = HashMap::new();
     let mut named = 0;
     for file in files {
         reader.read(file, |batch, row, hash| {
             if !hashes.contains(&hash) {
                 return;
             }
-            let identity = identity(reader.table, batch, row);
+            let primary_key = primary_key(reader.table, batch, row);
             // Twice in one file is what the order of its rows shows.
-            let Some(other) = seen.insert(identity.clone(), &file.path).filter(|other| *other != file.path) else {
+            let Some(other) = seen.insert(primary_key.clone(), &file.path).filter(|other| *other != file.path) else {
                 return;
             };
             if named < MAX_NAMED {
-                let what = format!("the row {} is in {other} as well, though neither file is late", show(&identity));
+                let what = format!("the row {} is in {other} as well, though neither file is late", show(&primary_key));
                 report.error(reader.root.join(&file.path), None, what, BUG);
             }
             named += 1;
@@ -123,7 +123,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Hands on each row at a contested time: its batch, its place there, and the hash of its identity.
+    /// Hands on each row at a contested time: its batch, its row there, and the hash of its primary key.
     fn read(&self, file: &DataFile, mut take: impl FnMut(&RecordBatch, usize, u64)) -> Result<()> {
         let path = self.root.join(&file.path);
         let opened = OpenFile::open(self.vfs, &path)?;
@@ -146,7 +146,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Hashes the identities of all rows: times and values of tags, each value once.
+    /// Hashes the primary keys of all rows: times and values of tags, each value once.
     fn hashes(&self, batch: &RecordBatch, times: &[i64]) -> Vec<u64> {
         let hasher = FixedState::with_seed(0x41_52_43);
         let mut sums = vec![0_u64; times.len()];
@@ -168,7 +168,7 @@ impl Reader<'_> {
     }
 }
 
-fn identity(table: &TableSchema, batch: &RecordBatch, row: usize) -> Identity {
+fn primary_key(table: &TableSchema, batch: &RecordBatch, row: usize) -> PrimaryKey {
     let value = |name: &str| {
         let column = batch.column_by_name(name)?.as_dictionary_opt::<Int32Type>()?;
         let value = column.downcast_dict::<arrow::array::StringArray>()?;
@@ -182,7 +182,7 @@ fn identity(table: &TableSchema, batch: &RecordBatch, row: usize) -> Identity {
     (tags.collect(), time.unwrap_or(0))
 }
 
-fn show((tags, time): &Identity) -> String {
+fn show((tags, time): &PrimaryKey) -> String {
     let tags: String = tags.iter().map(|(name, value)| format!("{name}={value},")).collect();
     format!("{{{tags}time={time}}}")
 }

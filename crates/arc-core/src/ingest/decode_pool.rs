@@ -29,7 +29,7 @@ pub(super) trait Task: Send + Sync {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Helpers(Arc<Pool>);
+pub(crate) struct DecodePool(Arc<Pool>);
 
 struct Pool {
     cores: usize,
@@ -53,8 +53,8 @@ struct State {
     is_closed: bool,
 }
 
-impl Helpers {
-    /// Helpers for as many threads in all as there are cores that this process may use. None of them is started yet.
+impl DecodePool {
+    /// DecodePool for as many threads in all as there are cores that this process may use. None of them is started yet.
     pub(crate) fn new() -> Self {
         Self::with_cores(available_parallelism().map_or(1, usize::from))
     }
@@ -64,24 +64,24 @@ impl Helpers {
     }
 
     /// Counts the calling thread among those at work, until the answer is dropped.
-    pub(crate) fn at_work(&self) -> AtWork<'_> {
+    pub(crate) fn at_work(&self) -> BusyThread<'_> {
         self.0.busy.fetch_add(1, Ordering::Relaxed);
-        AtWork(&self.0.busy)
+        BusyThread(&self.0.busy)
     }
 
     /// Takes up to `most` threads that are spare, given that `others` are at work that are not counted here.
-    pub(super) fn borrow(&self, most: usize, others: usize) -> Option<Loan<'_>> {
+    pub(super) fn borrow(&self, most: usize, others: usize) -> Option<Lease<'_>> {
         let mut count = 0;
         let take = |busy: usize| {
             count = self.0.cores.saturating_sub(busy + others).min(most);
             (count > 0).then_some(busy + count)
         };
         self.0.busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
-        Some(Loan { pool: &self.0, count })
+        Some(Lease { pool: &self.0, count })
     }
 }
 
-impl Drop for Helpers {
+impl Drop for DecodePool {
     fn drop(&mut self) {
         self.0.state.lock().is_closed = true;
         self.0.work.notify_all();
@@ -90,21 +90,21 @@ impl Drop for Helpers {
 
 /// A thread that is counted as at work.
 #[derive(Debug)]
-pub(crate) struct AtWork<'h>(&'h AtomicUsize);
+pub(crate) struct BusyThread<'h>(&'h AtomicUsize);
 
-impl Drop for AtWork<'_> {
+impl Drop for BusyThread<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Threads that are reserved for a task.
-pub(super) struct Loan<'h> {
+pub(super) struct Lease<'h> {
     pool: &'h Arc<Pool>,
     count: usize,
 }
 
-impl Loan<'_> {
+impl Lease<'_> {
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -124,7 +124,7 @@ impl Loan<'_> {
     }
 }
 
-impl Drop for Loan<'_> {
+impl Drop for Lease<'_> {
     fn drop(&mut self) {
         self.pool.busy.fetch_sub(self.count, Ordering::Relaxed);
     }
@@ -141,7 +141,7 @@ impl Pool {
         loop {
             if let Some(task) = state.tasks.pop_front() {
                 drop(state);
-                let at_work = AtWork(&self.busy);
+                let at_work = BusyThread(&self.busy);
                 task.help();
                 drop(task);
                 drop(at_work);
@@ -177,25 +177,25 @@ mod tests {
 
     #[test]
     fn only_what_is_spare_is_lent() {
-        let helpers = Helpers::with_cores(4);
-        let lent = |most, others| helpers.borrow(most, others).map_or(0, |loan| loan.count());
+        let decode_pool = DecodePool::with_cores(4);
+        let lent = |most, others| decode_pool.borrow(most, others).map_or(0, |lease| lease.count());
         assert_eq!([lent(9, 0), lent(2, 0), lent(9, 3), lent(9, 4), lent(9, 9)], [4, 2, 1, 0, 0]);
-        let at_work = helpers.at_work();
+        let at_work = decode_pool.at_work();
         assert_eq!(lent(9, 0), 3);
-        let loan = helpers.borrow(2, 0);
+        let lease = decode_pool.borrow(2, 0);
         assert_eq!(lent(9, 0), 1, "what is lent is not spare");
-        drop((loan, at_work));
+        drop((lease, at_work));
         assert_eq!(lent(9, 0), 4, "what comes back is");
-        assert_eq!(Helpers::with_cores(1).borrow(1, 1).map(|loan| loan.count()), None);
+        assert_eq!(DecodePool::with_cores(1).borrow(1, 1).map(|lease| lease.count()), None);
     }
 
     #[test]
     fn each_lent_thread_helps() {
-        let helpers = Helpers::with_cores(3);
+        let decode_pool = DecodePool::with_cores(3);
         let (sender, told) = channel();
         let task: Arc<dyn Task> = Arc::new(Tell(Mutex::new(sender)));
-        helpers.borrow(2, 0).unwrap().help(&task);
-        drop((helpers, task));
+        decode_pool.borrow(2, 0).unwrap().help(&task);
+        drop((decode_pool, task));
         // All of them, for the task ends with the last.
         assert_eq!(told.iter().collect::<Vec<_>>(), vec![Some("arc-decode".to_owned()); 2]);
     }

@@ -1,7 +1,7 @@
-//! Parts of a body that are decoded before it is known what stands in front of them.
+//! Splits of a body that are decoded before it is known what stands in front of them.
 //!
-//! A part takes *plain* lines only: of registered tables and columns, with a timestamp, and nothing wrong with them. It ends
-//! in front of the first other one. So a part has nothing but rows, and they are the same whatever the lines before it are.
+//! A split takes *plain* lines only: of registered tables and columns, with a timestamp, and nothing wrong with them. It ends
+//! in front of the first other one. So a split has nothing but rows, and they are the same whatever the lines before it are.
 //! Whether it begins at a line at all, and not inside a string, is found out by whoever decodes what is in front of it.
 
 use std::{
@@ -22,19 +22,19 @@ use crate::{
     buffer::SeriesId,
     ingest::{
         TypePolicy,
-        helpers::Task,
+        decode_pool::Task,
         staged::{MAX_CELLS, StagedTable},
     },
     registry::Database,
 };
 
-/// Tables of which a part has lines, at most: each costs columns of its own in each part.
+/// Tables of which a split has lines, at most: each costs columns of its own in each split.
 const MAX_TABLES: usize = 64;
 /// How much of a body is looked at for quotes at a time.
 const LOOK_BYTES: usize = 4096;
 
-/// The parts of one body behind the first one, and what came of them.
-pub(super) struct Parts {
+/// The splits of one body behind the first one, and what came of them.
+pub(super) struct Splits {
     body: Bytes,
     database: Arc<Database>,
     precision: Option<Precision>,
@@ -46,19 +46,19 @@ pub(super) struct Parts {
     has_strings: OnceLock<bool>,
 }
 
-/// What is known of a part.
+/// What is known of a split.
 enum Slot {
     /// Not decoded yet.
     Open,
-    Decoded(PartRows),
+    Decoded(SplitRows),
     /// Nothing came of it, or it was taken.
     Empty,
 }
 
-/// The rows of the plain lines that a part begins with.
-pub(super) struct PartRows {
+/// The rows of the plain lines that a split begins with.
+pub(super) struct SplitRows {
     pub(super) tables: Vec<StagedTable>,
-    /// Series that were not in the cache: where in the body their keys are, and the place in `tables` of their tables.
+    /// Series that were not in the cache: where in the body their keys are, and the index in `tables` of their tables.
     pub(super) series: Vec<(Range<usize>, usize, SeriesId)>,
     /// As of the [`Staged`](crate::ingest::Staged) that the tables are of.
     pub(super) type_changes: u64,
@@ -68,8 +68,8 @@ pub(super) struct PartRows {
     pub(super) end: usize,
 }
 
-impl Parts {
-    /// The parts that begin at `cuts`, which ascend.
+impl Splits {
+    /// The splits that begin at `cuts`, which ascend.
     pub(super) fn new(body: &Bytes, context: &Context<'_>, cuts: &[usize]) -> Self {
         let ends = cuts.iter().skip(1).copied().chain([body.len()]);
         Self {
@@ -88,8 +88,8 @@ impl Parts {
         &self.ranges
     }
 
-    /// Returns the rows of a part that somebody has begun, once they are there.
-    pub(super) fn take(&self, index: usize) -> Option<PartRows> {
+    /// Returns the rows of a split that somebody has begun, once they are there.
+    pub(super) fn take(&self, index: usize) -> Option<SplitRows> {
         let mut slots = self.slots.lock();
         loop {
             match slots.get_mut(index).map(|slot| std::mem::replace(slot, Slot::Empty)) {
@@ -104,12 +104,12 @@ impl Parts {
         }
     }
 
-    /// Has nobody begin another part.
+    /// Has nobody begin another split.
     pub(super) fn cancel(&self) {
         self.next.store(self.ranges.len(), Ordering::Relaxed);
     }
 
-    fn decode(&self, range: &Range<usize>) -> Option<PartRows> {
+    fn decode(&self, range: &Range<usize>) -> Option<SplitRows> {
         let body = self.body.get(range.clone())?;
         // Strict, for a value of another type is not plain, whatever becomes of it.
         let context = Context {
@@ -124,38 +124,38 @@ impl Parts {
         // Recursive, for a writer may be waiting for whoever has the body, who has the lock and waits for this.
         let cache = self.database.series_cache.read_recursive();
         let mut decoder = Decoder::new(body, &context, &cache);
-        decoder.open_loose();
-        decoder.close_loose();
-        let mut part = Part { decoder, has_ended: false, parts: self };
+        decoder.open_rows();
+        decoder.close_rows();
+        let mut split = Split { decoder, has_ended: false, splits: self };
         let mut chunks = Chunks::new();
-        let done = chunks.parse(body, &mut part);
+        let done = chunks.parse(body, &mut split);
         let mut end = range.start + done;
-        if end < range.end && range.end == self.body.len() && !part.has_ended {
-            let points = part.decoder.staged.points();
-            let _ = chunks.clone().finish(body.get(done..)?, &mut part);
-            if !part.has_ended {
+        if end < range.end && range.end == self.body.len() && !split.has_ended {
+            let points = split.decoder.staged.points();
+            let _ = chunks.clone().finish(body.get(done..)?, &mut split);
+            if !split.has_ended {
                 end = range.end;
-            } else if part.decoder.staged.points() > points {
+            } else if split.decoder.staged.points() > points {
                 return None;
             }
         }
-        let Decoder { staged, new_series, .. } = part.decoder;
+        let Decoder { staged, new_series, .. } = split.decoder;
         let series = new_series.into_iter().filter_map(|(key, (at, series))| {
             let start = range.start + (key.as_ptr() as usize).checked_sub(body.as_ptr() as usize)?;
             Some((start..start + key.len(), at, series))
         });
         let (series, type_changes) = (series.collect(), staged.type_changes);
-        Some(PartRows { series, tables: staged.tables, type_changes, chunks, end })
+        Some(SplitRows { series, tables: staged.tables, type_changes, chunks, end })
     }
 
-    /// Whether there is a quote in the body, so that a part may begin inside a string.
+    /// Whether there is a quote in the body, so that a split may begin inside a string.
     fn has_strings(&self) -> bool {
         let has_quote = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'"').count() > 0;
         *self.has_strings.get_or_init(|| self.body.chunks(LOOK_BYTES).any(has_quote))
     }
 }
 
-impl Task for Parts {
+impl Task for Splits {
     fn help(&self) {
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
@@ -163,37 +163,37 @@ impl Task for Parts {
                 // So that it never comes round to zero.
                 return self.cancel();
             };
-            let mut put = PutOnDrop { parts: self, index, rows: None };
+            let mut put = PutOnDrop { splits: self, index, rows: None };
             put.rows = self.decode(range);
         }
     }
 }
 
-/// Hands over what came of a part, also if that is nothing because its thread has died.
+/// Hands over what came of a split, also if that is nothing because its thread has died.
 struct PutOnDrop<'p> {
-    parts: &'p Parts,
+    splits: &'p Splits,
     index: usize,
-    rows: Option<PartRows>,
+    rows: Option<SplitRows>,
 }
 
 impl Drop for PutOnDrop<'_> {
     fn drop(&mut self) {
         let rows = self.rows.take().map_or(Slot::Empty, Slot::Decoded);
-        if let Some(slot) = self.parts.slots.lock().get_mut(self.index) {
+        if let Some(slot) = self.splits.slots.lock().get_mut(self.index) {
             *slot = rows;
         }
-        self.parts.changed.notify_all();
+        self.splits.changed.notify_all();
     }
 }
 
 /// A decoder that ends in front of the first line that is not plain.
-struct Part<'a, 'c> {
+struct Split<'a, 'c> {
     decoder: Decoder<'a, 'c>,
     has_ended: bool,
-    parts: &'c Parts,
+    splits: &'c Splits,
 }
 
-impl<'a> Sink<'a> for Part<'a, '_> {
+impl<'a> Sink<'a> for Split<'a, '_> {
     #[inline(always)]
     fn series(&mut self, number: u64, key: &'a [u8]) -> Series {
         self.decoder.series(number, key)
@@ -238,7 +238,7 @@ impl<'a> Sink<'a> for Part<'a, '_> {
     }
 }
 
-impl<'a> ResumableSink<'a> for Part<'a, '_> {
+impl<'a> ResumableSink<'a> for Split<'a, '_> {
     fn unfinished(&mut self) {
         self.decoder.take_back();
     }
@@ -249,7 +249,7 @@ impl<'a> ResumableSink<'a> for Part<'a, '_> {
     }
 }
 
-impl Part<'_, '_> {
+impl Split<'_, '_> {
     /// Whether the line whose fields were stored has brought nothing new, as far as that is known before it is ended.
     #[inline(always)]
     fn is_plain(&self) -> bool {
@@ -265,6 +265,6 @@ impl Part<'_, '_> {
     #[cold]
     fn has_plain_tags(&self, table: &StagedTable) -> bool {
         self.decoder.line.tags.iter().all(|(key, _)| table.position(key).is_some())
-            && !(table.keyed() && self.parts.has_strings())
+            && !(table.has_primary_key() && self.splits.has_strings())
     }
 }

@@ -14,7 +14,7 @@ const MAX_CELLS: usize = u32::MAX as usize;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct LooseRows {
+pub(crate) struct StagedRows {
     rows: Vec<Row>,
     cells: Vec<Cell>,
     text: Vec<u8>,
@@ -24,7 +24,7 @@ pub(crate) struct LooseRows {
 struct Row {
     time: i64,
     series: SeriesId,
-    /// Place of its table among those that the caller knows.
+    /// Index of its table among those that the caller knows.
     table: u32,
     /// Where its cells and texts end.
     cells_end: u32,
@@ -52,14 +52,14 @@ enum Kind {
 
 /// One of the rows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LooseRow<'a> {
+pub(crate) struct StagedRow<'a> {
     pub(crate) time: i64,
     pub(crate) series: SeriesId,
     cells: &'a [Cell],
     text: &'a [u8],
 }
 
-impl LooseRows {
+impl StagedRows {
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -98,9 +98,9 @@ impl LooseRows {
     }
 
     /// Returns the row that is being built, without time and series.
-    pub(crate) fn pending(&self) -> LooseRow<'_> {
+    pub(crate) fn pending(&self) -> StagedRow<'_> {
         let (cells, text) = self.ends_before(self.rows.len());
-        LooseRow {
+        StagedRow {
             time: 0,
             series: 0,
             cells: self.cells.get(cells..).unwrap_or_default(),
@@ -123,10 +123,10 @@ impl LooseRows {
     }
 
     /// Returns one of the rows, or an empty one if there is none.
-    pub(crate) fn row(&self, row: usize) -> LooseRow<'_> {
+    pub(crate) fn row(&self, row: usize) -> StagedRow<'_> {
         let (cells, text) = self.ends_before(row);
         let Some(Row { time, series, cells_end, text_end, .. }) = self.rows.get(row) else { return self.pending() };
-        LooseRow {
+        StagedRow {
             time: *time,
             series: *series,
             cells: self.cells.get(cells..*cells_end as usize).unwrap_or_default(),
@@ -148,18 +148,18 @@ impl LooseRows {
     }
 
     /// Returns the rows in the order of their arrival.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = LooseRow<'_>> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = StagedRow<'_>> {
         (0..self.rows.len()).map(|row| self.row(row))
     }
 
-    /// Returns the bytes that the rows take in buffers: those of each, [`LooseRow::bytes`].
+    /// Returns the bytes that the rows take in buffers: those of each, [`StagedRow::bytes`].
     pub(crate) fn bytes(&self) -> usize {
         let (cells, text) = self.ends_before(self.rows.len());
         self.rows.len() * ROW_BYTES + cells * CELL_BYTES + text
     }
 }
 
-impl<'a> LooseRow<'a> {
+impl<'a> StagedRow<'a> {
     /// Returns the columns that it has values of, with these.
     pub(crate) fn values(&self) -> impl Iterator<Item = (usize, Scalar<'a>)> {
         let mut text = self.text;

@@ -1,7 +1,7 @@
 //! Looks for the series of lines to come, many at a time, where they come in no order that the cache has seen.
 //!
 //! A look-up among a million series waits for memory several times, some tenths of a microsecond in all, unless others are
-//! under way meanwhile. Knows of a line only where it begins and where its key ends. What is found is a guess, which whoever
+//! under way meanwhile. Knows of a line only where it begins and where its key ends. What is found is a prediction, which whoever
 //! asks compares with the key: lines that are not split as the parser splits them cost time, and nothing else.
 
 use memchr::{memchr, memchr_iter};
@@ -10,21 +10,21 @@ use crate::registry::{FoundSeries, SeriesCache};
 
 /// Lines looked at together.
 const LINES: usize = 32;
-/// Lines up to which the last one that had no good guess is near: that one may have been where another agent's lines begin.
+/// Lines up to which the last one that had no good prediction is near: that one may have been where another agent's lines begin.
 const NEAR: u64 = 4;
 
 /// What was found of lines to come.
 #[derive(Debug, Default)]
-pub(super) struct Ahead {
+pub(super) struct Lookahead {
     /// Where the key of each begins and ends, and the entry that is likely to have it.
     found: [(usize, usize, usize); LINES],
     /// The first that is not passed yet.
     next: usize,
-    /// The last line that had no good guess.
+    /// The last line that had no good prediction.
     missed: u64,
 }
 
-impl Ahead {
+impl Lookahead {
     /// Returns the series of `key`, of line `number`, which lies in `body` at `start`.
     #[inline(never)]
     pub(super) fn find<'c>(
@@ -88,7 +88,8 @@ mod tests {
     use crate::{catalog::TableSchema, registry::Table};
 
     fn cache(keys: impl Iterator<Item = String>) -> SeriesCache {
-        let schema = TableSchema { database: "d".into(), table: "t".into(), keyed: true, columns: Vec::new() };
+        let schema =
+            TableSchema { database: "d".into(), table: "t".into(), has_primary_key: true, columns: Vec::new() };
         let (table, mut cache) = (Arc::new(Table::new(schema)), SeriesCache::default());
         (0..).zip(keys).for_each(|(series, key)| cache.insert(key.as_bytes(), &table, series));
         cache
@@ -112,9 +113,9 @@ mod tests {
             body += &(key + rest);
         }
         for leave_out in [2, 5, 31, 10_000] {
-            let mut ahead = Ahead::default();
+            let mut lookahead = Lookahead::default();
             for (number, (start, key)) in (1..).zip(&lines).filter(|(number, _)| number % leave_out > 0) {
-                let found = ahead.find(&cache, body.as_bytes(), *start, (number, key.as_bytes()));
+                let found = lookahead.find(&cache, body.as_bytes(), *start, (number, key.as_bytes()));
                 let expected = cache.get(key.as_bytes(), usize::MAX);
                 assert_eq!(found.map(|found| found.series), expected.map(|found| found.series), "{key}");
             }

@@ -1,4 +1,4 @@
-//! Numbers from anywhere as places in a list of those that came.
+//! Numbers from anywhere as ranks in a list of those that came.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -6,17 +6,17 @@ use hashbrown::HashMap;
 /// Numbers below this are looked up in a vector, of eight bytes each; it is kept for the next request.
 const DIRECT: u32 = 1 << 16;
 
-/// Gives each number that comes a place, in the order in which they come first.
+/// Gives each number that comes a rank, in the order in which they come first.
 #[derive(Debug, Default)]
-pub(super) struct Places {
-    /// By number: the round in which it came last, and its place then.
+pub(super) struct Numbering {
+    /// By number: the round in which it came last, and its rank then.
     direct: Vec<(u32, u32)>,
     others: HashMap<u32, u32, FixedState>,
     round: u32,
     numbers: Vec<u32>,
 }
 
-impl Places {
+impl Numbering {
     /// Forgets the numbers that came.
     pub(super) fn clear(&mut self) {
         self.numbers.clear();
@@ -37,21 +37,21 @@ impl Places {
     #[inline(always)]
     pub(super) fn of(&mut self, number: u32) -> u32 {
         match self.direct.get(number as usize) {
-            Some((round, place)) if *round == self.round => *place,
+            Some((round, rank)) if *round == self.round => *rank,
             _ => self.find(number),
         }
     }
 
     #[inline(never)]
     fn find(&mut self, number: u32) -> u32 {
-        // There are no more places than numbers.
+        // There are no more ranks than numbers.
         let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
         if number >= DIRECT {
-            let place = *self.others.entry(number).or_insert(next);
-            if place == next {
+            let rank = *self.others.entry(number).or_insert(next);
+            if rank == next {
                 self.numbers.push(number);
             }
-            return place;
+            return rank;
         }
         let index = number as usize;
         if self.direct.len() <= index {
@@ -70,15 +70,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_number_has_the_place_at_which_it_came_first() {
-        let mut places = Places::default();
+    fn each_number_has_the_rank_at_which_it_came_first() {
+        let mut ranks = Numbering::default();
         for start in [0, 5, u32::MAX - 1] {
-            places.round = start;
+            ranks.round = start;
             for _ in 0..3 {
-                places.clear();
+                ranks.clear();
                 let numbers = [7, DIRECT, 7, 0, u32::MAX, DIRECT - 1, DIRECT, 0];
-                assert_eq!(numbers.map(|number| places.of(number)), [0, 1, 0, 2, 3, 4, 1, 2], "{start}");
-                assert_eq!(places.numbers(), [7, DIRECT, 0, u32::MAX, DIRECT - 1]);
+                assert_eq!(numbers.map(|number| ranks.of(number)), [0, 1, 0, 2, 3, 4, 1, 2], "{start}");
+                assert_eq!(ranks.numbers(), [7, DIRECT, 0, u32::MAX, DIRECT - 1]);
             }
         }
     }

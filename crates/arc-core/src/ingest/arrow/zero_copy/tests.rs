@@ -36,7 +36,7 @@ fn kinds(rows: usize, seed: i64) -> Vec<(&'static str, ArrayRef)> {
     let numbers = || (0..rows).map(number);
     let texts: Vec<Option<String>> = (0..rows).map(|row| some(row).map(|n| format!("text {}", n % 1_000))).collect();
     let words = || texts.iter().map(Option::as_deref);
-    let keyed: DictionaryArray<Int32Type> = (0..rows).map(|row| (row % 7 > 0).then_some("a word")).collect();
+    let has_primary_key: DictionaryArray<Int32Type> = (0..rows).map(|row| (row % 7 > 0).then_some("a word")).collect();
     let decimals = Decimal128Array::from_iter_values(numbers().map(i128::from));
     let bytes: Vec<&[u8]> = texts.iter().map(|text| text.as_deref().unwrap_or_default().as_bytes()).collect();
     let fixed = FixedSizeBinaryArray::try_from_iter(numbers().map(i64::to_le_bytes)).unwrap();
@@ -49,7 +49,7 @@ fn kinds(rows: usize, seed: i64) -> Vec<(&'static str, ArrayRef)> {
         ("truth", array((0..rows).map(|row| some(row).map(|n| n & 1 == 0)).collect::<BooleanArray>())),
         ("text", array(words().collect::<StringArray>())),
         ("view", array(words().collect::<StringViewArray>())),
-        ("word", array(keyed)),
+        ("word", array(has_primary_key)),
         ("moment", array(TimestampMicrosecondArray::from_iter_values(numbers()))),
         ("decimal", array(decimals)),
         ("bytes", array(BinaryArray::from_vec(bytes))),
@@ -90,7 +90,7 @@ fn decoded(body: &Bytes, tags: &[&str], may_keep: bool) -> StagedTable {
 fn buffered(staged: StagedTable) -> RecordBatch {
     let schema = staged.grown_schema();
     let mut buffer = TableBuffer::new(None);
-    let mut bytes = buffer.append_kept(SequenceNumber(1), staged.kept).unwrap();
+    let mut bytes = buffer.append_zero_copy(SequenceNumber(1), staged.kept).unwrap();
     if !staged.rows.is_empty() {
         bytes += buffer.append(SequenceNumber(1), staged.rows).unwrap();
     }
@@ -103,7 +103,7 @@ fn buffered(staged: StagedTable) -> RecordBatch {
     concat_batches(&batches[0].schema(), &batches).unwrap()
 }
 
-fn keeps(body: &Bytes) -> KeptRows {
+fn keeps(body: &Bytes) -> ZeroCopyRows {
     decoded(body, &[], true).kept
 }
 
@@ -188,12 +188,12 @@ fn a_chunk_knows_whether_its_columns_have_the_types_of_the_table() {
 #[test]
 fn dictionaries_of_texts_keep_their_places() {
     let rows = 2 * WHOLE;
-    let keyed = |text: &dyn Fn(usize) -> String| {
+    let has_primary_key = |text: &dyn Fn(usize) -> String| {
         let texts: Vec<String> = (0..rows).map(text).collect();
         array(texts.iter().map(|text| Some(text.as_str())).collect::<DictionaryArray<Int32Type>>())
     };
-    let distinct = keyed(&|row| format!("text {row}"));
-    let long = keyed(&|row| ["a", "b"][row % 2].repeat(200));
+    let distinct = has_primary_key(&|row| format!("text {row}"));
+    let long = has_primary_key(&|row| ["a", "b"][row % 2].repeat(200));
     let columns = kinds(rows, 5).into_iter().chain([("distinct", distinct), ("long", long)]);
     let kept = decoded(&stream(&[batch(rows, 0, columns.collect())], None, 0), &["host"], true);
     let types = ["word", "distinct", "long", "text"].map(|name| {

@@ -1,4 +1,4 @@
-//! A body in parts gives what it gives in one.
+//! A body in splits gives what it gives in one.
 
 use std::thread;
 
@@ -8,19 +8,19 @@ use proptest::sample::Index;
 use super::*;
 use crate::{
     ingest::{
-        helpers::{Helpers, Task},
-        lp::{joined::decode_parts, parts::Parts},
+        decode_pool::{DecodePool, Task},
+        lp::{parallel::decode_splits, splits::Splits},
     },
     registry::Table,
 };
 
 /// Decodes a body cut at `cuts`, with the help of `threads`.
-pub(super) fn decode_cut(body: &[u8], cuts: &[usize], threads: usize, context: &Context<'_>) -> Staged {
+pub(super) fn decode_split(body: &[u8], cuts: &[usize], threads: usize, context: &Context<'_>) -> Staged {
     let body = Bytes::copy_from_slice(body);
-    let parts = Parts::new(&body, context, cuts);
+    let splits = Splits::new(&body, context, cuts);
     thread::scope(|scope| {
-        (0..threads).for_each(|_| drop(scope.spawn(|| parts.help())));
-        decode_parts(&body, context, &parts)
+        (0..threads).for_each(|_| drop(scope.spawn(|| splits.help())));
+        decode_splits(&body, context, &splits)
     })
 }
 
@@ -33,7 +33,7 @@ fn left(db: &Buffered, staged: &Staged) -> Left {
     (staged.rejections.numbers.clone(), reasons(staged), db.rows(), schemas)
 }
 
-/// Writes bodies one after the other, in one and in parts, and compares.
+/// Writes bodies one after the other, in one and in splits, and compares.
 fn assert_same(bodies: &[(String, Vec<usize>)], threads: usize) {
     let widen = ColumnTypes::new().on_conflict(OnConflict::Widen).string_columns(["long*1"]);
     assert_same_as(bodies, threads, TypePolicy::STRICT);
@@ -41,21 +41,22 @@ fn assert_same(bodies: &[(String, Vec<usize>)], threads: usize) {
 }
 
 fn assert_same_as(bodies: &[(String, Vec<usize>)], threads: usize, types: TypePolicy<'_>) {
-    let (whole, joined) = (Buffered::new(), Buffered::new());
+    let (whole, parallel) = (Buffered::new(), Buffered::new());
     for (seq, (body, cuts)) in (1..).zip(bodies) {
         let expected = whole.write_as(seq, body, true, types, &[]);
-        let found = joined.write_with(seq, body, types, &[], |body, context| decode_cut(body, cuts, threads, context));
-        assert_eq!(left(&joined, &found), left(&whole, &expected), "{body:?} cut at {cuts:?}");
+        let found =
+            parallel.write_with(seq, body, types, &[], |body, context| decode_split(body, cuts, threads, context));
+        assert_eq!(left(&parallel, &found), left(&whole, &expected), "{body:?} cut at {cuts:?}");
     }
 }
 
 /// How many rows of `body` are found without the decoder of the whole body, cut in front of `second`.
-fn rows_of_parts(db: &Buffered, body: &str, second: &str) -> usize {
+fn rows_of_splits(db: &Buffered, body: &str, second: &str) -> usize {
     let context = Context::plain(&db.0);
     let cut = body.find(second).unwrap();
-    let parts = Parts::new(&Bytes::copy_from_slice(body.as_bytes()), &context, &[cut]);
-    parts.help();
-    parts.take(0).unwrap().tables.iter().map(|table| table.rows.len()).sum()
+    let splits = Splits::new(&Bytes::copy_from_slice(body.as_bytes()), &context, &[cut]);
+    splits.help();
+    splits.take(0).unwrap().tables.iter().map(|table| table.rows.len()).sum()
 }
 
 #[test]
@@ -64,7 +65,7 @@ fn parts_take_what_is_plain_and_end_in_front_of_all_else() {
     let text = Table::new(crate::catalog::TableSchema {
         database: "d".into(),
         table: "log".into(),
-        keyed: false,
+        has_primary_key: false,
         columns: Vec::new(),
     });
     db.0.add(Arc::new(text));
@@ -72,7 +73,7 @@ fn parts_take_what_is_plain_and_end_in_front_of_all_else() {
         db.write(seq, &format!("m,h=a x=1,s=\"t\" {seq}\nn,h=a y=1i {seq}\nlog,h=a text=\"t\" {seq}"), true);
     }
     let plain = "m,h=a x=1 5\nn,h=a y=2i 5\n# comment\n\n";
-    assert_eq!(rows_of_parts(&db, &format!("{plain}{plain}m,h=a x=3 7"), "# comment"), 3, "the last line has no end");
+    assert_eq!(rows_of_splits(&db, &format!("{plain}{plain}m,h=a x=3 7"), "# comment"), 3, "the last line has no end");
     for odd in [
         "m,h=a x=1",
         "m,h=a z=1 6",
@@ -84,11 +85,11 @@ fn parts_take_what_is_plain_and_end_in_front_of_all_else() {
         "m,h=a x=\"not closed 6",
         "m,time=a x=1 6",
     ] {
-        assert_eq!(rows_of_parts(&db, &format!("{plain}{plain}{odd}\n{plain}"), "# comment"), 2, "{odd}");
+        assert_eq!(rows_of_splits(&db, &format!("{plain}{plain}{odd}\n{plain}"), "# comment"), 2, "{odd}");
     }
     // What is new here can be the text of a string, unless there is none.
     for (new, rows) in [("m,h=b x=1 6\nm,h=b x=2 7", 6), ("m,h=c s=\"t\" 6\n", 2), ("log,h=b text=\"t\" 6\n", 5)] {
-        assert_eq!(rows_of_parts(&db, &format!("{plain}{plain}{new}\n{plain}"), "# comment"), rows, "{new}");
+        assert_eq!(rows_of_splits(&db, &format!("{plain}{plain}{new}\n{plain}"), "# comment"), rows, "{new}");
     }
 }
 
@@ -101,7 +102,7 @@ fn text_with_lines_in_it_may_be_cut() {
     }
     let db = Buffered::new();
     db.write(1, line, true);
-    db.write_with(2, &body, TypePolicy::STRICT, &[], |body, context| decode_cut(body, &[body.len() / 2], 0, context));
+    db.write_with(2, &body, TypePolicy::STRICT, &[], |body, context| decode_split(body, &[body.len() / 2], 0, context));
     let next = db.0.table("m").unwrap().series.write().resolve([("h", "b")].into_iter()).unwrap();
     assert_eq!(next, 1, "what is text makes no series");
 }
@@ -111,7 +112,7 @@ fn series_that_parts_find_are_known_the_next_time() {
     let db = Buffered::new();
     db.write(1, "m,h=a x=1 1\n", true);
     let body = "m,h=b x=1 2\nm,h=c x=1 3\nm,h=d x=1 4";
-    db.write_with(2, body, TypePolicy::STRICT, &[], |body, context| decode_cut(body, &[12], 0, context));
+    db.write_with(2, body, TypePolicy::STRICT, &[], |body, context| decode_split(body, &[12], 0, context));
     for key in ["m,h=b", "m,h=c", "m,h=d"] {
         assert!(db.0.series_cache.read().get(key.as_bytes(), 0).is_some(), "{key}");
     }
@@ -129,7 +130,7 @@ fn cells_of_all_parts_count_together() {
     db.write(2, &setup, true);
     let refused = |cuts: &[usize]| {
         let context = Context::plain(&db.0);
-        decode_cut(body.as_bytes(), cuts, 1, &context).rejections.numbers
+        decode_split(body.as_bytes(), cuts, 1, &context).rejections.numbers
     };
     assert!(!refused(&[]).is_empty());
     assert_eq!(refused(&cuts), refused(&[]));
@@ -143,9 +144,9 @@ fn large_bodies_are_cut_where_threads_are_spare() {
     let body = Bytes::from(body);
     let decode = |cores: usize, others: usize| {
         let context = Context::plain(&db.0);
-        let helpers = Helpers::with_cores(cores);
-        let _at_work = helpers.at_work();
-        let staged = decode_joined(&body, &context, &helpers, || others);
+        let decode_pool = DecodePool::with_cores(cores);
+        let _at_work = decode_pool.at_work();
+        let staged = decode_parallel(&body, &context, &decode_pool, || others);
         assert_eq!(staged.points(), 60_000);
         staged.tables.len()
     };

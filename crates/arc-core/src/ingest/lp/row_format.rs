@@ -1,8 +1,8 @@
 //! Lines whose rows need no columns of the request's own: of known series, in tables of which the request has few lines.
 //!
 //! The first lines of each table are taken for such. A line whose values are not all of columns that its table has, each of
-//! the column's own type, is moved to the table's columns, and so are all behind it: of one table, loose rows come before
-//! the others. From the first line of a series that is not in the cache on there are no loose rows any more, for it says
+//! the column's own type, is moved to the table's columns, and so are all behind it: of one table, staged rows come before
+//! the others. From the first line of a series that is not in the cache on there are no staged rows any more, for it says
 //! its table by name.
 
 use std::sync::Arc;
@@ -23,101 +23,101 @@ const MAX_TABLES_PER_BYTE: usize = 2;
 
 /// Where lines of tables go, and what is known of the line that is being read.
 #[derive(Default)]
-pub(super) struct LooseLines {
-    /// By place of the table in the cache. Empty where no lines are to be loose.
-    tables: Vec<LooseTable>,
-    /// Whether lines may still be loose.
+pub(super) struct RowFormat {
+    /// By slot of the table in the cache. Empty where no lines are to be in row format.
+    tables: Vec<RowTable>,
+    /// Whether lines may still be in row format.
     is_open: bool,
     /// All shapes of the database.
     shapes: Arc<Vec<Arc<Shape>>>,
     /// That of the line's table.
     shape: usize,
-    /// Place of the line's table in the cache.
-    place: usize,
+    /// Slot of the line's table in the cache.
+    slot: usize,
     /// The column behind that of the last field.
     next: usize,
 }
 
 /// What a table has had of the request.
 #[derive(Debug, Clone, Copy, Default)]
-struct LooseTable {
-    /// One more than its place in the request if it has columns there, else 0.
+struct RowTable {
+    /// One more than its slot in the request if it has columns there, else 0.
     staged: u32,
     lines: u16,
-    /// Columns that its loose rows reach over.
+    /// Columns that its staged rows reach over.
     width: u16,
 }
 
 impl<'a> Decoder<'a, '_> {
-    /// Lets lines be loose.
-    pub(super) fn open_loose(&mut self) {
+    /// Lets lines be in row format.
+    pub(super) fn open_rows(&mut self) {
         let tables = self.cache.table_count();
         if tables <= self.body.len() * MAX_TABLES_PER_BYTE {
-            self.loose.is_open = true;
-            self.loose.tables = vec![LooseTable::default(); tables];
-            self.loose.shapes = self.context.database.loose.shapes.load();
-            self.staged.loose_tables = Arc::clone(self.cache.tables());
+            self.row_format.is_open = true;
+            self.row_format.tables = vec![RowTable::default(); tables];
+            self.row_format.shapes = self.context.database.staging.shapes.load();
+            self.staged.row_tables = Arc::clone(self.cache.tables());
         }
     }
 
-    /// Has the lines to come be no loose ones.
-    pub(super) fn close_loose(&mut self) {
-        self.loose.is_open = false;
+    /// Has the lines to come be no staged rows.
+    pub(super) fn close_rows(&mut self) {
+        self.row_format.is_open = false;
     }
 
     /// Begins a line of a known series.
     #[inline(always)]
     pub(super) fn begin_known(&mut self, found: &FoundSeries<'_>) {
-        let table = self.loose.tables.get(found.place).copied().unwrap_or_default();
+        let table = self.row_format.tables.get(found.slot).copied().unwrap_or_default();
         if let Some(at) = table.staged.checked_sub(1) {
             self.begin(at as usize);
         } else if table.lines < MAX_LINES
-            && self.loose.is_open
+            && self.row_format.is_open
             && self.line.mode == Mode::Store
             && let Some(shape) = found.table.shape.get()
         {
-            (self.loose.shape, self.loose.place, self.loose.next) = (shape, found.place, 0);
-            (self.line.mode, self.line.table) = (Mode::Loose, usize::MAX);
+            (self.row_format.shape, self.row_format.slot, self.row_format.next) = (shape, found.slot, 0);
+            (self.line.mode, self.line.table) = (Mode::Row, usize::MAX);
         } else {
             let at = self.index.by_table(&mut self.staged, found.table);
-            self.loose_ends(found.place, at);
+            self.rows_end(found.slot, at);
             self.begin(at);
         }
     }
 
     /// Notes that lines of a table go to its columns from now on.
-    fn loose_ends(&mut self, place: usize, at: usize) {
-        if let (Some(table), Ok(at)) = (self.loose.tables.get_mut(place), u32::try_from(at)) {
+    fn rows_end(&mut self, slot: usize, at: usize) {
+        if let (Some(table), Ok(at)) = (self.row_format.tables.get_mut(slot), u32::try_from(at)) {
             table.staged = at + 1;
         }
     }
 
-    /// Returns how many loose rows a table has, and how many columns they reach over.
-    pub(super) fn loose_size(&self, table: &Arc<Table>) -> (usize, usize) {
-        let place = if self.loose.tables.is_empty() { None } else { self.cache.place(table) };
-        let table = place.and_then(|place| self.loose.tables.get(place));
+    /// Returns how many staged rows a table has, and how many columns they reach over.
+    pub(super) fn rows_size(&self, table: &Arc<Table>) -> (usize, usize) {
+        let slot = if self.row_format.tables.is_empty() { None } else { self.cache.slot(table) };
+        let table = slot.and_then(|slot| self.row_format.tables.get(slot));
         table.map_or((0, 0), |table| (table.lines.into(), table.width.into()))
     }
 
-    /// Stores a value of a loose line, or makes the line one of its table's columns.
+    /// Stores a value of a line in row format, or makes the line one of its table's columns.
     #[inline(always)]
-    pub(super) fn store_loose(&mut self, key: Text<'a>, value: FieldValue<'a>) {
-        if !self.try_store_loose(key, &value) {
-            self.leave_loose();
-            if !self.store_as_guessed(key, &value) {
+    pub(super) fn store_row(&mut self, key: Text<'a>, value: FieldValue<'a>) {
+        if !self.try_store_row(key, &value) {
+            self.leave_row_format();
+            if !self.store_predicted(key, &value) {
                 self.store_as_found(key, value);
             }
         }
     }
 
     #[inline(always)]
-    fn try_store_loose(&mut self, key: Text<'a>, value: &FieldValue<'a>) -> bool {
-        let Some(shape) = self.loose.shapes.get(self.loose.shape) else { return false };
+    fn try_store_row(&mut self, key: Text<'a>, value: &FieldValue<'a>) -> bool {
+        let Some(shape) = self.row_format.shapes.get(self.row_format.shape) else { return false };
         if key.is_escaped() {
             return false;
         }
-        let column = match shape.index.is(self.loose.next, key.raw()) {
-            true => self.loose.next,
+        let column = match shape.index.is(self.row_format.next, key.raw()) {
+            true => self.row_format.next,
             false => match shape.index.find(key.raw()) {
                 Some(column) => column,
                 None => return false,
@@ -131,55 +131,55 @@ impl<'a> Decoder<'a, '_> {
             FieldValue::String(text) if !text.is_escaped() => Scalar::Bytes(text.raw()),
             _ => return false,
         };
-        let rows = &mut self.staged.loose;
+        let rows = &mut self.staged.rows;
         // A field that comes again replaces the first: that is for the columns to do.
-        let is_new = column >= self.loose.next || (rows.pending_len() < MAX_COMPARED && !rows.has(column));
+        let is_new = column >= self.row_format.next || (rows.pending_len() < MAX_COMPARED && !rows.has(column));
         if !shape.takes(column, &value) || !is_new {
             return false;
         }
-        if column >= self.loose.next {
-            self.loose.next = column + 1;
+        if column >= self.row_format.next {
+            self.row_format.next = column + 1;
         }
         rows.put(column, value)
     }
 
     /// Makes the line, and those behind it of its table, one of the table's columns.
     #[cold]
-    fn leave_loose(&mut self) {
+    fn leave_row_format(&mut self) {
         self.line.mode = Mode::Store;
-        let Some(table) = self.loose.table(self.cache) else { return };
+        let Some(table) = self.row_format.table(self.cache) else { return };
         let at = self.index.by_table(&mut self.staged, table);
-        self.loose_ends(self.loose.place, at);
+        self.rows_end(self.row_format.slot, at);
         self.begin(at);
         let Some(table) = self.staged.tables.get_mut(at) else { return };
-        let row = self.staged.loose.pending();
+        let row = self.staged.rows.pending();
         for (column, value) in row.values() {
             // They were checked against the same columns.
             if table.set(column, value).is_ok() {
                 self.line.touched.push(column);
             }
         }
-        self.line.place = self.loose.next;
-        self.staged.loose.take_back();
+        self.line.next_field = self.row_format.next;
+        self.staged.rows.take_back();
     }
 
-    /// Ends a loose row.
+    /// Ends a staged row.
     #[inline(always)]
-    pub(super) fn finish_loose(&mut self, timestamp: Option<i64>) -> Result<(), Fault> {
+    pub(super) fn finish_row(&mut self, timestamp: Option<i64>) -> Result<(), Fault> {
         let time = self.time_of(timestamp)?;
         let Some(series) = self.line.series else { return Err(Fault::from("no series".to_owned())) };
         self.untimed += i64::from(timestamp.is_none());
-        self.staged.loose.end_row(time, series, self.loose.place);
-        if let Some(table) = self.loose.tables.get_mut(self.loose.place) {
+        self.staged.rows.end_row(time, series, self.row_format.slot);
+        if let Some(table) = self.row_format.tables.get_mut(self.row_format.slot) {
             table.lines += 1;
-            table.width = table.width.max(u16::try_from(self.loose.next).unwrap_or(u16::MAX));
+            table.width = table.width.max(u16::try_from(self.row_format.next).unwrap_or(u16::MAX));
         }
         Ok(())
     }
 }
 
-impl LooseLines {
+impl RowFormat {
     fn table<'c>(&self, cache: &'c SeriesCache) -> Option<&'c Arc<Table>> {
-        cache.table(self.place)
+        cache.table(self.slot)
     }
 }

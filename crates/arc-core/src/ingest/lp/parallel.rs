@@ -1,7 +1,7 @@
-//! A large body on several threads: cut at line feeds, decoded in parts at the same time, joined in its order.
+//! A large body on several threads: cut at line feeds, decoded in splits at the same time, joined in its order.
 //!
-//! Gives what decoding it in one gives. One decoder goes through the body, as ever. Where it comes to a cut and a part
-//! that begins there is decoded, its rows are taken and it goes on behind them; what a part has left out it decodes
+//! Gives what decoding it in one gives. One decoder goes through the body, as ever. Where it comes to a cut and a split
+//! that begins there is decoded, its rows are taken and it goes on behind them; what a split has left out it decodes
 //! itself. If it does not come to an end exactly at a cut, the cut is inside a string: from there on it goes alone.
 
 use std::{ops::Range, sync::Arc};
@@ -11,60 +11,65 @@ use bytes::Bytes;
 
 use super::{
     Context, Decoder,
-    parts::{PartRows, Parts},
+    splits::{SplitRows, Splits},
     tags,
 };
 use crate::{
     Result,
     buffer::SeriesId,
     ingest::{
-        helpers::{Helpers, Task},
+        decode_pool::{DecodePool, Task},
         staged::{MAX_CELLS, Staged, StagedTable},
     },
 };
 
-/// Bytes that a part has at least, so that it is worth waking a thread for.
+/// Bytes that a split has at least, so that it is worth waking a thread for.
 const MIN_PART: usize = 256 << 10;
 /// Bytes up to which all texts of a body fit one column, whose offsets have 31 bits.
 const MAX_BODY: usize = 1 << 30;
 
-/// Loose rows that a table may have, at most.
-const MAX_LOOSE: usize = super::loose::MAX_LINES as usize;
+/// Staged rows that a table may have, at most.
+const MAX_ROWS: usize = super::row_format::MAX_LINES as usize;
 
-/// Does as [`decode_loose`](super::decode_loose), with threads that are spare while `others` are at work for earlier requests.
-pub(crate) fn decode(body: &Bytes, context: &Context<'_>, helpers: &Helpers, others: impl Fn() -> usize) -> Staged {
+/// Does as [`decode_rows`](super::decode_rows), with threads that are spare while `others` are at work for earlier requests.
+pub(crate) fn decode(
+    body: &Bytes,
+    context: &Context<'_>,
+    decode_pool: &DecodePool,
+    others: impl Fn() -> usize,
+) -> Staged {
     let most = body.len() / MIN_PART;
     // Replay of a request that had bad lines knows them by their numbers in the body.
     if most < 2 || body.len() > MAX_BODY || !context.skip.is_empty() {
-        return super::decode_loose(body, context);
+        return super::decode_rows(body, context);
     }
-    let Some(loan) = helpers.borrow(most - 1, others()) else { return super::decode_loose(body, context) };
-    let parts = Arc::new(Parts::new(body, context, &cut(body, loan.count() + 1)));
-    let task: Arc<dyn Task> = Arc::clone(&parts) as _;
-    loan.help(&task);
-    decode_parts(body, context, &parts)
+    let Some(lease) = decode_pool.borrow(most - 1, others()) else { return super::decode_rows(body, context) };
+    let splits = Arc::new(Splits::new(body, context, &cut(body, lease.count() + 1)));
+    let task: Arc<dyn Task> = Arc::clone(&splits) as _;
+    lease.help(&task);
+    decode_splits(body, context, &splits)
 }
 
-/// Returns where a body is cut into parts of about the same size: in front of all but the first.
-fn cut(body: &[u8], parts: usize) -> Vec<usize> {
+/// Returns where a body is cut into splits of about the same size: in front of all but the first.
+fn cut(body: &[u8], splits: usize) -> Vec<usize> {
     let behind_line = |at: usize| Some(at + body.get(at..)?.iter().position(|byte| *byte == b'\n')? + 1);
-    let cuts = (1..parts).filter_map(|part| behind_line(body.len() / parts * part));
+    let cuts = (1..splits).filter_map(|split| behind_line(body.len() / splits * split));
     let mut cuts: Vec<usize> = cuts.filter(|cut| *cut < body.len()).collect();
     cuts.dedup();
     cuts
 }
 
-pub(super) fn decode_parts(body: &Bytes, context: &Context<'_>, parts: &Parts) -> Staged {
+pub(super) fn decode_splits(body: &Bytes, context: &Context<'_>, splits: &Splits) -> Staged {
     let cache = context.database.fresh_series();
     let mut decoder = Decoder::new(body, context, &cache);
-    decoder.open_loose();
-    let mut joined = Joined { decoder, body, at: 0, chunks: Chunks::new(), taken: Taken::default() };
-    let result = joined.decode_all(parts);
-    let Decoder { staged, new_series, .. } = joined.decoder;
+    decoder.open_rows();
+    let mut parallel = Joined { decoder, body, at: 0, chunks: Chunks::new(), taken: Taken::default() };
+    let result = parallel.decode_all(splits);
+    let Decoder { staged, new_series, .. } = parallel.decoder;
     drop(cache);
-    parts.cancel();
+    splits.cancel();
     if result.is_err() {
-        return super::decode_loose(body, context);
+        return super::decode_rows(body, context);
     }
     tags::remember(&staged, &new_series);
     staged
@@ -83,7 +88,7 @@ struct Joined<'a, 'c> {
 /// Rows behind those of the decoder.
 #[derive(Default)]
 struct Taken {
-    /// Not merged, for that would copy them: a table may be there for each part.
+    /// Not merged, for that would copy them: a table may be there for each split.
     tables: Vec<StagedTable>,
     series: Vec<(Range<usize>, usize, SeriesId)>,
 }
@@ -95,21 +100,21 @@ impl<'a> ResumableSink<'a> for Decoder<'a, '_> {
 }
 
 impl<'a> Joined<'a, '_> {
-    fn decode_all(&mut self, parts: &Parts) -> Result<()> {
-        let first = parts.ranges().first().map_or(self.body.len(), |part| part.start);
+    fn decode_all(&mut self, splits: &Splits) -> Result<()> {
+        let first = splits.ranges().first().map_or(self.body.len(), |split| split.start);
         self.decode_until(first)?;
         if self.at == first {
-            parts.help();
+            splits.help();
         }
-        for (index, part) in parts.ranges().iter().enumerate() {
-            if self.at != part.start {
+        for (index, split) in splits.ranges().iter().enumerate() {
+            if self.at != split.start {
                 break;
             }
-            if let Some(rows) = parts.take(index).filter(|rows| self.fits(rows)) {
+            if let Some(rows) = splits.take(index).filter(|rows| self.fits(rows)) {
                 self.take(rows);
             }
-            if self.at != part.end {
-                self.decode_until(part.end)?;
+            if self.at != split.end {
+                self.decode_until(split.end)?;
             }
         }
         self.finish()
@@ -118,9 +123,9 @@ impl<'a> Joined<'a, '_> {
     /// Decodes the lines that end before `end`.
     fn decode_until(&mut self, end: usize) -> Result<()> {
         self.merge_taken()?;
-        let part = self.body.get(self.at..end).unwrap_or_default();
-        self.decoder.body = part;
-        self.at += self.chunks.parse(part, &mut self.decoder);
+        let split = self.body.get(self.at..end).unwrap_or_default();
+        self.decoder.body = split;
+        self.at += self.chunks.parse(split, &mut self.decoder);
         Ok(())
     }
 
@@ -139,29 +144,29 @@ impl<'a> Joined<'a, '_> {
     }
 
     /// Returns whether rows belong behind those that there are: with the same schema, and without too many empty cells.
-    fn fits(&self, rows: &PartRows) -> bool {
+    fn fits(&self, rows: &SplitRows) -> bool {
         let staged = &self.decoder.staged.tables;
         rows.tables.iter().all(|table| {
-            // As if the most rows were loose that the decoder may know of without a place in `staged`.
-            let (mut rows, mut width) = (table.rows.len() + MAX_LOOSE, table.rows.width());
+            // As if the most rows were in row format that the decoder may know of without a index in `staged`.
+            let (mut rows, mut width) = (table.rows.len() + MAX_ROWS, table.rows.width());
             let known = staged.iter().chain(&self.taken.tables);
             for known in known.filter(|known| Arc::ptr_eq(&known.table, &table.table)) {
                 if !Arc::ptr_eq(&known.base, &table.base) || !known.widened.is_empty() {
                     return false;
                 }
-                rows += known.rows.len() + known.loose.0;
-                width = width.max(known.rows.width()).max(known.loose.1);
+                rows += known.rows.len() + known.in_row_format.0;
+                width = width.max(known.rows.width()).max(known.in_row_format.1);
             }
             rows * width <= MAX_CELLS
         })
     }
 
-    fn take(&mut self, rows: PartRows) {
+    fn take(&mut self, rows: SplitRows) {
         let before = self.taken.tables.len();
         self.taken.tables.extend(rows.tables);
         self.taken.series.extend(rows.series.into_iter().map(|(key, at, series)| (key, before + at, series)));
         self.chunks.append(&rows.chunks);
-        // Out of date as soon as one of the parts is.
+        // Out of date as soon as one of the splits is.
         let staged = &mut self.decoder.staged;
         staged.type_changes = staged.type_changes.min(rows.type_changes);
         self.at = rows.end;
@@ -173,15 +178,15 @@ impl<'a> Joined<'a, '_> {
         if tables.is_empty() {
             return Ok(());
         }
-        self.decoder.close_loose();
-        let places = tables.into_iter().map(|table| self.decoder.merge(table)).collect::<Result<Vec<_>>>()?;
-        self.add_series(series, |at| places.get(at).copied());
+        self.decoder.close_rows();
+        let indices = tables.into_iter().map(|table| self.decoder.merge(table)).collect::<Result<Vec<_>>>()?;
+        self.add_series(series, |at| indices.get(at).copied());
         Ok(())
     }
 
-    fn add_series(&mut self, series: Vec<(Range<usize>, usize, SeriesId)>, place: impl Fn(usize) -> Option<usize>) {
+    fn add_series(&mut self, series: Vec<(Range<usize>, usize, SeriesId)>, index: impl Fn(usize) -> Option<usize>) {
         for (key, at, series) in series {
-            if let (Some(key), Some(at)) = (self.body.get(key), place(at)) {
+            if let (Some(key), Some(at)) = (self.body.get(key), index(at)) {
                 self.decoder.new_series.insert(key, (at, series));
             }
         }
@@ -189,7 +194,7 @@ impl<'a> Joined<'a, '_> {
 }
 
 impl Decoder<'_, '_> {
-    /// Appends the rows of a table that is registered; returns its place.
+    /// Appends the rows of a table that is registered; returns its index.
     fn merge(&mut self, table: StagedTable) -> Result<usize> {
         let at = self.index.by_table(&mut self.staged, &table.table);
         self.begin(at);
@@ -197,8 +202,8 @@ impl Decoder<'_, '_> {
             if Arc::ptr_eq(&known.base, &table.base) {
                 known.rows.append(&table.rows, None)?;
             } else {
-                // It has no rows yet, and another request has given the table columns since the part was begun.
-                *known = StagedTable { loose: known.loose, ..table };
+                // It has no rows yet, and another request has given the table columns since the split was begun.
+                *known = StagedTable { in_row_format: known.in_row_format, ..table };
             }
         }
         Ok(at)
