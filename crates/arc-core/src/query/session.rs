@@ -98,19 +98,20 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 
 /// Returns DataFusion's rules between ours.
 pub(super) fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(pushdown).collect();
+    let mut rules: Vec<_> = PhysicalOptimizer::new().rules.into_iter().map(mended).collect();
     rules.insert(0, Arc::new(GroupingSets));
     rules.push(Arc::new(semantics::NanGroups));
     rules.push(Arc::new(GroupRuns));
     rules
 }
 
-/// Returns a rule, with what one that pushes conditions down needs around it.
-fn pushdown(rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
-    if !rule.name().starts_with("FilterPushdown") {
-        return rule;
+/// Returns a rule, with what it needs around it to answer as SQL says.
+fn mended(rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
+    match rule.name() {
+        "aggregate_statistics" => Arc::new(semantics::UnfilteredStatistics(rule)),
+        name if name.starts_with("FilterPushdown") => Arc::new(semantics::AggregateBounds(unique_names::fenced(rule))),
+        _ => rule,
     }
-    Arc::new(semantics::AggregateBounds(unique_names::fenced(rule)))
 }
 
 fn expr_planners(bounded: BoundedOperators) -> Vec<Arc<dyn ExprPlanner>> {

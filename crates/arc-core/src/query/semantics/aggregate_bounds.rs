@@ -1,5 +1,9 @@
-//! Bounds that `min` and `max` of all rows push down to files while they run.
+//! Aggregates with a `FILTER`, which two rules of DataFusion pass over.
 //!
+//! What is known of all rows answers an aggregate of all rows without reading any. Where that has a `FILTER`, DataFusion looks for
+//! one without below it, takes that of a subquery for it, and ends with an error.
+//!
+//! `min` and `max` of all rows push bounds down to files while they run.
 //! DataFusion leaves a bound out that is not known yet, as that of an aggregate of whose `FILTER` no row has been met, and
 //! then passes over rows that only this aggregate needs. Bounds of files say nothing of their NaN, which may be the greatest
 //! of all. Where an aggregate has a `FILTER` or is of floats, no bounds are pushed down.
@@ -44,6 +48,30 @@ impl PhysicalOptimizerRule for AggregateBounds {
         config.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
         self.0.optimize(plan, &config)
     }
+}
+
+/// The rule that answers from what is known of files, where no aggregate of all rows has a `FILTER`.
+#[derive(Debug)]
+pub(in super::super) struct UnfilteredStatistics(pub(in super::super) Rule);
+
+impl PhysicalOptimizerRule for UnfilteredStatistics {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let has_filter =
+            |plan: &Arc<dyn ExecutionPlan>| Ok(plan.downcast_ref::<AggregateExec>().is_some_and(is_filtered));
+        if plan.exists(has_filter)? { Ok(plan) } else { self.0.optimize(plan, config) }
+    }
+}
+
+fn is_filtered(aggregate: &AggregateExec) -> bool {
+    aggregate.group_expr().is_empty() && aggregate.filter_expr().iter().any(Option::is_some)
 }
 
 fn has_exact_bounds(aggregate: &AggregateExec) -> bool {

@@ -23,7 +23,11 @@ use datafusion::{
     optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule},
 };
 
-pub(super) use self::{aggregate_bounds::AggregateBounds, nan_groups::NanGroups, null_subqueries::NullSubqueries};
+pub(super) use self::{
+    aggregate_bounds::{AggregateBounds, UnfilteredStatistics},
+    nan_groups::NanGroups,
+    null_subqueries::NullSubqueries,
+};
 
 /// See the module.
 #[derive(Debug)]

@@ -258,6 +258,18 @@ async fn a_sum_fits_or_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_aggregate_with_a_filter_is_not_answered_by_one_of_its_subquery() {
+    for home in [File, Buffer] {
+        let store = large(home);
+        for (condition, expected) in [("1 > 2", "0"), ("n = 2", "0"), ("n > 0", "1")] {
+            let subquery = "SELECT sum(x) AS x, count(*) AS n FROM z HAVING count(*) > 0";
+            let sql = format!("SELECT count(*) FILTER (WHERE {condition}) AS a FROM ({subquery}) q");
+            assert_eq!(store.rows(&sql).await, [expected], "{sql} over {home:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_integer_wraps_around() {
     let store = large(File);
     for sql in [
