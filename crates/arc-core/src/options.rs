@@ -319,7 +319,9 @@ impl WriteOptions {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use arc_core::{Precision, WriteOptions};
     ///
     /// let options = WriteOptions::new().precision(Precision::Second);
@@ -337,7 +339,9 @@ impl WriteOptions {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use arc_core::{Durability, WriteOptions};
     ///
     /// let options = WriteOptions::new().durability(Durability::Memory);
@@ -355,7 +359,9 @@ impl WriteOptions {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use std::sync::Arc;
     ///
     /// use arc_core::WriteOptions;
@@ -380,7 +386,9 @@ impl WriteOptions {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use std::sync::Arc;
     ///
     /// use arc_core::WriteOptions;
@@ -404,7 +412,9 @@ impl WriteOptions {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use arc_core::WriteOptions;
     ///
     /// let lines = "pump,id=7 rpm=1450i\npump,id=8 rpm=?";
@@ -422,7 +432,9 @@ impl WriteOptions {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use std::time::Duration;
     ///
     /// use arc_core::{ErrorKind, WriteOptions};
@@ -445,7 +457,9 @@ impl WriteOptions {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use arc_core::WriteOptions;
     ///
     /// let options = WriteOptions::new().idempotency_key("batch-17");

@@ -10,7 +10,9 @@ use crate::{Result, Tombstone, buffer::ChunkRows, catalog::TableSchema, datafile
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
-/// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+/// # let mut options = arc_core::Options::default();
+/// # options.wal_segment_bytes = 64 << 10;
+/// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
 /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
 /// let view = engine.view("plant", "pump")?;
 /// engine.flush()?; // the view stays what it was
@@ -53,7 +55,9 @@ impl BufferPart {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let view = engine.view("plant", "pump")?;
     /// assert_eq!(view.buffers.iter().map(|part| part.row_count()).sum::<usize>(), 1);
@@ -71,7 +75,9 @@ impl BufferPart {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let batch = engine.view("plant", "pump")?.buffers[0].batch()?;
     /// assert_eq!((batch.num_rows(), batch.num_columns()), (1, 3)); // time, id and rpm

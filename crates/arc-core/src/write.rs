@@ -78,7 +78,9 @@ impl PendingWrite {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use arc_core::WriteOptions;
     ///
     /// let pending = engine.submit_lp("plant", "pump,id=7 rpm=1450i".into(), &WriteOptions::new())?;

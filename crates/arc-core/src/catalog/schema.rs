@@ -48,7 +48,9 @@ impl TableSchema {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let schema = engine.schema("plant", "pump")?.arrow();
     /// assert_eq!(schema.field(0).name(), "time");
@@ -68,7 +70,9 @@ impl TableSchema {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let schema = engine.schema("plant", "pump")?;
     /// let tags: Vec<&str> = schema.tags().map(|tag| tag.name.as_ref()).collect();
@@ -98,7 +102,9 @@ impl TableSchema {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let schema = engine.schema("plant", "pump")?;
     /// assert_eq!((schema.position("rpm"), schema.position("load")), (Some(0), None));

@@ -19,7 +19,9 @@ impl Engine {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use arc_core::catalog::{Column, ColumnKind, TableSchema, tag_type};
     /// use arrow::datatypes::DataType;
     ///
@@ -54,7 +56,9 @@ impl Engine {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use arc_core::{ColumnTypes, catalog::TableSchema};
     ///
     /// let schema = TableSchema { database: "plant".into(), table: "log".into(), has_primary_key: false, columns: Vec::new() };

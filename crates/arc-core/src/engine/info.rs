@@ -50,7 +50,9 @@ impl Engine {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// for database in engine.databases() {
     ///     println!("{} has {} tables", database.name, database.tables);
@@ -75,7 +77,9 @@ impl Engine {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let tables = engine.tables("plant")?;
     /// assert_eq!(tables[0].schema.table.as_ref(), "pump");
@@ -113,7 +117,9 @@ impl Engine {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let schema = engine.schema("plant", "pump")?;
     /// let names: Vec<&str> = schema.columns.iter().map(|column| column.name.as_ref()).collect();
@@ -134,7 +140,9 @@ impl Engine {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// engine.flush()?;
     /// for file in engine.data_files("plant", "pump")? {
@@ -158,7 +166,9 @@ impl Engine {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let view = engine.view("plant", "pump")?;
     /// let in_files: u64 = view.files.iter().map(|file| file.rows).sum();
@@ -178,7 +188,9 @@ impl Engine {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let stats = engine.stats();
     /// assert_eq!((stats.points, stats.tables, stats.series), (1, 1, 1));
@@ -226,7 +238,9 @@ impl Engine {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// assert_eq!(engine.closed_to_writes(), None);
     /// engine.close()?;

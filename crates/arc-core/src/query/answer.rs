@@ -121,7 +121,9 @@ impl Answer {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let answer = engine.sql("plant", "SELECT time, rpm FROM pump").await?;
     /// assert_eq!(answer.schema().field(1).name(), "rpm"); // known before the first row is
@@ -139,7 +141,9 @@ impl Answer {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// engine.flush()?;
     /// let answer = engine.sql("plant", "SELECT * FROM pump WHERE time > now()").await?;
@@ -159,12 +163,18 @@ impl Answer {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let answer = engine.sql("plant", "SELECT * FROM pump").await?;
     /// let ender = answer.ender();
-    /// std::thread::spawn(move || ender.end()).join().map_err(|_| "the thread has panicked")?;
-    /// assert!(answer.collect().await.is_err());
+    /// let reader = tokio::spawn(answer.collect());
+    /// ender.end(); // as soon as nobody wants the rows any more
+    /// match reader.await? {
+    ///     Ok(batches) => println!("all {} batches were there before", batches.len()),
+    ///     Err(error) => println!("{error}"),
+    /// }
     /// # Ok(())
     /// # }
     /// ```
@@ -179,7 +189,9 @@ impl Answer {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
     /// let batches = engine.sql("plant", "SELECT * FROM pump").await?.collect().await?;
     /// assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 1);
