@@ -419,7 +419,8 @@ impl WriteOptions {
     ///
     /// let lines = "pump,id=7 rpm=1450i\npump,id=8 rpm=?";
     /// let written = engine.submit_lp("plant", lines.into(), &WriteOptions::new().whole(true))?.wait()?;
-    /// assert_eq!((written.points, written.rejected_points), (0, 1)); // the good line is not stored either
+    /// // The good line is not stored either.
+    /// assert_eq!((written.points, written.rejected_points), (0, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -249,7 +249,8 @@ impl<'a> Point<'a> {
     /// let input = b"pump rpm=1450i 17\n  fan on=true\n";
     /// for point in arc_lp::points(input) {
     ///     let point = point?;
-    ///     println!("{}", String::from_utf8_lossy(&input[point.byte_range()])); // the line as it was sent
+    ///     // The line as it was sent.
+    ///     println!("{}", String::from_utf8_lossy(&input[point.byte_range()]));
     /// }
     /// # Ok::<(), arc_lp::Error>(())
     /// ```

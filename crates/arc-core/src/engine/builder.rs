@@ -257,7 +257,8 @@ impl EngineBuilder {
     ///
     /// let engine = Engine::builder(&path).open()?;
     /// let second = Engine::builder(&path).open();
-    /// assert_eq!(second.unwrap_err().kind(), ErrorKind::Busy); // one engine at a time has a folder open
+    /// // One engine at a time has a folder open.
+    /// assert_eq!(second.unwrap_err().kind(), ErrorKind::Busy);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -73,7 +73,8 @@ impl Engine {
     /// let types = ColumnTypes::new().string_columns(["attr_*"]);
     /// engine.set_column_types("plant", None, &types)?;
     /// assert_eq!(engine.column_types("plant", None)?, types);
-    /// assert!(engine.column_types("plant", Some("pump"))?.is_empty()); // the table has no setting of its own
+    /// // The table has no setting of its own.
+    /// assert!(engine.column_types("plant", Some("pump"))?.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -61,7 +61,8 @@ impl Engine {
     /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use arc_core::{ColumnTypes, catalog::TableSchema};
     ///
-    /// let schema = TableSchema { database: "plant".into(), table: "log".into(), has_primary_key: false, columns: Vec::new() };
+    /// let (database, table) = ("plant".into(), "log".into());
+    /// let schema = TableSchema { database, table, has_primary_key: false, columns: Vec::new() };
     /// engine.create_table_with(&schema, &ColumnTypes::new().string_columns(["attr_*"]))?;
     /// let written = engine.write_lp("plant", b"log attr_code=17i\nlog attr_code=\"none\"")?;
     /// assert_eq!(written.points, 2); // both are texts

@@ -110,8 +110,10 @@ impl Engine {
     ///
     /// let of_day = Predicate::compare("time", Comparison::GreaterOrEqual, "2023-11-14");
     /// let checked = engine.check_delete("plant", "pump", &of_day)?;
-    /// assert_eq!(checked, Predicate::compare("time", Comparison::GreaterOrEqual, Literal::Time(1_699_920_000_000_000_000)));
-    /// assert!(engine.check_delete("plant", "pump", &Predicate::compare("rpm", Comparison::Less, "0")).is_err());
+    /// let midnight = Literal::Time(1_699_920_000_000_000_000);
+    /// assert_eq!(checked, Predicate::compare("time", Comparison::GreaterOrEqual, midnight));
+    /// let of_field = Predicate::compare("rpm", Comparison::Less, "0");
+    /// assert!(engine.check_delete("plant", "pump", &of_field).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

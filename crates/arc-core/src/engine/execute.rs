@@ -76,7 +76,8 @@ impl Engine {
     /// use arc_core::Executed;
     ///
     /// engine.execute("plant", "CREATE DATABASE plant")?;
-    /// engine.execute("plant", "CREATE TABLE pump (time TIMESTAMP, id VARCHAR, rpm DOUBLE, PRIMARY KEY (id, time))")?;
+    /// let columns = "time TIMESTAMP, id VARCHAR, rpm DOUBLE, PRIMARY KEY (id, time)";
+    /// engine.execute("plant", &format!("CREATE TABLE pump ({columns})"))?;
     /// engine.execute("plant", "INSERT INTO pump VALUES ('2026-01-31T12:00:00Z', '7', 1450)")?;
     /// let done = engine.execute("plant", "DELETE FROM pump WHERE id = '7'")?;
     /// assert!(matches!(done, Executed::Deleted(_)));

@@ -134,7 +134,8 @@ impl Engine {
     /// let mut told = 0;
     /// engine.backup_with(dir.path().join("backup"), |so_far| {
     ///     told += 1;
-    ///     println!("{} of {} files", so_far.linked_files + so_far.copied_files + so_far.kept_files, so_far.files);
+    ///     let done = so_far.linked_files + so_far.copied_files + so_far.kept_files;
+    ///     println!("{done} of {} files", so_far.files);
     /// })?;
     /// assert!(told > 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -224,7 +224,8 @@ impl Engine {
     /// let options = WriteOptions::new().precision(Precision::Second);
     /// let first = engine.submit_lp("plant", "pump,id=7 rpm=1450i 1700000000".into(), &options)?;
     /// let second = engine.submit_lp("plant", "pump,id=8 rpm=1500i 1700000000".into(), &options)?;
-    /// assert_eq!(first.wait()?.points + second.wait()?.points, 2); // one sync of the log is enough for both
+    /// // One sync of the log is enough for both.
+    /// assert_eq!(first.wait()?.points + second.wait()?.points, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -244,7 +245,8 @@ impl Engine {
     /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use serde_json::json;
     ///
-    /// let columns = json!({"m": "pump", "columns": {"time": [1_700_000_000, 1_700_000_060], "rpm": [1450, 1500]}});
+    /// let times = [1_700_000_000, 1_700_000_060];
+    /// let columns = json!({"m": "pump", "columns": {"time": times, "rpm": [1450, 1500]}});
     /// let written = engine.write_msgpack("plant", &rmp_serde::to_vec_named(&columns)?)?;
     /// assert_eq!(written.points, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -39,7 +39,8 @@ impl Engine {
     /// use std::time::Duration;
     ///
     /// engine.set_retention("plant", None, Some(Duration::from_secs(30 * 24 * 3600)))?;
-    /// engine.set_retention("plant", Some("pump"), Some(Duration::from_secs(3600)))?; // but these rows for an hour
+    /// // But these rows for an hour.
+    /// engine.set_retention("plant", Some("pump"), Some(Duration::from_secs(3600)))?;
     /// assert_eq!(engine.tables("plant")?[0].retention, Some(Duration::from_secs(3600)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -82,7 +83,8 @@ impl Engine {
     /// let month = Duration::from_secs(30 * 24 * 3600);
     /// engine.set_retention("plant", None, Some(month))?;
     /// assert_eq!(engine.retention("plant", None)?, Some(month));
-    /// assert_eq!(engine.retention("plant", Some("pump"))?, None); // the table goes by its database
+    /// // The table goes by its database.
+    /// assert_eq!(engine.retention("plant", Some("pump"))?, None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

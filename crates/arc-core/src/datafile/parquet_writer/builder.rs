@@ -77,8 +77,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).name("logs").open()?;
     /// writer.push_row(&[Value::from(10), Value::Null, Value::Null])?;
     /// assert_eq!(writer.close()?[0].path, folder.path().join("logs-00000.parquet"));
@@ -98,8 +100,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// use arc_core::datafile::ParquetOptions;
     ///
     /// let mut layout = ParquetOptions::default();
@@ -122,8 +126,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).max_rows(2).open()?;
     /// for time in 0..5 {
     ///     writer.push_row(&[Value::from(time), Value::Null, Value::Null])?;
@@ -149,8 +155,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).max_bytes(256 << 20).open()?;
     /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
     /// assert_eq!(writer.close()?.len(), 1);
@@ -172,8 +180,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).max_rows(2).group_by(["user"]).open()?;
     /// for (time, user) in [(1, "ann"), (2, "ann"), (3, "ann"), (4, "bob")] {
     ///     writer.push_row(&[Value::from(time), Value::from(user), Value::Null])?;
@@ -197,8 +207,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).text_prefixes(["m"]).open()?;
     /// writer.push_row(&[Value::from(10), Value::Null, Value::from(2.5)])?;
     /// writer.push_row(&[Value::from(20), Value::Null, Value::from("timed out")])?;
@@ -218,8 +230,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).time_column("time").open()?;
     /// for time in [20, 10, 30] {
     ///     writer.push_row(&[Value::from(time), Value::Null, Value::Null])?;
@@ -242,8 +256,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).distinct(["user"]).open()?;
     /// for (time, user) in [(1, "bob"), (2, "ann"), (3, "bob")] {
     ///     writer.push_row(&[Value::from(time), Value::from(user), Value::Null])?;
@@ -265,8 +281,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).distinct(["user"]).max_distinct(1).open()?;
     /// for (time, user) in [(1, "bob"), (2, "ann")] {
     ///     writer.push_row(&[Value::from(time), Value::from(user), Value::Null])?;
@@ -288,8 +306,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).threads(2).open()?;
     /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
     /// assert_eq!(writer.close()?[0].rows, 1);
@@ -308,8 +328,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// use arc_core::vfs::{CrashFs, Vfs};
     ///
     /// let disk = CrashFs::new();
@@ -332,8 +354,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let builder = ParquetWriter::builder(&folder, schema);
     /// assert!(builder.clone().group_by(["site"]).open().is_err()); // there is no such column
     /// let writer = builder.group_by(["user"]).open()?;
@@ -357,8 +381,10 @@ impl ParquetWriterBuilder {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// use arc_core::datafile::Accumulator;
     /// use arrow::array::RecordBatch;
     ///

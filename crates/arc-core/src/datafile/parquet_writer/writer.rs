@@ -102,8 +102,10 @@ impl ParquetWriter {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).name("requests").open()?;
     /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
     /// assert_eq!(writer.close()?[0].path, folder.path().join("requests-00000.parquet"));
@@ -130,8 +132,10 @@ impl<A: Accumulator> ParquetWriter<A> {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
     ///
     /// let times: ArrayRef = Arc::new(Int64Array::from(vec![10, 20]));
@@ -163,11 +167,14 @@ impl<A: Accumulator> ParquetWriter<A> {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).open()?;
     /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
-    /// assert!(writer.push_row(&[Value::Null, Value::from("bob"), Value::from(2.5)]).is_err()); // `time` is never null
+    /// // `time` is never null.
+    /// assert!(writer.push_row(&[Value::Null, Value::from("bob"), Value::from(2.5)]).is_err());
     /// writer.push_row(&[Value::from(20), Value::from("bob"), Value::Null])?;
     /// assert_eq!(writer.close()?[0].rows, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -192,8 +199,10 @@ impl<A: Accumulator> ParquetWriter<A> {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).open()?;
     /// writer.push_named([("ms", &Value::from(2.5)), ("time", &Value::from(10))])?;
     /// assert_eq!(writer.close()?[0].rows, 1);
@@ -219,8 +228,10 @@ impl<A: Accumulator> ParquetWriter<A> {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).open()?;
     /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
     /// for file in writer.close()? {
@@ -253,8 +264,10 @@ impl<A: Accumulator> ParquetWriter<A> {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).open()?;
     /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
     /// writer.abort();
@@ -275,8 +288,10 @@ impl<A: Accumulator> ParquetWriter<A> {
     /// use arc_core::datafile::{ParquetWriter, Value};
     ///
     /// # let folder = tempfile::tempdir()?;
-    /// # let fields = [("time", DataType::Int64, false), ("user", DataType::Utf8, true), ("ms", DataType::Float64, true)];
-    /// # let schema = Arc::new(Schema::new(fields.map(|(name, kind, null)| Field::new(name, kind, null)).to_vec()));
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
     /// let mut writer = ParquetWriter::builder(&folder, schema).open()?;
     /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
     /// assert_eq!(writer.rows(), 1);
