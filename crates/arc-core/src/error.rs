@@ -288,6 +288,21 @@ pub enum Error {
 
 impl Error {
     /// Returns what a caller can do about this error.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::{Engine, ErrorKind};
+    ///
+    /// let engine = Engine::open(&path)?;
+    /// let error = engine.tables("plant").unwrap_err();
+    /// match error.kind() {
+    ///     ErrorKind::NotFound => println!("{error}"),
+    ///     ErrorKind::Busy => println!("come back later: {error}"),
+    ///     _ => return Err(error.into()),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

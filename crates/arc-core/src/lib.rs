@@ -56,3 +56,8 @@ pub use options::{Durability, Options, Precision, WriteOptions};
 pub use query::{Answer, AnswerEnder, Description, ScannedFiles, Statement, StatementKind};
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};
+
+/// Runs the Rust of the README.
+#[cfg(all(doctest, feature = "query"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

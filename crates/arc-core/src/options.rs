@@ -93,6 +93,11 @@ pub enum Precision {
 
 impl Precision {
     /// Returns how many nanoseconds one unit has.
+    ///
+    /// ```
+    /// assert_eq!(arc_core::Precision::Millisecond.nanoseconds(), 1_000_000);
+    /// assert_eq!("ms".parse(), Ok(arc_core::Precision::Millisecond));
+    /// ```
     #[must_use]
     pub const fn nanoseconds(self) -> i64 {
         match self {
@@ -139,6 +144,22 @@ impl FromStr for Precision {
 }
 
 /// Settings of an [`Engine`](crate::Engine).
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("data");
+/// use std::time::Duration;
+///
+/// use arc_core::{Durability, Engine, Options};
+///
+/// let mut options = Options::default();
+/// options.durability = Durability::Process;
+/// options.flush_after = Duration::from_secs(10);
+/// options.memory_bytes = 1 << 30;
+/// let engine = Engine::builder(&path).options(options).open()?;
+/// # engine.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -296,12 +317,32 @@ pub struct WriteOptions {
 
 impl WriteOptions {
     /// Returns the defaults.
+    ///
+    /// ```
+    /// use arc_core::{Durability, Precision, WriteOptions};
+    ///
+    /// let options = WriteOptions::new().precision(Precision::Second).durability(Durability::Process);
+    /// assert_eq!(options.precision, Some(Precision::Second));
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the unit of the timestamps.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::{Precision, WriteOptions};
+    ///
+    /// let options = WriteOptions::new().precision(Precision::Second);
+    /// let _ = engine.submit_lp("plant", "pump,id=7 rpm=1450i 1700000000".into(), &options)?.wait()?;
+    /// assert_eq!(engine.view("plant", "pump")?.buffers[0].min_time, 1_700_000_000_000_000_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = Some(precision);
@@ -309,6 +350,19 @@ impl WriteOptions {
     }
 
     /// Sets what the acknowledged points survive.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::{Durability, WriteOptions};
+    ///
+    /// let options = WriteOptions::new().durability(Durability::Memory);
+    /// let written = engine.submit_lp("plant", "pump,id=7 rpm=1450i".into(), &options)?.wait()?;
+    /// assert_eq!(written.durability, Durability::Memory);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
@@ -316,6 +370,26 @@ impl WriteOptions {
     }
 
     /// Sets which columns are tags.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use std::sync::Arc;
+    ///
+    /// use arc_core::WriteOptions;
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    ///
+    /// let times: ArrayRef = Arc::new(Int64Array::from(vec![10]));
+    /// let ids: ArrayRef = Arc::new(StringArray::from(vec!["7"]));
+    /// let batch = RecordBatch::try_from_iter([("time", times.clone()), ("id", ids), ("rpm", times)])?;
+    /// let options = WriteOptions::new().tags(["id"]);
+    /// let _ = engine.submit_batches("plant", "pump", &[batch], &options)?.wait()?;
+    /// let schema = engine.schema("plant", "pump")?;
+    /// assert_eq!(schema.tags().next().map(|tag| tag.name.as_ref()), Some("id"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
         self.tags = tags.into_iter().map(Into::into).collect();
@@ -323,6 +397,25 @@ impl WriteOptions {
     }
 
     /// Sets the column that holds the time.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use std::sync::Arc;
+    ///
+    /// use arc_core::WriteOptions;
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    ///
+    /// let times: ArrayRef = Arc::new(Int64Array::from(vec![10]));
+    /// let rpm: ArrayRef = Arc::new(Int64Array::from(vec![1450]));
+    /// let batch = RecordBatch::try_from_iter([("measured_at", times), ("rpm", rpm)])?;
+    /// let options = WriteOptions::new().time_column("measured_at");
+    /// let written = engine.submit_batches("plant", "pump", &[batch], &options)?.wait()?;
+    /// assert_eq!(written.points, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn time_column(mut self, name: impl Into<String>) -> Self {
         self.time_column = Some(name.into());
@@ -330,6 +423,20 @@ impl WriteOptions {
     }
 
     /// Sets whether the write is stored as a whole or not at all.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::WriteOptions;
+    ///
+    /// let lines = "pump,id=7 rpm=1450i\npump,id=8 rpm=?";
+    /// let written = engine.submit_lp("plant", lines.into(), &WriteOptions::new().whole(true))?.wait()?;
+    /// // The good line is not stored either.
+    /// assert_eq!((written.points, written.rejected_points), (0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn whole(mut self, whole: bool) -> Self {
         self.whole = whole;
@@ -337,6 +444,24 @@ impl WriteOptions {
     }
 
     /// Sets how long to wait for room.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use std::time::Duration;
+    ///
+    /// use arc_core::{ErrorKind, WriteOptions};
+    ///
+    /// let options = WriteOptions::new().max_wait(Duration::ZERO);
+    /// match engine.submit_lp("plant", "pump,id=7 rpm=1450i".into(), &options) {
+    ///     Ok(pending) => assert_eq!(pending.wait()?.points, 1),
+    ///     Err(error) if error.kind() == ErrorKind::Busy => println!("memory is full: come back later"),
+    ///     Err(error) => return Err(error.into()),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = Some(max_wait);
@@ -347,7 +472,9 @@ impl WriteOptions {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use arc_core::WriteOptions;
     ///
     /// let options = WriteOptions::new().idempotency_key("batch-17");

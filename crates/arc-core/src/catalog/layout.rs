@@ -35,6 +35,15 @@ fn is_false(value: &bool) -> bool {
 const SEGMENT_SUFFIX: &str = ".wal";
 
 /// Returns whether the folder at `path` is marked as a data directory, of whatever version.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("data");
+/// assert!(!arc_core::is_data_directory(&path));
+/// arc_core::Engine::open(&path)?.close()?;
+/// assert!(arc_core::is_data_directory(&path));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub fn is_data_directory(path: impl AsRef<Path>) -> bool {
     path.as_ref().join(MARKER).is_file()

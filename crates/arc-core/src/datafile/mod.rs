@@ -50,9 +50,7 @@ pub(crate) use statistics::StatisticsBuilder;
 pub(crate) use storable::is_storable;
 pub(crate) use stream::{CheckedDataFile, DataFileStream, OpenFile, compare_bytes, read_pieces, text_dictionary};
 pub(crate) use whole::{read_whole, write_whole};
-pub(crate) use writer::{
-    DataFileSpec, WriteScratch, pack_data_file, pack_data_file_of, write_data_file, write_data_file_of,
-};
+pub(crate) use writer::{DataFileSpec, DataFileWriter, pack_data_file, write_data_file};
 
 #[cfg(test)]
 mod tests;

@@ -20,9 +20,9 @@ use super::{
 };
 use crate::{Error, Result, SequenceNumber, arrays::Columns, model::TEMPORARY_SUFFIX, vfs::Vfs};
 
-/// Memory that a thread uses for one file after the other.
+/// Writes data files of sorted rows that are all in memory, one after the other, and uses its memory for each again.
 #[derive(Default)]
-pub(crate) struct WriteScratch(Option<Scratch>);
+pub(crate) struct DataFileWriter(Option<Scratch>);
 
 /// What a data file is to be.
 #[derive(Debug, Clone)]
@@ -116,40 +116,42 @@ fn fits(batch: &Fields, file: &Fields) -> bool {
     batch.len() == file.len() && batch.iter().zip(file).all(fits)
 }
 
-/// Does as [`write_data_file`] with sorted rows that are all in memory: column after column, of which one is held encoded.
-///
-/// Leaves the folders to the caller: the file survives a loss of power once those above it are synced
-/// ([`FolderSyncs`](super::FolderSyncs)).
-///
-/// # Errors
-///
-/// As [`write_data_file`].
-pub(crate) fn write_data_file_of(
-    vfs: &dyn Vfs,
-    root: &Path,
-    spec: &DataFileSpec<'_>,
-    columns: &dyn Columns,
-    options: &ParquetOptions,
-    scratch: &mut WriteScratch,
-) -> Result<DataFile> {
-    publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, &mut scratch.0))
-}
+impl DataFileWriter {
+    /// Does as [`write_data_file`], column after column, of which one is held encoded.
+    ///
+    /// Leaves the folders to the caller: the file survives a loss of power once those above it are synced
+    /// ([`FolderSyncs`](super::FolderSyncs)).
+    ///
+    /// # Errors
+    ///
+    /// As [`write_data_file`].
+    pub(crate) fn write(
+        &mut self,
+        vfs: &dyn Vfs,
+        root: &Path,
+        spec: &DataFileSpec<'_>,
+        columns: &dyn Columns,
+        options: &ParquetOptions,
+    ) -> Result<DataFile> {
+        publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, &mut self.0))
+    }
 
-/// Does as [`write_data_file_of`] into a pack: the data file is durable once that is.
-///
-/// # Errors
-///
-/// As [`write_data_file`].
-pub(crate) fn pack_data_file_of(
-    pack: &PackWriter<'_>,
-    owner: Owner<'_>,
-    spec: &DataFileSpec<'_>,
-    columns: &dyn Columns,
-    options: &ParquetOptions,
-    scratch: &mut WriteScratch,
-) -> Result<DataFile> {
-    check(spec, options)?;
-    publish_in(pack, owner, spec, |sink| write_columns(sink, spec, columns, options, &mut scratch.0))
+    /// Does as [`write`](Self::write) into a pack: the data file is durable once that is.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_data_file`].
+    pub(crate) fn write_to_pack(
+        &mut self,
+        pack: &PackWriter<'_>,
+        owner: Owner<'_>,
+        spec: &DataFileSpec<'_>,
+        columns: &dyn Columns,
+        options: &ParquetOptions,
+    ) -> Result<DataFile> {
+        check(spec, options)?;
+        publish_in(pack, owner, spec, |sink| write_columns(sink, spec, columns, options, &mut self.0))
+    }
 }
 
 fn publish_in(

@@ -46,6 +46,19 @@ impl Engine {
     /// bytes leave the disk after the next flush, when compaction rewrites the files that they are in; programs that read
     /// the data files themselves see them until then.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::{Comparison, Predicate};
+    ///
+    /// engine.delete("plant", "pump", &Predicate::compare("id", Comparison::Equal, "7"))?;
+    /// assert!(engine.view("plant", "pump")?.buffers.iter().all(|part| part.row_count() == 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database or table;
@@ -86,6 +99,23 @@ impl Engine {
 
     /// Returns `predicate` as a delete of this table would apply it: with values of the types that the columns have, so
     /// that it counts in a query, as SQL text, what a delete would take.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::{Comparison, Literal, Predicate};
+    ///
+    /// let of_day = Predicate::compare("time", Comparison::GreaterOrEqual, "2023-11-14");
+    /// let checked = engine.check_delete("plant", "pump", &of_day)?;
+    /// let midnight = Literal::Time(1_699_920_000_000_000_000);
+    /// assert_eq!(checked, Predicate::compare("time", Comparison::GreaterOrEqual, midnight));
+    /// let of_field = Predicate::compare("rpm", Comparison::Less, "0");
+    /// assert!(engine.check_delete("plant", "pump", &of_field).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

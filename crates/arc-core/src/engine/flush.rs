@@ -22,10 +22,7 @@ use crate::{
     buffer::{FrozenBuffer, split},
     catalog::{Manifest, ManifestEdit, TableEdit},
     crash::crash_point,
-    datafile::{
-        DataFileSpec, FolderSyncs, Owner, PackWriter, ParquetOptions, WriteScratch, pack_data_file_of,
-        write_data_file_of,
-    },
+    datafile::{DataFileSpec, DataFileWriter, FolderSyncs, Owner, PackWriter, ParquetOptions},
     defects::{Defect, is_on},
     model::{DataFile, TableSchema, data_file_path},
     registry::{Database, Flushable, Table},
@@ -229,12 +226,12 @@ impl Shared {
         let workers = tables.len().min(MAX_WORKERS).min(self.memory.limit() / WORKER_BYTES);
         let work = Mutex::new(tables.iter_mut());
         let write = || {
-            let mut scratch = WriteScratch::default();
+            let mut writer = DataFileWriter::default();
             loop {
                 let next = work.lock().next();
                 match next {
                     Some(round) => {
-                        self.write_files(round, pack, &mut scratch)?;
+                        self.write_files(round, pack, &mut writer)?;
                         let alone = round.files.iter().filter(|file| file.packed().is_none());
                         folders.sync_table(alone.map(|file| file.path.as_str()))?;
                     }
@@ -258,7 +255,7 @@ impl Shared {
         &self,
         round: &mut TableRound,
         pack: Option<&PackWriter<'_>>,
-        scratch: &mut WriteScratch,
+        writer: &mut DataFileWriter,
     ) -> Result<()> {
         // Places of rows and one encoded column are less than this.
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
@@ -283,9 +280,9 @@ impl Shared {
                 let written = match pack {
                     Some(pack) => {
                         let owner = Owner { database, table, day: part.day };
-                        pack_data_file_of(pack, owner, &spec, &part, &options, scratch)
+                        writer.write_to_pack(pack, owner, &spec, &part, &options)
                     }
-                    None => write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options, scratch),
+                    None => writer.write(self.vfs.as_ref(), &self.root, &spec, &part, &options),
                 };
                 let file = written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?;
                 round.files.push(Arc::new(file));

@@ -49,6 +49,19 @@ pub struct TableInfo {
 
 impl Engine {
     /// Returns all databases, by name.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// for database in engine.databases() {
+    ///     println!("{} has {} tables", database.name, database.tables);
+    /// }
+    /// # assert_eq!(engine.databases()[0].name, "plant");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn databases(&self) -> Vec<DatabaseInfo> {
         let info = |db: Arc<Database>| DatabaseInfo {
@@ -63,6 +76,21 @@ impl Engine {
     }
 
     /// Returns the tables of a database, by name.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let tables = engine.tables("plant")?;
+    /// assert_eq!(tables[0].schema.table.as_ref(), "pump");
+    /// assert_eq!((tables[0].buffered_rows, tables[0].file_rows), (1, 0));
+    /// engine.flush()?;
+    /// let tables = engine.tables("plant")?;
+    /// assert_eq!((tables[0].buffered_rows, tables[0].file_rows), (0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -89,6 +117,18 @@ impl Engine {
 
     /// Returns the columns of a table.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let schema = engine.schema("plant", "pump")?;
+    /// let names: Vec<&str> = schema.columns.iter().map(|column| column.name.as_ref()).collect();
+    /// assert_eq!(names, ["rpm", "id"]); // in the order in which they were met
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table.
@@ -99,6 +139,20 @@ impl Engine {
     /// Returns the live data files of a table, in the order in which they were added. Holding them keeps them on disk.
     ///
     /// Of a table with few rows among many tables they may lie in packs: see [`DataFile::packed`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.flush()?;
+    /// for file in engine.data_files("plant", "pump")? {
+    ///     println!("{}: {} rows from {} to {}", file.path, file.rows, file.min_time, file.max_time);
+    /// }
+    /// # assert_eq!(engine.data_files("plant", "pump")?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -112,6 +166,19 @@ impl Engine {
     /// Costs a copy of at most 64 Ki rows, those that came last. Rows are as they arrived: versions of one point are
     /// not merged (see [`BufferPart::late`](crate::BufferPart::late)).
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let view = engine.view("plant", "pump")?;
+    /// let in_files: u64 = view.files.iter().map(|file| file.rows).sum();
+    /// let in_memory: usize = view.buffers.iter().map(|part| part.row_count()).sum();
+    /// assert_eq!((in_files, in_memory), (0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table.
@@ -120,6 +187,17 @@ impl Engine {
     }
 
     /// Returns the counters since the engine was opened, and the gauges of now.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let stats = engine.stats();
+    /// assert_eq!((stats.points, stats.tables, stats.series), (1, 1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> EngineStats {
         let shared = &self.inner.shared;
@@ -158,6 +236,18 @@ impl Engine {
     ///
     /// Says so from the moment on, whoever it happens to, be it a thread of the engine. Memory or a disk that is full for now
     /// is something else.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// assert_eq!(engine.closed_to_writes(), None);
+    /// engine.close()?;
+    /// assert_eq!(engine.closed_to_writes().as_deref(), Some("the engine is closed"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn closed_to_writes(&self) -> Option<String> {
         self.inner.shared.queue.closed()

@@ -34,6 +34,18 @@ impl Engine {
     /// again, unless [`Options::pack_bytes`](crate::Options::pack_bytes) is 0; with that compaction does the same by itself. Waits for a merge
     /// that runs already.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.flush()?;
+    /// engine.unpack()?;
+    /// assert!(engine.data_files("plant", "pump")?.iter().all(|file| file.packed().is_none()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`compact`](Self::compact).

@@ -17,6 +17,18 @@ impl Engine {
     /// are not either, for some of them are about to be named. Of the log it checks the bytes of all frames, but does not
     /// decode them. Writes and queries go on; a flush waits until manifest and log are checked.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// # engine.flush()?;
+    /// let report = engine.verify()?;
+    /// assert!(report.is_clean(), "{report}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a folder, the manifest or the log cannot be read at all;
@@ -38,6 +50,22 @@ impl Engine {
     /// data files that it lacks are brought, and what it no longer needs is removed at the end; at every moment it has at
     /// least what the earlier backup had.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::Engine;
+    ///
+    /// let target = dir.path().join("backup");
+    /// let report = engine.backup(&target)?;
+    /// println!("{} files, {} bytes of the log", report.files, report.log_bytes);
+    /// let copy = Engine::open(&target)?; // a backup is a data directory like any other
+    /// assert_eq!(copy.tables("plant")?[0].buffered_rows, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::BadTarget`](crate::Error::BadTarget) if `target` holds anything else; [`Error::InUse`](crate::Error::InUse)
@@ -49,6 +77,23 @@ impl Engine {
 
     /// As [`backup`](Self::backup), and tells `progress` what is done after each file; the totals are known from the first
     /// call on.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// # engine.flush()?;
+    /// let mut told = 0;
+    /// engine.backup_with(dir.path().join("backup"), |so_far| {
+    ///     told += 1;
+    ///     let done = so_far.linked_files + so_far.copied_files + so_far.kept_files;
+    ///     println!("{done} of {} files", so_far.files);
+    /// })?;
+    /// assert!(told > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -77,6 +77,13 @@ pub struct ColumnTypes {
 
 impl ColumnTypes {
     /// Says nothing.
+    ///
+    /// ```
+    /// use arc_core::{ColumnTypes, OnConflict};
+    ///
+    /// let types = ColumnTypes::new().string_columns(["attr_*"]).on_conflict(OnConflict::Widen);
+    /// assert!(!types.is_empty() && ColumnTypes::new().is_empty());
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -149,6 +156,13 @@ impl ColumnTypes {
     }
 
     /// Checks the patterns, as all do that take the setting.
+    ///
+    /// ```
+    /// use arc_core::ColumnTypes;
+    ///
+    /// assert!(ColumnTypes::new().string_columns(["attr_*", "user_id"]).check().is_ok());
+    /// assert!(ColumnTypes::new().string_columns([""]).check().is_err());
+    /// ```
     ///
     /// # Errors
     ///

@@ -29,6 +29,13 @@ const RESERVED: [&str; 22] = [
 /// by `%h` and the name's 128-bit FNV-1a hash. Different names have different encodings (cut ones as surely as the hash
 /// tells them apart); names that differ only in case are different, so on a file system that ignores case they share a
 /// folder.
+///
+/// ```
+/// use arc_core::datafile::encode_name;
+///
+/// assert_eq!(encode_name("pump-7"), "pump-7");
+/// assert_eq!(encode_name("pump house/7"), "pump%20house%2F7");
+/// ```
 #[must_use]
 pub fn encode_name(name: &str) -> String {
     let mut encoded = String::with_capacity(name.len());

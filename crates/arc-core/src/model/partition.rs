@@ -10,6 +10,13 @@ pub struct PartitionDay(i64);
 
 impl PartitionDay {
     /// Returns the day of a time in nanoseconds since the epoch, of any sign.
+    ///
+    /// ```
+    /// use arc_core::datafile::PartitionDay;
+    ///
+    /// assert_eq!(PartitionDay::from_time_ns(1_700_000_000_000_000_000).to_string(), "2023-11-14");
+    /// assert_eq!(PartitionDay::from_time_ns(-1).to_string(), "1969-12-31");
+    /// ```
     #[must_use]
     pub const fn from_time_ns(time_ns: i64) -> Self {
         Self(time_ns.div_euclid(DAY_NS))

@@ -45,6 +45,17 @@ pub struct TableSchema {
 
 impl TableSchema {
     /// Returns the schema that SQL and Parquet see: `time`, then tags, then fields, each in order of creation.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let schema = engine.schema("plant", "pump")?.arrow();
+    /// assert_eq!(schema.field(0).name(), "time");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn arrow(&self) -> SchemaRef {
         let mut fields = vec![Field::new(TIME_COLUMN, time_type(), false)];
@@ -56,6 +67,18 @@ impl TableSchema {
     }
 
     /// Returns the tags in order of creation.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let schema = engine.schema("plant", "pump")?;
+    /// let tags: Vec<&str> = schema.tags().map(|tag| tag.name.as_ref()).collect();
+    /// assert_eq!(tags, ["id"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn tags(&self) -> impl Iterator<Item = &Column> {
         self.columns.iter().filter(|c| c.kind == ColumnKind::Tag)
     }
@@ -76,6 +99,17 @@ impl TableSchema {
     }
 
     /// Returns the index of the column called `name`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let schema = engine.schema("plant", "pump")?;
+    /// assert_eq!((schema.position("rpm"), schema.position("load")), (Some(0), None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c.name.as_ref() == name)

@@ -71,6 +71,14 @@ pub enum StatementKind {
 impl StatementKind {
     /// Returns whether such a statement changes data: whether it is one for [`Engine::run`](crate::Engine::run) and not for
     /// [`Engine::query`](crate::Engine::query).
+    ///
+    /// ```
+    /// use arc_core::Statement;
+    ///
+    /// assert!(Statement::parse("DELETE FROM pump")?.kind().is_change());
+    /// assert!(!Statement::parse("SELECT * FROM pump")?.kind().is_change());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_change(self) -> bool {
         self.adds() || matches!(self, Self::Delete | Self::Drop)
@@ -134,6 +142,12 @@ impl Statement {
     }
 
     /// Returns the text of the statement.
+    ///
+    /// ```
+    /// let statement = arc_core::Statement::parse("SELECT 1")?;
+    /// assert_eq!(statement.text(), "SELECT 1");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

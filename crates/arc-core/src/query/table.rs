@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::{
     buffers, deletes,
-    files::{self, Wanted},
+    files::Wanted,
     latest, merge,
     part::{self, Part},
     pruned::Pruned,
@@ -183,10 +183,7 @@ impl TableProvider for Table {
         let wanted = Wanted { times: TimeRange::of_all(filters), few: self.has_one_on_tags(filters) };
         let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
         for group in deletes::groups(files, |file| file, tombstones) {
-            inputs.push(match group.deletes.as_slice() {
-                [] => files::scan(state, &self.schema, &group.files, projection, wanted)?,
-                _ => deletes::scan(state, &self.schema, &group.files, projection, &group.deletes, wanted)?,
-            });
+            inputs.push(group.scan(state, &self.schema, projection, wanted)?);
         }
         if !buffers.is_empty() {
             inputs.push(buffers::scan(state, &self.schema, &buffers, projection, wanted.times)?);

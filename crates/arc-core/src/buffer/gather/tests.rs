@@ -13,7 +13,7 @@ use super::*;
 use crate::{
     SequenceNumber,
     buffer::{ChunkReader, FrozenBuffer, Rows, Scalar, SeriesIndex, split},
-    datafile::{DataFileSpec, ParquetOptions, WriteScratch, write_data_file_of},
+    datafile::{DataFileSpec, DataFileWriter, ParquetOptions},
     model::{TableSchema, tag_type},
     sync::RwLock,
     vfs::CrashFs,
@@ -81,8 +81,7 @@ fn written(part: &FlushPart<'_>) -> (u64, u32) {
         tags: &["host"],
     };
     let options = ParquetOptions::default();
-    let file = write_data_file_of(&CrashFs::new(), Path::new("/"), &spec, part, &options, &mut WriteScratch::default())
-        .unwrap();
+    let file = DataFileWriter::default().write(&CrashFs::new(), Path::new("/"), &spec, part, &options).unwrap();
     (file.bytes, file.crc32c)
 }
 

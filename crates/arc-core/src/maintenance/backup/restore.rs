@@ -43,6 +43,18 @@ pub struct RestoreReport {
 /// Compares every byte of the data files with their checksums and every frame of the log, on the way. Always copies: what
 /// is restored shares nothing with the backup.
 ///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let mut options = arc_core::Options::default();
+/// # options.wal_segment_bytes = 64 << 10;
+/// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+/// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+/// engine.backup(dir.path().join("backup"))?;
+/// let report = arc_core::restore(dir.path().join("backup"), dir.path().join("restored"))?;
+/// assert!(report.frames > 0); // the log has what was not flushed
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 ///
 /// [`Error::Corrupt`] naming the file of the backup that is damaged; [`Error::NotADataDirectory`]; [`Error::InUse`];

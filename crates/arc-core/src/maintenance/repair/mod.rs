@@ -28,7 +28,7 @@ use crate::{
     engine::lock,
     maintenance::{
         backup::manifest_dir,
-        verify::{check_bytes, check_contents, files_below, has_files, verify_locked},
+        verify::{FileChecker, check_bytes, files_below, has_files, verify_locked},
     },
     model::{BACKUP_MARKER, DataFile, MARKER, META_DIR, WAL_DIR, packed},
     random::{RandomSource, SystemRandom},
@@ -39,6 +39,15 @@ use crate::{
 /// Finds out what it takes to mend the data directory at `path`, which nobody may have open. Changes nothing.
 ///
 /// A directory that is whole has an empty plan. Reads all that [`verify`](crate::verify) reads.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("data");
+/// # arc_core::Engine::open(&path)?.close()?;
+/// let plan = arc_core::plan_repair(&path)?;
+/// assert!(plan.is_empty(), "{plan}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///
@@ -52,6 +61,17 @@ pub fn plan_repair(path: impl AsRef<Path>) -> Result<RepairPlan> {
 /// Carries out a plan of [`plan_repair`], and verifies what came of it. Gives up what the plan says, and no more.
 ///
 /// May be cut off anywhere and begun again with a new plan.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("data");
+/// # arc_core::Engine::open(&path)?.close()?;
+/// let plan = arc_core::plan_repair(&path)?;
+/// println!("{plan}"); // what is done, and which points are given up by it
+/// let report = arc_core::repair(&path, &plan)?;
+/// assert!(report.is_clean());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///
@@ -152,6 +172,7 @@ fn plan_files(vfs: &dyn Vfs, root: &Path, state: &mut ManifestState, plan: &mut 
     let flushed = state.flushed;
     let mut bad = Vec::new();
     for table in state.databases.values().flat_map(|database| database.tables.values()) {
+        let checker = FileChecker { vfs, root, table: &table.schema, flushed };
         for file in &table.files {
             let path = root.join(&file.path);
             match check_bytes(vfs, &path, file) {
@@ -166,7 +187,7 @@ fn plan_files(vfs: &dyn Vfs, root: &Path, state: &mut ManifestState, plan: &mut 
                     });
                 }
                 Ok(()) => {
-                    let (_, contradictions) = check_contents(vfs, root, &table.schema, flushed, file);
+                    let (_, contradictions) = checker.check_contents(file);
                     let show = |what| format!("{}: {what}", path.display());
                     plan.hopeless.extend(contradictions.into_iter().map(show));
                 }

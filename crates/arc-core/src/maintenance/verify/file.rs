@@ -19,44 +19,43 @@ const BATCH_ROWS: usize = 8192;
 
 const BUG: &str = "the file is as it was written, so this is a bug; please report it";
 
-/// Checks one live data file of a table and adds what is wrong to the report.
-pub(super) fn check(
-    vfs: &dyn Vfs,
-    root: &Path,
-    table: &TableSchema,
-    flushed: SequenceNumber,
-    data_file: &DataFile,
-    report: &mut VerifyReport,
-) {
-    let path = root.join(&data_file.path);
-    if let Err((offset, what)) = check_bytes(vfs, &path, data_file) {
-        return report.error(path, offset, what, REPAIR);
-    }
-    let (rows, contradictions) = check_contents(vfs, root, table, flushed, data_file);
-    report.totals.rows += rows;
-    for what in contradictions {
-        report.error(&path, None, what, BUG);
-    }
+/// Checks the live data files of one table.
+pub(crate) struct FileChecker<'a> {
+    pub(crate) vfs: &'a dyn Vfs,
+    /// The data directory.
+    pub(crate) root: &'a Path,
+    pub(crate) table: &'a TableSchema,
+    /// What the manifest says is flushed: no file has anything later.
+    pub(crate) flushed: SequenceNumber,
 }
 
-/// Compares what a file holds with what manifest and table say of it, given that its bytes are those that were written.
-/// Returns its rows, and what does not agree.
-pub(crate) fn check_contents(
-    vfs: &dyn Vfs,
-    root: &Path,
-    table: &TableSchema,
-    flushed: SequenceNumber,
-    data_file: &DataFile,
-) -> (u64, Vec<String>) {
-    let mut contradictions = contradictions(table, flushed, data_file);
-    match check_rows(vfs, &root.join(&data_file.path), table, data_file) {
-        Ok((rows, more)) => {
-            contradictions.extend(more);
-            (rows, contradictions)
+impl FileChecker<'_> {
+    /// Checks one data file and adds what is wrong to the report.
+    pub(super) fn check(&self, data_file: &DataFile, report: &mut VerifyReport) {
+        let path = self.root.join(&data_file.path);
+        if let Err((offset, what)) = check_bytes(self.vfs, &path, data_file) {
+            return report.error(path, offset, what, REPAIR);
         }
-        Err(error) => {
-            contradictions.push(describe(&error));
-            (0, contradictions)
+        let (rows, contradictions) = self.check_contents(data_file);
+        report.totals.rows += rows;
+        for what in contradictions {
+            report.error(&path, None, what, BUG);
+        }
+    }
+
+    /// Compares what a file holds with what manifest and table say of it, given that its bytes are those that were written.
+    /// Returns its rows, and what does not agree.
+    pub(crate) fn check_contents(&self, data_file: &DataFile) -> (u64, Vec<String>) {
+        let mut contradictions = contradictions(self.table, self.flushed, data_file);
+        match check_rows(self.vfs, &self.root.join(&data_file.path), self.table, data_file) {
+            Ok((rows, more)) => {
+                contradictions.extend(more);
+                (rows, contradictions)
+            }
+            Err(error) => {
+                contradictions.push(describe(&error));
+                (0, contradictions)
+            }
         }
     }
 }

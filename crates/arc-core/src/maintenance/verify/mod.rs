@@ -19,7 +19,7 @@ use std::{
 
 pub use report::{Finding, Severity, VerifyReport, VerifyTotals};
 
-pub(crate) use file::{check_bytes, check_contents};
+pub(crate) use file::{FileChecker, check_bytes};
 pub(crate) use report::describe;
 
 use crate::{
@@ -251,10 +251,11 @@ fn check_files(vfs: &dyn Vfs, root: &Path, state: &ManifestState, report: &mut V
     for database in state.databases.values() {
         for table in database.tables.values() {
             let before = report.count(Severity::Error);
+            let checker = FileChecker { vfs, root, table: &table.schema, flushed: state.flushed };
             for data_file in &table.files {
                 report.totals.files += 1;
                 report.totals.file_bytes += data_file.bytes;
-                file::check(vfs, root, &table.schema, state.flushed, data_file, report);
+                checker.check(data_file, report);
             }
             // Rows of damaged files prove nothing about the others.
             if table.schema.has_primary_key && report.count(Severity::Error) == before {

@@ -87,12 +87,35 @@ impl VerifyReport {
     }
 
     /// Returns whether there is no finding of severity [`Severity::Error`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// # arc_core::Engine::open(&path)?.close()?;
+    /// let report = arc_core::verify(&path)?;
+    /// if !report.is_clean() {
+    ///     eprintln!("{report}"); // one line for each finding, with its file and byte
+    /// }
+    /// # assert!(report.is_clean());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.count(Severity::Error) == 0
     }
 
     /// Returns the number of findings of one severity.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::Severity;
+    ///
+    /// # arc_core::Engine::open(&path)?.close()?;
+    /// let report = arc_core::verify(&path)?;
+    /// assert_eq!((report.count(Severity::Error), report.count(Severity::Warning)), (0, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()

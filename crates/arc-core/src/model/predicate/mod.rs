@@ -106,6 +106,13 @@ impl From<&str> for Literal {
 
 impl Predicate {
     /// Compares a column with a value.
+    ///
+    /// ```
+    /// use arc_core::{Comparison, Literal, Predicate};
+    ///
+    /// let hot = Predicate::compare("degrees", Comparison::Greater, Literal::Float(90.0));
+    /// assert_eq!(hot.to_string(), "\"degrees\" > 90.0");
+    /// ```
     pub fn compare(column: impl Into<String>, comparison: Comparison, value: impl Into<Literal>) -> Self {
         Self::Compare { column: column.into(), comparison, value: value.into() }
     }
