@@ -7,7 +7,10 @@ use super::{Decoder, Fault};
 use crate::{
     Precision,
     buffer::{Scalar, StagedRow},
-    ingest::staged::{MAX_COLUMNS, check_column_name, inexact, short, type_conflict, type_name},
+    ingest::{
+        row_rules::{RowRules, comes_twice, named_as_a_tag},
+        staged::{MAX_COLUMNS, check_column_name, inexact, type_conflict},
+    },
     model::ColumnKind,
 };
 
@@ -32,11 +35,11 @@ impl<'a> Decoder<'a, '_> {
         let value = scalar(&value, &text);
         let known = table.position(&name);
         if known.and_then(|column| table.column(column)).is_some_and(|column| column.kind == ColumnKind::Tag) {
-            return Err(format!("field {:?} on measurement {:?} is a tag already", short(&name), table.name()));
+            return Err(RowRules { measurement: table.name(), table: Some(table) }.is_a_tag(&name));
         }
         // A tag with the name of a field that a primary-key table has is found when the tags are looked at.
         if (known.is_none() || !table.has_primary_key()) && self.line.tags.iter().any(|(tag, _)| *tag == name) {
-            return Err(format!("field {:?} has the name of a tag of the same line", short(&name)));
+            return Err(named_as_a_tag(&name, "line"));
         }
         let column = match known {
             Some(column) => column,
@@ -87,8 +90,7 @@ impl<'a> Decoder<'a, '_> {
         } else if is_integer && *existing == DataType::Float64 {
             Err(inexact(name) + way_out())
         } else if is_new {
-            let (first, got) = (type_name(existing), type_name(&got));
-            Err(format!("field {name:?} comes twice, as {first} and as {got}"))
+            Err(comes_twice(name, existing, &got))
         } else {
             Err(type_conflict(table.name(), name, &got, existing) + way_out())
         }
