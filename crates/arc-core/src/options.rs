@@ -268,6 +268,20 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Lowers the limits of the parts to their shares: writes a quarter, a flush as much again for its copy of them, queries
+    /// three eighths; the last eighth is for compaction. So none of them can take what another one needs to go on.
+    pub(crate) fn within_budget(self) -> Self {
+        let all = self.memory_bytes;
+        Self {
+            flush_bytes: self.flush_bytes.min(all / 8),
+            max_buffer_bytes: self.max_buffer_bytes.min(all / 4),
+            query_memory_bytes: self.query_memory_bytes.min(all / 8 * 3),
+            ..self
+        }
+    }
+}
+
 /// Half of what there is, in whole MiB.
 fn default_memory_bytes() -> usize {
     usize::try_from(available_bytes() / 2).unwrap_or(usize::MAX) >> 20 << 20
@@ -474,5 +488,23 @@ impl WriteOptions {
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::merge_share;
+
+    #[test]
+    fn the_shares_fit_together() {
+        for (memory_bytes, expected) in
+            [(64 << 20, (8 << 20, 16 << 20, 24 << 20)), (1 << 40, (64 << 20, 160 << 20, 1 << 30))]
+        {
+            let options = Options { memory_bytes, ..Options::default() }.within_budget();
+            assert_eq!((options.flush_bytes, options.max_buffer_bytes, options.query_memory_bytes), expected);
+            let all = 2 * options.max_buffer_bytes + options.query_memory_bytes + merge_share(memory_bytes);
+            assert!(all <= memory_bytes);
+        }
     }
 }

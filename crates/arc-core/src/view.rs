@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use crate::{Result, Tombstone, buffer::ChunkRows, catalog::TableSchema, datafile::DataFile};
+use crate::{
+    Result, Tombstone,
+    buffer::ChunkRows,
+    model::{DataFile, TableSchema},
+};
 
 /// One table at one moment. Holding it keeps the rows readable, whatever flush does meanwhile.
 ///

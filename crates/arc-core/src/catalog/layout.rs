@@ -7,22 +7,12 @@ use std::{io::ErrorKind, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-use super::orphans::data_files;
 use crate::{
     Error, Result,
-    datafile::{DATA_DIR, TEMPORARY_SUFFIX},
+    model::{DATA_DIR, LOCK_FILE, MARKER, META_DIR, TEMPORARY_SUFFIX, WAL_DIR},
+    store::data_files,
     vfs::{DirEntry, Vfs},
 };
-
-/// Folder of the manifests, one folder for each writer.
-pub(crate) const META_DIR: &str = "meta";
-/// Folder of the log's segments.
-pub(crate) const WAL_DIR: &str = "wal";
-/// File that a process locks while it has the data directory open.
-pub(crate) const LOCK_FILE: &str = "LOCK";
-
-/// File that says that a folder is a data directory, and in which format.
-pub(crate) const MARKER: &str = "ARC";
 
 /// Newest version of the data directory that is read, and the one that is written.
 const FORMAT_VERSION: u32 = 1;

@@ -14,22 +14,15 @@ use super::{
     folders::{SYNC_FOLDER, create_with_folders},
     pack::{Owner, PackWriter},
     parquet_file::Totals,
-    row_groups::{Columns, RowGroupWriter, write_columns},
+    row_groups::{RowGroupWriter, write_columns},
     sink::{Finished, Sink},
-    small_file::SmallFiles,
     stream::text_dictionary,
 };
-use crate::{Error, Result, SequenceNumber, vfs::Vfs};
+use crate::{Error, Result, SequenceNumber, arrays::Columns, model::TEMPORARY_SUFFIX, vfs::Vfs};
 
 /// Writes data files of sorted rows that are all in memory, one after the other, and uses its memory for each again.
 #[derive(Default)]
-pub(crate) struct DataFileWriter {
-    large: Option<Scratch>,
-    small: SmallFiles,
-}
-
-/// Ending of a file that is not published yet.
-pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
+pub(crate) struct DataFileWriter(Option<Scratch>);
 
 /// What a data file is to be.
 #[derive(Debug, Clone)]
@@ -140,11 +133,10 @@ impl DataFileWriter {
         columns: &dyn Columns,
         options: &ParquetOptions,
     ) -> Result<DataFile> {
-        publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, &mut self.large))
+        publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, &mut self.0))
     }
 
-    /// Does as [`write`](Self::write) into a pack: the data file is durable once that is. A small one is written by code of
-    /// its own (`small_file`).
+    /// Does as [`write`](Self::write) into a pack: the data file is durable once that is.
     ///
     /// # Errors
     ///
@@ -158,10 +150,7 @@ impl DataFileWriter {
         options: &ParquetOptions,
     ) -> Result<DataFile> {
         check(spec, options)?;
-        if let Some((totals, file)) = self.small.write(spec, columns, options)? {
-            return append_to(pack, owner, spec, totals, file);
-        }
-        publish_in(pack, owner, spec, |sink| write_columns(sink, spec, columns, options, &mut self.large))
+        publish_in(pack, owner, spec, |sink| write_columns(sink, spec, columns, options, &mut self.0))
     }
 }
 
@@ -173,16 +162,7 @@ fn publish_in(
 ) -> Result<DataFile> {
     let mut sink = Sink::in_memory();
     let totals = write(&mut sink)?;
-    append_to(pack, owner, spec, totals, &sink.into_bytes())
-}
-
-fn append_to(
-    pack: &PackWriter<'_>,
-    owner: Owner<'_>,
-    spec: &DataFileSpec<'_>,
-    totals: Totals,
-    file: &[u8],
-) -> Result<DataFile> {
+    let file = &sink.into_bytes();
     let tail = totals.tail_start.and_then(|start| file.get(usize::try_from(start).ok()?..));
     let tail = tail.map(|tail| FileTail { bytes: tail.len() as u64, crc32c: crc32c::crc32c(tail) });
     let finished = Finished { bytes: file.len() as u64, crc32c: crc32c::crc32c(file), tail };

@@ -6,8 +6,6 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::Mutex;
-
 use super::{
     Engine, Inner,
     open::{self, Parts},
@@ -18,6 +16,7 @@ use crate::{
     ColumnTypes, Durability, Options, Result,
     clock::{Clock, SystemClock},
     random::{RandomSource, SystemRandom},
+    sync::Mutex,
     vfs::{RealVfs, Vfs},
 };
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use super::Engine;
 use crate::{
     ColumnTypes, Error, Result,
-    catalog::{Column, ColumnTypesEdit, ManifestEdit},
+    catalog::{ColumnTypesEdit, ManifestEdit},
     ingest::type_name,
+    model::Column,
     registry::Table,
 };
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::{Engine, logged::schema_change, queue::Made, shared::Shared};
 use crate::{
     ColumnTypes, Error, Result,
-    catalog::{ColumnKind, TableSchema, comes_back, tag_type},
+    catalog::comes_back,
     datafile::is_storable,
     ingest::{MAX_COLUMNS, check_column_name},
+    model::{ColumnKind, TableSchema, tag_type},
     registry::{Table, check_database_name, check_name, invalid_name},
 };
 

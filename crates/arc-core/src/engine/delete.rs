@@ -3,7 +3,7 @@
 //! A delete is about every point that was acknowledged before it, and none that is written after it. Nothing is rewritten
 //! while its caller waits: the table's buffer is frozen, so that no buffer and no file has rows from both sides of the
 //! delete, and a tombstone takes the rows out of what queries read. Compaction takes them out of the files
-//! (see `crate::tombstone`).
+//! (see `crate::model`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     Durability, Error, Predicate, Result, SequenceNumber, Tombstone,
     catalog::{ManifestEdit, TableEdit},
     crash::crash_point,
-    predicate::bind,
+    model::predicate::bind,
     registry::{Registry, Table},
     wal::{ReplayedFrame, body_checksum},
 };
@@ -74,7 +74,7 @@ impl Engine {
             let _schema_lock = shared.schema_lock.lock();
             let found = self.table(database, table)?;
             let predicate = bind(predicate, &found.schema())?;
-            if found.rows.lock().tombstones.len() >= MAX_TOMBSTONES {
+            if found.stored().tombstones.len() >= MAX_TOMBSTONES {
                 return Err(Error::Busy {
                     reason: "1000 deletes of the table wait for a flush and compaction to carry them out",
                     retry_after: Duration::from_secs(10),
@@ -127,9 +127,8 @@ impl Engine {
 
 /// Takes rows away from a table, at the delete's place in the order of writes.
 pub(super) fn apply_delete(table: &Table, tombstone: Tombstone) -> Result<Deleted> {
-    table.drain()?;
-    let mut rows = table.rows.lock();
-    let affected = rows.files.iter().filter(|file| tombstone.applies_to(file)).count();
+    let mut rows = table.rows()?;
+    let affected = rows.stored.files.iter().filter(|file| tombstone.applies_to(file)).count();
     rows.delete(Arc::new(tombstone))?;
     Ok(Deleted { affected_files: affected as u64 })
 }
@@ -145,7 +144,7 @@ pub(super) fn replay_delete(registry: &Registry, frame: &ReplayedFrame<'_>) -> R
 impl Shared {
     /// Lets go of the deletes that are carried out in all files. Called by compaction, which alone carries them out.
     pub(super) fn forget_tombstones(&self, table: &Table) -> Result<()> {
-        if table.rows.lock().flushed_tombstones().is_empty() {
+        if table.stored().flushed_tombstones().is_empty() {
             return Ok(());
         }
         let mut manifest = self.manifest.lock();
@@ -154,9 +153,9 @@ impl Shared {
         }
         // What the manifest has was in the log before all files of a later flush, so no buffer is older than it.
         let done: Vec<SequenceNumber> = {
-            let rows = table.rows.lock();
-            let flushed = rows.flushed_tombstones();
-            let is_done = |t: &&Arc<Tombstone>| !rows.files.iter().any(|file| t.applies_to(file));
+            let stored = table.stored();
+            let flushed = stored.flushed_tombstones();
+            let is_done = |t: &&Arc<Tombstone>| !stored.files.iter().any(|file| t.applies_to(file));
             flushed.iter().filter(is_done).map(|tombstone| tombstone.seq).collect()
         };
         if done.is_empty() {
@@ -171,7 +170,7 @@ impl Shared {
         };
         self.commit(&mut manifest, ManifestEdit { tables: vec![edit], ..ManifestEdit::default() })?;
         crash_point("compaction::tombstones_forgotten");
-        table.rows.lock().tombstones.retain(|tombstone| !done.contains(&tombstone.seq));
+        table.stored().tombstones.retain(|tombstone| !done.contains(&tombstone.seq));
         Ok(())
     }
 }

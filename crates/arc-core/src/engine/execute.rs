@@ -6,9 +6,7 @@ use super::{
     Deleted, Engine,
     insert_query::{Insertion, blocking, on_own_runtime},
 };
-use crate::{
-    Error, ErrorKind, Predicate, Result, Statement, WriteOptions, Written, catalog::TableSchema, query::Change,
-};
+use crate::{Error, ErrorKind, Predicate, Result, Statement, WriteOptions, Written, model::TableSchema, query::Change};
 
 /// What a statement that changes data did.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::{self, Mutex, MutexGuard};
 use ulid::Ulid;
 
 use super::{
@@ -21,13 +20,13 @@ use super::{
 use crate::{
     Error, ErrorKind, Result, SequenceNumber, Tombstone,
     buffer::{FrozenBuffer, split},
-    catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
+    catalog::{Manifest, ManifestEdit, TableEdit},
     crash::crash_point,
-    datafile::{
-        DataFile, DataFileSpec, DataFileWriter, FolderSyncs, Owner, PackWriter, ParquetOptions, data_file_path,
-    },
+    datafile::{DataFileSpec, DataFileWriter, FolderSyncs, Owner, PackWriter, ParquetOptions},
     defects::{Defect, is_on},
+    model::{DataFile, TableSchema, data_file_path},
     registry::{Database, Flushable, Table},
+    sync::{self, Mutex, MutexGuard},
 };
 
 /// Tables whose files are written at the same time.
@@ -308,19 +307,19 @@ impl Shared {
         let recycles = self.memory.limit() >= RECYCLE_FROM_BYTES;
         for round in tables {
             let frozen = round.frozen.len();
-            let mut rows = round.table.rows.lock();
+            let mut rows = round.table.undrained_rows();
             for file in round.files {
                 report.rows += file.rows;
                 Counters::add(&self.counters.flushed_bytes, file.bytes);
                 report.files.push(file.path.clone());
-                rows.files.push(file);
+                rows.stored.files.push(file);
             }
             let bytes = rows.buffer.forget(frozen);
             if recycles {
                 let flushed = round.frozen.into_iter().filter_map(Arc::into_inner);
                 rows.buffer.recycle(flushed.flat_map(FrozenBuffer::into_chunks).collect());
             }
-            rows.tombstones_flushed = seq;
+            rows.stored.tombstones_flushed = seq;
             self.counters.buffered_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.memory.give(bytes);
         }
@@ -348,9 +347,9 @@ impl Shared {
 fn tables_to_flush(tables: Vec<Arc<Table>>, seq: SequenceNumber) -> Vec<TableRound> {
     let round = |table: Arc<Table>| {
         let (frozen, tombstones) = {
-            let rows = table.rows.lock();
-            let is_new = |t: &&Arc<Tombstone>| t.seq > rows.tombstones_flushed && t.seq <= seq;
-            (rows.buffer.frozen_up_to(seq), rows.tombstones.iter().filter(is_new).cloned().collect::<Vec<_>>())
+            let rows = table.undrained_rows();
+            let is_new = |t: &&Arc<Tombstone>| t.seq > rows.stored.tombstones_flushed && t.seq <= seq;
+            (rows.buffer.frozen_up_to(seq), rows.stored.tombstones.iter().filter(is_new).cloned().collect::<Vec<_>>())
         };
         // Cleared before the schema is read: a change after it sets the mark again for the next round. One that is being made
         // has put its schema in place and not set the mark yet: no file may have wider columns than the manifest says.

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use super::{Engine, EngineStats};
 use crate::{
-    ColumnTypes, Durability, Error, Result, TableView, catalog::TableSchema, datafile::DataFile, registry::Database,
+    ColumnTypes, Durability, Error, Result, TableView,
+    model::{DataFile, TableSchema},
+    registry::Database,
 };
 
 /// A database.
@@ -96,14 +98,14 @@ impl Engine {
     pub fn tables(&self, database: &str) -> Result<Vec<TableInfo>> {
         let database = self.database(database)?;
         let info = |table: Arc<crate::registry::Table>| {
-            drain(&table);
-            let rows = table.rows.lock();
+            let buffered_rows = buffered_rows(&table);
+            let stored = table.stored();
             TableInfo {
                 schema: table.schema(),
-                files: rows.files.len(),
-                file_bytes: rows.files.iter().map(|file| file.bytes).sum(),
-                file_rows: rows.files.iter().map(|file| file.rows).sum(),
-                buffered_rows: rows.buffer.rows() as u64,
+                files: stored.files.len(),
+                file_bytes: stored.files.iter().map(|file| file.bytes).sum(),
+                file_rows: stored.files.iter().map(|file| file.rows).sum(),
+                buffered_rows,
                 retention: table.retention.or(&database.retention).duration(),
                 column_types: ColumnTypes::clone(&table.column_types.load())
                     .or(&database.column_types.load())
@@ -156,7 +158,7 @@ impl Engine {
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table.
     pub fn data_files(&self, database: &str, table: &str) -> Result<Vec<Arc<DataFile>>> {
-        Ok(self.table(database, table)?.rows.lock().files.clone())
+        Ok(self.table(database, table)?.stored().files.clone())
     }
 
     /// Returns a table at this moment: its data files and its unflushed rows, which no flush takes from the caller.
@@ -217,15 +219,14 @@ impl Engine {
             stats.tables += database.table_count() as u64;
         }
         for table in shared.registry.all_tables() {
-            drain(&table);
             let (series, bytes) = table.series.read().size();
             stats.series += series;
             stats.series_bytes += bytes;
-            let rows = table.rows.lock();
-            stats.buffered_rows += rows.buffer.rows() as u64;
-            stats.pending_deletes += rows.tombstones.len() as u64;
-            stats.files += rows.files.len() as u64;
-            stats.file_bytes += rows.files.iter().map(|file| file.bytes).sum::<u64>();
+            stats.buffered_rows += buffered_rows(&table);
+            let stored = table.stored();
+            stats.pending_deletes += stored.tombstones.len() as u64;
+            stats.files += stored.files.len() as u64;
+            stats.file_bytes += stored.files.iter().map(|file| file.bytes).sum::<u64>();
         }
         stats
     }
@@ -263,9 +264,11 @@ impl Engine {
     }
 }
 
-/// Has rows counted that are on their way. What could not be applied is told to whoever writes and flushes.
-fn drain(table: &crate::registry::Table) {
-    if let Err(error) = table.drain() {
+/// Counts the rows that are not flushed. The next write and flush fail by what could not be applied.
+fn buffered_rows(table: &crate::registry::Table) -> u64 {
+    let rows = table.rows().unwrap_or_else(|error| {
         tracing::debug!(%error, "rows are missing from a count");
-    }
+        table.undrained_rows()
+    });
+    rows.buffer.rows() as u64
 }

@@ -29,9 +29,9 @@ mod insert;
 #[cfg(feature = "query")]
 mod insert_query;
 mod logged;
-mod maintenance;
 mod open;
 mod packs;
+mod pinned;
 mod queue;
 mod retention;
 mod retired;
@@ -45,7 +45,6 @@ mod write;
 
 use std::{path::Path, sync::Arc};
 
-use crate::sync::{Mutex, thread::JoinHandle};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 
@@ -61,7 +60,7 @@ pub use stats::EngineStats;
 #[cfg(test)]
 pub(crate) use apply::apply_rows;
 pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
-pub(crate) use open::{Lock, WRITER, lock};
+pub(crate) use open::{Lock, lock};
 
 use self::{
     frame::{FrameKind, WriteMeta},
@@ -70,7 +69,10 @@ use self::{
 };
 #[cfg(feature = "query")]
 use crate::store::OpenStorage;
-use crate::{PendingWrite, Result, WriteOptions, Written};
+use crate::{
+    PendingWrite, Result, WriteOptions, Written,
+    sync::{Mutex, thread::JoinHandle},
+};
 
 /// A time-series store in one folder.
 ///

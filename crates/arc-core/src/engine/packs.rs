@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::sync::Mutex;
 use hashbrown::{HashMap, HashSet};
 
 use super::{
@@ -15,11 +14,7 @@ use super::{
     shared::Shared,
     small_merges::SmallMerges,
 };
-use crate::{
-    Result,
-    compaction::moves,
-    datafile::{DataFile, PackWriter},
-};
+use crate::{Result, compaction::moves, datafile::PackWriter, model::DataFile, sync::Mutex};
 
 /// A pack of which less than one part in so many is live gives that to another: for each byte that moves two go.
 const LIVE_SHARE: u64 = 3;
@@ -97,7 +92,7 @@ impl Shared {
         for table in self.registry.databases().iter().flat_map(|database| database.tables()) {
             let schema = table.schema();
             let said = PackWriter::most_bytes_about(&schema.database, &schema.table);
-            for file in &table.rows.lock().files {
+            for file in &table.stored().files {
                 if let Some((pack, _)) = file.packed() {
                     *live.entry(pack.to_owned()).or_default() += file.bytes + said;
                 }
@@ -128,7 +123,7 @@ impl Shared {
         let mut left = most_bytes;
         let mut move_all = || {
             for table in self.registry.databases().iter().flat_map(|database| database.tables()) {
-                let files = table.rows.lock().files.clone();
+                let files = table.stored().files.clone();
                 for task in moves(&files, is_wanted) {
                     if left == 0 {
                         return Ok(false);
@@ -183,7 +178,7 @@ mod tests {
     }
 
     fn of_first_day(table: &Table) -> Vec<Arc<DataFile>> {
-        table.rows.lock().files.iter().filter(|file| file.min_time == 0).cloned().collect()
+        table.stored().files.iter().filter(|file| file.min_time == 0).cloned().collect()
     }
 
     #[test]
@@ -199,7 +194,7 @@ mod tests {
         assert_eq!((file.rows, format!("{:?}", values.min)), (1, format!("{:?}", values.max)));
         let newest = before[2].columns.iter().find(|column| &*column.name == "v").unwrap();
         assert_eq!(format!("{:?}", values.max), format!("{:?}", newest.max), "which is 3");
-        assert!(table.rows.lock().files.iter().all(|file| file.packed().is_none()));
+        assert!(table.stored().files.iter().all(|file| file.packed().is_none()));
     }
 
     #[test]

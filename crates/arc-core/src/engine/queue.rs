@@ -5,7 +5,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::sync::{Condvar, Instant, Mutex, MutexGuard};
 use bytes::Bytes;
 use futures::channel::oneshot;
 
@@ -14,6 +13,7 @@ use crate::{
     Durability, Error, Predicate, Result, SequenceNumber, Written,
     ingest::Staged,
     registry::{Database, PendingDrop, Registry, Table},
+    sync::{Condvar, Instant, Mutex, MutexGuard},
     wal::MAX_PART_BYTES,
 };
 

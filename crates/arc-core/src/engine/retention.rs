@@ -10,16 +10,15 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::MutexGuard;
-
 use super::{Engine, compaction::Round, shared::Shared, stats::Counters};
 use crate::{
     Error, Result,
     catalog::{Manifest, ManifestEdit, RetentionEdit, TableEdit},
     compaction::expired,
     crash::crash_point,
-    datafile::DataFile,
+    model::DataFile,
     registry::{Database, Table},
+    sync::MutexGuard,
 };
 
 impl Engine {
@@ -153,7 +152,7 @@ impl Shared {
             for table in database.tables() {
                 let retention = table.retention.or(&database.retention);
                 let Some(from_ns) = retention.oldest_ns(now_ns) else { continue };
-                let live = table.rows.lock().files.clone();
+                let live = table.stored().files.clone();
                 let files = expired(&live, from_ns);
                 let next = live.iter().map(|file| file.max_time).filter(|time| *time >= from_ns).min();
                 // A file goes once its newest time is behind `from_ns`.

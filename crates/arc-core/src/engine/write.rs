@@ -22,9 +22,10 @@ use super::{
 };
 use crate::{
     ColumnTypes, Durability, Error, OnConflict, Options, PendingWrite, Result, WriteOptions, Written,
-    catalog::{IdempotencyRecord, TIME_COLUMN},
+    catalog::IdempotencyRecord,
     ingest::{self, Context, MAX_CELLS, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
+    model::TIME_COLUMN,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
 };
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, str::FromStr};
 
-use crate::{Durability, Precision, WriteOptions, catalog::TIME_COLUMN};
+use crate::{Durability, Precision, WriteOptions, model::TIME_COLUMN};
 
 /// What a file is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

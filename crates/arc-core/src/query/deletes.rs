@@ -16,7 +16,7 @@ use datafusion::{
 };
 
 use super::files::{self, Wanted};
-use crate::{Comparison, Literal, Predicate, SequenceNumber, Tombstone, datafile::DataFile};
+use crate::{Comparison, Literal, Predicate, SequenceNumber, Tombstone, model::DataFile};
 
 /// Deletes that apply to the same files.
 pub(super) type Deletes<'v> = Vec<&'v Arc<Tombstone>>;

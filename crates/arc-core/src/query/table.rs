@@ -21,7 +21,7 @@ use super::{
     pruned::Pruned,
     times::TimeRange,
 };
-use crate::{catalog::TIME_COLUMN, view::TableView};
+use crate::{model::TIME_COLUMN, view::TableView};
 
 /// A table as one query sees it.
 #[derive(Debug)]
@@ -199,7 +199,7 @@ impl TableProvider for Table {
 }
 
 /// Returns the files and the buffers among `parts`.
-fn by_kind<'a>(parts: &[Part<'a>]) -> (Vec<&'a Arc<crate::datafile::DataFile>>, Vec<&'a crate::view::BufferPart>) {
+fn by_kind<'a>(parts: &[Part<'a>]) -> (Vec<&'a Arc<crate::model::DataFile>>, Vec<&'a crate::view::BufferPart>) {
     let files = parts.iter().filter_map(|part| if let Part::File(file) = part { Some(*file) } else { None });
     let buffers = parts.iter().filter_map(|part| if let Part::Buffer(buffer) = part { Some(*buffer) } else { None });
     (files.collect(), buffers.collect())

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::sync::RwLock;
 use arrow::{
     array::{AsArray, RecordBatch},
     compute::{cast, concat_batches},
@@ -14,8 +13,9 @@ use super::*;
 use crate::{
     SequenceNumber,
     buffer::{ChunkReader, FrozenBuffer, Rows, Scalar, SeriesIndex, split},
-    catalog::{TableSchema, tag_type},
     datafile::{DataFileSpec, DataFileWriter, ParquetOptions},
+    model::{TableSchema, tag_type},
+    sync::RwLock,
     vfs::CrashFs,
 };
 

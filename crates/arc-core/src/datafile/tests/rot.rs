@@ -6,7 +6,7 @@ use super::{
     super::file_checks::{Checked, FileChecks, Rotten},
     *,
 };
-use crate::Error;
+use crate::{Error, arrays::Columns, model::packed};
 
 /// Rows that are all in memory, as a flush has them.
 struct InMemory(RecordBatch);

@@ -7,8 +7,8 @@ use super::{Decoder, Fault};
 use crate::{
     Precision,
     buffer::{Scalar, StagedRow},
-    catalog::ColumnKind,
     ingest::staged::{MAX_COLUMNS, check_column_name, inexact, short, type_conflict, type_name},
+    model::ColumnKind,
 };
 
 impl<'a> Decoder<'a, '_> {

@@ -9,8 +9,8 @@ use hashbrown::HashMap;
 use super::{Decoder, Fault};
 use crate::{
     buffer::{Scalar, SeriesId},
-    catalog::{ColumnKind, TIME_COLUMN, tag_type},
     ingest::staged::{Staged, check_column_name, short, type_conflict},
+    model::{ColumnKind, TIME_COLUMN, tag_type},
 };
 
 /// Slot of the table and number of the series, by the key of its lines.

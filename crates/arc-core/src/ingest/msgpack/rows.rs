@@ -9,8 +9,8 @@ use hashbrown::HashMap;
 use super::{Decoder, Fault, refuse};
 use crate::{
     buffer::{Scalar, SeriesId},
-    catalog::{Column, ColumnKind, TIME_COLUMN, may_become, tag_type},
     ingest::staged::{Context, StagedTable, check_column_name, short, type_conflict, type_name},
+    model::{Column, ColumnKind, TIME_COLUMN, may_become, tag_type},
 };
 
 /// What decides the series of a row: the table's ordinal, and the bytes of `tags` and `h` as they came.

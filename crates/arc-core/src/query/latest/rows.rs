@@ -14,7 +14,11 @@ use super::{
     read::{Reader, Rows, collect},
     search::{Found, FoundRows},
 };
-use crate::{buffer::ChunkRows, catalog::TIME_COLUMN, datafile::DataFile, query::error::external};
+use crate::{
+    buffer::ChunkRows,
+    model::{DataFile, TIME_COLUMN},
+    query::error::external,
+};
 
 /// Returns the rows at `entries` of the index of `found`.
 pub(super) async fn rows(job: Arc<Job>, reader: Reader, found: Found, entries: Vec<usize>) -> Result<RecordBatch> {
