@@ -24,12 +24,15 @@ impl Document {
         Ok(Self { path: path.to_owned(), text: fs::read_to_string(path)? })
     }
 
-    /// Writes `content` into the place `name`.
+    /// Writes `content` between the marks of `name`; prints it where the page has none.
     pub(super) fn replace(&mut self, name: &str, content: &str) -> io::Result<()> {
         let start = format!("<!-- figures: {name} -->\n");
-        let lacking = || invalid(format!("{} has no place for the figures {name}", self.path.display()));
-        let (before, rest) = self.text.split_once(&start).ok_or_else(lacking)?;
-        let (_, after) = rest.split_once(END).ok_or_else(lacking)?;
+        let Some((before, rest)) = self.text.split_once(&start) else {
+            println!("{name}\n\n{}\n", content.trim_end());
+            return Ok(());
+        };
+        let unended = || invalid(format!("{}: the figures {name} have no end", self.path.display()));
+        let (_, after) = rest.split_once(END).ok_or_else(unended)?;
         self.text = format!("{before}{start}\n{}\n\n{END}{after}", content.trim_end());
         Ok(())
     }
@@ -56,7 +59,10 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), want);
         document.replace("x", "new").unwrap();
         assert_eq!(document.text, want);
+        document.replace("z", "not on the page").unwrap();
+        assert_eq!(document.text, want);
+        document.text.push_str("<!-- figures: z -->\n");
         let error = document.replace("z", "").unwrap_err().to_string();
-        assert!(error.ends_with("a.md has no place for the figures z"), "{error}");
+        assert!(error.ends_with("a.md: the figures z have no end"), "{error}");
     }
 }

@@ -67,12 +67,31 @@ impl Default for LineDecoder {
 
 impl LineDecoder {
     /// A decoder that has met no table yet and takes timestamps for nanoseconds.
+    ///
+    /// ```
+    /// let decoded = arc_core::LineDecoder::new().decode(b"pump,id=7 rpm=1450i,load=0.75", 99)?;
+    /// let batch = &decoded.tables[0].batch;
+    /// let names: Vec<_> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
+    /// assert_eq!(names, ["time", "id", "rpm", "load"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self { database: Arc::new(Database::new("", 0, false)), precision: Precision::Nanosecond }
     }
 
     /// Sets the unit of the timestamps.
+    ///
+    /// ```
+    /// use arc_core::{LineDecoder, Precision};
+    /// use arrow::{array::AsArray, datatypes::TimestampNanosecondType};
+    ///
+    /// let mut decoder = LineDecoder::new().precision(Precision::Second);
+    /// let decoded = decoder.decode(b"pump,id=7 rpm=1450i 1700000000", 0)?;
+    /// let times = decoded.tables[0].batch.column(0).as_primitive::<TimestampNanosecondType>();
+    /// assert_eq!(times.value(0), 1_700_000_000_000_000_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
@@ -80,6 +99,16 @@ impl LineDecoder {
     }
 
     /// Decodes whole lines. Points without a timestamp get `now_ns` and the nanoseconds that follow it.
+    ///
+    /// ```
+    /// let mut decoder = arc_core::LineDecoder::new();
+    /// let decoded = decoder.decode(b"pump,id=7 rpm=1450i\nfan,id=1 on=true", 99)?;
+    /// for table in &decoded.tables {
+    ///     println!("{}: {} rows", table.name, table.batch.num_rows());
+    /// }
+    /// assert_eq!(decoded.tables.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -121,7 +121,7 @@ pub enum Error {
         /// What was sent; behind it, if there is one, the setting with which it would be no conflict.
         got: String,
     },
-    /// A write to a table beyond its [`Scope`](crate::Scope).
+    /// A write to a table beyond its [`AccessScope`](crate::AccessScope).
     #[error("table {table:?} of database {database:?} is beyond what this write may touch; nothing was stored")]
     OutOfScope {
         /// The database written to.
@@ -296,6 +296,21 @@ pub enum Error {
 
 impl Error {
     /// Returns what a caller can do about this error.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::{Engine, ErrorKind};
+    ///
+    /// let engine = Engine::open(&path)?;
+    /// let error = engine.tables("plant").unwrap_err();
+    /// match error.kind() {
+    ///     ErrorKind::NotFound => println!("{error}"),
+    ///     ErrorKind::Busy => println!("come back later: {error}"),
+    ///     _ => return Err(error.into()),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

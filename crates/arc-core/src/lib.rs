@@ -1,10 +1,9 @@
 //! Arc: an embeddable time-series store.
 
-mod backup;
+mod arrays;
 mod buffer;
 pub mod catalog;
 pub mod clock;
-mod column_types;
 mod compaction;
 mod crash;
 pub mod datafile;
@@ -21,47 +20,46 @@ pub mod fuzzing;
 #[cfg(feature = "import")]
 pub mod import;
 mod ingest;
+mod maintenance;
 mod memory;
+mod model;
 mod options;
-mod predicate;
 #[cfg(feature = "query")]
 mod query;
 pub mod random;
 mod registry;
-mod repair;
-mod scope;
-mod sequence;
 pub mod store;
 #[cfg(not(feature = "schedules"))]
 mod sync;
 #[cfg(feature = "schedules")]
 #[doc(hidden)]
 pub mod sync;
-mod tombstone;
-mod verify;
 pub mod vfs;
 mod view;
 mod wal;
 mod write;
 
-pub use backup::{BackupReport, RestoreReport, restore};
 pub use catalog::is_data_directory;
-pub use column_types::{ColumnTypes, OnConflict};
 pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
 pub use engine::{CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 #[cfg(feature = "query")]
 pub use engine::{Deletion, Executed};
 pub use error::{Error, ErrorKind, Result};
+pub use maintenance::backup::{BackupReport, RestoreReport, restore};
+pub use maintenance::repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
+#[cfg(feature = "object-store")]
+pub use maintenance::verify::verify_in_store;
+pub use maintenance::verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
+pub use model::{
+    Access, AccessScope, ColumnTypes, Comparison, Literal, OnConflict, Predicate, SequenceNumber, Tombstone,
+};
 pub use options::{Durability, Options, Precision, WriteOptions};
-pub use predicate::{Comparison, Literal, Predicate};
 #[cfg(feature = "query")]
 pub use query::{Answer, AnswerEnder, ChangeTarget, Description, ScannedFiles, Statement, StatementKind};
-pub use repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
-pub use scope::{Access, Scope};
-pub use sequence::SequenceNumber;
-pub use tombstone::Tombstone;
-#[cfg(feature = "object-store")]
-pub use verify::verify_in_store;
-pub use verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};
+
+/// Runs the Rust of the README.
+#[cfg(all(doctest, feature = "query"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

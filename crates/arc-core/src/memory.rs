@@ -18,8 +18,6 @@ pub(crate) use resident::Pressure;
 
 use resident::Resident;
 
-use crate::Options;
-
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
@@ -128,18 +126,6 @@ pub(crate) fn series_cache_share(limit: usize) -> usize {
     limit / 32
 }
 
-/// Lowers the limits of the parts to their shares: writes a quarter, a flush as much again for its copy of them, queries
-/// three eighths; [the last eighth](merge_share) is for compaction. So none of them can take what another one needs to go on.
-pub(crate) fn within_budget(options: Options) -> Options {
-    let all = options.memory_bytes;
-    Options {
-        flush_bytes: options.flush_bytes.min(all / 8),
-        max_buffer_bytes: options.max_buffer_bytes.min(all / 4),
-        query_memory_bytes: options.query_memory_bytes.min(all / 8 * 3),
-        ..options
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,18 +176,6 @@ mod tests {
         ] {
             assert_eq!(merged_file_bytes(limit, columns, 512 << 20), bytes, "{limit} {columns}");
             assert_eq!(merge_columns(limit), open, "{limit}");
-        }
-    }
-
-    #[test]
-    fn the_shares_fit_together() {
-        for (memory_bytes, expected) in
-            [(64 << 20, (8 << 20, 16 << 20, 24 << 20)), (1 << 40, (64 << 20, 160 << 20, 1 << 30))]
-        {
-            let options = within_budget(Options { memory_bytes, ..Options::default() });
-            assert_eq!((options.flush_bytes, options.max_buffer_bytes, options.query_memory_bytes), expected);
-            let all = 2 * options.max_buffer_bytes + options.query_memory_bytes + merge_share(memory_bytes);
-            assert!(all <= memory_bytes);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use crate::{ColumnTypes, Scope, memory::available_bytes};
+use crate::{AccessScope, ColumnTypes, memory::available_bytes};
 
 /// What an acknowledged point survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,6 +93,11 @@ pub enum Precision {
 
 impl Precision {
     /// Returns how many nanoseconds one unit has.
+    ///
+    /// ```
+    /// assert_eq!(arc_core::Precision::Millisecond.nanoseconds(), 1_000_000);
+    /// assert_eq!("ms".parse(), Ok(arc_core::Precision::Millisecond));
+    /// ```
     #[must_use]
     pub const fn nanoseconds(self) -> i64 {
         match self {
@@ -139,6 +144,22 @@ impl FromStr for Precision {
 }
 
 /// Settings of an [`Engine`](crate::Engine).
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("data");
+/// use std::time::Duration;
+///
+/// use arc_core::{Durability, Engine, Options};
+///
+/// let mut options = Options::default();
+/// options.durability = Durability::Process;
+/// options.flush_after = Duration::from_secs(10);
+/// options.memory_bytes = 1 << 30;
+/// let engine = Engine::builder(&path).options(options).open()?;
+/// # engine.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -247,6 +268,20 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Lowers the limits of the parts to their shares: writes a quarter, a flush as much again for its copy of them, queries
+    /// three eighths; the last eighth is for compaction. So none of them can take what another one needs to go on.
+    pub(crate) fn within_budget(self) -> Self {
+        let all = self.memory_bytes;
+        Self {
+            flush_bytes: self.flush_bytes.min(all / 8),
+            max_buffer_bytes: self.max_buffer_bytes.min(all / 4),
+            query_memory_bytes: self.query_memory_bytes.min(all / 8 * 3),
+            ..self
+        }
+    }
+}
+
 /// Half of what there is, in whole MiB.
 fn default_memory_bytes() -> usize {
     usize::try_from(available_bytes() / 2).unwrap_or(usize::MAX) >> 20 << 20
@@ -279,17 +314,37 @@ pub struct WriteOptions {
     /// [`Busy`](crate::ErrorKind::Busy). Default: [`Options::write_timeout`]. Zero is for threads that must not wait.
     pub max_wait: Option<Duration>,
     /// The tables that the write may be for; for one of others it is refused as a whole. Default none: all.
-    pub scope: Option<Scope>,
+    pub scope: Option<AccessScope>,
 }
 
 impl WriteOptions {
     /// Returns the defaults.
+    ///
+    /// ```
+    /// use arc_core::{Durability, Precision, WriteOptions};
+    ///
+    /// let options = WriteOptions::new().precision(Precision::Second).durability(Durability::Process);
+    /// assert_eq!(options.precision, Some(Precision::Second));
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the unit of the timestamps.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::{Precision, WriteOptions};
+    ///
+    /// let options = WriteOptions::new().precision(Precision::Second);
+    /// let _ = engine.submit_lp("plant", "pump,id=7 rpm=1450i 1700000000".into(), &options)?.wait()?;
+    /// assert_eq!(engine.view("plant", "pump")?.buffers[0].min_time, 1_700_000_000_000_000_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = Some(precision);
@@ -297,6 +352,19 @@ impl WriteOptions {
     }
 
     /// Sets what the acknowledged points survive.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::{Durability, WriteOptions};
+    ///
+    /// let options = WriteOptions::new().durability(Durability::Memory);
+    /// let written = engine.submit_lp("plant", "pump,id=7 rpm=1450i".into(), &options)?.wait()?;
+    /// assert_eq!(written.durability, Durability::Memory);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
@@ -304,6 +372,26 @@ impl WriteOptions {
     }
 
     /// Sets which columns are tags.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use std::sync::Arc;
+    ///
+    /// use arc_core::WriteOptions;
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    ///
+    /// let times: ArrayRef = Arc::new(Int64Array::from(vec![10]));
+    /// let ids: ArrayRef = Arc::new(StringArray::from(vec!["7"]));
+    /// let batch = RecordBatch::try_from_iter([("time", times.clone()), ("id", ids), ("rpm", times)])?;
+    /// let options = WriteOptions::new().tags(["id"]);
+    /// let _ = engine.submit_batches("plant", "pump", &[batch], &options)?.wait()?;
+    /// let schema = engine.schema("plant", "pump")?;
+    /// assert_eq!(schema.tags().next().map(|tag| tag.name.as_ref()), Some("id"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn tags<S: Into<String>>(mut self, tags: impl IntoIterator<Item = S>) -> Self {
         self.tags = tags.into_iter().map(Into::into).collect();
@@ -311,6 +399,25 @@ impl WriteOptions {
     }
 
     /// Sets the column that holds the time.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use std::sync::Arc;
+    ///
+    /// use arc_core::WriteOptions;
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    ///
+    /// let times: ArrayRef = Arc::new(Int64Array::from(vec![10]));
+    /// let rpm: ArrayRef = Arc::new(Int64Array::from(vec![1450]));
+    /// let batch = RecordBatch::try_from_iter([("measured_at", times), ("rpm", rpm)])?;
+    /// let options = WriteOptions::new().time_column("measured_at");
+    /// let written = engine.submit_batches("plant", "pump", &[batch], &options)?.wait()?;
+    /// assert_eq!(written.points, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn time_column(mut self, name: impl Into<String>) -> Self {
         self.time_column = Some(name.into());
@@ -318,6 +425,20 @@ impl WriteOptions {
     }
 
     /// Sets whether the write is stored as a whole or not at all.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::WriteOptions;
+    ///
+    /// let lines = "pump,id=7 rpm=1450i\npump,id=8 rpm=?";
+    /// let written = engine.submit_lp("plant", lines.into(), &WriteOptions::new().whole(true))?.wait()?;
+    /// // The good line is not stored either.
+    /// assert_eq!((written.points, written.rejected_points), (0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn whole(mut self, whole: bool) -> Self {
         self.whole = whole;
@@ -325,6 +446,24 @@ impl WriteOptions {
     }
 
     /// Sets how long to wait for room.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use std::time::Duration;
+    ///
+    /// use arc_core::{ErrorKind, WriteOptions};
+    ///
+    /// let options = WriteOptions::new().max_wait(Duration::ZERO);
+    /// match engine.submit_lp("plant", "pump,id=7 rpm=1450i".into(), &options) {
+    ///     Ok(pending) => assert_eq!(pending.wait()?.points, 1),
+    ///     Err(error) if error.kind() == ErrorKind::Busy => println!("memory is full: come back later"),
+    ///     Err(error) => return Err(error.into()),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = Some(max_wait);
@@ -333,7 +472,7 @@ impl WriteOptions {
 
     /// Sets which tables the write may be for.
     #[must_use]
-    pub fn scope(mut self, scope: Scope) -> Self {
+    pub fn scope(mut self, scope: AccessScope) -> Self {
         self.scope = Some(scope);
         self
     }
@@ -342,7 +481,9 @@ impl WriteOptions {
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
-    /// # let engine = arc_core::Engine::open(dir.path().join("data"))?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// use arc_core::WriteOptions;
     ///
     /// let options = WriteOptions::new().idempotency_key("batch-17");
@@ -356,5 +497,23 @@ impl WriteOptions {
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::merge_share;
+
+    #[test]
+    fn the_shares_fit_together() {
+        for (memory_bytes, expected) in
+            [(64 << 20, (8 << 20, 16 << 20, 24 << 20)), (1 << 40, (64 << 20, 160 << 20, 1 << 30))]
+        {
+            let options = Options { memory_bytes, ..Options::default() }.within_budget();
+            assert_eq!((options.flush_bytes, options.max_buffer_bytes, options.query_memory_bytes), expected);
+            let all = 2 * options.max_buffer_bytes + options.query_memory_bytes + merge_share(memory_bytes);
+            assert!(all <= memory_bytes);
+        }
     }
 }

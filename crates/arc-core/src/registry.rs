@@ -11,6 +11,7 @@ mod staging_buffer;
 
 use std::{
     collections::BTreeMap,
+    ops::{Deref, DerefMut},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -18,16 +19,14 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use arc_swap::ArcSwap;
 use hashbrown::HashSet;
 
 use crate::{
     ColumnTypes, Durability, Error, Result, SequenceNumber, Tombstone,
-    buffer::{ChunkReader, SeriesIndex, TableBuffer, are_floats},
-    catalog::{Column, TableSchema},
-    datafile::{ColumnStatistics, DataFile},
-    tombstone,
+    buffer::{ChunkReader, SeriesIndex, TableBuffer, are_floats, live_rows},
+    model::{Column, ColumnStatistics, DataFile, TableSchema},
+    sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard},
     view::{BufferPart, TableView},
 };
 
@@ -220,8 +219,7 @@ impl Layout {
 pub(crate) struct Table {
     layout: ArcSwap<Layout>,
     pub(crate) series: Arc<RwLock<SeriesIndex>>,
-    /// Further rows may be on their way: whoever looks at those that are not frozen calls [`Table::drain`] first.
-    pub(crate) rows: Mutex<TableRows>,
+    rows: Mutex<TableRows>,
     /// What its staging rows look like, if it may have any.
     pub(crate) shape: TableShape,
     /// That of its database, once it has one.
@@ -240,10 +238,16 @@ pub(crate) struct Table {
     beyond_floats: Mutex<HashSet<usize>>,
 }
 
-/// Where the rows of a table are.
+/// Where the rows of a table are, but for staged ones.
 #[derive(Debug)]
 pub(crate) struct TableRows {
     pub(crate) buffer: TableBuffer,
+    pub(crate) stored: StoredRows,
+}
+
+/// The rows of a table that are in files, and which of them are deleted.
+#[derive(Debug)]
+pub(crate) struct StoredRows {
     pub(crate) files: Vec<Arc<DataFile>>,
     /// Deletes that are not yet carried out in all files, in order.
     pub(crate) tombstones: Vec<Arc<Tombstone>>,
@@ -255,14 +259,33 @@ impl TableRows {
     /// Takes the rows at hand away, with a delete's place in the log: no buffer has rows from before and after it.
     pub(crate) fn delete(&mut self, tombstone: Arc<Tombstone>) -> Result<()> {
         self.buffer.freeze()?;
-        self.tombstones.push(tombstone);
+        self.stored.tombstones.push(tombstone);
         Ok(())
     }
+}
 
+impl StoredRows {
     /// Returns the deletes that the manifest has, too: those that may be carried out in files.
     pub(crate) fn flushed_tombstones(&self) -> Vec<Arc<Tombstone>> {
         let flushed = |tombstone: &&Arc<Tombstone>| tombstone.seq <= self.tombstones_flushed;
         self.tombstones.iter().filter(flushed).cloned().collect()
+    }
+}
+
+/// The lock of a table, through which only what is in files can be seen.
+pub(crate) struct Stored<'t>(MutexGuard<'t, TableRows>);
+
+impl Deref for Stored<'_> {
+    type Target = StoredRows;
+
+    fn deref(&self) -> &StoredRows {
+        &self.0.stored
+    }
+}
+
+impl DerefMut for Stored<'_> {
+    fn deref_mut(&mut self) -> &mut StoredRows {
+        &mut self.0.stored
     }
 }
 
@@ -282,9 +305,7 @@ impl Table {
             series: Arc::default(),
             rows: Mutex::new(TableRows {
                 buffer: TableBuffer::new(newest),
-                files,
-                tombstones: Vec::new(),
-                tombstones_flushed: SequenceNumber(0),
+                stored: StoredRows { files, tombstones: Vec::new(), tombstones_flushed: SequenceNumber(0) },
             }),
             shape: TableShape::default(),
             staging: OnceLock::new(),
@@ -296,13 +317,25 @@ impl Table {
         }
     }
 
-    /// Has all rows that were applied be in the buffer.
+    /// Locks the rows, once all that were applied are in the buffer.
     ///
     /// # Errors
     ///
     /// As [`StagingBuffer::drain`].
-    pub(crate) fn drain(&self) -> Result<()> {
-        self.staging.get().map_or(Ok(()), |staging| staging.buffer.drain())
+    pub(crate) fn rows(&self) -> Result<MutexGuard<'_, TableRows>> {
+        self.staging.get().map_or(Ok(()), |staging| staging.buffer.drain())?;
+        Ok(self.rows.lock())
+    }
+
+    /// Locks the rows as they are, where further ones may be staged: for those who put rows into the buffer, or take away what
+    /// is flushed.
+    pub(crate) fn undrained_rows(&self) -> MutexGuard<'_, TableRows> {
+        self.rows.lock()
+    }
+
+    /// Locks what is known of the rows in files.
+    pub(crate) fn stored(&self) -> Stored<'_> {
+        Stored(self.rows.lock())
     }
 
     fn find_shape(&self) {
@@ -344,10 +377,9 @@ impl Table {
     pub(crate) fn fits_floats(&self, column: usize) -> Result<bool> {
         let schema = self.schema();
         let Some(Column { name, .. }) = schema.columns.get(column) else { return Ok(false) };
-        self.drain()?;
         let (parts, files) = {
-            let mut rows = self.rows.lock();
-            (rows.buffer.snapshot()?, rows.files.clone())
+            let mut rows = self.rows()?;
+            (rows.buffer.snapshot()?, rows.stored.files.clone())
         };
         let mut in_files = files.iter().filter_map(|file| file.columns.iter().find(|known| *known.name == **name));
         let mut arrays = parts.iter().flat_map(|part| &part.chunks).filter_map(|chunk| chunk.column(column));
@@ -361,17 +393,16 @@ impl Table {
     /// Lets queries read other files from now on: `made` instead of `gone`, in one step.
     pub(crate) fn replace_files(&self, gone: &[Arc<DataFile>], made: &[Arc<DataFile>]) {
         let gone: HashSet<&str> = gone.iter().map(|file| file.path.as_str()).collect();
-        let mut rows = self.rows.lock();
-        rows.files.retain(|file| !gone.contains(file.path.as_str()));
-        rows.files.extend(made.iter().cloned());
+        let mut stored = self.stored();
+        stored.files.retain(|file| !gone.contains(file.path.as_str()));
+        stored.files.extend(made.iter().cloned());
     }
 
     /// Returns the table as a query reads it.
     pub(crate) fn view(&self) -> Result<TableView> {
-        self.drain()?;
         let (parts, files, tombstones) = {
-            let mut rows = self.rows.lock();
-            (rows.buffer.snapshot()?, rows.files.clone(), rows.tombstones.clone())
+            let mut rows = self.rows()?;
+            (rows.buffer.snapshot()?, rows.stored.files.clone(), rows.stored.tombstones.clone())
         };
         // Taken after the rows, so that no row has a column that the schema lacks.
         let schema = self.schema();
@@ -382,7 +413,7 @@ impl Table {
                 let due = tombstones
                     .iter()
                     .filter(|tombstone| tombstone.applies_to_rows(part.max_seq, chunk.min_time, chunk.max_time));
-                let rows = tombstone::live_rows(reader.rows(chunk), due)?;
+                let rows = live_rows(reader.rows(chunk), due)?;
                 // Taken for exact by queries, so a deleted row must not count.
                 let times = if rows.len() < chunk.len() { time_range(&rows.times()) } else { None };
                 let (min_time, max_time) = times.unwrap_or((chunk.min_time, chunk.max_time));
@@ -434,7 +465,7 @@ mod tests {
     use arrow::datatypes::DataType;
 
     use super::*;
-    use crate::catalog::ColumnKind;
+    use crate::model::ColumnKind;
 
     #[test]
     fn names_are_checked_with_a_reason() {
@@ -457,7 +488,7 @@ mod tests {
         let mut rows = Rows::default();
         rows.set(1, &DataType::Int64, Scalar::Integer((1 << 53) + 1)).unwrap();
         rows.end_row(1, None);
-        table.rows.lock().buffer.append(SequenceNumber(1), rows).unwrap();
+        table.undrained_rows().buffer.append(SequenceNumber(1), rows).unwrap();
         for _ in 0..3 {
             assert!(table.fits_floats(0).unwrap() && !table.fits_floats(1).unwrap());
         }

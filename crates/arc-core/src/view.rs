@@ -4,9 +4,26 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use crate::{Result, Tombstone, buffer::ChunkRows, catalog::TableSchema, datafile::DataFile};
+use crate::{
+    Result, Tombstone,
+    buffer::ChunkRows,
+    model::{DataFile, TableSchema},
+};
 
 /// One table at one moment. Holding it keeps the rows readable, whatever flush does meanwhile.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let mut options = arc_core::Options::default();
+/// # options.wal_segment_bytes = 64 << 10;
+/// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+/// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+/// let view = engine.view("plant", "pump")?;
+/// engine.flush()?; // the view stays what it was
+/// assert_eq!((view.files.len(), view.buffers[0].row_count()), (0, 1));
+/// assert_eq!(engine.view("plant", "pump")?.files[0].rows, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct TableView {
     /// Columns at that moment.
@@ -39,6 +56,17 @@ pub struct BufferPart {
 
 impl BufferPart {
     /// Returns the number of rows.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let view = engine.view("plant", "pump")?;
+    /// assert_eq!(view.buffers.iter().map(|part| part.row_count()).sum::<usize>(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn row_count(&self) -> usize {
         self.rows.len()
@@ -48,6 +76,17 @@ impl BufferPart {
     ///
     /// Columns are a subset, by name, of [`TableSchema::arrow`] and always hold `time` and all tags. A column that is absent
     /// is null. Fields lie where they are buffered; tags are made anew by each call.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let batch = engine.view("plant", "pump")?.buffers[0].batch()?;
+    /// assert_eq!((batch.num_rows(), batch.num_columns()), (1, 3)); // time, id and rpm
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

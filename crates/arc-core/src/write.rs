@@ -45,6 +45,11 @@ pub struct Rejected {
 
 impl Rejected {
     /// Makes the refusal of a line as another store has reported it.
+    ///
+    /// ```
+    /// let refused = arc_core::Rejected::new(2, 15, "expected a value for field \"rpm\"");
+    /// assert_eq!((refused.line, refused.column), (2, 15));
+    /// ```
     #[must_use]
     pub fn new(line: u64, column: u64, reason: impl Into<String>) -> Self {
         Self { line, column, reason: reason.into() }
@@ -70,6 +75,19 @@ impl PendingWrite {
     }
 
     /// Blocks until the write is as durable as asked for.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::WriteOptions;
+    ///
+    /// let pending = engine.submit_lp("plant", "pump,id=7 rpm=1450i".into(), &WriteOptions::new())?;
+    /// // The thread may do something else here.
+    /// assert_eq!(pending.wait()?.points, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -67,6 +67,13 @@ impl Chunks {
     }
 
     /// The same, in a dialect.
+    ///
+    /// ```
+    /// use arc_lp::{Chunks, Dialect, Utf8};
+    ///
+    /// let chunks = Chunks::with_dialect(Dialect::new().utf8(Utf8::Lossy));
+    /// assert_eq!((chunks.offset(), chunks.lines()), (0, 0));
+    /// ```
     pub const fn with_dialect(dialect: Dialect) -> Self {
         let summary = Summary { points: 0, errors: 0, lines: 0 };
         Self { dialect, summary, offset: 0 }

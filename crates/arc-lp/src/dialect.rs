@@ -29,6 +29,12 @@ pub struct Dialect {
 
 impl Dialect {
     /// The dialect of the crate's documentation.
+    ///
+    /// ```
+    /// use arc_lp::{Backslash, Dialect, Utf8};
+    ///
+    /// assert_eq!(Dialect::new(), Dialect::new().backslash(Backslash::Escape).utf8(Utf8::Strict));
+    /// ```
     pub const fn new() -> Self {
         Self { backslash: Backslash::Escape, utf8: Utf8::Strict }
     }
@@ -40,6 +46,15 @@ impl Dialect {
     }
 
     /// Sets what happens to text that is not UTF-8.
+    ///
+    /// ```
+    /// use arc_lp::{Dialect, Utf8};
+    ///
+    /// for point in arc_lp::points_with(b"caf\xe9 cups=3i", Dialect::new().utf8(Utf8::Lossy)) {
+    ///     assert_eq!(point?.measurement().to_string(), "caf\u{fffd}");
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     pub const fn utf8(mut self, utf8: Utf8) -> Self {
         self.utf8 = utf8;
         self

@@ -19,6 +19,13 @@ impl Error {
     }
 
     /// Returns what is wrong.
+    ///
+    /// ```
+    /// use arc_lp::ErrorKind;
+    ///
+    /// let error = arc_lp::points(b"pump rpm=14x50").find_map(Result::err);
+    /// assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::ValueInvalid));
+    /// ```
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         self.kind
@@ -28,6 +35,13 @@ impl Error {
     ///
     /// Two kinds point at a start instead, because the start is where to look: an unclosed string
     /// at its opening quote, a value or timestamp that is no number at its first byte.
+    ///
+    /// ```
+    /// let input = b"pump rpm=1450i\npump rpm=14x50";
+    /// for error in arc_lp::points(input).filter_map(Result::err) {
+    ///     assert_eq!(&input[error.offset()..], b"14x50");
+    /// }
+    /// ```
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
@@ -36,6 +50,11 @@ impl Error {
     /// Returns the physical line, counted from 1, on which the record starts.
     ///
     /// Blank lines, comments and line feeds inside strings count.
+    ///
+    /// ```
+    /// let errors = arc_lp::points(b"pump rpm=1450i\npump rpm=\npump").filter_map(Result::err);
+    /// assert!(errors.map(|error| error.line()).eq([2, 3]));
+    /// ```
     #[must_use]
     pub const fn line(&self) -> u64 {
         self.line
@@ -45,6 +64,13 @@ impl Error {
     ///
     /// `input` is what was parsed. The line may be a later one than [`line`](Self::line) where a
     /// string holds line feeds.
+    ///
+    /// ```
+    /// let input = b"pump rpm=1450i\npump rpm=14x50";
+    /// for error in arc_lp::points(input).filter_map(Result::err) {
+    ///     assert_eq!((error.line(), error.column(input)), (2, 10));
+    /// }
+    /// ```
     #[must_use]
     pub fn column(&self, input: &[u8]) -> usize {
         let before = input.get(..self.offset).unwrap_or(input);
@@ -111,6 +137,11 @@ pub enum ErrorKind {
 impl ErrorKind {
     /// Returns the part of the record that is wrong: `measurement`, `tag`, `field`, `value`,
     /// `string`, `timestamp`, `utf8` or, where it is its length, `record`.
+    ///
+    /// ```
+    /// let parts = arc_lp::points(b"pump,=7 rpm=1\npump rpm=x\npump rpm=1 noon").filter_map(Result::err);
+    /// assert!(parts.map(|error| error.kind().part()).eq(["tag", "value", "timestamp"]));
+    /// ```
     #[must_use]
     pub const fn part(&self) -> &'static str {
         match self {

@@ -146,3 +146,8 @@ pub use split::{Scratch, SplitFields, SplitPoint, SplitPoints, SplitTags, Token,
 pub use text::Text;
 pub use value::{FieldValue, RawValue, ValueKind};
 pub use writer::{Line, LineWriter, WriteError};
+
+/// Runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

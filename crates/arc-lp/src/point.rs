@@ -48,6 +48,17 @@ pub fn points(input: &[u8]) -> Points<'_> {
 }
 
 /// As [`points`], in a dialect.
+///
+/// ```
+/// use arc_lp::{Dialect, Utf8};
+///
+/// let input = b"pump,site=caf\xe9 rpm=1450i"; // Latin-1
+/// assert!(arc_lp::points(input).all(|point| point.is_err()));
+/// for point in arc_lp::points_with(input, Dialect::new().utf8(Utf8::Lossy)) {
+///     assert_eq!(point?.fields().count(), 1);
+/// }
+/// # Ok::<(), arc_lp::Error>(())
+/// ```
 #[must_use]
 pub fn points_with(input: &[u8], dialect: Dialect) -> Points<'_> {
     Points { window: Window::new(input, dialect), position: Position { at: 0, line: 1 } }
@@ -145,6 +156,13 @@ pub struct Point<'a> {
 
 impl<'a> Point<'a> {
     /// Returns the measurement.
+    ///
+    /// ```
+    /// for point in arc_lp::points(b"pump\\ house rpm=1450i") {
+    ///     assert_eq!(point?.measurement().to_string(), "pump house");
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[must_use]
     pub fn measurement(&self) -> Text<'a> {
         self.measurement.text(self.input)
@@ -152,12 +170,27 @@ impl<'a> Point<'a> {
 
     /// Returns the bytes from the start of the record to the first unescaped space: measurement and
     /// tags as sent. Equal bytes are the same series; the same series may be spelled in many ways.
+    ///
+    /// ```
+    /// for point in arc_lp::points(b"pump,id=7 rpm=1450i 17\npump,id=7 rpm=1451i 18") {
+    ///     assert_eq!(point?.series_key(), b"pump,id=7");
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[must_use]
     pub fn series_key(&self) -> &'a [u8] {
         Span { start: self.body.start, end: self.body.key_end, escapes: None }.text(self.input).raw()
     }
 
     /// Returns the tags in input order; repeated keys are all yielded.
+    ///
+    /// ```
+    /// for point in arc_lp::points(b"pump,id=7,site=north rpm=1450i") {
+    ///     let keys = point?.tags().map(|(key, _)| key.to_string());
+    ///     assert!(keys.eq(["id", "site"]));
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn tags(&self) -> Tags<'a> {
@@ -166,6 +199,16 @@ impl<'a> Point<'a> {
     }
 
     /// Returns the fields in input order; repeated keys are all yielded. There is at least one.
+    ///
+    /// ```
+    /// use arc_lp::FieldValue;
+    ///
+    /// for point in arc_lp::points(b"pump rpm=1450i,load=0.75") {
+    ///     let load = point?.fields().find(|(key, _)| key.as_str() == Some("load"));
+    ///     assert!(matches!(load, Some((_, FieldValue::Float(0.75)))));
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn fields(&self) -> Fields<'a> {
@@ -174,18 +217,43 @@ impl<'a> Point<'a> {
     }
 
     /// Returns the timestamp as written: its unit is the caller's to know.
+    ///
+    /// ```
+    /// let times = arc_lp::points(b"pump rpm=1450i 1700000000\npump rpm=1451i")
+    ///     .map(|point| Ok(point?.timestamp()))
+    ///     .collect::<Result<Vec<_>, arc_lp::Error>>()?;
+    /// assert_eq!(times, [Some(1_700_000_000), None]);
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[must_use]
     pub const fn timestamp(&self) -> Option<i64> {
         self.body.timestamp
     }
 
     /// Returns the physical line, counted from 1, on which the record starts.
+    ///
+    /// ```
+    /// for point in arc_lp::points(b"# from the north hall\n\npump rpm=1450i") {
+    ///     assert_eq!(point?.line(), 3);
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[must_use]
     pub const fn line(&self) -> u64 {
         self.body.line
     }
 
     /// Returns where in the input the record is, without the blanks around it and its line end.
+    ///
+    /// ```
+    /// let input = b"pump rpm=1450i 17\n  fan on=true\n";
+    /// for point in arc_lp::points(input) {
+    ///     let point = point?;
+    ///     // The line as it was sent.
+    ///     println!("{}", String::from_utf8_lossy(&input[point.byte_range()]));
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[must_use]
     pub const fn byte_range(&self) -> Range<usize> {
         self.body.start..self.body.end

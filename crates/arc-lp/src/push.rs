@@ -13,11 +13,65 @@ use crate::window::Window;
 /// Parses `input` to its end and delivers each record to `sink`, good or bad, in input order.
 ///
 /// After a bad record parsing goes on behind the next line feed at or after the place of the error.
+///
+/// ```
+/// use arc_lp::{Error, FieldValue, Series, Sink, Text};
+///
+/// #[derive(Default)]
+/// struct Total {
+///     rpm: i64,
+///     refused: Vec<u64>,
+/// }
+///
+/// impl<'a> Sink<'a> for Total {
+///     fn series(&mut self, _line: u64, _key: &'a [u8]) -> Series {
+///         Series::Known // its tags are of no interest here
+///     }
+///     fn measurement(&mut self, _name: Text<'a>) {}
+///     fn tag(&mut self, _key: Text<'a>, _value: Text<'a>) {}
+///     fn field(&mut self, key: Text<'a>, value: FieldValue<'a>) {
+///         if let (Some("rpm"), FieldValue::Integer(rpm)) = (key.as_str(), value) {
+///             self.rpm += rpm;
+///         }
+///     }
+///     fn point(&mut self, _timestamp: Option<i64>) {}
+///     fn error(&mut self, error: Error) {
+///         self.refused.push(error.line());
+///     }
+/// }
+///
+/// let mut total = Total::default();
+/// let summary = arc_lp::parse(b"pump,id=7 rpm=1450i\npump,id=8 rpm\npump,id=9 rpm=1500i", &mut total);
+/// assert_eq!((summary.points, summary.errors), (2, 1));
+/// assert_eq!((total.rpm, total.refused), (2950, vec![2]));
+/// ```
 pub fn parse<'a, S: Sink<'a>>(input: &'a [u8], sink: &mut S) -> Summary {
     parse_with(input, Dialect::new(), sink)
 }
 
 /// As [`parse`], in a dialect.
+///
+/// ```
+/// use arc_lp::*;
+///
+/// struct Paths(Vec<String>);
+///
+/// impl<'a> Sink<'a> for Paths {
+///     fn tag(&mut self, _key: Text<'a>, value: Text<'a>) {
+///         self.0.push(value.to_string());
+///     }
+/// #   fn series(&mut self, _: u64, _: &'a [u8]) -> Series { Series::Unknown }
+/// #   fn measurement(&mut self, _: Text<'a>) {}
+/// #   fn field(&mut self, _: Text<'a>, _: FieldValue<'a>) {}
+/// #   fn point(&mut self, _: Option<i64>) {}
+/// #   fn error(&mut self, _: Error) {}
+/// }
+///
+/// let mut paths = Paths(Vec::new());
+/// let dialect = Dialect::new().backslash(Backslash::Keep); // as InfluxDB 2 reads names
+/// let summary = parse_with(br"disk,path=\\server free=1", dialect, &mut paths);
+/// assert_eq!((summary.points, paths.0), (1, vec![r"\\server".to_owned()]));
+/// ```
 pub fn parse_with<'a, S: Sink<'a>>(input: &'a [u8], dialect: Dialect, sink: &mut S) -> Summary {
     parse_from(Window::new(input, dialect), 1, sink)
 }

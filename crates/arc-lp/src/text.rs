@@ -87,6 +87,13 @@ impl<'a> Text<'a> {
     }
 
     /// Returns the bytes as they stand in the input, escapes included; a string without its quotes.
+    ///
+    /// ```
+    /// for point in arc_lp::points(b"pump\\ house rpm=1450i") {
+    ///     assert_eq!(point?.measurement().raw(), b"pump\\ house");
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub const fn raw(&self) -> &'a [u8] {
@@ -94,6 +101,15 @@ impl<'a> Text<'a> {
     }
 
     /// Returns whether the raw bytes hold an escape, so that they differ from the text.
+    ///
+    /// ```
+    /// for point in arc_lp::points(b"pump\\ house,id=7 rpm=1450i") {
+    ///     let point = point?;
+    ///     assert!(point.measurement().is_escaped());
+    ///     assert!(point.tags().all(|(key, value)| !key.is_escaped() && !value.is_escaped()));
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub const fn is_escaped(&self) -> bool {
@@ -104,6 +120,15 @@ impl<'a> Text<'a> {
     ///
     /// Checks the bytes for UTF-8 once more, which keeps this crate's text free of `unsafe`; who
     /// only needs bytes takes [`raw`](Self::raw).
+    ///
+    /// ```
+    /// for point in arc_lp::points(b"pump,site=north\\ hall rpm=1450i") {
+    ///     let point = point?;
+    ///     assert_eq!(point.measurement().as_str(), Some("pump"));
+    ///     assert!(point.tags().all(|(_, value)| value.as_str().is_none()));
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn as_str(&self) -> Option<&'a str> {
@@ -111,11 +136,26 @@ impl<'a> Text<'a> {
     }
 
     /// Returns the characters of the unescaped text.
+    ///
+    /// ```
+    /// for point in arc_lp::points(b"pump\\ house rpm=1450i") {
+    ///     assert!(point?.measurement().chars().eq("pump house".chars()));
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     pub fn chars(&self) -> impl Iterator<Item = char> + use<'a> {
         self.strs().flat_map(str::chars)
     }
 
     /// Returns the length of the unescaped text in bytes.
+    ///
+    /// ```
+    /// for point in arc_lp::points(b"pump\\ house rpm=1450i") {
+    ///     let name = point?.measurement();
+    ///     assert_eq!((name.raw().len(), name.unescaped_len()), (11, 10));
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[must_use]
     pub fn unescaped_len(&self) -> usize {
         self.strs().map(str::len).sum()
@@ -126,6 +166,14 @@ impl<'a> Text<'a> {
     /// Returns `None` where `buffer` is too small; [`unescaped_len`](Self::unescaped_len) bytes are
     /// enough. So is the length of [`raw`](Self::raw) where the text is UTF-8, three times that where
     /// it need not be.
+    ///
+    /// ```
+    /// let mut buffer = [0; 64];
+    /// for point in arc_lp::points(b"pump\\ house rpm=1450i") {
+    ///     assert_eq!(point?.measurement().unescape_into(&mut buffer), Some("pump house"));
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     pub fn unescape_into<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b str> {
         let mut length = 0;
         for part in self.strs() {
@@ -137,6 +185,13 @@ impl<'a> Text<'a> {
     }
 
     /// Returns the unescaped text, borrowed where there was nothing to unescape.
+    ///
+    /// ```
+    /// for point in arc_lp::points(b"pump\\ house rpm=1450i") {
+    ///     assert_eq!(point?.measurement().to_cow(), "pump house");
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn to_cow(&self) -> alloc::borrow::Cow<'a, str> {
@@ -151,6 +206,16 @@ impl<'a> Text<'a> {
     }
 
     /// Appends the bytes of the unescaped text to `buffer`; those that are not UTF-8 as they are.
+    ///
+    /// ```
+    /// let mut names = Vec::new();
+    /// for point in arc_lp::points(b"pump\\ house rpm=1450i\nfan on=t") {
+    ///     point?.measurement().append_to(&mut names);
+    ///     names.push(b'\n');
+    /// }
+    /// assert_eq!(names, b"pump house\nfan\n");
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[cfg(feature = "alloc")]
     pub fn append_to(&self, buffer: &mut alloc::vec::Vec<u8>) {
         if self.escapes.is_none() {

@@ -32,6 +32,12 @@ pub struct LineWriter<'b> {
 
 impl<'b> LineWriter<'b> {
     /// Writes from the front of `buffer` on.
+    ///
+    /// ```
+    /// let mut buffer = [0; 128];
+    /// let writer = arc_lp::LineWriter::new(&mut buffer);
+    /// assert!(writer.written().is_empty());
+    /// ```
     #[must_use]
     pub const fn new(buffer: &'b mut [u8]) -> Self {
         Self { buffer, length: 0 }
@@ -44,11 +50,33 @@ impl<'b> LineWriter<'b> {
     }
 
     /// Forgets the lines written so far: the buffer is free again.
+    ///
+    /// ```
+    /// let mut buffer = [0; 32];
+    /// let mut writer = arc_lp::LineWriter::new(&mut buffer);
+    /// for rpm in [1450_i64, 1451, 1452] {
+    ///     let mut line = writer.line("pump")?;
+    ///     line.field("rpm", rpm)?;
+    ///     line.end(None)?;
+    ///     println!("{}", String::from_utf8_lossy(writer.written()));
+    ///     writer.clear(); // once it is sent
+    /// }
+    /// # Ok::<(), arc_lp::WriteError>(())
+    /// ```
     pub const fn clear(&mut self) {
         self.length = 0;
     }
 
     /// Begins a line.
+    ///
+    /// ```
+    /// use arc_lp::{LineWriter, WriteError};
+    ///
+    /// let mut buffer = [0; 128];
+    /// let mut writer = LineWriter::new(&mut buffer);
+    /// assert!(writer.line("pump house").is_ok());
+    /// assert_eq!(writer.line("#pump").err(), Some(WriteError::UnwritableName));
+    /// ```
     ///
     /// # Errors
     ///
@@ -79,6 +107,16 @@ pub struct Line<'w, 'b> {
 impl Line<'_, '_> {
     /// Adds a tag. Tags come before the fields.
     ///
+    /// ```
+    /// let mut buffer = [0; 128];
+    /// let mut writer = arc_lp::LineWriter::new(&mut buffer);
+    /// let mut line = writer.line("pump")?;
+    /// line.tag("id", "7")?.tag("site", "north hall")?.field("on", true)?;
+    /// line.end(None)?;
+    /// assert_eq!(writer.written(), b"pump,id=7,site=north\\ hall on=true\n");
+    /// # Ok::<(), arc_lp::WriteError>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`WriteError::EmptyName`], [`WriteError::UnwritableName`] for a tab or line feed in the key or
@@ -95,6 +133,17 @@ impl Line<'_, '_> {
     }
 
     /// Adds a field.
+    ///
+    /// ```
+    /// use arc_lp::{LineWriter, WriteError};
+    ///
+    /// let mut buffer = [0; 128];
+    /// let mut writer = LineWriter::new(&mut buffer);
+    /// let mut line = writer.line("pump")?;
+    /// line.field("rpm", 1450_i64)?.field("load", 0.75)?.field("state", "on")?;
+    /// assert_eq!(line.field("heat", f64::NAN).err(), Some(WriteError::NotFinite));
+    /// # Ok::<(), arc_lp::WriteError>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -114,6 +163,19 @@ impl Line<'_, '_> {
     }
 
     /// Ends the line; without a timestamp the receiver's clock gives one.
+    ///
+    /// ```
+    /// let mut buffer = [0; 128];
+    /// let mut writer = arc_lp::LineWriter::new(&mut buffer);
+    /// let mut line = writer.line("pump")?;
+    /// line.field("rpm", 1450_i64)?;
+    /// drop(line); // a line that is not ended leaves no trace
+    /// let mut line = writer.line("fan")?;
+    /// line.field("on", true)?;
+    /// line.end(Some(17))?;
+    /// assert_eq!(writer.written(), b"fan on=true 17\n");
+    /// # Ok::<(), arc_lp::WriteError>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -12,7 +12,10 @@ use pyo3::{
 };
 use pyo3_arrow::input::AnyRecordBatch;
 
-use crate::errors::{Raise as _, invalid};
+use crate::{
+    errors::{Raise as _, invalid},
+    keywords::Keywords,
+};
 
 /// Returns line protocol as bytes; keeps the Python object instead of copying it.
 pub(crate) fn body(data: &Bound<'_, PyAny>) -> PyResult<Bytes> {
@@ -60,6 +63,22 @@ pub(crate) struct WriteArguments {
 }
 
 impl WriteArguments {
+    /// Takes the settings that every write has.
+    pub(crate) fn of_any_write(settings: &Keywords<'_>) -> PyResult<Self> {
+        Ok(Self {
+            precision: settings.take("precision")?,
+            durability: settings.take("durability")?,
+            idempotency_key: settings.take("idempotency_key")?,
+            ..Self::default()
+        })
+    }
+
+    /// Takes the settings of a write of columns.
+    pub(crate) fn of_columns(settings: &Keywords<'_>) -> PyResult<Self> {
+        let tags = settings.take("tags")?.unwrap_or_default();
+        Ok(Self { tags, time: settings.take("time")?, ..Self::of_any_write(settings)? })
+    }
+
     /// Checks the names and returns the engine's settings.
     pub(crate) fn options(self, py: Python<'_>) -> PyResult<WriteOptions> {
         let mut options = WriteOptions::new().tags(self.tags);

@@ -12,13 +12,14 @@ use bytes::Bytes;
 use pyo3::{
     prelude::*,
     pybacked::PyBackedStr,
-    types::{PyList, PyTuple},
+    types::{PyDict, PyList, PyTuple},
 };
 
 use crate::{
     answer::{Answer, Rows},
     arguments::{WriteArguments, batches, body, duration, parse},
     errors::{Raise as _, invalid},
+    keywords::Keywords,
     maintenance,
     owned::Owned,
     runtime,
@@ -49,49 +50,44 @@ const DEFAULT_DATABASE: &str = "default";
 /// query_memory_bytes: the memory that running queries share before they spill to disk; 1 GiB.
 /// query_timeout: the longest time a query may run; 300 s.
 #[pyfunction]
-#[pyo3(signature = (
-    path, *, durability=None, string_columns=None, on_conflict=None, flush_after=None, memory_bytes=None, flush_bytes=None, flush_wal_bytes=None,
-    max_buffer_bytes=None, write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None,
-), text_signature = "(path, *, durability='disk', string_columns=None, on_conflict='reject', flush_after=None, memory_bytes=None, flush_bytes=None, \
-    flush_wal_bytes=None, max_buffer_bytes=None, write_timeout=None, wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)")]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
-pub(crate) fn open(
-    py: Python<'_>,
-    path: PathBuf,
-    durability: Option<PyBackedStr>,
-    string_columns: Option<Vec<String>>,
-    on_conflict: Option<PyBackedStr>,
-    flush_after: Option<Bound<'_, PyAny>>,
-    memory_bytes: Option<usize>,
-    flush_bytes: Option<usize>,
-    flush_wal_bytes: Option<u64>,
-    max_buffer_bytes: Option<usize>,
-    write_timeout: Option<Bound<'_, PyAny>>,
-    wal_segment_bytes: Option<u64>,
-    query_memory_bytes: Option<usize>,
-    query_timeout: Option<Bound<'_, PyAny>>,
-) -> PyResult<Engine> {
-    let time = |option, given: Option<Bound<'_, PyAny>>, default: Duration| {
-        given.map_or(Ok(default), |value| duration(option, &value))
-    };
-    let mut options = Options::default();
-    if let Some(name) = durability {
-        options.durability = parse("durability", &name).raise(py)?;
-    }
-    options.column_types = column_types(string_columns, on_conflict.as_deref()).raise(py)?;
-    options.flush_after = time("flush_after", flush_after, options.flush_after)?;
-    options.memory_bytes = memory_bytes.unwrap_or(options.memory_bytes);
-    options.flush_bytes = flush_bytes.unwrap_or(options.flush_bytes);
-    options.flush_wal_bytes = flush_wal_bytes.unwrap_or(options.flush_wal_bytes);
-    options.max_buffer_bytes = max_buffer_bytes.unwrap_or(options.max_buffer_bytes);
-    options.write_timeout = time("write_timeout", write_timeout, options.write_timeout)?;
-    options.wal_segment_bytes = wal_segment_bytes.unwrap_or(options.wal_segment_bytes);
-    options.query_memory_bytes = query_memory_bytes.unwrap_or(options.query_memory_bytes);
-    options.query_timeout = time("query_timeout", query_timeout, options.query_timeout)?;
+#[pyo3(
+    signature = (path, **settings),
+    text_signature = "(path, *, durability='disk', string_columns=None, on_conflict='reject', flush_after=None, \
+        memory_bytes=None, flush_bytes=None, flush_wal_bytes=None, max_buffer_bytes=None, write_timeout=None, \
+        wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)"
+)]
+pub(crate) fn open(py: Python<'_>, path: PathBuf, settings: Option<Bound<'_, PyDict>>) -> PyResult<Engine> {
+    let options = options(py, Keywords::new("open", settings))?;
     // The process may change its folder while the engine runs.
     let path = std::path::absolute(&path).map_err(|e| invalid("path", e.to_string())).raise(py)?;
     let engine = py.detach(|| arc_core::Engine::builder(&path).options(options).open()).raise(py)?;
     Ok(Engine(Owned::new(engine)))
+}
+
+/// Returns the settings of an engine; those that are not given are the engine's own.
+fn options(py: Python<'_>, settings: Keywords<'_>) -> PyResult<Options> {
+    let time = |option, default: Duration| match settings.take::<Bound<'_, PyAny>>(option)? {
+        Some(value) => duration(option, &value),
+        None => Ok(default),
+    };
+    let mut options = Options::default();
+    if let Some(name) = settings.take::<PyBackedStr>("durability")? {
+        options.durability = parse("durability", &name).raise(py)?;
+    }
+    let string_columns = settings.take("string_columns")?;
+    let on_conflict = settings.take::<PyBackedStr>("on_conflict")?;
+    options.column_types = column_types(string_columns, on_conflict.as_deref()).raise(py)?;
+    options.flush_after = time("flush_after", options.flush_after)?;
+    options.memory_bytes = settings.take("memory_bytes")?.unwrap_or(options.memory_bytes);
+    options.flush_bytes = settings.take("flush_bytes")?.unwrap_or(options.flush_bytes);
+    options.flush_wal_bytes = settings.take("flush_wal_bytes")?.unwrap_or(options.flush_wal_bytes);
+    options.max_buffer_bytes = settings.take("max_buffer_bytes")?.unwrap_or(options.max_buffer_bytes);
+    options.write_timeout = time("write_timeout", options.write_timeout)?;
+    options.wal_segment_bytes = settings.take("wal_segment_bytes")?.unwrap_or(options.wal_segment_bytes);
+    options.query_memory_bytes = settings.take("query_memory_bytes")?.unwrap_or(options.query_memory_bytes);
+    options.query_timeout = time("query_timeout", options.query_timeout)?;
+    settings.finish()?;
+    Ok(options)
 }
 
 fn column_types(string_columns: Option<Vec<String>>, on_conflict: Option<&str>) -> Result<ColumnTypes, Error> {
@@ -145,7 +141,7 @@ impl Engine {
     ///     returns the first receipt, with ``replayed`` set: what to do when a write's answer was lost. Names last a day, and
     ///     survive what the points survive.
     #[pyo3(
-        signature = (database, data, *, precision=None, durability=None, idempotency_key=None),
+        signature = (database, data, **settings),
         text_signature = "($self, database, data, *, precision='ns', durability=None, idempotency_key=None)"
     )]
     fn write_lp(
@@ -153,11 +149,11 @@ impl Engine {
         py: Python<'_>,
         database: PyBackedStr,
         data: &Bound<'_, PyAny>,
-        precision: Option<PyBackedStr>,
-        durability: Option<PyBackedStr>,
-        idempotency_key: Option<String>,
+        settings: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let arguments = WriteArguments { precision, durability, idempotency_key, ..WriteArguments::default() };
+        let settings = Keywords::new("Engine.write_lp", settings);
+        let arguments = WriteArguments::of_any_write(&settings)?;
+        settings.finish()?;
         self.send_lp(py, &database, body(data)?, &arguments.options(py)?)
     }
 
@@ -175,27 +171,21 @@ impl Engine {
     /// database: the database of the table; created by its first write.
     /// idempotency_key: a name for this write, as in ``write_lp``. The same table and settings are to be sent again.
     #[pyo3(
-        signature = (
-            table, data, *, tags=None, time=None, precision=None, durability=None, database=None, idempotency_key=None,
-        ),
+        signature = (table, data, **settings),
         text_signature = "($self, table, data, *, tags=None, time='time', precision='ns', durability=None, \
             database='default', idempotency_key=None)"
     )]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments in Python")]
     fn write(
         &self,
         py: Python<'_>,
         table: PyBackedStr,
         data: &Bound<'_, PyAny>,
-        tags: Option<Vec<String>>,
-        time: Option<String>,
-        precision: Option<PyBackedStr>,
-        durability: Option<PyBackedStr>,
-        database: Option<PyBackedStr>,
-        idempotency_key: Option<String>,
+        settings: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let tags = tags.unwrap_or_default();
-        let arguments = WriteArguments { precision, durability, tags, time, idempotency_key };
+        let settings = Keywords::new("Engine.write", settings);
+        let arguments = WriteArguments::of_columns(&settings)?;
+        let database = settings.take::<PyBackedStr>("database")?;
+        settings.finish()?;
         let options = arguments.options(py)?;
         let database = database.as_deref().unwrap_or(DEFAULT_DATABASE);
         self.send_batches(py, (database, &table), &batches(data)?, &options)

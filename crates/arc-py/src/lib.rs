@@ -7,6 +7,7 @@ mod answer;
 mod arguments;
 mod engine;
 mod errors;
+mod keywords;
 mod maintenance;
 mod owned;
 mod runtime;

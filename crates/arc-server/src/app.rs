@@ -24,7 +24,7 @@ use crate::{
     http::access::Access,
     import::ImportCounters,
     metrics::Metrics,
-    query::{Asked, List, Listed, Runner, Spools},
+    query::{List, Listed, NewQuery, Runner, Spools},
 };
 
 /// How long a query waits for others to end.
@@ -170,7 +170,7 @@ impl App {
 
     /// Puts a statement on the list; `door` is the form of its answer, or what asks.
     pub(crate) fn list_query(&self, door: &'static str, caller: &Caller, database: &str, sql: &str) -> Arc<Listed> {
-        self.queries.add(Asked { door, caller: caller.clone(), database, sql, most_rows: self.limits.query_rows })
+        self.queries.add(NewQuery { door, caller: caller.clone(), database, sql, most_rows: self.limits.query_rows })
     }
 
     /// From now on `/ready` says no.

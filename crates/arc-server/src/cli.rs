@@ -72,7 +72,7 @@ pub fn run(
 fn open_to_all(mut config: Config) -> Result<Config, ConfigError> {
     config.no_auth = true;
     // Its own client asks without.
-    config.tls = config::Tls::default();
+    config.tls = config::TlsFiles::default();
     config::check_exposed(&config)?;
     Ok(config)
 }

@@ -43,7 +43,7 @@ mod write;
 pub use app::{App, StartError};
 pub use auth::AuthError;
 pub use cli::run;
-pub use config::{Config, ConfigError, Delete, Limits, Log, LogFormat, LogLevel, ObjectStore, Tls, load};
+pub use config::{Config, ConfigError, Delete, Limits, Log, LogFormat, LogLevel, ObjectStore, TlsFiles, load};
 pub use http::router::router;
 pub use server::{ServeError, Server};
 pub use tls::TlsError;

@@ -1,7 +1,7 @@
 //! The threads that serve connections: each keeps those that it was given.
 //!
 //! A request is then read, decoded and answered by one thread, and no other is woken to share the work: that was half of the
-//! processor time of a request (docs/profile.md). Decides nothing but which thread a connection goes to.
+//! processor time of a request (docs/performance.md). Decides nothing but which thread a connection goes to.
 
 use std::{
     cell::RefCell,

@@ -5,7 +5,6 @@
 
 use std::{ops::Range, sync::Arc};
 
-use crate::sync::RwLock;
 use arrow::{
     array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array},
     buffer::ScalarBuffer,
@@ -21,7 +20,8 @@ use super::{
 };
 use crate::{
     Error, Result,
-    catalog::{ColumnKind, TableSchema},
+    model::{ColumnKind, TableSchema},
+    sync::RwLock,
 };
 
 /// What all chunks of a table have in common.
@@ -202,7 +202,7 @@ impl ChunkRows {
     /// Returns whether each row is known to have a value of this column.
     pub(crate) fn is_never_null(&self, name: &str) -> bool {
         match self.table.schema.position(name) {
-            None => name == crate::catalog::TIME_COLUMN,
+            None => name == crate::model::TIME_COLUMN,
             Some(index) if self.table.is_tag(index) => {
                 self.table.series.read().all_have(name, &self.of(&self.chunk.series))
             }
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::{
         buffer::{Rows, Scalar},
-        catalog::{Column, tag_type},
+        model::{Column, tag_type},
     };
 
     /// A table of a field that rows lack, a tag and a field, and a chunk of ten rows, of which every third lacks the tag.

@@ -16,9 +16,8 @@ use super::{
 };
 use crate::{
     Error, Result,
-    catalog::may_become,
-    datafile::EXACT_FLOATS,
-    datafile::texts::{Floats, to_texts},
+    arrays::numbers_as_text::{Floats, to_texts},
+    model::{EXACT_FLOATS, may_become},
 };
 
 mod plain;

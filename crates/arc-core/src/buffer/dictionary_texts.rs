@@ -12,7 +12,7 @@ use arrow::{
 };
 
 use super::column::empty_vec;
-use crate::{Error, Result, datafile::TextDictionary};
+use crate::{Error, Result, arrays::TextDictionary};
 
 /// Most distinct texts, which two bytes tell apart.
 const MOST_TEXTS: usize = 1 << 16;

@@ -27,8 +27,8 @@ use super::{
 };
 use crate::{
     Result,
-    catalog::{Column, ColumnKind, time_type},
-    datafile::Columns,
+    arrays::Columns,
+    model::{Column, ColumnKind, time_type},
 };
 
 /// Rows gathered at a time: those of a page.

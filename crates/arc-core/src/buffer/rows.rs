@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Result,
-    catalog::{Column, TableSchema},
+    model::{Column, TableSchema},
 };
 
 /// Most rows to make space for before they come: what is said of a request may be wrong.

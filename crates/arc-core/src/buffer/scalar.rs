@@ -2,9 +2,9 @@
 
 use arrow::datatypes::DataType;
 
-use crate::datafile::{
-    EXACT_FLOATS,
-    texts::{push_boolean, push_integer, push_plain_float},
+use crate::{
+    arrays::numbers_as_text::{push_boolean, push_integer, push_plain_float},
+    model::EXACT_FLOATS,
 };
 
 /// One value on its way into a column. The column's type has been checked to fit.

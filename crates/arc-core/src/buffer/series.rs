@@ -6,7 +6,6 @@
 
 use std::{cmp::Ordering, hash::BuildHasher, ops::Range, sync::Arc};
 
-use crate::sync::Mutex;
 use arrow::{
     array::{ArrayRef, DictionaryArray, Int32Array, StringArray},
     datatypes::Int32Type,
@@ -15,7 +14,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
 use super::tag_values::TagValues;
-use crate::{Error, Result};
+use crate::{Error, Result, sync::Mutex};
 
 /// Number of a series within its table; the first is 0.
 pub(crate) type SeriesId = u32;

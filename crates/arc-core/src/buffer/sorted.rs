@@ -7,7 +7,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::sync::RwLock;
 use arrow::{
     array::Array,
     datatypes::{Field, Schema, SchemaRef},
@@ -24,8 +23,8 @@ use super::{
 };
 use crate::{
     Error, Result,
-    catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, time_type},
-    datafile::PartitionDay,
+    model::{Column, ColumnKind, PartitionDay, TIME_COLUMN, TableSchema, time_type},
+    sync::RwLock,
 };
 
 /// A row: which chunk, which row in it.

@@ -12,7 +12,10 @@ use super::{
     series::SeriesId,
     staged_rows::StagedRow,
 };
-use crate::{Error, Result, SequenceNumber, catalog::TableSchema, datafile::PartitionDay};
+use crate::{
+    Error, Result, SequenceNumber,
+    model::{PartitionDay, TableSchema},
+};
 
 /// Rows at which the growing tail becomes an immutable chunk: large enough to scan well, small enough to copy for a
 /// query.

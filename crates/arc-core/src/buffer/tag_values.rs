@@ -4,7 +4,6 @@
 
 use std::{cmp::Ordering, hash::BuildHasher, sync::Arc};
 
-use crate::sync::Mutex;
 use arrow::{
     array::{ArrayRef, DictionaryArray, Int32Array, StringArray, StringBuilder},
     buffer::{Buffer, OffsetBuffer, ScalarBuffer},
@@ -14,7 +13,7 @@ use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
 
 use super::series::SeriesId;
-use crate::{Error, Result};
+use crate::{Error, Result, sync::Mutex};
 
 /// The code of a series that lacks the tag.
 pub(super) const NULL: i32 = -1;

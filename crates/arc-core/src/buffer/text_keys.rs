@@ -13,7 +13,7 @@ use arrow::{
 };
 
 use super::{rows::Chunk, sorted::Position};
-use crate::{Result, datafile::TextDictionary};
+use crate::{Result, arrays::TextDictionary};
 
 /// Rows after which a dictionary that holds over a quarter of their texts is given up.
 const TRIED_ROWS: usize = 16_384;

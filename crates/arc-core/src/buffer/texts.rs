@@ -15,7 +15,7 @@ use super::{
     dictionary_texts::{DictionaryTexts, is_dictionary},
     text_array::TextArray,
 };
-use crate::{Error, Result, datafile::TextDictionary};
+use crate::{Error, Result, arrays::TextDictionary};
 
 /// Most bytes of text to make room for before they come: the first texts may be longer than those that follow.
 const MAX_TEXT_RESERVE: usize = 1 << 20;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ReceiptsEdit, TableSchema, definition, shared};
-use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
+use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, model::DataFile, options::durability_name};
 
 /// What one commit changes, in all tables at once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

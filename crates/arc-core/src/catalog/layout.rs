@@ -7,22 +7,12 @@ use std::{io::ErrorKind, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-use super::orphans::data_files;
 use crate::{
     Error, Result,
-    datafile::{DATA_DIR, TEMPORARY_SUFFIX},
+    model::{DATA_DIR, LOCK_FILE, MARKER, META_DIR, TEMPORARY_SUFFIX, WAL_DIR},
+    store::data_files,
     vfs::{DirEntry, Vfs},
 };
-
-/// Folder of the manifests, one folder for each writer.
-pub(crate) const META_DIR: &str = "meta";
-/// Folder of the log's segments.
-pub(crate) const WAL_DIR: &str = "wal";
-/// File that a process locks while it has the data directory open.
-pub(crate) const LOCK_FILE: &str = "LOCK";
-
-/// File that says that a folder is a data directory, and in which format.
-pub(crate) const MARKER: &str = "ARC";
 
 /// Newest version of the data directory that is read, and the one that is written.
 const FORMAT_VERSION: u32 = 1;
@@ -45,6 +35,15 @@ fn is_false(value: &bool) -> bool {
 const SEGMENT_SUFFIX: &str = ".wal";
 
 /// Returns whether the folder at `path` is marked as a data directory, of whatever version.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("data");
+/// assert!(!arc_core::is_data_directory(&path));
+/// arc_core::Engine::open(&path)?.close()?;
+/// assert!(arc_core::is_data_directory(&path));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub fn is_data_directory(path: impl AsRef<Path>) -> bool {
     path.as_ref().join(MARKER).is_file()

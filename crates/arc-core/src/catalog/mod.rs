@@ -9,29 +9,24 @@ mod edit;
 mod layout;
 mod manifest;
 mod object;
-mod orphans;
 mod receipts;
-mod schema;
 mod shared;
 mod state;
 mod store_marker;
 mod survey;
 
-pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
+pub use crate::model::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
 
 pub(crate) use definition::{comes_back, decode_schema, encode_schema};
 pub(crate) use edit::{ColumnTypesEdit, DropEdit, DurabilityEdit, ManifestEdit, RetentionEdit, TableEdit};
 pub use layout::is_data_directory;
 pub(crate) use layout::{
-    LOCK_FILE, MARKER, META_DIR, WAL_DIR, check_layout, check_log_is_there, check_marker, create_folders, mark_log,
-    open_layout, sync_parents, write_marker,
+    check_layout, check_log_is_there, check_marker, create_folders, mark_log, open_layout, sync_parents, write_marker,
 };
 pub(crate) use manifest::Manifest;
 #[cfg(test)]
 pub(crate) use object::NEWEST_VERSION;
-pub(crate) use orphans::{find_orphans, remove_orphans};
 pub(crate) use receipts::{Fingerprint, IdempotencyRecord, ReceiptsEdit};
-pub(crate) use schema::may_become;
 pub(crate) use state::ManifestState;
 pub(crate) use store_marker::check_has_no_store;
 pub(crate) use survey::{ManifestSurvey, survey};

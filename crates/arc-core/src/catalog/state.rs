@@ -17,7 +17,7 @@ use super::{
     ColumnTypesEdit, DropEdit, DurabilityEdit, IdempotencyRecord, ManifestEdit, RetentionEdit, TableEdit, TableSchema,
     definition, object::FormatVersion, shared,
 };
-use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, datafile::DataFile, options::durability_name};
+use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, model::DataFile, options::durability_name};
 
 /// Everything that the manifest says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -99,6 +99,11 @@ impl ManifestState {
     /// Returns all live data files of all tables.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<DataFile>> {
         self.databases.values().flat_map(|database| database.tables.values()).flat_map(|table| &table.files)
+    }
+
+    /// Returns the paths of the files in which they are: their own, or those of their packs.
+    pub(crate) fn stored_paths(&self) -> HashSet<&str> {
+        self.files().map(|file| file.stored_path()).collect()
     }
 
     /// Takes out the data files that `drop` says and returns them.

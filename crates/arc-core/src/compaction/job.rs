@@ -21,11 +21,11 @@ use super::{
 };
 use crate::{
     Error, Result, SequenceNumber, Tombstone,
-    catalog::{TIME_COLUMN, TableSchema},
     datafile::{
-        CheckedDataFile, DataFile, DataFileSpec, Owner, PackWriter, ParquetOptions, pack_data_file, text_dictionary,
+        CheckedDataFile, DataFileSpec, Owner, PackWriter, ParquetOptions, pack_data_file, text_dictionary,
         write_data_file,
     },
+    model::{DataFile, TIME_COLUMN, TableSchema},
     vfs::Vfs,
 };
 

@@ -16,9 +16,8 @@ use super::job::Job;
 use crate::{
     Error, Result, Tombstone,
     buffer::converted,
-    catalog::may_become,
-    datafile::{DataFile, DataFileStream},
-    tombstone::live,
+    datafile::DataFileStream,
+    model::{DataFile, live, may_become},
 };
 
 /// Which rows stay.

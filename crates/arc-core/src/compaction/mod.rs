@@ -11,7 +11,7 @@
 //!
 //! 1. Files on time hold each primary key at most once *among all of them*. No order between them matters.
 //! 2. A late file may hold primary keys of files on time, which it overwrites, field by field, whichever was added first.
-//! 3. Late files overwrite each other in the order of their [version](crate::datafile::DataFile::version): by last,
+//! 3. Late files overwrite each other in the order of their [version](crate::model::DataFile::version): by last,
 //!    then by first sequence number.
 //!
 //! A rewrite must keep all three for the files that it does not touch, which is what `order` checks:

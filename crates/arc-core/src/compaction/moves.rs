@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::plan::Task;
 use crate::{
-    datafile::{DataFile, PartitionDay},
     defects::{Defect, is_on},
+    model::{DataFile, PartitionDay},
 };
 
 /// Returns tasks that give the `wanted` files of a table another place.

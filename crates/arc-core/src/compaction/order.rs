@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::datafile::DataFile;
+use crate::model::DataFile;
 
 /// What a merge of files makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::order::{Output, by_version, output};
-use crate::{
-    catalog::{TIME_COLUMN, TableSchema},
-    datafile::{DataFile, PartitionDay},
-};
+use crate::model::{DataFile, PartitionDay, TIME_COLUMN, TableSchema};
 
 /// Inputs of one task, whatever their columns.
 const MAX_INPUTS: usize = 128;

@@ -8,8 +8,7 @@ use super::{
 };
 use crate::{
     Tombstone,
-    catalog::TableSchema,
-    datafile::{DataFile, PartitionDay},
+    model::{DataFile, PartitionDay, TableSchema},
 };
 
 /// Files that one commit replaces, at most: what is written before it is for nothing if the process dies.
@@ -74,7 +73,7 @@ mod tests {
         super::tests::fake::{DAY_NS, file, late, table},
         *,
     };
-    use crate::{Comparison, Literal, Predicate, SequenceNumber, catalog::TIME_COLUMN};
+    use crate::{Comparison, Literal, Predicate, SequenceNumber, model::TIME_COLUMN};
 
     fn before(seq: u64, time_ns: i64) -> Arc<Tombstone> {
         let predicate = Predicate::compare(TIME_COLUMN, Comparison::Less, Literal::Time(time_ns));

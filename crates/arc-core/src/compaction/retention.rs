@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use crate::datafile::{DataFile, PartitionDay};
+use crate::model::{DataFile, PartitionDay};
 
 /// Returns the files of one table of which every row is older than `from_ns` and that may go.
 ///

@@ -10,7 +10,7 @@ use arrow::{
 };
 
 use super::assemble::Position;
-use crate::{Error, Result, datafile::TextDictionary};
+use crate::{Error, Result, arrays::TextDictionary};
 
 /// Bytes of distinct texts after which they are gathered anew.
 const MAX_BYTES: usize = 1 << 20;

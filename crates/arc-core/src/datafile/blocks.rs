@@ -12,15 +12,6 @@ pub(super) const BLOCK_BYTES: usize = 8 << 10;
 #[cfg(any(test, feature = "query"))]
 pub(super) const SUM_BYTES: usize = 4;
 
-/// The end of a data file, as the manifest records it: from the checksums of its blocks on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct FileTail {
-    /// Size in bytes.
-    pub bytes: u64,
-    /// crc32c of it.
-    pub crc32c: u32,
-}
-
 /// Computes the checksums of blocks as bytes come.
 #[derive(Debug, Default)]
 pub(super) struct BlockSums {

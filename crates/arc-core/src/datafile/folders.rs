@@ -10,12 +10,12 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::sync::Mutex;
 use hashbrown::HashSet;
 
-use super::DATA_DIR;
 use crate::{
     Error, Result,
+    model::DATA_DIR,
+    sync::Mutex,
     vfs::{Vfs, VfsFile, is_shortage},
 };
 

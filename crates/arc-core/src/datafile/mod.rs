@@ -6,61 +6,51 @@
 
 mod blocks;
 mod column_chunks;
+mod copied;
 mod encode;
 mod encodings;
-mod file;
 #[cfg(any(test, feature = "query"))]
 mod file_checks;
 mod folders;
-mod names;
 mod options;
+mod orphans;
 mod pack;
 mod pages;
 mod parquet_file;
 mod parquet_writer;
-mod partition;
 #[cfg(test)]
 mod reader;
 mod row_groups;
+mod set_aside;
 mod sink;
-mod small_file;
 mod statistics;
 mod storable;
 mod stream;
-pub(crate) mod texts;
-mod thrift;
 mod whole;
 mod writer;
 
-pub use blocks::FileTail;
-pub use file::{ColumnStatistics, DataFile, StatisticsValue};
-pub use names::encode_name;
+pub use crate::model::{ColumnStatistics, DataFile, FileTail, PartitionDay, StatisticsValue, encode_name};
 pub use options::ParquetOptions;
 pub use parquet_writer::{
     Accumulator, DistinctValues, FileStatistics, ParquetWriter, ParquetWriterBuilder, Value, WrittenFile,
 };
-pub use partition::PartitionDay;
 
-pub(crate) use encode::TextDictionary;
+pub(crate) use copied::{copy_file, copy_to_temporary, temporary_of};
 #[cfg(test)]
 pub(crate) use encodings::FORMAT;
-pub(crate) use file::EXACT_FLOATS;
 #[cfg(feature = "query")]
 pub(crate) use file_checks::{Blocks, Checked, FileChecks, Rotten};
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
-pub(crate) use names::{DATA_DIR, data_file_path, table_folder};
-pub(crate) use pack::{Owner, PackWriter, is_pack, open_data_file, packed, stored_path};
+pub(crate) use orphans::{find_orphans, remove_orphans};
+pub(crate) use pack::{Owner, PackWriter, open_data_file};
 #[cfg(test)]
 pub(crate) use reader::read_data_file;
-pub(crate) use row_groups::Columns;
+pub(crate) use set_aside::SetAside;
 pub(crate) use statistics::StatisticsBuilder;
 pub(crate) use storable::is_storable;
 pub(crate) use stream::{CheckedDataFile, DataFileStream, OpenFile, compare_bytes, read_pieces, text_dictionary};
 pub(crate) use whole::{read_whole, write_whole};
-pub(crate) use writer::{
-    DataFileSpec, TEMPORARY_SUFFIX, WriteScratch, pack_data_file, pack_data_file_of, write_data_file,
-    write_data_file_of,
-};
+pub(crate) use writer::{DataFileSpec, DataFileWriter, pack_data_file, write_data_file};
 
 #[cfg(test)]
 mod tests;

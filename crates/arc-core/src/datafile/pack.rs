@@ -6,56 +6,23 @@
 
 use std::{
     io,
-    ops::Range,
     path::{Path, PathBuf},
 };
 
-use crate::sync::Mutex;
 use ulid::Ulid;
 
-use super::{DATA_DIR, PartitionDay, folders::create_with_folders, sink::Sink, writer::TEMPORARY_SUFFIX};
+use super::{folders::create_with_folders, sink::Sink};
 use crate::{
     Error, Result,
+    model::{PartitionDay, TEMPORARY_SUFFIX, pack_path, packed},
+    sync::Mutex,
     vfs::{Vfs, VfsFile},
 };
 
-/// Ending of a pack's name.
-pub(super) const PACK_SUFFIX: &str = ".pack";
-/// Folder of all packs, below that of all data files. No database has a folder of such a name, and readers that take what is
-/// below for a table pass it over.
-const PACK_FOLDER: &str = "_packs";
 /// Bytes of an [`Entry`] and the end of its line without the names, at most.
 const ENTRY_BYTES: u64 = 128;
 /// What a pack begins and ends with.
 const MAGIC: [u8; 8] = *b"ARCPACK1";
-
-/// Returns the path of a new pack below the data directory.
-fn pack_path(id: Ulid) -> String {
-    format!("{DATA_DIR}/{PACK_FOLDER}/{}{PACK_SUFFIX}", id.to_string())
-}
-
-/// Returns whether a file's name is that of a pack of ours.
-pub(crate) fn is_pack(name: &str) -> bool {
-    let id = name.strip_suffix(PACK_SUFFIX).unwrap_or_default();
-    // The library reads lower-case letters, too; we write none.
-    Ulid::from_string(id).is_ok_and(|ulid| ulid.to_string() == id)
-}
-
-/// Returns the path of the pack in which a data file lies, and where; `None` for a data file that is a file of its own.
-pub(crate) fn packed(path: &str) -> Option<(&str, Range<u64>)> {
-    let (pack, range) = path.rsplit_once('/')?;
-    if !is_pack(pack.rsplit('/').next()?) {
-        return None;
-    }
-    let (offset, bytes) = range.strip_suffix(".parquet")?.split_once('-')?;
-    let (offset, bytes): (u64, u64) = (offset.parse().ok()?, bytes.parse().ok()?);
-    Some((pack, offset..offset.checked_add(bytes)?))
-}
-
-/// Returns the path of the file in which a data file is: its own, or that of its pack.
-pub(crate) fn stored_path(path: &str) -> &str {
-    packed(path).map_or(path, |(pack, _)| pack)
-}
 
 /// Opens a data file for reading, wherever it is.
 pub(crate) fn open_data_file(vfs: &dyn Vfs, path: &Path) -> io::Result<Box<dyn VfsFile>> {
@@ -200,7 +167,7 @@ impl Drop for PackWriter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vfs::CrashFs;
+    use crate::{model::stored_path, vfs::CrashFs};
 
     const PACK: &str = "data/_packs/01ARZ3NDEKTSV4RRFFQ69G5FAV.pack";
 

@@ -5,7 +5,7 @@
 //! Memory is bounded by what is gathered plus one encoded row group. Rows that are all there, in [`Columns`], are encoded
 //! column after column over whole row groups: what is held is one encoded column.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 
@@ -17,22 +17,9 @@ use super::{
     parquet_file::{ParquetFile, Totals},
     sink::Sink,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, arrays::Columns};
 
 const GATHER_ROWS: usize = 131_072;
-
-/// Rows that are all in memory and can be had column by column.
-pub(crate) trait Columns {
-    /// Returns the number of rows.
-    fn len(&self) -> usize;
-
-    /// Hands the values of some rows of one column to `take`, in order, in any number of arrays: of the column's type, or
-    /// of dictionaries where that is text.
-    fn column(&self, index: usize, rows: Range<usize>, take: &mut dyn FnMut(&ArrayRef) -> Result<()>) -> Result<()>;
-
-    /// Returns every `step`-th value of one column.
-    fn sample(&self, index: usize, step: usize) -> Result<ArrayRef>;
-}
 
 /// Writes all rows to a Parquet file.
 pub(super) fn write_columns(

@@ -9,7 +9,6 @@ use std::{
     sync::Arc,
 };
 
-use crate::sync::Mutex;
 use arrow::{
     array::{RecordBatch, RecordBatchReader},
     datatypes::{DataType, Field, FieldRef, Schema, SchemaRef},
@@ -32,6 +31,7 @@ use parquet::{
 use super::{DataFile, blocks::WHOLE_BYTES, pack::open_data_file, pages::SharedRowGroups};
 use crate::{
     Error, Result,
+    sync::Mutex,
     vfs::{Vfs, VfsFile},
 };
 

@@ -22,6 +22,7 @@ use parquet::{
 use super::*;
 use crate::{
     ErrorKind, Result, SequenceNumber,
+    model::TEMPORARY_SUFFIX,
     vfs::{CrashFs, Fault, FaultFs, Operation, RealVfs, Vfs},
 };
 

@@ -26,7 +26,7 @@ pub(crate) fn read_whole(vfs: &dyn Vfs, root: &Path, file: &DataFile) -> Result<
 }
 
 /// Writes a data file of these bytes; leaves the folders to the caller, as
-/// [`write_data_file_of`](super::write_data_file_of) does.
+/// [`DataFileWriter::write`](super::DataFileWriter::write) does.
 ///
 /// # Errors
 ///

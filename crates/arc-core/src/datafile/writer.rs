@@ -14,22 +14,15 @@ use super::{
     folders::{SYNC_FOLDER, create_with_folders},
     pack::{Owner, PackWriter},
     parquet_file::Totals,
-    row_groups::{Columns, RowGroupWriter, write_columns},
+    row_groups::{RowGroupWriter, write_columns},
     sink::{Finished, Sink},
-    small_file::SmallFiles,
     stream::text_dictionary,
 };
-use crate::{Error, Result, SequenceNumber, vfs::Vfs};
+use crate::{Error, Result, SequenceNumber, arrays::Columns, model::TEMPORARY_SUFFIX, vfs::Vfs};
 
-/// Memory that a thread uses for one file after the other.
+/// Writes data files of sorted rows that are all in memory, one after the other, and uses its memory for each again.
 #[derive(Default)]
-pub(crate) struct WriteScratch {
-    large: Option<Scratch>,
-    small: SmallFiles,
-}
-
-/// Ending of a file that is not published yet.
-pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
+pub(crate) struct DataFileWriter(Option<Scratch>);
 
 /// What a data file is to be.
 #[derive(Debug, Clone)]
@@ -123,46 +116,42 @@ fn fits(batch: &Fields, file: &Fields) -> bool {
     batch.len() == file.len() && batch.iter().zip(file).all(fits)
 }
 
-/// Does as [`write_data_file`] with sorted rows that are all in memory: column after column, of which one is held encoded.
-///
-/// Leaves the folders to the caller: the file survives a loss of power once those above it are synced
-/// ([`FolderSyncs`](super::FolderSyncs)).
-///
-/// # Errors
-///
-/// As [`write_data_file`].
-pub(crate) fn write_data_file_of(
-    vfs: &dyn Vfs,
-    root: &Path,
-    spec: &DataFileSpec<'_>,
-    columns: &dyn Columns,
-    options: &ParquetOptions,
-    scratch: &mut WriteScratch,
-) -> Result<DataFile> {
-    let scratch = &mut scratch.large;
-    publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, scratch))
-}
-
-/// Does as [`write_data_file_of`] into a pack: the data file is durable once that is. A small one is written by code of its
-/// own (`small_file`).
-///
-/// # Errors
-///
-/// As [`write_data_file`].
-pub(crate) fn pack_data_file_of(
-    pack: &PackWriter<'_>,
-    owner: Owner<'_>,
-    spec: &DataFileSpec<'_>,
-    columns: &dyn Columns,
-    options: &ParquetOptions,
-    scratch: &mut WriteScratch,
-) -> Result<DataFile> {
-    check(spec, options)?;
-    if let Some((totals, file)) = scratch.small.write(spec, columns, options)? {
-        return append_to(pack, owner, spec, totals, file);
+impl DataFileWriter {
+    /// Does as [`write_data_file`], column after column, of which one is held encoded.
+    ///
+    /// Leaves the folders to the caller: the file survives a loss of power once those above it are synced
+    /// ([`FolderSyncs`](super::FolderSyncs)).
+    ///
+    /// # Errors
+    ///
+    /// As [`write_data_file`].
+    pub(crate) fn write(
+        &mut self,
+        vfs: &dyn Vfs,
+        root: &Path,
+        spec: &DataFileSpec<'_>,
+        columns: &dyn Columns,
+        options: &ParquetOptions,
+    ) -> Result<DataFile> {
+        publish(vfs, root, spec, options, |sink| write_columns(sink, spec, columns, options, &mut self.0))
     }
-    let scratch = &mut scratch.large;
-    publish_in(pack, owner, spec, |sink| write_columns(sink, spec, columns, options, scratch))
+
+    /// Does as [`write`](Self::write) into a pack: the data file is durable once that is.
+    ///
+    /// # Errors
+    ///
+    /// As [`write_data_file`].
+    pub(crate) fn write_to_pack(
+        &mut self,
+        pack: &PackWriter<'_>,
+        owner: Owner<'_>,
+        spec: &DataFileSpec<'_>,
+        columns: &dyn Columns,
+        options: &ParquetOptions,
+    ) -> Result<DataFile> {
+        check(spec, options)?;
+        publish_in(pack, owner, spec, |sink| write_columns(sink, spec, columns, options, &mut self.0))
+    }
 }
 
 fn publish_in(
@@ -173,16 +162,7 @@ fn publish_in(
 ) -> Result<DataFile> {
     let mut sink = Sink::in_memory();
     let totals = write(&mut sink)?;
-    append_to(pack, owner, spec, totals, &sink.into_bytes())
-}
-
-fn append_to(
-    pack: &PackWriter<'_>,
-    owner: Owner<'_>,
-    spec: &DataFileSpec<'_>,
-    totals: Totals,
-    file: &[u8],
-) -> Result<DataFile> {
+    let file = &sink.into_bytes();
     let tail = totals.tail_start.and_then(|start| file.get(usize::try_from(start).ok()?..));
     let tail = tail.map(|tail| FileTail { bytes: tail.len() as u64, crc32c: crc32c::crc32c(tail) });
     let finished = Finished { bytes: file.len() as u64, crc32c: crc32c::crc32c(file), tail };

@@ -10,7 +10,6 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use crate::sync::{Mutex, MutexGuard};
 use futures::channel::oneshot;
 
 use super::{
@@ -19,7 +18,13 @@ use super::{
     shared::Shared,
     stats::Counters,
 };
-use crate::{Error, Result, SequenceNumber, Tombstone, Written, crash::crash_point, ingest::Staged, registry::ByTable};
+use crate::{
+    Error, Result, SequenceNumber, Tombstone, Written,
+    crash::crash_point,
+    ingest::Staged,
+    registry::ByTable,
+    sync::{Mutex, MutexGuard},
+};
 
 /// Bytes of writes after which they are acknowledged, whatever else is in their group.
 const ACKNOWLEDGE_AFTER_BYTES: usize = 1 << 20;
@@ -304,14 +309,13 @@ pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<usize> {
         }
         return Ok(bytes);
     }
-    staging.drain()?;
     let mut staged_rows = ByTable::new(&staged.rows, &staged.row_tables);
     for table in staged.tables {
         if table.is_empty() && !staged_rows.has(&table.table) {
             continue;
         }
         // All rows of a table under one lock: no reader finds half of a write.
-        let mut rows = table.table.rows.lock();
+        let mut rows = table.table.rows()?;
         staged_rows.append(seq, &table.table, &mut rows.buffer)?;
         if !table.kept.chunks.is_empty() {
             bytes += rows.buffer.append_zero_copy(seq, table.kept)?;
@@ -330,10 +334,7 @@ fn freeze(shared: &Shared) -> Result<()> {
     shared.unlogged.note_frozen();
     shared.fresh.note_frozen(shared.counters.wal_bytes.load(Ordering::Relaxed));
     shared.flush_signal.note_frozen();
-    shared.registry.all_tables().iter().try_for_each(|table| {
-        table.drain()?;
-        table.rows.lock().buffer.freeze()
-    })
+    shared.registry.all_tables().iter().try_for_each(|table| table.rows()?.buffer.freeze())
 }
 
 #[cfg(test)]
@@ -413,10 +414,10 @@ mod tests {
         let write = |time: i64| engine.write_lp("d", format!("m,h=a v=1 {time}").as_bytes());
         assert_eq!(write(1).unwrap().points, 1);
         let table = engine.table("d", "m").unwrap();
-        table.drain().unwrap();
+        drop(table.rows().unwrap());
         // Memory has something that nobody wrote and that cannot be made a chunk; it takes the point with it.
         let broken = crate::buffer::rows_that_cannot_be_sealed(1 << 20);
-        let appended = |rows| table.rows.lock().buffer.append(SequenceNumber(2), rows);
+        let appended = |rows| table.undrained_rows().buffer.append(SequenceNumber(2), rows);
         assert!(broken.into_iter().all(|rows| appended(rows).is_ok()));
         assert!(table.view().is_err(), "a query is the first to find out");
         assert!(engine.flush().is_err());
@@ -433,7 +434,7 @@ mod tests {
         let engine = Engine::open(dir.path().join("data")).unwrap();
         assert_eq!(engine.write_lp("d", b"m,h=a v=1 1").unwrap().points, 1);
         let table = engine.table("d", "m").unwrap();
-        table.drain().unwrap();
+        drop(table.rows().unwrap());
         // Of a table that is not the engine's, so that only the applier knows.
         let mut applier = Applier {
             shared: Arc::clone(&engine.inner.shared),

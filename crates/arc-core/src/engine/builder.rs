@@ -6,8 +6,6 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::Mutex;
-
 use super::{
     Engine, Inner,
     open::{self, Parts},
@@ -18,6 +16,7 @@ use crate::{
     ColumnTypes, Durability, Options, Result,
     clock::{Clock, SystemClock},
     random::{RandomSource, SystemRandom},
+    sync::Mutex,
     vfs::{RealVfs, Vfs},
 };
 
@@ -48,36 +47,98 @@ impl EngineBuilder {
     }
 
     /// Sets all settings at once.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::{Engine, Options};
+    ///
+    /// let mut options = Options::default();
+    /// options.compaction = false;
+    /// options.max_databases = 10;
+    /// let engine = Engine::builder(&path).options(options).open()?;
+    /// # engine.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
     /// Sets [`Options::durability`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::{Durability, Engine};
+    ///
+    /// let engine = Engine::builder(&path).durability(Durability::Process).open()?;
+    /// let written = engine.write_lp("plant", b"pump,id=7 rpm=1450i")?;
+    /// assert_eq!(written.durability, Durability::Process);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn durability(mut self, durability: Durability) -> Self {
         self.options.durability = durability;
         self
     }
 
     /// Sets [`Options::column_types`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::{ColumnTypes, Engine, OnConflict};
+    ///
+    /// let types = ColumnTypes::new().on_conflict(OnConflict::Widen);
+    /// let engine = Engine::builder(&path).column_types(types).open()?;
+    /// let written = engine.write_lp("plant", b"pump rpm=1450i\npump rpm=1450.5")?;
+    /// assert_eq!(written.points, 2); // `rpm` has become a column of floats
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn column_types(mut self, types: ColumnTypes) -> Self {
         self.options.column_types = types;
         self
     }
 
     /// Sets [`Options::flush_after`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use std::time::Duration;
+    ///
+    /// let engine = arc_core::Engine::builder(&path).flush_after(Duration::from_secs(5)).open()?;
+    /// # engine.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn flush_after(mut self, age: Duration) -> Self {
         self.options.flush_after = age;
         self
     }
 
     /// Sets [`Options::flush_bytes`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// let engine = arc_core::Engine::builder(&path).flush_bytes(32 << 20).open()?;
+    /// # engine.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn flush_bytes(mut self, bytes: usize) -> Self {
         self.options.flush_bytes = bytes;
         self
     }
 
     /// Sets [`Options::compaction`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// let engine = arc_core::Engine::builder(&path).compaction(false).open()?;
+    /// engine.compact()?; // at a time of the program's own choice
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn compaction(mut self, compaction: bool) -> Self {
         self.options.compaction = compaction;
         self
@@ -88,6 +149,20 @@ impl EngineBuilder {
     /// Acknowledged points are in the log until they are in the store. If the store fails or hangs, writes go on until
     /// [`Options::max_buffer_bytes`] is full, and fail as busy then; all is made up for when it answers again. A data
     /// directory belongs to one store and prefix, and has always to be opened with it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use std::sync::Arc;
+    ///
+    /// use arc_core::{Engine, store::ObjectStorage};
+    /// use object_store::memory::InMemory;
+    ///
+    /// let storage = ObjectStorage::new(Arc::new(InMemory::new()), "plants/north");
+    /// let engine = Engine::builder(&path).object_store(storage).open()?;
+    /// # engine.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(feature = "object-store")]
     pub fn object_store(mut self, storage: ObjectStorage) -> Self {
         self.storage = Some(storage);
@@ -95,6 +170,22 @@ impl EngineBuilder {
     }
 
     /// Sets the file system under WAL, manifest and data files. Queries read data files from the real one.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use arc_core::{Engine, vfs::CrashFs};
+    ///
+    /// let disk = CrashFs::new();
+    /// let engine = Engine::builder("/data").vfs(Arc::new(disk.clone())).open()?;
+    /// let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i")?;
+    /// for image in disk.power_cut().images(7, 10) {
+    ///     // What may be on the disk if the power fails now has the point.
+    ///     let engine = Engine::builder("/data").vfs(Arc::new(CrashFs::from_image(&image))).open()?;
+    ///     assert_eq!(engine.tables("plant")?[0].buffered_rows, 1);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn vfs(mut self, vfs: Arc<dyn Vfs>) -> Self {
         self.vfs = vfs;
         self
@@ -102,18 +193,73 @@ impl EngineBuilder {
 
     /// Sets the clock that points without a timestamp get their time from, and that tells when data is past its
     /// retention and a day is over.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use std::sync::Arc;
+    ///
+    /// use arc_core::{Engine, clock::Clock};
+    ///
+    /// #[derive(Debug)]
+    /// struct Noon;
+    ///
+    /// impl Clock for Noon {
+    ///     fn now_ns(&self) -> i64 {
+    ///         1_700_000_000_000_000_000
+    ///     }
+    /// }
+    ///
+    /// let engine = Engine::builder(&path).clock(Arc::new(Noon)).open()?;
+    /// let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i")?;
+    /// assert_eq!(engine.view("plant", "pump")?.buffers[0].min_time, 1_700_000_000_000_000_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
     /// Sets the source of random numbers.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+    ///
+    /// use arc_core::{Engine, random::RandomSource};
+    ///
+    /// #[derive(Debug, Default)]
+    /// struct Counted(AtomicU64);
+    ///
+    /// impl RandomSource for Counted {
+    ///     fn next(&self) -> u64 {
+    ///         self.0.fetch_add(1, Ordering::Relaxed)
+    ///     }
+    /// }
+    ///
+    /// let engine = Engine::builder(&path).random(Arc::new(Counted::default())).open()?;
+    /// # engine.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn random(mut self, random: Arc<dyn RandomSource>) -> Self {
         self.random = random;
         self
     }
 
     /// Opens the engine.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::{Engine, ErrorKind};
+    ///
+    /// let engine = Engine::builder(&path).open()?;
+    /// let second = Engine::builder(&path).open();
+    /// // One engine at a time has a folder open.
+    /// assert_eq!(second.unwrap_err().kind(), ErrorKind::Busy);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     SequenceNumber,
-    catalog::{Column, ManifestState, TableSchema, decode_schema, encode_schema},
+    catalog::{ManifestState, decode_schema, encode_schema},
+    model::{Column, TableSchema},
     registry::{Database, Registry},
     wal::ReplayedFrame,
 };

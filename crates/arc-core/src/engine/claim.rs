@@ -12,11 +12,10 @@ use ulid::Ulid;
 use crate::{
     Error, Result,
     catalog::{
-        META_DIR, Manifest, ManifestEdit, Opening, check_manifest_is_there, has_log, read_store_marker,
-        write_store_marker,
+        Manifest, ManifestEdit, Opening, check_manifest_is_there, has_log, read_store_marker, write_store_marker,
     },
     clock::Clock,
-    engine::WRITER,
+    model::{META_DIR, WRITER},
     random::RandomSource,
     store::OpenStorage,
     vfs::Vfs,

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use super::Engine;
 use crate::{
     ColumnTypes, Error, Result,
-    catalog::{Column, ColumnTypesEdit, ManifestEdit},
+    catalog::{ColumnTypesEdit, ManifestEdit},
     ingest::type_name,
+    model::Column,
     registry::Table,
 };
 
@@ -20,6 +21,20 @@ impl Engine {
     ///
     /// Durable once this returns, and for all writes that begin later. Flushes, if the database or table is not in the
     /// manifest yet. Columns that are there keep their types.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::{ColumnTypes, OnConflict};
+    ///
+    /// assert_eq!(engine.write_lp("plant", b"pump,id=7 rpm=1450.5")?.rejected_points, 1);
+    /// engine.set_column_types("plant", Some("pump"), &ColumnTypes::new().on_conflict(OnConflict::Widen))?;
+    /// assert_eq!(engine.write_lp("plant", b"pump,id=7 rpm=1450.5")?.points, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -48,6 +63,22 @@ impl Engine {
 
     /// Returns what a table says itself about the types of its columns, or what a database says.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::ColumnTypes;
+    ///
+    /// let types = ColumnTypes::new().string_columns(["attr_*"]);
+    /// engine.set_column_types("plant", None, &types)?;
+    /// assert_eq!(engine.column_types("plant", None)?, types);
+    /// // The table has no setting of its own.
+    /// assert!(engine.column_types("plant", Some("pump"))?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database or table.
@@ -61,6 +92,20 @@ impl Engine {
 
     /// Returns what holds for a table, or for new tables of a database: what it says itself, and where it says nothing what its
     /// database and [`Options::column_types`](crate::Options::column_types) say. The database and the table need not be there.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::ColumnTypes;
+    ///
+    /// let types = ColumnTypes::new().string_columns(["attr_*"]);
+    /// engine.set_column_types("plant", None, &types)?;
+    /// assert_eq!(engine.effective_column_types("plant", Some("pump")), types);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn effective_column_types(&self, database: &str, table: Option<&str>) -> ColumnTypes {
         let own = table.and_then(|table| self.column_types(database, Some(table)).ok()).unwrap_or_default();

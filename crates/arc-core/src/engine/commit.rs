@@ -12,12 +12,6 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::{
-    Mutex,
-    mpsc::{Receiver, SyncSender, sync_channel},
-    thread::{Builder, JoinHandle},
-};
-
 use super::{
     apply::{Applying, Logged},
     queue::{Entry, Maker, QueuedFrame, QueuedWrite, Turn},
@@ -27,6 +21,11 @@ use super::{
 use crate::{
     Durability, Error, ErrorKind, Result, SequenceNumber,
     crash::crash_point,
+    sync::{
+        Mutex,
+        mpsc::{Receiver, SyncSender, sync_channel},
+        thread::{Builder, JoinHandle},
+    },
     vfs::is_shortage,
     wal::{Frame, PendingSync, SpareMaker},
 };

@@ -13,22 +13,23 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::{self, Condvar, Instant, Mutex};
 use hashbrown::{HashMap, HashSet};
 use ulid::Ulid;
 
 use super::{packs::PackSizes, retired::Retired, shared::Shared, small_merges::SmallMerges, stats::Counters};
 use crate::{
     Error, ErrorKind, Result,
-    catalog::{ManifestEdit, TableEdit, TableSchema},
+    catalog::{ManifestEdit, TableEdit},
     compaction::{
         Job, Keep, MAX_BATCH_BYTES, Output, SLICE_ROWS, Settings, Source, Task, batches, moves_alone, output, plan,
         purge, run,
     },
     crash::crash_point,
-    datafile::{DataFile, PackWriter, ParquetOptions, PartitionDay, data_file_path},
+    datafile::{PackWriter, ParquetOptions},
     memory::{Pressure, merge_columns, merge_share, merged_file_bytes},
+    model::{DataFile, PartitionDay, TableSchema, data_file_path},
     registry::Table,
+    sync::{self, Condvar, Instant, Mutex},
 };
 
 /// How long the thread leaves a failed round alone.
@@ -211,12 +212,12 @@ impl Shared {
             slice_rows: SLICE_ROWS,
         };
         while !table.is_dropped() {
-            let files = table.rows.lock().files.clone();
+            let files = table.stored().files.clone();
             let planned = plan(&table.schema(), &files, self.clock.now_ns(), &settings);
             let mut tasks = planned.tasks;
             let is_purge = tasks.is_empty();
             if is_purge {
-                tasks = purge(&table.schema(), &files, &table.rows.lock().flushed_tombstones());
+                tasks = purge(&table.schema(), &files, &table.stored().flushed_tombstones());
             }
             let damaged = self.compactor.damaged.lock().clone();
             tasks.retain(|task| !task.files.iter().any(|file| damaged.contains(&file.path)));
@@ -314,7 +315,7 @@ impl Shared {
     /// Writes the outputs of one task.
     fn run(&self, table: &Table, task: &Task, keep: Keep, pack: Option<&PackWriter<'_>>) -> Result<Vec<Arc<DataFile>>> {
         // Not a later one: a type that the log has not yet, and that a loss of power would take back, is for no file.
-        let (schema, tombstones) = (table.committed.load_full(), table.rows.lock().flushed_tombstones());
+        let (schema, tombstones) = (table.committed.load_full(), table.stored().flushed_tombstones());
         let written_ns = task.files.iter().filter_map(|file| file.written_ns()).max();
         let job = Job {
             source: Source { vfs: self.vfs.as_ref(), root: &self.root },
@@ -461,7 +462,7 @@ fn live_partitions(merged: &[Merged]) -> HashMap<(*const Table, PartitionDay), V
     let mut partitions: HashMap<_, Vec<Arc<DataFile>>> = merged.iter().map(day_of).collect();
     for of_table in merged.chunk_by(|a, b| Arc::ptr_eq(&a.table, &b.table)) {
         let Some(Merged { table, .. }) = of_table.first() else { continue };
-        for file in &table.rows.lock().files {
+        for file in &table.stored().files {
             if let Some(partition) = partitions.get_mut(&(Arc::as_ptr(table), file.day())) {
                 partition.push(Arc::clone(file));
             }
@@ -523,10 +524,10 @@ mod tests {
         assert_eq!(engine.write_lp("d", b"m,h=a v=1 1").unwrap().points, 1);
         engine.flush().unwrap();
         let (shared, table) = (&engine.inner.shared, engine.table("d", "m").unwrap());
-        let files = table.rows.lock().files.clone();
+        let files = table.stored().files.clone();
         let merged = |task| Merged { table: Arc::clone(&table), task, made: Vec::new(), is_moved: false };
         let merged = moves(&files, |_| true).into_iter().map(merged).collect();
         assert_eq!(shared.commit_merges(merged).unwrap().len(), 1);
-        assert_eq!((table.rows.lock().files.len(), shared.compactor.retired()), (0, 1));
+        assert_eq!((table.stored().files.len(), shared.compactor.retired()), (0, 1));
     }
 }

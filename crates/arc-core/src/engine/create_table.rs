@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::{Engine, logged::schema_change, queue::Made, shared::Shared};
 use crate::{
     ColumnTypes, Error, Result,
-    catalog::{ColumnKind, TableSchema, comes_back, tag_type},
+    catalog::comes_back,
     datafile::is_storable,
     ingest::{MAX_COLUMNS, check_column_name},
+    model::{ColumnKind, TableSchema, tag_type},
     registry::{Table, check_database_name, check_name, invalid_name},
 };
 
@@ -16,6 +17,27 @@ impl Engine {
     /// Writes make theirs by themselves; this is for who wants to say it before. The database is made if there is none.
     ///
     /// Returns once it is as durable as `disk` says.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::catalog::{Column, ColumnKind, TableSchema, tag_type};
+    /// use arrow::datatypes::DataType;
+    ///
+    /// engine.create_table(&TableSchema {
+    ///     database: "plant".into(),
+    ///     table: "pump".into(),
+    ///     has_primary_key: true,
+    ///     columns: vec![
+    ///         Column { name: "id".into(), kind: ColumnKind::Tag, data_type: tag_type() },
+    ///         Column { name: "rpm".into(), kind: ColumnKind::Field, data_type: DataType::Float64 },
+    ///     ],
+    /// })?;
+    /// assert_eq!(engine.schema("plant", "pump")?.columns.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -32,6 +54,21 @@ impl Engine {
 
     /// Makes a table as [`create_table`](Self::create_table) does, and says how strict it is about types as
     /// [`set_column_types`](Self::set_column_types) does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::{ColumnTypes, catalog::TableSchema};
+    ///
+    /// let (database, table) = ("plant".into(), "log".into());
+    /// let schema = TableSchema { database, table, has_primary_key: false, columns: Vec::new() };
+    /// engine.create_table_with(&schema, &ColumnTypes::new().string_columns(["attr_*"]))?;
+    /// let written = engine.write_lp("plant", b"log attr_code=17i\nlog attr_code=\"none\"")?;
+    /// assert_eq!(written.points, 2); // both are texts
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 //! A delete is about every point that was acknowledged before it, and none that is written after it. Nothing is rewritten
 //! while its caller waits: the table's buffer is frozen, so that no buffer and no file has rows from both sides of the
 //! delete, and a tombstone takes the rows out of what queries read. Compaction takes them out of the files
-//! (see `crate::tombstone`).
+//! (see `crate::model`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     Durability, Error, Predicate, Result, SequenceNumber, Tombstone,
     catalog::{ManifestEdit, TableEdit},
     crash::crash_point,
-    predicate::bind,
+    model::predicate::bind,
     registry::{Registry, Table},
     wal::{ReplayedFrame, body_checksum},
 };
@@ -46,6 +46,19 @@ impl Engine {
     /// bytes leave the disk after the next flush, when compaction rewrites the files that they are in; programs that read
     /// the data files themselves see them until then.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::{Comparison, Predicate};
+    ///
+    /// engine.delete("plant", "pump", &Predicate::compare("id", Comparison::Equal, "7"))?;
+    /// assert!(engine.view("plant", "pump")?.buffers.iter().all(|part| part.row_count() == 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database or table;
@@ -61,7 +74,7 @@ impl Engine {
             let _schema_lock = shared.schema_lock.lock();
             let found = self.table(database, table)?;
             let predicate = bind(predicate, &found.schema())?;
-            if found.rows.lock().tombstones.len() >= MAX_TOMBSTONES {
+            if found.stored().tombstones.len() >= MAX_TOMBSTONES {
                 return Err(Error::Busy {
                     reason: "1000 deletes of the table wait for a flush and compaction to carry them out",
                     retry_after: Duration::from_secs(10),
@@ -87,6 +100,23 @@ impl Engine {
     /// Returns `predicate` as a delete of this table would apply it: with values of the types that the columns have, so
     /// that it counts in a query, as SQL text, what a delete would take.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::{Comparison, Literal, Predicate};
+    ///
+    /// let of_day = Predicate::compare("time", Comparison::GreaterOrEqual, "2023-11-14");
+    /// let checked = engine.check_delete("plant", "pump", &of_day)?;
+    /// let midnight = Literal::Time(1_699_920_000_000_000_000);
+    /// assert_eq!(checked, Predicate::compare("time", Comparison::GreaterOrEqual, midnight));
+    /// let of_field = Predicate::compare("rpm", Comparison::Less, "0");
+    /// assert!(engine.check_delete("plant", "pump", &of_field).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`delete`](Self::delete).
@@ -97,9 +127,8 @@ impl Engine {
 
 /// Takes rows away from a table, at the delete's place in the order of writes.
 pub(super) fn apply_delete(table: &Table, tombstone: Tombstone) -> Result<Deleted> {
-    table.drain()?;
-    let mut rows = table.rows.lock();
-    let affected = rows.files.iter().filter(|file| tombstone.applies_to(file)).count();
+    let mut rows = table.rows()?;
+    let affected = rows.stored.files.iter().filter(|file| tombstone.applies_to(file)).count();
     rows.delete(Arc::new(tombstone))?;
     Ok(Deleted { affected_files: affected as u64 })
 }
@@ -115,7 +144,7 @@ pub(super) fn replay_delete(registry: &Registry, frame: &ReplayedFrame<'_>) -> R
 impl Shared {
     /// Lets go of the deletes that are carried out in all files. Called by compaction, which alone carries them out.
     pub(super) fn forget_tombstones(&self, table: &Table) -> Result<()> {
-        if table.rows.lock().flushed_tombstones().is_empty() {
+        if table.stored().flushed_tombstones().is_empty() {
             return Ok(());
         }
         let mut manifest = self.manifest.lock();
@@ -124,9 +153,9 @@ impl Shared {
         }
         // What the manifest has was in the log before all files of a later flush, so no buffer is older than it.
         let done: Vec<SequenceNumber> = {
-            let rows = table.rows.lock();
-            let flushed = rows.flushed_tombstones();
-            let is_done = |t: &&Arc<Tombstone>| !rows.files.iter().any(|file| t.applies_to(file));
+            let stored = table.stored();
+            let flushed = stored.flushed_tombstones();
+            let is_done = |t: &&Arc<Tombstone>| !stored.files.iter().any(|file| t.applies_to(file));
             flushed.iter().filter(is_done).map(|tombstone| tombstone.seq).collect()
         };
         if done.is_empty() {
@@ -141,7 +170,7 @@ impl Shared {
         };
         self.commit(&mut manifest, ManifestEdit { tables: vec![edit], ..ManifestEdit::default() })?;
         crash_point("compaction::tombstones_forgotten");
-        table.rows.lock().tombstones.retain(|tombstone| !done.contains(&tombstone.seq));
+        table.stored().tombstones.retain(|tombstone| !done.contains(&tombstone.seq));
         Ok(())
     }
 }

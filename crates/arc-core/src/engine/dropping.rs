@@ -31,6 +31,17 @@ impl Engine {
     /// Durable once this returns, whatever the engine's durability. Flushes; the files leave the disk some time later, as
     /// those do that compaction has replaced.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.drop_table("plant", "pump")?;
+    /// assert!(engine.tables("plant")?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table;
@@ -42,6 +53,17 @@ impl Engine {
     }
 
     /// Drops a database with all of its tables and settings, as [`drop_table`](Self::drop_table) does a table.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.drop_database("plant")?;
+    /// assert!(engine.databases().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -99,11 +121,11 @@ impl Shared {
     pub(super) fn finish_drops(&self, dropped: &[Arc<PendingDrop>]) {
         let now_ns = self.clock.now_ns();
         for table in dropped.iter().flat_map(|pending| &pending.tables) {
-            let mut rows = table.rows.lock();
+            let mut rows = table.undrained_rows();
             let bytes = rows.buffer.forget(usize::MAX);
             self.counters.buffered_bytes.fetch_sub(bytes, std::sync::atomic::Ordering::Relaxed);
             self.memory.give(bytes);
-            let files = std::mem::take(&mut rows.files);
+            let files = std::mem::take(&mut rows.stored.files);
             Counters::add(&self.counters.dropped_files, files.len() as u64);
             self.compactor.retired.add(files, now_ns);
         }
@@ -163,9 +185,9 @@ mod tests {
     use crate::{Options, WriteOptions};
 
     /// Everything that memory has of a table.
-    fn pieces(engine: &Engine, table: &str) -> (Weak<crate::registry::Table>, Weak<crate::datafile::DataFile>) {
+    fn pieces(engine: &Engine, table: &str) -> (Weak<crate::registry::Table>, Weak<crate::model::DataFile>) {
         let table = engine.table("d", table).unwrap();
-        let file = table.rows.lock().files[0].clone();
+        let file = table.stored().files[0].clone();
         (Arc::downgrade(&table), Arc::downgrade(&file))
     }
 
@@ -241,6 +263,6 @@ mod tests {
         dropping.join().unwrap().unwrap();
         // A series that was known is one of the new table.
         write("d", b"m,h=a v=3 3");
-        assert_eq!(engine.table("d", "m").unwrap().rows.lock().buffer.rows(), 1);
+        assert_eq!(engine.table("d", "m").unwrap().rows().unwrap().buffer.rows(), 1);
     }
 }

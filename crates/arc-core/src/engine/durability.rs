@@ -15,6 +15,20 @@ impl Engine {
     /// `None` takes the setting away: the database then goes by [`Options::durability`](crate::Options::durability). Durable
     /// once this returns, and for all writes that begin later. Flushes, if the database is not in the manifest yet.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::Durability;
+    ///
+    /// engine.set_database_durability("plant", Some(Durability::Memory))?;
+    /// let written = engine.write_lp("plant", b"pump,id=7 rpm=1451i")?;
+    /// assert_eq!(written.durability, Durability::Memory);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database;

@@ -6,9 +6,7 @@ use super::{
     Deleted, Engine,
     insert_query::{Insertion, blocking, on_own_runtime},
 };
-use crate::{
-    Error, ErrorKind, Predicate, Result, Statement, WriteOptions, Written, catalog::TableSchema, query::Change,
-};
+use crate::{Error, ErrorKind, Predicate, Result, Statement, WriteOptions, Written, model::TableSchema, query::Change};
 
 /// What a statement that changes data did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +40,13 @@ pub struct Deletion {
 
 impl Deletion {
     /// Returns the deletion of these points.
+    ///
+    /// ```
+    /// use arc_core::{Comparison, Deletion, Predicate};
+    ///
+    /// let deletion = Deletion::new("plant", "pump", Predicate::compare("id", Comparison::Equal, "7"));
+    /// assert_eq!(deletion.predicate.to_string(), "\"id\" = '7'");
+    /// ```
     #[must_use]
     pub fn new(database: impl Into<String>, table: impl Into<String>, predicate: Predicate) -> Self {
         Self { database: database.into(), table: table.into(), predicate }
@@ -60,6 +65,22 @@ impl Engine {
     /// `INSERT INTO table [(columns)] VALUES …`, which writes rows to a table that is there, all or nothing, and
     /// `INSERT INTO table [(columns)] SELECT …`, for which [`run`](Self::run) is the better call: here the query has one
     /// thread, and nothing but its time limit ends it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::Executed;
+    ///
+    /// engine.execute("plant", "CREATE DATABASE plant")?;
+    /// let columns = "time TIMESTAMP, id VARCHAR, rpm DOUBLE, PRIMARY KEY (id, time)";
+    /// engine.execute("plant", &format!("CREATE TABLE pump ({columns})"))?;
+    /// engine.execute("plant", "INSERT INTO pump VALUES ('2026-01-31T12:00:00Z', '7', 1450)")?;
+    /// let done = engine.execute("plant", "DELETE FROM pump WHERE id = '7'")?;
+    /// assert!(matches!(done, Executed::Deleted(_)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -84,6 +105,24 @@ impl Engine {
     /// An `INSERT` whose rows come from a query runs like one, within the limits of queries. It sees the tables as they
     /// are when it begins, so that a table can be copied into itself. Its rows are stored in parts of some megabytes, each of
     /// them as a whole or not at all, while the query goes on. Dropping the future ends it after the part under way.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::{Durability, Executed, Statement, WriteOptions};
+    ///
+    /// let statement = Statement::parse("INSERT INTO pump SELECT time, '8' AS id, rpm + 1 AS rpm FROM pump")?;
+    /// let options = WriteOptions::new().durability(Durability::Process);
+    /// let done = engine.run("plant", &statement, None, &options).await?;
+    /// assert!(matches!(done, Executed::Inserted(written) if written.points == 1));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -143,6 +182,21 @@ impl Engine {
 
     /// Returns what a statement would delete, `None` if it is another one that [`execute`](Self::execute) knows. The
     /// predicate is as the delete would apply it ([`check_delete`](Self::check_delete)).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::Statement;
+    ///
+    /// let statement = Statement::parse("DELETE FROM pump WHERE id = '7'")?;
+    /// if let Some(deletion) = engine.deletion("plant", &statement)? {
+    ///     println!("rows of {} where {} would be gone", deletion.table, deletion.predicate);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

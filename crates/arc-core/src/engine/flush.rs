@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::{self, Mutex, MutexGuard};
 use ulid::Ulid;
 
 use super::{
@@ -21,14 +20,13 @@ use super::{
 use crate::{
     Error, ErrorKind, Result, SequenceNumber, Tombstone,
     buffer::{FrozenBuffer, split},
-    catalog::{Manifest, ManifestEdit, TableEdit, TableSchema},
+    catalog::{Manifest, ManifestEdit, TableEdit},
     crash::crash_point,
-    datafile::{
-        DataFile, DataFileSpec, FolderSyncs, Owner, PackWriter, ParquetOptions, WriteScratch, data_file_path,
-        pack_data_file_of, write_data_file_of,
-    },
+    datafile::{DataFileSpec, DataFileWriter, FolderSyncs, Owner, PackWriter, ParquetOptions},
     defects::{Defect, is_on},
+    model::{DataFile, TableSchema, data_file_path},
     registry::{Database, Flushable, Table},
+    sync::{self, Mutex, MutexGuard},
 };
 
 /// Tables whose files are written at the same time.
@@ -228,12 +226,12 @@ impl Shared {
         let workers = tables.len().min(MAX_WORKERS).min(self.memory.limit() / WORKER_BYTES);
         let work = Mutex::new(tables.iter_mut());
         let write = || {
-            let mut scratch = WriteScratch::default();
+            let mut writer = DataFileWriter::default();
             loop {
                 let next = work.lock().next();
                 match next {
                     Some(round) => {
-                        self.write_files(round, pack, &mut scratch)?;
+                        self.write_files(round, pack, &mut writer)?;
                         let alone = round.files.iter().filter(|file| file.packed().is_none());
                         folders.sync_table(alone.map(|file| file.path.as_str()))?;
                     }
@@ -257,7 +255,7 @@ impl Shared {
         &self,
         round: &mut TableRound,
         pack: Option<&PackWriter<'_>>,
-        scratch: &mut WriteScratch,
+        writer: &mut DataFileWriter,
     ) -> Result<()> {
         // Places of rows and one encoded column are less than this.
         let _copy = self.memory.reserve(round.frozen.iter().map(|frozen| frozen.bytes).sum());
@@ -282,9 +280,9 @@ impl Shared {
                 let written = match pack {
                     Some(pack) => {
                         let owner = Owner { database, table, day: part.day };
-                        pack_data_file_of(pack, owner, &spec, &part, &options, scratch)
+                        writer.write_to_pack(pack, owner, &spec, &part, &options)
                     }
-                    None => write_data_file_of(self.vfs.as_ref(), &self.root, &spec, &part, &options, scratch),
+                    None => writer.write(self.vfs.as_ref(), &self.root, &spec, &part, &options),
                 };
                 let file = written.inspect_err(|_| self.compactor.retired.leave(&spec.path))?;
                 round.files.push(Arc::new(file));
@@ -309,19 +307,19 @@ impl Shared {
         let recycles = self.memory.limit() >= RECYCLE_FROM_BYTES;
         for round in tables {
             let frozen = round.frozen.len();
-            let mut rows = round.table.rows.lock();
+            let mut rows = round.table.undrained_rows();
             for file in round.files {
                 report.rows += file.rows;
                 Counters::add(&self.counters.flushed_bytes, file.bytes);
                 report.files.push(file.path.clone());
-                rows.files.push(file);
+                rows.stored.files.push(file);
             }
             let bytes = rows.buffer.forget(frozen);
             if recycles {
                 let flushed = round.frozen.into_iter().filter_map(Arc::into_inner);
                 rows.buffer.recycle(flushed.flat_map(FrozenBuffer::into_chunks).collect());
             }
-            rows.tombstones_flushed = seq;
+            rows.stored.tombstones_flushed = seq;
             self.counters.buffered_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.memory.give(bytes);
         }
@@ -349,9 +347,9 @@ impl Shared {
 fn tables_to_flush(tables: Vec<Arc<Table>>, seq: SequenceNumber) -> Vec<TableRound> {
     let round = |table: Arc<Table>| {
         let (frozen, tombstones) = {
-            let rows = table.rows.lock();
-            let is_new = |t: &&Arc<Tombstone>| t.seq > rows.tombstones_flushed && t.seq <= seq;
-            (rows.buffer.frozen_up_to(seq), rows.tombstones.iter().filter(is_new).cloned().collect::<Vec<_>>())
+            let rows = table.undrained_rows();
+            let is_new = |t: &&Arc<Tombstone>| t.seq > rows.stored.tombstones_flushed && t.seq <= seq;
+            (rows.buffer.frozen_up_to(seq), rows.stored.tombstones.iter().filter(is_new).cloned().collect::<Vec<_>>())
         };
         // Cleared before the schema is read: a change after it sets the mark again for the next round. One that is being made
         // has put its schema in place and not set the mark yet: no file may have wider columns than the manifest says.

@@ -20,8 +20,9 @@ use super::{
 use crate::{
     Error, Result,
     buffer::{Chunk, ChunkReader, Rows},
-    catalog::{TableSchema, decode_schema},
+    catalog::decode_schema,
     ingest::Staged,
+    model::TableSchema,
     registry::{Database, Table},
 };
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     WriteOptions,
-    catalog::{Column, ColumnKind, TableSchema, tag_type},
+    model::{Column, ColumnKind, TableSchema, tag_type},
     registry::{Database, Table},
     vfs::CrashFs,
 };

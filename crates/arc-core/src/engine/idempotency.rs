@@ -16,7 +16,6 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::Mutex;
 use foldhash::fast::RandomState;
 use futures::channel::oneshot;
 use hashbrown::HashMap;
@@ -24,7 +23,9 @@ use hashbrown::HashMap;
 use super::{frame::FrameKind, write::Request};
 use crate::{
     Error, Result, SequenceNumber, Written,
-    catalog::{Fingerprint, IdempotencyRecord, ManifestState, ReceiptsEdit, TIME_COLUMN},
+    catalog::{Fingerprint, IdempotencyRecord, ManifestState, ReceiptsEdit},
+    model::TIME_COLUMN,
+    sync::Mutex,
     wal::body_checksum,
 };
 

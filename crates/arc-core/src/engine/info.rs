@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use super::{Engine, EngineStats};
 use crate::{
-    ColumnTypes, Durability, Error, Result, TableView, catalog::TableSchema, datafile::DataFile, registry::Database,
+    ColumnTypes, Durability, Error, Result, TableView,
+    model::{DataFile, TableSchema},
+    registry::Database,
 };
 
 /// A database.
@@ -47,6 +49,19 @@ pub struct TableInfo {
 
 impl Engine {
     /// Returns all databases, by name.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// for database in engine.databases() {
+    ///     println!("{} has {} tables", database.name, database.tables);
+    /// }
+    /// # assert_eq!(engine.databases()[0].name, "plant");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn databases(&self) -> Vec<DatabaseInfo> {
         let info = |db: Arc<Database>| DatabaseInfo {
@@ -62,20 +77,35 @@ impl Engine {
 
     /// Returns the tables of a database, by name.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let tables = engine.tables("plant")?;
+    /// assert_eq!(tables[0].schema.table.as_ref(), "pump");
+    /// assert_eq!((tables[0].buffered_rows, tables[0].file_rows), (1, 0));
+    /// engine.flush()?;
+    /// let tables = engine.tables("plant")?;
+    /// assert_eq!((tables[0].buffered_rows, tables[0].file_rows), (0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database.
     pub fn tables(&self, database: &str) -> Result<Vec<TableInfo>> {
         let database = self.database(database)?;
         let info = |table: Arc<crate::registry::Table>| {
-            drain(&table);
-            let rows = table.rows.lock();
+            let buffered_rows = buffered_rows(&table);
+            let stored = table.stored();
             TableInfo {
                 schema: table.schema(),
-                files: rows.files.len(),
-                file_bytes: rows.files.iter().map(|file| file.bytes).sum(),
-                file_rows: rows.files.iter().map(|file| file.rows).sum(),
-                buffered_rows: rows.buffer.rows() as u64,
+                files: stored.files.len(),
+                file_bytes: stored.files.iter().map(|file| file.bytes).sum(),
+                file_rows: stored.files.iter().map(|file| file.rows).sum(),
+                buffered_rows,
                 retention: table.retention.or(&database.retention).duration(),
                 column_types: ColumnTypes::clone(&table.column_types.load())
                     .or(&database.column_types.load())
@@ -86,6 +116,18 @@ impl Engine {
     }
 
     /// Returns the columns of a table.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let schema = engine.schema("plant", "pump")?;
+    /// let names: Vec<&str> = schema.columns.iter().map(|column| column.name.as_ref()).collect();
+    /// assert_eq!(names, ["rpm", "id"]); // in the order in which they were met
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -98,17 +140,44 @@ impl Engine {
     ///
     /// Of a table with few rows among many tables they may lie in packs: see [`DataFile::packed`].
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.flush()?;
+    /// for file in engine.data_files("plant", "pump")? {
+    ///     println!("{}: {} rows from {} to {}", file.path, file.rows, file.min_time, file.max_time);
+    /// }
+    /// # assert_eq!(engine.data_files("plant", "pump")?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table.
     pub fn data_files(&self, database: &str, table: &str) -> Result<Vec<Arc<DataFile>>> {
-        Ok(self.table(database, table)?.rows.lock().files.clone())
+        Ok(self.table(database, table)?.stored().files.clone())
     }
 
     /// Returns a table at this moment: its data files and its unflushed rows, which no flush takes from the caller.
     ///
     /// Costs a copy of at most 64 Ki rows, those that came last. Rows are as they arrived: versions of one point are
     /// not merged (see [`BufferPart::late`](crate::BufferPart::late)).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let view = engine.view("plant", "pump")?;
+    /// let in_files: u64 = view.files.iter().map(|file| file.rows).sum();
+    /// let in_memory: usize = view.buffers.iter().map(|part| part.row_count()).sum();
+    /// assert_eq!((in_files, in_memory), (0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -118,6 +187,17 @@ impl Engine {
     }
 
     /// Returns the counters since the engine was opened, and the gauges of now.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let stats = engine.stats();
+    /// assert_eq!((stats.points, stats.tables, stats.series), (1, 1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> EngineStats {
         let shared = &self.inner.shared;
@@ -139,15 +219,14 @@ impl Engine {
             stats.tables += database.table_count() as u64;
         }
         for table in shared.registry.all_tables() {
-            drain(&table);
             let (series, bytes) = table.series.read().size();
             stats.series += series;
             stats.series_bytes += bytes;
-            let rows = table.rows.lock();
-            stats.buffered_rows += rows.buffer.rows() as u64;
-            stats.pending_deletes += rows.tombstones.len() as u64;
-            stats.files += rows.files.len() as u64;
-            stats.file_bytes += rows.files.iter().map(|file| file.bytes).sum::<u64>();
+            stats.buffered_rows += buffered_rows(&table);
+            let stored = table.stored();
+            stats.pending_deletes += stored.tombstones.len() as u64;
+            stats.files += stored.files.len() as u64;
+            stats.file_bytes += stored.files.iter().map(|file| file.bytes).sum::<u64>();
         }
         stats
     }
@@ -157,6 +236,18 @@ impl Engine {
     ///
     /// Says so from the moment on, whoever it happens to, be it a thread of the engine. Memory or a disk that is full for now
     /// is something else.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// assert_eq!(engine.closed_to_writes(), None);
+    /// engine.close()?;
+    /// assert_eq!(engine.closed_to_writes().as_deref(), Some("the engine is closed"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn closed_to_writes(&self) -> Option<String> {
         self.inner.shared.queue.closed()
@@ -173,9 +264,11 @@ impl Engine {
     }
 }
 
-/// Has rows counted that are on their way. What could not be applied is told to whoever writes and flushes.
-fn drain(table: &crate::registry::Table) {
-    if let Err(error) = table.drain() {
+/// Counts the rows that are not flushed. The next write and flush fail by what could not be applied.
+fn buffered_rows(table: &crate::registry::Table) -> u64 {
+    let rows = table.rows().unwrap_or_else(|error| {
         tracing::debug!(%error, "rows are missing from a count");
-    }
+        table.undrained_rows()
+    });
+    rows.buffer.rows() as u64
 }

@@ -13,9 +13,8 @@ use arrow::{
 use super::Engine;
 use crate::{
     Error, Literal, Result, WriteOptions, Written,
-    catalog::{TIME_COLUMN, TableSchema},
-    datafile::texts::{push_boolean, push_integer, push_plain_float},
-    predicate::fit,
+    arrays::numbers_as_text::{push_boolean, push_integer, push_plain_float},
+    model::{TIME_COLUMN, TableSchema, predicate::fit},
     query::InsertedRows,
 };
 

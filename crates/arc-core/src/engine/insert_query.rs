@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Answer, ColumnTypes, Description, Error, PendingWrite, Result, Statement, WriteOptions, Written,
-    catalog::TableSchema,
+    model::TableSchema,
     query::{Change, inserted_placeholders, parse_change},
 };
 

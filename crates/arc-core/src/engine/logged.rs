@@ -13,11 +13,7 @@ use super::{
     write::Request,
 };
 use crate::{
-    Result,
-    catalog::{TableSchema, encode_schema},
-    ingest::Staged,
-    registry::Database,
-    wal::body_checksum,
+    Result, catalog::encode_schema, ingest::Staged, model::TableSchema, registry::Database, wal::body_checksum,
 };
 
 impl Shared {

@@ -29,9 +29,9 @@ mod insert;
 #[cfg(feature = "query")]
 mod insert_query;
 mod logged;
-mod maintenance;
 mod open;
 mod packs;
+mod pinned;
 mod queue;
 mod retention;
 mod retired;
@@ -45,7 +45,6 @@ mod write;
 
 use std::{path::Path, sync::Arc};
 
-use crate::sync::{Mutex, thread::JoinHandle};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 
@@ -61,7 +60,7 @@ pub use stats::EngineStats;
 #[cfg(test)]
 pub(crate) use apply::apply_rows;
 pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
-pub(crate) use open::{Lock, WRITER, lock};
+pub(crate) use open::{Lock, lock};
 
 use self::{
     frame::{FrameKind, WriteMeta},
@@ -70,7 +69,10 @@ use self::{
 };
 #[cfg(feature = "query")]
 use crate::store::OpenStorage;
-use crate::{PendingWrite, Result, WriteOptions, Written};
+use crate::{
+    PendingWrite, Result, WriteOptions, Written,
+    sync::{Mutex, thread::JoinHandle},
+};
 
 /// A time-series store in one folder.
 ///
@@ -147,6 +149,19 @@ impl Engine {
     ///
     /// Replays what is in the log and not yet in data files.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::Engine;
+    ///
+    /// let engine = Engine::open(&path)?;
+    /// let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// drop(engine); // without `close`, as if the process had ended
+    /// let engine = Engine::open(&path)?;
+    /// assert_eq!(engine.tables("plant")?[0].buffered_rows, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// See [`EngineBuilder::open`].
@@ -155,6 +170,19 @@ impl Engine {
     }
 
     /// Returns a builder for an engine over the data directory at `path`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use std::time::Duration;
+    ///
+    /// use arc_core::{Durability, Engine};
+    ///
+    /// let builder = Engine::builder(&path).durability(Durability::Process).flush_after(Duration::from_secs(10));
+    /// let engine = builder.open()?;
+    /// assert_eq!(engine.path(), path);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn builder(path: impl AsRef<Path>) -> EngineBuilder {
         EngineBuilder::new(path.as_ref())
     }
@@ -163,6 +191,18 @@ impl Engine {
     ///
     /// Timestamps are nanoseconds; a point without one gets the time of arrival. Bad lines are named in the receipt,
     /// the others are stored. The database is created by its first write.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// let written = engine.write_lp("plant", b"pump,id=7 rpm=1450i\npump,id=8 rpm=?")?;
+    /// assert_eq!((written.points, written.rejected_points), (1, 1));
+    /// let refused = &written.rejected[0];
+    /// println!("line {}, byte {}: {}", refused.line, refused.column, refused.reason);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -176,6 +216,21 @@ impl Engine {
     ///
     /// Blocks only while memory is full. `body` is kept, not copied.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::{Precision, WriteOptions};
+    ///
+    /// let options = WriteOptions::new().precision(Precision::Second);
+    /// let first = engine.submit_lp("plant", "pump,id=7 rpm=1450i 1700000000".into(), &options)?;
+    /// let second = engine.submit_lp("plant", "pump,id=8 rpm=1500i 1700000000".into(), &options)?;
+    /// // One sync of the log is enough for both.
+    /// assert_eq!(first.wait()?.points + second.wait()?.points, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`write_lp`](Self::write_lp).
@@ -184,6 +239,20 @@ impl Engine {
     }
 
     /// Writes MessagePack (columnar, rows, or arrays of both) and waits until it is durable.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use serde_json::json;
+    ///
+    /// let times = [1_700_000_000, 1_700_000_060];
+    /// let columns = json!({"m": "pump", "columns": {"time": times, "rpm": [1450, 1500]}});
+    /// let written = engine.write_msgpack("plant", &rmp_serde::to_vec_named(&columns)?)?;
+    /// assert_eq!(written.points, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -194,6 +263,21 @@ impl Engine {
     }
 
     /// Decodes MessagePack and queues it for the log, as [`submit_lp`](Self::submit_lp) does.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::WriteOptions;
+    /// use serde_json::json;
+    ///
+    /// let columns = json!({"m": "pump", "columns": {"time": [1_700_000_000], "id": ["7"], "rpm": [1450]}});
+    /// let body = rmp_serde::to_vec_named(&columns)?;
+    /// let pending = engine.submit_msgpack("plant", body.into(), &WriteOptions::new().tags(["id"]))?;
+    /// assert_eq!(pending.wait()?.points, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -206,6 +290,23 @@ impl Engine {
     ///
     /// The batch needs a column `time` without nulls. Rows append; see [`WriteOptions::tags`] for rows that merge.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use std::sync::Arc;
+    ///
+    /// use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+    ///
+    /// let times: ArrayRef = Arc::new(Int64Array::from(vec![1_700_000_000_000_000_000]));
+    /// let rpm: ArrayRef = Arc::new(Float64Array::from(vec![1450.0]));
+    /// let batch = RecordBatch::try_from_iter([("time", times), ("rpm", rpm)])?;
+    /// let written = engine.write_batch("plant", "pump", &batch)?;
+    /// assert_eq!(written.points, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for bad names or a bad time column;
@@ -216,6 +317,26 @@ impl Engine {
     }
 
     /// Checks record batches of one schema and queues them as one write, all or nothing.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use std::sync::Arc;
+    ///
+    /// use arc_core::{Precision, WriteOptions};
+    /// use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    ///
+    /// let times: ArrayRef = Arc::new(Int64Array::from(vec![1_700_000_000, 1_700_000_060]));
+    /// let ids: ArrayRef = Arc::new(StringArray::from(vec!["7", "8"]));
+    /// let rpm: ArrayRef = Arc::new(Int64Array::from(vec![1450, 1500]));
+    /// let batch = RecordBatch::try_from_iter([("ts", times), ("id", ids), ("rpm", rpm)])?;
+    /// let options = WriteOptions::new().time_column("ts").precision(Precision::Second).tags(["id"]);
+    /// let pending = engine.submit_batches("plant", "pump", &[batch], &options)?;
+    /// assert_eq!(pending.wait()?.points, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -235,6 +356,25 @@ impl Engine {
     ///
     /// Dictionaries and compressed buffers are fine. `body` is kept for the log, not copied; values are copied out of it
     /// once.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// use arc_core::WriteOptions;
+    /// use arrow::ipc::writer::StreamWriter;
+    /// # use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # let times: ArrayRef = std::sync::Arc::new(Int64Array::from(vec![10, 20]));
+    /// # let batch = RecordBatch::try_from_iter([("time", times.clone()), ("rpm", times)])?;
+    ///
+    /// let mut stream = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+    /// stream.write(&batch)?;
+    /// let body = stream.into_inner()?;
+    /// let pending = engine.submit_arrow("plant", "pump", body.into(), &WriteOptions::new())?;
+    /// assert_eq!(pending.wait()?.points, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -268,6 +408,21 @@ impl Engine {
     ///
     /// Must be called, and the answer read, on a tokio runtime. Sees every point that was acknowledged before.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let answer = engine.sql("plant", "SELECT id, avg(rpm) AS rpm FROM pump GROUP BY id").await?;
+    /// let batches = answer.collect().await?;
+    /// assert_eq!(batches[0].num_rows(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a statement that does not plan or is not
@@ -282,6 +437,26 @@ impl Engine {
     /// `values` has one row. `$1`, `$2` and so on are its columns in order, and so are the `?` of a statement that has
     /// these instead; `$name` is the column of that name.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use std::sync::Arc;
+    ///
+    /// use arrow::array::{ArrayRef, RecordBatch, StringArray};
+    ///
+    /// let ids: ArrayRef = Arc::new(StringArray::from(vec!["7"]));
+    /// let values = RecordBatch::try_from_iter([("id", ids)])?;
+    /// let answer = engine.sql_with("plant", "SELECT * FROM pump WHERE id = $id", &values).await?;
+    /// assert_eq!(answer.collect().await?[0].num_rows(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`sql`](Self::sql), and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is not one value
@@ -292,6 +467,25 @@ impl Engine {
     }
 
     /// Runs a statement that reads, as [`sql_with`](Self::sql_with) and [`sql`](Self::sql) do with its text.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::Statement;
+    ///
+    /// let statement = Statement::parse("SELECT * FROM pump")?;
+    /// if !statement.kind().is_change() {
+    ///     let answer = engine.query("plant", &statement, None).await?;
+    ///     assert_eq!(answer.schema().fields().len(), 3); // time, id and rpm
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -312,6 +506,24 @@ impl Engine {
     /// change data it knows `INSERT`, whose columns are those of its rows.
     ///
     /// Must be called on a tokio runtime.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::Statement;
+    ///
+    /// let statement = Statement::parse("SELECT rpm FROM pump WHERE id = $1")?;
+    /// let described = engine.describe("plant", &statement, None).await?;
+    /// assert_eq!(described.columns.field(0).name(), "rpm");
+    /// assert_eq!(described.parameters.field(0).name(), "$1");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -340,6 +552,18 @@ impl Engine {
 
     /// Writes all points acknowledged so far to data files.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let report = engine.flush()?;
+    /// assert_eq!((report.rows, report.files.len()), (1, 1));
+    /// println!("other programs may read {}", engine.path().join(&report.files[0]).display());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the files cannot be written; the points stay in memory and in the log.
@@ -352,6 +576,19 @@ impl Engine {
     ///
     /// A thread does the same by itself, unless [`Options::compaction`](crate::Options::compaction) says no.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// # engine.flush()?;
+    /// let report = engine.compact()?;
+    /// println!("{} files became {}", report.files_in, report.files_out);
+    /// # assert_eq!(report.files_in, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// The first of [`ErrorKind::Io`](crate::ErrorKind::Io), [`Corrupt`](crate::ErrorKind::Corrupt) with the path of a
@@ -363,6 +600,17 @@ impl Engine {
 
     /// Creates a database. Writes create theirs by themselves.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// engine.create_database("plant")?;
+    /// assert!(engine.create_database("plant").is_err());
+    /// assert_eq!(engine.databases()[0].tables, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name or one that is taken.
@@ -373,6 +621,18 @@ impl Engine {
     /// Flushes, stops and gives the data directory free; later calls on any clone fail as closed.
     ///
     /// A second call does nothing.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let same = engine.clone();
+    /// engine.close()?;
+    /// assert!(same.write_lp("plant", b"pump,id=7 rpm=1451i").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -393,6 +653,14 @@ impl Engine {
     }
 
     /// Returns the path of the data directory.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// let engine = arc_core::Engine::open(&path)?;
+    /// assert_eq!(engine.path(), path);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.inner.shared.root

@@ -6,8 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use crate::sync::Mutex;
-
 #[cfg(feature = "object-store")]
 use super::claim::Claim;
 use super::{
@@ -27,22 +25,21 @@ use crate::store::OpenStorage;
 use crate::{
     Error, Options, Result,
     catalog::{
-        IdempotencyRecord, LOCK_FILE, META_DIR, Manifest, ManifestState, WAL_DIR, check_has_no_store, check_layout,
-        check_marker, decode_schema, open_layout, remove_orphans,
+        IdempotencyRecord, Manifest, ManifestState, check_has_no_store, check_layout, check_marker, decode_schema,
+        open_layout,
     },
     clock::Clock,
     crash::crash_point,
+    datafile::{SetAside, remove_orphans},
     ingest::{DecodePool, Encoders, Staged},
-    memory::{MemoryBudget, series_cache_share, within_budget},
+    memory::{MemoryBudget, series_cache_share},
+    model::{LOCK_FILE, META_DIR, WAL_DIR, WRITER},
     random::RandomSource,
     registry::{Database, Registry, Table},
-    repair::SetAside,
+    sync::Mutex,
     vfs::Vfs,
     wal::{ReplayedFrame, Wal, WalOptions},
 };
-
-/// The stream of manifest objects that this engine writes.
-pub(crate) const WRITER: &str = "0";
 
 /// What came through the builder.
 #[derive(Debug)]
@@ -89,7 +86,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     check_options(&parts.options)?;
     let vfs = parts.mounted();
     let Parts { root, options, clock, random, .. } = &parts;
-    let options = within_budget(options.clone());
+    let options = options.clone().within_budget();
     // Before the lock file is made, so that a folder of somebody else stays as it is.
     check_layout(vfs.as_ref(), root)?;
     vfs.create_dir_all(root).map_err(|e| Error::io("create folder", root, e))?;
@@ -164,7 +161,7 @@ fn clear_orphans(vfs: &dyn Vfs, root: &Path, manifest: &ManifestState) -> Result
         paths.iter().try_for_each(|path| lost.keep(path))?;
         lost.sync()
     };
-    for orphan in remove_orphans(vfs, root, manifest, set_aside)? {
+    for orphan in remove_orphans(vfs, root, &manifest.stored_paths(), set_aside)? {
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }
     Ok(())
@@ -216,12 +213,13 @@ pub(super) fn registry_of(manifest: &ManifestState) -> Registry {
         *database.durability.write() = state.durability;
         database.column_types.store(Arc::new(state.column_types.clone()));
         for state in state.tables.values() {
-            let mut table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
+            let table = Table::with_files(Arc::clone(&state.schema), state.files.clone(), false);
             table.retention.set_ns(state.retention_ns);
             table.column_types.store(Arc::new(state.column_types.clone()));
-            let rows = table.rows.get_mut();
-            rows.tombstones.clone_from(&state.tombstones);
-            rows.tombstones_flushed = manifest.flushed;
+            let mut stored = table.stored();
+            stored.tombstones.clone_from(&state.tombstones);
+            stored.tombstones_flushed = manifest.flushed;
+            drop(stored);
             database.add(Arc::new(table));
         }
         registry.add(Arc::new(database));

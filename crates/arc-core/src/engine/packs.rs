@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::sync::Mutex;
 use hashbrown::{HashMap, HashSet};
 
 use super::{
@@ -15,11 +14,7 @@ use super::{
     shared::Shared,
     small_merges::SmallMerges,
 };
-use crate::{
-    Result,
-    compaction::moves,
-    datafile::{DataFile, PackWriter},
-};
+use crate::{Result, compaction::moves, datafile::PackWriter, model::DataFile, sync::Mutex};
 
 /// A pack of which less than one part in so many is live gives that to another: for each byte that moves two go.
 const LIVE_SHARE: u64 = 3;
@@ -38,6 +33,18 @@ impl Engine {
     /// Of the report only `moved_files` and `removed_files` say something. Points in memory are not touched: flush first to have them, too. What is flushed later may be packed
     /// again, unless [`Options::pack_bytes`](crate::Options::pack_bytes) is 0; with that compaction does the same by itself. Waits for a merge
     /// that runs already.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.flush()?;
+    /// engine.unpack()?;
+    /// assert!(engine.data_files("plant", "pump")?.iter().all(|file| file.packed().is_none()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -85,7 +92,7 @@ impl Shared {
         for table in self.registry.databases().iter().flat_map(|database| database.tables()) {
             let schema = table.schema();
             let said = PackWriter::most_bytes_about(&schema.database, &schema.table);
-            for file in &table.rows.lock().files {
+            for file in &table.stored().files {
                 if let Some((pack, _)) = file.packed() {
                     *live.entry(pack.to_owned()).or_default() += file.bytes + said;
                 }
@@ -116,7 +123,7 @@ impl Shared {
         let mut left = most_bytes;
         let mut move_all = || {
             for table in self.registry.databases().iter().flat_map(|database| database.tables()) {
-                let files = table.rows.lock().files.clone();
+                let files = table.stored().files.clone();
                 for task in moves(&files, is_wanted) {
                     if left == 0 {
                         return Ok(false);
@@ -171,7 +178,7 @@ mod tests {
     }
 
     fn of_first_day(table: &Table) -> Vec<Arc<DataFile>> {
-        table.rows.lock().files.iter().filter(|file| file.min_time == 0).cloned().collect()
+        table.stored().files.iter().filter(|file| file.min_time == 0).cloned().collect()
     }
 
     #[test]
@@ -187,7 +194,7 @@ mod tests {
         assert_eq!((file.rows, format!("{:?}", values.min)), (1, format!("{:?}", values.max)));
         let newest = before[2].columns.iter().find(|column| &*column.name == "v").unwrap();
         assert_eq!(format!("{:?}", values.max), format!("{:?}", newest.max), "which is 3");
-        assert!(table.rows.lock().files.iter().all(|file| file.packed().is_none()));
+        assert!(table.stored().files.iter().all(|file| file.packed().is_none()));
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::sync::{Condvar, Instant, Mutex, MutexGuard};
 use bytes::Bytes;
 use futures::channel::oneshot;
 
@@ -14,6 +13,7 @@ use crate::{
     Durability, Error, Predicate, Result, SequenceNumber, Written,
     ingest::Staged,
     registry::{Database, PendingDrop, Registry, Table},
+    sync::{Condvar, Instant, Mutex, MutexGuard},
     wal::MAX_PART_BYTES,
 };
 
@@ -147,6 +147,16 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// A write, and what goes into the log for it.
+#[derive(Debug)]
+pub(super) struct LoggedWrite {
+    /// The changes of schema that it needs; they come before it.
+    pub(super) changes: Vec<QueuedFrame>,
+    /// Nothing for a write that is kept in memory only.
+    pub(super) frame: Option<QueuedFrame>,
+    pub(super) write: QueuedWrite,
+}
+
 /// What a write is told for which no memory came free.
 pub(super) fn over_budget() -> Error {
     Error::Busy {
@@ -178,9 +188,7 @@ impl Queue {
     /// queued, and the write is given back.
     pub(super) fn push(
         &self,
-        changes: Vec<QueuedFrame>,
-        frame: Option<QueuedFrame>,
-        write: QueuedWrite,
+        LoggedWrite { changes, frame, write }: LoggedWrite,
         max_wait: Duration,
         reserve: impl Fn(usize) -> bool,
         publish: impl FnOnce(&QueuedWrite) -> bool,

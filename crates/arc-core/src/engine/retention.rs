@@ -10,16 +10,15 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::MutexGuard;
-
 use super::{Engine, compaction::Round, shared::Shared, stats::Counters};
 use crate::{
     Error, Result,
     catalog::{Manifest, ManifestEdit, RetentionEdit, TableEdit},
     compaction::expired,
     crash::crash_point,
-    datafile::DataFile,
+    model::DataFile,
     registry::{Database, Table},
+    sync::MutexGuard,
 };
 
 impl Engine {
@@ -29,6 +28,21 @@ impl Engine {
     /// database with a setting keeps rows for ever with [`Duration::MAX`]. Durable once this returns; the next round of
     /// compaction applies it. Rows go with the whole data file that they are in, so they may be seen for up to a day
     /// longer. Flushes, if the database or table is not in the manifest yet.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use std::time::Duration;
+    ///
+    /// engine.set_retention("plant", None, Some(Duration::from_secs(30 * 24 * 3600)))?;
+    /// // But these rows for an hour.
+    /// engine.set_retention("plant", Some("pump"), Some(Duration::from_secs(3600)))?;
+    /// assert_eq!(engine.tables("plant")?[0].retention, Some(Duration::from_secs(3600)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -56,6 +70,22 @@ impl Engine {
 
     /// Returns how long the rows of a table are kept by its own setting, or those of a database's tables that have none;
     /// `None` if nothing is set.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use std::time::Duration;
+    ///
+    /// let month = Duration::from_secs(30 * 24 * 3600);
+    /// engine.set_retention("plant", None, Some(month))?;
+    /// assert_eq!(engine.retention("plant", None)?, Some(month));
+    /// // The table goes by its database.
+    /// assert_eq!(engine.retention("plant", Some("pump"))?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -122,7 +152,7 @@ impl Shared {
             for table in database.tables() {
                 let retention = table.retention.or(&database.retention);
                 let Some(from_ns) = retention.oldest_ns(now_ns) else { continue };
-                let live = table.rows.lock().files.clone();
+                let live = table.stored().files.clone();
                 let files = expired(&live, from_ns);
                 let next = live.iter().map(|file| file.max_time).filter(|time| *time >= from_ns).min();
                 // A file goes once its newest time is behind `from_ns`.

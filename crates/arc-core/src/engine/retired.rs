@@ -9,13 +9,14 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::Mutex;
 use hashbrown::HashSet;
 
 use super::shared::Shared;
 use crate::{
     catalog::ManifestState,
-    datafile::{DataFile, packed, remove_data_file, stored_path},
+    datafile::remove_data_file,
+    model::{DataFile, packed, stored_path},
+    sync::Mutex,
 };
 
 /// When files that a view still needs are looked at again.

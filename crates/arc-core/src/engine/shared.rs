@@ -9,8 +9,6 @@ use std::{
     time::Duration,
 };
 
-use crate::sync::{Condvar, Instant, Mutex, MutexGuard};
-
 use super::{compaction::Compactor, idempotency::IdempotencyKeys, queue::Queue, stats::Counters};
 #[cfg(feature = "object-store")]
 use crate::store::OpenStorage;
@@ -23,6 +21,7 @@ use crate::{
     memory::MemoryBudget,
     random::RandomSource,
     registry::Registry,
+    sync::{Condvar, Instant, Mutex, MutexGuard},
     vfs::Vfs,
     wal::Wal,
 };

@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{
     Result,
-    catalog::TableSchema,
     compaction::{Keep, Task},
-    datafile::{DataFile, FolderSyncs, Owner, PackWriter, data_file_path, read_whole, write_whole},
+    datafile::{FolderSyncs, Owner, PackWriter, read_whole, write_whole},
+    model::{DataFile, TableSchema, data_file_path},
     registry::Table,
 };
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    catalog::TableSchema,
-    datafile::table_folder,
+    model::{TableSchema, table_folder},
     query::Tables,
     registry::{Registry, Table},
     view::TableView,
@@ -34,8 +33,8 @@ impl Tables for Registry {
 
     fn file_totals(&self, database: &str, table: &str) -> Option<(usize, u64)> {
         let table = find(self, database, table)?;
-        let rows = table.rows.lock();
-        Some((rows.files.len(), rows.files.iter().map(|file| file.bytes).sum()))
+        let stored = table.stored();
+        Some((stored.files.len(), stored.files.iter().map(|file| file.bytes).sum()))
     }
 
     fn folder(&self, database: &str, table: &str) -> String {

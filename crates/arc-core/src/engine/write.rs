@@ -17,14 +17,15 @@ use super::{
     frame::{FrameKind, KeyMeta, WriteMeta},
     idempotency::{Claim, Claimed, answer, check_key, fingerprint},
     logged::{database_change, schema_change},
-    queue::{Made, QueuedFrame, QueuedWrite, over_budget},
+    queue::{LoggedWrite, Made, QueuedFrame, QueuedWrite, over_budget},
     shared::Shared,
 };
 use crate::{
-    ColumnTypes, Durability, Error, OnConflict, Options, PendingWrite, Result, Scope, WriteOptions, Written,
-    catalog::{IdempotencyRecord, TIME_COLUMN},
+    AccessScope, ColumnTypes, Durability, Error, OnConflict, Options, PendingWrite, Result, WriteOptions, Written,
+    catalog::IdempotencyRecord,
     ingest::{self, Context, MAX_CELLS, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
+    model::TIME_COLUMN,
     registry::{Database, Table, check_database_name, check_name, invalid_name},
 };
 
@@ -91,7 +92,7 @@ fn context<'r>(
 }
 
 /// Refuses a request that has a table beyond its scope. Costs one look at each table, not at each point.
-fn check_scope(scope: &Scope, database: &str, staged: &Staged) -> Result<()> {
+fn check_scope(scope: &AccessScope, database: &str, staged: &Staged) -> Result<()> {
     let mut names = staged.tables.iter().map(|table| table.table.schema());
     match names.find(|schema| !scope.access().writes(database, &schema.table)) {
         Some(schema) => Err(Error::OutOfScope { database: database.to_owned(), table: schema.table.to_string() }),
@@ -232,7 +233,7 @@ impl Shared {
             // A drop may come in between; behind it in the queue there must be nothing that belongs to what it took.
             // The same holds for a column that gets another type.
             let is_there = |write: &QueuedWrite| !write.staged.has_dropped() && !write.staged.is_outdated();
-            return self.push(Vec::new(), frame, write, max_wait, is_there);
+            return self.push(LoggedWrite { changes: Vec::new(), frame, write }, max_wait, is_there);
         }
         // Whoever has it may be waiting for room.
         let _schema_lock = self.schema_lock.try_lock_for(max_wait).ok_or_else(over_budget)?;
@@ -270,20 +271,18 @@ impl Shared {
             }
             true
         };
-        let pushed = self.push(changes, frame, write, max_wait, publish);
+        let pushed = self.push(LoggedWrite { changes, frame, write }, max_wait, publish);
         drop(settled);
         pushed
     }
 
     fn push(
         &self,
-        changes: Vec<QueuedFrame>,
-        frame: Option<QueuedFrame>,
-        write: QueuedWrite,
+        logged: LoggedWrite,
         max_wait: Duration,
         publish: impl FnOnce(&QueuedWrite) -> bool,
     ) -> Result<Result<(), Stale>> {
-        let cost = write.cost();
+        let cost = logged.write.cost();
         let reserve = |queued: usize| {
             let buffered = self.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
             let held = queued + buffered;
@@ -296,7 +295,7 @@ impl Shared {
             }
             is_taken
         };
-        let stale = self.queue.push(changes, frame, write, max_wait, reserve, publish)?;
+        let stale = self.queue.push(logged, max_wait, reserve, publish)?;
         Ok(stale.map_or(Ok(()), |write| {
             // Its room was taken, and it does not stay.
             self.memory.give(cost);

@@ -19,7 +19,7 @@ use super::{
     source::Source,
     time::TimeReader,
 };
-use crate::{Precision, Result, catalog::TIME_COLUMN, ingest::ArrowReader};
+use crate::{Precision, Result, ingest::ArrowReader, model::TIME_COLUMN};
 
 /// Most rows of a piece.
 const MAX_ROWS: usize = 1 << 16;

@@ -42,7 +42,7 @@ use std::{
 
 use crate::{
     ColumnTypes, Error, Result,
-    catalog::{Column, TIME_COLUMN},
+    model::{Column, TIME_COLUMN},
 };
 
 pub use options::{ImportFormat, ImportOptions, ImportType};

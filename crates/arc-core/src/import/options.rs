@@ -2,7 +2,7 @@
 
 use std::{path::Path, str::FromStr};
 
-use crate::{Durability, Precision, WriteOptions, catalog::TIME_COLUMN};
+use crate::{Durability, Precision, WriteOptions, model::TIME_COLUMN};
 
 /// What a file is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,13 @@ pub enum ImportFormat {
 
 impl ImportFormat {
     /// Tells the format from a file's name; `.gz` and `.zst` behind it do not count.
+    ///
+    /// ```
+    /// use arc_core::import::ImportFormat;
+    ///
+    /// assert_eq!(ImportFormat::of_name("pump.csv.gz"), Some(ImportFormat::Csv));
+    /// assert_eq!(ImportFormat::of_name("pump.xlsx"), None);
+    /// ```
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let inner = [".gz", ".zst"].into_iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);

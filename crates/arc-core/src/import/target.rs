@@ -3,7 +3,7 @@
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 
-use crate::{ColumnTypes, Engine, Error, Rejected, Result, WriteOptions, Written, catalog::Column};
+use crate::{ColumnTypes, Engine, Error, Rejected, Result, WriteOptions, Written, model::Column};
 
 /// A piece of a file on its way into a store.
 #[derive(Debug, Clone)]

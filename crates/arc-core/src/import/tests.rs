@@ -20,7 +20,7 @@ use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Engine, ErrorKind, catalog::Column};
+use crate::{Engine, ErrorKind, model::Column};
 
 fn engine() -> (tempfile::TempDir, Engine) {
     let dir = tempfile::tempdir().unwrap();

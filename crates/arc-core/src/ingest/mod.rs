@@ -8,6 +8,7 @@ mod decode_pool;
 mod logged_rows;
 mod lp;
 mod msgpack;
+mod row_rules;
 mod staged;
 mod type_rules;
 

@@ -13,7 +13,7 @@ use super::type_rules::{TypePolicy, TypeRules};
 use crate::{
     Error, Precision, Rejected, Result,
     buffer::{Rows, Scalar, SeriesId, StagedRows, ZeroCopyRows},
-    catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema},
+    model::{Column, ColumnKind, TIME_COLUMN, TableSchema},
     registry::{ColumnIndex, Database, Layout, Table, check_name},
     write::MAX_REJECTED,
 };

@@ -9,7 +9,7 @@ use super::staged::{Context, StagedTable};
 use crate::{
     ColumnTypes, Result,
     buffer::{ColumnValues, Scalar},
-    catalog::{Column, ColumnKind, may_become},
+    model::{Column, ColumnKind, may_become},
     registry::Table,
 };
 

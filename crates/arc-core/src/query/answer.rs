@@ -116,12 +116,41 @@ impl Answer {
     }
 
     /// Returns the columns of the answer.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let answer = engine.sql("plant", "SELECT time, rpm FROM pump").await?;
+    /// assert_eq!(answer.schema().field(1).name(), "rpm"); // known before the first row is
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
     /// Returns how many data files are read for the answer.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.flush()?;
+    /// let answer = engine.sql("plant", "SELECT * FROM pump WHERE time > now()").await?;
+    /// println!("{:?}", answer.scanned_files());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn scanned_files(&self) -> ScannedFiles {
         self.files
@@ -129,12 +158,46 @@ impl Answer {
 
     /// Returns what ends the work from elsewhere: dropping an answer that another thread reads at the time has to wait for an
     /// operator that does not pause.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let answer = engine.sql("plant", "SELECT * FROM pump").await?;
+    /// let ender = answer.ender();
+    /// let reader = tokio::spawn(answer.collect());
+    /// ender.end(); // as soon as nobody wants the rows any more
+    /// match reader.await? {
+    ///     Ok(batches) => println!("all {} batches were there before", batches.len()),
+    ///     Err(error) => println!("{error}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn ender(&self) -> AnswerEnder {
         AnswerEnder(self.work.account.over().clone())
     }
 
     /// Reads the whole answer into memory.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// let batches = engine.sql("plant", "SELECT * FROM pump").await?.collect().await?;
+    /// assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ use datafusion::{
 use futures::{TryStreamExt, future, stream};
 
 use super::{buffer_filter::Filter, error::external, statistics, times::TimeRange};
-use crate::{buffer::ChunkRows, catalog::TIME_COLUMN, view::BufferPart};
+use crate::{buffer::ChunkRows, model::TIME_COLUMN, view::BufferPart};
 
 /// Rows that a partition has at least, if there are more partitions.
 const PARTITION_ROWS: usize = 32 << 10;

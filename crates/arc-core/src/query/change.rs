@@ -15,7 +15,7 @@ use super::{
     insert::{self, Rows},
     statement::{self, Statement, refuse},
 };
-use crate::{ColumnTypes, Error, Predicate, Result, catalog::Column};
+use crate::{ColumnTypes, Error, Predicate, Result, model::Column};
 
 /// Stack for the parsed tree, which can be as deep as a statement has operators. Only pages that are touched take memory.
 const STACK_BYTES: usize = 64 << 20;

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     ColumnTypes, Result,
-    catalog::{Column, ColumnKind, TIME_COLUMN, tag_type, time_type},
+    model::{Column, ColumnKind, TIME_COLUMN, tag_type, time_type},
 };
 
 /// Reads `CREATE DATABASE [IF NOT EXISTS] name`.

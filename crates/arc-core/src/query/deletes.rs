@@ -16,7 +16,7 @@ use datafusion::{
 };
 
 use super::files::{self, Wanted};
-use crate::{Comparison, Literal, Predicate, SequenceNumber, Tombstone, datafile::DataFile};
+use crate::{Comparison, Literal, Predicate, SequenceNumber, Tombstone, model::DataFile};
 
 /// Deletes that apply to the same files.
 pub(super) type Deletes<'v> = Vec<&'v Arc<Tombstone>>;
@@ -29,27 +29,6 @@ pub(super) fn of<'v>(file: &DataFile, tombstones: &'v [Arc<Tombstone>]) -> Delet
 /// Returns whether all rows of a file are gone.
 pub(super) fn take_all(file: &DataFile, tombstones: &[Arc<Tombstone>]) -> bool {
     tombstones.iter().any(|tombstone| tombstone.takes_all_of(file))
-}
-
-/// Returns a scan of the `rows` of `files`, which deletes apply to.
-pub(super) fn scan(
-    state: &dyn Session,
-    schema: &SchemaRef,
-    files: &[&Arc<DataFile>],
-    projection: Option<&Vec<usize>>,
-    deletes: &Deletes<'_>,
-    rows: Wanted,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    let wanted = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
-    let mut read = wanted.clone();
-    for column in deletes.iter().flat_map(|tombstone| tombstone.predicate.columns()) {
-        let index = schema.index_of(column)?;
-        if !read.contains(&index) {
-            read.push(index);
-        }
-    }
-    let live = live(state, files::scan(state, schema, files, Some(&read), rows)?, deletes)?;
-    first_columns(live, wanted.len())
 }
 
 /// Returns `plan` with its first columns only.
@@ -172,6 +151,31 @@ fn scalar(column: &str, value: &Literal, schema: &SchemaRef) -> Result<Expr> {
 pub(super) struct Group<'v, T> {
     pub(super) files: Vec<T>,
     pub(super) deletes: Deletes<'v>,
+}
+
+impl Group<'_, &Arc<DataFile>> {
+    /// Returns a scan of the `rows` of the files that deletes have left.
+    pub(super) fn scan(
+        &self,
+        state: &dyn Session,
+        schema: &SchemaRef,
+        projection: Option<&Vec<usize>>,
+        rows: Wanted,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if self.deletes.is_empty() {
+            return files::scan(state, schema, &self.files, projection, rows);
+        }
+        let wanted = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
+        let mut read = wanted.clone();
+        for column in self.deletes.iter().flat_map(|tombstone| tombstone.predicate.columns()) {
+            let index = schema.index_of(column)?;
+            if !read.contains(&index) {
+                read.push(index);
+            }
+        }
+        let live = live(state, files::scan(state, schema, &self.files, Some(&read), rows)?, &self.deletes)?;
+        first_columns(live, wanted.len())
+    }
 }
 
 /// Puts files together that the same deletes apply to; those that none applies to come first.

@@ -26,7 +26,7 @@ use super::{
     session, statistics, texts,
     times::{InTimeOrder, TimeRange, TimedSource},
 };
-use crate::datafile::{DataFile, FileChecks};
+use crate::{datafile::FileChecks, model::DataFile};
 
 /// The rows that a scan is asked for.
 #[derive(Debug, Clone, Copy)]

@@ -73,7 +73,7 @@ pub use self::{
     statement::{Statement, StatementKind},
     target::ChangeTarget,
 };
-use crate::{Options, Result, catalog::TableSchema, memory::MemoryBudget, view::TableView};
+use crate::{Options, Result, memory::MemoryBudget, model::TableSchema, view::TableView};
 
 /// The tables that SQL can see; implemented by the engine.
 pub(crate) trait Tables: Debug + Send + Sync + 'static {

@@ -14,7 +14,10 @@ use datafusion::{
 };
 
 use super::statistics;
-use crate::{catalog::TIME_COLUMN, datafile::DataFile, view::BufferPart};
+use crate::{
+    model::{DataFile, TIME_COLUMN},
+    view::BufferPart,
+};
 
 /// Some rows of a table that are stored together.
 #[derive(Debug, Clone, Copy)]

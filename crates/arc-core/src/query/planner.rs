@@ -28,7 +28,7 @@ use super::{
     statement::{self, Request, Statement, refuse},
     window_memory,
 };
-use crate::{Error, Result, catalog::TableSchema};
+use crate::{Error, Result, model::TableSchema};
 
 /// What DataFusion says of a `SELECT` that gives two of its columns one name.
 const SAME_NAMES: &str = "require unique expression names";

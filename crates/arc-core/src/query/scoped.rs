@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{Statement, Tables};
-use crate::{Result, Scope, catalog::TableSchema, view::TableView};
+use crate::{AccessScope, Result, catalog::TableSchema, view::TableView};
 
 /// Returns `tables` as the statement's caller may see them.
 pub(super) fn of(statement: &Statement, tables: &Arc<dyn Tables>) -> Arc<dyn Tables> {
@@ -19,7 +19,7 @@ pub(super) fn of(statement: &Statement, tables: &Arc<dyn Tables>) -> Arc<dyn Tab
 #[derive(Debug)]
 struct Scoped {
     tables: Arc<dyn Tables>,
-    scope: Scope,
+    scope: AccessScope,
 }
 
 impl Scoped {

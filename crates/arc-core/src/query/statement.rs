@@ -15,7 +15,7 @@ use datafusion::sql::{
 };
 
 use super::{asof, dialect::Limited, error, parameters};
-use crate::{Error, Result, Scope};
+use crate::{AccessScope, Error, Result};
 
 /// Longest statement accepted, in bytes.
 const MAX_SQL_BYTES: usize = 1 << 20;
@@ -49,7 +49,7 @@ pub struct Statement {
     tokens: Arc<Vec<TokenWithSpan>>,
     kind: StatementKind,
     /// What of the store it may see; all of it if there is none.
-    scope: Option<Scope>,
+    scope: Option<AccessScope>,
 }
 
 /// What a statement asks for, by the word that it begins with. Whether it is well formed shows when it is run.
@@ -73,6 +73,14 @@ pub enum StatementKind {
 impl StatementKind {
     /// Returns whether such a statement changes data: whether it is one for [`Engine::run`](crate::Engine::run) and not for
     /// [`Engine::query`](crate::Engine::query).
+    ///
+    /// ```
+    /// use arc_core::Statement;
+    ///
+    /// assert!(Statement::parse("DELETE FROM pump")?.kind().is_change());
+    /// assert!(!Statement::parse("SELECT * FROM pump")?.kind().is_change());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn is_change(self) -> bool {
         self.adds() || matches!(self, Self::Delete | Self::Drop)
@@ -138,18 +146,24 @@ impl Statement {
     /// Has the statement see no more than a scope has; all there is if there is none. What it changes is not looked at: see
     /// [`change_target`](Self::change_target).
     #[must_use]
-    pub fn within(mut self, scope: Option<Scope>) -> Self {
+    pub fn within(mut self, scope: Option<AccessScope>) -> Self {
         self.scope = scope;
         self
     }
 
     /// Returns what of the store the statement may see; all of it if there is none.
     #[must_use]
-    pub fn scope(&self) -> Option<&Scope> {
+    pub fn scope(&self) -> Option<&AccessScope> {
         self.scope.as_ref()
     }
 
     /// Returns the text of the statement.
+    ///
+    /// ```
+    /// let statement = arc_core::Statement::parse("SELECT 1")?;
+    /// assert_eq!(statement.text(), "SELECT 1");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

@@ -3,10 +3,7 @@
 use arrow::datatypes::{DataType, Field, SchemaRef, TimeUnit};
 use datafusion::common::{ColumnStatistics as ScanColumn, ScalarValue, Statistics, stats::Precision};
 
-use crate::{
-    catalog::TIME_COLUMN,
-    datafile::{ColumnStatistics, DataFile, StatisticsValue},
-};
+use crate::model::{ColumnStatistics, DataFile, StatisticsValue, TIME_COLUMN};
 
 /// Returns what is known of a file's rows, with a column for each field of `schema`.
 pub(super) fn of_file(file: &DataFile, schema: &SchemaRef) -> Statistics {

@@ -15,13 +15,13 @@ use parking_lot::Mutex;
 
 use super::{
     buffers, deletes,
-    files::{self, Wanted},
+    files::Wanted,
     latest, merge,
     part::{self, Part},
     pruned::Pruned,
     times::TimeRange,
 };
-use crate::{catalog::TIME_COLUMN, view::TableView};
+use crate::{model::TIME_COLUMN, view::TableView};
 
 /// A table as one query sees it.
 #[derive(Debug)]
@@ -183,10 +183,7 @@ impl TableProvider for Table {
         let wanted = Wanted { times: TimeRange::of_all(filters), few: self.has_one_on_tags(filters) };
         let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
         for group in deletes::groups(files, |file| file, tombstones) {
-            inputs.push(match group.deletes.as_slice() {
-                [] => files::scan(state, &self.schema, &group.files, projection, wanted)?,
-                _ => deletes::scan(state, &self.schema, &group.files, projection, &group.deletes, wanted)?,
-            });
+            inputs.push(group.scan(state, &self.schema, projection, wanted)?);
         }
         if !buffers.is_empty() {
             inputs.push(buffers::scan(state, &self.schema, &buffers, projection, wanted.times)?);
@@ -202,7 +199,7 @@ impl TableProvider for Table {
 }
 
 /// Returns the files and the buffers among `parts`.
-fn by_kind<'a>(parts: &[Part<'a>]) -> (Vec<&'a Arc<crate::datafile::DataFile>>, Vec<&'a crate::view::BufferPart>) {
+fn by_kind<'a>(parts: &[Part<'a>]) -> (Vec<&'a Arc<crate::model::DataFile>>, Vec<&'a crate::view::BufferPart>) {
     let files = parts.iter().filter_map(|part| if let Part::File(file) = part { Some(*file) } else { None });
     let buffers = parts.iter().filter_map(|part| if let Part::Buffer(buffer) = part { Some(*buffer) } else { None });
     (files.collect(), buffers.collect())

@@ -28,8 +28,7 @@ use datafusion::{
 
 use crate::{
     buffer::converted,
-    catalog::may_become,
-    datafile::{DataFile, StatisticsValue},
+    model::{DataFile, StatisticsValue, may_become},
 };
 
 /// Returns what a scan of these files needs to read them as `schema` has its columns, if that is anything.

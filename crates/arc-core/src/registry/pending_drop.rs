@@ -152,7 +152,7 @@ mod tests {
     use std::{sync::mpsc, time::Duration};
 
     use super::*;
-    use crate::catalog::TableSchema;
+    use crate::model::TableSchema;
 
     /// A long time for a thread that has nothing to wait for.
     const SOON: Duration = Duration::from_secs(20);

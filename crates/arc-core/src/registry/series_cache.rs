@@ -203,7 +203,7 @@ fn spread(hash: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::TableSchema;
+    use crate::model::TableSchema;
 
     #[test]
     fn a_full_cache_starts_anew() {

@@ -12,7 +12,6 @@ use std::{
     },
 };
 
-use crate::sync::Mutex;
 use arc_swap::ArcSwap;
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -20,7 +19,8 @@ use hashbrown::HashTable;
 use super::ColumnIndex;
 use crate::{
     buffer::Scalar,
-    catalog::{Column, ColumnKind, TableSchema},
+    model::{Column, ColumnKind, TableSchema},
+    sync::Mutex,
 };
 
 /// Most columns of a shape, and of all shapes of a database: they stay for as long as it is open. Tables that have no shape

@@ -3,20 +3,20 @@
 //! Ten thousand tables do not fit into a processor's cache: where their rows come in turn, each one waits for the lock, the
 //! buffer and the ends of the columns of its table. So rows are pending up, and go to their tables together, one table after
 //! the other. Nobody sees a difference: whoever looks at rows that are not frozen has the staging drained first
-//! ([`Table::drain`](super::Table::drain)), and of one table rows stay in the order of the log.
+//! ([`Table::rows`](super::Table::rows)), and of one table rows stay in the order of the log.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-use crate::sync::Mutex;
 use hashbrown::HashMap;
 
 use super::Table;
 use crate::{
     Error, Result, SequenceNumber,
     buffer::{StagedRow, StagedRows, TableBuffer},
+    sync::Mutex,
 };
 
 /// Rows at which a staging is drained. More for each table at a time gain little.
@@ -130,7 +130,7 @@ fn append_groups<'r>(
     for (table, addresses) in groups {
         seen ^= u64::from(table.rows.is_locked()) ^ rows(addresses).fold(0, |seen, (_, row)| seen ^ row.touch());
     }
-    let mut locked: Vec<_> = groups.iter().map(|(table, _)| table.rows.lock()).collect();
+    let mut locked: Vec<_> = groups.iter().map(|(table, _)| table.undrained_rows()).collect();
     seen ^= locked.iter().fold(0, |seen, rows| seen ^ rows.buffer.touch());
     std::hint::black_box(seen);
     for (table, (_, addresses)) in locked.iter_mut().zip(groups) {
@@ -210,7 +210,7 @@ impl<'r> ByTable<'r> {
         starts.sort_unstable();
         starts.into_iter().try_for_each(|start| {
             let table = self.order.get(start).and_then(|(table, _)| self.tables.get(*table));
-            table.map_or(Ok(()), |table| self.append_from(start, seq, &mut table.rows.lock().buffer))
+            table.map_or(Ok(()), |table| self.append_from(start, seq, &mut table.rows()?.buffer))
         })
     }
 
@@ -224,7 +224,7 @@ impl<'r> ByTable<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{buffer::Scalar, catalog::TableSchema};
+    use crate::{buffer::Scalar, model::TableSchema};
 
     fn tables(count: usize) -> Arc<Vec<Arc<Table>>> {
         let table = |n: usize| {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     fn in_buffer(table: &Table) -> Vec<i64> {
-        let parts = table.rows.lock().buffer.snapshot().unwrap();
+        let parts = table.undrained_rows().buffer.snapshot().unwrap();
         parts.iter().flat_map(|part| &part.chunks).flat_map(|chunk| chunk.time.to_vec()).collect()
     }
 
@@ -278,7 +278,8 @@ mod tests {
     #[test]
     fn a_buffer_is_drained_when_it_is_full_and_when_other_tables_come() {
         let (staging, tables_before, tables_after) = (StagingBuffer::default(), tables(2), tables(2));
-        let held = |tables: &[Arc<Table>]| tables.iter().map(|table| table.rows.lock().buffer.rows()).sum::<usize>();
+        let held =
+            |tables: &[Arc<Table>]| tables.iter().map(|table| table.undrained_rows().buffer.rows()).sum::<usize>();
         staging.push(SequenceNumber(1), rows(&[(0, 1), (1, 2), (1, 3)]), &tables_before).unwrap();
         assert_eq!(held(&tables_before), 0);
         staging.push(SequenceNumber(2), rows(&[(0, 4)]), &tables_after).unwrap();
@@ -318,7 +319,7 @@ mod tests {
         }
         staging.drain().unwrap();
         let numbers = |table: &Table| {
-            let mut rows = table.rows.lock();
+            let mut rows = table.undrained_rows();
             rows.buffer.freeze().unwrap();
             let frozen = rows.buffer.frozen()[0].clone();
             (frozen.min_seq.0, frozen.max_seq.0)

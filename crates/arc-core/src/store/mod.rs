@@ -8,6 +8,7 @@
 mod blocks;
 #[cfg(feature = "object-store")]
 mod client;
+mod data_files;
 #[cfg(feature = "object-store")]
 mod durable;
 mod folder;
@@ -31,6 +32,7 @@ mod storage;
 
 use std::{fmt::Debug, io, path::PathBuf};
 
+pub(crate) use data_files::{FoundFiles, data_files, file_name, find_data_files};
 #[cfg(feature = "object-store")]
 pub use durable::DurableLocal;
 pub(crate) use folder::FolderLocation;

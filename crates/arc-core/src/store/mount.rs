@@ -26,8 +26,7 @@ use super::{
     spool::{Fetched, SPOOL_DIR, Spool, copy_from},
 };
 use crate::{
-    catalog::META_DIR,
-    datafile::{DATA_DIR, TEMPORARY_SUFFIX},
+    model::{DATA_DIR, META_DIR, TEMPORARY_SUFFIX},
     vfs::{DirEntry, Vfs, VfsFile},
 };
 

@@ -12,7 +12,7 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path as StorePath,
 };
 
-use crate::datafile::packed;
+use crate::model::packed;
 
 /// [`ObjectStore`] over another one.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use std::{
 use super::PutError;
 use crate::{
     Error, Result,
-    datafile::TEMPORARY_SUFFIX,
+    model::TEMPORARY_SUFFIX,
     vfs::{Vfs, VfsFile},
 };
 

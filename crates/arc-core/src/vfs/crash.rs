@@ -86,6 +86,20 @@ impl CrashFs {
     }
 
     /// Returns the loss of power before the first operation and after each one, in order.
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use arc_core::vfs::{CrashFs, Vfs};
+    ///
+    /// let disk = CrashFs::new();
+    /// disk.create_new(Path::new("/a"))?.write_all_at(&[b"1450"], 0)?;
+    /// for cut in disk.power_cuts() {
+    ///     // Nothing is synced: at any moment the file may be gone.
+    ///     assert!(cut.images(7, 10).any(|image| image.get(Path::new("/a")).is_none()));
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn power_cuts(&self) -> PowerCuts {
         let state = self.state.lock();

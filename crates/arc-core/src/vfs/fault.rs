@@ -167,6 +167,19 @@ fn masked(path: &Path) -> String {
 
 impl FaultFs {
     /// Wraps `inner`; nothing fails before [`FaultFs::set`].
+    ///
+    /// ```
+    /// use std::{io, sync::Arc};
+    ///
+    /// use arc_core::{Engine, vfs::{CrashFs, Fault, FaultFs, Operation}};
+    ///
+    /// let disk = Arc::new(FaultFs::new(Arc::new(CrashFs::new())));
+    /// let engine = Engine::builder("/data").vfs(disk.clone()).open()?;
+    /// disk.set(Fault::nth(1, io::ErrorKind::Other).of(Operation::SyncData));
+    /// assert!(engine.write_lp("plant", b"pump,id=7 rpm=1450i").is_err());
+    /// assert!(engine.closed_to_writes().is_some()); // a failed sync is never tried again
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn new(inner: Arc<dyn Vfs>) -> Self {
         Self { inner, plan: Arc::default(), forgetting: None }

@@ -12,10 +12,9 @@ use std::{
     sync::Arc,
 };
 
-use crate::sync::{Condvar, Mutex, MutexGuard};
-
 use crate::{
     Error, Result,
+    sync::{Condvar, Mutex, MutexGuard},
     vfs::{Vfs, VfsFile, is_shortage},
 };
 

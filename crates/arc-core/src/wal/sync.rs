@@ -6,9 +6,7 @@
 
 use std::{error::Error as _, path::PathBuf, sync::Arc};
 
-use crate::sync::Mutex;
-
-use crate::{Error, Result, SequenceNumber, vfs::VfsFile};
+use crate::{Error, Result, SequenceNumber, sync::Mutex, vfs::VfsFile};
 
 /// How far the log is durable, and whether that is about to change.
 #[derive(Debug)]

@@ -46,6 +46,19 @@ pub fn split_points<'s, 'a, S: Scratch + ?Sized>(input: &'a [u8], scratch: &'s m
 }
 
 /// As [`split_points`], in a dialect.
+///
+/// ```
+/// use arc_lp::{Backslash, Dialect, Token};
+///
+/// let dialect = Dialect::new().backslash(Backslash::Keep);
+/// let mut scratch = [Token::default(); 16];
+/// let mut points = arc_lp::split_points_with(br"disk,path=\\server free=1", &mut scratch, dialect);
+/// while let Some(point) = points.next_point() {
+///     let path = point?.tags().next().map(|(_, value)| value.to_string());
+///     assert_eq!(path.as_deref(), Some(r"\\server"));
+/// }
+/// # Ok::<(), arc_lp::Error>(())
+/// ```
 #[must_use]
 pub fn split_points_with<'s, 'a, S: Scratch + ?Sized>(
     input: &'a [u8],
@@ -66,6 +79,16 @@ pub struct SplitPoints<'s, 'a, S: ?Sized> {
 
 impl<'a, S: Scratch + ?Sized> SplitPoints<'_, 'a, S> {
     /// Returns the next point, or what is wrong with it; `None` at the end of the input.
+    ///
+    /// ```
+    /// use arc_lp::{ErrorKind, Token};
+    ///
+    /// let mut scratch = [Token::default(); 2];
+    /// let mut points = arc_lp::split_points(b"pump,id=7 rpm=1450i\npump,id=7 rpm=1450i,load=0.75", &mut scratch);
+    /// assert!(matches!(points.next_point(), Some(Ok(_))));
+    /// assert!(matches!(points.next_point(), Some(Err(error)) if error.kind() == ErrorKind::TooManyTokens));
+    /// assert!(points.next_point().is_none());
+    /// ```
     ///
     /// # Errors
     ///
@@ -182,6 +205,15 @@ impl<'s, 'a> SplitPoint<'s, 'a> {
     }
 
     /// Returns the tags in input order; repeated keys are all yielded.
+    ///
+    /// ```
+    /// let mut scratch = [arc_lp::Token::default(); 16];
+    /// let mut points = arc_lp::split_points(b"pump,id=7,site=north rpm=1450i", &mut scratch);
+    /// while let Some(point) = points.next_point() {
+    ///     assert_eq!(point?.tags().len(), 2);
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn tags(&self) -> SplitTags<'s, 'a> {
@@ -189,6 +221,16 @@ impl<'s, 'a> SplitPoint<'s, 'a> {
     }
 
     /// Returns the fields in input order; repeated keys are all yielded. There is at least one.
+    ///
+    /// ```
+    /// let mut scratch = [arc_lp::Token::default(); 16];
+    /// let mut points = arc_lp::split_points(b"pump,id=7 rpm=1450i,load=0.75", &mut scratch);
+    /// while let Some(point) = points.next_point() {
+    ///     let keys = point?.fields().map(|(key, _)| key.to_string());
+    ///     assert!(keys.eq(["rpm", "load"]));
+    /// }
+    /// # Ok::<(), arc_lp::Error>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn fields(&self) -> SplitFields<'s, 'a> {

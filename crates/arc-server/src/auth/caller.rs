@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_core::{Access, Error, Scope, Statement, StatementKind, WriteOptions};
+use arc_core::{Access, AccessScope, Error, Statement, StatementKind, WriteOptions};
 use axum::extract::FromRequestParts;
 use hyper::{StatusCode, http::request::Parts};
 
@@ -98,7 +98,7 @@ impl Caller {
         self.check_in(Rights::WRITE, database)?;
         Ok(match &self.0 {
             Some(token) if !token.may_in_all_of(Rights::WRITE, database) => {
-                options.scope(Scope::new(Arc::clone(token) as _))
+                options.scope(AccessScope::new(Arc::clone(token) as _))
             }
             _ => options,
         })
@@ -107,7 +107,7 @@ impl Caller {
     /// Reads a statement, which will see what the caller may read.
     pub(crate) fn statement(&self, sql: &str) -> Result<Statement, Failure> {
         let scope = match &self.0 {
-            Some(token) if !token.may_everywhere(Rights::READ) => Some(Scope::new(Arc::clone(token) as _)),
+            Some(token) if !token.may_everywhere(Rights::READ) => Some(AccessScope::new(Arc::clone(token) as _)),
             _ => None,
         };
         Ok(Statement::parse(sql)?.within(scope))

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// A token's number in the path.
-pub(crate) type Id = Result<Path<u64>, PathRejection>;
+pub(crate) type TokenId = Result<Path<u64>, PathRejection>;
 
 /// `GET /api/v1/auth/verify`: whether the request's token lets in, and what it may do.
 pub(crate) async fn verify(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -65,7 +65,7 @@ pub(crate) async fn create(State(app): State<Arc<App>>, caller: Caller, request:
 }
 
 /// `GET /api/v1/auth/tokens/{id}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, id: Id) -> Result<Response, Failure> {
+pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, id: TokenId) -> Result<Response, Failure> {
     let token = admin(&app, &caller)?.get(id?.0)?;
     Ok(ok(&json!({ "success": true, "token": describe(&token) })))
 }
@@ -74,7 +74,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, id: Id) -> 
 pub(crate) async fn patch(
     State(app): State<Arc<App>>,
     caller: Caller,
-    id: Id,
+    id: TokenId,
     request: Request,
 ) -> Result<Response, Failure> {
     let (store, id) = (admin(&app, &caller)?, id?.0);
@@ -84,14 +84,14 @@ pub(crate) async fn patch(
 }
 
 /// `DELETE /api/v1/auth/tokens/{id}`.
-pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, id: Id) -> Result<Response, Failure> {
+pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, id: TokenId) -> Result<Response, Failure> {
     let (store, id) = (admin(&app, &caller)?, id?.0);
     blocking(move || store.delete(id)).await?;
     Ok(ok(&json!({ "success": true, "message": "Token deleted" })))
 }
 
 /// `POST /api/v1/auth/tokens/{id}/revoke`: it is still there, and lets nobody in.
-pub(crate) async fn revoke(State(app): State<Arc<App>>, caller: Caller, id: Id) -> Result<Response, Failure> {
+pub(crate) async fn revoke(State(app): State<Arc<App>>, caller: Caller, id: TokenId) -> Result<Response, Failure> {
     let (store, id) = (admin(&app, &caller)?, id?.0);
     let off = Change { enabled: Some(false), ..Change::default() };
     blocking(move || store.change(id, off)).await?;
@@ -99,7 +99,7 @@ pub(crate) async fn revoke(State(app): State<Arc<App>>, caller: Caller, id: Id) 
 }
 
 /// `POST /api/v1/auth/tokens/{id}/rotate`: another text for the same rights; the old one lets nobody in.
-pub(crate) async fn rotate(State(app): State<Arc<App>>, caller: Caller, id: Id) -> Result<Response, Failure> {
+pub(crate) async fn rotate(State(app): State<Arc<App>>, caller: Caller, id: TokenId) -> Result<Response, Failure> {
     let (store, id) = (admin(&app, &caller)?, id?.0);
     let (_, secret) = blocking(move || store.rotate(id)).await?;
     let message = "Token rotated. Keep it: it is not shown again";

@@ -22,7 +22,7 @@ const VERSION: u32 = 1;
 /// What the file says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct TokensFile {
     version: u32,
     /// The number of the next token; no number is used twice.
     next_id: u64,
@@ -61,7 +61,7 @@ pub(super) fn read(path: &Path) -> Result<(Vec<Token>, u64), AuthError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 1)),
         read => read.map_err(|source| AuthError::Io { action: "read", path: path.to_owned(), source })?,
     };
-    let kept: Kept = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    let kept: TokensFile = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
     if kept.version != VERSION {
         return Err(damaged(format!("it has version {}, and this program reads {VERSION}", kept.version)));
     }
@@ -95,7 +95,7 @@ fn token(kept: KeptToken) -> Result<Token, String> {
 pub(super) fn write<'a>(path: &Path, tokens: impl Iterator<Item = &'a Token>, next_id: u64) -> Result<(), AuthError> {
     let mut tokens: Vec<KeptToken> = tokens.map(kept).collect();
     tokens.sort_by_key(|token| token.id);
-    let kept = Kept { version: VERSION, next_id, tokens };
+    let kept = TokensFile { version: VERSION, next_id, tokens };
     let text = serde_json::to_vec_pretty(&kept).map_err(|error| AuthError::Invalid(error.to_string()))?;
     write_private(path, &text)
 }

@@ -27,7 +27,7 @@ pub(crate) use credentials::{Credentials, arguments};
 
 /// A server, as commands talk to it.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ApiClient {
     url: String,
     http: HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
     runtime: Runtime,
@@ -36,13 +36,13 @@ pub(crate) struct Client {
 
 /// An answer, read to its end.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiAnswer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Answer {
+impl ApiAnswer {
     /// Returns the body as JSON, null if it is none.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
@@ -55,7 +55,7 @@ impl Answer {
     }
 }
 
-impl Client {
+impl ApiClient {
     /// Asks the server at `url` whether it is there.
     pub(crate) fn connect(url: &str, credentials: &Credentials) -> Result<Self> {
         let url = url.trim_end_matches('/').to_owned();
@@ -82,7 +82,7 @@ impl Client {
     }
 
     /// Sends a request, and reads its answer.
-    pub(crate) fn send(&self, request: Builder, body: impl Into<Bytes>) -> Result<Answer> {
+    pub(crate) fn send(&self, request: Builder, body: impl Into<Bytes>) -> Result<ApiAnswer> {
         let request = match &self.token {
             Some(token) => request.header(header::AUTHORIZATION, token),
             None => request,
@@ -97,7 +97,7 @@ impl Client {
             let response: Response<_> = self.http.request(request).await.map_err(|error| broken(&error))?;
             let (parts, body) = response.into_parts();
             let body = body.collect().await.map_err(|error| broken(&error))?.to_bytes();
-            Ok(Answer { status: parts.status, headers: parts.headers, body })
+            Ok(ApiAnswer { status: parts.status, headers: parts.headers, body })
         })
     }
 

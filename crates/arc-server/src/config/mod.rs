@@ -36,7 +36,7 @@ pub struct Config {
     /// Address to serve Arrow Flight on, and nothing else. Default none: it is served beside HTTP in any case.
     pub flight: Option<SocketAddr>,
     /// What connections are encrypted with. Default nothing.
-    pub tls: Tls,
+    pub tls: TlsFiles,
     /// Whether everybody is let in, without a token: on loopback addresses only. Default no.
     pub no_auth: bool,
     /// Whether the metrics are shown without a token. Default no.
@@ -70,7 +70,7 @@ pub struct Config {
 /// The files that connections are encrypted with. They are read again when they change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tls {
+pub struct TlsFiles {
     /// The certificate that the server shows, and those that vouch for it, in PEM. Default none: no TLS.
     pub cert: Option<PathBuf>,
     /// Its private key, in PEM.
@@ -181,7 +181,7 @@ impl Default for Config {
             data_dir: "./arc-data".into(),
             http: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
             flight: None,
-            tls: Tls::default(),
+            tls: TlsFiles::default(),
             no_auth: false,
             public_metrics: false,
             cors_origin: None,

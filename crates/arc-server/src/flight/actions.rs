@@ -35,7 +35,7 @@ pub(super) fn all() -> [ActionType; 2] {
 
 /// A client that asks for an action.
 #[derive(Debug)]
-pub(super) struct Client<'a> {
+pub(super) struct ActionClient<'a> {
     pub(super) app: &'a Arc<App>,
     pub(super) statements: &'a Statements,
     pub(super) caller: &'a Caller,
@@ -45,7 +45,7 @@ pub(super) struct Client<'a> {
 }
 
 /// Does an action; returns what it answers, if anything.
-pub(super) async fn run(client: Client<'_>, action: Action) -> Result<Option<Bytes>, Failure> {
+pub(super) async fn run(client: ActionClient<'_>, action: Action) -> Result<Option<Bytes>, Failure> {
     match action.r#type.as_str() {
         CREATE => {
             let asked: ActionCreatePreparedStatementRequest = unpack(&action.body)?;
@@ -66,8 +66,8 @@ pub(super) async fn run(client: Client<'_>, action: Action) -> Result<Option<Byt
     }
 }
 
-async fn create(client: Client<'_>, sql: String) -> Result<ActionCreatePreparedStatementResult, Failure> {
-    let Client { app, statements, caller, database, keep_dictionaries } = client;
+async fn create(client: ActionClient<'_>, sql: String) -> Result<ActionCreatePreparedStatementResult, Failure> {
+    let ActionClient { app, statements, caller, database, keep_dictionaries } = client;
     let statement = Handle { database, sql, values: Vec::new() };
     let (mut dataset_schema, mut parameter_schema) = (Bytes::new(), Bytes::new());
     let kind = Statement::parse(&statement.sql)?.kind();

@@ -180,7 +180,7 @@ impl FlightService for Flight {
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
         let (headers, extensions, action) = request.into_parts();
-        let client = actions::Client {
+        let client = actions::ActionClient {
             app: &self.app,
             statements: &self.statements,
             caller: &self.caller(&extensions)?,

@@ -22,23 +22,23 @@ use hyper::{
 };
 use serde_json::Value;
 
-use crate::client::{Answer, Client, Credentials};
+use crate::client::{ApiAnswer, ApiClient, Credentials};
 
 /// When a server that does not answer is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A server.
 #[derive(Debug)]
-pub(super) struct Remote(Client);
+pub(super) struct Remote(ApiClient);
 
 impl Remote {
     /// Asks the server at `url` whether it is there.
     pub(super) fn connect(url: &str, credentials: &Credentials) -> Result<Self> {
-        Client::connect(url, credentials).map(Self)
+        ApiClient::connect(url, credentials).map(Self)
     }
 
     /// Turns an answer that is no success into an error.
-    fn refused(&self, answer: &Answer) -> Error {
+    fn refused(&self, answer: &ApiAnswer) -> Error {
         let text = answer.error();
         let after = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         match answer.status {

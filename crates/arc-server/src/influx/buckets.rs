@@ -12,7 +12,7 @@ use axum::{
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use super::predicate::{self, Wanted};
+use super::predicate::{self, DeleteRange};
 use crate::{
     admin::{self, parse},
     app::App,
@@ -95,15 +95,15 @@ pub(crate) async fn create(State(app): State<Arc<App>>, caller: Caller, request:
 }
 
 /// A bucket's number in the path.
-pub(crate) type Id = Result<Path<String>, PathRejection>;
+pub(crate) type BucketId = Result<Path<String>, PathRejection>;
 
 /// `GET /api/v2/buckets/{id}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, bucket: Id) -> Result<Response, Failure> {
+pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, bucket: BucketId) -> Result<Response, Failure> {
     Ok(ok(&describe(&find(&app, &caller, &bucket?.0)?)))
 }
 
 /// `DELETE /api/v2/buckets/{id}`.
-pub(crate) async fn drop(State(app): State<Arc<App>>, caller: Caller, bucket: Id) -> Result<Response, Failure> {
+pub(crate) async fn drop(State(app): State<Arc<App>>, caller: Caller, bucket: BucketId) -> Result<Response, Failure> {
     let name = find(&app, &caller, &bucket?.0)?.name;
     caller.check_all_of(Rights::DELETE, &name)?;
     check_enabled(&app)?;
@@ -124,7 +124,7 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, request:
         (None, None) => return Err(Failure::bad_request("missing required parameter \"bucket\"")),
     };
     let request: Value = parse(&body::read(&app, body, &parts.headers).await?)?;
-    let Wanted { table, condition } = predicate::read(&request)?;
+    let DeleteRange { table, condition } = predicate::read(&request)?;
     caller.check_target(Rights::DELETE, &database, table.as_deref())?;
     let tables = match table {
         Some(table) => vec![table],

@@ -6,7 +6,7 @@ use crate::errors::Failure;
 
 /// What is to be deleted.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct DeleteRange {
     /// The table, if one is named; else all of them.
     pub(super) table: Option<String>,
     /// The condition as SQL has it.
@@ -14,7 +14,7 @@ pub(super) struct Wanted {
 }
 
 /// Reads `{"start", "stop", "predicate"}`.
-pub(super) fn read(request: &Value) -> Result<Wanted, Failure> {
+pub(super) fn read(request: &Value) -> Result<DeleteRange, Failure> {
     let time = |key: &str| {
         let text = request.get(key).and_then(Value::as_str).filter(|text| is_time(text));
         let expected =
@@ -58,7 +58,7 @@ pub(super) fn read(request: &Value) -> Result<Wanted, Failure> {
             return Err(unknown(text));
         }
     }
-    Ok(Wanted { table, condition: conditions.join(" AND ") })
+    Ok(DeleteRange { table, condition: conditions.join(" AND ") })
 }
 
 /// Splits off a name or a value, in quotes or bare.

@@ -54,7 +54,7 @@ pub(crate) struct Listed {
 
 /// A statement that is to be put on the list.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct NewQuery<'a> {
     /// The form of its answer, or what asks.
     pub(crate) door: &'static str,
     pub(crate) caller: Caller,
@@ -90,8 +90,8 @@ impl State {
 
 impl List {
     /// Puts a statement on the list.
-    pub(crate) fn add(self: &Arc<Self>, asked: Asked<'_>) -> Arc<Listed> {
-        let Asked { door, caller, database, sql, most_rows } = asked;
+    pub(crate) fn add(self: &Arc<Self>, asked: NewQuery<'_>) -> Arc<Listed> {
+        let NewQuery { door, caller, database, sql, most_rows } = asked;
         let listed = Arc::new(Listed {
             id: Ulid::new(),
             database: database.to_owned(),
@@ -232,8 +232,8 @@ impl Drop for Listed {
 mod tests {
     use super::*;
 
-    fn asked(door: &'static str, sql: &'static str) -> Asked<'static> {
-        Asked { door, caller: Caller::anybody(), database: "d", sql, most_rows: 10 }
+    fn asked(door: &'static str, sql: &'static str) -> NewQuery<'static> {
+        NewQuery { door, caller: Caller::anybody(), database: "d", sql, most_rows: 10 }
     }
 
     #[tokio::test]

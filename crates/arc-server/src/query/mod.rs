@@ -57,7 +57,7 @@ use runner::Chunk;
 
 pub(crate) use estimate::{count, estimate};
 pub(crate) use form::Form;
-pub(crate) use listed::{Asked, List, Listed};
+pub(crate) use listed::{List, Listed, NewQuery};
 pub(crate) use measurement::measurement;
 pub(crate) use reply::Ticket;
 pub(crate) use request::{Query, Shape};

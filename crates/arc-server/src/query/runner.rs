@@ -157,7 +157,7 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::{
-        super::listed::{Asked, List},
+        super::listed::{List, NewQuery},
         *,
     };
 
@@ -165,7 +165,7 @@ mod tests {
 
     fn listed() -> Arc<Listed> {
         let (caller, most_rows) = (crate::auth::Caller::anybody(), u64::MAX);
-        Arc::new(List::default()).add(Asked { door: "json", caller, database: "d", sql: "SELECT 1", most_rows })
+        Arc::new(List::default()).add(NewQuery { door: "json", caller, database: "d", sql: "SELECT 1", most_rows })
     }
 
     fn slots() -> Arc<Semaphore> {

@@ -1,6 +1,6 @@
 //! What a newcomer can try next: lines for the shell, with the paths and the address of this very run.
 
-use std::{fmt::Write as _, path::Path};
+use std::{fmt, path::Path};
 
 use arc_core::datafile::DataFile;
 
@@ -22,41 +22,48 @@ impl File {
 /// How many files are listed by name.
 const LISTED: usize = 8;
 
-/// Returns the list of files and the lines to try.
-pub(super) fn render(url: &str, database: &str, files: &[File], data_dir: &Path, once: bool) -> String {
-    let mut out = String::new();
-    // Writing to a string cannot fail.
-    let _ = write(&mut out, url, database, files, data_dir, once);
-    out
+/// What the hints are about. Shows as the list of files and the lines to try.
+#[derive(Debug)]
+pub(super) struct Hints<'a> {
+    /// Address of the server.
+    pub(super) url: &'a str,
+    pub(super) database: &'a str,
+    pub(super) files: &'a [File],
+    pub(super) data_dir: &'a Path,
+    /// Whether the server ends now, so that it has to be started again.
+    pub(super) once: bool,
 }
 
-fn write(out: &mut String, url: &str, database: &str, files: &[File], data_dir: &Path, once: bool) -> std::fmt::Result {
-    // The newest files are those of this run.
-    for file in files.iter().rev().take(LISTED) {
-        let kib = file.bytes.div_ceil(1024);
-        writeln!(out, "   {} ({} rows, {kib} KiB)", data_dir.join(&file.path).display(), file.rows)?;
+impl fmt::Display for Hints<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, database, files, data_dir, once } = *self;
+        // The newest files are those of this run.
+        for file in files.iter().rev().take(LISTED) {
+            let kib = file.bytes.div_ceil(1024);
+            writeln!(out, "   {} ({} rows, {kib} KiB)", data_dir.join(&file.path).display(), file.rows)?;
+        }
+        if files.len() > LISTED {
+            writeln!(out, "   and {} more", files.len() - LISTED)?;
+        }
+        writeln!(out, "\n5. Try it")?;
+        if once {
+            writeln!(
+                out,
+                "   {} serve --no-auth --data-dir {}",
+                quote(&program()),
+                quote(&data_dir.display().to_string())
+            )?;
+        }
+        let sql = "SELECT core, avg(usage) FROM cpu GROUP BY core";
+        writeln!(out, "   curl -s '{url}/api/v1/query?database={database}' -d '{{\"sql\": \"{sql}\"}}'")?;
+        writeln!(out, "   curl -i '{url}/write?db=home' --data-binary 'room,name=kitchen temperature=21.5'")?;
+        if let Some(glob) = files.iter().find(|file| file.table == "cpu").and_then(|file| glob(&file.path)) {
+            let path = data_dir.join(glob).display().to_string().replace('\'', "''");
+            let sql = format!("SELECT core, avg(usage) FROM read_parquet('{path}') GROUP BY core");
+            writeln!(out, "   duckdb -c {}", quote(&sql))?;
+        }
+        Ok(())
     }
-    if files.len() > LISTED {
-        writeln!(out, "   and {} more", files.len() - LISTED)?;
-    }
-    writeln!(out, "\n5. Try it")?;
-    if once {
-        writeln!(
-            out,
-            "   {} serve --no-auth --data-dir {}",
-            quote(&program()),
-            quote(&data_dir.display().to_string())
-        )?;
-    }
-    let sql = "SELECT core, avg(usage) FROM cpu GROUP BY core";
-    writeln!(out, "   curl -s '{url}/api/v1/query?database={database}' -d '{{\"sql\": \"{sql}\"}}'")?;
-    writeln!(out, "   curl -i '{url}/write?db=home' --data-binary 'room,name=kitchen temperature=21.5'")?;
-    if let Some(glob) = files.iter().find(|file| file.table == "cpu").and_then(|file| glob(&file.path)) {
-        let path = data_dir.join(glob).display().to_string().replace('\'', "''");
-        let sql = format!("SELECT core, avg(usage) FROM read_parquet('{path}') GROUP BY core");
-        writeln!(out, "   duckdb -c {}", quote(&sql))?;
-    }
-    Ok(())
 }
 
 /// Returns a pattern for all files of the table that `path` belongs to: its own folder is the partition.
@@ -112,7 +119,9 @@ mod tests {
             rows: 3,
         };
         let files: Vec<File> = (0..10).map(file).collect();
-        let text = render("http://127.0.0.1:1", "m", &files, Path::new("./d"), true);
+        let data_dir = Path::new("./d");
+        let hints = Hints { url: "http://127.0.0.1:1", database: "m", files: &files, data_dir, once: true };
+        let text = hints.to_string();
         for expected in [
             "./d/data/m/cpu/day=2026-01-31/9.parquet (3 rows, 2 KiB)",
             "and 2 more",

@@ -130,7 +130,8 @@ async fn tour(
         ask(client, question, sql).await?;
     }
     let files = flush(engine, &config.data_dir).await?;
-    say(&hints::render(client.url(), DATABASE, &files, &config.data_dir, once))
+    let hints = hints::Hints { url: client.url(), database: DATABASE, files: &files, data_dir: &config.data_dir, once };
+    say(&hints.to_string())
 }
 
 async fn take_samples(client: &Client, sampler: &mut Sampler, config: &Config) -> Result<(), Error> {

@@ -30,14 +30,14 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 /// What connections are encrypted with.
 #[derive(Debug)]
 pub(crate) struct Tls {
-    files: config::Tls,
+    files: config::TlsFiles,
     current: ArcSwap<ServerConfig>,
 }
 
 impl Tls {
     /// Reads the files that the settings name; `None` where they name none.
-    pub(crate) fn open(files: &config::Tls) -> Result<Option<Arc<Self>>, TlsError> {
-        if *files == config::Tls::default() {
+    pub(crate) fn open(files: &config::TlsFiles) -> Result<Option<Arc<Self>>, TlsError> {
+        if *files == config::TlsFiles::default() {
             return Ok(None);
         }
         let current = ArcSwap::from(read(files)?);
@@ -56,7 +56,7 @@ impl Tls {
     }
 }
 
-fn read(files: &config::Tls) -> Result<Arc<ServerConfig>, TlsError> {
+fn read(files: &config::TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let (Some(cert), Some(key)) = (&files.cert, &files.key) else { return Err(TlsError::Incomplete) };
     let (chain, private) = (files::certificates(cert)?, files::key(key)?);
     let builder = ServerConfig::builder_with_provider(provider());
@@ -91,9 +91,9 @@ mod tests {
     use super::*;
 
     /// Writes a new certificate and its key.
-    fn write(folder: &Path) -> config::Tls {
+    fn write(folder: &Path) -> config::TlsFiles {
         let (chain, key) = cert::generate(&["localhost".to_owned()], 1).unwrap();
-        let mut files = config::Tls::default();
+        let mut files = config::TlsFiles::default();
         (files.cert, files.key) = (Some(folder.join("cert.pem")), Some(folder.join("key.pem")));
         fs::write(folder.join("cert.pem"), chain).unwrap();
         fs::write(folder.join("key.pem"), key).unwrap();
@@ -126,13 +126,13 @@ mod tests {
     #[test]
     fn half_of_the_files_is_an_error_and_none_is_no_tls() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Tls::open(&config::Tls::default()).unwrap().is_none());
+        assert!(Tls::open(&config::TlsFilesFiles::default()).unwrap().is_none());
         let mut files = write(dir.path());
         files.client_ca = Some(dir.path().join("nowhere.pem"));
         assert!(matches!(Tls::open(&files), Err(TlsError::Io { .. })));
         (files.client_ca, files.key) = (None, None);
         assert!(matches!(Tls::open(&files), Err(TlsError::Incomplete)));
-        let mut key_alone = config::Tls::default();
+        let mut key_alone = config::TlsFiles::default();
         key_alone.key = Some(dir.path().join("key.pem"));
         assert!(matches!(Tls::open(&key_alone), Err(TlsError::Incomplete)));
     }

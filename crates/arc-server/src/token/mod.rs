@@ -14,7 +14,7 @@ use hyper::header;
 use serde_json::{Map, Value};
 
 use crate::{
-    client::{self, Answer, Client, Credentials},
+    client::{self, ApiAnswer, ApiClient, Credentials},
     errors::chain,
 };
 
@@ -28,7 +28,7 @@ pub(crate) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     let list = |name, value, help| option(name, value, help).value_delimiter(',').action(ArgAction::Append);
-    let url = option("url", "URL", "Server to ask").default_value("http://127.0.0.1:8000");
+    let url = option("url", "URL", "TokenApi to ask").default_value("http://127.0.0.1:8000");
     let named = Arg::new("token").value_name("TOKEN").required(true).help("Name or number of the token");
     let of_server = |command: Command| command.arg(url.clone()).args(client::arguments());
     let create = Command::new("create")
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &ArgMatches, environment: &[(OsString, OsString)]) 
     let Some((name, arguments)) = arguments.subcommand() else { return ExitCode::from(CANNOT_RUN) };
     let done = Credentials::read(arguments, environment).and_then(|credentials| {
         let url = arguments.get_one::<String>("url").map_or("", String::as_str);
-        let server = Server(Client::connect(url, &credentials)?);
+        let server = TokenApi(ApiClient::connect(url, &credentials)?);
         match name {
             "create" => server.create(arguments),
             "list" => server.list(arguments.get_flag("json")),
@@ -83,9 +83,9 @@ fn named(arguments: &ArgMatches) -> String {
     arguments.get_one::<String>("token").cloned().unwrap_or_default()
 }
 
-struct Server(Client);
+struct TokenApi(ApiClient);
 
-impl Server {
+impl TokenApi {
     fn create(&self, arguments: &ArgMatches) -> Result<String, Error> {
         let list = |name| arguments.get_many::<String>(name).into_iter().flatten().cloned().collect::<Vec<_>>();
         let mut request = Map::new();
@@ -139,7 +139,7 @@ impl Server {
     fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, Error> {
         let request = self.0.request(method, path).header(header::CONTENT_TYPE, "application/json");
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
-        let answer: Answer = self.0.send(request, body)?;
+        let answer: ApiAnswer = self.0.send(request, body)?;
         if answer.status.is_success() {
             return Ok(answer.json());
         }

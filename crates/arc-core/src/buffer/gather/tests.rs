@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::sync::RwLock;
 use arrow::{
     array::{AsArray, RecordBatch},
     compute::{cast, concat_batches},
@@ -14,8 +13,9 @@ use super::*;
 use crate::{
     SequenceNumber,
     buffer::{ChunkReader, FrozenBuffer, Rows, Scalar, SeriesIndex, split},
-    catalog::{TableSchema, tag_type},
-    datafile::{DataFileSpec, ParquetOptions, WriteScratch, write_data_file_of},
+    datafile::{DataFileSpec, DataFileWriter, ParquetOptions},
+    model::{TableSchema, tag_type},
+    sync::RwLock,
     vfs::CrashFs,
 };
 
@@ -81,8 +81,7 @@ fn written(part: &FlushPart<'_>) -> (u64, u32) {
         tags: &["host"],
     };
     let options = ParquetOptions::default();
-    let file = write_data_file_of(&CrashFs::new(), Path::new("/"), &spec, part, &options, &mut WriteScratch::default())
-        .unwrap();
+    let file = DataFileWriter::default().write(&CrashFs::new(), Path::new("/"), &spec, part, &options).unwrap();
     (file.bytes, file.crc32c)
 }
 

@@ -8,11 +8,11 @@ use arrow::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::datafile::Columns as _;
 use crate::{
     SequenceNumber,
+    arrays::Columns as _,
     buffer::{Rows, Scalar, TableBuffer},
-    catalog::tag_type,
+    model::tag_type,
 };
 
 const DAY: i64 = 86_400_000_000_000;

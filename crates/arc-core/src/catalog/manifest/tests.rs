@@ -18,11 +18,8 @@ use self::location::{At, DIR, Location, over_all_locations, path};
 use super::*;
 use crate::{
     Durability, SequenceNumber,
-    catalog::{
-        Column, ColumnKind, DurabilityEdit, Fingerprint, IdempotencyRecord, ReceiptsEdit, RetentionEdit, TableEdit,
-        TableSchema,
-    },
-    datafile::{ColumnStatistics, DataFile, FileTail, StatisticsValue},
+    catalog::{DurabilityEdit, Fingerprint, IdempotencyRecord, ReceiptsEdit, RetentionEdit, TableEdit},
+    model::{Column, ColumnKind, ColumnStatistics, DataFile, FileTail, StatisticsValue, TableSchema},
     vfs::{Fault, FaultFs, Operation, Vfs},
 };
 

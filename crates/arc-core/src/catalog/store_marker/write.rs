@@ -5,8 +5,7 @@ use std::{io::ErrorKind, path::Path};
 use super::{Marker, STORE_MARKER, VERSION};
 use crate::{
     Error, Result,
-    catalog::{META_DIR, WAL_DIR},
-    datafile::TEMPORARY_SUFFIX,
+    model::{META_DIR, TEMPORARY_SUFFIX, WAL_DIR},
     vfs::Vfs,
 };
 

@@ -2,10 +2,7 @@
 
 use std::{ops::RangeInclusive, sync::Arc};
 
-use crate::{
-    catalog::{TIME_COLUMN, TableSchema},
-    datafile::{ColumnStatistics, DataFile},
-};
+use crate::model::{ColumnStatistics, DataFile, TIME_COLUMN, TableSchema};
 
 pub(in super::super) const DAY_NS: i64 = 86_400_000_000_000;
 

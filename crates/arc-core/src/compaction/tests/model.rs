@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{
     Engine, Options,
-    catalog::TableSchema,
-    datafile::{DataFile, ParquetOptions, read_data_file},
+    datafile::{ParquetOptions, read_data_file},
+    model::{DataFile, TableSchema},
     vfs::CrashFs,
 };
 

@@ -10,8 +10,8 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampNanosecondArray}
 use super::super::{Job, Keep, MAX_BATCH_BYTES, Output, Source, Task, run};
 use crate::{
     Error, SequenceNumber,
-    catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type},
-    datafile::{DataFile, DataFileSpec, ParquetOptions, PartitionDay, write_data_file},
+    datafile::{DataFileSpec, ParquetOptions, write_data_file},
+    model::{Column, ColumnKind, DataFile, PartitionDay, TIME_COLUMN, TableSchema, tag_type},
     vfs::CrashFs,
 };
 

@@ -10,11 +10,6 @@ pub(super) const LOT: usize = 64;
 /// Appends one lot.
 type Kernel<T> = fn(&[T; LOT], &mut Vec<u8>);
 
-/// Returns how many bits a value needs.
-pub(super) fn width_of(value: u64) -> u32 {
-    u64::BITS - value.leading_zeros()
-}
-
 /// Appends values of `width` bits each; the last byte of every eight values is filled up with zeros.
 pub(super) fn pack<T: Copy + Default + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
     let end = out.len() + values.len().div_ceil(8) * width as usize;
@@ -71,6 +66,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::arrays::width_of;
 
     /// Bit by bit.
     fn naive(values: &[u64], width: u32) -> Vec<u8> {

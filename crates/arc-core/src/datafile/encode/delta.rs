@@ -3,7 +3,8 @@
 //!
 //! Differences wrap around, as the format says, so that any two values have one.
 
-use super::bit_packing::{LOT, pack, width_of};
+use super::bit_packing::{LOT, pack};
+use crate::arrays::width_of;
 
 /// Differences that share their least one.
 const BLOCK: usize = MINIBLOCKS * LOT;

@@ -23,10 +23,8 @@ mod compression;
 mod delta;
 mod hybrid;
 mod levels;
-mod small;
 #[cfg(test)]
 mod tests;
-mod text_dictionary;
 mod texts;
 mod word_dictionary;
 mod words;
@@ -38,9 +36,6 @@ use word_dictionary::WordDictionary;
 use words::{WordEncoder, WordKind};
 
 use chunk::{ChunkBytes, EncodedChunk};
-pub(super) use delta::{push_varint, zigzag};
-pub(super) use small::{SmallColumn, SmallPages};
-pub(crate) use text_dictionary::TextDictionary;
 pub(super) use words::WordEncoding;
 
 /// Buffers that all columns of a file share, one after the other, and files that one thread writes.

@@ -18,16 +18,17 @@ use parquet::{
 
 use super::{
     ChunkBounds, ColumnEncoder, Limits, Scratch,
-    bit_packing::width_of,
     bounds::Bounds,
     chunk::{ChunkPages, DataPage, DictionaryPage, EncodedChunk, Ending},
     delta,
     hybrid::Hybrid,
     is_futile,
     levels::Validity,
-    text_dictionary::TextDictionary,
 };
-use crate::datafile::statistics::{lower_text, upper_text};
+use crate::{
+    arrays::{TextDictionary, width_of},
+    datafile::statistics::{lower_text, upper_text},
+};
 
 /// Bytes from which on a dictionary has to be worth its size, and bytes that none exceeds for long, if it may have as many.
 const LARGE_DICTIONARY_BYTES: usize = 1 << 20;

@@ -1,6 +1,6 @@
 //! The distinct values of a column of eight-byte values, each with its number.
 
-use super::bit_packing::width_of;
+use crate::arrays::width_of;
 
 /// Slots of a new table; it has four times as many as there are values, so that most are found at first sight.
 const MIN_SLOTS: usize = 256;

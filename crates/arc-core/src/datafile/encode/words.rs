@@ -14,7 +14,6 @@ use parquet::{
 
 use super::{
     ChunkBounds, ColumnEncoder, Limits, Scratch,
-    bit_packing::width_of,
     bounds::Bounds,
     byte_streams,
     chunk::{ChunkPages, DataPage, DictionaryPage, EncodedChunk, Ending},
@@ -24,6 +23,7 @@ use super::{
     levels::Validity,
     word_dictionary::WordDictionary,
 };
+use crate::arrays::width_of;
 
 /// Bytes of a dictionary from which on no values are added, if it may have as many.
 const MAX_DICTIONARY_BYTES: usize = 1 << 20;

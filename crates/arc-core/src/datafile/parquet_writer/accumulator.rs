@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use arrow::array::RecordBatch;
 
 use super::Value;
-use crate::datafile::ColumnStatistics;
+use crate::model::ColumnStatistics;
 
 /// A finished file.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,7 +10,6 @@ use std::{
     sync::Arc,
 };
 
-use crate::sync::Mutex;
 use arrow::datatypes::Schema;
 use parquet::{
     arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata},
@@ -27,7 +26,7 @@ use parquet::{
 };
 
 use super::column::Leaf;
-use crate::datafile::sink::Sink;
+use crate::{datafile::sink::Sink, sync::Mutex};
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// Version of the format that has no version 2 data pages.

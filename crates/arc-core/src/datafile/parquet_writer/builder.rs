@@ -70,6 +70,22 @@ impl ParquetWriterBuilder {
 
     /// Sets how files are called: with `logs` they are `logs-00000.parquet`, `logs-00001.parquet` and so on. Default `part`.
     /// A file that is there already is never replaced: the writer fails.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).name("logs").open()?;
+    /// writer.push_row(&[Value::from(10), Value::Null, Value::Null])?;
+    /// assert_eq!(writer.close()?[0].path, folder.path().join("logs-00000.parquet"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -77,6 +93,25 @@ impl ParquetWriterBuilder {
 
     /// Sets how rows are laid out in a file. Default: 4 MiB of rows are gathered, a row group ends at 8 MiB or 1,048,576 rows, a
     /// page at 20,000. A writer holds about the sum of the first two, and some megabytes of dictionaries.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// use arc_core::datafile::ParquetOptions;
+    ///
+    /// let mut layout = ParquetOptions::default();
+    /// layout.compression_level = 3;
+    /// let writer = ParquetWriter::builder(&folder, schema).layout(layout).open()?;
+    /// # drop(writer);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn layout(mut self, layout: ParquetOptions) -> Self {
         self.layout = layout;
         self
@@ -84,6 +119,25 @@ impl ParquetWriterBuilder {
 
     /// Ends a file at so many rows. No limit by default. With [`group_by`](Self::group_by) it goes on to the end of the group
     /// that the last of these rows is of.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).max_rows(2).open()?;
+    /// for time in 0..5 {
+    ///     writer.push_row(&[Value::from(time), Value::Null, Value::Null])?;
+    /// }
+    /// let rows: Vec<u64> = writer.close()?.iter().map(|file| file.rows).collect();
+    /// assert_eq!(rows, [2, 2, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn max_rows(mut self, rows: u64) -> Self {
         self.max_rows = rows;
         self
@@ -94,6 +148,22 @@ impl ParquetWriterBuilder {
     /// How large rows are is known once they are encoded, and how large the next ones will be is guessed by those before. Files
     /// of megabytes meet the limit within some hundredths, those of some ten kilobytes within a fifth; the first file of a writer may be
     /// half as large, for how well its rows are compressed is not known yet.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).max_bytes(256 << 20).open()?;
+    /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
+    /// assert_eq!(writer.close()?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
@@ -103,6 +173,25 @@ impl ParquetWriterBuilder {
     /// never cut apart into two files, in one batch or over many. So a file can be larger than its limits, by the rest of a
     /// group. Rows are to come grouped: of a key that comes again later, behind rows of another one, the later rows may well
     /// be in another file. Memory does not grow with groups.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).max_rows(2).group_by(["user"]).open()?;
+    /// for (time, user) in [(1, "ann"), (2, "ann"), (3, "ann"), (4, "bob")] {
+    ///     writer.push_row(&[Value::from(time), Value::from(user), Value::Null])?;
+    /// }
+    /// let rows: Vec<u64> = writer.close()?.iter().map(|file| file.rows).collect();
+    /// assert_eq!(rows, [3, 1]); // all of ann's are in one file
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn group_by(mut self, columns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.group_by = columns.into_iter().map(Into::into).collect();
         self
@@ -111,12 +200,48 @@ impl ParquetWriterBuilder {
     /// Makes texts of the integers, floats and booleans in columns whose names begin with any of these: no digit is lost, and
     /// a float is as short as it can be and still reads back the same (`200.0`, `0.1`, `1e16`). Such columns also take texts
     /// and, in rows, values of mixed kinds. Columns of other types stay as they are.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).text_prefixes(["m"]).open()?;
+    /// writer.push_row(&[Value::from(10), Value::Null, Value::from(2.5)])?;
+    /// writer.push_row(&[Value::from(20), Value::Null, Value::from("timed out")])?;
+    /// assert_eq!(writer.close()?[0].rows, 2); // `ms` is a column of texts
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn text_prefixes(mut self, prefixes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.text_prefixes = prefixes.into_iter().map(Into::into).collect();
         self
     }
 
     /// Names the column of timestamps, or of integers, that first and last time are taken of. Rows need not be in its order.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).time_column("time").open()?;
+    /// for time in [20, 10, 30] {
+    ///     writer.push_row(&[Value::from(time), Value::Null, Value::Null])?;
+    /// }
+    /// let statistics = &writer.close()?[0].statistics;
+    /// assert_eq!((statistics.first_time, statistics.last_time), (Some(10), Some(30)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn time_column(mut self, column: impl Into<String>) -> Self {
         self.time_column = Some(column.into());
         self
@@ -124,12 +249,49 @@ impl ParquetWriterBuilder {
 
     /// Names columns whose distinct values each file is to tell: of texts, integers or floats of eight bytes, booleans or
     /// timestamps.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).distinct(["user"]).open()?;
+    /// for (time, user) in [(1, "bob"), (2, "ann"), (3, "bob")] {
+    ///     writer.push_row(&[Value::from(time), Value::from(user), Value::Null])?;
+    /// }
+    /// let users = &writer.close()?[0].statistics.distinct[0];
+    /// assert_eq!(users.values, [Value::from("ann"), Value::from("bob")]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn distinct(mut self, columns: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.distinct = columns.into_iter().map(Into::into).collect();
         self
     }
 
     /// Sets up to how many distinct values are told. Default 1,000. Each costs some 50 bytes and its text.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).distinct(["user"]).max_distinct(1).open()?;
+    /// for (time, user) in [(1, "bob"), (2, "ann")] {
+    ///     writer.push_row(&[Value::from(time), Value::from(user), Value::Null])?;
+    /// }
+    /// assert!(!writer.close()?[0].statistics.distinct[0].complete);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn max_distinct(mut self, values: usize) -> Self {
         self.max_distinct = values;
         self
@@ -137,18 +299,71 @@ impl ParquetWriterBuilder {
 
     /// Sets how many threads encode columns, that of the caller included. Default 1. Others live only while rows are encoded,
     /// and each needs some megabytes.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).threads(2).open()?;
+    /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
+    /// assert_eq!(writer.close()?[0].rows, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
     /// Sets the file system. Default: that of the operating system.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// use arc_core::vfs::{CrashFs, Vfs};
+    ///
+    /// let disk = CrashFs::new();
+    /// let mut writer = ParquetWriter::builder("/logs", schema).vfs(Arc::new(disk.clone())).open()?;
+    /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
+    /// writer.close()?;
+    /// assert_eq!(disk.list("/logs".as_ref())?[0].name, "part-00000.parquet");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn vfs(mut self, vfs: Arc<dyn Vfs>) -> Self {
         self.vfs = vfs;
         self
     }
 
     /// Opens a writer. Nothing is on disk before the first row.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let builder = ParquetWriter::builder(&folder, schema);
+    /// assert!(builder.clone().group_by(["site"]).open().is_err()); // there is no such column
+    /// let writer = builder.group_by(["user"]).open()?;
+    /// assert_eq!(writer.rows(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -159,6 +374,40 @@ impl ParquetWriterBuilder {
     }
 
     /// Opens a writer that asks `make` for an accumulator for each file.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// use arc_core::datafile::Accumulator;
+    /// use arrow::array::RecordBatch;
+    ///
+    /// #[derive(Default)]
+    /// struct Batches(usize);
+    ///
+    /// impl Accumulator for Batches {
+    ///     type Output = usize;
+    ///
+    ///     fn update(&mut self, _rows: &RecordBatch) {
+    ///         self.0 += 1;
+    ///     }
+    ///
+    ///     fn finish(self) -> usize {
+    ///         self.0
+    ///     }
+    /// }
+    ///
+    /// let mut writer = ParquetWriter::builder(&folder, schema).open_with(Batches::default)?;
+    /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
+    /// assert_eq!(writer.close()?[0].accumulated, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

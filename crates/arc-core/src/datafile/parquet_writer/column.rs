@@ -30,12 +30,15 @@ use parquet::{
 };
 
 use super::{DistinctValues, distinct::Distinct, integers};
-use crate::datafile::{
-    ColumnStatistics, ParquetOptions,
-    column_chunks::{ColumnChunk, drop_bounds, keeps_bounds},
-    encode::{Limits, Plan, Scratch, WordEncoding},
-    encodings::{Sample, plan_of},
-    statistics::StatisticsBuilder,
+use crate::{
+    datafile::{
+        ParquetOptions,
+        column_chunks::{ColumnChunk, drop_bounds, keeps_bounds},
+        encode::{Limits, Plan, Scratch, WordEncoding},
+        encodings::{Sample, plan_of},
+        statistics::StatisticsBuilder,
+    },
+    model::ColumnStatistics,
 };
 
 /// Nulls that are made at a time, of a column that was null so far.

@@ -7,7 +7,7 @@ use arrow::{
 use hashbrown::HashSet;
 
 use super::{DistinctValues, Value};
-use crate::datafile::TextDictionary;
+use crate::arrays::TextDictionary;
 
 /// Collects the distinct values of one column of one file.
 #[derive(Debug)]

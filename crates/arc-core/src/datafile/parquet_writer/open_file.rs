@@ -21,9 +21,8 @@ use super::{
 };
 use crate::{
     Error, Result,
-    datafile::{
-        ColumnStatistics, ParquetOptions, StatisticsValue, encode::Scratch, row_groups::slice_bytes, sink::Sink,
-    },
+    datafile::{ParquetOptions, encode::Scratch, row_groups::slice_bytes, sink::Sink},
+    model::{ColumnStatistics, StatisticsValue},
     vfs::VfsFile,
 };
 

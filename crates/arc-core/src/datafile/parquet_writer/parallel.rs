@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::sync::{Mutex, thread};
-
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    sync::{Mutex, thread},
+};
 
 /// Works on all items, in order where there is one tool, and on as many threads as there are tools: the caller's is one.
 ///

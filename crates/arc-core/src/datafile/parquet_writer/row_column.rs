@@ -15,7 +15,7 @@ use arrow::{
 use super::Value;
 use crate::{
     Result,
-    datafile::texts::{push_boolean, push_float, push_integer},
+    arrays::numbers_as_text::{push_boolean, push_float, push_integer},
 };
 
 /// The values of one column.

@@ -10,10 +10,8 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::{
     Error, Result,
-    datafile::{
-        is_storable,
-        texts::{Floats, becomes_text, to_texts},
-    },
+    arrays::numbers_as_text::{Floats, becomes_text, to_texts},
+    datafile::is_storable,
 };
 
 /// The columns of a writer.

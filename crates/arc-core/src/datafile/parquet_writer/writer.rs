@@ -95,6 +95,22 @@ enum State {
 
 impl ParquetWriter {
     /// Returns the settings of a writer to a folder, which is made if it is not there. `schema` has all columns that may come.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).name("requests").open()?;
+    /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
+    /// assert_eq!(writer.close()?[0].path, folder.path().join("requests-00000.parquet"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn builder(folder: impl AsRef<Path>, schema: SchemaRef) -> ParquetWriterBuilder {
         ParquetWriterBuilder::new(folder.as_ref(), schema)
     }
@@ -109,6 +125,26 @@ impl<A: Accumulator> ParquetWriter<A> {
     /// Takes the rows of a batch. Its columns are found by name; those that it lacks are null.
     ///
     /// Buffers are shared, not copied, until some megabytes are gathered. Blocks while these are encoded and written.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+    ///
+    /// let times: ArrayRef = Arc::new(Int64Array::from(vec![10, 20]));
+    /// let durations: ArrayRef = Arc::new(Float64Array::from(vec![2.5, 3.5]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).open()?;
+    /// writer.push(&RecordBatch::try_from_iter([("time", times), ("ms", durations)])?)?;
+    /// assert_eq!(writer.close()?[0].rows, 2); // `user` is null
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -125,6 +161,25 @@ impl<A: Accumulator> ParquetWriter<A> {
 
     /// Takes a row: a value for each column, in the order of the schema.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).open()?;
+    /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
+    /// // `time` is never null.
+    /// assert!(writer.push_row(&[Value::Null, Value::from("bob"), Value::from(2.5)]).is_err());
+    /// writer.push_row(&[Value::from(20), Value::from("bob"), Value::Null])?;
+    /// assert_eq!(writer.close()?[0].rows, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `InvalidInput` for a value that its column cannot hold exactly, or a wrong number of them: the row is not taken, and the
@@ -138,6 +193,22 @@ impl<A: Accumulator> ParquetWriter<A> {
     /// Takes a row: values by the names of their columns, in any order; the others are null. A map gives them by
     /// `map.iter().map(|(name, value)| (name.as_str(), value))`.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).open()?;
+    /// writer.push_named([("ms", &Value::from(2.5)), ("time", &Value::from(10))])?;
+    /// assert_eq!(writer.close()?[0].rows, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`push_row`](Self::push_row), and for a name that is not declared or comes twice.
@@ -150,6 +221,25 @@ impl<A: Accumulator> ParquetWriter<A> {
     /// Writes what is left, gives all files their names and returns them in the order of their rows; none without rows.
     ///
     /// Called again, it returns the same.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).open()?;
+    /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
+    /// for file in writer.close()? {
+    ///     println!("{}: {} rows, {} bytes", file.path.display(), file.rows, file.bytes);
+    /// }
+    /// # assert_eq!(writer.close()?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -167,6 +257,23 @@ impl<A: Accumulator> ParquetWriter<A> {
     }
 
     /// Removes all files of this writer. Does nothing to one that is closed, or was aborted before.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).open()?;
+    /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
+    /// writer.abort();
+    /// assert_eq!(folder.path().read_dir()?.count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn abort(&mut self) {
         if self.state == State::Open {
             self.end("it was aborted");
@@ -174,6 +281,22 @@ impl<A: Accumulator> ParquetWriter<A> {
     }
 
     /// Returns the number of rows taken so far.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field, Schema};
+    /// use arc_core::datafile::{ParquetWriter, Value};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let field = |name: &str, kind, null| Field::new(name, kind, null);
+    /// # let user = field("user", DataType::Utf8, true);
+    /// # let times = field("time", DataType::Int64, false);
+    /// # let schema = Arc::new(Schema::new(vec![times, user, field("ms", DataType::Float64, true)]));
+    /// let mut writer = ParquetWriter::builder(&folder, schema).open()?;
+    /// writer.push_row(&[Value::from(10), Value::from("ann"), Value::from(2.5)])?;
+    /// assert_eq!(writer.rows(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows

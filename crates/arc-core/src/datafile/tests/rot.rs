@@ -6,7 +6,7 @@ use super::{
     super::file_checks::{Checked, FileChecks, Rotten},
     *,
 };
-use crate::Error;
+use crate::{Error, arrays::Columns, model::packed};
 
 /// Rows that are all in memory, as a flush has them.
 struct InMemory(RecordBatch);
@@ -54,12 +54,12 @@ fn files(fs: &CrashFs, root: &Path) -> Vec<(DataFile, bool)> {
     }
     let pack = PackWriter::new(fs, root, Ulid::from_parts(1, 2));
     let owner = Owner { database: "d", table: "t", day: PartitionDay::from_time_ns(0) };
-    let mut scratch = WriteScratch::default();
+    let mut writer = DataFileWriter::default();
     // A small one, one of few rows and many columns, and one of more rows than the writer of small ones takes.
     for (rows, columns, has_tail) in [(50, 2, false), (1_000, 20, true), (9_000, 2, true)] {
         let rows = floats(rows, columns);
         let spec = DataFileSpec { path: pack.path().into(), ..spec(rows.schema(), &[]) };
-        let file = pack_data_file_of(&pack, owner, &spec, &InMemory(rows), &options, &mut scratch).unwrap();
+        let file = writer.write_to_pack(&pack, owner, &spec, &InMemory(rows), &options).unwrap();
         files.push((file, has_tail));
     }
     pack.finish().unwrap();

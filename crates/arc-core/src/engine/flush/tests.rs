@@ -95,7 +95,7 @@ fn what_a_manifest_without_its_newest_commits_does_not_name_is_kept() {
         engine.flush().unwrap();
     }
     assert_eq!(engine.compact().unwrap().removed_files, 2, "the merged file is the only one");
-    let merged = engine.table("d", "m").unwrap().rows.lock().files[0].path.clone();
+    let merged = engine.table("d", "m").unwrap().stored().files[0].path.clone();
     engine.close().unwrap();
     drop(engine);
     let lost = |path: &str| fs.read(&Path::new("/store/lost").join(path)).is_ok();

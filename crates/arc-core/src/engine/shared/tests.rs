@@ -200,7 +200,7 @@ fn what_was_refused_for_want_of_room_is_not_there() {
     let faults = FaultFs::new(Arc::new(CrashFs::new()));
     // Nothing is in the log yet, so that the first frame needs a segment.
     let open = engine(&faults);
-    let schema = |database: &str| crate::catalog::TableSchema {
+    let schema = |database: &str| crate::model::TableSchema {
         database: database.into(),
         table: "t".into(),
         has_primary_key: true,

@@ -14,9 +14,8 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use crate::{
     Engine, TableView,
     buffer::converted,
-    catalog::{ColumnKind, TableSchema},
-    datafile::{DataFile, read_whole},
-    tombstone::live,
+    datafile::read_whole,
+    model::{ColumnKind, DataFile, TableSchema, live},
 };
 
 /// A row as its primary key (only of a primary-key table), and its fields by name.

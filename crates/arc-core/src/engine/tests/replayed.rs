@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     ColumnTypes, Engine, OnConflict,
-    catalog::{Column, ColumnKind, TableSchema},
+    model::{Column, ColumnKind, TableSchema},
     vfs::CrashFs,
 };
 

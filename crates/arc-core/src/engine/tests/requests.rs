@@ -14,8 +14,8 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use crate::{
     Engine, ErrorKind, Precision, WriteOptions,
-    catalog::{Column, ColumnKind, TableSchema, tag_type},
     engine::{frame::FrameKind, write::arrow_body},
+    model::{Column, ColumnKind, TableSchema, tag_type},
 };
 use arrow::datatypes::DataType;
 

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    catalog::{ColumnKind, TIME_COLUMN},
+    model::{ColumnKind, TIME_COLUMN},
 };
 
 /// Most rows of a piece, however short they are.

@@ -29,12 +29,11 @@ use super::staged::{
 };
 use crate::{
     Error, Result,
+    arrays::numbers_as_text::{Floats, becomes_text, to_texts},
     buffer::{encoded, owned},
-    catalog::{ColumnKind, TIME_COLUMN, comes_back, tag_type},
-    datafile::{
-        is_storable,
-        texts::{Floats, becomes_text, to_texts},
-    },
+    catalog::comes_back,
+    datafile::is_storable,
+    model::{ColumnKind, TIME_COLUMN, tag_type},
     registry::{check_name, invalid_name},
 };
 

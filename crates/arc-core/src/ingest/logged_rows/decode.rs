@@ -10,8 +10,8 @@ use super::{Type, index_bytes, integers, reader::Reader};
 use crate::{
     Error, Result,
     buffer::{ColumnValues, Rows, SeriesId, converted},
-    catalog::{ColumnKind, may_become, tag_type},
     ingest::staged::{Context, Staged, StagedTable, TableIndex, check_column_name, short},
+    model::{ColumnKind, may_become, tag_type},
 };
 
 /// Decodes what [`Encoders`](super::Encoders) wrote.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::sync::Mutex;
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -10,9 +9,10 @@ use hashbrown::HashMap;
 use super::{Type, index_bytes, integers, numbering::Numbering};
 use crate::{
     buffer::{ColumnValues, Plain, Rows, Tag},
-    catalog::{Column, ColumnKind},
     ingest::staged::{Staged, StagedTable},
+    model::{Column, ColumnKind},
     registry::{Layout, Table},
+    sync::Mutex,
 };
 
 /// What a table's name and columns, and a row by itself, take more or less.

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     buffer::{Plain, Rows, Scalar},
-    catalog::{Column, ColumnKind, TableSchema, tag_type},
     ingest::staged::{Context, Staged, TableIndex},
+    model::{Column, ColumnKind, TableSchema, tag_type},
     registry::{Database, Table},
 };
 

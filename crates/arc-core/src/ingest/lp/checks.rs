@@ -7,8 +7,11 @@ use super::{Decoder, Fault};
 use crate::{
     Precision,
     buffer::{Scalar, StagedRow},
-    catalog::ColumnKind,
-    ingest::staged::{Context, MAX_COLUMNS, StagedTable, check_column_name, inexact, short, type_conflict, type_name},
+    ingest::{
+        row_rules::{RowRules, comes_twice, named_as_a_tag},
+        staged::{MAX_COLUMNS, check_column_name, inexact, type_conflict},
+    },
+    model::ColumnKind,
 };
 
 impl<'a> Decoder<'a, '_> {
@@ -32,11 +35,11 @@ impl<'a> Decoder<'a, '_> {
         let value = scalar(&value, &text);
         let known = table.position(&name);
         if known.and_then(|column| table.column(column)).is_some_and(|column| column.kind == ColumnKind::Tag) {
-            return Err(format!("field {:?} on measurement {:?} is a tag already", short(&name), table.name()));
+            return Err(RowRules { measurement: table.name(), table: Some(table) }.is_a_tag(&name));
         }
         // A tag with the name of a field that a primary-key table has is found when the tags are looked at.
         if (known.is_none() || !table.has_primary_key()) && self.line.tags.iter().any(|(tag, _)| *tag == name) {
-            return Err(format!("field {:?} has the name of a tag of the same line", short(&name)));
+            return Err(named_as_a_tag(&name, "line"));
         }
         let column = match known {
             Some(column) => column,
@@ -51,7 +54,7 @@ impl<'a> Decoder<'a, '_> {
             }
         };
         let is_new = column >= table.base.columns.len() + self.line.added;
-        match check_fit(table, column, &name, value, is_new, self.context) {
+        match self.check_fit(column, &name, value, is_new) {
             // Undone if the line is refused for something else.
             Err(reason) if !is_new => match self.wider(column, value) {
                 Some(data_type) => self.widen(column, data_type).map_err(|e| e.to_string())?,
@@ -68,6 +71,29 @@ impl<'a> Decoder<'a, '_> {
         self.line.touched.push(column);
         self.went_to(column);
         Ok(())
+    }
+
+    /// Checks that a column of the line's table takes a value; `is_new` says that the line itself has brought the column.
+    fn check_fit(&self, column: usize, name: &str, value: Scalar<'_>, is_new: bool) -> Result<(), String> {
+        let Some(table) = self.staged.tables.get(self.line.table) else { return Err("no table".into()) };
+        let Some(column) = table.column(column) else { return Err("no column".into()) };
+        let (got, existing) = (value.data_type(), &column.data_type);
+        let is_integer = matches!(value, Scalar::Integer(_) | Scalar::Unsigned(_));
+        let is_text = *existing == DataType::Utf8;
+        let rules = table.rules(self.context);
+        let way_out = || rules.way_out(&got, existing);
+        if got == *existing
+            || (*existing == DataType::Float64 && value.exact_float().is_some())
+            || (is_text && rules.makes_text(name))
+        {
+            Ok(())
+        } else if is_integer && *existing == DataType::Float64 {
+            Err(inexact(name) + way_out())
+        } else if is_new {
+            Err(comes_twice(name, existing, &got))
+        } else {
+            Err(type_conflict(table.name(), name, &got, existing) + way_out())
+        }
     }
 
     /// Returns the type that a column of the line's table becomes of a value; its staged rows have a say, too.
@@ -92,35 +118,6 @@ impl<'a> Decoder<'a, '_> {
         let narrow = table.map_or(Ok(None), |table| table.widen(column, data_type))?;
         self.line.widened.extend(narrow);
         Ok(())
-    }
-}
-
-/// Checks that `column` takes a value; `is_new` says that the line itself has brought the column.
-fn check_fit(
-    table: &StagedTable,
-    column: usize,
-    name: &str,
-    value: Scalar<'_>,
-    is_new: bool,
-    context: &Context<'_>,
-) -> Result<(), String> {
-    let Some(column) = table.column(column) else { return Err("no column".into()) };
-    let (got, existing) = (value.data_type(), &column.data_type);
-    let is_integer = matches!(value, Scalar::Integer(_) | Scalar::Unsigned(_));
-    let is_text = *existing == DataType::Utf8;
-    let way_out = || table.rules(context).way_out(&got, existing);
-    if got == *existing
-        || (*existing == DataType::Float64 && value.exact_float().is_some())
-        || (is_text && table.rules(context).makes_text(name))
-    {
-        Ok(())
-    } else if is_integer && *existing == DataType::Float64 {
-        Err(inexact(name) + way_out())
-    } else if is_new {
-        let (first, got) = (type_name(existing), type_name(&got));
-        Err(format!("field {name:?} comes twice, as {first} and as {got}"))
-    } else {
-        Err(type_conflict(table.name(), name, &got, existing) + way_out())
     }
 }
 

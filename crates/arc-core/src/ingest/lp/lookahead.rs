@@ -85,7 +85,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{catalog::TableSchema, registry::Table};
+    use crate::{model::TableSchema, registry::Table};
 
     fn cache(keys: impl Iterator<Item = String>) -> SeriesCache {
         let schema =

@@ -12,7 +12,6 @@ use std::{
     },
 };
 
-use crate::sync::{Condvar, Mutex};
 use arc_lp::{Chunks, ErrorKind, FieldValue, RawValue, ResumableSink, Series, Sink, Text};
 use bytes::Bytes;
 
@@ -26,6 +25,7 @@ use crate::{
         staged::{MAX_CELLS, StagedTable},
     },
     registry::Database,
+    sync::{Condvar, Mutex},
 };
 
 /// Tables of which a split has lines, at most: each costs columns of its own in each split.

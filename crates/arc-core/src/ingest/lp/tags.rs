@@ -9,8 +9,11 @@ use hashbrown::HashMap;
 use super::{Decoder, Fault};
 use crate::{
     buffer::{Scalar, SeriesId},
-    catalog::{ColumnKind, TIME_COLUMN, tag_type},
-    ingest::staged::{Staged, check_column_name, short, type_conflict},
+    ingest::{
+        row_rules::RowRules,
+        staged::{Staged, short},
+    },
+    model::{ColumnKind, tag_type},
 };
 
 /// Slot of the table and number of the series, by the key of its lines.
@@ -70,22 +73,11 @@ impl Decoder<'_, '_> {
 
     fn check_tags(&self) -> Result<(), String> {
         let Some(table) = self.staged.tables.get(self.line.table) else { return Err("no table".into()) };
+        let rules = RowRules { measurement: table.name(), table: Some(table) };
         for (at, (key, _)) in self.line.tags.iter().enumerate() {
-            if key == TIME_COLUMN {
-                return Err("invalid tag name \"time\": it is the name of the time column".into());
-            }
+            rules.check_tag(key, None)?;
             if self.line.tags.iter().take(at).any(|(other, _)| other == key) {
                 return Err(format!("tag {:?} comes twice", short(key)));
-            }
-            match table.position(key).and_then(|index| table.column(index)) {
-                None => check_column_name("tag", key)?,
-                Some(column) if table.has_primary_key() && column.kind == ColumnKind::Field => {
-                    return Err(format!("tag {:?} on measurement {:?} is a field already", short(key), table.name()));
-                }
-                Some(column) if !table.has_primary_key() && column.data_type != DataType::Utf8 => {
-                    return Err(type_conflict(table.name(), key, &DataType::Utf8, &column.data_type));
-                }
-                Some(_) => {}
             }
         }
         Ok(())

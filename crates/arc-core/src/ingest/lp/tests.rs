@@ -17,8 +17,8 @@ use super::*;
 use crate::{
     ColumnTypes, LineDecoder, OnConflict, SequenceNumber,
     buffer::ChunkReader,
-    catalog::{ColumnKind, TableSchema},
     ingest::{TypePolicy, staged::Rejections},
+    model::{ColumnKind, TableSchema},
     registry::{Database, Layout, Table},
 };
 
@@ -246,15 +246,11 @@ fn a_table_has_a_limit_of_columns_and_a_request_of_empty_cells() {
 #[test]
 fn tags_of_an_append_only_table_are_text_fields() {
     let db = database();
-    let schema = crate::catalog::TableSchema {
+    let schema = crate::model::TableSchema {
         database: "d".into(),
         table: "m".into(),
         has_primary_key: false,
-        columns: vec![crate::catalog::Column {
-            name: "host".into(),
-            kind: ColumnKind::Field,
-            data_type: DataType::Utf8,
-        }],
+        columns: vec![crate::model::Column { name: "host".into(), kind: ColumnKind::Field, data_type: DataType::Utf8 }],
     };
     db.add(Arc::new(crate::registry::Table::new(schema)));
     let staged = write(&db, "m,host=a,zone=z x=1 1\nm,host=a host=\"b\" 2\nm,x=1 y=1 3", None, &[]);
@@ -337,7 +333,7 @@ impl Buffered {
         }
         let held = || {
             self.0.staging.buffer.drain().unwrap();
-            self.0.tables().iter().map(|table| table.rows.lock().buffer.bytes()).sum::<usize>()
+            self.0.tables().iter().map(|table| table.undrained_rows().buffer.bytes()).sum::<usize>()
         };
         let before = held();
         let refused = Rejections { numbers: staged.rejections.numbers.clone(), first: staged.rejections.first.clone() };
@@ -351,7 +347,7 @@ impl Buffered {
     fn rows(&self) -> BTreeMap<String, Vec<(bool, String)>> {
         let options = FormatOptions::default().with_null("-");
         let of = |table: &Arc<Table>| {
-            let (parts, schema) = (table.rows.lock().buffer.snapshot().unwrap(), table.schema());
+            let (parts, schema) = (table.undrained_rows().buffer.snapshot().unwrap(), table.schema());
             let reader = ChunkReader::new(Arc::clone(&schema), Arc::clone(&table.series));
             let mut rows = Vec::new();
             for (late, chunk) in parts.iter().flat_map(|part| part.chunks.iter().map(|chunk| (part.late, chunk))) {

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     Result,
     buffer::{ColumnValues, SeriesId},
-    catalog::{ColumnKind, TIME_COLUMN, tag_type},
     ingest::staged::{StagedTable, check_column_name, check_distinct, no_tags_later, short, type_conflict},
+    model::{ColumnKind, TIME_COLUMN, tag_type},
 };
 
 /// The columns of one map, checked.

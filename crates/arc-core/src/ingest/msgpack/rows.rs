@@ -9,8 +9,11 @@ use hashbrown::HashMap;
 use super::{Decoder, Fault, refuse};
 use crate::{
     buffer::{Scalar, SeriesId},
-    catalog::{Column, ColumnKind, TIME_COLUMN, may_become, tag_type},
-    ingest::staged::{Context, StagedTable, check_column_name, short, type_conflict, type_name},
+    ingest::{
+        row_rules::{RowRules, comes_twice, named_as_a_tag},
+        staged::{Context, StagedTable, check_column_name, type_conflict},
+    },
+    model::{Column, ColumnKind, may_become, tag_type},
 };
 
 /// What decides the series of a row: the table's ordinal, and the bytes of `tags` and `h` as they came.
@@ -71,28 +74,8 @@ impl<'a> Decoder<'a, '_> {
 
 impl RowScratch<'_> {
     fn check_tags(&self, name: &str, table: Option<&StagedTable>, context: &Context<'_>) -> Result<(), Fault> {
-        for (tag, _) in &self.tags {
-            if *tag == TIME_COLUMN {
-                return refuse("invalid tag name \"time\": it is the name of the time column");
-            }
-            let column = table.and_then(|table| table.position(tag).and_then(|index| table.column(index)));
-            let has_primary_key = table.is_none_or(StagedTable::has_primary_key);
-            match column {
-                None => check_column_name("tag", tag).map_err(Fault::item)?,
-                Some(column) if has_primary_key && column.kind == ColumnKind::Field => {
-                    return refuse(format!("tag {:?} on measurement {:?} is a field already", short(tag), short(name)));
-                }
-                Some(column) if !has_primary_key && column.data_type != DataType::Utf8 => {
-                    let wider =
-                        |table: &StagedTable| table.wider(table.position(tag)?, &DataType::Utf8, false, context);
-                    if table.and_then(wider).is_none() {
-                        return refuse(type_conflict(name, tag, &DataType::Utf8, &column.data_type));
-                    }
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(())
+        let rules = RowRules { measurement: name, table };
+        self.tags.iter().try_for_each(|(tag, _)| rules.check_tag(tag, Some(context))).map_err(Fault::item)
     }
 }
 
@@ -111,12 +94,12 @@ impl<'a> RowScratch<'a> {
         for (ordinal, (name, value)) in fields.iter().enumerate() {
             // The tags of a series that came before are columns of the table, which is checked below.
             if self.tags.iter().any(|(tag, _)| tag == name) {
-                return refuse(format!("field {:?} has the name of a tag of the same row", short(name)));
+                return refuse(named_as_a_tag(name, "row"));
             }
             match table.and_then(|(at, table)| self.column(at, table, ordinal, name)) {
                 Some((_, column)) if column.kind == ColumnKind::Tag => {
-                    let (field, table) = (short(name), short(table_name));
-                    return refuse(format!("field {field:?} on measurement {table:?} is a tag already"));
+                    let table = table.map(|(_, table)| table);
+                    return refuse(RowRules { measurement: table_name, table }.is_a_tag(name));
                 }
                 Some((index, column)) => match fit(*value, &column.data_type) {
                     Some(value) => self.known.push((index, value)),
@@ -197,8 +180,7 @@ impl<'a> RowScratch<'a> {
         match self.new.iter_mut().find(|(other, ..)| *other == name) {
             Some((_, first, other)) if *first == data_type => *other = value,
             Some((_, first, _)) => {
-                let (first, second) = (type_name(first), type_name(&data_type));
-                return refuse(format!("field {:?} comes twice, as {first} and as {second}", short(&name)));
+                return refuse(comes_twice(&name, first, &data_type));
             }
             None => self.new.push((name, data_type, value)),
         }

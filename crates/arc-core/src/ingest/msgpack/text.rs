@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::reader::Value;
-use crate::datafile::texts::push_plain_float;
+use crate::arrays::numbers_as_text::push_plain_float;
 
 /// Returns a scalar as text; `Err` says what is wrong with it. Nil is empty.
 pub(super) fn text<'a>(value: &Value<'a>) -> Result<Cow<'a, str>, String> {

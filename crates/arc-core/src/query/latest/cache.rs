@@ -19,7 +19,7 @@ use super::{
     super::lru::Lru,
     index::{Index, KeySet},
 };
-use crate::datafile::DataFile;
+use crate::model::DataFile;
 
 /// Which file, and the columns that make the key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

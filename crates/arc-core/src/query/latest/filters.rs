@@ -5,7 +5,7 @@ use datafusion::{
     logical_expr::{Expr, Operator, expr::BinaryExpr},
 };
 
-use crate::catalog::TIME_COLUMN;
+use crate::model::TIME_COLUMN;
 
 /// The conditions of a statement, sorted out.
 #[derive(Debug, Default)]

@@ -15,7 +15,7 @@ use arrow::{
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use crate::catalog::TIME_COLUMN;
+use crate::model::TIME_COLUMN;
 
 /// The keys of an index, each once, in order of their bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -272,7 +272,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::catalog::{tag_type, time_type};
+    use crate::model::{tag_type, time_type};
 
     fn tags(values: &[Option<&str>]) -> ArrayRef {
         Arc::new(values.iter().copied().collect::<DictionaryArray<Int32Type>>())

@@ -13,7 +13,7 @@ use datafusion::{
 };
 
 use super::cache::Cache;
-use crate::{buffer::ChunkRows, datafile::DataFile};
+use crate::{buffer::ChunkRows, model::DataFile};
 
 /// Which rows are wanted; more of them do no harm, for the plan above looks at them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,7 +96,7 @@ impl Condition {
 impl Job {
     /// Returns the columns that an index is made of.
     pub(super) fn index_columns(&self) -> Result<Vec<usize>> {
-        let time = self.schema.index_of(crate::catalog::TIME_COLUMN)?;
+        let time = self.schema.index_of(crate::model::TIME_COLUMN)?;
         Ok(self.keys.iter().copied().chain([time]).collect())
     }
 }

@@ -18,7 +18,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use parquet::arrow::arrow_reader::RowSelection;
 
 use super::super::{files, merge, session, statistics, texts};
-use crate::datafile::DataFile;
+use crate::model::DataFile;
 
 /// Rows for which a task of its own pays.
 const ROWS_PER_TASK: u64 = 1 << 18;

@@ -14,7 +14,11 @@ use super::{
     read::{Reader, Rows, collect},
     search::{Found, FoundRows},
 };
-use crate::{buffer::ChunkRows, catalog::TIME_COLUMN, datafile::DataFile, query::error::external};
+use crate::{
+    buffer::ChunkRows,
+    model::{DataFile, TIME_COLUMN},
+    query::error::external,
+};
 
 /// Returns the rows at `entries` of the index of `found`.
 pub(super) async fn rows(job: Arc<Job>, reader: Reader, found: Found, entries: Vec<usize>) -> Result<RecordBatch> {
@@ -22,7 +26,10 @@ pub(super) async fn rows(job: Arc<Job>, reader: Reader, found: Found, entries: V
         FoundRows::Buffer(rows) => buffered(&job, rows, numbers(&found, &entries)),
         FoundRows::Batch(batch) => taken(&job, batch, &UInt64Array::from_iter_values(numbers(&found, &entries))),
         FoundRows::File { part, key } => match job.parts.get(*part).map(|part| &part.rows) {
-            Some(PartRows::File(file)) => of_file(&job, &reader, &file.file, &found.known, key, &entries).await,
+            Some(PartRows::File(file)) => {
+                let indexed = IndexedFile { file: &file.file, known: &found.known, key };
+                of_file(&job, &reader, indexed, &entries).await
+            }
             _ => Err(DataFusionError::Internal("a file that is none".to_owned())),
         },
     }
@@ -51,14 +58,17 @@ pub(super) fn answer(job: &Job, columns: Vec<ArrayRef>, rows: usize) -> Result<R
     Ok(RecordBatch::try_new_with_options(Arc::clone(&job.output_schema), columns, &options)?)
 }
 
-async fn of_file(
-    job: &Job,
-    reader: &Reader,
-    file: &DataFile,
-    known: &Arc<Known>,
-    key: &FileKey,
-    entries: &[usize],
-) -> Result<RecordBatch> {
+/// A data file, and what is known of its rows.
+struct IndexedFile<'a> {
+    file: &'a DataFile,
+    known: &'a Arc<Known>,
+    /// Where the cache has it.
+    key: &'a FileKey,
+}
+
+/// Returns the rows of a file at `entries` of its index.
+async fn of_file(job: &Job, reader: &Reader, indexed: IndexedFile<'_>, entries: &[usize]) -> Result<RecordBatch> {
+    let IndexedFile { file, known, key } = indexed;
     let missing: Vec<usize> = job.output.iter().copied().filter(|column| !is_known(job, known, *column)).collect();
     let mut fresh: HashMap<usize, ArrayRef> = HashMap::new();
     if !missing.is_empty() {

@@ -20,7 +20,7 @@ use datafusion::{
 };
 
 use super::{super::table::Table, job::Newest, table::Wanted};
-use crate::catalog::TIME_COLUMN;
+use crate::model::TIME_COLUMN;
 
 /// Most rows that are looked for by this way.
 const MAX_ROWS: usize = 10_000;

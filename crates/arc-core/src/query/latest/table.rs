@@ -24,7 +24,7 @@ use super::{
     index::can_be_key,
     job::{Condition, FilePart, Job, JobPart, Newest, PartRows},
 };
-use crate::{catalog::TIME_COLUMN, datafile::DataFile};
+use crate::model::{DataFile, TIME_COLUMN};
 
 /// What a statement wants of a table.
 #[derive(Debug, Clone)]

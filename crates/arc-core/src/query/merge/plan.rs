@@ -23,8 +23,7 @@ use super::{
     exec::{MergeExec, sort_expressions},
 };
 use crate::{
-    catalog::{TIME_COLUMN, TableSchema},
-    datafile::DataFile,
+    model::{DataFile, TIME_COLUMN, TableSchema},
     view::{BufferPart, TableView},
 };
 

@@ -19,8 +19,7 @@ use super::{
 };
 use crate::{
     buffer::{ChunkReader, Rows},
-    catalog::TableSchema,
-    datafile::DataFile,
+    model::{DataFile, TableSchema},
     view::BufferPart,
 };
 

@@ -29,10 +29,12 @@ use super::super::{Answer, Description, QueryEngine, Statement, Tables};
 use crate::{
     Error, Options, Result,
     buffer::{Chunk, ChunkReader, ChunkRows, SeriesIndex},
-    catalog::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type},
     compaction::{Job, Keep, MAX_BATCH_BYTES, Settings, Source, plan, run},
-    datafile::{ColumnStatistics, DataFile, ParquetOptions, StatisticsValue},
+    datafile::ParquetOptions,
     memory::MemoryBudget,
+    model::{
+        Column, ColumnKind, ColumnStatistics, DataFile, StatisticsValue, TIME_COLUMN, TableSchema, tag_type, time_type,
+    },
     vfs::RealVfs,
     view::{BufferPart, TableView},
 };

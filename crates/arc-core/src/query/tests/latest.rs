@@ -7,7 +7,7 @@ use super::fake::{
     Home::{self, Buffer, File, LateBuffer, LateFile},
     Row, Store, TableBuilder,
 };
-use crate::{Predicate, SequenceNumber, Tombstone, predicate::bind};
+use crate::{Predicate, SequenceNumber, Tombstone, model::predicate::bind};
 
 fn point(time: i64, host: &'static str, x: i64) -> Row {
     (time, vec![("host", Tag(host)), ("rack", Tag("r")), ("x", Integer(x))])

@@ -7,7 +7,7 @@ use super::fake::{
     Home::{self, Buffer, File, LateBuffer, LateFile},
     Row, Store, TableBuilder,
 };
-use crate::{Predicate, SequenceNumber, Tombstone, predicate::bind};
+use crate::{Predicate, SequenceNumber, Tombstone, model::predicate::bind};
 
 const HOSTS: [&str; 3] = ["a", "b", "c"];
 

@@ -37,7 +37,7 @@ use super::{
     sorting::{End, Look, Sorting},
     source::InTimeOrder,
 };
-use crate::catalog::TIME_COLUMN;
+use crate::model::TIME_COLUMN;
 
 /// Rows of a piece of a file that such a sort takes at a time.
 const PIECE_ROWS: usize = 3 << 20;

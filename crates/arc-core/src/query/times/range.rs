@@ -15,7 +15,7 @@ use datafusion::{
 };
 
 use super::super::statistics;
-use crate::catalog::TIME_COLUMN;
+use crate::model::TIME_COLUMN;
 
 /// The times from `min` to `max`, both included; none if `min` is the larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

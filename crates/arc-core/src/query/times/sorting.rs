@@ -3,7 +3,7 @@
 use datafusion::physical_expr::{PhysicalSortExpr, expressions::Column};
 
 use super::range::TimeRange;
-use crate::catalog::TIME_COLUMN;
+use crate::model::TIME_COLUMN;
 
 /// Part of a row group's times that is looked at first: mostly it tells that no others are wanted.
 const FIRST_LOOK: i64 = 256;

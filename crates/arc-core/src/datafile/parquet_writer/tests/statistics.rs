@@ -8,7 +8,10 @@ use arrow::{
 };
 
 use super::*;
-use crate::datafile::{Accumulator, DistinctValues, ParquetWriter, StatisticsValue, Value};
+use crate::{
+    datafile::{Accumulator, DistinctValues, ParquetWriter, Value},
+    model::StatisticsValue,
+};
 
 fn rows() -> RecordBatch {
     let columns: Vec<(&str, ArrayRef)> = vec![

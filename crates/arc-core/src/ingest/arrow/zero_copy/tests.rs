@@ -180,7 +180,7 @@ fn a_chunk_knows_whether_its_columns_have_the_types_of_the_table() {
     let kept = decoded(&body, &[], true);
     let schema = kept.grown_schema();
     assert!(kept.kept.chunks.iter().all(|chunk| chunk.has_types_of(&schema)));
-    let mut wider = crate::catalog::TableSchema::clone(&schema);
+    let mut wider = crate::model::TableSchema::clone(&schema);
     wider.columns.iter_mut().filter(|column| column.name.as_ref() == "v").for_each(|c| c.data_type = DataType::Float64);
     assert!(!kept.kept.chunks[0].has_types_of(&wider));
 }

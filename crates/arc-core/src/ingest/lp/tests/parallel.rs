@@ -62,7 +62,7 @@ fn rows_of_splits(db: &Buffered, body: &str, second: &str) -> usize {
 #[test]
 fn parts_take_what_is_plain_and_end_in_front_of_all_else() {
     let db = Buffered::new();
-    let text = Table::new(crate::catalog::TableSchema {
+    let text = Table::new(crate::model::TableSchema {
         database: "d".into(),
         table: "log".into(),
         has_primary_key: false,

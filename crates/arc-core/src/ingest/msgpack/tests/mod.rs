@@ -16,8 +16,8 @@ use super::decode;
 use crate::{
     Precision, Result,
     buffer::ChunkReader,
-    catalog::{Column, ColumnKind, TableSchema, tag_type},
     ingest::{Context, Staged, StagedTable},
+    model::{Column, ColumnKind, TableSchema, tag_type},
     registry::{Database, Table},
 };
 

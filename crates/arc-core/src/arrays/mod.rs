@@ -1,0 +1,9 @@
+//! Tools for values in columns that no folder owns: dictionaries of texts, numbers as texts, columns handed on by pieces. Knows no
+//! table and no file.
+
+mod columns;
+pub(crate) mod numbers_as_text;
+mod text_dictionary;
+
+pub(crate) use columns::Columns;
+pub(crate) use text_dictionary::{TextDictionary, width_of};

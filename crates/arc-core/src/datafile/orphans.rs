@@ -1,0 +1,130 @@
+//! Data files and packs that no manifest names, and folders without any: what a crash between a file's rename and its commit, or
+//! between the removal of a file and that of its folder, leaves behind.
+
+use std::path::{Path, PathBuf};
+
+use hashbrown::HashSet;
+
+use crate::{
+    Result,
+    datafile::{remove_data_file, remove_empty_folders},
+    model::TEMPORARY_SUFFIX,
+    store::{FoundFiles, file_name, find_data_files},
+    vfs::Vfs,
+};
+
+/// Removes the data files below `<root>/data` that `named` lacks, finished or not, and returns their paths; also
+/// the folders that are empty.
+///
+/// Only files named as we name them (a ULID, `.parquet` or `.pack`, perhaps `.tmp`) are touched. A pack is named by each data
+/// file in it. To be called before anything is
+/// flushed, with the files of the manifests of *all* writers, each by its [stored path](stored_path): a file is named by no manifest until it is committed. A file that cannot be
+/// removed is logged and stays for the next time.
+///
+/// No crash leaves a manifest that names a file which is not there. Where there is one, the manifest is an older one than
+/// that of these files, as where its newest commits are gone, and what it does not name may be all that is left of some
+/// rows: `set_aside` is to keep it elsewhere first.
+///
+/// # Errors
+///
+/// [`Error::Io`] if a folder cannot be listed.
+pub(crate) fn remove_orphans(
+    vfs: &dyn Vfs,
+    root: &Path,
+    named: &HashSet<&str>,
+    set_aside: impl FnOnce(&[PathBuf]) -> Result<()>,
+) -> Result<Vec<String>> {
+    let mut removed = Vec::new();
+    let FoundFiles { files, empty_folders } = find_data_files(vfs, root)?;
+    let missing = missing(&files, named);
+    let mut orphans = unnamed(files, named);
+    if let Some(missing) = missing {
+        let whole: Vec<PathBuf> =
+            orphans.iter().filter(|path| !path.ends_with(TEMPORARY_SUFFIX)).map(|path| root.join(path)).collect();
+        tracing::warn!(missing, "a data file is not there: those that no manifest names are kept in lost/");
+        if let Err(error) = set_aside(&whole) {
+            tracing::warn!(%error, "cannot set data files aside, they stay where they are");
+            orphans.clear();
+        }
+    }
+    for path in orphans {
+        match remove_data_file(vfs, root, &path) {
+            Ok(()) => removed.push(path),
+            Err(error) => tracing::warn!(path, %error, "cannot remove a data file that no manifest names"),
+        }
+    }
+    for folder in empty_folders {
+        remove_empty_folders(vfs, root, &root.join(folder));
+    }
+    Ok(removed)
+}
+
+/// Returns the paths of the data files below `<root>/data` that `named` lacks, finished or not.
+///
+/// # Errors
+///
+/// [`Error::Io`] if a folder cannot be listed.
+pub(crate) fn find_orphans(vfs: &dyn Vfs, root: &Path, named: &HashSet<&str>) -> Result<Vec<String>> {
+    Ok(unnamed(find_data_files(vfs, root)?.files, named))
+}
+
+/// Returns the path of a file that `named` has and that is not there, if there is one.
+fn missing(files: &[String], named: &HashSet<&str>) -> Option<String> {
+    let there: HashSet<&str> = files.iter().map(|path| file_name(path)).collect();
+    named.iter().find(|path| !there.contains(file_name(path))).map(|path| (*path).to_owned())
+}
+
+fn unnamed(mut files: Vec<String>, named: &HashSet<&str>) -> Vec<String> {
+    // By file name, which is unique: on a file system that ignores case the folders of `cpu` and `CPU` are one, and are
+    // listed by the name of the first.
+    let live: HashSet<&str> = named.iter().map(|path| file_name(path)).collect();
+    files.retain(|path| !live.contains(file_name(path)));
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::CrashFs;
+
+    const DAY: &str = "data/db/t/day=2026-01-31";
+
+    #[test]
+    fn only_unnamed_files_that_are_named_like_ours_are_removed() {
+        let live = format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAV.parquet");
+        let kept = [
+            live.clone(),
+            format!("{DAY}/notes.parquet"),
+            format!("{DAY}/01arz3ndektsv4rrffq69g5fav.parquet"),
+            format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW"),
+            format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet.bak"),
+            "data/README.md".to_owned(),
+            "01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet".to_owned(),
+        ];
+        let orphans = [
+            format!("{DAY}/01ARZ3NDEKTSV4RRFFQ69G5FAW.parquet"),
+            format!("{live}.tmp"),
+            "data/other/t/day=1969-12-31/7ZZZZZZZZZZZZZZZZZZZZZZZZZ.parquet.tmp".to_owned(),
+        ];
+        let root = Path::new("/store");
+        let vfs = CrashFs::new();
+        for path in kept.iter().chain(&orphans).map(|path| root.join(path)) {
+            vfs.create_dir_all(path.parent().unwrap()).unwrap();
+            vfs.create_new(&path).unwrap();
+        }
+        let unasked = |_: &[PathBuf]| -> Result<()> { panic!("nothing is missing") };
+        let mut removed = remove_orphans(&vfs, root, &HashSet::from([live.as_str()]), unasked).unwrap();
+        removed.sort();
+        let mut expected = orphans.to_vec();
+        expected.sort();
+        assert_eq!(removed, expected);
+        let image = vfs.current();
+        let mut left: Vec<_> =
+            image.files().map(|path| path.strip_prefix(root).unwrap().display().to_string()).collect();
+        left.sort();
+        let mut kept = kept.to_vec();
+        kept.sort();
+        assert_eq!(left, kept);
+        assert!(remove_orphans(&CrashFs::new(), root, &HashSet::new(), unasked).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,84 @@
+//! Versions of manifest and log that stay while somebody reads them: what verification and backups of an open directory are of.
+
+use std::{path::Path, sync::Arc};
+
+use super::{Engine, retired::Hold, shared::Shared};
+use crate::{Result, SequenceNumber, catalog::ManifestState, vfs::Vfs, wal::LogPart};
+
+/// One version of the manifest. Its data files stay as long as this is held.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    pub(crate) state: ManifestState,
+    _files: Hold,
+}
+
+impl Pinned {
+    /// Takes the version that `manifest` says now, which the caller keeps from changing meanwhile.
+    fn new(shared: &Shared, state: &ManifestState) -> Self {
+        Self { state: state.clone(), _files: shared.compactor.retired.hold(state) }
+    }
+}
+
+/// The log behind a version of the manifest. Its segments stay as long as this is held.
+#[derive(Debug)]
+pub(crate) struct PinnedLog<'a> {
+    shared: &'a Shared,
+    pub(crate) parts: Vec<LogPart>,
+    pub(crate) last_seq: SequenceNumber,
+}
+
+impl<'a> PinnedLog<'a> {
+    /// Takes what is in the log now after `flushed`; the caller keeps the manifest from changing meanwhile.
+    fn new(shared: &'a Shared, flushed: SequenceNumber) -> Self {
+        let mut wal = shared.wal.lock();
+        Self { shared, parts: wal.hold(flushed), last_seq: wal.last_seq() }
+    }
+}
+
+impl Drop for PinnedLog<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.shared.wal.lock().let_go() {
+            // The next flush tries again.
+            tracing::debug!(%error, "cannot release log segments after a backup");
+        }
+    }
+}
+
+impl Engine {
+    /// Returns where the engine's files are, and how they are reached.
+    pub(crate) fn files(&self) -> (&Arc<dyn Vfs>, &Path) {
+        (&self.inner.shared.vfs, &self.inner.shared.root)
+    }
+
+    /// Pins the manifest as it is now, and has `check` look at it, and at the log up to a number, before the next flush.
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`](crate::ErrorKind::Closed) once closed, and those of `check`.
+    pub(crate) fn pin<T>(
+        &self,
+        check: impl FnOnce(&ManifestState, SequenceNumber) -> Result<T>,
+    ) -> Result<(T, Pinned)> {
+        self.check_open()?;
+        let shared = &self.inner.shared;
+        let manifest = shared.lock_manifest()?;
+        let pinned = Pinned::new(shared, manifest.state());
+        let logged = shared.wal.lock().last_seq();
+        Ok((check(&pinned.state, logged)?, pinned))
+    }
+
+    /// Pins the manifest and the log after it, which have all that was acknowledged before the call.
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`](crate::ErrorKind::Closed) once closed, and those of a flush.
+    pub(crate) fn pin_with_log(&self) -> Result<(Pinned, PinnedLog<'_>)> {
+        self.check_open()?;
+        let shared = &self.inner.shared;
+        if shared.unlogged.any_in_memory() {
+            shared.flush()?;
+        }
+        let manifest = shared.lock_manifest()?;
+        Ok((Pinned::new(shared, manifest.state()), PinnedLog::new(shared, manifest.state().flushed)))
+    }
+}

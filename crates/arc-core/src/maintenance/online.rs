@@ -1,0 +1,116 @@
+//! Verification and backups of a data directory that is open.
+
+use std::path::Path;
+
+use crate::{
+    BackupReport, Engine, Result, VerifyReport,
+    maintenance::{
+        backup::{Backup, Source},
+        verify::{verify_held, verify_pinned},
+    },
+};
+
+impl Engine {
+    /// Verifies the data directory while it is in use, as [`verify`](crate::verify) does while it is not.
+    ///
+    /// Looks at one version of the manifest: what is flushed meanwhile is not looked at, and files that no manifest names
+    /// are not either, for some of them are about to be named. Of the log it checks the bytes of all frames, but does not
+    /// decode them. Writes and queries go on; a flush waits until manifest and log are checked.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// # engine.flush()?;
+    /// let report = engine.verify()?;
+    /// assert!(report.is_clean(), "{report}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a folder, the manifest or the log cannot be read at all;
+    /// [`Closed`](crate::ErrorKind::Closed) once closed.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        let (vfs, root) = self.files();
+        let (mut report, pinned) = self.pin(|state, logged| verify_held(vfs.as_ref(), root, state, logged))?;
+        verify_pinned(vfs.as_ref(), root, &pinned.state, &mut report)?;
+        Ok(report)
+    }
+
+    /// Writes a backup to the folder `target`, while points are written and read: a data directory of its own, with every
+    /// point that was acknowledged before the call.
+    ///
+    /// Pins a version of the manifest and the log behind it, brings the data files to `target`, by hard link where both are
+    /// on one file system, by copying otherwise, and copies the log. Flushes nothing, unless there are points that were
+    /// acknowledged for memory only, which are not in the log. Links share the bytes with the files they were made from:
+    /// they outlive the data directory, but not its disk. If `target` holds an earlier backup of this directory, only the
+    /// data files that it lacks are brought, and what it no longer needs is removed at the end; at every moment it has at
+    /// least what the earlier backup had.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::Engine;
+    ///
+    /// let target = dir.path().join("backup");
+    /// let report = engine.backup(&target)?;
+    /// println!("{} files, {} bytes of the log", report.files, report.log_bytes);
+    /// let copy = Engine::open(&target)?; // a backup is a data directory like any other
+    /// assert_eq!(copy.tables("plant")?[0].buffered_rows, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadTarget`](crate::Error::BadTarget) if `target` holds anything else; [`Error::InUse`](crate::Error::InUse)
+    /// while another backup is written to it; [`Error::Corrupt`](crate::Error::Corrupt) naming a data file that is damaged;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io); [`Closed`](crate::ErrorKind::Closed) once closed.
+    pub fn backup(&self, target: impl AsRef<Path>) -> Result<BackupReport> {
+        self.backup_with(target, |_| {})
+    }
+
+    /// As [`backup`](Self::backup), and tells `progress` what is done after each file; the totals are known from the first
+    /// call on.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// # engine.flush()?;
+    /// let mut told = 0;
+    /// engine.backup_with(dir.path().join("backup"), |so_far| {
+    ///     told += 1;
+    ///     let done = so_far.linked_files + so_far.copied_files + so_far.kept_files;
+    ///     println!("{done} of {} files", so_far.files);
+    /// })?;
+    /// assert!(told > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`backup`](Self::backup).
+    pub fn backup_with(
+        &self,
+        target: impl AsRef<Path>,
+        mut progress: impl FnMut(&BackupReport),
+    ) -> Result<BackupReport> {
+        let (vfs, root) = self.files();
+        let (mut pinned, log) = self.pin_with_log()?;
+        // The backup is a directory of its own.
+        pinned.state.directory = None;
+        let source = Source { vfs, root, state: &pinned.state, log: &log.parts.clone(), logged: log.last_seq };
+        let begun = Backup::begin(source, target.as_ref())?;
+        // Segments are needed no longer, and go on being recycled while files are copied.
+        drop(log);
+        begun.finish(&mut progress)
+    }
+}

@@ -1,0 +1,32 @@
+//! Plain values that the engine is about: schemas, data files as the manifest records them, partitions, names and paths, deletes,
+//! settings of types. Never does input or output, and knows no other folder.
+
+mod column_types;
+mod data_file;
+mod layout;
+mod names;
+mod partition;
+pub(crate) mod predicate;
+mod schema;
+mod scope;
+mod sequence;
+mod tombstone;
+
+pub use column_types::{ColumnTypes, OnConflict};
+pub use data_file::{ColumnStatistics, DataFile, FileTail, StatisticsValue};
+pub use names::encode_name;
+pub use partition::PartitionDay;
+pub use predicate::{Comparison, Literal, Predicate};
+pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
+pub use scope::{Access, AccessScope};
+pub use sequence::SequenceNumber;
+pub use tombstone::Tombstone;
+
+pub(crate) use data_file::EXACT_FLOATS;
+pub(crate) use layout::{
+    BACKUP_MARKER, DATA_DIR, LOCK_FILE, LOST_DIR, MARKER, META_DIR, PACK_SUFFIX, TEMPORARY_SUFFIX, WAL_DIR, WRITER,
+    is_pack, pack_path, packed, stored_path,
+};
+pub(crate) use names::{data_file_path, table_folder};
+pub(crate) use schema::may_become;
+pub(crate) use tombstone::live;
