@@ -41,6 +41,11 @@ impl Caller {
         self.asks(|token| Access::sees(token, database))
     }
 
+    /// Returns whether the caller may read a table, and know its columns.
+    pub(crate) fn reads(&self, database: &str, table: &str) -> bool {
+        self.asks(|token| token.reads(database, table))
+    }
+
     /// Returns whether the caller has any right for a table.
     pub(crate) fn sees_table(&self, database: &str, table: &str) -> bool {
         self.asks(|token| {

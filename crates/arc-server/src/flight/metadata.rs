@@ -37,7 +37,7 @@ pub(super) fn tables(engine: &Engine, caller: &Caller, asked: CommandGetTables) 
     let mut builder = asked.into_builder();
     for database in engine.databases().into_iter().filter(|database| caller.sees(&database.name)) {
         let tables = tables_of(engine, &database.name)?.into_iter();
-        for table in tables.filter(|table| caller.sees_table(&database.name, &table.schema.table)) {
+        for table in tables.filter(|table| caller.reads(&database.name, &table.schema.table)) {
             let columns = layout::readable(&table.schema.arrow(), false);
             let added = builder.append(CATALOG, &database.name, &*table.schema.table, TABLE, &columns);
             added.map_err(|error| unreadable(&error))?;
@@ -70,7 +70,7 @@ pub(super) fn primary_keys(
     let is_ours = matches!(asked.catalog.as_deref(), None | Some(CATALOG));
     let wanted = |name: &str| {
         is_ours
-            && caller.sees_table(name, &asked.table)
+            && caller.reads(name, &asked.table)
             && asked.db_schema.as_deref().is_none_or(|database| database == name)
     };
     for database in engine.databases().into_iter().filter(|database| wanted(&database.name)) {

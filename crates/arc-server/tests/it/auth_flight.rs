@@ -127,6 +127,9 @@ async fn rows_go_where_their_sender_may_write() {
     let done = client.execute_update("INSERT INTO pump (time, rpm) VALUES (6, 6)".to_owned(), None).await;
     assert_eq!(done.unwrap(), 1);
     fails(client.execute("SELECT * FROM pump".to_owned(), None).await, Code::PermissionDenied, "read required");
+    let tables = client.get_tables(CommandGetTables { include_schema: true, ..CommandGetTables::default() }).await;
+    let tables = fetch(&mut client, tables.unwrap()).await.unwrap();
+    assert_eq!(tables.iter().map(RecordBatch::num_rows).sum::<usize>(), 0, "columns are for readers");
     let path = arrow_flight::FlightDescriptor::new_path(vec!["plant".into(), "valve".into()]);
     let encoder = FlightDataEncoderBuilder::new().with_flight_descriptor(Some(path));
     let messages: Vec<_> = encoder.build(stream::iter([Ok(batch)])).try_collect().await.unwrap();
