@@ -65,7 +65,7 @@ pub(crate) use open::{Lock, lock};
 use self::{
     frame::{FrameKind, WriteMeta},
     shared::Shared,
-    write::Request,
+    write::WriteRequest,
 };
 #[cfg(feature = "query")]
 use crate::store::OpenStorage;
@@ -401,7 +401,7 @@ impl Engine {
         // No point takes less than four bytes in any format, so that many nanoseconds are enough.
         let receive_ns = self.inner.shared.receive_time(body.len() / 4 + 1);
         let meta = WriteMeta::new(database, table, receive_ns, options);
-        self.inner.shared.submit(Request { kind, body, meta }, options)
+        self.inner.shared.submit(WriteRequest { kind, body, meta }, options)
     }
 
     /// Runs one SQL statement; names without a database resolve in `database`.

@@ -253,12 +253,12 @@ pub(super) enum Due {
 /// Tells the flusher when to work.
 #[derive(Debug, Default)]
 pub(super) struct FlushSignal {
-    state: Mutex<SignalState>,
+    state: Mutex<FlushSignalState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct SignalState {
+struct FlushSignalState {
     /// When the oldest unflushed write was applied.
     oldest: Option<Instant>,
     full: bool,

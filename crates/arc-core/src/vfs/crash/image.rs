@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::disk::{Disk, Entry, Inode, normal};
+use super::disk::{Disk, DiskEntry, Inode, normal};
 
 /// Folders and files, as plain values. Cheap to clone; contents are shared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -59,10 +59,10 @@ impl Image {
         let mut image = Self::default();
         for (path, entry) in disk.entries.iter().filter(|(path, _)| reached(path)) {
             match entry {
-                Entry::Dir => {
+                DiskEntry::Dir => {
                     image.dirs.insert(path.clone());
                 }
-                Entry::File(inode) => {
+                DiskEntry::File(inode) => {
                     let contents = disk.contents.get(inode).cloned().unwrap_or_default();
                     image.files.insert(path.clone(), contents);
                 }
@@ -73,9 +73,9 @@ impl Image {
 
     pub(super) fn to_disk(&self) -> Disk {
         let mut disk = Disk::default();
-        disk.entries.extend(self.dirs.iter().map(|dir| (dir.clone(), Entry::Dir)));
+        disk.entries.extend(self.dirs.iter().map(|dir| (dir.clone(), DiskEntry::Dir)));
         for (number, (path, contents)) in (0..).zip(&self.files) {
-            disk.entries.insert(path.clone(), Entry::File(Inode(number)));
+            disk.entries.insert(path.clone(), DiskEntry::File(Inode(number)));
             disk.contents.insert(Inode(number), Arc::clone(contents));
         }
         disk
