@@ -29,7 +29,7 @@ use crate::{
     memory::{Pressure, merge_columns, merge_share, merged_file_bytes},
     model::{DataFile, PartitionDay, TableSchema, data_file_path},
     registry::Table,
-    sync::{self, Condvar, Instant, Mutex},
+    sync::{self, Condvar, Mutex},
 };
 
 /// How long the thread leaves a failed round alone.
@@ -246,9 +246,9 @@ impl Shared {
 
     /// Waits for a while if the process is near the most that it may hold: merges have time, up to a point.
     fn wait_for_memory(&self) {
-        let patience = Instant::now() + MEMORY_PATIENCE;
+        let patience = sync::now() + MEMORY_PATIENCE;
         while self.memory.pressure() > Pressure::None
-            && Instant::now() < patience
+            && sync::now() < patience
             && self.compactor.check_running().is_ok()
         {
             sync::thread::sleep(MEMORY_POLL);

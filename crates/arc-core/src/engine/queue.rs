@@ -13,7 +13,7 @@ use crate::{
     Durability, Error, Predicate, Result, SequenceNumber, Written,
     ingest::Staged,
     registry::{Database, PendingDrop, Registry, Table},
-    sync::{Condvar, Instant, Mutex, MutexGuard},
+    sync::{self, Condvar, Mutex, MutexGuard},
     wal::MAX_PART_BYTES,
 };
 
@@ -196,7 +196,7 @@ impl Queue {
     ) -> Result<Option<QueuedWrite>> {
         changes.iter().chain(&frame).try_for_each(QueuedFrame::check)?;
         let mut state = self.state.lock();
-        let deadline = Instant::now() + max_wait;
+        let deadline = sync::now() + max_wait;
         let mut timed_out = false;
         loop {
             if let Some(reason) = &state.closed {
@@ -209,9 +209,9 @@ impl Queue {
                 return Err(over_budget());
             }
             // Nobody tells when a query has given memory back.
-            let look_again = deadline.min(Instant::now() + BUDGET_POLL);
+            let look_again = deadline.min(sync::now() + BUDGET_POLL);
             self.freed.wait_until(&mut state, look_again);
-            timed_out = Instant::now() >= deadline;
+            timed_out = sync::now() >= deadline;
         }
         if !publish(&write) {
             return Ok(Some(write));

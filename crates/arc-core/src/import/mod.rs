@@ -167,6 +167,7 @@ impl ImportFlow<'_> {
     }
 
     /// Hands a piece over; waits as long as the target is busy.
+    #[expect(clippy::disallowed_methods, reason = "an import waits on a thread of its own, outside of the engine")]
     fn submit(&mut self, chunk: FileChunk) -> Result<()> {
         let mut waited = Duration::ZERO;
         let Some(write) = &chunk.write else {

@@ -44,6 +44,7 @@ impl ImportFile {
     /// # Errors
     ///
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be opened.
+    #[expect(clippy::disallowed_methods, reason = "the file is the caller's, outside of the data directory")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|error| Error::io("open", path, error))?;

@@ -160,6 +160,7 @@ fn config(memory_bytes: usize) -> SessionConfig {
     config.with_extension(Arc::new(times::TimesCache::new(scale::times_bytes(memory_bytes))))
 }
 
+#[expect(clippy::disallowed_methods, reason = "queries read data files from the real file system")]
 fn runtime(
     data_dir: &Path,
     store: Option<Arc<dyn ObjectStore>>,
@@ -189,6 +190,7 @@ fn runtime(
 }
 
 /// Returns an empty folder for spilled data: what a killed process left there is removed.
+#[expect(clippy::disallowed_methods, reason = "DataFusion spills to the real file system")]
 fn spill_folder(data_dir: &Path) -> Result<PathBuf> {
     let folder = data_dir.join(SPILL_FOLDER);
     match fs::remove_dir_all(&folder) {
