@@ -87,7 +87,7 @@ async fn answer(app: &Arc<App>, request: Request, started: Instant) -> Result<Re
     check_enabled(app)?;
     let (parts, body) = request.into_parts();
     let body = body::read(app, body, &parts.headers).await?;
-    let wanted = Wanted::read(&parse(&body)?)?;
+    let wanted = WantedDelete::read(&parse(&body)?)?;
     let (engine, asked) = (app.engine.clone(), wanted.clone());
     let predicate =
         blocking(move || engine.check_delete(&asked.database, &asked.table, &Predicate::from_sql(&asked.condition)?));
@@ -147,7 +147,7 @@ fn check_count(app: &App, count: u64, confirmed: bool, how: &str) -> Result<(), 
 
 /// What a request asks for.
 #[derive(Debug, Clone)]
-struct Wanted {
+struct WantedDelete {
     database: String,
     table: String,
     condition: String,
@@ -155,7 +155,7 @@ struct Wanted {
     confirm: bool,
 }
 
-impl Wanted {
+impl WantedDelete {
     fn read(request: &Value) -> Result<Self, Failure> {
         let text = |key: &str| match request.get(key) {
             Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.clone()),

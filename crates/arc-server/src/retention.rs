@@ -23,7 +23,7 @@ use crate::{
 const DAY_SECONDS: f64 = 86_400.0;
 
 /// A database, and perhaps a measurement of it, in the path.
-pub(crate) type TablePath = Result<Path<Vec<String>>, PathRejection>;
+pub(crate) type RetentionPath = Result<Path<Vec<String>>, PathRejection>;
 
 /// `GET /api/v1/retention`: all settings there are.
 pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Response, Failure> {
@@ -44,7 +44,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Response, Failur
 }
 
 /// `GET /api/v1/retention/{database}` and `…/{measurement}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, path: TablePath) -> Result<Response, Failure> {
+pub(crate) async fn get(State(app): State<Arc<App>>, path: RetentionPath) -> Result<Response, Failure> {
     let (database, table) = split(path)?;
     let retention = app.engine.retention(&database, table.as_deref())?;
     let retention = retention.ok_or_else(|| missing(&database, table.as_deref()))?;
@@ -52,7 +52,11 @@ pub(crate) async fn get(State(app): State<Arc<App>>, path: TablePath) -> Result<
 }
 
 /// `PUT` of the same with `{"retention_days": 30}`, or null to keep points for ever whatever the database says.
-pub(crate) async fn put(State(app): State<Arc<App>>, path: TablePath, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn put(
+    State(app): State<Arc<App>>,
+    path: RetentionPath,
+    request: Request,
+) -> Result<Response, Failure> {
     check_enabled(&app)?;
     let (database, table) = split(path)?;
     let (parts, body) = request.into_parts();
@@ -64,7 +68,7 @@ pub(crate) async fn put(State(app): State<Arc<App>>, path: TablePath, request: R
 }
 
 /// `DELETE` of the same: the measurement goes by its database, the database keeps its points.
-pub(crate) async fn delete(State(app): State<Arc<App>>, path: TablePath) -> Result<Response, Failure> {
+pub(crate) async fn delete(State(app): State<Arc<App>>, path: RetentionPath) -> Result<Response, Failure> {
     check_enabled(&app)?;
     let (database, table) = split(path)?;
     if app.engine.retention(&database, table.as_deref())?.is_none() {
@@ -75,7 +79,7 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, path: TablePath) -> Resu
     Ok(ok(&json!({ "message": format!("Retention of {} removed", name(&database, table.as_deref())) })))
 }
 
-fn split(path: TablePath) -> Result<(String, Option<String>), Failure> {
+fn split(path: RetentionPath) -> Result<(String, Option<String>), Failure> {
     let mut names = path?.0.into_iter();
     Ok((names.next().unwrap_or_default(), names.next()))
 }

@@ -75,7 +75,7 @@ pub(crate) async fn message_pack(State(app): State<Arc<App>>, request: Request) 
 
 async fn answer(app: &Arc<App>, request: Request, format: Format) -> Response {
     let (parts, body) = request.into_parts();
-    let stored = match Wanted::read(&parts.headers, &parts.uri, format) {
+    let stored = match WantedWrite::read(&parts.headers, &parts.uri, format) {
         Ok(wanted) => store(app, &parts.headers, body, wanted).await,
         Err(failure) => {
             app.metrics.write_started(format);
@@ -90,7 +90,7 @@ async fn answer(app: &Arc<App>, request: Request, format: Format) -> Response {
 
 /// What is asked of a write beside its body.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedWrite {
     pub(crate) database: String,
     /// Of Arrow; the others name theirs in the body.
     pub(crate) table: String,
@@ -100,7 +100,7 @@ pub(crate) struct Wanted {
     pub(crate) guess: bool,
 }
 
-impl Wanted {
+impl WantedWrite {
     fn read(headers: &HeaderMap, uri: &Uri, format: Format) -> Result<Self, Failure> {
         let params = Params::of(uri)?;
         let database = params::database(headers, &params, &DATABASE)?.into_owned();
@@ -121,7 +121,12 @@ pub(crate) struct Stored {
 }
 
 /// Reads a body and stores it.
-pub(crate) async fn store(app: &Arc<App>, headers: &HeaderMap, body: Body, wanted: Wanted) -> Result<Stored, Failure> {
+pub(crate) async fn store(
+    app: &Arc<App>,
+    headers: &HeaderMap,
+    body: Body,
+    wanted: WantedWrite,
+) -> Result<Stored, Failure> {
     let format = wanted.format;
     app.metrics.write_started(format);
     let limits = &app.limits;
@@ -151,7 +156,7 @@ fn explained(message: String, suspicion: Option<&str>) -> String {
 
 /// One write, ready for the engine.
 struct Job {
-    wanted: Wanted,
+    wanted: WantedWrite,
     body: Bytes,
     /// Held until the engine counts the write itself.
     reservation: Reservation,
@@ -210,7 +215,7 @@ async fn submit_elsewhere(app: &Arc<App>, job: Job) -> Result<(PendingWrite, Byt
     pending.await.map_err(|_| Failure::bug())?
 }
 
-fn submit(app: &App, wanted: &mut Wanted, body: Bytes) -> Result<arc_core::Result<PendingWrite>, Failure> {
+fn submit(app: &App, wanted: &mut WantedWrite, body: Bytes) -> Result<arc_core::Result<PendingWrite>, Failure> {
     if body.is_empty() {
         return Err(empty(wanted.format, "Empty request body"));
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::{
     Engine,
     frame::{FrameKind, WriteMeta},
-    write::{self, Request},
+    write::{self, WriteRequest},
 };
 use crate::{PendingWrite, Result, WriteOptions, Written};
 
@@ -225,6 +225,6 @@ impl Engine {
         // No point takes less than four bytes in any format, so that many nanoseconds are enough.
         let receive_ns = self.inner.shared.receive_time(body.len() / 4 + 1);
         let meta = WriteMeta::new(database, table, receive_ns, options);
-        self.inner.shared.submit(Request { kind, body, meta }, options)
+        self.inner.shared.submit(WriteRequest { kind, body, meta }, options)
     }
 }

@@ -16,7 +16,7 @@ use super::{
     changes::{self, Asked},
     decode,
     incoming::Incoming,
-    ingest::{self, Target},
+    ingest::{self, IngestTarget},
     messages::{self, Described},
     statements::Statements,
     target,
@@ -54,7 +54,7 @@ pub(super) async fn run(
             changes::run(app, asked, headers).await?
         }
         Described::Command(Command::CommandStatementIngest(asked)) => {
-            let target = Target::of(app, asked, headers)?;
+            let target = IngestTarget::of(app, asked, headers)?;
             Some(ingest::run(app, target, incoming).await?)
         }
         Described::Command(other) => {
@@ -64,7 +64,7 @@ pub(super) async fn run(
             let database = target::database(headers)?;
             let (database, table) = messages::table_of(&path, &database)?;
             let options = write::options(headers, &Params::default())?;
-            let target = Target { database: database.to_owned(), table: table.to_owned(), options };
+            let target = IngestTarget { database: database.to_owned(), table: table.to_owned(), options };
             Some(ingest::run(app, target, incoming).await?)
         }
     };

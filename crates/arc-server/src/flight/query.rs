@@ -10,7 +10,7 @@ use arrow_flight::FlightData;
 use futures::{StreamExt, stream};
 use tonic::Status;
 
-use super::{encode, messages::Query};
+use super::{encode, messages::QueryMessage};
 use crate::{
     app::App,
     errors::Failure,
@@ -21,7 +21,11 @@ use crate::{
 pub(super) type Messages = stream::BoxStream<'static, Result<FlightData, Status>>;
 
 /// Returns the columns of an answer, as they will be sent, and the statement's placeholders.
-pub(super) async fn describe(app: &Arc<App>, query: Query, keep_dictionaries: bool) -> Result<Description, Failure> {
+pub(super) async fn describe(
+    app: &Arc<App>,
+    query: QueryMessage,
+    keep_dictionaries: bool,
+) -> Result<Description, Failure> {
     let listed = app.list_query("flight plan", &query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
     let engine = app.engine.clone();
@@ -40,8 +44,8 @@ pub(super) async fn describe(app: &Arc<App>, query: Query, keep_dictionaries: bo
 }
 
 /// Runs a statement. What fails before its columns are known is returned; what fails later is in the stream.
-pub(super) async fn answer(app: &Arc<App>, query: Query, keep_dictionaries: bool) -> Result<Messages, Failure> {
-    let mut sending = Sending { ticket: Ticket::new(app, Form::Flight), running: None, is_over: false };
+pub(super) async fn answer(app: &Arc<App>, query: QueryMessage, keep_dictionaries: bool) -> Result<Messages, Failure> {
+    let mut sending = SendingAnswer { ticket: Ticket::new(app, Form::Flight), running: None, is_over: false };
     let listed = sending.ticket.list(&query.database, &query.sql);
     let slot = app.query_slot(&listed).await.inspect_err(|failure| sending.ticket.failed(failure))?;
     let (owned, at_work) = (Arc::clone(app), Arc::clone(&listed));
@@ -59,11 +63,11 @@ pub(super) async fn answer(app: &Arc<App>, query: Query, keep_dictionaries: bool
 async fn run(
     app: Arc<App>,
     listed: Arc<Listed>,
-    query: Query,
+    query: QueryMessage,
     keep_dictionaries: bool,
     pieces: PieceSender<Option<FlightData>>,
 ) -> Result<(), Failure> {
-    let Query { database, sql, values } = query;
+    let QueryMessage { database, sql, values } = query;
     let answer = app.engine.query(&database, &Statement::parse(&sql)?, values.as_ref()).await?;
     listed.computes(&answer);
     let schema = layout::readable(&answer.schema(), keep_dictionaries);
@@ -84,13 +88,13 @@ async fn run(
 }
 
 /// An answer under way; dropping it ends its query.
-struct Sending {
+struct SendingAnswer {
     ticket: Ticket,
     running: Option<Running<Option<FlightData>>>,
     is_over: bool,
 }
 
-impl Sending {
+impl SendingAnswer {
     /// Returns the next message, `None` behind the last one.
     async fn next(&mut self) -> Result<Option<FlightData>, Failure> {
         let Some(running) = self.running.as_mut().filter(|_| !self.is_over) else { return Ok(None) };

@@ -41,7 +41,7 @@ pub(super) struct Remote {
 }
 
 /// An answer, read to its end.
-struct Answer {
+struct RemoteAnswer {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
@@ -68,7 +68,7 @@ impl Remote {
         }
     }
 
-    fn send(&self, request: hyper::http::Result<Request<Full<Bytes>>>) -> Result<Answer> {
+    fn send(&self, request: hyper::http::Result<Request<Full<Bytes>>>) -> Result<RemoteAnswer> {
         let request = request.map_err(|error| self.failed(ErrorKind::InvalidInput, chain(&error)))?;
         let broken = |error: &dyn std::error::Error| {
             let source = io::Error::other(chain(error));
@@ -78,7 +78,7 @@ impl Remote {
             let response: Response<_> = self.http.request(request).await.map_err(|error| broken(&error))?;
             let (parts, body) = response.into_parts();
             let body = body.collect().await.map_err(|error| broken(&error))?.to_bytes();
-            Ok(Answer { status: parts.status, headers: parts.headers, body })
+            Ok(RemoteAnswer { status: parts.status, headers: parts.headers, body })
         })
     }
 
@@ -91,7 +91,7 @@ impl Remote {
     }
 
     /// Turns an answer that is no success into an error.
-    fn refused(&self, answer: &Answer) -> Error {
+    fn refused(&self, answer: &RemoteAnswer) -> Error {
         let json: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let text = json.get("error").and_then(Value::as_str).map_or_else(|| answer.status.to_string(), str::to_owned);
         let after = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
