@@ -73,7 +73,7 @@ pub(crate) fn wide_windows(memory_bytes: usize) -> usize {
 
 /// How long a connection may take for what.
 #[derive(Debug, Clone, Copy)]
-struct Times {
+struct ConnectionTimes {
     rest_after: Duration,
     idle: Duration,
     send: Duration,
@@ -97,7 +97,7 @@ pub(crate) async fn serve(
         _ = stopped.changed() => return,
     };
     let Some(stream) = accepted else { return };
-    let times = Times { rest_after: REST_AFTER, idle: IDLE_TIMEOUT, send: app.limits.send_timeout };
+    let times = ConnectionTimes { rest_after: REST_AFTER, idle: IDLE_TIMEOUT, send: app.limits.send_timeout };
     serve_and_rest(router, stream, stopped, times, &app.wide_windows).await;
 }
 
@@ -105,7 +105,7 @@ async fn serve_and_rest(
     router: Router,
     stream: Stream,
     mut stopped: watch::Receiver<()>,
-    times: Times,
+    times: ConnectionTimes,
     wide: &Arc<Semaphore>,
 ) {
     let mut resting = Some((stream, Bytes::new()));
@@ -200,7 +200,7 @@ async fn serve_http2(
     router: Router,
     wire: Wire,
     stopped: &mut watch::Receiver<()>,
-    times: Times,
+    times: ConnectionTimes,
     builder: &http2::Builder<TokioExecutor>,
 ) -> hyper::Result<()> {
     let activity = Arc::clone(&wire.activity);
@@ -247,7 +247,7 @@ async fn stuck(activity: &Activity, most: Duration) {
     }
 }
 
-type Answer = Result<Response<AnswerBody>, Infallible>;
+type HttpAnswer = Result<Response<AnswerBody>, Infallible>;
 
 fn service(
     router: Router,
@@ -256,11 +256,11 @@ fn service(
     Request<Incoming>,
     Response = Response<AnswerBody>,
     Error = Infallible,
-    Future = BoxFuture<'static, Answer>,
+    Future = BoxFuture<'static, HttpAnswer>,
 > + Unpin
 + use<> {
     let activity = Arc::clone(activity);
-    service_fn(move |request: Request<Incoming>| -> BoxFuture<'static, Answer> {
+    service_fn(move |request: Request<Incoming>| -> BoxFuture<'static, HttpAnswer> {
         let answering = activity.begin();
         let answer = router.clone().oneshot(request.map(Body::new));
         Box::pin(async {
@@ -323,10 +323,10 @@ mod tests {
 
     impl Client {
         async fn connect() -> Self {
-            Self::within(Times { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: IDLE_TIMEOUT }).await
+            Self::within(ConnectionTimes { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: IDLE_TIMEOUT }).await
         }
 
-        async fn within(times: Times) -> Self {
+        async fn within(times: ConnectionTimes) -> Self {
             let router = Router::new()
                 .route("/short", routing::get(|| async { "short" }))
                 .route("/long", routing::get(|| async { "x".repeat(8 << 20) }))
@@ -396,7 +396,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_takes_nothing_of_its_answer_loses_its_connection() {
-        let mut client = Client::within(Times { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: SHORT }).await;
+        let mut client =
+            Client::within(ConnectionTimes { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: SHORT }).await;
         // More than the buffers of both sockets take.
         client.send(&b"GET /long HTTP/1.1\r\nhost: a\r\n\r\n".repeat(4)).await;
         client.served.await.unwrap();
@@ -421,7 +422,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_of_http2_without_requests_ends() {
-        let client = Client::within(Times { rest_after: Duration::ZERO, idle: SHORT, send: SHORT }).await;
+        let client = Client::within(ConnectionTimes { rest_after: Duration::ZERO, idle: SHORT, send: SHORT }).await;
         let (mut sender, served, running) = http2(client, 1 << 20).await;
         assert_eq!(sender.send_request(get("/short")).await.unwrap().status(), 200);
         served.await.unwrap();
@@ -430,7 +431,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_over_http2_that_nobody_takes_ends_its_connection() {
-        let client = Client::within(Times { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: SHORT }).await;
+        let client =
+            Client::within(ConnectionTimes { rest_after: Duration::ZERO, idle: IDLE_TIMEOUT, send: SHORT }).await;
         let (mut sender, served, _running) = http2(client, 0).await;
         let answer = sender.send_request(get("/long")).await.unwrap();
         // Answers to pings go on meanwhile.

@@ -92,7 +92,7 @@ async fn answer(app: &Arc<App>, request: Request, started: Instant) -> Result<Re
     caller.check(Rights::DELETE)?;
     check_enabled(app)?;
     let body = body::read(app, body, &parts.headers).await?;
-    let wanted = Wanted::read(&parse(&body)?)?;
+    let wanted = WantedDelete::read(&parse(&body)?)?;
     caller.check_table(Rights::DELETE, &wanted.database, &wanted.table)?;
     let (engine, asked) = (app.engine.clone(), wanted.clone());
     let predicate =
@@ -155,7 +155,7 @@ fn check_count(app: &App, count: u64, Confirmed(confirmed, how): Confirmed<'_>) 
 
 /// What a request asks for.
 #[derive(Debug, Clone)]
-struct Wanted {
+struct WantedDelete {
     database: String,
     table: String,
     condition: String,
@@ -163,7 +163,7 @@ struct Wanted {
     confirm: bool,
 }
 
-impl Wanted {
+impl WantedDelete {
     fn read(request: &Value) -> Result<Self, Failure> {
         let text = |key: &str| match request.get(key) {
             Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.clone()),

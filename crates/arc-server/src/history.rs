@@ -69,6 +69,7 @@ struct Moment {
 }
 
 impl Moment {
+    #[expect(clippy::disallowed_methods, reason = "the time of a sample is that of the machine")]
     fn now(app: &App) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time_ns = i64::try_from(since.as_nanos()).unwrap_or(i64::MAX);

@@ -3,6 +3,8 @@
 //! This library is what the binary `arc-server` runs; it is a library so that tests can call the service without a
 //! socket. It translates requests into calls of [`arc_core`] and results into bytes, and has no storage or query logic.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make files and measure time"))]
+
 mod admin;
 mod admission;
 mod allocator;

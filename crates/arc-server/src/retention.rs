@@ -24,7 +24,7 @@ use crate::{
 const DAY_SECONDS: f64 = 86_400.0;
 
 /// A database, and perhaps a measurement of it, in the path.
-pub(crate) type TablePath = Result<Path<Vec<String>>, PathRejection>;
+pub(crate) type RetentionPath = Result<Path<Vec<String>>, PathRejection>;
 
 /// `GET /api/v1/retention`: all settings there are.
 pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Failure> {
@@ -46,7 +46,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<
 }
 
 /// `GET /api/v1/retention/{database}` and `…/{measurement}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, path: TablePath) -> Result<Response, Failure> {
+pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, path: RetentionPath) -> Result<Response, Failure> {
     let (database, table) = split(path)?;
     match &table {
         Some(table) => caller.check_table(Rights::READ, &database, table)?,
@@ -61,7 +61,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, path: Table
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
     caller: Caller,
-    path: TablePath,
+    path: RetentionPath,
     request: Request,
 ) -> Result<Response, Failure> {
     let (database, table) = split(path)?;
@@ -76,7 +76,11 @@ pub(crate) async fn put(
 }
 
 /// `DELETE` of the same: the measurement goes by its database, the database keeps its points.
-pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, path: TablePath) -> Result<Response, Failure> {
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    path: RetentionPath,
+) -> Result<Response, Failure> {
     let (database, table) = split(path)?;
     caller.check_target(Rights::ADMIN, &database, table.as_deref())?;
     check_enabled(&app)?;
@@ -88,7 +92,7 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, path: Ta
     Ok(ok(&json!({ "message": format!("Retention of {} removed", name(&database, table.as_deref())) })))
 }
 
-fn split(path: TablePath) -> Result<(String, Option<String>), Failure> {
+fn split(path: RetentionPath) -> Result<(String, Option<String>), Failure> {
     let mut names = path?.0.into_iter();
     Ok((names.next().unwrap_or_default(), names.next()))
 }

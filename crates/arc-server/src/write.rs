@@ -76,7 +76,7 @@ pub(crate) async fn message_pack(State(app): State<Arc<App>>, request: Request) 
 
 async fn answer(app: &Arc<App>, request: Request, format: Format) -> Response {
     let (parts, body) = request.into_parts();
-    let wanted = Wanted::read(&parts.headers, &parts.uri, format);
+    let wanted = WantedWrite::read(&parts.headers, &parts.uri, format);
     let stored = match wanted.and_then(|wanted| wanted.of(&app.auth.caller(&parts.extensions)?)) {
         Ok(wanted) => store(app, &parts.headers, body, wanted).await,
         Err(failure) => {
@@ -92,7 +92,7 @@ async fn answer(app: &Arc<App>, request: Request, format: Format) -> Response {
 
 /// What is asked of a write beside its body.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedWrite {
     pub(crate) database: String,
     /// Of Arrow; the others name theirs in the body.
     pub(crate) table: String,
@@ -102,7 +102,7 @@ pub(crate) struct Wanted {
     pub(crate) guess: bool,
 }
 
-impl Wanted {
+impl WantedWrite {
     fn read(headers: &HeaderMap, uri: &Uri, format: Format) -> Result<Self, Failure> {
         let params = Params::of(uri)?;
         let database = params::database(headers, &params, &DATABASE)?.into_owned();
@@ -132,7 +132,12 @@ pub(crate) struct Stored {
 }
 
 /// Reads a body and stores it.
-pub(crate) async fn store(app: &Arc<App>, headers: &HeaderMap, body: Body, wanted: Wanted) -> Result<Stored, Failure> {
+pub(crate) async fn store(
+    app: &Arc<App>,
+    headers: &HeaderMap,
+    body: Body,
+    wanted: WantedWrite,
+) -> Result<Stored, Failure> {
     let format = wanted.format;
     app.metrics.write_started(format);
     let limits = &app.limits;
@@ -162,7 +167,7 @@ fn explained(message: String, suspicion: Option<&str>) -> String {
 
 /// One write, ready for the engine.
 struct Job {
-    wanted: Wanted,
+    wanted: WantedWrite,
     body: Bytes,
     /// Held until the engine counts the write itself.
     reservation: Reservation,
@@ -221,7 +226,7 @@ async fn submit_elsewhere(app: &Arc<App>, job: Job) -> Result<(PendingWrite, Byt
     pending.await.map_err(|_| Failure::bug())?
 }
 
-fn submit(app: &App, wanted: &mut Wanted, body: Bytes) -> Result<arc_core::Result<PendingWrite>, Failure> {
+fn submit(app: &App, wanted: &mut WantedWrite, body: Bytes) -> Result<arc_core::Result<PendingWrite>, Failure> {
     if body.is_empty() {
         return Err(empty(wanted.format, "Empty request body"));
     }

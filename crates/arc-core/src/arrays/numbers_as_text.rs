@@ -35,7 +35,7 @@ pub(crate) fn becomes_text(data_type: &DataType) -> bool {
 
 /// Returns the values as texts; nulls stay nulls. The array's type is one that [`becomes_text`].
 pub(crate) fn to_texts(array: &ArrayRef, floats: Floats) -> Result<ArrayRef> {
-    let integer = |text: &mut Texts| match array.data_type() {
+    let integer = |text: &mut NumberTexts| match array.data_type() {
         DataType::Int8 => text.of_integers::<Int8Type>(array),
         DataType::Int16 => text.of_integers::<Int16Type>(array),
         DataType::Int32 => text.of_integers::<Int32Type>(array),
@@ -45,7 +45,7 @@ pub(crate) fn to_texts(array: &ArrayRef, floats: Floats) -> Result<ArrayRef> {
         DataType::UInt32 => text.of_integers::<UInt32Type>(array),
         _ => text.of_integers::<UInt64Type>(array),
     };
-    let mut texts = Texts::with_capacity(array.len());
+    let mut texts = NumberTexts::with_capacity(array.len());
     match array.data_type() {
         data_type if data_type.is_integer() => integer(&mut texts)?,
         data_type if data_type.is_floating() && floats == Floats::Plain => {
@@ -98,12 +98,12 @@ pub(crate) fn push_boolean(value: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(if value { b"true" } else { b"false" });
 }
 
-struct Texts {
+struct NumberTexts {
     offsets: Vec<i32>,
     bytes: Vec<u8>,
 }
 
-impl Texts {
+impl NumberTexts {
     fn with_capacity(rows: usize) -> Self {
         let mut offsets = Vec::with_capacity(rows + 1);
         offsets.push(0);

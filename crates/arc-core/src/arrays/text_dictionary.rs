@@ -16,7 +16,7 @@ const MIN_SLOTS: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct TextDictionary {
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<DictionaryEntry>,
     /// Numbers of entries plus one; 0 where there is none. A power of two of them, or none as long as each text was greater
     /// than the one before: those of a tag by which rows are sorted are.
     slots: Vec<u32>,
@@ -24,7 +24,7 @@ pub(crate) struct TextDictionary {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct DictionaryEntry {
     digest: Digest,
     start: usize,
 }
@@ -123,11 +123,11 @@ impl TextDictionary {
     }
 
     #[inline(always)]
-    fn is(&self, entry: &Entry, digest: Digest, text: &[u8]) -> bool {
+    fn is(&self, entry: &DictionaryEntry, digest: Digest, text: &[u8]) -> bool {
         entry.digest == digest && (text.len() <= 16 || self.entry_text(entry) == text)
     }
 
-    fn entry_text(&self, entry: &Entry) -> &[u8] {
+    fn entry_text(&self, entry: &DictionaryEntry) -> &[u8] {
         self.bytes.get(entry.start..entry.start + entry.digest.length).unwrap_or_default()
     }
 
@@ -147,7 +147,7 @@ impl TextDictionary {
     #[inline(always)]
     fn add(&mut self, text: &[u8], digest: Digest) -> u32 {
         let index = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        self.entries.push(Entry { digest, start: self.bytes.len() });
+        self.entries.push(DictionaryEntry { digest, start: self.bytes.len() });
         self.bytes.extend_from_slice(text);
         index
     }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{order::Order, rows::Chunk};
+use super::{order::RowOrder, rows::Chunk};
 
 /// Rows that runs have on average, at least, for merging to be cheaper than sorting.
 const MIN_RUN_ROWS: usize = 8;
@@ -20,7 +20,7 @@ const MIN_GAP_ROWS: usize = 64;
 
 /// Rows that follow each other in a chunk and are in order.
 #[derive(Debug, Clone, Copy)]
-struct Run<'a> {
+struct OrderedRun<'a> {
     chunk: u32,
     /// The next row.
     row: u32,
@@ -32,7 +32,7 @@ struct Run<'a> {
 type Head = (i64, usize);
 
 /// Returns the order of all rows by time; those of one time are in the order of their arrival.
-pub(super) fn by_time(chunks: &[&Arc<Chunk>]) -> Order {
+pub(super) fn by_time(chunks: &[&Arc<Chunk>]) -> RowOrder {
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let runs = runs(chunks);
     if runs.len() <= rows / MIN_RUN_ROWS + 1
@@ -43,10 +43,10 @@ pub(super) fn by_time(chunks: &[&Arc<Chunk>]) -> Order {
     let mut order = Vec::with_capacity(rows);
     runs.iter().for_each(|run| order.extend((run.row..).take(run.times.len()).map(|row| (run.chunk, row))));
     order.sort_by_key(|(chunk, row)| chunks.get(*chunk as usize).and_then(|c| c.time.get(*row as usize)));
-    Order::Rows(order)
+    RowOrder::Rows(order)
 }
 
-fn runs<'a>(chunks: &[&'a Arc<Chunk>]) -> Vec<Run<'a>> {
+fn runs<'a>(chunks: &[&'a Arc<Chunk>]) -> Vec<OrderedRun<'a>> {
     let mut runs = Vec::new();
     for (chunk, rows) in (0..).zip(chunks) {
         let mut row = 0;
@@ -54,7 +54,7 @@ fn runs<'a>(chunks: &[&'a Arc<Chunk>]) -> Vec<Run<'a>> {
             let mut rest = sorted;
             while !rest.is_empty() {
                 let (times, others) = rest.split_at(before_gap(rest));
-                runs.push(Run { chunk, row, times });
+                runs.push(OrderedRun { chunk, row, times });
                 row += u32::try_from(times.len()).unwrap_or(u32::MAX);
                 rest = others;
             }
@@ -81,8 +81,8 @@ fn before_gap(times: &[i64]) -> usize {
 }
 
 /// Returns `None` if too many runs overlap.
-fn merge(mut runs: Vec<Run<'_>>, rows: usize) -> Option<Order> {
-    let mut order = Order::with_capacity(rows);
+fn merge(mut runs: Vec<OrderedRun<'_>>, rows: usize) -> Option<RowOrder> {
+    let mut order = RowOrder::with_capacity(rows);
     let mut waiting: Vec<Head> = (0..runs.len()).filter_map(|index| head(&runs, index)).collect();
     waiting.sort_unstable_by(|a, b| b.cmp(a));
     // Those that have begun, the first of them last. They are few.
@@ -106,11 +106,11 @@ fn merge(mut runs: Vec<Run<'_>>, rows: usize) -> Option<Order> {
     None
 }
 
-fn head(runs: &[Run<'_>], index: usize) -> Option<Head> {
+fn head(runs: &[OrderedRun<'_>], index: usize) -> Option<Head> {
     runs.get(index)?.times.first().map(|time| (*time, index))
 }
 
-impl Run<'_> {
+impl OrderedRun<'_> {
     /// Returns how many rows come before another run's next one; at least one does. Looks far only if many do.
     fn rows_before(&self, next: Head, index: usize) -> usize {
         let comes_before = |time: &i64| (*time, index) < next;
@@ -133,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::buffer::{Rows, sorted::Position};
+    use crate::buffer::{Rows, sorted::ChunkRow};
 
     fn chunk(times: &[i64]) -> Arc<Chunk> {
         let mut rows = Rows::default();
@@ -144,12 +144,12 @@ mod tests {
     fn check(chunks: &[Vec<i64>]) {
         let chunks: Vec<Arc<Chunk>> = chunks.iter().map(|times| chunk(times)).collect();
         let chunks: Vec<&Arc<Chunk>> = chunks.iter().collect();
-        let mut expected: Vec<(i64, Position)> = Vec::new();
+        let mut expected: Vec<(i64, ChunkRow)> = Vec::new();
         for (chunk, rows) in (0..).zip(&chunks) {
             expected.extend((0..).zip(rows.time.iter()).map(|(row, time)| (*time, (chunk, row))));
         }
         expected.sort_by_key(|(time, _)| *time);
-        let expected: Vec<Position> = expected.into_iter().map(|(_, position)| position).collect();
+        let expected: Vec<ChunkRow> = expected.into_iter().map(|(_, position)| position).collect();
         let order = by_time(&chunks);
         assert_eq!(order.positions(0..order.len()), expected);
     }
@@ -183,7 +183,7 @@ mod tests {
         let chunks: Vec<&Arc<Chunk>> = chunks.iter().collect();
         let runs = runs(&chunks);
         let rows = chunks.iter().map(|chunk| chunk.len()).sum();
-        assert!(matches!(merge(runs, rows), Some(Order::Spans(_))));
+        assert!(matches!(merge(runs, rows), Some(RowOrder::Spans(_))));
     }
 
     proptest! {

@@ -12,7 +12,7 @@ use super::{
     bits::Bits,
     dictionary_texts::is_dictionary,
     scalar::Scalar,
-    texts::{Texts, too_much_text},
+    texts::{TextColumn, too_much_text},
 };
 use crate::{
     Error, Result,
@@ -25,12 +25,12 @@ mod plain;
 pub(crate) use plain::Plain;
 
 #[derive(Debug)]
-enum Values {
+enum BufferedValues {
     Float(Vec<f64>),
     Integer(Vec<i64>),
     Unsigned(Vec<u64>),
     Boolean(Bits),
-    Text(Texts),
+    Text(TextColumn),
     /// Any other Arrow type: whole arrays, one after the other.
     Arrow {
         data_type: DataType,
@@ -41,7 +41,7 @@ enum Values {
 /// A growing column. The validity bitmap exists only from the first null on.
 #[derive(Debug)]
 pub(crate) struct ColumnValues {
-    values: Values,
+    values: BufferedValues,
     valid: Option<Bits>,
     len: usize,
 }
@@ -54,35 +54,35 @@ impl ColumnValues {
     /// Makes an empty column with room for `rows` values.
     pub(crate) fn with_capacity(data_type: &DataType, rows: usize) -> Self {
         let values = match data_type {
-            DataType::Float64 => Values::Float(Vec::with_capacity(rows)),
-            DataType::Int64 => Values::Integer(Vec::with_capacity(rows)),
-            DataType::UInt64 => Values::Unsigned(Vec::with_capacity(rows)),
-            DataType::Boolean => Values::Boolean(Bits::with_capacity(rows)),
-            DataType::Utf8 => Values::Text(Texts::with_capacity(rows)),
-            other => Values::Arrow { data_type: other.clone(), pieces: Vec::new() },
+            DataType::Float64 => BufferedValues::Float(Vec::with_capacity(rows)),
+            DataType::Int64 => BufferedValues::Integer(Vec::with_capacity(rows)),
+            DataType::UInt64 => BufferedValues::Unsigned(Vec::with_capacity(rows)),
+            DataType::Boolean => BufferedValues::Boolean(Bits::with_capacity(rows)),
+            DataType::Utf8 => BufferedValues::Text(TextColumn::with_capacity(rows)),
+            other => BufferedValues::Arrow { data_type: other.clone(), pieces: Vec::new() },
         };
         Self { values, valid: None, len: 0 }
     }
 
     pub(crate) fn from_floats(values: Vec<f64>) -> Self {
-        Self { len: values.len(), values: Values::Float(values), valid: None }
+        Self { len: values.len(), values: BufferedValues::Float(values), valid: None }
     }
 
     pub(crate) fn from_integers(values: Vec<i64>) -> Self {
-        Self { len: values.len(), values: Values::Integer(values), valid: None }
+        Self { len: values.len(), values: BufferedValues::Integer(values), valid: None }
     }
 
     pub(crate) fn from_unsigned(values: Vec<u64>) -> Self {
-        Self { len: values.len(), values: Values::Unsigned(values), valid: None }
+        Self { len: values.len(), values: BufferedValues::Unsigned(values), valid: None }
     }
 
     /// Takes text whose values end at `ends`, each of which is the end of a character.
     pub(crate) fn from_text(ends: Vec<i32>, text: String) -> Self {
-        Self::from_texts(Texts::plain(ends, text.into_bytes()))
+        Self::from_texts(TextColumn::plain(ends, text.into_bytes()))
     }
 
-    pub(crate) fn from_texts(values: Texts) -> Self {
-        Self { len: values.len(), values: Values::Text(values), valid: None }
+    pub(crate) fn from_texts(values: TextColumn) -> Self {
+        Self { len: values.len(), values: BufferedValues::Text(values), valid: None }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -92,9 +92,9 @@ impl ColumnValues {
     /// Returns whether the values are floats, or integers up to [`EXACT_FLOATS`].
     pub(crate) fn are_floats(&self) -> bool {
         match &self.values {
-            Values::Float(_) => true,
-            Values::Integer(v) => are_small(v),
-            Values::Unsigned(v) => v.iter().all(|value| *value <= EXACT_FLOATS),
+            BufferedValues::Float(_) => true,
+            BufferedValues::Integer(v) => are_small(v),
+            BufferedValues::Unsigned(v) => v.iter().all(|value| *value <= EXACT_FLOATS),
             _ => false,
         }
     }
@@ -109,17 +109,19 @@ impl ColumnValues {
     /// Returns the values of a column of integers as floats, if floats can hold all of them exactly.
     pub(crate) fn widened(&self) -> Option<Self> {
         let floats: Option<Vec<f64>> = match &self.values {
-            Values::Integer(v) => v.iter().map(|x| Scalar::Integer(*x).exact_float()).collect(),
-            Values::Unsigned(v) => v.iter().map(|x| Scalar::Unsigned(*x).exact_float()).collect(),
+            BufferedValues::Integer(v) => v.iter().map(|x| Scalar::Integer(*x).exact_float()).collect(),
+            BufferedValues::Unsigned(v) => v.iter().map(|x| Scalar::Unsigned(*x).exact_float()).collect(),
             _ => None,
         };
-        floats.map(|floats| Self { values: Values::Float(floats), valid: self.valid.clone(), len: self.len })
+        floats.map(|floats| Self { values: BufferedValues::Float(floats), valid: self.valid.clone(), len: self.len })
     }
 
     /// Returns whether the values are of another type than those of `other`.
     pub(super) fn differs(&self, other: &Self) -> bool {
         match (&self.values, &other.values) {
-            (Values::Arrow { data_type, .. }, Values::Arrow { data_type: other, .. }) => data_type != other,
+            (BufferedValues::Arrow { data_type, .. }, BufferedValues::Arrow { data_type: other, .. }) => {
+                data_type != other
+            }
             (one, other) => std::mem::discriminant(one) != std::mem::discriminant(other),
         }
     }
@@ -128,25 +130,25 @@ impl ColumnValues {
     #[inline]
     pub(super) fn touch(&self) -> u64 {
         match &self.values {
-            Values::Float(v) => v.last().map_or(0, |value| value.to_bits()),
-            Values::Integer(v) => v.last().map_or(0, |value| value.cast_unsigned()),
-            Values::Unsigned(v) => v.last().copied().unwrap_or(0),
-            Values::Boolean(_) | Values::Text(_) | Values::Arrow { .. } => 0,
+            BufferedValues::Float(v) => v.last().map_or(0, |value| value.to_bits()),
+            BufferedValues::Integer(v) => v.last().map_or(0, |value| value.cast_unsigned()),
+            BufferedValues::Unsigned(v) => v.last().copied().unwrap_or(0),
+            BufferedValues::Boolean(_) | BufferedValues::Text(_) | BufferedValues::Arrow { .. } => 0,
         }
     }
 
     pub(super) fn is_text(&self) -> bool {
-        matches!(self.values, Values::Text(_))
+        matches!(self.values, BufferedValues::Text(_))
     }
 
     pub(crate) fn data_type(&self) -> DataType {
         match &self.values {
-            Values::Float(_) => DataType::Float64,
-            Values::Integer(_) => DataType::Int64,
-            Values::Unsigned(_) => DataType::UInt64,
-            Values::Boolean(_) => DataType::Boolean,
-            Values::Text(_) => DataType::Utf8,
-            Values::Arrow { data_type, .. } => data_type.clone(),
+            BufferedValues::Float(_) => DataType::Float64,
+            BufferedValues::Integer(_) => DataType::Int64,
+            BufferedValues::Unsigned(_) => DataType::UInt64,
+            BufferedValues::Boolean(_) => DataType::Boolean,
+            BufferedValues::Text(_) => DataType::Utf8,
+            BufferedValues::Arrow { data_type, .. } => data_type.clone(),
         }
     }
 
@@ -154,16 +156,16 @@ impl ColumnValues {
     /// other mismatch is a bug of the caller and becomes an error, never a wrong value.
     pub(crate) fn push(&mut self, value: Scalar<'_>) -> Result<()> {
         match (&mut self.values, value) {
-            (Values::Float(v), number @ (Scalar::Float(_) | Scalar::Integer(_) | Scalar::Unsigned(_))) => {
+            (BufferedValues::Float(v), number @ (Scalar::Float(_) | Scalar::Integer(_) | Scalar::Unsigned(_))) => {
                 let inexact = || Error::internal(format!("{number:?} was not checked to fit a float"));
                 v.push(number.exact_float().ok_or_else(inexact)?);
             }
-            (Values::Integer(v), Scalar::Integer(x)) => v.push(x),
-            (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
-            (Values::Boolean(v), Scalar::Boolean(x)) => v.push(x),
-            (Values::Text(texts), Scalar::Text(x)) => push_text(texts, x.as_bytes())?,
-            (Values::Text(texts), Scalar::Bytes(x)) => push_text(texts, x)?,
-            (Values::Text(texts), value) => push_text(texts, &value.text())?,
+            (BufferedValues::Integer(v), Scalar::Integer(x)) => v.push(x),
+            (BufferedValues::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
+            (BufferedValues::Boolean(v), Scalar::Boolean(x)) => v.push(x),
+            (BufferedValues::Text(texts), Scalar::Text(x)) => push_text(texts, x.as_bytes())?,
+            (BufferedValues::Text(texts), Scalar::Bytes(x)) => push_text(texts, x)?,
+            (BufferedValues::Text(texts), value) => push_text(texts, &value.text())?,
             (_, value) => {
                 return Err(Error::internal(format!("a {} column was given {value:?}", self.data_type())));
             }
@@ -186,11 +188,11 @@ impl ColumnValues {
             return false;
         }
         match (&mut self.values, value) {
-            (Values::Float(v), Scalar::Float(x)) => v.push(x),
-            (Values::Integer(v), Scalar::Integer(x)) => v.push(x),
-            (Values::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
-            (Values::Boolean(v), Scalar::Boolean(x)) => v.push(x),
-            (Values::Text(texts), Scalar::Bytes(x)) => {
+            (BufferedValues::Float(v), Scalar::Float(x)) => v.push(x),
+            (BufferedValues::Integer(v), Scalar::Integer(x)) => v.push(x),
+            (BufferedValues::Unsigned(v), Scalar::Unsigned(x)) => v.push(x),
+            (BufferedValues::Boolean(v), Scalar::Boolean(x)) => v.push(x),
+            (BufferedValues::Text(texts), Scalar::Bytes(x)) => {
                 if !texts.push(x) {
                     return false;
                 }
@@ -212,12 +214,12 @@ impl ColumnValues {
         self.valid.get_or_insert_with(|| Bits::ones(self.len)).append_n(false, count);
         self.len += count;
         match &mut self.values {
-            Values::Float(v) => v.resize(self.len, 0.0),
-            Values::Integer(v) => v.resize(self.len, 0),
-            Values::Unsigned(v) => v.resize(self.len, 0),
-            Values::Boolean(v) => v.append_n(false, count),
-            Values::Text(texts) => texts.push_nulls(count),
-            Values::Arrow { data_type, pieces } => pieces.push(new_null_array(data_type, count)),
+            BufferedValues::Float(v) => v.resize(self.len, 0.0),
+            BufferedValues::Integer(v) => v.resize(self.len, 0),
+            BufferedValues::Unsigned(v) => v.resize(self.len, 0),
+            BufferedValues::Boolean(v) => v.append_n(false, count),
+            BufferedValues::Text(texts) => texts.push_nulls(count),
+            BufferedValues::Arrow { data_type, pieces } => pieces.push(new_null_array(data_type, count)),
         }
     }
 
@@ -231,12 +233,12 @@ impl ColumnValues {
             valid.truncate(self.len);
         }
         match &mut self.values {
-            Values::Float(v) => v.truncate(self.len),
-            Values::Integer(v) => v.truncate(self.len),
-            Values::Unsigned(v) => v.truncate(self.len),
-            Values::Boolean(v) => v.truncate(self.len),
-            Values::Text(texts) => texts.pop(),
-            Values::Arrow { pieces, .. } => {
+            BufferedValues::Float(v) => v.truncate(self.len),
+            BufferedValues::Integer(v) => v.truncate(self.len),
+            BufferedValues::Unsigned(v) => v.truncate(self.len),
+            BufferedValues::Boolean(v) => v.truncate(self.len),
+            BufferedValues::Text(texts) => texts.pop(),
+            BufferedValues::Arrow { pieces, .. } => {
                 if let Some(last) = pieces.pop().filter(|last| last.len() > 1) {
                     pieces.push(last.slice(0, last.len() - 1));
                 }
@@ -250,15 +252,15 @@ impl ColumnValues {
             return Err(Error::internal(format!("a {} column was given {}", self.data_type(), array.data_type())));
         }
         match &mut self.values {
-            Values::Float(v) => v.extend_from_slice(primitive::<Float64Type>(array)?),
-            Values::Integer(v) => v.extend_from_slice(primitive::<Int64Type>(array)?),
-            Values::Unsigned(v) => v.extend_from_slice(primitive::<UInt64Type>(array)?),
-            Values::Boolean(v) => {
+            BufferedValues::Float(v) => v.extend_from_slice(primitive::<Float64Type>(array)?),
+            BufferedValues::Integer(v) => v.extend_from_slice(primitive::<Int64Type>(array)?),
+            BufferedValues::Unsigned(v) => v.extend_from_slice(primitive::<UInt64Type>(array)?),
+            BufferedValues::Boolean(v) => {
                 let array = downcast::<BooleanArray>(array)?;
                 v.append_buffer(array.values());
             }
-            Values::Text(texts) => texts.append_array(array)?,
-            Values::Arrow { pieces, .. } => pieces.push(Arc::clone(array)),
+            BufferedValues::Text(texts) => texts.append_array(array)?,
+            BufferedValues::Arrow { pieces, .. } => pieces.push(Arc::clone(array)),
         }
         self.append_validity(array.nulls(), array.len());
         Ok(())
@@ -278,12 +280,14 @@ impl ColumnValues {
     /// Appends all values of `other`, which has the same type.
     pub(crate) fn append(&mut self, other: &Self) -> Result<()> {
         match (&mut self.values, &other.values) {
-            (Values::Float(to), Values::Float(from)) => to.extend_from_slice(from),
-            (Values::Integer(to), Values::Integer(from)) => to.extend_from_slice(from),
-            (Values::Unsigned(to), Values::Unsigned(from)) => to.extend_from_slice(from),
-            (Values::Boolean(to), Values::Boolean(from)) => to.append(from),
-            (Values::Text(to), Values::Text(from)) => to.append(from)?,
-            (Values::Arrow { pieces, .. }, Values::Arrow { pieces: more, .. }) => pieces.extend_from_slice(more),
+            (BufferedValues::Float(to), BufferedValues::Float(from)) => to.extend_from_slice(from),
+            (BufferedValues::Integer(to), BufferedValues::Integer(from)) => to.extend_from_slice(from),
+            (BufferedValues::Unsigned(to), BufferedValues::Unsigned(from)) => to.extend_from_slice(from),
+            (BufferedValues::Boolean(to), BufferedValues::Boolean(from)) => to.append(from),
+            (BufferedValues::Text(to), BufferedValues::Text(from)) => to.append(from)?,
+            (BufferedValues::Arrow { pieces, .. }, BufferedValues::Arrow { pieces: more, .. }) => {
+                pieces.extend_from_slice(more)
+            }
             _ => return Err(Error::internal(format!("a {} column meets {}", self.data_type(), other.data_type()))),
         }
         match (&other.valid, &mut self.valid) {
@@ -313,12 +317,12 @@ impl ColumnValues {
     pub(crate) fn to_array(&self) -> Result<ArrayRef> {
         let nulls = self.valid.as_ref().map(|valid| NullBuffer::new(valid.clone().into_buffer()));
         Ok(match &self.values {
-            Values::Float(v) => Arc::new(PrimitiveArray::<Float64Type>::new(v.clone().into(), nulls)),
-            Values::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.clone().into(), nulls)),
-            Values::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.clone().into(), nulls)),
-            Values::Boolean(v) => Arc::new(BooleanArray::new(v.clone().into_buffer(), nulls)),
-            Values::Text(texts) => texts.to_array(nulls)?,
-            Values::Arrow { data_type, pieces } => concat(data_type, pieces)?,
+            BufferedValues::Float(v) => Arc::new(PrimitiveArray::<Float64Type>::new(v.clone().into(), nulls)),
+            BufferedValues::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.clone().into(), nulls)),
+            BufferedValues::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.clone().into(), nulls)),
+            BufferedValues::Boolean(v) => Arc::new(BooleanArray::new(v.clone().into_buffer(), nulls)),
+            BufferedValues::Text(texts) => texts.to_array(nulls)?,
+            BufferedValues::Arrow { data_type, pieces } => concat(data_type, pieces)?,
         })
     }
 
@@ -326,10 +330,12 @@ impl ColumnValues {
     /// else has it.
     pub(super) fn emptied(array: ArrayRef) -> Option<Self> {
         let values = match array.data_type() {
-            DataType::Float64 => Values::Float(emptied::<Float64Type>(array)?),
-            DataType::Int64 => Values::Integer(emptied::<Int64Type>(array)?),
-            DataType::UInt64 => Values::Unsigned(emptied::<UInt64Type>(array)?),
-            other if *other == DataType::Utf8 || is_dictionary(other) => Values::Text(Texts::emptied(array)?),
+            DataType::Float64 => BufferedValues::Float(emptied::<Float64Type>(array)?),
+            DataType::Int64 => BufferedValues::Integer(emptied::<Int64Type>(array)?),
+            DataType::UInt64 => BufferedValues::Unsigned(emptied::<UInt64Type>(array)?),
+            other if *other == DataType::Utf8 || is_dictionary(other) => {
+                BufferedValues::Text(TextColumn::emptied(array)?)
+            }
             _ => return None,
         };
         Some(Self { values, valid: None, len: 0 })
@@ -339,18 +345,18 @@ impl ColumnValues {
     pub(crate) fn into_array(self) -> Result<ArrayRef> {
         let nulls = self.valid.map(|valid| NullBuffer::new(valid.into_buffer()));
         Ok(match self.values {
-            Values::Float(v) => Arc::new(PrimitiveArray::<Float64Type>::new(v.into(), nulls)),
-            Values::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.into(), nulls)),
-            Values::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.into(), nulls)),
-            Values::Boolean(v) => Arc::new(BooleanArray::new(v.into_buffer(), nulls)),
-            Values::Text(texts) => texts.into_array(nulls)?,
-            Values::Arrow { data_type, pieces } => concat(&data_type, &pieces)?,
+            BufferedValues::Float(v) => Arc::new(PrimitiveArray::<Float64Type>::new(v.into(), nulls)),
+            BufferedValues::Integer(v) => Arc::new(PrimitiveArray::<Int64Type>::new(v.into(), nulls)),
+            BufferedValues::Unsigned(v) => Arc::new(PrimitiveArray::<UInt64Type>::new(v.into(), nulls)),
+            BufferedValues::Boolean(v) => Arc::new(BooleanArray::new(v.into_buffer(), nulls)),
+            BufferedValues::Text(texts) => texts.into_array(nulls)?,
+            BufferedValues::Arrow { data_type, pieces } => concat(&data_type, &pieces)?,
         })
     }
 
     /// Has texts become codes if they are seen to repeat.
     pub(super) fn reconsider(&mut self) {
-        if let Values::Text(texts) = &mut self.values {
+        if let BufferedValues::Text(texts) = &mut self.values {
             texts.reconsider();
         }
     }
@@ -358,7 +364,7 @@ impl ColumnValues {
     /// Returns the bytes that the values take more where each text is written out.
     pub(super) fn spread_bytes(&self) -> usize {
         match &self.values {
-            Values::Text(texts) => texts.plain_bytes().saturating_sub(texts.bytes()),
+            BufferedValues::Text(texts) => texts.plain_bytes().saturating_sub(texts.bytes()),
             _ => 0,
         }
     }
@@ -366,10 +372,10 @@ impl ColumnValues {
     /// Returns the bytes of the values held (vectors may have room for more).
     pub(crate) fn bytes(&self) -> usize {
         let values = match &self.values {
-            Values::Float(_) | Values::Integer(_) | Values::Unsigned(_) => self.len * 8,
-            Values::Boolean(_) => self.len / 8,
-            Values::Text(texts) => texts.bytes(),
-            Values::Arrow { pieces, .. } => pieces.iter().map(|piece| piece.get_array_memory_size()).sum(),
+            BufferedValues::Float(_) | BufferedValues::Integer(_) | BufferedValues::Unsigned(_) => self.len * 8,
+            BufferedValues::Boolean(_) => self.len / 8,
+            BufferedValues::Text(texts) => texts.bytes(),
+            BufferedValues::Arrow { pieces, .. } => pieces.iter().map(|piece| piece.get_array_memory_size()).sum(),
         };
         values + self.valid.as_ref().map_or(0, |_| self.len / 8)
     }
@@ -408,7 +414,7 @@ pub(crate) fn converted(array: &ArrayRef, data_type: &DataType) -> Result<ArrayR
     }
 }
 
-fn push_text(texts: &mut Texts, text: &[u8]) -> Result<()> {
+fn push_text(texts: &mut TextColumn, text: &[u8]) -> Result<()> {
     if texts.push(text) { Ok(()) } else { Err(too_much_text()) }
 }
 

@@ -19,9 +19,9 @@ use arrow::{
 use super::{
     column::converted,
     dictionary_texts::is_dictionary,
-    order::{Order, Spans},
+    order::{RowOrder, Spans},
     rows::Chunk,
-    sorted::{FlushPart, Position, SeriesRun, Source},
+    sorted::{ChunkRow, FlushPart, GatherSource, SeriesRun},
     text_array::TextArray,
     text_keys::TextKeys,
 };
@@ -38,14 +38,14 @@ const MIN_STRETCH_ROWS: usize = 512;
 
 /// The versions of a row.
 enum Versions<'a> {
-    One(Option<Position>),
-    Some(&'a [Position]),
+    One(Option<ChunkRow>),
+    Some(&'a [ChunkRow]),
 }
 
 impl Deref for Versions<'_> {
-    type Target = [Position];
+    type Target = [ChunkRow];
 
-    fn deref(&self) -> &[Position] {
+    fn deref(&self) -> &[ChunkRow] {
         match self {
             Self::One(version) => version.as_slice(),
             Self::Some(versions) => versions,
@@ -84,7 +84,7 @@ impl FlushPart<'_> {
     /// Returns the versions of a row, the later behind the earlier.
     fn versions(&self, row: usize) -> Versions<'_> {
         let (runs, rows) = match (&self.runs, &self.rows) {
-            (Some(runs), Order::Rows(rows)) => (runs, rows),
+            (Some(runs), RowOrder::Rows(rows)) => (runs, rows),
             (_, rows) => return Versions::One(rows.get(row)),
         };
         let at = |i: usize| runs.get(i).copied().unwrap_or(rows.len());
@@ -94,9 +94,9 @@ impl FlushPart<'_> {
     /// Returns the spans that the rows make up, if there are few and each row has one version.
     fn spans(&self) -> Option<&Spans> {
         match &self.rows {
-            Order::Spans(spans) => spans.have(MIN_STRETCH_ROWS).then_some(spans),
-            Order::Rows(_) if self.runs.is_some() => None,
-            Order::Rows(rows) => self.spans.get_or_init(|| Spans::of(rows, MIN_STRETCH_ROWS)).as_ref(),
+            RowOrder::Spans(spans) => spans.have(MIN_STRETCH_ROWS).then_some(spans),
+            RowOrder::Rows(_) if self.runs.is_some() => None,
+            RowOrder::Rows(rows) => self.spans.get_or_init(|| Spans::of(rows, MIN_STRETCH_ROWS)).as_ref(),
         }
     }
 
@@ -208,7 +208,7 @@ impl FlushPart<'_> {
         let arrays = chunks.iter().map(|chunk| chunk.column(index).unwrap_or(&null).as_ref());
         let arrays: Vec<&dyn Array> = arrays.chain([null.as_ref()]).collect();
         let none = (chunks.len(), 0);
-        let value = |&(chunk, row): &Position| {
+        let value = |&(chunk, row): &ChunkRow| {
             let (chunk, row) = (chunk as usize, row as usize);
             let array = chunks.get(chunk).and_then(|c| c.column(index))?;
             (!array.is_null(row)).then_some((chunk, row))
@@ -222,7 +222,7 @@ impl FlushPart<'_> {
     fn merged_texts(&self, index: usize, rows: impl Iterator<Item = usize>) -> ArrayRef {
         let columns = self.source.chunks.iter().map(|chunk| chunk.column(index));
         let chunks: Vec<Option<TextArray<'_>>> = columns.map(|column| column.and_then(TextArray::new)).collect();
-        let text = |&(chunk, row): &Position| chunks.get(chunk as usize).copied()??.text(row as usize);
+        let text = |&(chunk, row): &ChunkRow| chunks.get(chunk as usize).copied()??.text(row as usize);
         let last = |row| self.versions(row).iter().rev().find_map(text);
         Arc::new(rows.map(last).collect::<StringArray>())
     }
@@ -249,7 +249,7 @@ impl FlushPart<'_> {
     }
 }
 
-impl Source<'_> {
+impl GatherSource<'_> {
     /// Returns whether any chunk has a column as codes of texts.
     fn has_codes(&self, index: usize) -> bool {
         self.chunks.iter().filter_map(|chunk| chunk.column(index)).any(|array| is_dictionary(array.data_type()))
@@ -317,9 +317,9 @@ impl Words {
     }
 
     /// Returns some rows of an order.
-    fn gather(&self, order: &Order, rows: Range<usize>) -> Result<ArrayRef> {
+    fn gather(&self, order: &RowOrder, rows: Range<usize>) -> Result<ArrayRef> {
         match order {
-            Order::Spans(spans) if !self.has_nulls => {
+            RowOrder::Spans(spans) if !self.has_nulls => {
                 let mut words = Vec::with_capacity(rows.len());
                 for ((chunk, first), count) in spans.parts(rows) {
                     let values = self.values.get(chunk as usize).map_or(&[][..], |values| values);
@@ -331,12 +331,12 @@ impl Words {
         }
     }
 
-    fn gather_each(&self, rows: &[Position]) -> Result<ArrayRef> {
+    fn gather_each(&self, rows: &[ChunkRow]) -> Result<ArrayRef> {
         let chunks: Vec<&[u64]> = self.values.iter().map(|values| &**values).collect();
-        let word = |&(chunk, row): &Position| chunks.get(chunk as usize)?.get(row as usize).copied();
+        let word = |&(chunk, row): &ChunkRow| chunks.get(chunk as usize)?.get(row as usize).copied();
         let words: Vec<u64> = rows.iter().map(|row| word(row).unwrap_or(0)).collect();
         let nulls = self.has_nulls.then(|| {
-            let is_valid = |&(chunk, row): &Position| match self.nulls.get(chunk as usize) {
+            let is_valid = |&(chunk, row): &ChunkRow| match self.nulls.get(chunk as usize) {
                 Some(Some(nulls)) => nulls.is_valid(row as usize),
                 _ => true,
             };

@@ -35,4 +35,4 @@ pub(crate) use staged_rows::{StagedRow, StagedRows};
 #[cfg(test)]
 pub(crate) use table::rows_that_cannot_be_sealed;
 pub(crate) use table::{FrozenBuffer, TableBuffer, WHOLE_ROWS, ZeroCopyRows};
-pub(crate) use texts::Texts;
+pub(crate) use texts::TextColumn;

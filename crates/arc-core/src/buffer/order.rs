@@ -6,36 +6,36 @@
 
 use std::{borrow::Cow, cell::Cell, ops::Range};
 
-use super::sorted::Position;
+use super::sorted::ChunkRow;
 
 /// Rows that spans have on average, at least, to take less memory than row numbers of single rows, and less time.
 const MIN_ROWS: usize = 4;
 
 /// Where the rows of a file are.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum RowOrder {
     /// One by one.
-    Rows(Vec<Position>),
+    Rows(Vec<ChunkRow>),
     Spans(Spans),
 }
 
 /// Rows that follow each other in a chunk, too, span by span.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
-    list: Vec<Span>,
+    list: Vec<SeriesSpan>,
     rows: usize,
     /// The span of the row that was asked for last. The next row mostly is in it or a little behind it.
     last: Cell<usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Span {
+struct SeriesSpan {
     /// The first row, in the order and in the chunks.
     start: usize,
-    position: Position,
+    position: ChunkRow,
 }
 
-impl Order {
+impl RowOrder {
     /// Returns an order without rows, which is going to have `rows`.
     pub(super) fn with_capacity(rows: usize) -> Self {
         // What is not used of it is never touched; a list that grows by doubling is.
@@ -51,7 +51,7 @@ impl Order {
     }
 
     /// Returns the place of a row.
-    pub(super) fn get(&self, row: usize) -> Option<Position> {
+    pub(super) fn get(&self, row: usize) -> Option<ChunkRow> {
         match self {
             Self::Rows(rows) => rows.get(row).copied(),
             Self::Spans(spans) => spans.get(row),
@@ -59,7 +59,7 @@ impl Order {
     }
 
     /// Returns the row numbers of some rows.
-    pub(super) fn positions(&self, rows: Range<usize>) -> Cow<'_, [Position]> {
+    pub(super) fn positions(&self, rows: Range<usize>) -> Cow<'_, [ChunkRow]> {
         match self {
             Self::Rows(all) => Cow::Borrowed(all.get(rows).unwrap_or_default()),
             Self::Spans(spans) => {
@@ -71,7 +71,7 @@ impl Order {
     }
 
     /// Appends rows that follow each other in a chunk, to an order that is going to have `expected` rows.
-    pub(super) fn push(&mut self, first: Position, count: usize, expected: usize) {
+    pub(super) fn push(&mut self, first: ChunkRow, count: usize, expected: usize) {
         match self {
             Self::Rows(rows) => rows.extend(row_numbers(first, count)),
             Self::Spans(spans) => {
@@ -91,13 +91,13 @@ fn most_spans(rows: usize) -> usize {
     rows / MIN_ROWS + 1
 }
 
-fn row_numbers((chunk, first): Position, count: usize) -> impl Iterator<Item = Position> {
+fn row_numbers((chunk, first): ChunkRow, count: usize) -> impl Iterator<Item = ChunkRow> {
     (first..).take(count).map(move |row| (chunk, row))
 }
 
 impl Spans {
     /// Returns the spans that rows make up if these have `least` rows on average.
-    pub(super) fn of(rows: &[Position], least: usize) -> Option<Self> {
+    pub(super) fn of(rows: &[ChunkRow], least: usize) -> Option<Self> {
         let mut spans = Self::default();
         for row in rows {
             spans.push(*row, 1);
@@ -114,7 +114,7 @@ impl Spans {
     }
 
     /// Returns the spans within some rows: of each the first place, and how many rows follow it.
-    pub(super) fn parts(&self, rows: Range<usize>) -> impl Iterator<Item = (Position, usize)> {
+    pub(super) fn parts(&self, rows: Range<usize>) -> impl Iterator<Item = (ChunkRow, usize)> {
         let first = self.index_of(rows.start);
         let ends = self.list.iter().skip(first + 1).map(|next| next.start).chain([self.rows]);
         let spans = self.list.iter().skip(first).zip(ends);
@@ -124,14 +124,14 @@ impl Spans {
         })
     }
 
-    fn push(&mut self, position: Position, count: usize) {
+    fn push(&mut self, position: ChunkRow, count: usize) {
         if self.list.last().is_none_or(|last| last.position_of(self.rows) != position) {
-            self.list.push(Span { start: self.rows, position });
+            self.list.push(SeriesSpan { start: self.rows, position });
         }
         self.rows += count;
     }
 
-    fn get(&self, row: usize) -> Option<Position> {
+    fn get(&self, row: usize) -> Option<ChunkRow> {
         let index = self.index_of(row);
         self.last.set(index);
         self.list.get(index).filter(|_| row < self.rows).map(|span| span.position_of(row))
@@ -150,9 +150,9 @@ impl Spans {
     }
 }
 
-impl Span {
+impl SeriesSpan {
     /// Returns the place of a row that the span has, or would have if it were longer.
-    fn position_of(&self, row: usize) -> Position {
+    fn position_of(&self, row: usize) -> ChunkRow {
         // Rows of a chunk are counted by 32 bits.
         (self.position.0, self.position.1.saturating_add(u32::try_from(row - self.start).unwrap_or(u32::MAX)))
     }
@@ -171,12 +171,12 @@ mod tests {
             (from, count, step) in (0..400_usize, 0..400_usize, 1..9_usize),
             is_long in any::<bool>(),
         ) {
-            let expected: Vec<Position> = pieces.iter().flat_map(|(chunk, row, count)| row_numbers((*chunk, *row), *count)).collect();
+            let expected: Vec<ChunkRow> = pieces.iter().flat_map(|(chunk, row, count)| row_numbers((*chunk, *row), *count)).collect();
             // Short spans become row numbers while they are pushed.
             let rows = if is_long { expected.len() * MIN_ROWS } else { expected.len() };
-            let mut order = Order::with_capacity(rows);
+            let mut order = RowOrder::with_capacity(rows);
             pieces.iter().for_each(|(chunk, row, count)| order.push((*chunk, *row), *count, rows));
-            prop_assert!(!is_long || matches!(order, Order::Spans(_)));
+            prop_assert!(!is_long || matches!(order, RowOrder::Spans(_)));
             prop_assert_eq!(order.len(), expected.len());
             for row in (0..expected.len() + 2).chain((0..expected.len()).rev()).step_by(step) {
                 prop_assert_eq!(order.get(row), expected.get(row).copied());
@@ -184,14 +184,14 @@ mod tests {
             let range = from.min(expected.len())..(from + count).min(expected.len());
             prop_assert_eq!(&*order.positions(range.clone()), &expected[range.clone()]);
             let found = Spans::of(&expected, 1).unwrap();
-            let parts: Vec<Position> = found.parts(range.clone()).flat_map(|(first, count)| row_numbers(first, count)).collect();
+            let parts: Vec<ChunkRow> = found.parts(range.clone()).flat_map(|(first, count)| row_numbers(first, count)).collect();
             prop_assert_eq!(&parts, &expected[range]);
         }
     }
 
     #[test]
     fn few_and_long_spans_are_told_from_many() {
-        let rows: Vec<Position> = row_numbers((1, 5), 100).chain(row_numbers((0, 0), 100)).collect();
+        let rows: Vec<ChunkRow> = row_numbers((1, 5), 100).chain(row_numbers((0, 0), 100)).collect();
         assert_eq!(Spans::of(&rows, 100).unwrap().parts(0..200).collect::<Vec<_>>(), [((1, 5), 100), ((0, 0), 100)]);
         assert!(Spans::of(&rows, 201).is_none());
         assert!(Spans::of(&rows, 100).unwrap().have(100));

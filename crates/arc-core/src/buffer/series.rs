@@ -51,12 +51,12 @@ pub(crate) struct SeriesIndex {
     ends: Vec<u32>,
     hasher: FixedState,
     scratch: Vec<(u32, i32)>,
-    order: Mutex<Order>,
+    order: Mutex<SeriesOrder>,
 }
 
 /// Series in the order of their tags. Sorting a million of them anew for each flush would take longer than the rest of it.
 #[derive(Debug, Default)]
-struct Order {
+struct SeriesOrder {
     /// What they are sorted by.
     tags: Vec<Box<str>>,
     series: Arc<Vec<SeriesId>>,
@@ -156,7 +156,7 @@ impl SeriesIndex {
         let names: Vec<&str> = names.collect();
         let mut order = self.order.lock();
         if !order.tags.iter().map(AsRef::as_ref).eq(names.iter().copied()) {
-            *order = Order { tags: names.iter().copied().map(Box::from).collect(), series: Arc::default() };
+            *order = SeriesOrder { tags: names.iter().copied().map(Box::from).collect(), series: Arc::default() };
         }
         let sorted = u32::try_from(order.series.len()).unwrap_or(u32::MAX);
         let all = u32::try_from(self.ends.len()).unwrap_or(u32::MAX);

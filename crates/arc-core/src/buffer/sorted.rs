@@ -15,7 +15,7 @@ use hashbrown::HashMap;
 
 use super::{
     by_time::by_time,
-    order::{Order, Spans},
+    order::{RowOrder, Spans},
     rows::Chunk,
     series::{SeriesId, SeriesIndex},
     table::FrozenBuffer,
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// A row: which chunk, which row in it.
-pub(super) type Position = (u32, u32);
+pub(super) type ChunkRow = (u32, u32);
 
 /// A series, and how many rows of it follow each other.
 pub(super) type SeriesRun = (SeriesId, u32);
@@ -40,9 +40,9 @@ pub(crate) struct FlushPart<'a> {
     pub(crate) late: bool,
     pub(crate) schema: SchemaRef,
     pub(crate) sorted_by: Vec<String>,
-    pub(super) source: Arc<Source<'a>>,
+    pub(super) source: Arc<GatherSource<'a>>,
     /// Rows of equal primary key stand together, the later version behind the earlier.
-    pub(super) rows: Order,
+    pub(super) rows: RowOrder,
     /// Where each row of the file starts in `rows`; `None` where no primary key repeats.
     pub(super) runs: Option<Vec<usize>>,
     /// Made when the first column is gathered, if it is wanted.
@@ -54,7 +54,7 @@ pub(crate) struct FlushPart<'a> {
 
 /// What all parts of one buffer gather from.
 #[derive(Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct GatherSource<'a> {
     pub(super) chunks: Vec<&'a Arc<Chunk>>,
     main_chunks: usize,
     /// Locked for moments: decoding adds series meanwhile. Those that are there stay as they are.
@@ -79,11 +79,11 @@ pub(crate) fn split<'a>(
     let tags = columns.iter().filter(|(_, c)| c.kind == ColumnKind::Tag).map(|(_, c)| c.name.to_string());
     let sorted_by: Vec<String> = tags.chain([TIME_COLUMN.to_owned()]).collect();
     let keys = columns.iter().map(|_| OnceLock::new()).collect();
-    let source = Source { chunks, main_chunks: frozen.main.len(), series, columns, keys };
+    let source = GatherSource { chunks, main_chunks: frozen.main.len(), series, columns, keys };
     let (order, runs) = if table.has_primary_key {
         let in_order = series.read().in_order(table.tags().map(|tag| tag.name.as_ref()));
         let (rows, runs) = source.by_series_and_time(&in_order)?;
-        (Order::Rows(rows), runs)
+        (RowOrder::Rows(rows), runs)
     } else {
         (by_time(&source.chunks), Vec::new())
     };
@@ -104,7 +104,7 @@ pub(crate) fn split<'a>(
     if let (Some(day), false) = (source.single_day(), has_late) {
         return Ok(vec![part(day, false, order, OnceLock::from(runs))]);
     }
-    let same = |a: &Position, b: &Position| {
+    let same = |a: &ChunkRow, b: &ChunkRow| {
         may_repeat && source.series(*a) == source.series(*b) && source.time(*a) == source.time(*b)
     };
     let mut parts: Vec<FlushPart<'_>> = Vec::new();
@@ -119,7 +119,7 @@ pub(crate) fn split<'a>(
         let is_its = |part: &FlushPart<'_>| part.day == day && part.late != on_time;
         if !parts.get(last).is_some_and(is_its) {
             last = *by_day.entry((day, !on_time)).or_insert_with(|| {
-                parts.push(part(day, !on_time, Order::Rows(Vec::new()), OnceLock::new()));
+                parts.push(part(day, !on_time, RowOrder::Rows(Vec::new()), OnceLock::new()));
                 parts.len() - 1
             });
         }
@@ -143,7 +143,7 @@ fn present_columns<'a>(table: &'a TableSchema, chunks: &[&Arc<Chunk>]) -> Vec<(u
     of(ColumnKind::Tag).chain(of(ColumnKind::Field)).filter(|(i, c)| has_value(*i, c)).collect()
 }
 
-impl Source<'_> {
+impl GatherSource<'_> {
     /// Returns the day of all rows, if they are of one and there are any.
     fn single_day(&self) -> Option<PartitionDay> {
         let first = self.chunks.iter().map(|chunk| chunk.min_time).min()?;
@@ -153,21 +153,21 @@ impl Source<'_> {
     }
 
     /// Returns whether a row came on time.
-    fn is_main(&self, (chunk, _): Position) -> bool {
+    fn is_main(&self, (chunk, _): ChunkRow) -> bool {
         (chunk as usize) < self.main_chunks
     }
 
-    pub(super) fn time(&self, (chunk, row): Position) -> i64 {
+    pub(super) fn time(&self, (chunk, row): ChunkRow) -> i64 {
         self.chunks.get(chunk as usize).and_then(|c| c.time.get(row as usize)).copied().unwrap_or(0)
     }
 
-    pub(super) fn series(&self, (chunk, row): Position) -> SeriesId {
+    pub(super) fn series(&self, (chunk, row): ChunkRow) -> SeriesId {
         self.chunks.get(chunk as usize).and_then(|c| c.series.get(row as usize)).copied().unwrap_or(0)
     }
 
     /// Sorts by counting: how many rows a series has says where those of the next one begin. Returns the rows, and the series
     /// that have any.
-    fn by_series_and_time(&self, in_order: &[SeriesId]) -> Result<(Vec<Position>, Vec<SeriesRun>)> {
+    fn by_series_and_time(&self, in_order: &[SeriesId]) -> Result<(Vec<ChunkRow>, Vec<SeriesRun>)> {
         let last = in_order.len().saturating_sub(1);
         let mut next = vec![0_u32; last + 1];
         for series in self.chunks.iter().flat_map(|chunk| chunk.series.iter()) {
@@ -204,7 +204,7 @@ impl Source<'_> {
     }
 
     /// Sorts by time where a series has late rows, which stand behind those that came on time.
-    fn sort_late(&self, order: &mut [Position], runs: &[SeriesRun]) {
+    fn sort_late(&self, order: &mut [ChunkRow], runs: &[SeriesRun]) {
         let mut rest = order;
         for (_, count) in runs {
             let Some((rows, others)) = rest.split_at_mut_checked(*count as usize) else { return };
@@ -222,8 +222,8 @@ impl FlushPart<'_> {
         self.rows.len()
     }
 
-    fn push(&mut self, versions: &[Position]) {
-        let Order::Rows(rows) = &mut self.rows else { return };
+    fn push(&mut self, versions: &[ChunkRow]) {
+        let RowOrder::Rows(rows) = &mut self.rows else { return };
         if versions.len() > 1 && self.runs.is_none() {
             self.runs = Some((0..rows.len()).collect());
         }

@@ -16,7 +16,7 @@ const MAX_CELLS: usize = u32::MAX as usize;
 #[derive(Debug, Default)]
 pub(crate) struct StagedRows {
     rows: Vec<Row>,
-    cells: Vec<Cell>,
+    cells: Vec<StagedCell>,
     text: Vec<u8>,
 }
 
@@ -33,15 +33,15 @@ struct Row {
 
 /// Sixteen bytes: there are many, and they are read once.
 #[derive(Debug, Clone, Copy)]
-struct Cell {
+struct StagedCell {
     bits: u64,
     column: u32,
-    kind: Kind,
+    kind: CellKind,
 }
 
 /// What the bits of a cell are.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum CellKind {
     Float,
     Integer,
     Unsigned,
@@ -55,7 +55,7 @@ enum Kind {
 pub(crate) struct StagedRow<'a> {
     pub(crate) time: i64,
     pub(crate) series: SeriesId,
-    cells: &'a [Cell],
+    cells: &'a [StagedCell],
     text: &'a [u8],
 }
 
@@ -69,21 +69,21 @@ impl StagedRows {
     #[inline]
     pub(crate) fn put(&mut self, column: usize, value: Scalar<'_>) -> bool {
         let (kind, bits) = match value {
-            Scalar::Float(v) => (Kind::Float, v.to_bits()),
-            Scalar::Integer(v) => (Kind::Integer, v.cast_unsigned()),
-            Scalar::Unsigned(v) => (Kind::Unsigned, v),
-            Scalar::Boolean(v) => (Kind::Boolean, v.into()),
+            Scalar::Float(v) => (CellKind::Float, v.to_bits()),
+            Scalar::Integer(v) => (CellKind::Integer, v.cast_unsigned()),
+            Scalar::Unsigned(v) => (CellKind::Unsigned, v),
+            Scalar::Boolean(v) => (CellKind::Boolean, v.into()),
             Scalar::Text(v) => return self.put(column, Scalar::Bytes(v.as_bytes())),
             Scalar::Bytes(v) => {
                 if u32::try_from(self.text.len() + v.len()).is_err() {
                     return false;
                 }
                 self.text.extend_from_slice(v);
-                (Kind::Text, v.len() as u64)
+                (CellKind::Text, v.len() as u64)
             }
         };
         let (Ok(column), true) = (u32::try_from(column), self.cells.len() < MAX_CELLS) else { return false };
-        self.cells.push(Cell { bits, column, kind });
+        self.cells.push(StagedCell { bits, column, kind });
         true
     }
 
@@ -165,11 +165,11 @@ impl<'a> StagedRow<'a> {
         let mut text = self.text;
         self.cells.iter().map(move |cell| {
             let value = match cell.kind {
-                Kind::Float => Scalar::Float(f64::from_bits(cell.bits)),
-                Kind::Integer => Scalar::Integer(cell.bits.cast_signed()),
-                Kind::Unsigned => Scalar::Unsigned(cell.bits),
-                Kind::Boolean => Scalar::Boolean(cell.bits != 0),
-                Kind::Text => {
+                CellKind::Float => Scalar::Float(f64::from_bits(cell.bits)),
+                CellKind::Integer => Scalar::Integer(cell.bits.cast_signed()),
+                CellKind::Unsigned => Scalar::Unsigned(cell.bits),
+                CellKind::Boolean => Scalar::Boolean(cell.bits != 0),
+                CellKind::Text => {
                     let len = usize::try_from(cell.bits).unwrap_or(usize::MAX);
                     let (own, rest) = text.split_at_checked(len).unwrap_or((text, &[]));
                     text = rest;

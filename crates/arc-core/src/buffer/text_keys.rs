@@ -12,7 +12,7 @@ use arrow::{
     datatypes::{DataType, Int32Type, UInt8Type, UInt16Type},
 };
 
-use super::{rows::Chunk, sorted::Position};
+use super::{rows::Chunk, sorted::ChunkRow};
 use crate::{Result, arrays::TextDictionary};
 
 /// Rows after which a dictionary that holds over a quarter of their texts is given up.
@@ -74,8 +74,8 @@ impl TextKeys {
         Some(Self { texts: Arc::new(texts.finish()), chunks: all, has_nulls })
     }
 
-    pub(super) fn gather(&self, rows: &[Position]) -> Result<ArrayRef> {
-        let key = |&(chunk, row): &Position| self.chunks.get(chunk as usize)?.key(row as usize);
+    pub(super) fn gather(&self, rows: &[ChunkRow]) -> Result<ArrayRef> {
+        let key = |&(chunk, row): &ChunkRow| self.chunks.get(chunk as usize)?.key(row as usize);
         self.array(rows.iter().map(|row| key(row).unwrap_or(NULL)))
     }
 

@@ -31,7 +31,7 @@ const MANY_ROWS: usize = 64;
 
 /// See the module. Knows no nulls: a row without a value has an empty text, or any.
 #[derive(Debug)]
-pub(crate) struct Texts(Form);
+pub(crate) struct TextColumn(Form);
 
 #[derive(Debug)]
 enum Form {
@@ -48,7 +48,7 @@ struct PlainTexts {
     next_try: usize,
 }
 
-impl Texts {
+impl TextColumn {
     /// Makes room for `rows` texts, which are not expected to repeat.
     pub(super) fn with_capacity(rows: usize) -> Self {
         // One more, for the array that it becomes.

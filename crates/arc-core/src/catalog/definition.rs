@@ -30,7 +30,7 @@ const SHORT_NAMES: [(&str, DataType); 5] = [
 /// Returns the serialised form of a schema.
 #[expect(clippy::expect_used, reason = "writing derived structures to memory has no way to fail")]
 pub(crate) fn encode_schema(schema: &TableSchema) -> Vec<u8> {
-    rmp_serde::to_vec_named(&Record::of(schema)).expect("a schema is written to memory")
+    rmp_serde::to_vec_named(&DefinitionRecord::of(schema)).expect("a schema is written to memory")
 }
 
 /// Reads what [`encode_schema`] wrote.
@@ -39,7 +39,7 @@ pub(crate) fn encode_schema(schema: &TableSchema) -> Vec<u8> {
 ///
 /// What is wrong with the bytes.
 pub(crate) fn decode_schema(bytes: &[u8]) -> Result<TableSchema, String> {
-    let record: Record<'_> = rmp_serde::from_slice(bytes).map_err(|e| e.to_string())?;
+    let record: DefinitionRecord<'_> = rmp_serde::from_slice(bytes).map_err(|e| e.to_string())?;
     record.into_schema()
 }
 
@@ -54,14 +54,14 @@ pub(crate) fn comes_back(data_type: &DataType) -> bool {
 pub(super) mod required {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-    use super::{Arc, Record, TableSchema};
+    use super::{Arc, DefinitionRecord, TableSchema};
 
     pub(in super::super) fn serialize<S: Serializer>(schema: &TableSchema, to: S) -> Result<S::Ok, S::Error> {
-        Record::of(schema).serialize(to)
+        DefinitionRecord::of(schema).serialize(to)
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<TableSchema>, D::Error> {
-        Record::deserialize(from)?.into_schema().map(Arc::new).map_err(de::Error::custom)
+        DefinitionRecord::deserialize(from)?.into_schema().map(Arc::new).map_err(de::Error::custom)
     }
 }
 
@@ -69,25 +69,25 @@ pub(super) mod required {
 pub(super) mod optional {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-    use super::{Arc, Record, TableSchema};
+    use super::{Arc, DefinitionRecord, TableSchema};
 
     pub(in super::super) fn serialize<S: Serializer>(
         schema: &Option<Arc<TableSchema>>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        schema.as_deref().map(Record::of).serialize(to)
+        schema.as_deref().map(DefinitionRecord::of).serialize(to)
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<Arc<TableSchema>>, D::Error> {
-        let record = Option::<Record<'_>>::deserialize(from)?;
+        let record = Option::<DefinitionRecord<'_>>::deserialize(from)?;
         record.map(|record| record.into_schema().map(Arc::new)).transpose().map_err(de::Error::custom)
     }
 }
 
 #[derive(Serialize, Deserialize)]
-struct Record<'a> {
+struct DefinitionRecord<'a> {
     database: Cow<'a, str>,
     table: Cow<'a, str>,
     #[serde(rename = "keyed")]
@@ -105,9 +105,9 @@ struct ColumnRecord<'a> {
     arrow: Option<ArrowType>,
 }
 
-impl<'a> Record<'a> {
+impl<'a> DefinitionRecord<'a> {
     fn of(schema: &'a TableSchema) -> Self {
-        Record {
+        DefinitionRecord {
             database: Cow::Borrowed(&schema.database),
             table: Cow::Borrowed(&schema.table),
             has_primary_key: schema.has_primary_key,

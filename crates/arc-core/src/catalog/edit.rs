@@ -12,7 +12,7 @@ use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, model::DataFile,
 pub(crate) struct ManifestEdit {
     /// The engine that goes on from here, of a manifest in an object store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) opened: Option<Opening>,
+    pub(crate) opened: Option<WriterClaim>,
     /// Every change up to this one is in data files and schemas once the edit is committed. Never goes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) flushed: Option<SequenceNumber>,
@@ -44,7 +44,7 @@ pub(crate) struct ManifestEdit {
 
 /// An engine that has opened a manifest in an object store, where no lock keeps others away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Opening {
+pub(crate) struct WriterClaim {
     /// The data directory, whose log the sequence numbers are of from here on.
     pub(crate) directory: String,
     /// Different each time, so that no other opening has the same bytes.

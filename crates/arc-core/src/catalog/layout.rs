@@ -19,7 +19,7 @@ const FORMAT_VERSION: u32 = 1;
 
 /// Contents of the marker.
 #[derive(Serialize, Deserialize)]
-struct Marker {
+struct DirectoryMarker {
     arc_format: u32,
     /// Whether the log has had a frame: then it has a segment for ever. Older builds pass over it.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -126,11 +126,13 @@ pub(crate) fn check_marker(vfs: &dyn Vfs, root: &Path) -> Result<bool> {
     let path = root.join(MARKER);
     let bytes = vfs.read(&path).map_err(|e| Error::io("read", &path, e))?;
     match serde_json::from_slice(&bytes) {
-        Ok(Marker { arc_format: 0, .. }) => Err(Error::corrupt(path, 0, "it says format version 0, which never was")),
-        Ok(Marker { arc_format: found, .. }) if found > FORMAT_VERSION => {
+        Ok(DirectoryMarker { arc_format: 0, .. }) => {
+            Err(Error::corrupt(path, 0, "it says format version 0, which never was"))
+        }
+        Ok(DirectoryMarker { arc_format: found, .. }) if found > FORMAT_VERSION => {
             Err(Error::NewerFormat { path: root.into(), found, supported: FORMAT_VERSION })
         }
-        Ok(Marker { log, .. }) => Ok(log),
+        Ok(DirectoryMarker { log, .. }) => Ok(log),
         Err(e) => Err(Error::corrupt(path, 0, format!("it should be {{\"arc_format\":{FORMAT_VERSION}}}: {e}"))),
     }
 }
@@ -206,7 +208,7 @@ fn write(vfs: &dyn Vfs, root: &Path, log: bool) -> Result<()> {
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", temporary, e)),
         _ => {}
     }
-    let marker = serde_json::to_vec(&Marker { arc_format: FORMAT_VERSION, log })
+    let marker = serde_json::to_vec(&DirectoryMarker { arc_format: FORMAT_VERSION, log })
         .map_err(|e| Error::internal(format!("cannot encode the marker: {e}")))?;
     let file = vfs.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
     file.write_all_at(&[&marker, b"\n"], 0).map_err(|e| Error::io("write", &temporary, e))?;

@@ -15,7 +15,9 @@ use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use super::{
     ManifestEdit, ManifestState,
-    object::{Decoded, Encoded, FormatVersion, Kind, ObjectId, PAYLOAD_OFFSET, PREVIOUS_OFFSET, decode, encode},
+    object::{
+        DecodedObject, Encoded, FormatVersion, ObjectId, ObjectKind, PAYLOAD_OFFSET, PREVIOUS_OFFSET, decode, encode,
+    },
 };
 use crate::{
     Error, Result,
@@ -197,7 +199,7 @@ impl Manifest {
     }
 
     /// Reads an object that has to be there.
-    fn read<T>(&self, id: ObjectId, take: impl FnOnce(Decoded<'_>, &Path) -> Result<T>) -> Result<T> {
+    fn read<T>(&self, id: ObjectId, take: impl FnOnce(DecodedObject<'_>, &Path) -> Result<T>) -> Result<T> {
         let path = self.location.path(&id.name());
         match self.location.get(&id.name()) {
             Ok(bytes) => take(decode(id, &path, &bytes)?, &path),
@@ -254,12 +256,12 @@ impl Listing {
         // Names sort as numbers do.
         for FoundObject { name, settled } in objects {
             match ObjectId::parse(&name) {
-                Some(ObjectId { kind: Kind::Commit, number }) => {
+                Some(ObjectId { kind: ObjectKind::Commit, number }) => {
                     all_settled &= settled;
                     listing.settled = if all_settled { number } else { listing.settled };
                     listing.commits.push(number);
                 }
-                Some(ObjectId { kind: Kind::Snapshot, number }) => listing.snapshots.push(number),
+                Some(ObjectId { kind: ObjectKind::Snapshot, number }) => listing.snapshots.push(number),
                 None if is_temporary(&name) => listing.temporary.push(name),
                 // Not ours: left alone.
                 None => {}

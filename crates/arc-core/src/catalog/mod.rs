@@ -32,7 +32,7 @@ pub(crate) use store_marker::check_has_no_store;
 pub(crate) use survey::{ManifestSurvey, survey};
 #[cfg(feature = "object-store")]
 pub(crate) use {
-    edit::Opening,
+    edit::WriterClaim,
     layout::check_manifest_is_there,
     store_marker::{has_log, read_store_marker, write_store_marker},
 };

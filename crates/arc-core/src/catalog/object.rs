@@ -34,7 +34,7 @@ const SNAPSHOT_SUFFIX: &str = ".snapshot";
 
 /// What an object holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ObjectKind {
     /// One edit.
     Commit,
     /// The whole state after the commit of the same number.
@@ -44,24 +44,24 @@ pub(super) enum Kind {
 /// Which object: the name of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ObjectId {
-    pub(super) kind: Kind,
+    pub(super) kind: ObjectKind,
     pub(super) number: u64,
 }
 
 impl ObjectId {
     pub(super) const fn commit(number: u64) -> Self {
-        Self { kind: Kind::Commit, number }
+        Self { kind: ObjectKind::Commit, number }
     }
 
     pub(super) const fn snapshot(number: u64) -> Self {
-        Self { kind: Kind::Snapshot, number }
+        Self { kind: ObjectKind::Snapshot, number }
     }
 
     /// Returns the file's name. Twenty digits hold every number, so names sort as numbers do.
     pub(super) fn name(self) -> String {
         let suffix = match self.kind {
-            Kind::Commit => "",
-            Kind::Snapshot => SNAPSHOT_SUFFIX,
+            ObjectKind::Commit => "",
+            ObjectKind::Snapshot => SNAPSHOT_SUFFIX,
         };
         format!("{:020}{suffix}", self.number)
     }
@@ -69,8 +69,8 @@ impl ObjectId {
     /// Returns the object that a file's name says, or `None` for any other file.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let (digits, kind) = match name.strip_suffix(SNAPSHOT_SUFFIX) {
-            Some(digits) => (digits, Kind::Snapshot),
-            None => (name, Kind::Commit),
+            Some(digits) => (digits, ObjectKind::Snapshot),
+            None => (name, ObjectKind::Commit),
         };
         let id = Self { kind, number: digits.parse().ok()? };
         (id.name() == name).then_some(id)
@@ -95,8 +95,8 @@ pub(super) fn encode(id: ObjectId, version: FormatVersion, previous: u32, payloa
 /// Returns the header, with room for the payload, and its checksum. It covers the payload, whose checksum it holds.
 fn header(id: ObjectId, version: u32, previous: u32, payload: &[u8]) -> (Vec<u8>, u32) {
     let kind: u32 = match id.kind {
-        Kind::Commit => 1,
-        Kind::Snapshot => 2,
+        ObjectKind::Commit => 1,
+        ObjectKind::Snapshot => 2,
     };
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
     bytes.extend_from_slice(&MAGIC);
@@ -114,7 +114,7 @@ fn header(id: ObjectId, version: u32, previous: u32, payload: &[u8]) -> (Vec<u8>
 
 /// An object read back; every checksum was right.
 #[derive(Debug)]
-pub(super) struct Decoded<'a> {
+pub(super) struct DecodedObject<'a> {
     pub(super) previous: u32,
     pub(super) checksum: u32,
     pub(super) payload: &'a [u8],
@@ -125,7 +125,7 @@ pub(super) struct Decoded<'a> {
 /// # Errors
 ///
 /// [`Error::Corrupt`] naming the first byte that is wrong, as far as it can be told; [`Error::NewerFormat`].
-pub(super) fn decode<'a>(id: ObjectId, path: &Path, bytes: &'a [u8]) -> Result<Decoded<'a>> {
+pub(super) fn decode<'a>(id: ObjectId, path: &Path, bytes: &'a [u8]) -> Result<DecodedObject<'a>> {
     let corrupt = |offset: usize, reason: &str| Error::corrupt(path, offset as u64, reason);
     let Some((found, payload)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(corrupt(bytes.len(), "it ends in its header"));
@@ -144,7 +144,7 @@ pub(super) fn decode<'a>(id: ObjectId, path: &Path, bytes: &'a [u8]) -> Result<D
     let previous = read_u32(found, 24);
     let (expected, _) = header(id, version, previous, payload);
     match expected.iter().zip(found).position(|(expected, found)| expected != found) {
-        None => Ok(Decoded { previous, checksum, payload }),
+        None => Ok(DecodedObject { previous, checksum, payload }),
         Some(28..32) => Err(corrupt(HEADER_BYTES, "the checksum of its payload is wrong")),
         Some(32..40) => Err(corrupt(bytes.len(), "its payload does not have the length that its header says")),
         Some(offset) => Err(corrupt(offset, "it is not the object that its name says")),

@@ -78,19 +78,30 @@ impl ManifestState {
 
 /// An array instead of a map: there may be hundreds of thousands of them in a snapshot.
 #[derive(Serialize, Deserialize)]
-struct Record<'a>(Cow<'a, str>, SequenceNumber, i64, u64, u32, u64, u64, #[serde(with = "durability_name")] Durability);
+struct ReceiptRecord<'a>(
+    Cow<'a, str>,
+    SequenceNumber,
+    i64,
+    u64,
+    u32,
+    u64,
+    u64,
+    #[serde(with = "durability_name")] Durability,
+);
 
 impl Serialize for IdempotencyRecord {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Self { key, seq, time_ns, request, points, rejected_points, durability } = self;
         let key = Cow::Borrowed(key.as_ref());
-        Record(key, *seq, *time_ns, request.bytes, request.crc, *points, *rejected_points, *durability).serialize(to)
+        ReceiptRecord(key, *seq, *time_ns, request.bytes, request.crc, *points, *rejected_points, *durability)
+            .serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for IdempotencyRecord {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let Record(key, seq, time_ns, bytes, crc, points, rejected_points, durability) = Record::deserialize(from)?;
+        let ReceiptRecord(key, seq, time_ns, bytes, crc, points, rejected_points, durability) =
+            ReceiptRecord::deserialize(from)?;
         let request = Fingerprint { bytes, crc };
         Ok(Self { key: key.as_ref().into(), seq, time_ns, request, points, rejected_points, durability })
     }

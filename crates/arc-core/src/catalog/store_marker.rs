@@ -21,7 +21,7 @@ const STORE_MARKER: &str = "STORE";
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
-struct Marker {
+struct StoreMarker {
     arc_store: u32,
     /// Name of the data directory in the store's manifest.
     directory: String,
@@ -39,10 +39,10 @@ pub(crate) fn read_store_marker(vfs: &dyn Vfs, root: &Path) -> Result<Option<Str
         read => read.map_err(|e| Error::io("read", &path, e))?,
     };
     match serde_json::from_slice(&bytes) {
-        Ok(Marker { arc_store: found, .. }) if found > VERSION => {
+        Ok(StoreMarker { arc_store: found, .. }) if found > VERSION => {
             Err(Error::NewerFormat { path: root.into(), found, supported: VERSION })
         }
-        Ok(Marker { directory, .. }) => Ok(Some(directory)),
+        Ok(StoreMarker { directory, .. }) => Ok(Some(directory)),
         Err(e) => Err(Error::corrupt(path, 0, format!("it should say the name of the directory: {e}"))),
     }
 }

@@ -76,17 +76,17 @@ pub(super) fn survey_at(location: &dyn ObjectLocation) -> Result<ManifestSurvey>
     let newest = listing.commits.last().max(listing.snapshots.last()).copied().unwrap_or(0);
     let temporary = listing.temporary.iter().map(|name| location.path(name)).collect();
     let survey = ManifestSurvey { newest, temporary, ..ManifestSurvey::default() };
-    let mut surveyor = Surveyor { location, survey };
+    let mut surveyor = ManifestSurveyor { location, survey };
     surveyor.run(&listing)?;
     Ok(surveyor.survey)
 }
 
-struct Surveyor<'a> {
+struct ManifestSurveyor<'a> {
     location: &'a dyn ObjectLocation,
     survey: ManifestSurvey,
 }
 
-impl Surveyor<'_> {
+impl ManifestSurveyor<'_> {
     fn run(&mut self, listing: &Listing) -> Result<()> {
         // The newest whole snapshot is where opening begins; the one before it is where it would begin otherwise.
         let mut newest = None;

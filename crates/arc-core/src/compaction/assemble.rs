@@ -13,27 +13,27 @@ use arrow::{
 
 use super::{
     cursor::{Cursor, value},
-    texts::Texts,
+    texts::MergedTexts,
 };
 use crate::{Error, Result};
 
 /// A row: which batch, which row in it.
-pub(super) type Position = (usize, usize);
+pub(super) type BatchRow = (usize, usize);
 
 /// Rows that come next, in order, and the batches that they are in.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     batches: Vec<RecordBatch>,
-    pieces: Vec<Piece>,
-    versions: Vec<Position>,
+    pieces: Vec<SeriesPiece>,
+    versions: Vec<BatchRow>,
     rows: usize,
 }
 
 /// Some rows of one series.
 #[derive(Debug)]
-enum Piece {
+enum SeriesPiece {
     /// Rows of one batch: the first, and how many.
-    Rows(Position, usize),
+    Rows(BatchRow, usize),
     /// One row that has these versions, the last of which overwrites.
     Versions(Range<usize>),
 }
@@ -53,7 +53,7 @@ impl Pending {
     /// Notes the next rows of a cursor.
     pub(super) fn push_rows(&mut self, cursor: &mut Cursor, rows: usize) {
         let first = self.position(cursor);
-        self.pieces.push(Piece::Rows(first, rows));
+        self.pieces.push(SeriesPiece::Rows(first, rows));
         self.rows += rows;
     }
 
@@ -64,11 +64,11 @@ impl Pending {
             let version = self.position(cursor);
             self.versions.push(version);
         }
-        self.pieces.push(Piece::Versions(start..self.versions.len()));
+        self.pieces.push(SeriesPiece::Versions(start..self.versions.len()));
         self.rows += 1;
     }
 
-    fn position(&mut self, cursor: &mut Cursor) -> Position {
+    fn position(&mut self, cursor: &mut Cursor) -> BatchRow {
         let slot = cursor.slot.unwrap_or_else(|| {
             self.batches.push(cursor.batch().clone());
             self.batches.len() - 1
@@ -77,15 +77,15 @@ impl Pending {
         (slot, cursor.at())
     }
 
-    fn versions(&self, range: &Range<usize>) -> &[Position] {
+    fn versions(&self, range: &Range<usize>) -> &[BatchRow] {
         self.versions.get(range.clone()).unwrap_or_default()
     }
 
     /// Returns the first row of each piece and how many rows it has.
-    fn firsts(&self) -> impl Iterator<Item = (Position, usize)> {
+    fn firsts(&self) -> impl Iterator<Item = (BatchRow, usize)> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Rows(first, rows) => Some((*first, *rows)),
-            Piece::Versions(range) => self.versions(range).first().map(|first| (*first, 1)),
+            SeriesPiece::Rows(first, rows) => Some((*first, *rows)),
+            SeriesPiece::Versions(range) => self.versions(range).first().map(|first| (*first, 1)),
         })
     }
 }
@@ -96,13 +96,13 @@ pub(super) struct Assembler {
     schema: SchemaRef,
     tags: usize,
     /// By column; used where that is a field of texts in dictionaries.
-    texts: Vec<Texts>,
+    texts: Vec<MergedTexts>,
 }
 
 impl Assembler {
     /// Makes batches of `schema`: time, then `tags` tags, then fields.
     pub(super) fn new(schema: SchemaRef, tags: usize) -> Self {
-        let texts = schema.fields().iter().map(|_| Texts::default()).collect();
+        let texts = schema.fields().iter().map(|_| MergedTexts::default()).collect();
         Self { schema, tags, texts }
     }
 
@@ -120,7 +120,7 @@ impl Assembler {
     pub(super) fn assemble(&mut self, pending: &Pending) -> Result<RecordBatch> {
         let rows =
             pending.firsts().flat_map(|((batch, first), rows)| (first..first + rows).map(move |row| (batch, row)));
-        let rows: Vec<Position> = rows.collect();
+        let rows: Vec<BatchRow> = rows.collect();
         let tags = 1..=self.tags;
         let fields = self.schema.fields().iter().zip(&mut self.texts).enumerate();
         let columns = fields.map(|(index, (field, texts))| match tags.contains(&index) {
@@ -164,7 +164,7 @@ fn tag_column(pending: &Pending, field: &Field) -> Result<ArrayRef> {
 }
 
 /// Gathers the time or a field: of a row with versions, the last one that has a value.
-fn field_column(pending: &Pending, field: &Field, rows: &[Position], texts: &mut Texts) -> Result<ArrayRef> {
+fn field_column(pending: &Pending, field: &Field, rows: &[BatchRow], texts: &mut MergedTexts) -> Result<ArrayRef> {
     let columns = by_batch(pending, field)?;
     let is_plain = pending.versions.is_empty() && columns.iter().all(Option::is_some);
     let chosen = if is_plain { Cow::Borrowed(rows) } else { Cow::Owned(last_values(pending, &columns, rows.len())) };
@@ -179,20 +179,20 @@ fn field_column(pending: &Pending, field: &Field, rows: &[Position], texts: &mut
 
 /// Returns where the value of each row is: of a row with versions, in the last one that has a value. What is nowhere is
 /// in the batch behind the last one.
-fn last_values(pending: &Pending, columns: &[Option<&ArrayRef>], rows: usize) -> Vec<Position> {
+fn last_values(pending: &Pending, columns: &[Option<&ArrayRef>], rows: usize) -> Vec<BatchRow> {
     let none = (columns.len(), 0);
     let has_column = |batch: usize| columns.get(batch).is_some_and(Option::is_some);
-    let has_value = |&&(batch, row): &&Position| {
+    let has_value = |&&(batch, row): &&BatchRow| {
         columns.get(batch).and_then(Option::as_ref).is_some_and(|column| !column.is_null(row))
     };
-    let mut positions: Vec<Position> = Vec::with_capacity(rows);
+    let mut positions: Vec<BatchRow> = Vec::with_capacity(rows);
     for piece in &pending.pieces {
         match piece {
-            Piece::Rows((batch, first), rows) if has_column(*batch) => {
+            SeriesPiece::Rows((batch, first), rows) if has_column(*batch) => {
                 positions.extend((*first..first + rows).map(|row| (*batch, row)));
             }
-            Piece::Rows(_, rows) => positions.extend(std::iter::repeat_n(none, *rows)),
-            Piece::Versions(range) => {
+            SeriesPiece::Rows(_, rows) => positions.extend(std::iter::repeat_n(none, *rows)),
+            SeriesPiece::Versions(range) => {
                 positions.push(pending.versions(range).iter().rev().find(has_value).copied().unwrap_or(none));
             }
         }

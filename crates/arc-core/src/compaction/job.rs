@@ -16,8 +16,8 @@ use super::{
     cursor::Cursor,
     live_rows::{Keep, Part, live_rows},
     merge::Merge,
-    order::Output,
-    plan::Task,
+    order::MergeOutput,
+    plan::MergeTask,
 };
 use crate::{
     Error, Result, SequenceNumber, Tombstone,
@@ -38,17 +38,17 @@ const MAX_BATCH_ROWS: u64 = 4096;
 
 /// Where data files are read and written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct MergeSource<'a> {
     pub(crate) vfs: &'a dyn Vfs,
     pub(crate) root: &'a Path,
 }
 
 /// A task and what is needed to do it.
-pub(crate) struct Job<'a> {
-    pub(crate) source: Source<'a>,
+pub(crate) struct MergeJob<'a> {
+    pub(crate) source: MergeSource<'a>,
     /// The schema that the manifest has: files may have columns of narrower types.
     pub(crate) schema: &'a TableSchema,
-    pub(crate) task: &'a Task,
+    pub(crate) task: &'a MergeTask,
     pub(crate) keep: Keep,
     /// Deletes of the table that the manifest has.
     pub(crate) tombstones: &'a [Arc<Tombstone>],
@@ -71,7 +71,7 @@ pub(crate) struct Job<'a> {
 ///
 /// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) if an input is not what the manifest says it is, with its path;
 /// [`ErrorKind::Io`](crate::ErrorKind::Io); [`ErrorKind::Closed`](crate::ErrorKind::Closed) if cancelled.
-pub(crate) fn run(job: &Job<'_>, path: impl FnMut() -> String) -> Result<Vec<DataFile>> {
+pub(crate) fn run(job: &MergeJob<'_>, path: impl FnMut() -> String) -> Result<Vec<DataFile>> {
     let mut written = Vec::new();
     match job.write(path, &mut written) {
         Ok(()) => Ok(written),
@@ -85,7 +85,7 @@ pub(crate) fn run(job: &Job<'_>, path: impl FnMut() -> String) -> Result<Vec<Dat
     }
 }
 
-impl Job<'_> {
+impl MergeJob<'_> {
     /// Returns about how many bytes the merge holds at a time: rows that were read, and as many that are being encoded.
     pub(crate) fn memory_bytes(&self) -> usize {
         let rows: u64 = self.task.files.iter().map(|file| EXPANSION * file.bytes).sum();
@@ -93,7 +93,7 @@ impl Job<'_> {
     }
 
     fn write(&self, mut path: impl FnMut() -> String, written: &mut Vec<DataFile>) -> Result<()> {
-        let columns = Columns::of(self.schema, &self.task.files)?;
+        let columns = OutputColumns::of(self.schema, &self.task.files)?;
         let mut from_ns = i64::MIN;
         for cut in self.task.cuts.iter().copied() {
             self.write_part(&columns, Part { from_ns, before_ns: Some(cut) }, &mut path, written)?;
@@ -105,7 +105,7 @@ impl Job<'_> {
     /// Writes the rows of some time.
     fn write_part(
         &self,
-        columns: &Columns<'_>,
+        columns: &OutputColumns<'_>,
         part: Part,
         path: &mut impl FnMut() -> String,
         written: &mut Vec<DataFile>,
@@ -137,7 +137,7 @@ impl Job<'_> {
         pack_data_file(pack, owner, spec, batches, self.options)
     }
 
-    fn open<'a>(&'a self, columns: &Columns<'_>, part: Part) -> Result<Merge<'a>> {
+    fn open<'a>(&'a self, columns: &OutputColumns<'_>, part: Part) -> Result<Merge<'a>> {
         let batch_rows = self.batch_rows();
         let has_rows =
             |file: &&Arc<DataFile>| part.overlaps(file) && !self.tombstones.iter().any(|t| t.takes_all_of(file));
@@ -157,7 +157,7 @@ impl Job<'_> {
         Ok(Merge::new(cursors, self.schema.has_primary_key, 2 * batch_rows, assembler, self.cancelled))
     }
 
-    fn spec<'s>(&self, path: String, columns: &'s Columns<'_>) -> DataFileSpec<'s> {
+    fn spec<'s>(&self, path: String, columns: &'s OutputColumns<'_>) -> DataFileSpec<'s> {
         let files = &self.task.files;
         DataFileSpec {
             path,
@@ -165,7 +165,7 @@ impl Job<'_> {
             sorted_by: columns.tags.iter().copied().chain([TIME_COLUMN]).map(str::to_owned).collect(),
             min_seq: SequenceNumber(files.iter().map(|file| file.min_seq).min().unwrap_or(0)),
             max_seq: SequenceNumber(files.iter().map(|file| file.max_seq).max().unwrap_or(0)),
-            late: self.task.output == Output::Late,
+            late: self.task.output == MergeOutput::Late,
             tags: &columns.all_tags,
         }
     }
@@ -175,8 +175,8 @@ impl Job<'_> {
     fn rows_per_file(&self) -> u64 {
         let sum = |of: fn(&DataFile) -> u64| self.task.files.iter().map(|file| of(file)).sum::<u64>();
         let files = match self.task.output {
-            Output::Late => 1,
-            Output::OnTime => (sum(|file| file.bytes) + self.target_bytes / 2) / self.target_bytes.max(1),
+            MergeOutput::Late => 1,
+            MergeOutput::OnTime => (sum(|file| file.bytes) + self.target_bytes / 2) / self.target_bytes.max(1),
         };
         sum(|file| file.rows).div_ceil(files.max(1)).max(1)
     }
@@ -193,7 +193,7 @@ impl Job<'_> {
 }
 
 /// The columns of the outputs: those that any input has, in the table's order.
-struct Columns<'a> {
+struct OutputColumns<'a> {
     schema: SchemaRef,
     /// Tags among them.
     tags: Vec<&'a str>,
@@ -201,7 +201,7 @@ struct Columns<'a> {
     all_tags: Vec<&'a str>,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> OutputColumns<'a> {
     fn of(table: &'a TableSchema, files: &[Arc<DataFile>]) -> Result<Self> {
         let arrow = table.arrow();
         for file in files {

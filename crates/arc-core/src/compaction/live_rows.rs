@@ -12,7 +12,7 @@ use arrow::{
     datatypes::{FieldRef, Schema, SchemaRef, TimestampNanosecondType},
 };
 
-use super::job::Job;
+use super::job::MergeJob;
 use crate::{
     Error, Result, Tombstone,
     buffer::converted,
@@ -58,7 +58,7 @@ pub(super) struct LiveRows {
 /// Returns the live rows of some time of a data file, of which `stream` has all rows, with columns of the types that `wanted`
 /// has.
 pub(super) fn live_rows(
-    job: &Job<'_>,
+    job: &MergeJob<'_>,
     file: &DataFile,
     part: Part,
     stream: DataFileStream,

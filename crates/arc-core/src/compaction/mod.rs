@@ -63,10 +63,10 @@ mod retention;
 mod tests;
 mod texts;
 
-pub(crate) use job::{Job, MAX_BATCH_BYTES, Source, run};
+pub(crate) use job::{MAX_BATCH_BYTES, MergeJob, MergeSource, run};
 pub(crate) use live_rows::Keep;
 pub(crate) use moves::{moves, moves_alone};
-pub(crate) use order::{Output, output};
-pub(crate) use plan::{SLICE_ROWS, Settings, Task, plan};
+pub(crate) use order::{MergeOutput, output};
+pub(crate) use plan::{MergeTask, SLICE_ROWS, Settings, plan};
 pub(crate) use purge::{batches, purge};
 pub(crate) use retention::expired;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::plan::Task;
+use super::plan::MergeTask;
 use crate::{
     defects::{Defect, is_on},
     model::{DataFile, PartitionDay},
@@ -12,7 +12,7 @@ use crate::{
 ///
 /// A task of one file is the file as it is. Late files that it must not leave alone are merged with it. No file is in two
 /// tasks.
-pub(crate) fn moves(files: &[Arc<DataFile>], wanted: impl Fn(&DataFile) -> bool) -> Vec<Task> {
+pub(crate) fn moves(files: &[Arc<DataFile>], wanted: impl Fn(&DataFile) -> bool) -> Vec<MergeTask> {
     if !files.iter().any(|file| wanted(file)) {
         return Vec::new();
     }
@@ -20,16 +20,16 @@ pub(crate) fn moves(files: &[Arc<DataFile>], wanted: impl Fn(&DataFile) -> bool)
     for file in files {
         partitions.entry(file.day()).or_default().push(Arc::clone(file));
     }
-    let mut tasks: Vec<Task> = Vec::new();
+    let mut tasks: Vec<MergeTask> = Vec::new();
     for partition in partitions.values() {
         for file in partition.iter().filter(|file| wanted(file)) {
             let is_of_version = |other: &DataFile| other.late && other.version() == file.version();
             let task = if moves_alone(partition, file) {
-                Task::of(partition, |other| other.path == file.path)
+                MergeTask::of(partition, |other| other.path == file.path)
             } else {
-                Task::of(partition, is_of_version)
+                MergeTask::of(partition, is_of_version)
             };
-            let is_new = |task: &Task| !tasks.iter().rev().any(|known| known.files == task.files);
+            let is_new = |task: &MergeTask| !tasks.iter().rev().any(|known| known.files == task.files);
             tasks.extend(task.filter(|task| task.files.len() == 1 || is_new(task)));
         }
     }
@@ -43,14 +43,15 @@ pub(crate) fn moves(files: &[Arc<DataFile>], wanted: impl Fn(&DataFile) -> bool)
 pub(crate) fn moves_alone(partition: &[Arc<DataFile>], file: &DataFile) -> bool {
     let is_tied = |other: &DataFile| other.late && other.version() == file.version() && other.path != file.path;
     let is_tied = file.late && partition.iter().any(|other| is_tied(other));
-    !is_tied || (is_on(Defect::TiedFilesMoveAlone) && Task::of(partition, |other| other.path == file.path).is_some())
+    !is_tied
+        || (is_on(Defect::TiedFilesMoveAlone) && MergeTask::of(partition, |other| other.path == file.path).is_some())
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
         super::{
-            order::Output,
+            order::MergeOutput,
             tests::fake::{DAY_NS, file, late},
         },
         *,
@@ -81,7 +82,7 @@ mod tests {
                 tasks.iter().map(|task| task.files.iter().map(|file| file.path.as_str()).collect()).collect();
             assert_eq!(found, expected, "{wanted:?}");
             for task in tasks {
-                assert_eq!(task.output == Output::Late, task.files[0].late, "{wanted:?}");
+                assert_eq!(task.output == MergeOutput::Late, task.files[0].late, "{wanted:?}");
             }
         }
     }

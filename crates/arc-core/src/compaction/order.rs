@@ -6,7 +6,7 @@ use crate::model::DataFile;
 
 /// What a merge of files makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Output {
+pub(crate) enum MergeOutput {
     /// Files whose rows are unique by primary key among all files on time.
     OnTime,
     /// A file whose rows overwrite those of files on time and of earlier late files.
@@ -16,19 +16,19 @@ pub(crate) enum Output {
 /// Returns what a merge of the `chosen` files of a partition makes, or `None` where it would change which row wins.
 ///
 /// `partition` has all live files of one table and day. The module's documentation has the reasons.
-pub(crate) fn output(partition: &[Arc<DataFile>], chosen: impl Fn(&DataFile) -> bool) -> Option<Output> {
+pub(crate) fn output(partition: &[Arc<DataFile>], chosen: impl Fn(&DataFile) -> bool) -> Option<MergeOutput> {
     let late = by_version(partition);
     let chosen_late: Vec<&DataFile> = late.iter().copied().filter(|file| chosen(file)).collect();
     let mut on_time = partition.iter().map(Arc::as_ref).filter(|file| !file.late);
     if chosen_late.is_empty() {
-        return on_time.any(&chosen).then_some(Output::OnTime);
+        return on_time.any(&chosen).then_some(MergeOutput::OnTime);
     }
     let is_complete = on_time.clone().all(|file| chosen(file) || !chosen_late.iter().any(|late| late.overlaps(file)));
     if is_complete && !skips_a_version(&late, &chosen) {
-        return Some(Output::OnTime);
+        return Some(MergeOutput::OnTime);
     }
     let is_plain = !on_time.any(&chosen) && keeps_its_place(&late, &chosen);
-    is_plain.then_some(Output::Late)
+    is_plain.then_some(MergeOutput::Late)
 }
 
 /// Returns the late files of a partition, each overwriting those before it.
@@ -74,7 +74,7 @@ mod tests {
     };
 
     /// Asks for a merge of the files with these paths.
-    fn merged(partition: &[Arc<DataFile>], paths: &[&str]) -> Option<Output> {
+    fn merged(partition: &[Arc<DataFile>], paths: &[&str]) -> Option<MergeOutput> {
         output(partition, |file| paths.contains(&file.path.as_str()))
     }
 
@@ -89,27 +89,27 @@ mod tests {
             late("l2", 7..=12, 3..=3),
             late("l3", 40..=50, 4..=4),
         ];
-        let cases: [(&[&str], Option<Output>); 16] = [
+        let cases: [(&[&str], Option<MergeOutput>); 16] = [
             (&[], None),
-            (&["a"], Some(Output::OnTime)),
-            (&["a", "c"], Some(Output::OnTime)),
-            (&["a", "l1"], Some(Output::OnTime)),
-            (&["a", "c", "l1"], Some(Output::OnTime)),
+            (&["a"], Some(MergeOutput::OnTime)),
+            (&["a", "c"], Some(MergeOutput::OnTime)),
+            (&["a", "l1"], Some(MergeOutput::OnTime)),
+            (&["a", "c", "l1"], Some(MergeOutput::OnTime)),
             // a is missing: its rows of l1's primary keys would be on time twice.
             (&["b", "l1"], None),
             (&["c", "l1"], None),
             // l1 would overwrite what l2 has overwritten.
             (&["a", "b", "l2"], None),
-            (&["a", "b", "l1", "l2"], Some(Output::OnTime)),
+            (&["a", "b", "l1", "l2"], Some(MergeOutput::OnTime)),
             (&["a", "l1", "l2"], None),
-            (&["l1"], Some(Output::Late)),
-            (&["l1", "l2"], Some(Output::Late)),
-            (&["l2", "l3"], Some(Output::Late)),
+            (&["l1"], Some(MergeOutput::Late)),
+            (&["l1", "l2"], Some(MergeOutput::Late)),
+            (&["l2", "l3"], Some(MergeOutput::Late)),
             (&["l1", "l3"], None),
             // Nothing of l1 lies between them.
-            (&["l1", "l2", "l3"], Some(Output::Late)),
+            (&["l1", "l2", "l3"], Some(MergeOutput::Late)),
             // Nothing overlaps it.
-            (&["l3"], Some(Output::OnTime)),
+            (&["l3"], Some(MergeOutput::OnTime)),
         ];
         for (paths, expected) in cases {
             assert_eq!(merged(&partition, paths), expected, "{paths:?}");
@@ -124,16 +124,16 @@ mod tests {
         for paths in [&["l1", "l2"][..], &["l2", "l3"], &["l2"]] {
             assert_eq!(merged(&partition, paths), None, "{paths:?}");
         }
-        assert_eq!(merged(&partition, &["l1", "l2", "l3"]), Some(Output::Late));
-        assert_eq!(merged(&partition, &["a", "l1"]), Some(Output::OnTime));
+        assert_eq!(merged(&partition, &["l1", "l2", "l3"]), Some(MergeOutput::Late));
+        assert_eq!(merged(&partition, &["a", "l1"]), Some(MergeOutput::OnTime));
     }
 
     #[test]
     fn late_files_that_share_no_time_have_no_order() {
         let on_time = file("a", 0..=99, 1..=5);
         let partition = [on_time, late("l1", 0..=9, 5..=5), late("l2", 10..=19, 5..=5), late("l3", 0..=9, 6..=6)];
-        assert_eq!(merged(&partition, &["l2"]), Some(Output::Late));
-        assert_eq!(merged(&partition, &["l1", "l3"]), Some(Output::Late));
+        assert_eq!(merged(&partition, &["l2"]), Some(MergeOutput::Late));
+        assert_eq!(merged(&partition, &["l1", "l3"]), Some(MergeOutput::Late));
         // Their merge would begin before l2 ends.
         let between = [&partition[..], &[late("l4", 15..=29, 7..=7)]].concat();
         assert_eq!(merged(&between, &["l1", "l4"]), None);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::order::{Output, by_version, output};
+use super::order::{MergeOutput, by_version, output};
 use crate::model::{DataFile, PartitionDay, TIME_COLUMN, TableSchema};
 
 /// Inputs of one task, whatever their columns.
@@ -41,11 +41,11 @@ pub(crate) struct Settings {
 
 /// Files of one partition to be merged.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Task {
+pub(crate) struct MergeTask {
     pub(crate) day: PartitionDay,
     /// The inputs, each overwriting those before it where a row of the same primary key is in both.
     pub(crate) files: Vec<Arc<DataFile>>,
-    pub(crate) output: Output,
+    pub(crate) output: MergeOutput,
     /// Times, ascending, at which the outputs are parted: no file has rows from before one of them and from it on.
     pub(crate) cuts: Vec<i64>,
     /// Whether rows may be left out because of their age: only where every version of such a row takes part. A late file
@@ -56,7 +56,7 @@ pub(crate) struct Task {
     pub(crate) is_last: bool,
 }
 
-impl Task {
+impl MergeTask {
     /// Returns the task that merges or rewrites the `chosen` files of a partition and nothing else with them, if that may be.
     pub(super) fn of(partition: &[Arc<DataFile>], chosen: impl Fn(&DataFile) -> bool) -> Option<Self> {
         let output = output(partition, &chosen)?;
@@ -78,20 +78,20 @@ impl Task {
 
 /// What is to be done for one table.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct CompactionPlan {
     /// At most one task for each partition; there may be more to do once they are done.
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) tasks: Vec<MergeTask>,
     /// When a partition is due for its last rewrite that is not due yet.
     pub(crate) next_due_ns: Option<i64>,
 }
 
 /// Returns what is to be done for a table with these live files, in the manifest's order.
-pub(crate) fn plan(schema: &TableSchema, files: &[Arc<DataFile>], now_ns: i64, settings: &Settings) -> Plan {
+pub(crate) fn plan(schema: &TableSchema, files: &[Arc<DataFile>], now_ns: i64, settings: &Settings) -> CompactionPlan {
     let mut partitions: BTreeMap<PartitionDay, Vec<Arc<DataFile>>> = BTreeMap::new();
     for file in files {
         partitions.entry(file.day()).or_default().push(Arc::clone(file));
     }
-    let mut plan = Plan::default();
+    let mut plan = CompactionPlan::default();
     for (day, files) in partitions {
         // The merge relies on the order; a file without it can only stay as it is, and with it what depends on it.
         if !files.iter().all(|file| is_sorted(schema, file)) {
@@ -101,7 +101,8 @@ pub(crate) fn plan(schema: &TableSchema, files: &[Arc<DataFile>], now_ns: i64, s
         let partition = Partition { day, files: &files, has_primary_key: schema.has_primary_key, limit, settings };
         let due_ns = partition.due_ns();
         let is_last = due_ns <= now_ns;
-        let chosen = if is_last { partition.last_rewrite() } else { partition.merge_of_equals().map(Chosen::from) };
+        let chosen =
+            if is_last { partition.last_rewrite() } else { partition.merge_of_equals().map(ChosenFiles::from) };
         plan.tasks.extend(chosen.and_then(|chosen| partition.task(chosen, is_last)));
         if now_ns < due_ns && partition.last_rewrite().is_some() {
             plan.next_due_ns = Some(plan.next_due_ns.map_or(due_ns, |next| next.min(due_ns)));
@@ -124,12 +125,12 @@ fn max_inputs(files: &[Arc<DataFile>], open_columns: usize) -> usize {
 }
 
 /// Files to be merged, and times at which the outputs are parted.
-struct Chosen<'a> {
+struct ChosenFiles<'a> {
     files: Vec<&'a DataFile>,
     cuts: Vec<i64>,
 }
 
-impl<'a> From<Vec<&'a DataFile>> for Chosen<'a> {
+impl<'a> From<Vec<&'a DataFile>> for ChosenFiles<'a> {
     fn from(files: Vec<&'a DataFile>) -> Self {
         Self { files, cuts: Vec::new() }
     }
@@ -153,20 +154,20 @@ impl<'a> Partition<'a> {
         self.day.end_ns().max(written).saturating_add(self.settings.quiet_ns)
     }
 
-    fn task(&self, chosen: Chosen<'_>, is_last: bool) -> Option<Task> {
+    fn task(&self, chosen: ChosenFiles<'_>, is_last: bool) -> Option<MergeTask> {
         let is_chosen = |file: &DataFile| chosen.files.iter().any(|chosen| chosen.path == file.path);
         let output = output(self.files, is_chosen)?;
         let mut files: Vec<Arc<DataFile>> = self.files.iter().filter(|file| is_chosen(file)).cloned().collect();
         // Stable: files on time stay in the order in which they were added, which is that of rows of one time where
         // rows append.
         files.sort_by_key(|file| if file.late { (1, file.version()) } else { (0, (0, 0)) });
-        let may_drop_old = output == Output::OnTime && self.files.iter().all(|file| !file.late || is_chosen(file));
-        Some(Task { day: self.day, files, output, cuts: chosen.cuts, may_drop_old, is_last })
+        let may_drop_old = output == MergeOutput::OnTime && self.files.iter().all(|file| !file.late || is_chosen(file));
+        Some(MergeTask { day: self.day, files, output, cuts: chosen.cuts, may_drop_old, is_last })
     }
 
     /// All that is late, what it overlaps, and the small files beside these; or else the small files of one slice. A packed
     /// file gets out of its pack, also where it is alone.
-    fn last_rewrite(&self) -> Option<Chosen<'a>> {
+    fn last_rewrite(&self) -> Option<ChosenFiles<'a>> {
         let (slices, late) = (self.slices(), by_version(self.files));
         let is_small = |slice: &&Vec<&DataFile>| slice.len() > 1 || slice.iter().any(|file| file.packed().is_some());
         if late.is_empty() {
@@ -181,7 +182,7 @@ impl<'a> Partition<'a> {
         files.extend(&late);
         if files.len() <= self.limit {
             let starts = touched.iter().filter_map(|slice| Some(slice.first()?.min_time));
-            return Some(Chosen { files, cuts: starts.skip(1).collect() });
+            return Some(ChosenFiles { files, cuts: starts.skip(1).collect() });
         }
         // Too many to be open at once: make fewer of them first, if that can be.
         if let Some(slice) = slices.iter().find(is_small) {
@@ -191,7 +192,7 @@ impl<'a> Partition<'a> {
     }
 
     /// Returns as many files of a slice as may be open.
-    fn first_of(&self, slice: &[&'a DataFile]) -> Chosen<'a> {
+    fn first_of(&self, slice: &[&'a DataFile]) -> ChosenFiles<'a> {
         slice.iter().copied().take(self.limit).collect::<Vec<_>>().into()
     }
 
@@ -217,7 +218,7 @@ impl<'a> Partition<'a> {
     ///
     /// What is merged is parted where the late file begins and ends. Files on time that reach beyond would otherwise grow
     /// with each part of a late file, and overlap the next one, all of them.
-    fn late_step(&self, late: &[&'a DataFile], file: &'a DataFile) -> Option<Chosen<'a>> {
+    fn late_step(&self, late: &[&'a DataFile], file: &'a DataFile) -> Option<ChosenFiles<'a>> {
         let mut files: Vec<&DataFile> = vec![file];
         // Those that it overwrites, from the latest to the earliest, with those that they overwrite.
         for earlier in late.iter().rev().skip_while(|earlier| earlier.path != file.path).skip(1) {
@@ -231,9 +232,9 @@ impl<'a> Partition<'a> {
             self.on_time().filter(|file| files.iter().any(|late| late.overlaps(file))).collect();
         files.extend(overlapped);
         if files.len() <= self.limit {
-            return Some(Chosen { files, cuts: vec![from, behind] });
+            return Some(ChosenFiles { files, cuts: vec![from, behind] });
         }
-        Some(Chosen { files: vec![file], cuts: vec![self.cut(file)?] })
+        Some(ChosenFiles { files: vec![file], cuts: vec![self.cut(file)?] })
     }
 
     /// Returns a time at which to part a late file, so that one of the parts overlaps fewer files than may be open.
@@ -253,7 +254,7 @@ impl<'a> Partition<'a> {
     }
 
     /// Late files that overlap each other and of which none can be cut: one of them is better than many.
-    fn merge_of_stuck(&self, late: &[&'a DataFile]) -> Option<Chosen<'a>> {
+    fn merge_of_stuck(&self, late: &[&'a DataFile]) -> Option<ChosenFiles<'a>> {
         late.iter().enumerate().find_map(|(index, first)| {
             let others = late.iter().skip(index + 1).take_while(|file| file.overlaps(first)).copied();
             let files: Vec<&DataFile> = std::iter::once(*first).chain(others).take(self.limit).collect();

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    order::Output,
-    plan::{Task, is_sorted},
+    order::MergeOutput,
+    plan::{MergeTask, is_sorted},
 };
 use crate::{
     Tombstone,
@@ -18,7 +18,7 @@ const MAX_FILES: usize = 64;
 ///
 /// All files of a partition of which nothing is left go together, whatever their order, for nothing is merged. Others are
 /// rewritten one by one, which keeps each in its place among the others; so any number of them may be committed at once.
-pub(crate) fn purge(schema: &TableSchema, files: &[Arc<DataFile>], tombstones: &[Arc<Tombstone>]) -> Vec<Task> {
+pub(crate) fn purge(schema: &TableSchema, files: &[Arc<DataFile>], tombstones: &[Arc<Tombstone>]) -> Vec<MergeTask> {
     if tombstones.is_empty() {
         return Vec::new();
     }
@@ -30,8 +30,8 @@ pub(crate) fn purge(schema: &TableSchema, files: &[Arc<DataFile>], tombstones: &
 }
 
 /// Parts tasks into those that one commit takes: a limited number of files, and of bytes if it is more than one task.
-pub(crate) fn batches(tasks: Vec<Task>, max_bytes: u64) -> Vec<Vec<Task>> {
-    let mut batches: Vec<Vec<Task>> = Vec::new();
+pub(crate) fn batches(tasks: Vec<MergeTask>, max_bytes: u64) -> Vec<Vec<MergeTask>> {
+    let mut batches: Vec<Vec<MergeTask>> = Vec::new();
     let (mut files, mut bytes) = (0, 0);
     for task in tasks {
         files += task.files.len();
@@ -53,17 +53,23 @@ fn tasks(
     day: PartitionDay,
     files: &[&Arc<DataFile>],
     tombstones: &[Arc<Tombstone>],
-) -> Vec<Task> {
+) -> Vec<MergeTask> {
     let is_empty = |file: &&&Arc<DataFile>| tombstones.iter().any(|tombstone| tombstone.takes_all_of(file));
     let empty: Vec<Arc<DataFile>> = files.iter().filter(is_empty).map(|file| Arc::clone(file)).collect();
     let is_touched = |file: &&&Arc<DataFile>| {
         !is_empty(file) && is_sorted(schema, file) && tombstones.iter().any(|tombstone| tombstone.applies_to(file))
     };
     let partition: Vec<Arc<DataFile>> = files.iter().map(|file| Arc::clone(file)).collect();
-    let rewrite = |file: &&Arc<DataFile>| Task::of(&partition, |other| other.path == file.path);
-    let rewritten: Vec<Task> = files.iter().filter(is_touched).filter_map(rewrite).collect();
-    let gone =
-        Task { day, files: empty, output: Output::OnTime, cuts: Vec::new(), may_drop_old: false, is_last: false };
+    let rewrite = |file: &&Arc<DataFile>| MergeTask::of(&partition, |other| other.path == file.path);
+    let rewritten: Vec<MergeTask> = files.iter().filter(is_touched).filter_map(rewrite).collect();
+    let gone = MergeTask {
+        day,
+        files: empty,
+        output: MergeOutput::OnTime,
+        cuts: Vec::new(),
+        may_drop_old: false,
+        is_last: false,
+    };
     Some(gone).filter(|gone| !gone.files.is_empty()).into_iter().chain(rewritten).collect()
 }
 
@@ -84,10 +90,10 @@ mod tests {
     fn a_commit_takes_many_files_and_not_all() {
         let task = |files: usize, bytes: u64| {
             let file = |n| Arc::new(DataFile { bytes, ..DataFile::clone(&file(&format!("{n}"), 0..=1, 1..=1)) });
-            Task {
+            MergeTask {
                 day: file(0).day(),
                 files: (0..files).map(file).collect(),
-                output: Output::OnTime,
+                output: MergeOutput::OnTime,
                 cuts: Vec::new(),
                 may_drop_old: false,
                 is_last: false,
@@ -118,18 +124,24 @@ mod tests {
             done,
             late("d", DAY_NS..=DAY_NS + 9, 1..=1),
         ];
-        type Expected<'a> = &'a [(&'a [&'a str], Output)];
+        type Expected<'a> = &'a [(&'a [&'a str], MergeOutput)];
         let cases: [(Vec<Arc<Tombstone>>, Expected<'_>); 6] = [
             (vec![], &[]),
             (vec![before(5, 0)], &[]),
-            (vec![before(5, 5)], &[(&["a", "b"], Output::OnTime), (&["c"], Output::OnTime)]),
-            (vec![before(5, 3)], &[(&["a"], Output::OnTime), (&["b"], Output::Late), (&["c"], Output::OnTime)]),
-            (vec![before(3, 3)], &[(&["a"], Output::OnTime), (&["b"], Output::Late)]),
-            (vec![before(2, 3), before(3, DAY_NS + 1)], &[(&["a", "b"], Output::OnTime), (&["d"], Output::OnTime)]),
+            (vec![before(5, 5)], &[(&["a", "b"], MergeOutput::OnTime), (&["c"], MergeOutput::OnTime)]),
+            (
+                vec![before(5, 3)],
+                &[(&["a"], MergeOutput::OnTime), (&["b"], MergeOutput::Late), (&["c"], MergeOutput::OnTime)],
+            ),
+            (vec![before(3, 3)], &[(&["a"], MergeOutput::OnTime), (&["b"], MergeOutput::Late)]),
+            (
+                vec![before(2, 3), before(3, DAY_NS + 1)],
+                &[(&["a", "b"], MergeOutput::OnTime), (&["d"], MergeOutput::OnTime)],
+            ),
         ];
         for (tombstones, expected) in cases {
             let tasks = purge(&table(), &files, &tombstones);
-            let paths = |task: &Task| task.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
+            let paths = |task: &MergeTask| task.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
             let found: Vec<_> = tasks.iter().map(|task| (paths(task), task.output)).collect();
             let expected: Vec<_> = expected
                 .iter()

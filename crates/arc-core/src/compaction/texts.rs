@@ -9,7 +9,7 @@ use arrow::{
     datatypes::Int32Type,
 };
 
-use super::assemble::Position;
+use super::assemble::BatchRow;
 use crate::{Error, Result, arrays::TextDictionary};
 
 /// Bytes of distinct texts after which they are gathered anew.
@@ -19,7 +19,7 @@ const MAX_PLACES: usize = 65_536;
 
 /// The texts of one field that the merge has met.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct MergedTexts {
     dictionary: TextDictionary,
     /// All of them as an array, as long as there are no more.
     values: Option<ArrayRef>,
@@ -34,9 +34,9 @@ struct Input {
     codes: Vec<i32>,
 }
 
-impl Texts {
+impl MergedTexts {
     /// Returns these rows, as codes in one dictionary. `columns` are dictionaries of texts; what is in none is null.
-    pub(super) fn gather(&mut self, columns: &[Option<&ArrayRef>], rows: &[Position]) -> Result<ArrayRef> {
+    pub(super) fn gather(&mut self, columns: &[Option<&ArrayRef>], rows: &[BatchRow]) -> Result<ArrayRef> {
         let columns: Vec<Option<&DictionaryArray<Int32Type>>> =
             columns.iter().map(|column| column.and_then(|column| column.as_dictionary_opt())).collect();
         self.prepare(&columns);
@@ -131,7 +131,7 @@ mod tests {
         let columns = [Some(&first), None, Some(&second)];
         let rows = [(2, 1), (0, 0), (0, 1), (1, 0), (2, 0), (0, 2), (3, 0)];
         let expected = [Some("c"), Some("a"), None, None, Some("b"), Some("b"), None];
-        let mut gathered = Texts::default();
+        let mut gathered = MergedTexts::default();
         for _ in 0..2 {
             let array = gathered.gather(&columns, &rows).unwrap();
             assert_eq!(texts(&array), expected.map(|text| text.map(str::to_owned)));
@@ -146,11 +146,11 @@ mod tests {
     #[test]
     fn many_texts_are_forgotten_and_met_again() {
         let long = "x".repeat(100);
-        let mut gathered = Texts::default();
+        let mut gathered = MergedTexts::default();
         for round in 0..3 {
             let all: Vec<String> = (0..70_000).map(|n| format!("{long}{n}")).collect();
             let array = column(&all.iter().map(|text| Some(text.as_str())).collect::<Vec<_>>());
-            let rows: Vec<Position> = (0..all.len()).map(|row| (0, row)).collect();
+            let rows: Vec<BatchRow> = (0..all.len()).map(|row| (0, row)).collect();
             let found = texts(&gathered.gather(&[Some(&array)], &rows).unwrap());
             assert!(found.iter().zip(&all).all(|(found, text)| found.as_ref() == Some(text)), "{round}");
             assert_eq!(gathered.dictionary.len(), all.len());

@@ -19,7 +19,7 @@ use parquet::{
 
 use super::{
     DataFileSpec, ParquetOptions,
-    encode::{Plan, WordEncoding},
+    encode::{EncodingPlan, WordEncoding},
 };
 use crate::Result;
 
@@ -46,7 +46,7 @@ impl Sample {
 }
 
 /// Returns how each column of a file is encoded. `sample` is asked for columns whose values matter.
-pub(super) fn plans(spec: &DataFileSpec<'_>, sample: impl Fn(usize) -> Result<Sample>) -> Result<Vec<Plan>> {
+pub(super) fn plans(spec: &DataFileSpec<'_>, sample: impl Fn(usize) -> Result<Sample>) -> Result<Vec<EncodingPlan>> {
     let sorted_by_series = spec.sorted_by.iter().any(|name| spec.tags.contains(&name.as_str()));
     let fields = spec.schema.fields().iter().enumerate();
     fields.map(|(index, field)| choose(index, field, sorted_by_series, || sample(index))).collect()
@@ -56,7 +56,7 @@ pub(super) fn plans(spec: &DataFileSpec<'_>, sample: impl Fn(usize) -> Result<Sa
 pub(super) fn writer_properties(
     spec: &DataFileSpec<'_>,
     descriptor: &SchemaDescriptor,
-    plans: &[Plan],
+    plans: &[EncodingPlan],
     options: &ParquetOptions,
 ) -> Result<WriterProperties> {
     let mut builder = WriterProperties::builder()
@@ -83,7 +83,7 @@ pub(super) fn writer_properties(
 }
 
 /// Returns how a column is encoded whose rows are in any order.
-pub(super) fn plan_of(field: &Field, sample: Sample) -> Result<Plan> {
+pub(super) fn plan_of(field: &Field, sample: Sample) -> Result<EncodingPlan> {
     choose(usize::MAX, field, false, || Ok(sample))
 }
 
@@ -92,7 +92,7 @@ fn choose(
     field: &Field,
     sorted_by_series: bool,
     sample: impl FnOnce() -> Result<Sample>,
-) -> Result<Plan> {
+) -> Result<EncodingPlan> {
     // With a dictionary the encoding is the fallback, used from where the dictionary is full.
     let (words, dictionary) = match field.data_type() {
         // Neighbours in time are equal distances apart: about one bit a value.
@@ -104,7 +104,7 @@ fn choose(
         // Sorted by series, neighbours are close; in order of arrival, series alternate and only repeats help.
         _ => (WordEncoding::Delta, !sorted_by_series),
     };
-    Ok(Plan { words, dictionary })
+    Ok(EncodingPlan { words, dictionary })
 }
 
 fn is_integer(data_type: &DataType) -> bool {
@@ -122,15 +122,15 @@ fn is_integer(data_type: &DataType) -> bool {
 
 /// Values looked at so far, and the distinct ones of them.
 #[derive(Default)]
-struct Found {
+struct SampledValues {
     seen: usize,
     distinct: HashSet<u64, foldhash::fast::FixedState>,
 }
 
 /// Returns whether over half of the values would be distinct, going by a sample. The sample is spread over all rows:
 /// sorted rows begin with one series, which says little of the others.
-fn mostly_distinct(sample: &Sample, take: fn(&ArrayRef, usize, &mut Found)) -> bool {
-    let mut found = Found::default();
+fn mostly_distinct(sample: &Sample, take: fn(&ArrayRef, usize, &mut SampledValues)) -> bool {
+    let mut found = SampledValues::default();
     let values: usize = sample.arrays.iter().map(|array| array.len().div_ceil(sample.step)).sum();
     found.distinct.reserve(values.min(SAMPLE_VALUES));
     for array in &sample.arrays {
@@ -141,7 +141,7 @@ fn mostly_distinct(sample: &Sample, take: fn(&ArrayRef, usize, &mut Found)) -> b
 
 /// Returns how many distinct values `rows` values are likely to have. Gauges of two decimals have some 10,000: most of
 /// 10,000 sampled values are the only ones of their kind then, and yet a dictionary of all is small.
-fn expected_distinct(sample: &Found, rows: usize) -> f64 {
+fn expected_distinct(sample: &SampledValues, rows: usize) -> f64 {
     let (seen, distinct) = (sample.seen as f64, sample.distinct.len() as f64);
     if sample.distinct.len() * 100 > sample.seen * 99 {
         return rows as f64;
@@ -156,7 +156,7 @@ fn expected_distinct(sample: &Found, rows: usize) -> f64 {
     met(high, rows as f64)
 }
 
-fn distinct_sample<T: ArrowPrimitiveType>(array: &ArrayRef, step: usize, sample: &mut Found)
+fn distinct_sample<T: ArrowPrimitiveType>(array: &ArrayRef, step: usize, sample: &mut SampledValues)
 where
     T::Native: FloatBits,
 {
@@ -215,7 +215,7 @@ mod tests {
     fn a_few_repeats_in_a_sample_tell_of_many_in_all_rows() {
         // Every n-th value of a sequence of `values` values that are drawn evenly.
         let sample = |values: u64| {
-            let mut sample = Found { seen: SAMPLE_VALUES, ..Found::default() };
+            let mut sample = SampledValues { seen: SAMPLE_VALUES, ..SampledValues::default() };
             let mut state = 1_u64;
             for _ in 0..SAMPLE_VALUES {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -233,6 +233,6 @@ mod tests {
             let found = expected_distinct(&sample(values), rows);
             assert!((found - expected).abs() < expected / 20.0, "{values} values in {rows} rows: {found}");
         }
-        assert!(expected_distinct(&Found::default(), 5) <= 5.0);
+        assert!(expected_distinct(&SampledValues::default(), 5) <= 5.0);
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct FileChecks {
 
 /// How the bytes of a data file are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Checked {
+pub(crate) enum FileComparison {
     /// All at once.
     Whole,
     /// By blocks, up to the tail, which begins there.
@@ -43,11 +43,11 @@ impl FileChecks {
         Self { bytes: file.bytes, crc32c: file.crc32c, tail: file.tail }
     }
 
-    pub(crate) fn checked(&self) -> Checked {
+    pub(crate) fn checked(&self) -> FileComparison {
         match self.tail {
-            Some(tail) => Checked::Blocks { tail: self.bytes.saturating_sub(tail.bytes) },
-            None if self.bytes <= WHOLE_BYTES => Checked::Whole,
-            None => Checked::Not,
+            Some(tail) => FileComparison::Blocks { tail: self.bytes.saturating_sub(tail.bytes) },
+            None if self.bytes <= WHOLE_BYTES => FileComparison::Whole,
+            None => FileComparison::Not,
         }
     }
 
@@ -57,7 +57,7 @@ impl FileChecks {
     }
 
     /// Compares the tail, and returns the checksums of the blocks before it.
-    pub(crate) fn check_tail(&self, bytes: &[u8]) -> Result<Blocks, Rotten> {
+    pub(crate) fn check_tail(&self, bytes: &[u8]) -> Result<BlockChecksums, Rotten> {
         let (start, tail) = (self.bytes.saturating_sub(bytes.len() as u64), self.tail);
         let tail = tail.ok_or_else(|| Rotten { offset: start, reason: "the manifest knows no tail of it".into() })?;
         compare(start, bytes, tail.bytes, tail.crc32c, "the crc32c of its tail")?;
@@ -66,7 +66,7 @@ impl FileChecks {
         let sums = bytes.get(..sums.saturating_mul(SUM_BYTES));
         let sums = sums.ok_or_else(|| Rotten { offset: start, reason: "its tail has too few checksums".into() })?;
         let sums = sums.as_chunks().0.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
-        Ok(Blocks { data_bytes, sums })
+        Ok(BlockChecksums { data_bytes, sums })
     }
 }
 
@@ -85,12 +85,12 @@ fn compare(start: u64, found: &[u8], bytes: u64, crc32c: u32, what: &str) -> Res
 
 /// Checksums of the blocks of a file.
 #[derive(Debug)]
-pub(crate) struct Blocks {
+pub(crate) struct BlockChecksums {
     data_bytes: u64,
     sums: Vec<u32>,
 }
 
-impl Blocks {
+impl BlockChecksums {
     /// Returns the blocks that have the bytes of a range, as far as that lies before the tail.
     pub(crate) fn widened(&self, range: &Range<u64>) -> Range<u64> {
         let block = BLOCK_BYTES as u64;
@@ -137,7 +137,7 @@ mod tests {
 
     /// Reads a range as a reader does: the tail, then whole blocks.
     fn read(bytes: &[u8], checks: FileChecks, range: Range<usize>) -> Result<Vec<u8>, Rotten> {
-        let Checked::Blocks { tail } = checks.checked() else { panic!("no blocks") };
+        let FileComparison::Blocks { tail } = checks.checked() else { panic!("no blocks") };
         let tail = usize::try_from(tail).unwrap();
         let blocks = checks.check_tail(&bytes[tail..])?;
         let wide = blocks.widened(&(range.start as u64..range.end as u64));
@@ -171,10 +171,10 @@ mod tests {
     #[test]
     fn a_file_says_how_it_is_checked() {
         let (_, checks) = file(100_000);
-        assert_eq!(checks.checked(), Checked::Blocks { tail: 100_000 });
+        assert_eq!(checks.checked(), FileComparison::Blocks { tail: 100_000 });
         let without = FileChecks { tail: None, ..checks };
-        assert_eq!(without.checked(), Checked::Not);
-        assert_eq!(FileChecks { bytes: WHOLE_BYTES, ..without }.checked(), Checked::Whole);
+        assert_eq!(without.checked(), FileComparison::Not);
+        assert_eq!(FileChecks { bytes: WHOLE_BYTES, ..without }.checked(), FileComparison::Whole);
     }
 
     proptest! {

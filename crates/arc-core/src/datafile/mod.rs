@@ -39,7 +39,7 @@ pub(crate) use copied::{copy_file, copy_to_temporary, temporary_of};
 #[cfg(test)]
 pub(crate) use encodings::FORMAT;
 #[cfg(feature = "query")]
-pub(crate) use file_checks::{Blocks, Checked, FileChecks, Rotten};
+pub(crate) use file_checks::{BlockChecksums, FileChecks, FileComparison, Rotten};
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
 pub(crate) use orphans::{find_orphans, remove_orphans};
 pub(crate) use pack::{Owner, PackWriter, open_data_file};
@@ -48,7 +48,7 @@ pub(crate) use reader::read_data_file;
 pub(crate) use set_aside::SetAside;
 pub(crate) use statistics::StatisticsBuilder;
 pub(crate) use storable::is_storable;
-pub(crate) use stream::{CheckedDataFile, DataFileStream, OpenFile, compare_bytes, read_pieces, text_dictionary};
+pub(crate) use stream::{CheckedDataFile, DataFileStream, OpenDataFile, compare_bytes, read_pieces, text_dictionary};
 pub(crate) use whole::{read_whole, write_whole};
 pub(crate) use writer::{DataFileSpec, DataFileWriter, pack_data_file, write_data_file};
 

@@ -19,7 +19,7 @@ use crate::{
     vfs::{Vfs, VfsFile},
 };
 
-/// Bytes of an [`Entry`] and the end of its line without the names, at most.
+/// Bytes of an [`PackEntry`] and the end of its line without the names, at most.
 const ENTRY_BYTES: u64 = 128;
 /// What a pack begins and ends with.
 const MAGIC: [u8; 8] = *b"ARCPACK1";
@@ -42,7 +42,7 @@ pub(crate) struct Owner<'a> {
 
 /// What a pack says of a data file in it, for those who have no manifest.
 #[derive(Debug, serde::Serialize)]
-struct Entry<'a> {
+struct PackEntry<'a> {
     database: &'a str,
     table: &'a str,
     day: String,
@@ -56,11 +56,11 @@ pub(crate) struct PackWriter<'a> {
     vfs: &'a dyn Vfs,
     root: &'a Path,
     path: String,
-    state: Mutex<Option<State>>,
+    state: Mutex<Option<PackState>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct PackState {
     sink: Sink,
     offset: u64,
     /// One line for each data file.
@@ -99,15 +99,15 @@ impl<'a> PackWriter<'a> {
         let (offset, bytes) = (state.offset, file.len() as u64);
         state.append(file).map_err(|e| self.failed("write", e))?;
         let Owner { database, table, day } = owner;
-        let entry = Entry { database, table, day: day.to_string(), offset, bytes };
+        let entry = PackEntry { database, table, day: day.to_string(), offset, bytes };
         serde_json::to_writer(&mut state.entries, &entry).map_err(|e| self.failed("write", e.into()))?;
         state.entries.push(b'\n');
         Ok(format!("{}/{offset}-{bytes}.parquet", self.path))
     }
 
-    fn create(&self) -> Result<State> {
+    fn create(&self) -> Result<PackState> {
         let file = create_with_folders(self.vfs, &self.temporary())?;
-        let mut state = State { sink: Sink::new(file), offset: 0, entries: Vec::new() };
+        let mut state = PackState { sink: Sink::new(file), offset: 0, entries: Vec::new() };
         state.append(&MAGIC).map_err(|e| self.failed("write", e))?;
         Ok(state)
     }
@@ -122,7 +122,7 @@ impl<'a> PackWriter<'a> {
         result.map(|()| Some(self.path.clone()))
     }
 
-    fn publish(&self, mut state: State) -> Result<()> {
+    fn publish(&self, mut state: PackState) -> Result<()> {
         let entries = std::mem::take(&mut state.entries);
         let length = (entries.len() as u64).to_le_bytes();
         [&entries, &length[..], &MAGIC]
@@ -148,7 +148,7 @@ impl<'a> PackWriter<'a> {
     }
 }
 
-impl State {
+impl PackState {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         io::Write::write_all(&mut self.sink, bytes)?;
         self.offset += bytes.len() as u64;

@@ -16,7 +16,7 @@ use parquet::{
 use super::{
     ColumnStatistics, DataFileSpec, ParquetOptions,
     column_chunks::ColumnChunk,
-    encode::{Limits, Plan, Scratch},
+    encode::{ColumnLimits, EncodingPlan, Scratch},
     encodings::writer_properties,
     sink::Sink,
     statistics::StatisticsBuilder,
@@ -38,7 +38,7 @@ pub(super) struct ParquetFile<'a> {
     spec: &'a DataFileSpec<'a>,
     options: &'a ParquetOptions,
     descriptor: SchemaDescriptor,
-    plans: Vec<Plan>,
+    plans: Vec<EncodingPlan>,
     library: SerializedFileWriter<&'a mut Sink>,
     factory: ArrowRowGroupWriterFactory,
     scratch: Scratch,
@@ -52,7 +52,7 @@ impl<'a> ParquetFile<'a> {
         sink: &'a mut Sink,
         spec: &'a DataFileSpec<'a>,
         options: &'a ParquetOptions,
-        plans: Vec<Plan>,
+        plans: Vec<EncodingPlan>,
         scratch: &mut Option<Scratch>,
     ) -> Result<Self> {
         let error = |error| encode_error(spec, error);
@@ -83,7 +83,7 @@ impl<'a> ParquetFile<'a> {
     fn try_chunks(&self) -> Result<Vec<ColumnChunk>, ParquetError> {
         let mut leaves = (0..self.descriptor.num_columns()).peekable();
         let mut of_library = LibraryWriters { made: None, skipped: 0 };
-        let mut chunk = |(root, (field, plan)): (usize, (&FieldRef, &Plan))| {
+        let mut chunk = |(root, (field, plan)): (usize, (&FieldRef, &EncodingPlan))| {
             let its = std::iter::from_fn(|| leaves.next_if(|leaf| self.descriptor.get_column_root_idx(*leaf) == root));
             let its: Vec<usize> = its.collect();
             Ok(match self.our_chunk(field, *plan, &its)? {
@@ -98,11 +98,17 @@ impl<'a> ParquetFile<'a> {
         self.spec.schema.fields().iter().zip(&self.plans).enumerate().map(&mut chunk).collect()
     }
 
-    fn our_chunk(&self, field: &FieldRef, plan: Plan, leaves: &[usize]) -> Result<Option<ColumnChunk>, ParquetError> {
+    fn our_chunk(
+        &self,
+        field: &FieldRef,
+        plan: EncodingPlan,
+        leaves: &[usize],
+    ) -> Result<Option<ColumnChunk>, ParquetError> {
         let [leaf] = leaves else { return Ok(None) };
         let compression = self.options.compression().map_err(|e| ParquetError::General(e.to_string()))?;
         let column = self.descriptor.column(*leaf);
-        let limits = Limits { page_rows: self.options.page_rows, dictionary_bytes: self.options.dictionary_bytes };
+        let limits =
+            ColumnLimits { page_rows: self.options.page_rows, dictionary_bytes: self.options.dictionary_bytes };
         let ours = plan.encoder(field.data_type(), limits, &column, compression);
         Ok(ours.map(ColumnChunk::Ours))
     }

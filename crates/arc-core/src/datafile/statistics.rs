@@ -19,14 +19,14 @@ const MAX_TEXT_BYTES: usize = 64;
 pub(crate) struct StatisticsBuilder {
     name: String,
     null_count: u64,
-    bounds: Bounds,
+    bounds: ColumnBounds,
     nan: bool,
     nan_in_row_group: bool,
 }
 
 /// Smallest and largest value so far.
 #[derive(Debug)]
-enum Bounds {
+enum ColumnBounds {
     Integer(Option<(i64, i64)>),
     Timestamp(Option<(i64, i64)>),
     Unsigned(Option<(u64, u64)>),
@@ -43,17 +43,17 @@ enum Bounds {
 impl StatisticsBuilder {
     pub(crate) fn new(name: &str, data_type: &DataType) -> Self {
         let bounds = match data_type {
-            DataType::Int64 => Bounds::Integer(None),
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => Bounds::Timestamp(None),
-            DataType::UInt64 => Bounds::Unsigned(None),
-            DataType::Float64 => Bounds::Float(None),
-            DataType::Float32 => Bounds::ShortFloat,
-            DataType::Boolean => Bounds::Boolean(None),
-            DataType::Utf8 => Bounds::Text(None),
+            DataType::Int64 => ColumnBounds::Integer(None),
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => ColumnBounds::Timestamp(None),
+            DataType::UInt64 => ColumnBounds::Unsigned(None),
+            DataType::Float64 => ColumnBounds::Float(None),
+            DataType::Float32 => ColumnBounds::ShortFloat,
+            DataType::Boolean => ColumnBounds::Boolean(None),
+            DataType::Utf8 => ColumnBounds::Text(None),
             DataType::Dictionary(key, value) if **key == DataType::Int32 && **value == DataType::Utf8 => {
-                Bounds::Tag(None)
+                ColumnBounds::Tag(None)
             }
-            _ => Bounds::None,
+            _ => ColumnBounds::None,
         };
         Self { name: name.to_owned(), null_count: 0, bounds, nan: false, nan_in_row_group: false }
     }
@@ -62,29 +62,29 @@ impl StatisticsBuilder {
     pub(crate) fn update(&mut self, array: &ArrayRef) {
         self.null_count += array.logical_null_count() as u64;
         match &mut self.bounds {
-            Bounds::Integer(bounds) => widen(bounds, primitive_bounds::<Int64Type>(array)),
-            Bounds::Timestamp(bounds) => widen(bounds, primitive_bounds::<TimestampNanosecondType>(array)),
-            Bounds::Unsigned(bounds) => widen(bounds, primitive_bounds::<UInt64Type>(array)),
-            Bounds::Boolean(bounds) => {
+            ColumnBounds::Integer(bounds) => widen(bounds, primitive_bounds::<Int64Type>(array)),
+            ColumnBounds::Timestamp(bounds) => widen(bounds, primitive_bounds::<TimestampNanosecondType>(array)),
+            ColumnBounds::Unsigned(bounds) => widen(bounds, primitive_bounds::<UInt64Type>(array)),
+            ColumnBounds::Boolean(bounds) => {
                 let array = array.as_boolean();
                 widen(bounds, min_boolean(array).zip(max_boolean(array)));
             }
-            Bounds::Float(bounds) => {
+            ColumnBounds::Float(bounds) => {
                 let batch = primitive_bounds::<Float64Type>(array);
                 // Arrow orders floats totally: a NaN of either sign is one of the two ends.
                 self.nan_in_row_group |= batch.is_some_and(|(min, max)| min.is_nan() || max.is_nan());
                 widen_with(bounds, batch, f64::total_cmp);
             }
-            Bounds::ShortFloat => {
+            ColumnBounds::ShortFloat => {
                 let batch = primitive_bounds::<Float32Type>(array);
                 self.nan_in_row_group |= batch.is_some_and(|(min, max)| min.is_nan() || max.is_nan());
             }
-            Bounds::Text(bounds) => {
+            ColumnBounds::Text(bounds) => {
                 let array = array.as_string::<i32>();
                 widen_text(bounds, min_string(array).zip(max_string(array)));
             }
-            Bounds::Tag(bounds) => widen_text(bounds, tag_bounds(array)),
-            Bounds::None => {}
+            ColumnBounds::Tag(bounds) => widen_text(bounds, tag_bounds(array)),
+            ColumnBounds::None => {}
         }
         self.nan |= self.nan_in_row_group;
     }
@@ -93,17 +93,17 @@ impl StatisticsBuilder {
     pub(super) fn add_chunk(&mut self, null_count: u64, chunk: ChunkBounds) {
         self.null_count += null_count;
         match (&mut self.bounds, chunk) {
-            (Bounds::Integer(bounds) | Bounds::Timestamp(bounds), ChunkBounds::Words(words)) => {
+            (ColumnBounds::Integer(bounds) | ColumnBounds::Timestamp(bounds), ChunkBounds::Words(words)) => {
                 widen(bounds, words.map(|(min, max)| (min.cast_signed(), max.cast_signed())));
             }
-            (Bounds::Unsigned(bounds), ChunkBounds::Words(words)) => widen(bounds, words),
-            (Bounds::Float(bounds), ChunkBounds::Words(words)) => {
+            (ColumnBounds::Unsigned(bounds), ChunkBounds::Words(words)) => widen(bounds, words),
+            (ColumnBounds::Float(bounds), ChunkBounds::Words(words)) => {
                 let floats = words.map(|(min, max)| (f64::from_bits(min), f64::from_bits(max)));
                 self.nan |= floats.is_some_and(|(min, max)| min.is_nan() || max.is_nan());
                 widen_with(bounds, floats, f64::total_cmp);
             }
-            (Bounds::Boolean(bounds), ChunkBounds::Booleans(chunk)) => widen(bounds, chunk),
-            (Bounds::Text(bounds) | Bounds::Tag(bounds), ChunkBounds::Texts(texts)) => {
+            (ColumnBounds::Boolean(bounds), ChunkBounds::Booleans(chunk)) => widen(bounds, chunk),
+            (ColumnBounds::Text(bounds) | ColumnBounds::Tag(bounds), ChunkBounds::Texts(texts)) => {
                 widen_text(bounds, texts.as_ref().map(|(min, max)| (min.as_str(), max.as_str())));
             }
             _ => {}
@@ -120,23 +120,25 @@ impl StatisticsBuilder {
     /// Returns the bounds if the column is the time.
     pub(crate) fn time_bounds(&self) -> Option<(i64, i64)> {
         match self.bounds {
-            Bounds::Timestamp(bounds) if self.null_count == 0 => bounds,
+            ColumnBounds::Timestamp(bounds) if self.null_count == 0 => bounds,
             _ => None,
         }
     }
 
     pub(crate) fn finish(self) -> ColumnStatistics {
         let (min, max) = match self.bounds {
-            Bounds::Integer(bounds) | Bounds::Timestamp(bounds) => both(bounds, StatisticsValue::Integer),
-            Bounds::Unsigned(bounds) => both(bounds, StatisticsValue::Unsigned),
-            Bounds::Float(bounds) => both(bounds.filter(|_| !self.nan), StatisticsValue::Float),
-            Bounds::Boolean(bounds) => both(bounds, StatisticsValue::Boolean),
-            Bounds::Text(Some((min, max))) | Bounds::Tag(Some((min, max))) => {
+            ColumnBounds::Integer(bounds) | ColumnBounds::Timestamp(bounds) => both(bounds, StatisticsValue::Integer),
+            ColumnBounds::Unsigned(bounds) => both(bounds, StatisticsValue::Unsigned),
+            ColumnBounds::Float(bounds) => both(bounds.filter(|_| !self.nan), StatisticsValue::Float),
+            ColumnBounds::Boolean(bounds) => both(bounds, StatisticsValue::Boolean),
+            ColumnBounds::Text(Some((min, max))) | ColumnBounds::Tag(Some((min, max))) => {
                 let (lower, exact) = lower_text(&min);
                 let lower = StatisticsValue::Text { value: lower.to_owned(), exact };
                 (Some(lower), upper_text(&max).map(|(value, exact)| StatisticsValue::Text { value, exact }))
             }
-            Bounds::Text(None) | Bounds::Tag(None) | Bounds::ShortFloat | Bounds::None => (None, None),
+            ColumnBounds::Text(None) | ColumnBounds::Tag(None) | ColumnBounds::ShortFloat | ColumnBounds::None => {
+                (None, None)
+            }
         };
         ColumnStatistics { name: self.name, null_count: self.null_count, min, max }
     }

@@ -39,13 +39,13 @@ use crate::{
 const PIECE_BYTES: usize = 1 << 20;
 
 /// A data file of which the footer has been read.
-pub(crate) struct OpenFile {
+pub(crate) struct OpenDataFile {
     path: PathBuf,
     chunks: Arc<FileChunks>,
     footer: ArrowReaderMetadata,
 }
 
-impl OpenFile {
+impl OpenDataFile {
     /// Opens a data file as Parquet.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl OpenFile {
     ///
     /// # Errors
     ///
-    /// As [`OpenFile::open`].
+    /// As [`OpenDataFile::open`].
     pub(crate) fn rows(&self, columns: ProjectionMask, batch_rows: usize) -> Result<ParquetRecordBatchReader> {
         let rows = || {
             let hint = Some(self.footer.schema().fields());
@@ -141,7 +141,7 @@ type Refused = Arc<Mutex<Option<io::Error>>>;
 /// A data file whose bytes are what the manifest says, and whose footer is read.
 pub(crate) struct CheckedDataFile {
     expected_rows: u64,
-    file: OpenFile,
+    file: OpenDataFile,
 }
 
 impl CheckedDataFile {
@@ -159,7 +159,7 @@ impl CheckedDataFile {
             check_bytes(vfs, &path, data_file)?;
             FileChunks::open(vfs, &path)?
         };
-        Ok(Self { expected_rows: data_file.rows, file: OpenFile::of(&path, chunks)? })
+        Ok(Self { expected_rows: data_file.rows, file: OpenDataFile::of(&path, chunks)? })
     }
 
     /// Returns whether all texts of a column are in small dictionaries, so that it can be had as their dictionaries.
@@ -299,13 +299,13 @@ fn read_error(path: &Path, refused: &Refused, source: ParquetError) -> Error {
 /// A file as the Parquet library reads it.
 #[derive(Debug)]
 pub(crate) struct FileChunks {
-    source: Source,
+    source: StreamSource,
     len: u64,
     refused: Refused,
 }
 
 #[derive(Debug)]
-enum Source {
+enum StreamSource {
     File(Arc<dyn VfsFile>),
     /// All of it.
     Memory(Bytes),
@@ -315,11 +315,11 @@ impl FileChunks {
     fn open(vfs: &dyn Vfs, path: &Path) -> Result<Self> {
         let file = open_data_file(vfs, path).map_err(|e| Error::io("open", path, e))?;
         let len = file.len().map_err(|e| Error::io("read", path, e))?;
-        Ok(Self { source: Source::File(file.into()), len, refused: Refused::default() })
+        Ok(Self { source: StreamSource::File(file.into()), len, refused: Refused::default() })
     }
 
     fn in_memory(bytes: Bytes) -> Self {
-        Self { len: bytes.len() as u64, source: Source::Memory(bytes), refused: Refused::default() }
+        Self { len: bytes.len() as u64, source: StreamSource::Memory(bytes), refused: Refused::default() }
     }
 }
 
@@ -330,18 +330,18 @@ impl Length for FileChunks {
 }
 
 impl ChunkReader for FileChunks {
-    type T = Rest;
+    type T = StreamRest;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         Ok(match &self.source {
-            Source::File(file) => Rest::File(BufReader::new(FileRest {
+            StreamSource::File(file) => StreamRest::File(BufReader::new(FileRest {
                 file: Arc::clone(file),
                 offset: start,
                 refused: Arc::clone(&self.refused),
             })),
-            Source::Memory(bytes) => {
+            StreamSource::Memory(bytes) => {
                 let start = usize::try_from(start).unwrap_or(usize::MAX).min(bytes.len());
-                Rest::Memory(bytes.slice(start..).reader())
+                StreamRest::Memory(bytes.slice(start..).reader())
             }
         })
     }
@@ -352,8 +352,8 @@ impl ChunkReader for FileChunks {
             return Err(ParquetError::EOF(format!("{length} bytes from {start} on, in a file of {}", self.len)));
         }
         let file = match &self.source {
-            Source::File(file) => file,
-            Source::Memory(bytes) => {
+            StreamSource::File(file) => file,
+            StreamSource::Memory(bytes) => {
                 let start = usize::try_from(start).unwrap_or(usize::MAX);
                 return Ok(bytes.slice(start..start + length));
             }
@@ -369,12 +369,12 @@ impl ChunkReader for FileChunks {
 
 /// What comes from some offset on.
 #[derive(Debug)]
-pub(crate) enum Rest {
+pub(crate) enum StreamRest {
     File(BufReader<FileRest>),
     Memory(Reader<Bytes>),
 }
 
-impl Read for Rest {
+impl Read for StreamRest {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::File(file) => file.read(buf),

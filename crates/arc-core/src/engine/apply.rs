@@ -14,7 +14,7 @@ use futures::channel::oneshot;
 
 use super::{
     delete::apply_delete,
-    queue::{Entry, Maker, QueuedDelete, QueuedWrite},
+    queue::{Maker, QueueEntry, QueuedDelete, QueuedWrite},
     shared::Shared,
     stats::Counters,
 };
@@ -34,13 +34,13 @@ const NOT_APPLIED: &str = "rows in the log could not be applied";
 
 /// Groups on their way from the log to the buffers.
 pub(super) struct Applying {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingGroup>,
     applier: Mutex<Applier>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    groups: VecDeque<Group>,
+struct WaitingGroup {
+    groups: VecDeque<LoggedGroup>,
     /// Everything in the log up to here is durable.
     durable_seq: SequenceNumber,
     is_applying: bool,
@@ -52,8 +52,8 @@ struct Waiting {
 
 /// Entries that were logged together.
 #[derive(Debug)]
-struct Group {
-    entries: Vec<Entry>,
+struct LoggedGroup {
+    entries: Vec<QueueEntry>,
     logged: Logged,
 }
 
@@ -70,7 +70,7 @@ impl Applying {
     /// `applied` is the number of the last frame in the buffers.
     pub(super) fn new(shared: &Arc<Shared>, applied: SequenceNumber) -> Self {
         Self {
-            waiting: Mutex::new(Waiting { durable_seq: applied, ..Waiting::default() }),
+            waiting: Mutex::new(WaitingGroup { durable_seq: applied, ..WaitingGroup::default() }),
             applier: Mutex::new(Applier {
                 shared: Arc::clone(shared),
                 applied,
@@ -82,17 +82,17 @@ impl Applying {
 
     /// Adds a group that is in the log, to be applied behind those before it, once the log is as durable as it needs. Gives
     /// it back if the log has failed meanwhile.
-    pub(super) fn add(&self, entries: Vec<Entry>, logged: Logged) -> Option<Vec<Entry>> {
+    pub(super) fn add(&self, entries: Vec<QueueEntry>, logged: Logged) -> Option<Vec<QueueEntry>> {
         let mut waiting = self.waiting.lock();
         if waiting.is_broken {
             // Whoever waits for an answer learns that there is none.
             return None;
         }
         // What was applied before can still be flushed.
-        if waiting.has_failed && !entries.iter().all(|entry| matches!(entry, Entry::Freeze(_))) {
+        if waiting.has_failed && !entries.iter().all(|entry| matches!(entry, QueueEntry::Freeze(_))) {
             return Some(entries);
         }
-        waiting.groups.push_back(Group { entries, logged });
+        waiting.groups.push_back(LoggedGroup { entries, logged });
         None
     }
 
@@ -116,7 +116,7 @@ impl Applying {
 
     /// Takes out what is not ready, now that the log has failed: nobody knows what is on disk, nor will before the next
     /// open. In order.
-    pub(super) fn fail(&self) -> Vec<Entry> {
+    pub(super) fn fail(&self) -> Vec<QueueEntry> {
         let mut waiting = self.waiting.lock();
         waiting.has_failed = true;
         let durable_seq = waiting.durable_seq;
@@ -132,8 +132,8 @@ impl Applying {
     }
 }
 
-impl Waiting {
-    fn pop_ready(&mut self) -> Option<Group> {
+impl WaitingGroup {
+    fn pop_ready(&mut self) -> Option<LoggedGroup> {
         let durable_seq = self.durable_seq;
         self.groups.pop_front_if(|group| group.logged.needs <= durable_seq)
     }
@@ -161,7 +161,7 @@ struct Unacknowledged {
 }
 
 impl Applier {
-    fn apply_group(&mut self, Group { entries, logged }: Group) {
+    fn apply_group(&mut self, LoggedGroup { entries, logged }: LoggedGroup) {
         // What is counted here is what a flush releases the log up to. If it were not the log's own number, nothing that is
         // acknowledged would be safe any more: the thread ends, and with it all writes and flushes.
         if let Some((first, _)) = logged.numbers {
@@ -175,12 +175,12 @@ impl Applier {
         crash_point("commit::applied");
     }
 
-    fn apply(&mut self, entry: Entry) {
-        if !matches!(entry, Entry::Write(..) | Entry::Unlogged(_)) {
+    fn apply(&mut self, entry: QueueEntry) {
+        if !matches!(entry, QueueEntry::Write(..) | QueueEntry::Unlogged(_)) {
             self.acknowledge();
         }
         match entry {
-            Entry::Change(_, waiting) => {
+            QueueEntry::Change(_, waiting) => {
                 self.applied = self.applied.next();
                 if let Some(Maker { answer, made }) = waiting {
                     if let Some(made) = made {
@@ -189,31 +189,31 @@ impl Applier {
                     let _ = answer.send(Ok(()));
                 }
             }
-            Entry::Write(_, write) => {
+            QueueEntry::Write(_, write) => {
                 self.applied = self.applied.next();
                 self.apply_write(write);
             }
-            Entry::Drop(_, pending, waiting) => {
+            QueueEntry::Drop(_, pending, waiting) => {
                 self.applied = self.applied.next();
                 self.shared.apply_drop(&pending, self.applied);
                 if let Some(answer) = waiting {
                     let _ = answer.send(Ok(()));
                 }
             }
-            Entry::Delete(_, delete) => {
+            QueueEntry::Delete(_, delete) => {
                 self.applied = self.applied.next();
                 self.apply_delete(delete);
             }
             // Shares the number of the frame before it: it is never replayed, and flushed with its neighbours.
-            Entry::Unlogged(write) => {
+            QueueEntry::Unlogged(write) => {
                 self.shared.unlogged.note_applied();
                 self.apply_write(write);
             }
-            Entry::Freeze(answer) => {
+            QueueEntry::Freeze(answer) => {
                 // The asker may have gone; the buffers are frozen all the same and flushed with the next round.
                 let _ = answer.send(self.freeze());
             }
-            Entry::Seal => {}
+            QueueEntry::Seal => {}
         }
     }
 
@@ -355,7 +355,7 @@ mod tests {
         let applying = Applying::new(&engine.inner.shared, SequenceNumber(0));
         let freeze = || {
             let (answer, receiver) = oneshot::channel();
-            (Entry::Freeze(answer), receiver)
+            (QueueEntry::Freeze(answer), receiver)
         };
         let (before, answered_before) = freeze();
         applying.add(vec![before], Logged { needs: SequenceNumber(1), ..Logged::default() });
@@ -375,7 +375,7 @@ mod tests {
         let add = |needs| {
             let (answer, receiver) = oneshot::channel();
             let logged = Logged { needs: SequenceNumber(needs), numbers: None };
-            assert!(applying.add(vec![Entry::Freeze(answer)], logged).is_none());
+            assert!(applying.add(vec![QueueEntry::Freeze(answer)], logged).is_none());
             receiver
         };
         let mut groups = [add(0), add(3), add(0), add(5), add(0)];
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(applying.fail().len(), 2, "what is not ready is given back");
         check(9, &[true, true, true, true, true]);
         let frame = QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body: Bytes::new(), body_crc: 0 };
-        let refused = applying.add(vec![Entry::Change(frame, None)], Logged::default());
+        let refused = applying.add(vec![QueueEntry::Change(frame, None)], Logged::default());
         assert_eq!(refused.map(|group| group.len()), Some(1), "what comes later is as well");
         let mut freeze = add(0);
         applying.apply_ready();
@@ -458,7 +458,7 @@ mod tests {
             let frame = QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body: Bytes::new(), body_crc: 0 };
             let numbers = Some((SequenceNumber(numbers.0), SequenceNumber(numbers.1)));
             let logged = Logged { numbers, ..Logged::default() };
-            assert!(applying.add(vec![Entry::Change(frame, None)], logged).is_none());
+            assert!(applying.add(vec![QueueEntry::Change(frame, None)], logged).is_none());
             let done = std::thread::scope(|scope| scope.spawn(|| applying.apply_ready()).join());
             assert_eq!(done.is_ok(), is_right, "{numbers:?}");
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::{
     frame::{self, DatabaseMeta, FrameKind, WriteMeta, encode},
     open::{decode_frame, registry_of},
-    write::{Request, decode_logged, decode_widening},
+    write::{WriteRequest, decode_logged, decode_widening},
 };
 use crate::{
     SequenceNumber,
@@ -80,7 +80,7 @@ impl FrameChecker {
             changes.push(SchemaChange { kind, meta, body, widened: Vec::new() });
         }
         let database = known.unwrap_or_else(|| Arc::new(Database::new(&name, created_ns, false)));
-        let request = Request { kind, body: frame.body.clone(), meta };
+        let request = WriteRequest { kind, body: frame.body.clone(), meta };
         let whole = decode_logged(&request, &database).ok().filter(|staged| staged.rejections.first.is_empty());
         // What did not fit its column was not rejected: so the column was of another type by then.
         let staged = whole.or_else(|| decode_widening(&request, &database).ok())?;

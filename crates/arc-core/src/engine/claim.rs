@@ -12,7 +12,7 @@ use ulid::Ulid;
 use crate::{
     Error, Result,
     catalog::{
-        Manifest, ManifestEdit, Opening, check_manifest_is_there, has_log, read_store_marker, write_store_marker,
+        Manifest, ManifestEdit, WriterClaim, check_manifest_is_there, has_log, read_store_marker, write_store_marker,
     },
     clock::Clock,
     model::{META_DIR, WRITER},
@@ -25,7 +25,7 @@ use crate::{
 const TRIES: usize = 10;
 
 /// What is needed to open a manifest in an object store.
-pub(super) struct Claim<'a> {
+pub(super) struct ManifestClaim<'a> {
     pub(super) storage: &'a OpenStorage,
     /// The data directory with its store.
     pub(super) vfs: &'a dyn Vfs,
@@ -36,7 +36,7 @@ pub(super) struct Claim<'a> {
     pub(super) random: &'a dyn RandomSource,
 }
 
-impl Claim<'_> {
+impl ManifestClaim<'_> {
     /// Opens the manifest and makes this data directory the only one that can write to it.
     pub(super) fn open(&self) -> Result<Manifest> {
         check_manifest_is_there(self.vfs, self.root)?;
@@ -53,7 +53,7 @@ impl Claim<'_> {
         for _ in 0..TRIES {
             let mut manifest = Manifest::open_at(self.storage.location([META_DIR, WRITER]))?;
             self.check_owner(manifest.state().directory.as_deref(), &directory, has_log)?;
-            let opened = Opening { directory: directory.clone(), opening: self.new_name() };
+            let opened = WriterClaim { directory: directory.clone(), opening: self.new_name() };
             match manifest.commit(ManifestEdit { opened: Some(opened), ..ManifestEdit::default() }) {
                 Ok(()) => return Ok(manifest),
                 // What has come in between may be of another directory, or our own from before.

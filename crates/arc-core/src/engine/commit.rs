@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     apply::{Applying, Logged},
-    queue::{Entry, Maker, QueuedFrame, QueuedWrite, Turn},
+    queue::{CommitTurn, Maker, QueueEntry, QueuedFrame, QueuedWrite},
     shared::Shared,
     stats::Counters,
 };
@@ -50,7 +50,7 @@ struct Log {
     /// Number of the last frame in the log.
     last_seq: SequenceNumber,
     /// Schema changes that are visible already but found no room in the log: they go in front of the next group.
-    unlogged_changes: Vec<Entry>,
+    unlogged_changes: Vec<QueueEntry>,
 }
 
 /// Why a group is not in the log, or may not be.
@@ -107,7 +107,7 @@ impl Committer {
     fn run(&self) {
         let _break = BreakOnPanic(self);
         while let Some((entries, turn)) = self.shared.queue.take() {
-            let is_idle = entries.iter().all(|entry| matches!(entry, Entry::Seal));
+            let is_idle = entries.iter().all(|entry| matches!(entry, QueueEntry::Seal));
             self.log(entries, &turn);
             drop(turn);
             if is_idle {
@@ -119,7 +119,7 @@ impl Committer {
     }
 
     /// Logs a group.
-    fn log(&self, mut entries: Vec<Entry>, _turn: &Turn<'_>) {
+    fn log(&self, mut entries: Vec<QueueEntry>, _turn: &CommitTurn<'_>) {
         let mut log = self.log.lock();
         if !log.unlogged_changes.is_empty() {
             entries.splice(0..0, log.unlogged_changes.drain(..));
@@ -136,7 +136,7 @@ impl Committer {
     }
 
     /// Appends a group; returns its numbers, and that which has to be durable before it is applied.
-    fn append(&self, log: &mut Log, entries: &[Entry]) -> Result<Logged, Failure> {
+    fn append(&self, log: &mut Log, entries: &[QueueEntry]) -> Result<Logged, Failure> {
         let mut seq = log.last_seq;
         let mut number = |frame| {
             seq = seq.next();
@@ -199,7 +199,7 @@ impl Committer {
 
     /// Answers a group that is not in the log, or may not be; if the log has failed, also those before it that are not
     /// durable yet.
-    fn refuse(&self, log: &mut Log, entries: Vec<Entry>, failure: &Failure) {
+    fn refuse(&self, log: &mut Log, entries: Vec<QueueEntry>, failure: &Failure) {
         tracing::error!(reason = failure.because(), "the log cannot be written");
         if let Failure::Closed(because) | Failure::Unknown(because) = failure {
             self.shared.queue.close(&format!("the log failed: {because}"));
@@ -208,36 +208,36 @@ impl Committer {
         self.answer(log, entries, failure);
     }
 
-    fn answer(&self, log: &mut Log, entries: Vec<Entry>, failure: &Failure) {
+    fn answer(&self, log: &mut Log, entries: Vec<QueueEntry>, failure: &Failure) {
         for entry in entries {
             match entry {
-                Entry::Write(_, mut write) => {
+                QueueEntry::Write(_, mut write) => {
                     // Where it is known that nothing was stored the key is free again, before the answer says so.
                     if let (Failure::Unknown(because), Some(claim)) = (failure, write.claim.take()) {
                         claim.unknown(because);
                     }
                     self.refuse_write(write, failure.refusal());
                 }
-                Entry::Unlogged(write) => self.refuse_write(write, failure.refusal_of_unlogged()),
-                Entry::Drop(frame, pending, waiting) => {
+                QueueEntry::Unlogged(write) => self.refuse_write(write, failure.refusal_of_unlogged()),
+                QueueEntry::Drop(frame, pending, waiting) => {
                     if let Some(answer) = waiting {
                         let _ = answer.send(Err(failure.refusal()));
                     }
-                    log.unlogged_changes.push(Entry::Drop(frame, pending, None));
+                    log.unlogged_changes.push(QueueEntry::Drop(frame, pending, None));
                 }
-                Entry::Delete(_, delete) => {
+                QueueEntry::Delete(_, delete) => {
                     let _ = delete.answer.send(Err(failure.refusal()));
                 }
-                Entry::Seal => {}
+                QueueEntry::Seal => {}
                 // What was applied before is in the log and can be flushed, which is what makes room on a full disk.
-                freeze @ Entry::Freeze(_) => drop(self.applying.add(vec![freeze], Logged::default())),
-                Entry::Change(frame, waiting) => {
+                freeze @ QueueEntry::Freeze(_) => drop(self.applying.add(vec![freeze], Logged::default())),
+                QueueEntry::Change(frame, waiting) => {
                     let is_visible = waiting.as_ref().is_none_or(|maker| maker.made.is_none());
                     if let Some(Maker { answer, .. }) = waiting {
                         let _ = answer.send(Err(failure.refusal()));
                     }
                     if is_visible {
-                        log.unlogged_changes.push(Entry::Change(frame, None));
+                        log.unlogged_changes.push(QueueEntry::Change(frame, None));
                     }
                 }
             }
@@ -300,12 +300,13 @@ fn describe(error: &Error) -> String {
     }
 }
 
-fn logged(entry: &Entry) -> Option<&QueuedFrame> {
+fn logged(entry: &QueueEntry) -> Option<&QueuedFrame> {
     match entry {
-        Entry::Change(frame, _) | Entry::Write(frame, _) | Entry::Delete(frame, _) | Entry::Drop(frame, ..) => {
-            Some(frame)
-        }
-        Entry::Unlogged(_) | Entry::Freeze(_) | Entry::Seal => None,
+        QueueEntry::Change(frame, _)
+        | QueueEntry::Write(frame, _)
+        | QueueEntry::Delete(frame, _)
+        | QueueEntry::Drop(frame, ..) => Some(frame),
+        QueueEntry::Unlogged(_) | QueueEntry::Freeze(_) | QueueEntry::Seal => None,
     }
 }
 
@@ -313,14 +314,14 @@ fn to_frame(seq: SequenceNumber, frame: &QueuedFrame) -> Frame<'_> {
     Frame { seq, kind: frame.kind as u8, meta: &frame.meta, body: &frame.body, body_crc: frame.body_crc }
 }
 
-fn needs_sync(entry: &Entry) -> bool {
+fn needs_sync(entry: &QueueEntry) -> bool {
     match entry {
-        Entry::Write(_, write) => write.durability == Durability::Disk,
-        Entry::Delete(_, delete) => delete.durability == Durability::Disk,
+        QueueEntry::Write(_, write) => write.durability == Durability::Disk,
+        QueueEntry::Delete(_, delete) => delete.durability == Durability::Disk,
         // Somebody created a database and waits for it; other changes are as durable as the write that needs them.
-        Entry::Change(_, waiting) => waiting.is_some(),
+        QueueEntry::Change(_, waiting) => waiting.is_some(),
         // Also where nobody waits any more: with it go receipts, which must not go without their points.
-        Entry::Drop(..) => true,
-        Entry::Unlogged(_) | Entry::Freeze(_) | Entry::Seal => false,
+        QueueEntry::Drop(..) => true,
+        QueueEntry::Unlogged(_) | QueueEntry::Freeze(_) | QueueEntry::Seal => false,
     }
 }

@@ -21,15 +21,15 @@ use crate::{
     Error, ErrorKind, Result,
     catalog::{ManifestEdit, TableEdit},
     compaction::{
-        Job, Keep, MAX_BATCH_BYTES, Output, SLICE_ROWS, Settings, Source, Task, batches, moves_alone, output, plan,
-        purge, run,
+        Keep, MAX_BATCH_BYTES, MergeJob, MergeOutput, MergeSource, MergeTask, SLICE_ROWS, Settings, batches,
+        moves_alone, output, plan, purge, run,
     },
     crash::crash_point,
     datafile::{PackWriter, ParquetOptions},
     memory::{Pressure, merge_columns, merge_share, merged_file_bytes},
     model::{DataFile, PartitionDay, TableSchema, data_file_path},
     registry::Table,
-    sync::{self, Condvar, Instant, Mutex},
+    sync::{self, Condvar, Mutex},
 };
 
 /// How long the thread leaves a failed round alone.
@@ -76,12 +76,12 @@ pub(super) struct Compactor {
     damaged: Mutex<HashSet<String>>,
     pub(super) packs: PackSizes,
     cancelled: AtomicBool,
-    state: Mutex<SignalState>,
+    state: Mutex<CompactionSignalState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct SignalState {
+struct CompactionSignalState {
     wanted: bool,
     stop: bool,
 }
@@ -226,7 +226,7 @@ impl Shared {
                 return self.forget_tombstones(table);
             }
             drop(files);
-            let (few, tasks): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(Task::is_small);
+            let (few, tasks): (Vec<MergeTask>, Vec<MergeTask>) = tasks.into_iter().partition(MergeTask::is_small);
             if tasks.is_empty() {
                 return small.merge(table, few, keep, round);
             }
@@ -246,9 +246,9 @@ impl Shared {
 
     /// Waits for a while if the process is near the most that it may hold: merges have time, up to a point.
     fn wait_for_memory(&self) {
-        let patience = Instant::now() + MEMORY_PATIENCE;
+        let patience = sync::now() + MEMORY_PATIENCE;
         while self.memory.pressure() > Pressure::None
-            && Instant::now() < patience
+            && sync::now() < patience
             && self.compactor.check_running().is_ok()
         {
             sync::thread::sleep(MEMORY_POLL);
@@ -256,7 +256,7 @@ impl Shared {
     }
 
     /// Does tasks and commits them together.
-    fn merge(&self, table: &Arc<Table>, tasks: Vec<Task>, keep: Keep, round: &mut Round) -> Result<()> {
+    fn merge(&self, table: &Arc<Table>, tasks: Vec<MergeTask>, keep: Keep, round: &mut Round) -> Result<()> {
         let mut merged: Vec<Merged> = Vec::new();
         for task in tasks {
             match self.run_undamaged(table, task, keep, None, round) {
@@ -275,7 +275,7 @@ impl Shared {
     pub(super) fn run_undamaged(
         &self,
         table: &Arc<Table>,
-        task: Task,
+        task: MergeTask,
         keep: Keep,
         pack: Option<&PackWriter<'_>>,
         round: &mut Round,
@@ -313,12 +313,18 @@ impl Shared {
     }
 
     /// Writes the outputs of one task.
-    fn run(&self, table: &Table, task: &Task, keep: Keep, pack: Option<&PackWriter<'_>>) -> Result<Vec<Arc<DataFile>>> {
+    fn run(
+        &self,
+        table: &Table,
+        task: &MergeTask,
+        keep: Keep,
+        pack: Option<&PackWriter<'_>>,
+    ) -> Result<Vec<Arc<DataFile>>> {
         // Not a later one: a type that the log has not yet, and that a loss of power would take back, is for no file.
         let (schema, tombstones) = (table.committed.load_full(), table.stored().flushed_tombstones());
         let written_ns = task.files.iter().filter_map(|file| file.written_ns()).max();
-        let job = Job {
-            source: Source { vfs: self.vfs.as_ref(), root: &self.root },
+        let job = MergeJob {
+            source: MergeSource { vfs: self.vfs.as_ref(), root: &self.root },
             schema: &schema,
             task,
             keep: if task.may_drop_old { keep } else { Keep::default() },
@@ -434,7 +440,7 @@ impl Shared {
 /// A task whose outputs are durable files that nobody knows yet.
 pub(super) struct Merged {
     pub(super) table: Arc<Table>,
-    pub(super) task: Task,
+    pub(super) task: MergeTask,
     pub(super) made: Vec<Arc<DataFile>>,
     /// Whether the outputs are the inputs at another place.
     pub(super) is_moved: bool,
@@ -482,7 +488,7 @@ pub(super) fn is_still_right(partition: &[Arc<DataFile>], Merged { task, is_move
     let is_input = |file: &DataFile| inputs.contains(file.path.as_str());
     partition.iter().filter(|file| is_input(file)).count() == task.files.len()
         && (!is_moved || task.files.iter().all(|file| moves_alone(partition, file)))
-        && (task.output == Output::OnTime || output(partition, is_input) == Some(Output::Late))
+        && (task.output == MergeOutput::OnTime || output(partition, is_input) == Some(MergeOutput::Late))
 }
 
 /// Starts the thread that compacts by itself: after flushes, and when days and files come of age.

@@ -15,7 +15,7 @@ use super::{
     frame::{self, WriteMeta},
     open::decode_write,
     queue::QueuedFrame,
-    write::Request,
+    write::WriteRequest,
 };
 use crate::{
     Error, Result,
@@ -71,7 +71,7 @@ fn compare(frame: &QueuedFrame, staged: &Staged) -> Result<(), String> {
     for schema in schemas.values() {
         database.add(Arc::new(Table::with_files(Arc::clone(schema), Vec::new(), false)));
     }
-    let request = Request { kind: frame.kind, body: frame.body.clone(), meta };
+    let request = WriteRequest { kind: frame.kind, body: frame.body.clone(), meta };
     let decoded = decode_write(&request, &database)?;
     let failed = |e: Error| e.to_string();
     let (written, decoded) = (tables(staged).map_err(failed)?, tables(&decoded).map_err(failed)?);
@@ -103,23 +103,23 @@ fn schemas(staged: &Staged) -> BTreeMap<Arc<str>, Arc<TableSchema>> {
 }
 
 /// The rows of one table, in the order in which they are stored.
-struct TableRows<'s> {
+struct ProvenRows<'s> {
     table: &'s Arc<Table>,
     chunks: Vec<Arc<Chunk>>,
 }
 
-impl TableRows<'_> {
+impl ProvenRows<'_> {
     fn batches(&self, schema: &Arc<TableSchema>) -> Result<Vec<RecordBatch>> {
         let reader = ChunkReader::new(Arc::clone(schema), Arc::clone(&self.table.series));
         self.chunks.iter().map(|chunk| reader.rows(chunk).all()).collect()
     }
 }
 
-fn tables<'s>(staged: &'s Staged) -> Result<BTreeMap<Arc<str>, TableRows<'s>>> {
-    let mut tables: BTreeMap<Arc<str>, TableRows<'s>> = BTreeMap::new();
+fn tables<'s>(staged: &'s Staged) -> Result<BTreeMap<Arc<str>, ProvenRows<'s>>> {
+    let mut tables: BTreeMap<Arc<str>, ProvenRows<'s>> = BTreeMap::new();
     let mut add = |table: &'s Arc<Table>, chunk| {
         let name = Arc::clone(&table.schema().table);
-        tables.entry(name).or_insert_with(|| TableRows { table, chunks: Vec::new() }).chunks.push(Arc::new(chunk));
+        tables.entry(name).or_insert_with(|| ProvenRows { table, chunks: Vec::new() }).chunks.push(Arc::new(chunk));
     };
     for (table, row) in staged.rows.tables().zip(staged.rows.rows()) {
         let mut rows = Rows::default();
@@ -182,11 +182,11 @@ mod tests {
         engine::{frame::FrameKind, write::decode_logged},
     };
 
-    fn request(lines: &str) -> Request {
+    fn request(lines: &str) -> WriteRequest {
         let meta = WriteMeta::new("d", None, 0, &WriteOptions::new());
         // So much more than the rows that these are logged in columns, if there are several.
         let body = format!("{lines}\n# {}", "x".repeat(lines.lines().count() / 2 * 8192));
-        Request { kind: FrameKind::LineProtocol, body: body.into(), meta }
+        WriteRequest { kind: FrameKind::LineProtocol, body: body.into(), meta }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::{
     Engine,
     frame::{FrameKind, WriteMeta},
-    write::{Request, decode_logged},
+    write::{WriteRequest, decode_logged},
 };
 use crate::{
     WriteOptions,
@@ -34,7 +34,7 @@ pub fn arrow_stream(bytes: &[u8]) {
     for table in ["keyed", "new"] {
         let request = request(FrameKind::Arrow, bytes);
         let meta = WriteMeta { table: Some(table.to_owned()), ..request.meta };
-        write(&Request { meta, ..request });
+        write(&WriteRequest { meta, ..request });
     }
 }
 
@@ -44,14 +44,14 @@ pub fn logged_rows(bytes: &[u8]) {
     let (Some(engine), Ok(mut staged)) = (ENGINE.as_ref(), decode_logged(&request, &database())) else { return };
     staged.tables.retain(|table| !table.is_empty());
     // As long as any, so that its rows are logged as such.
-    let request = Request { kind: FrameKind::LineProtocol, body: Bytes::from(vec![b'#'; 64 << 10]), ..request };
+    let request = WriteRequest { kind: FrameKind::LineProtocol, body: Bytes::from(vec![b'#'; 64 << 10]), ..request };
     let frame = engine.inner.shared.write_frame(&request, &staged, Vec::new());
     assert!(staged.points() == 0 || frame.is_ok(), "rows of a frame are none: {frame:?}");
 }
 
-fn request(kind: FrameKind, bytes: &[u8]) -> Request {
+fn request(kind: FrameKind, bytes: &[u8]) -> WriteRequest {
     let meta = WriteMeta::new("d", None, 5, &WriteOptions::new());
-    Request { kind, body: Bytes::copy_from_slice(bytes), meta }
+    WriteRequest { kind, body: Bytes::copy_from_slice(bytes), meta }
 }
 
 /// Returns a database with a table of each kind.
@@ -73,7 +73,7 @@ fn database() -> Arc<Database> {
     database
 }
 
-fn write(request: &Request) {
+fn write(request: &WriteRequest) {
     let Some(engine) = ENGINE.as_ref() else { return };
     let Ok(mut staged) = engine.inner.shared.decode(request, &database()) else { return };
     staged.tables.retain(|table| !table.is_empty());

@@ -20,7 +20,7 @@ use foldhash::fast::RandomState;
 use futures::channel::oneshot;
 use hashbrown::HashMap;
 
-use super::{frame::FrameKind, write::Request};
+use super::{frame::FrameKind, write::WriteRequest};
 use crate::{
     Error, Result, SequenceNumber, Written,
     catalog::{Fingerprint, IdempotencyRecord, ManifestState, ReceiptsEdit},
@@ -32,7 +32,7 @@ use crate::{
 /// Longest key in bytes.
 const MAX_KEY_BYTES: usize = 255;
 
-type Answer = oneshot::Sender<Result<Written>>;
+type ReceiptSender = oneshot::Sender<Result<Written>>;
 
 /// See the module.
 #[derive(Debug)]
@@ -40,14 +40,14 @@ pub(super) struct IdempotencyKeys {
     limit: usize,
     window: Duration,
     replayed: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<KeysState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    databases: HashMap<Arc<str>, HashMap<Arc<str>, Slot, RandomState>, RandomState>,
+struct KeysState {
+    databases: HashMap<Arc<str>, HashMap<Arc<str>, KeySlot, RandomState>, RandomState>,
     /// Oldest first.
-    order: VecDeque<Kept>,
+    order: VecDeque<KeptEntry>,
     /// The ordinal that the next receipt will have.
     end: u64,
     /// Ordinals below this are frozen.
@@ -61,7 +61,7 @@ struct State {
 
 /// A receipt in its place.
 #[derive(Debug)]
-struct Kept {
+struct KeptEntry {
     /// Counts up from the first receipt ever; those of a dropped database leave gaps.
     ordinal: u64,
     database: Arc<str>,
@@ -70,9 +70,9 @@ struct Kept {
 
 /// What a key stands for.
 #[derive(Debug)]
-enum Slot {
+enum KeySlot {
     /// A write under way, and who waits for its outcome.
-    Claimed(Box<(Fingerprint, Vec<Answer>)>),
+    Claimed(Box<(Fingerprint, Vec<ReceiptSender>)>),
     /// The ordinal of a receipt.
     Kept(u64),
 }
@@ -81,7 +81,7 @@ enum Slot {
 #[derive(Debug)]
 pub(super) enum Claimed {
     /// Go on: nobody has written under this key.
-    New(Claim),
+    New(KeyClaim),
     /// Answer this receipt.
     Kept(IdempotencyRecord),
     /// Wait for the answer of a write under way.
@@ -105,7 +105,7 @@ impl IdempotencyKeys {
             receipts.extend(database.receipts.iter().map(|receipt| (Arc::clone(&name), receipt.clone())));
         }
         receipts.sort_by_key(|(_, receipt)| receipt.seq);
-        let mut state = State::default();
+        let mut state = KeysState::default();
         receipts.into_iter().for_each(|(database, receipt)| state.keep(database, receipt, limit));
         state.frozen = state.end;
         state.committed = state.end;
@@ -123,7 +123,7 @@ impl IdempotencyKeys {
         let mut state = self.state.lock();
         if let Some(keys) = state.databases.get_mut(database) {
             // A write under way may be one behind the drop.
-            keys.retain(|_, slot| matches!(slot, Slot::Claimed(_)));
+            keys.retain(|_, slot| matches!(slot, KeySlot::Claimed(_)));
             if keys.is_empty() {
                 state.databases.remove(database);
             }
@@ -145,13 +145,13 @@ impl IdempotencyKeys {
     ) -> Result<Claimed> {
         let mut state = self.state.lock();
         match state.find(database, key) {
-            Some(Found::Claimed(first, waiting)) => {
+            Some(FoundKey::Claimed(first, waiting)) => {
                 check_same(database, key, first, request)?;
                 let (answer, receiver) = oneshot::channel();
                 waiting.push(answer);
                 Ok(Claimed::Waiting(receiver))
             }
-            Some(Found::Kept(receipt)) => {
+            Some(FoundKey::Kept(receipt)) => {
                 check_same(database, key, receipt.request, request)?;
                 let receipt = receipt.clone();
                 self.replayed.fetch_add(1, Ordering::Relaxed);
@@ -159,9 +159,9 @@ impl IdempotencyKeys {
             }
             None => {
                 let (database, key): (Arc<str>, Arc<str>) = (database.into(), key.into());
-                let claimed = Slot::Claimed(Box::new((request, Vec::new())));
+                let claimed = KeySlot::Claimed(Box::new((request, Vec::new())));
                 state.databases.entry(Arc::clone(&database)).or_default().insert(Arc::clone(&key), claimed);
-                Ok(Claimed::New(Claim { keys: Arc::clone(self), database, key, request, time_ns, settled: false }))
+                Ok(Claimed::New(KeyClaim { keys: Arc::clone(self), database, key, request, time_ns, settled: false }))
             }
         }
     }
@@ -181,7 +181,7 @@ impl IdempotencyKeys {
             state.forget_oldest();
         }
         let mut added: BTreeMap<Arc<str>, Vec<IdempotencyRecord>> = BTreeMap::new();
-        for Kept { database, receipt, .. } in state.frozen() {
+        for KeptEntry { database, receipt, .. } in state.frozen() {
             added.entry(Arc::clone(database)).or_default().push(receipt.clone());
         }
         let edit = |(database, receipts): (Arc<str>, _)| ReceiptsEdit { database: database.to_string(), receipts };
@@ -202,18 +202,18 @@ impl IdempotencyKeys {
     }
 }
 
-enum Found<'a> {
-    Claimed(Fingerprint, &'a mut Vec<Answer>),
+enum FoundKey<'a> {
+    Claimed(Fingerprint, &'a mut Vec<ReceiptSender>),
     Kept(&'a IdempotencyRecord),
 }
 
-impl State {
-    fn find(&mut self, database: &str, key: &str) -> Option<Found<'_>> {
+impl KeysState {
+    fn find(&mut self, database: &str, key: &str) -> Option<FoundKey<'_>> {
         match self.databases.get_mut(database)?.get_mut(key)? {
-            Slot::Claimed(claim) => Some(Found::Claimed(claim.0, &mut claim.1)),
-            Slot::Kept(ordinal) => {
+            KeySlot::Claimed(claim) => Some(FoundKey::Claimed(claim.0, &mut claim.1)),
+            KeySlot::Kept(ordinal) => {
                 let index = self.order.binary_search_by_key(ordinal, |kept| kept.ordinal).ok()?;
-                self.order.get(index).map(|kept| Found::Kept(&kept.receipt))
+                self.order.get(index).map(|kept| FoundKey::Kept(&kept.receipt))
             }
         }
     }
@@ -222,25 +222,25 @@ impl State {
         let ordinal = self.end;
         self.end += 1;
         let keys = self.databases.entry(Arc::clone(&database)).or_default();
-        keys.insert(Arc::clone(&receipt.key), Slot::Kept(ordinal));
-        self.order.push_back(Kept { ordinal, database, receipt });
+        keys.insert(Arc::clone(&receipt.key), KeySlot::Kept(ordinal));
+        self.order.push_back(KeptEntry { ordinal, database, receipt });
         while self.order.len() > limit {
             self.forget_oldest();
         }
     }
 
     fn forget_oldest(&mut self) {
-        let Some(Kept { ordinal, database, receipt }) = self.order.pop_front() else { return };
+        let Some(KeptEntry { ordinal, database, receipt }) = self.order.pop_front() else { return };
         self.dropped = self.dropped.max(receipt.seq);
         // The key may stand for a later write already.
         if let Some(keys) = self.databases.get(&database)
-            && matches!(keys.get(&receipt.key), Some(Slot::Kept(kept)) if *kept == ordinal)
+            && matches!(keys.get(&receipt.key), Some(KeySlot::Kept(kept)) if *kept == ordinal)
         {
             self.free(&database, &receipt.key);
         }
     }
 
-    fn free(&mut self, database: &Arc<str>, key: &Arc<str>) -> Option<Slot> {
+    fn free(&mut self, database: &Arc<str>, key: &Arc<str>) -> Option<KeySlot> {
         let keys = self.databases.get_mut(database)?;
         let slot = keys.remove(key);
         if keys.is_empty() {
@@ -250,7 +250,7 @@ impl State {
     }
 
     /// The receipts that are frozen and not yet in the manifest.
-    fn frozen(&self) -> impl Iterator<Item = &Kept> {
+    fn frozen(&self) -> impl Iterator<Item = &KeptEntry> {
         let from = self.order.partition_point(|kept| kept.ordinal < self.committed);
         self.order.iter().skip(from).take_while(|kept| kept.ordinal < self.frozen)
     }
@@ -258,7 +258,7 @@ impl State {
 
 /// The right to write under a key. Dropped without an outcome it gives the key free: nothing was stored.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct KeyClaim {
     keys: Arc<IdempotencyKeys>,
     database: Arc<str>,
     key: Arc<str>,
@@ -267,7 +267,7 @@ pub(super) struct Claim {
     settled: bool,
 }
 
-impl Claim {
+impl KeyClaim {
     /// Keeps the receipt of a write whose rows are in the buffers as number `seq`, and answers those who wait for it.
     pub(super) fn stored(mut self, seq: SequenceNumber, written: &Written) {
         let receipt = IdempotencyRecord {
@@ -300,7 +300,7 @@ impl Claim {
             state.keep(Arc::clone(&self.database), receipt, self.keys.limit);
         }
         drop(state);
-        if let Some(Slot::Claimed(claim)) = slot {
+        if let Some(KeySlot::Claimed(claim)) = slot {
             for waiting in claim.1 {
                 let answer = answer();
                 self.keys.replayed.fetch_add(u64::from(answer.is_ok()), Ordering::Relaxed);
@@ -311,7 +311,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for KeyClaim {
     fn drop(&mut self) {
         if !self.settled {
             self.settle(None, &|| {
@@ -339,7 +339,7 @@ pub(super) fn check_key(key: &str) -> Result<()> {
 }
 
 /// Returns what tells a request from others. Persistent: see docs/format.md, "Kept receipts".
-pub(super) fn fingerprint(request: &Request) -> Fingerprint {
+pub(super) fn fingerprint(request: &WriteRequest) -> Fingerprint {
     let meta = &request.meta;
     let mut how = vec![request.kind as u8];
     // Saying the default is not another request. In MessagePack the default is to guess.

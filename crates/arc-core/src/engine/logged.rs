@@ -10,7 +10,7 @@ use super::{
     idempotency::fingerprint,
     queue::QueuedFrame,
     shared::Shared,
-    write::Request,
+    write::WriteRequest,
 };
 use crate::{
     Result, catalog::encode_schema, ingest::Staged, model::TableSchema, registry::Database, wal::body_checksum,
@@ -19,14 +19,19 @@ use crate::{
 impl Shared {
     /// Returns the frame of a write: its rows in columns where that pays, and else its body, of which replay passes over what
     /// was `rejected`.
-    pub(super) fn write_frame(&self, request: &Request, staged: &Staged, rejected: Vec<u64>) -> Result<QueuedFrame> {
+    pub(super) fn write_frame(
+        &self,
+        request: &WriteRequest,
+        staged: &Staged,
+        rejected: Vec<u64>,
+    ) -> Result<QueuedFrame> {
         let frame = self.make_frame(request, staged, rejected)?;
         #[cfg(any(test, debug_assertions, feature = "check-frames"))]
         super::frame_proof::check(&frame, staged)?;
         Ok(frame)
     }
 
-    fn make_frame(&self, request: &Request, staged: &Staged, rejected: Vec<u64>) -> Result<QueuedFrame> {
+    fn make_frame(&self, request: &WriteRequest, staged: &Staged, rejected: Vec<u64>) -> Result<QueuedFrame> {
         let mut meta = WriteMeta { rejected, ..request.meta.clone() };
         let is_of_rows = matches!(request.kind, FrameKind::LineProtocol | FrameKind::MessagePack);
         let body = if is_of_rows { self.encoders.encode_if_smaller(staged, request.body.len()) } else { None };
@@ -68,7 +73,7 @@ mod tests {
     use super::*;
     use crate::{
         Engine, WriteOptions,
-        engine::write::{Request, decode_logged},
+        engine::write::{WriteRequest, decode_logged},
     };
 
     #[derive(Serialize)]
@@ -104,7 +109,7 @@ mod tests {
             for (kind, body) in [(FrameKind::LineProtocol, lines.into_bytes()), (FrameKind::MessagePack, maps)] {
                 let database = Arc::new(Database::new("d", 0, true));
                 let meta = WriteMeta::new("d", None, 0, &WriteOptions::new());
-                let request = Request { kind, body: body.into(), meta };
+                let request = WriteRequest { kind, body: body.into(), meta };
                 let staged = decode_logged(&request, &database).unwrap();
                 let frame = engine.inner.shared.write_frame(&request, &staged, Vec::new()).unwrap();
                 let expected = if in_columns { FrameKind::Rows } else { kind };
@@ -115,7 +120,7 @@ mod tests {
                 } else {
                     frame.body == request.body
                 });
-                let again = Request { kind: frame.kind, body: frame.body, ..request };
+                let again = WriteRequest { kind: frame.kind, body: frame.body, ..request };
                 assert_eq!(decode_logged(&again, &database).unwrap().points(), staged.points());
             }
         }

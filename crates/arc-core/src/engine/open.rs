@@ -7,7 +7,7 @@ use std::{
 };
 
 #[cfg(feature = "object-store")]
-use super::claim::Claim;
+use super::claim::ManifestClaim;
 use super::{
     apply, commit, compaction,
     delete::replay_delete,
@@ -18,7 +18,7 @@ use super::{
     queue::Queue,
     shared::Shared,
     stats::Counters,
-    write::{Request, decode_logged},
+    write::{WriteRequest, decode_logged},
 };
 #[cfg(feature = "object-store")]
 use crate::store::OpenStorage;
@@ -71,7 +71,7 @@ impl Parts {
         if let Some(storage) = &self.storage {
             OpenStorage::clear(local, root)?;
             let (clock, random) = (self.clock.as_ref(), self.random.as_ref());
-            return Claim { storage, vfs: mounted, local, root, clock, random }.open();
+            return ManifestClaim { storage, vfs: mounted, local, root, clock, random }.open();
         }
         check_has_no_store(local, root)?;
         Manifest::open(Arc::clone(&self.vfs), &root.join(META_DIR).join(WRITER))
@@ -263,7 +263,7 @@ fn replay(
 pub(super) fn decode_frame(
     registry: &Registry,
     frame: &ReplayedFrame<'_>,
-) -> Result<Option<(Request, Staged)>, String> {
+) -> Result<Option<(WriteRequest, Staged)>, String> {
     let kind = FrameKind::from_byte(frame.kind).ok_or_else(|| format!("unknown kind {}", frame.kind))?;
     match kind {
         FrameKind::Database => {
@@ -280,7 +280,7 @@ pub(super) fn decode_frame(
         FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow | FrameKind::Rows => {
             let meta: WriteMeta = frame::decode(frame.meta)?;
             let database = registry.database(&meta.database).ok_or("its database was never created")?;
-            let request = Request { kind, body: frame.body.clone(), meta };
+            let request = WriteRequest { kind, body: frame.body.clone(), meta };
             let staged = decode_write(&request, &database)?;
             Ok(Some((request, staged)))
         }
@@ -304,7 +304,7 @@ fn replay_schema(registry: &Registry, body: &[u8]) -> Result<(), String> {
 }
 
 /// Decodes the rows of a frame, whose database and columns are there. The error is the reason why it is damaged.
-pub(super) fn decode_write(request: &Request, database: &Arc<Database>) -> Result<Staged, String> {
+pub(super) fn decode_write(request: &WriteRequest, database: &Arc<Database>) -> Result<Staged, String> {
     let staged = decode_logged(request, database).map_err(|e| e.to_string())?;
     if let Some(rejected) = staged.rejections.first.first() {
         return Err(format!("line {} was accepted and is rejected now: {}", rejected.line, rejected.reason));

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::{
         Durability, Options,
-        compaction::Task,
+        compaction::MergeTask,
         engine::compaction::{Merged, is_still_right},
         registry::Table,
     };
@@ -202,7 +202,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (_engine, table) = late_files(&dir.path().join("data"), &[1, 2]);
         let files = of_first_day(&table);
-        let mut tasks: Vec<Task> = moves(&files[..1], |_| true);
+        let mut tasks: Vec<MergeTask> = moves(&files[..1], |_| true);
         let task = tasks.remove(0);
         assert!(tasks.is_empty() && task.files.len() == 1);
         let mut moved = Merged { table, task, made: Vec::new(), is_moved: true };

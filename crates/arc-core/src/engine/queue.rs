@@ -8,12 +8,12 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::channel::oneshot;
 
-use super::{delete::Deleted, frame::FrameKind, idempotency::Claim};
+use super::{delete::Deleted, frame::FrameKind, idempotency::KeyClaim};
 use crate::{
     Durability, Error, Predicate, Result, SequenceNumber, Written,
     ingest::Staged,
     registry::{Database, PendingDrop, Registry, Table},
-    sync::{Condvar, Instant, Mutex, MutexGuard},
+    sync::{self, Condvar, Mutex, MutexGuard},
     wal::MAX_PART_BYTES,
 };
 
@@ -54,7 +54,7 @@ pub(super) struct QueuedWrite {
     /// What its rows hold until they are flushed.
     pub(super) row_bytes: usize,
     /// Of a write with an idempotency key.
-    pub(super) claim: Option<Claim>,
+    pub(super) claim: Option<KeyClaim>,
     pub(super) answer: oneshot::Sender<Result<Written>>,
 }
 
@@ -101,7 +101,7 @@ pub(super) struct QueuedDelete {
 
 /// Something for the committer to do, in order.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum QueueEntry {
     /// A change of schema, and who waits for it if no write of the same group does.
     Change(QueuedFrame, Option<Maker>),
     /// A logged write.
@@ -119,23 +119,23 @@ pub(super) enum Entry {
 }
 
 #[derive(Debug)]
-struct State {
-    entries: Vec<Entry>,
+struct QueueState {
+    entries: Vec<QueueEntry>,
     bytes: usize,
     writes: usize,
     /// Why no more writes are taken.
     closed: Option<String>,
     stopping: bool,
-    /// Whether somebody has a [`Turn`].
+    /// Whether somebody has a [`CommitTurn`].
     is_taken: bool,
     /// Whether somebody was woken for what is queued and has not looked yet.
     is_called: bool,
 }
 
 /// The right to log what was taken; while somebody has it nothing else is taken.
-pub(super) struct Turn<'a>(&'a Queue);
+pub(super) struct CommitTurn<'a>(&'a Queue);
 
-impl Drop for Turn<'_> {
+impl Drop for CommitTurn<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.is_taken = false;
@@ -169,7 +169,7 @@ pub(super) fn over_budget() -> Error {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     work: Condvar,
     freed: Condvar,
 }
@@ -177,7 +177,8 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn new() -> Self {
         let (entries, closed) = (Vec::new(), None);
-        let state = State { entries, bytes: 0, writes: 0, closed, stopping: false, is_taken: false, is_called: false };
+        let state =
+            QueueState { entries, bytes: 0, writes: 0, closed, stopping: false, is_taken: false, is_called: false };
         Self { state: Mutex::new(state), work: Condvar::new(), freed: Condvar::new() }
     }
 
@@ -195,7 +196,7 @@ impl Queue {
     ) -> Result<Option<QueuedWrite>> {
         changes.iter().chain(&frame).try_for_each(QueuedFrame::check)?;
         let mut state = self.state.lock();
-        let deadline = Instant::now() + max_wait;
+        let deadline = sync::now() + max_wait;
         let mut timed_out = false;
         loop {
             if let Some(reason) = &state.closed {
@@ -208,19 +209,19 @@ impl Queue {
                 return Err(over_budget());
             }
             // Nobody tells when a query has given memory back.
-            let look_again = deadline.min(Instant::now() + BUDGET_POLL);
+            let look_again = deadline.min(sync::now() + BUDGET_POLL);
             self.freed.wait_until(&mut state, look_again);
-            timed_out = Instant::now() >= deadline;
+            timed_out = sync::now() >= deadline;
         }
         if !publish(&write) {
             return Ok(Some(write));
         }
         state.bytes += write.cost();
         state.writes += 1;
-        state.entries.extend(changes.into_iter().map(|change| Entry::Change(change, None)));
+        state.entries.extend(changes.into_iter().map(|change| QueueEntry::Change(change, None)));
         state.entries.push(match frame {
-            Some(frame) => Entry::Write(frame, write),
-            None => Entry::Unlogged(write),
+            Some(frame) => QueueEntry::Write(frame, write),
+            None => QueueEntry::Unlogged(write),
         });
         self.call(state);
         Ok(None)
@@ -241,7 +242,7 @@ impl Queue {
             return Err(Error::Closed { reason: reason.clone() });
         }
         queued();
-        state.entries.push(Entry::Change(change, Some(Maker { answer, made })));
+        state.entries.push(QueueEntry::Change(change, Some(Maker { answer, made })));
         self.call(state);
         Ok(receiver)
     }
@@ -259,7 +260,7 @@ impl Queue {
             return Err(Error::Closed { reason: reason.clone() });
         }
         let pending = publish();
-        state.entries.push(Entry::Drop(frame, pending, Some(answer)));
+        state.entries.push(QueueEntry::Drop(frame, pending, Some(answer)));
         self.call(state);
         Ok(())
     }
@@ -271,7 +272,7 @@ impl Queue {
         if let Some(reason) = &state.closed {
             return Err(Error::Closed { reason: reason.clone() });
         }
-        state.entries.push(Entry::Delete(frame, delete));
+        state.entries.push(QueueEntry::Delete(frame, delete));
         self.call(state);
         Ok(())
     }
@@ -283,7 +284,7 @@ impl Queue {
         if state.stopping {
             return Err(Error::Closed { reason: "the engine is stopping".into() });
         }
-        state.entries.push(Entry::Freeze(answer));
+        state.entries.push(QueueEntry::Freeze(answer));
         self.call(state);
         Ok(receiver)
     }
@@ -292,20 +293,20 @@ impl Queue {
     pub(super) fn seal(&self) {
         let mut state = self.state.lock();
         if state.closed.is_none() && state.entries.is_empty() {
-            state.entries.push(Entry::Seal);
+            state.entries.push(QueueEntry::Seal);
             self.call(state);
         }
     }
 
     /// Waits for work and for one's turn; `None` once the queue is stopped and empty. Until the turn is dropped nobody else
     /// takes anything, so that what is taken is logged in the order of the queue.
-    pub(super) fn take(&self) -> Option<(Vec<Entry>, Turn<'_>)> {
+    pub(super) fn take(&self) -> Option<(Vec<QueueEntry>, CommitTurn<'_>)> {
         let mut state = self.state.lock();
         loop {
             state.is_called = false;
             if !state.is_taken && !state.entries.is_empty() {
                 state.is_taken = true;
-                return Some((std::mem::take(&mut state.entries), Turn(self)));
+                return Some((std::mem::take(&mut state.entries), CommitTurn(self)));
             }
             if state.stopping && state.entries.is_empty() {
                 return None;
@@ -315,7 +316,7 @@ impl Queue {
     }
 
     /// Wakes one of those who wait for work, unless one is awake already or will look after its turn.
-    fn call(&self, mut state: MutexGuard<'_, State>) {
+    fn call(&self, mut state: MutexGuard<'_, QueueState>) {
         if !state.is_taken && !state.is_called {
             state.is_called = self.work.notify_one();
         }

@@ -21,7 +21,7 @@ use crate::{
     memory::MemoryBudget,
     random::RandomSource,
     registry::Registry,
-    sync::{Condvar, Instant, Mutex, MutexGuard},
+    sync::{self, Condvar, Instant, Mutex, MutexGuard},
     vfs::Vfs,
     wal::Wal,
 };
@@ -253,12 +253,12 @@ pub(super) enum Due {
 /// Tells the flusher when to work.
 #[derive(Debug, Default)]
 pub(super) struct FlushSignal {
-    state: Mutex<SignalState>,
+    state: Mutex<FlushSignalState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct SignalState {
+struct FlushSignalState {
     /// When the oldest unflushed write was applied.
     oldest: Option<Instant>,
     full: bool,
@@ -273,7 +273,7 @@ impl FlushSignal {
     pub(super) fn note_write(&self, full: bool) {
         let mut state = self.state.lock();
         let wake = state.oldest.is_none() || (full && !state.full);
-        state.oldest.get_or_insert_with(Instant::now);
+        state.oldest.get_or_insert_with(sync::now);
         state.full |= full;
         drop(state);
         if wake {
@@ -286,7 +286,7 @@ impl FlushSignal {
         let mut state = self.state.lock();
         state.synced = true;
         if state.look.is_none() {
-            state.look = Instant::now().checked_add(SEAL_AFTER);
+            state.look = sync::now().checked_add(SEAL_AFTER);
             drop(state);
             self.changed.notify_all();
         }
@@ -313,7 +313,7 @@ impl FlushSignal {
     pub(super) fn wait(&self, flush_after: Duration) -> Due {
         let mut state = self.state.lock();
         loop {
-            let now = Instant::now();
+            let now = sync::now();
             let flush = state.oldest.and_then(|oldest| oldest.checked_add(flush_after));
             if state.stop {
                 return Due::Stop;
@@ -337,7 +337,7 @@ impl FlushSignal {
 
     /// Waits for a while, or until stopped.
     pub(super) fn pause(&self, time: Duration) {
-        let (mut state, until) = (self.state.lock(), Instant::now() + time);
+        let (mut state, until) = (self.state.lock(), sync::now() + time);
         while !state.stop && !self.changed.wait_until(&mut state, until).timed_out() {}
     }
 }

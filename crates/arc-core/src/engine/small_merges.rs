@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Result,
-    compaction::{Keep, Task},
+    compaction::{Keep, MergeTask},
     datafile::{FolderSyncs, Owner, PackWriter, read_whole, write_whole},
     model::{DataFile, TableSchema, data_file_path},
     registry::Table,
@@ -38,7 +38,13 @@ impl<'a> SmallMerges<'a> {
     }
 
     /// Does the merges of a table, which are committed with those of other tables. What is committed is not planned anew here.
-    pub(super) fn merge(&mut self, table: &Arc<Table>, tasks: Vec<Task>, keep: Keep, round: &mut Round) -> Result<()> {
+    pub(super) fn merge(
+        &mut self,
+        table: &Arc<Table>,
+        tasks: Vec<MergeTask>,
+        keep: Keep,
+        round: &mut Round,
+    ) -> Result<()> {
         for task in tasks {
             let is_packed = task.is_packed() && self.shared.options.pack_bytes > 0;
             self.merge_one(table, task, keep, is_packed, round)?;
@@ -51,7 +57,7 @@ impl<'a> SmallMerges<'a> {
     pub(super) fn move_out(
         &mut self,
         table: &Arc<Table>,
-        task: Task,
+        task: MergeTask,
         is_packed: bool,
         round: &mut Round,
     ) -> Result<()> {
@@ -72,7 +78,7 @@ impl<'a> SmallMerges<'a> {
     fn merge_one(
         &mut self,
         table: &Arc<Table>,
-        task: Task,
+        task: MergeTask,
         keep: Keep,
         is_packed: bool,
         round: &mut Round,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     model::{TableSchema, table_folder},
-    query::Tables,
+    query::QueryTables,
     registry::{Registry, Table},
     view::TableView,
 };
@@ -13,7 +13,7 @@ fn find(registry: &Registry, database: &str, table: &str) -> Option<Arc<Table>> 
     registry.database(database)?.table(table)
 }
 
-impl Tables for Registry {
+impl QueryTables for Registry {
     fn databases(&self) -> Vec<String> {
         Registry::databases(self).iter().map(|database| database.name.to_string()).collect()
     }

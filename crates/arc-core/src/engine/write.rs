@@ -15,7 +15,7 @@ use futures::channel::oneshot;
 
 use super::{
     frame::{FrameKind, KeyMeta, WriteMeta},
-    idempotency::{Claim, Claimed, answer, check_key, fingerprint},
+    idempotency::{Claimed, KeyClaim, answer, check_key, fingerprint},
     logged::{database_change, schema_change},
     queue::{LoggedWrite, Made, QueuedFrame, QueuedWrite, over_budget},
     shared::Shared,
@@ -39,24 +39,24 @@ const COPIED: Terms = Terms { most_bytes: usize::MAX, may_keep: false };
 
 /// A request as it is logged.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
+pub(super) struct WriteRequest {
     pub(super) kind: FrameKind,
     pub(super) body: Bytes,
     pub(super) meta: WriteMeta,
 }
 
 /// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
-pub(super) fn decode_logged(request: &Request, database: &Arc<Database>) -> Result<Staged> {
+pub(super) fn decode_logged(request: &WriteRequest, database: &Arc<Database>) -> Result<Staged> {
     decode(request, COPIED, &context(request, database, TypePolicy::Logged, usize::MAX))
 }
 
 /// Does as [`decode_logged`] where columns may have had other types than they have here.
-pub(super) fn decode_widening(request: &Request, database: &Arc<Database>) -> Result<Staged> {
+pub(super) fn decode_widening(request: &WriteRequest, database: &Arc<Database>) -> Result<Staged> {
     let types = ColumnTypes::new().on_conflict(OnConflict::Widen);
     decode(request, COPIED, &context(request, database, TypePolicy::Settings(&types), usize::MAX))
 }
 
-fn decode(request: &Request, terms: Terms, context: &Context<'_>) -> Result<Staged> {
+fn decode(request: &WriteRequest, terms: Terms, context: &Context<'_>) -> Result<Staged> {
     match request.kind {
         FrameKind::LineProtocol => Ok(ingest::decode_lp_rows(&request.body, context)),
         FrameKind::MessagePack => ingest::decode_msgpack(&request.body, context),
@@ -75,7 +75,7 @@ fn decode(request: &Request, terms: Terms, context: &Context<'_>) -> Result<Stag
 }
 
 fn context<'r>(
-    request: &'r Request,
+    request: &'r WriteRequest,
     database: &'r Arc<Database>,
     types: TypePolicy<'r>,
     most_cells: usize,
@@ -101,11 +101,11 @@ fn check_scope(scope: &AccessScope, database: &str, staged: &Staged) -> Result<(
 }
 
 /// A table or column of the request has been registered by another one meanwhile. Gives its claim back.
-struct Stale(Option<Claim>);
+struct Stale(Option<KeyClaim>);
 
 impl Shared {
     /// Decodes and queues a request, unless it was stored before under its idempotency key.
-    pub(super) fn submit(&self, mut request: Request, options: &WriteOptions) -> Result<PendingWrite> {
+    pub(super) fn submit(&self, mut request: WriteRequest, options: &WriteOptions) -> Result<PendingWrite> {
         let name = &request.meta.database;
         check_database_name(name).map_err(|reason| invalid_name("database", name, reason))?;
         check_tags(&request.meta)?;
@@ -127,10 +127,10 @@ impl Shared {
     /// Decodes a request until what it adds to the schema is new, and queues it.
     fn decode_and_queue(
         &self,
-        request: &Request,
+        request: &WriteRequest,
         options: &WriteOptions,
         durability: Durability,
-        mut claim: Option<Claim>,
+        mut claim: Option<KeyClaim>,
     ) -> Result<PendingWrite> {
         let name = request.meta.database.as_str();
         let max_wait = options.max_wait.unwrap_or(self.options.write_timeout);
@@ -185,7 +185,7 @@ impl Shared {
     }
 
     /// Decodes a new request, on several threads if it is large and they have nothing else to do.
-    pub(super) fn decode(&self, request: &Request, database: &Arc<Database>) -> Result<Staged> {
+    pub(super) fn decode(&self, request: &WriteRequest, database: &Arc<Database>) -> Result<Staged> {
         let _at_work = self.decode_pool.at_work();
         let context = context(request, database, self.type_policy(), MAX_CELLS);
         if request.kind == FrameKind::LineProtocol {
@@ -197,7 +197,7 @@ impl Shared {
     }
 
     /// Asks what to do about a request with an idempotency key.
-    fn claim(&self, request: &Request, key: &str) -> Result<Claimed> {
+    fn claim(&self, request: &WriteRequest, key: &str) -> Result<Claimed> {
         check_key(key)?;
         if let Some(reason) = self.queue.closed() {
             return Err(Error::Closed { reason });
@@ -207,7 +207,7 @@ impl Shared {
 
     /// Answers a request that is stored already. What was refused is not kept; as the request is the same, decoding it
     /// again tells.
-    fn answer_again(&self, request: &Request, receipt: &IdempotencyRecord) -> Written {
+    fn answer_again(&self, request: &WriteRequest, receipt: &IdempotencyRecord) -> Written {
         let mut written = answer(receipt);
         if written.rejected_points > 0
             && let Some(database) = self.registry.database(&request.meta.database)

@@ -13,10 +13,10 @@ use arrow::{
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::{
-    Chunk, ImportBody, ImportOptions, ImportWrite,
+    FileChunk, ImportBody, ImportOptions, ImportWrite,
     report::{Extent, Refusal},
     second_time,
-    source::Source,
+    source::ImportSource,
     time::TimeReader,
 };
 use crate::{Precision, Result, ingest::ArrowReader, model::TIME_COLUMN};
@@ -27,10 +27,10 @@ const DAY_NS: i64 = 86_400_000_000_000;
 
 /// Reads a Parquet file, and hands over piece after piece until `emit` says to stop.
 pub(super) fn read_parquet(
-    source: &Source,
+    source: &ImportSource,
     options: &ImportOptions,
     table: &str,
-    emit: &mut dyn FnMut(Chunk) -> bool,
+    emit: &mut dyn FnMut(FileChunk) -> bool,
 ) -> Result<()> {
     let not_parquet = |error: parquet::errors::ParquetError| source.bad(format!("it is no good Parquet file: {error}"));
     let builder = ParquetRecordBatchReaderBuilder::try_new(source.seekable()?).map_err(not_parquet)?;
@@ -52,10 +52,10 @@ pub(super) fn read_parquet(
 
 /// Reads an Arrow file, in the same way.
 pub(super) fn read_arrow(
-    source: &Source,
+    source: &ImportSource,
     options: &ImportOptions,
     table: &str,
-    emit: &mut dyn FnMut(Chunk) -> bool,
+    emit: &mut dyn FnMut(FileChunk) -> bool,
 ) -> Result<()> {
     let mut reader = ArrowReader::new(source.read()?);
     let mut pieces = Pieces::new(source, options, table);
@@ -79,21 +79,21 @@ fn rows_of(options: &ImportOptions, row_bytes: usize) -> usize {
 
 /// Makes pieces of batches.
 struct Pieces<'a> {
-    source: &'a Source,
+    source: &'a ImportSource,
     options: &'a ImportOptions,
     table: &'a str,
-    time: Times,
+    time: TimeColumn,
     /// Rows before the next one.
     row: u64,
 }
 
 impl<'a> Pieces<'a> {
-    fn new(source: &'a Source, options: &'a ImportOptions, table: &'a str) -> Self {
-        Self { source, options, table, time: Times { unit: options.precision }, row: 0 }
+    fn new(source: &'a ImportSource, options: &'a ImportOptions, table: &'a str) -> Self {
+        Self { source, options, table, time: TimeColumn { unit: options.precision }, row: 0 }
     }
 
     /// Hands over a batch; returns whether more are wanted.
-    fn add(&mut self, batch: &RecordBatch, emit: &mut dyn FnMut(Chunk) -> bool) -> Result<bool> {
+    fn add(&mut self, batch: &RecordBatch, emit: &mut dyn FnMut(FileChunk) -> bool) -> Result<bool> {
         let name = self.options.time_column.as_str();
         let time = batch.column_by_name(name).ok_or_else(|| {
             let names: Vec<String> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
@@ -112,8 +112,13 @@ impl<'a> Pieces<'a> {
         }
         let good: BooleanArray = times.iter().map(|time| Some(time.is_ok())).collect();
         let times: TimestampNanosecondArray = times.into_iter().flatten().map(Some).collect();
-        let mut chunk =
-            Chunk { first_row: offset + 1, position: self.source.position(), extent, refusals, ..Chunk::default() };
+        let mut chunk = FileChunk {
+            first_row: offset + 1,
+            position: self.source.position(),
+            extent,
+            refusals,
+            ..FileChunk::default()
+        };
         if !times.is_empty() {
             let batch = if chunk.refusals.is_empty() { batch.clone() } else { filter_record_batch(batch, &good)? };
             let body = ImportBody::Rows { table: self.table.to_owned(), batch: self.with_time(&batch, times)? };
@@ -140,12 +145,12 @@ impl<'a> Pieces<'a> {
 }
 
 /// Reads the time column.
-struct Times {
+struct TimeColumn {
     /// Of integers; guessed by the first one if the import does not say it.
     unit: Option<Precision>,
 }
 
-impl Times {
+impl TimeColumn {
     /// Returns the time of each row in nanoseconds, or why it has none.
     fn read(&mut self, array: &ArrayRef) -> Result<Vec<Result<i64, String>>, String> {
         let failed = |error: arrow::error::ArrowError| format!("cannot be read: {error}");

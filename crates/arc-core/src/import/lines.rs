@@ -8,7 +8,7 @@ use std::io::{BufRead, Read};
 use arc_lp::{Chunks, ResumableSink, Series, Sink, Text};
 use bytes::Bytes;
 
-use super::{Chunk, ImportBody, ImportOptions, ImportWrite, report::Extent, source::Source};
+use super::{FileChunk, ImportBody, ImportOptions, ImportWrite, report::Extent, source::ImportSource};
 use crate::{Error, Result};
 
 /// How many times a piece's usual size one record may have, and what it may have in any case.
@@ -16,7 +16,11 @@ const LONGEST_RECORD: usize = 8;
 const LONGEST_RECORD_BYTES: usize = 1 << 20;
 
 /// Reads all of `source`, and hands over piece after piece until `emit` says to stop.
-pub(super) fn read(source: &Source, options: &ImportOptions, emit: &mut dyn FnMut(Chunk) -> bool) -> Result<()> {
+pub(super) fn read(
+    source: &ImportSource,
+    options: &ImportOptions,
+    emit: &mut dyn FnMut(FileChunk) -> bool,
+) -> Result<()> {
     let mut bytes = source.read()?;
     let (mut buffer, mut offset, mut line) = (Vec::new(), 0_u64, 1_u64);
     let mut wanted = options.chunk_bytes;
@@ -51,7 +55,7 @@ pub(super) fn read(source: &Source, options: &ImportOptions, emit: &mut dyn FnMu
             let write = options.write(source.format, source.key(options, offset));
             let write =
                 ImportWrite { database: options.database.clone(), body: ImportBody::Lines(lines), options: write };
-            let chunk = Chunk { first_row: line, position: source.position(), extent, ..Chunk::of(write) };
+            let chunk = FileChunk { first_row: line, position: source.position(), extent, ..FileChunk::of(write) };
             if !emit(chunk) {
                 return Ok(());
             }

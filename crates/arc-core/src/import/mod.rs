@@ -50,7 +50,7 @@ pub use report::{ImportEvent, ImportReport, MAX_REFUSALS, Refusal};
 pub use source::ImportFile;
 pub use target::{ImportAnswer, ImportBody, ImportReceipt, ImportTarget, ImportWrite};
 
-use self::{report::Extent, source::Source};
+use self::{report::Extent, source::ImportSource};
 
 /// Writes whose answers are waited for at a time: enough to read and decode while the log is synced.
 const WINDOW: usize = 3;
@@ -59,7 +59,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A piece of a file, as its reader hands it over.
 #[derive(Debug, Default)]
-struct Chunk {
+struct FileChunk {
     /// Nothing if all of its rows are refused.
     write: Option<ImportWrite>,
     /// Line or row that it begins with, counted from 1.
@@ -70,7 +70,7 @@ struct Chunk {
     refusals: Vec<Refusal>,
 }
 
-impl Chunk {
+impl FileChunk {
     fn of(write: ImportWrite) -> Self {
         Self { write: Some(write), ..Self::default() }
     }
@@ -92,12 +92,12 @@ pub fn import(
     options: &ImportOptions,
     on_event: &mut dyn FnMut(ImportEvent<'_>),
 ) -> Result<ImportReport> {
-    let source = Source::new(file, options)?;
+    let source = ImportSource::new(file, options)?;
     let mut report = ImportReport::default();
     let known = match (&options.table, source.format) {
-        (_, ImportFormat::LineProtocol) => Known::default(),
+        (_, ImportFormat::LineProtocol) => KnownTable::default(),
         (None, _) => return Err(source.bad("which table it is for has to be said")),
-        (Some(table), _) => Known {
+        (Some(table), _) => KnownTable {
             columns: target.columns(&options.database, table)?,
             types: target.column_types(&options.database, table)?,
         },
@@ -106,7 +106,7 @@ pub fn import(
         let (sender, chunks) = sync_channel(1);
         let (source, known) = (&source, &known);
         let reader = scope.spawn(move || read(source, options, known, &sender));
-        let mut flow = Flow {
+        let mut flow = ImportFlow {
             target,
             file: &source.name,
             on_event,
@@ -126,13 +126,13 @@ pub fn import(
 
 /// What a target has said of the table.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownTable {
     columns: Vec<Column>,
     types: ColumnTypes,
 }
 
-fn read(source: &Source, options: &ImportOptions, known: &Known, to: &SyncSender<Chunk>) -> Result<()> {
-    let emit = &mut |chunk: Chunk| to.send(chunk).is_ok();
+fn read(source: &ImportSource, options: &ImportOptions, known: &KnownTable, to: &SyncSender<FileChunk>) -> Result<()> {
+    let emit = &mut |chunk: FileChunk| to.send(chunk).is_ok();
     let table = options.table.as_deref().unwrap_or_default();
     match source.format {
         ImportFormat::LineProtocol => lines::read(source, options, emit),
@@ -143,17 +143,17 @@ fn read(source: &Source, options: &ImportOptions, known: &Known, to: &SyncSender
 }
 
 /// Pieces on their way to the target.
-struct Flow<'a> {
+struct ImportFlow<'a> {
     target: &'a dyn ImportTarget,
     file: &'a str,
     on_event: &'a mut dyn FnMut(ImportEvent<'_>),
     report: &'a mut ImportReport,
     extent: Extent,
-    pending: VecDeque<(Chunk, ImportAnswer)>,
+    pending: VecDeque<(FileChunk, ImportAnswer)>,
 }
 
-impl Flow<'_> {
-    fn run(&mut self, chunks: Receiver<Chunk>) -> Result<()> {
+impl ImportFlow<'_> {
+    fn run(&mut self, chunks: Receiver<FileChunk>) -> Result<()> {
         for chunk in chunks {
             self.submit(chunk)?;
             while self.pending.len() > WINDOW {
@@ -167,7 +167,8 @@ impl Flow<'_> {
     }
 
     /// Hands a piece over; waits as long as the target is busy.
-    fn submit(&mut self, chunk: Chunk) -> Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "an import waits on a thread of its own, outside of the engine")]
+    fn submit(&mut self, chunk: FileChunk) -> Result<()> {
         let mut waited = Duration::ZERO;
         let Some(write) = &chunk.write else {
             self.pending.push_back((chunk, Box::new(|| Ok(ImportReceipt::default()))));
@@ -233,7 +234,7 @@ impl Flow<'_> {
         }
     }
 
-    fn stopped(&self, chunk: &Chunk, error: Error) -> Error {
+    fn stopped(&self, chunk: &FileChunk, error: Error) -> Error {
         Error::ImportStopped { file: self.file.to_owned(), row: chunk.first_row, source: Box::new(error) }
     }
 
@@ -246,7 +247,7 @@ impl Flow<'_> {
 }
 
 /// Says that a file has a column that would be a second time.
-fn second_time(source: &Source, options: &ImportOptions) -> Error {
+fn second_time(source: &ImportSource, options: &ImportOptions) -> Error {
     let time = &options.time_column;
     source.bad(format!("column {TIME_COLUMN:?} cannot be stored beside {time:?}, which becomes the table's time"))
 }

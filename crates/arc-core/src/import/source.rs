@@ -44,6 +44,7 @@ impl ImportFile {
     /// # Errors
     ///
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if it cannot be opened.
+    #[expect(clippy::disallowed_methods, reason = "the file is the caller's, outside of the data directory")]
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
@@ -59,7 +60,7 @@ impl ImportFile {
 
 /// A file, and what is known of it before it is read.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct ImportSource {
     pub(super) name: String,
     pub(super) format: ImportFormat,
     primary_key: String,
@@ -76,7 +77,7 @@ enum Compression {
     Zstd,
 }
 
-impl Source {
+impl ImportSource {
     pub(super) fn new(file: ImportFile, options: &ImportOptions) -> Result<Self> {
         let ImportFile { name, mut file } = file;
         let failed = |error| Error::io("read", &name, error);
@@ -139,23 +140,23 @@ impl Source {
         Error::Import { file: self.name.clone(), reason: reason.into() }
     }
 
-    fn counted(&self) -> Result<Counted> {
+    fn counted(&self) -> Result<CountedReader> {
         let failed = |error| Error::io("read", &self.name, error);
         let file = self.file.try_clone().map_err(failed)?;
-        Ok(Counted { file, at: 0, position: Arc::clone(&self.position) })
+        Ok(CountedReader { file, at: 0, position: Arc::clone(&self.position) })
     }
 }
 
 /// Reads a file from its beginning, and says how far it came.
 ///
 /// All readings of one file share its cursor, so that each goes to its own place first.
-struct Counted {
+struct CountedReader {
     file: File,
     at: u64,
     position: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.file.seek(SeekFrom::Start(self.at))?;
         let read = self.file.read(buffer)?;

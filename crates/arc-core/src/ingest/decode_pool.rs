@@ -22,7 +22,7 @@ use crate::sync::{
 const KEPT: Duration = Duration::from_secs(5);
 
 /// Work that several threads may take a share of.
-pub(super) trait Task: Send + Sync {
+pub(super) trait SharedWork: Send + Sync {
     /// Does what is left to be done and nobody has begun; that may be nothing.
     fn help(&self);
 }
@@ -35,7 +35,7 @@ struct Pool {
     cores: usize,
     /// Threads at work on requests, their own and those that were lent.
     busy: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     work: Condvar,
 }
 
@@ -46,8 +46,8 @@ impl fmt::Debug for Pool {
 }
 
 #[derive(Default)]
-struct State {
-    tasks: VecDeque<Arc<dyn Task>>,
+struct PoolState {
+    tasks: VecDeque<Arc<dyn SharedWork>>,
     /// Threads that wait for a task.
     idle: usize,
     is_closed: bool,
@@ -110,7 +110,7 @@ impl Lease<'_> {
     }
 
     /// Has the threads help with `task`. Each is spare again when it finds nothing left to do.
-    pub(super) fn help(mut self, task: &Arc<dyn Task>) {
+    pub(super) fn help(mut self, task: &Arc<dyn SharedWork>) {
         let mut state = self.pool.state.lock();
         while self.count > 0 {
             if state.tasks.len() >= state.idle && !self.pool.start_thread() {
@@ -169,7 +169,7 @@ mod tests {
     /// Tells that a thread has come, and from where.
     struct Tell(Mutex<Sender<Option<String>>>);
 
-    impl Task for Tell {
+    impl SharedWork for Tell {
         fn help(&self) {
             self.0.lock().send(std::thread::current().name().map(str::to_owned)).unwrap();
         }
@@ -193,7 +193,7 @@ mod tests {
     fn each_lent_thread_helps() {
         let decode_pool = DecodePool::with_cores(3);
         let (sender, told) = channel();
-        let task: Arc<dyn Task> = Arc::new(Tell(Mutex::new(sender)));
+        let task: Arc<dyn SharedWork> = Arc::new(Tell(Mutex::new(sender)));
         decode_pool.borrow(2, 0).unwrap().help(&task);
         drop((decode_pool, task));
         // All of them, for the task ends with the last.

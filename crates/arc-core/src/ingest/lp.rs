@@ -25,7 +25,7 @@ use crate::{
 };
 
 pub(super) use checks::scale;
-use line::{Fault, Line, Mode};
+use line::{Line, LineFault, Mode};
 use lookahead::Lookahead;
 pub(crate) use parallel::decode as decode_parallel;
 use row_format::RowFormat;
@@ -42,18 +42,18 @@ pub(crate) fn decode_rows(body: &[u8], context: &Context<'_>) -> Staged {
 
 fn decode_to(body: &[u8], context: &Context<'_>, as_rows: bool) -> Staged {
     let cache = context.database.fresh_series();
-    let mut decoder = Decoder::new(body, context, &cache);
+    let mut decoder = LpDecoder::new(body, context, &cache);
     if as_rows {
         decoder.open_rows();
     }
     arc_lp::parse(body, &mut decoder);
-    let Decoder { staged, new_series, .. } = decoder;
+    let LpDecoder { staged, new_series, .. } = decoder;
     drop(cache);
     tags::remember(&staged, &new_series);
     staged
 }
 
-struct Decoder<'a, 'c> {
+struct LpDecoder<'a, 'c> {
     /// What is being parsed: the body, or a split of it that ends where the body or a record ends.
     body: &'a [u8],
     context: &'c Context<'c>,
@@ -79,7 +79,7 @@ struct Decoder<'a, 'c> {
     row_format: RowFormat,
 }
 
-impl<'a, 'c> Decoder<'a, 'c> {
+impl<'a, 'c> LpDecoder<'a, 'c> {
     fn new(body: &'a [u8], context: &'c Context<'c>, cache: &'c SeriesCache) -> Self {
         Self {
             body,
@@ -105,7 +105,7 @@ impl<'a, 'c> Decoder<'a, 'c> {
 
 /// All that a plain line goes through is inlined into the parser by force: with more than one caller it would not be, which
 /// costs a fourteenth of the time.
-impl<'a> Sink<'a> for Decoder<'a, '_> {
+impl<'a> Sink<'a> for LpDecoder<'a, '_> {
     #[inline(always)]
     fn series(&mut self, number: u64, key: &'a [u8]) -> Series {
         let line = &mut self.line;
@@ -180,7 +180,7 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
         };
         if let Err(fault) = finished {
             self.take_back();
-            if let Some(Fault { column, reason }) = fault {
+            if let Some(LineFault { column, reason }) = fault {
                 self.staged.rejections.add(self.line.number, column, reason);
             }
         }
@@ -195,7 +195,7 @@ impl<'a> Sink<'a> for Decoder<'a, '_> {
     }
 }
 
-impl<'a, 'c> Decoder<'a, 'c> {
+impl<'a, 'c> LpDecoder<'a, 'c> {
     #[inline(always)]
     fn look_ahead(&mut self, number: u64, key: &[u8]) -> Option<FoundSeries<'c>> {
         let start = self.offset(key);
@@ -313,7 +313,7 @@ impl<'a, 'c> Decoder<'a, 'c> {
 
     /// Refuses the line.
     #[cold]
-    fn refuse(&mut self, fault: Fault) {
+    fn refuse(&mut self, fault: LineFault) {
         if self.line.mode != Mode::Check {
             self.line.mode = Mode::Check;
             self.line.fault = Some(fault);
@@ -321,7 +321,7 @@ impl<'a, 'c> Decoder<'a, 'c> {
     }
 
     #[inline(always)]
-    fn time_of(&self, timestamp: Option<i64>) -> Result<i64, Fault> {
+    fn time_of(&self, timestamp: Option<i64>) -> Result<i64, LineFault> {
         Ok(match timestamp {
             Some(written) => scale(written, self.precision)?,
             None => self.context.receive_ns.saturating_add(self.untimed),
@@ -330,7 +330,7 @@ impl<'a, 'c> Decoder<'a, 'c> {
 
     /// Ends the row of a line whose fields are stored.
     #[inline(always)]
-    fn finish(&mut self, timestamp: Option<i64>) -> Result<(), Fault> {
+    fn finish(&mut self, timestamp: Option<i64>) -> Result<(), LineFault> {
         let time = self.time_of(timestamp)?;
         let most_cells = self.context.most_cells;
         self.staged.tables.get(self.line.table).map_or(Ok(()), |table| table.check_cells(most_cells))?;
@@ -340,7 +340,7 @@ impl<'a, 'c> Decoder<'a, 'c> {
             None => self.resolve_tags()?,
         };
         let Some(table) = self.staged.tables.get_mut(self.line.table) else {
-            return Err(Fault::from("no table".to_owned()));
+            return Err(LineFault::from("no table".to_owned()));
         };
         // Only now, for the line is good: replay, which passes over bad lines, must count the same ones.
         self.untimed += i64::from(timestamp.is_none());

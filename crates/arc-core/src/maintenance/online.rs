@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     BackupReport, Engine, Result, VerifyReport,
     maintenance::{
-        backup::{Backup, Source},
+        backup::{Backup, BackupSource},
         verify::{verify_held, verify_pinned},
     },
 };
@@ -107,7 +107,7 @@ impl Engine {
         let (mut pinned, log) = self.pin_with_log()?;
         // The backup is a directory of its own.
         pinned.state.directory = None;
-        let source = Source { vfs, root, state: &pinned.state, log: &log.parts.clone(), logged: log.last_seq };
+        let source = BackupSource { vfs, root, state: &pinned.state, log: &log.parts.clone(), logged: log.last_seq };
         let begun = Backup::begin(source, target.as_ref())?;
         // Segments are needed no longer, and go on being recycled while files are copied.
         drop(log);

@@ -9,6 +9,7 @@ use std::{path::Path, sync::LazyLock};
 const UNKNOWN: u64 = 4 << 30;
 
 /// Returns the bytes that this process may use, asked for once.
+#[expect(clippy::disallowed_methods, reason = "the kernel's files are no data of ours")]
 pub(crate) fn available_bytes() -> u64 {
     static AVAILABLE: LazyLock<u64> =
         LazyLock::new(|| available(&|path| std::fs::read_to_string(path).ok()).unwrap_or(UNKNOWN));

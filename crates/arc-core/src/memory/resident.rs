@@ -57,6 +57,7 @@ impl Resident {
         Self::new(limit, read)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "how long a reading is good is no part of a schedule")]
     fn new(limit: usize, read: fn() -> Option<u64>) -> Self {
         Self {
             limit: u64::try_from(limit).ok().filter(|limit| *limit > 0),
@@ -85,6 +86,7 @@ impl Resident {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the kernel's files are no data of ours")]
 fn read() -> Option<u64> {
     if !cfg!(target_os = "linux") {
         return None;

@@ -11,7 +11,7 @@ use crate::{
     Result, SequenceNumber,
     model::{
         DataFile, StatisticsValue, TIME_COLUMN,
-        predicate::{Known, Literal, Outcomes, Predicate, without},
+        predicate::{KnownValues, Literal, Outcomes, Predicate, without},
     },
 };
 use arrow::array::RecordBatch;
@@ -62,21 +62,26 @@ pub(crate) fn live<'t>(
     tombstones.into_iter().try_fold(batch, |batch, tombstone| without(batch, &tombstone.predicate))
 }
 
-fn of_rows(column: &str, min_time: i64, max_time: i64) -> Known {
+fn of_rows(column: &str, min_time: i64, max_time: i64) -> KnownValues {
     if column != TIME_COLUMN {
-        return Known::default();
+        return KnownValues::default();
     }
-    Known { min: Some(Literal::Time(min_time)), max: Some(Literal::Time(max_time)), no_nulls: true, all_null: false }
+    KnownValues {
+        min: Some(Literal::Time(min_time)),
+        max: Some(Literal::Time(max_time)),
+        no_nulls: true,
+        all_null: false,
+    }
 }
 
-fn of_file(file: &DataFile, column: &str) -> Known {
+fn of_file(file: &DataFile, column: &str) -> KnownValues {
     if column == TIME_COLUMN {
         return of_rows(column, file.min_time, file.max_time);
     }
     let Some(known) = file.columns.iter().find(|known| known.name == column) else {
-        return Known { all_null: true, ..Known::default() };
+        return KnownValues { all_null: true, ..KnownValues::default() };
     };
-    Known {
+    KnownValues {
         min: known.min.as_ref().map(literal),
         max: known.max.as_ref().map(literal),
         no_nulls: known.null_count == 0,

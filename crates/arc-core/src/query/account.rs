@@ -88,25 +88,25 @@ impl Account {
 
     /// Returns a pool that takes from `pool`, and counts for this query what it takes.
     pub(super) fn pool(&self, pool: Arc<dyn MemoryPool>) -> Arc<dyn MemoryPool> {
-        Arc::new(Counting { pool, all: Arc::clone(&self.all), held: Arc::clone(&self.held) })
+        Arc::new(CountingPool { pool, all: Arc::clone(&self.all), held: Arc::clone(&self.held) })
     }
 }
 
 /// See [`Account::pool`].
 #[derive(Debug)]
-struct Counting {
+struct CountingPool {
     pool: Arc<dyn MemoryPool>,
     all: Arc<Accounts>,
     held: Arc<AtomicUsize>,
 }
 
-impl fmt::Display for Counting {
+impl fmt::Display for CountingPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pool.fmt(f)
     }
 }
 
-impl MemoryPool for Counting {
+impl MemoryPool for CountingPool {
     fn name(&self) -> &str {
         self.pool.name()
     }

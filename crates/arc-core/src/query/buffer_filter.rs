@@ -26,12 +26,12 @@ use crate::buffer::ChunkRows;
 #[derive(Debug)]
 pub(super) struct Filter {
     times: Option<TimeRange>,
-    conditions: Vec<Condition>,
+    conditions: Vec<BufferCondition>,
 }
 
 /// A condition, and the columns that it looks at.
 #[derive(Debug)]
-struct Condition {
+struct BufferCondition {
     /// Indices in the table's columns.
     columns: Vec<usize>,
     schema: SchemaRef,
@@ -47,7 +47,7 @@ impl Filter {
         conditions: &[Arc<dyn PhysicalExpr>],
     ) -> Result<Self> {
         let conditions =
-            conditions.iter().flat_map(split_conjunction).map(|condition| Condition::new(table, condition));
+            conditions.iter().flat_map(split_conjunction).map(|condition| BufferCondition::new(table, condition));
         Ok(Self { times, conditions: conditions.collect::<Result<_>>()? })
     }
 
@@ -69,7 +69,7 @@ impl Filter {
     }
 }
 
-impl Condition {
+impl BufferCondition {
     fn new(table: &SchemaRef, condition: &Arc<dyn PhysicalExpr>) -> Result<Self> {
         let mut columns: Vec<usize> = collect_columns(condition).iter().map(|column| column.index()).collect();
         columns.sort_unstable();

@@ -15,7 +15,7 @@ use datafusion::{
 };
 use parking_lot::Mutex;
 
-use super::{ScannedFiles, Tables, latest, session::CATALOG, table::Table};
+use super::{QueryTables, ScannedFiles, latest, session::CATALOG, table::QueriedTable};
 
 /// Name of the schema that describes all others.
 const INFORMATION_SCHEMA: &str = "information_schema";
@@ -24,7 +24,7 @@ const INFORMATION_SCHEMA: &str = "information_schema";
 const HIDDEN_TABLE: &str = "df_settings";
 
 /// Tables read by one query, by database and name.
-type Snapshot = Mutex<HashMap<(String, String), Arc<Table>>>;
+type Snapshot = Mutex<HashMap<(String, String), Arc<QueriedTable>>>;
 
 /// The list of catalogs, which has one entry.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Catalogs {
 
 impl Catalogs {
     /// Returns the catalog of one query.
-    pub(super) fn new(tables: Arc<dyn Tables>, cache: Arc<latest::Cache>) -> Self {
+    pub(super) fn new(tables: Arc<dyn QueryTables>, cache: Arc<latest::NewestRowsCache>) -> Self {
         // The information schema asks for every table, of which it wants columns and no rows.
         let shapes =
             Catalog { tables: Arc::clone(&tables), snapshot: None, cache: Arc::clone(&cache), information: None };
@@ -82,10 +82,10 @@ impl CatalogProviderList for Catalogs {
 
 #[derive(Debug)]
 struct Catalog {
-    tables: Arc<dyn Tables>,
+    tables: Arc<dyn QueryTables>,
     /// `None` where tables are asked for their columns only.
     snapshot: Option<Arc<Snapshot>>,
-    cache: Arc<latest::Cache>,
+    cache: Arc<latest::NewestRowsCache>,
     information: Option<Arc<Information>>,
 }
 
@@ -104,20 +104,20 @@ impl CatalogProvider for Catalog {
             return Some(Arc::clone(information) as _);
         }
         let (tables, snapshot, cache) = (Arc::clone(&self.tables), self.snapshot.clone(), Arc::clone(&self.cache));
-        Some(Arc::new(Database { name: name.to_owned(), tables, snapshot, cache }))
+        Some(Arc::new(CatalogDatabase { name: name.to_owned(), tables, snapshot, cache }))
     }
 }
 
 #[derive(Debug)]
-struct Database {
+struct CatalogDatabase {
     name: String,
-    tables: Arc<dyn Tables>,
+    tables: Arc<dyn QueryTables>,
     snapshot: Option<Arc<Snapshot>>,
-    cache: Arc<latest::Cache>,
+    cache: Arc<latest::NewestRowsCache>,
 }
 
 #[async_trait]
-impl SchemaProvider for Database {
+impl SchemaProvider for CatalogDatabase {
     fn table_names(&self) -> Vec<String> {
         let mut names = self.tables.tables(&self.name).unwrap_or_default();
         names.sort_unstable();
@@ -136,7 +136,7 @@ impl SchemaProvider for Database {
         }
         let view = self.tables.view(&self.name, name).map_err(|e| DataFusionError::External(Box::new(e)))?;
         let Some(view) = view else { return Ok(None) };
-        let table = Arc::new(Table::new(view, Arc::clone(&self.cache)));
+        let table = Arc::new(QueriedTable::new(view, Arc::clone(&self.cache)));
         snapshot.insert(key, Arc::clone(&table));
         Ok(Some(table))
     }

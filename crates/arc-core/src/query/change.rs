@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::{
 use super::{
     condition::condition,
     create,
-    insert::{self, Rows},
+    insert::{self, InsertRows},
     statement::{self, Statement, refuse},
 };
 use crate::{ColumnTypes, Error, Predicate, Result, model::Column};
@@ -30,7 +30,7 @@ pub(crate) enum Change {
     /// `DROP DATABASE [IF EXISTS] database`.
     DropDatabase { database: String, if_exists: bool },
     /// `INSERT INTO table … VALUES …` with values as they stand, in the database named or else the default one.
-    Insert { database: Option<String>, table: String, rows: Rows },
+    Insert { database: Option<String>, table: String, rows: InsertRows },
     /// `INSERT INTO table … SELECT …`, likewise: the columns named, all where there are none, and the query.
     InsertQuery { database: Option<String>, table: String, columns: Vec<String>, query: Statement },
     /// `CREATE DATABASE [IF NOT EXISTS] database`.

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use super::error::ROTTEN;
 use crate::{
     Error,
-    datafile::{Blocks, Checked, FileChecks, Rotten},
+    datafile::{BlockChecksums, FileChecks, FileComparison, Rotten},
 };
 
 /// Bytes up to which ranges that touch are read as one: what is kept of one keeps the other.
@@ -42,7 +42,7 @@ pub(super) struct CheckedReads {
 }
 
 /// Checksums of blocks, as they are kept.
-struct KeptBlocks(Arc<Blocks>);
+struct KeptBlocks(Arc<BlockChecksums>);
 
 impl FileMetadata for KeptBlocks {
     fn as_any(&self) -> &dyn Any {
@@ -76,12 +76,12 @@ impl CheckedReads {
     /// Reads ranges of the file, and compares them with their checksums.
     async fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         match self.checks.checked() {
-            Checked::Not => self.store.get_ranges(&self.meta.location, ranges).await,
-            Checked::Whole => {
+            FileComparison::Not => self.store.get_ranges(&self.meta.location, ranges).await,
+            FileComparison::Whole => {
                 let whole = self.end(0, |bytes| self.checks.check_whole(bytes)).await?;
                 ranges.iter().map(|range| self.part(&whole, 0, range)).collect()
             }
-            Checked::Blocks { tail } => self.read_blocks(tail, ranges).await,
+            FileComparison::Blocks { tail } => self.read_blocks(tail, ranges).await,
         }
     }
 
@@ -118,7 +118,12 @@ impl CheckedReads {
     }
 
     /// Reads the blocks that have the ranges, and where each of them lies.
-    async fn fetch(&self, blocks: &Blocks, tail: u64, ranges: &[Range<u64>]) -> Result<Vec<(Range<u64>, Bytes)>> {
+    async fn fetch(
+        &self,
+        blocks: &BlockChecksums,
+        tail: u64,
+        ranges: &[Range<u64>],
+    ) -> Result<Vec<(Range<u64>, Bytes)>> {
         let wanted = ranges.iter().filter(|range| range.start < tail.min(range.end));
         let mut wide: Vec<Range<u64>> = wanted.map(|range| blocks.widened(range)).collect();
         wide.sort_unstable_by_key(|range| (range.start, range.end));
@@ -139,7 +144,7 @@ impl CheckedReads {
     }
 
     /// Returns the checksums of the blocks; reads them if they are not kept.
-    async fn blocks(&self, tail: u64) -> Result<Arc<Blocks>> {
+    async fn blocks(&self, tail: u64) -> Result<Arc<BlockChecksums>> {
         let key = StorePath::parse(format!("{}.blocks", self.meta.location))?;
         let kept = self.kept.get(&key).filter(|kept| kept.is_valid_for(&self.meta));
         if let Some(KeptBlocks(blocks)) = kept.as_ref().and_then(|kept| kept.file_metadata.as_any().downcast_ref()) {

@@ -33,15 +33,15 @@ const SAME: [(&str, &str); 4] = [
 ];
 
 /// Functions of InfluxDB 3 that select a point, the ordered aggregate that finds it, and which argument is its order.
-const SELECTORS: [(&str, &str, Order); 4] = [
-    ("selector_first", "first_value", Order::Time),
-    ("selector_last", "last_value", Order::Time),
-    ("selector_min", "first_value", Order::Value),
-    ("selector_max", "last_value", Order::Value),
+const SELECTORS: [(&str, &str, CompatOrder); 4] = [
+    ("selector_first", "first_value", CompatOrder::Time),
+    ("selector_last", "last_value", CompatOrder::Time),
+    ("selector_min", "first_value", CompatOrder::Value),
+    ("selector_max", "last_value", CompatOrder::Value),
 ];
 
 #[derive(Clone, Copy)]
-enum Order {
+enum CompatOrder {
     Time,
     Value,
 }
@@ -165,8 +165,8 @@ impl Translator<'_> {
                 return refuse(format!("{name} takes a value and a time, and nothing else"));
             };
             let order = match order {
-                Order::Time => time,
-                Order::Value => value,
+                CompatOrder::Time => time,
+                CompatOrder::Value => value,
             };
             return Ok(Some(selected(function, value, time, take, order)));
         }

@@ -83,7 +83,7 @@ struct Cte {
 
 /// A query or a `SELECT` that is walked through.
 #[derive(Debug, Default)]
-struct Frame {
+struct QueryScope {
     size: Size,
     /// The part of it that its `FROM` mentions.
     from: Size,
@@ -106,7 +106,7 @@ struct Frame {
 
 struct Sums<'a> {
     width: &'a dyn Fn(&ObjectName) -> usize,
-    frames: Vec<Frame>,
+    frames: Vec<QueryScope>,
     /// The query that was walked through last.
     last: Cte,
     /// Columns and expressions, where a common table expression counts once.
@@ -116,15 +116,15 @@ struct Sums<'a> {
     most: u64,
 }
 
-type Flow = ControlFlow<Error>;
+type CostFlow = ControlFlow<Error>;
 
 impl Sums<'_> {
-    fn frame(&mut self) -> Option<&mut Frame> {
+    fn frame(&mut self) -> Option<&mut QueryScope> {
         self.frames.last_mut()
     }
 
     /// Counts columns or expressions of the innermost frame.
-    fn make(&mut self, entries: u64) -> Flow {
+    fn make(&mut self, entries: u64) -> CostFlow {
         self.made = self.made.saturating_add(entries);
         let most = self.most;
         let made = self.made;
@@ -133,7 +133,7 @@ impl Sums<'_> {
         within(frame.size, made, most)
     }
 
-    fn walk(&mut self, steps: u64) -> Flow {
+    fn walk(&mut self, steps: u64) -> CostFlow {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS {
             return too_large("planning it would take more than", MAX_STEPS, "steps");
@@ -142,7 +142,7 @@ impl Sums<'_> {
     }
 
     /// Counts a table in `FROM`, which adds its columns to those before it.
-    fn joined(&mut self, of: Cte, name: Option<&Ident>) -> Flow {
+    fn joined(&mut self, of: Cte, name: Option<&Ident>) -> CostFlow {
         let Some(frame) = self.frame() else { return ControlFlow::Continue(()) };
         if let Some(name) = name {
             frame.tables.insert(name.value.clone(), of.width);
@@ -154,7 +154,7 @@ impl Sums<'_> {
     }
 
     /// Counts a table that is mentioned by its name, or made by a function.
-    fn mention(&mut self, of: Cte, name: Option<&Ident>) -> Flow {
+    fn mention(&mut self, of: Cte, name: Option<&Ident>) -> CostFlow {
         if let Some(frame) = self.frame() {
             frame.size += of.size;
         }
@@ -171,7 +171,7 @@ impl Sums<'_> {
     }
 
     /// Adds what a frame came to to the one around it.
-    fn leave(&mut self, size: Size, width: u64) -> Flow {
+    fn leave(&mut self, size: Size, width: u64) -> CostFlow {
         let (made, most) = (self.made, self.most);
         let Some(around) = self.frame() else { return within(size, made, most) };
         around.size += size;
@@ -179,7 +179,7 @@ impl Sums<'_> {
         within(around.size, made, most)
     }
 
-    fn pipe(&mut self, operator: &PipeOperator) -> Flow {
+    fn pipe(&mut self, operator: &PipeOperator) -> CostFlow {
         let Some(frame) = self.frame() else { return ControlFlow::Continue(()) };
         frame.size += Size { parts: 1, entries: 0 };
         // What its joins add is there from the first operator on.
@@ -202,9 +202,10 @@ impl Sums<'_> {
 impl Visitor for Sums<'_> {
     type Break = Error;
 
-    fn pre_visit_query(&mut self, query: &Query) -> Flow {
+    fn pre_visit_query(&mut self, query: &Query) -> CostFlow {
         let around = self.frames.last_mut();
-        let mut frame = Frame { in_scope: around.as_ref().map_or(0, |around| around.in_scope), ..Frame::default() };
+        let mut frame =
+            QueryScope { in_scope: around.as_ref().map_or(0, |around| around.in_scope), ..QueryScope::default() };
         let own: *const Query = query;
         // One that is recursive mentions the rows that it made last.
         if let Some(around) = around
@@ -227,7 +228,7 @@ impl Visitor for Sums<'_> {
         self.walk(in_scope)
     }
 
-    fn post_visit_query(&mut self, query: &Query) -> Flow {
+    fn post_visit_query(&mut self, query: &Query) -> CostFlow {
         query.pipe_operators.iter().try_for_each(|operator| self.pipe(operator))?;
         let Some(mut frame) = self.frames.pop() else { return ControlFlow::Continue(()) };
         frame.size += Size { parts: 1 + frame.windows.len() as u64, entries: 0 };
@@ -245,13 +246,13 @@ impl Visitor for Sums<'_> {
         self.leave(size, width)
     }
 
-    fn pre_visit_select(&mut self, _: &Select) -> Flow {
+    fn pre_visit_select(&mut self, _: &Select) -> CostFlow {
         let in_scope = self.frames.last().map_or(0, |around| around.in_scope);
-        self.frames.push(Frame { in_scope, ..Frame::default() });
+        self.frames.push(QueryScope { in_scope, ..QueryScope::default() });
         ControlFlow::Continue(())
     }
 
-    fn post_visit_select(&mut self, select: &Select) -> Flow {
+    fn post_visit_select(&mut self, select: &Select) -> CostFlow {
         let Some(frame) = self.frames.last() else { return ControlFlow::Continue(()) };
         let (columns, windows, from) = (frame.columns, frame.windows.len() as u64, frame.from.sum());
         let width = match select.projection.as_slice() {
@@ -269,7 +270,7 @@ impl Visitor for Sums<'_> {
         self.leave(size, width)
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> Flow {
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> CostFlow {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
                 let last = name.0.last().and_then(|part| part.as_ident());
@@ -283,14 +284,14 @@ impl Visitor for Sums<'_> {
         }
     }
 
-    fn post_visit_table_factor(&mut self, factor: &TableFactor) -> Flow {
+    fn post_visit_table_factor(&mut self, factor: &TableFactor) -> CostFlow {
         match factor {
             TableFactor::Derived { alias, .. } => self.joined(self.last, alias.as_ref().map(|alias| &alias.name)),
             _ => ControlFlow::Continue(()),
         }
     }
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> Flow {
+    fn pre_visit_expr(&mut self, expr: &Expr) -> CostFlow {
         if let Expr::Function(function) = expr
             && let Some(over) = &function.over
             && let Some(frame) = self.frame()
@@ -300,7 +301,7 @@ impl Visitor for Sums<'_> {
         self.make(1)
     }
 
-    fn pre_visit_value(&mut self, value: &ValueWithSpan) -> Flow {
+    fn pre_visit_value(&mut self, value: &ValueWithSpan) -> CostFlow {
         let bytes = match &value.value {
             Value::Number(text, _)
             | Value::SingleQuotedString(text)
@@ -362,7 +363,7 @@ fn grouping_sets(group_by: &GroupByExpr) -> u64 {
     if sets <= 1 { 0 } else { sets.saturating_mul(columns.sum::<usize>() as u64) }
 }
 
-fn within(size: Size, made: u64, most: u64) -> Flow {
+fn within(size: Size, made: u64, most: u64) -> CostFlow {
     if size.parts > MAX_PARTS {
         return too_large(
             "with each common table expression and subquery written out where it is mentioned, it has more than",
@@ -381,14 +382,14 @@ fn within(size: Size, made: u64, most: u64) -> Flow {
     ControlFlow::Continue(())
 }
 
-fn few_enough(width: u64) -> Flow {
+fn few_enough(width: u64) -> CostFlow {
     if width > MAX_COLUMNS {
         return too_large("one of its SELECTs has more than", MAX_COLUMNS, "columns");
     }
     ControlFlow::Continue(())
 }
 
-fn too_large(what: &str, most: u64, of: &str) -> Flow {
+fn too_large(what: &str, most: u64, of: &str) -> CostFlow {
     match refuse::<()>(format!("the statement is too large: {what} {most} {of}")) {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),

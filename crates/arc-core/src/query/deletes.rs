@@ -15,7 +15,7 @@ use datafusion::{
     physical_plan::{ExecutionPlan, filter::FilterExec, projection::ProjectionExec},
 };
 
-use super::files::{self, Wanted};
+use super::files::{self, WantedRows};
 use crate::{Comparison, Literal, Predicate, SequenceNumber, Tombstone, model::DataFile};
 
 /// Deletes that apply to the same files.
@@ -148,19 +148,19 @@ fn scalar(column: &str, value: &Literal, schema: &SchemaRef) -> Result<Expr> {
 }
 
 /// Some files, and the deletes that apply to all of them.
-pub(super) struct Group<'v, T> {
+pub(super) struct FilesWithDeletes<'v, T> {
     pub(super) files: Vec<T>,
     pub(super) deletes: Deletes<'v>,
 }
 
-impl Group<'_, &Arc<DataFile>> {
+impl FilesWithDeletes<'_, &Arc<DataFile>> {
     /// Returns a scan of the `rows` of the files that deletes have left.
     pub(super) fn scan(
         &self,
         state: &dyn Session,
         schema: &SchemaRef,
         projection: Option<&Vec<usize>>,
-        rows: Wanted,
+        rows: WantedRows,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if self.deletes.is_empty() {
             return files::scan(state, schema, &self.files, projection, rows);
@@ -183,13 +183,13 @@ pub(super) fn groups<'v, T>(
     files: impl IntoIterator<Item = T>,
     file: impl Fn(&T) -> &DataFile,
     tombstones: &'v [Arc<Tombstone>],
-) -> Vec<Group<'v, T>> {
-    let mut groups = vec![Group { files: Vec::new(), deletes: Vec::new() }];
+) -> Vec<FilesWithDeletes<'v, T>> {
+    let mut groups = vec![FilesWithDeletes { files: Vec::new(), deletes: Vec::new() }];
     for item in files {
         let deletes = of(file(&item), tombstones);
         match groups.iter_mut().find(|group| numbers(&group.deletes).eq(numbers(&deletes))) {
             Some(group) => group.files.push(item),
-            None => groups.push(Group { files: vec![item], deletes }),
+            None => groups.push(FilesWithDeletes { files: vec![item], deletes }),
         }
     }
     groups.retain(|group| !group.files.is_empty());

@@ -17,20 +17,20 @@ use crate::{Error, Result};
 /// Looks at the dictionaries of one answer.
 #[derive(Debug)]
 pub(super) struct Dictionaries {
-    columns: Vec<Column>,
+    columns: Vec<DictionaryColumn>,
 }
 
 /// A column of texts in a dictionary, by its index.
 #[derive(Debug)]
-struct Column {
+struct DictionaryColumn {
     index: usize,
     /// Mostly one batch after the other has the same dictionary.
-    last: Option<Known>,
+    last: Option<KnownDictionary>,
 }
 
 /// A dictionary that was looked at.
 #[derive(Debug, Clone)]
-struct Known {
+struct KnownDictionary {
     values: ArrayRef,
     /// The texts once, and the index among them of each of `values`; `None` if these are different already.
     distinct: Option<(ArrayRef, Arc<[i32]>)>,
@@ -43,7 +43,7 @@ impl Dictionaries {
             _ => false,
         };
         let fields = schema.fields().iter().enumerate().filter(|(_, field)| is_text(field.data_type()));
-        Self { columns: fields.map(|(index, _)| Column { index, last: None }).collect() }
+        Self { columns: fields.map(|(index, _)| DictionaryColumn { index, last: None }).collect() }
     }
 
     /// Returns the same rows.
@@ -65,13 +65,14 @@ impl Dictionaries {
     }
 }
 
-impl Column {
+impl DictionaryColumn {
     /// Returns the texts over another dictionary, if theirs has one of them twice.
     fn distinct(&mut self, texts: &DictionaryArray<Int32Type>) -> Result<Option<DictionaryArray<Int32Type>>> {
-        let is_same = |known: &&Known| std::ptr::addr_eq(Arc::as_ptr(&known.values), Arc::as_ptr(texts.values()));
+        let is_same =
+            |known: &&KnownDictionary| std::ptr::addr_eq(Arc::as_ptr(&known.values), Arc::as_ptr(texts.values()));
         let known = match self.last.as_ref().filter(is_same) {
             Some(known) => known.clone(),
-            None => Known::look_at(texts.values())?,
+            None => KnownDictionary::look_at(texts.values())?,
         };
         let distinct = known.distinct.as_ref().map(|(values, indices)| {
             // What stands where a text is null may be no place at all.
@@ -85,7 +86,7 @@ impl Column {
     }
 }
 
-impl Known {
+impl KnownDictionary {
     fn look_at(values: &ArrayRef) -> Result<Self> {
         let texts = values.as_string::<i32>();
         let mut firsts: Vec<u32> = Vec::new();

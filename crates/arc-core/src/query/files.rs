@@ -30,7 +30,7 @@ use crate::{datafile::FileChecks, model::DataFile};
 
 /// The rows that a scan is asked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct WantedRows {
     /// No others may come.
     pub(super) times: TimeRange,
     /// Whether conditions on tags leave few of them.
@@ -43,7 +43,7 @@ pub(super) fn scan(
     schema: &SchemaRef,
     files: &[&Arc<DataFile>],
     projection: Option<&Vec<usize>>,
-    wanted: Wanted,
+    wanted: WantedRows,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let known: Vec<Statistics> = files.iter().map(|file| statistics::of_file(file, schema)).collect();
     let total = Statistics::try_merge_iter(&known, schema)?;

@@ -14,7 +14,7 @@ use datafusion::{
     logical_expr::{Expr, LogicalPlan, Operator, TableScan},
 };
 
-use super::{asof::AsOf, error, table::Table};
+use super::{asof::AsOf, error, table::QueriedTable};
 use crate::{Error, Result};
 
 /// Nodes that a plan may have, counting shared ones each time they are used.
@@ -79,7 +79,7 @@ fn check_table(scan: &TableScan) -> PlanResult<()> {
     let provider = source_as_provider(&scan.source)?;
     let provider: &dyn TableProvider = &*provider;
     // `StreamingTable` is what the information schema is made of.
-    let ours = provider.is::<Table>() || provider.is::<StreamingTable>();
+    let ours = provider.is::<QueriedTable>() || provider.is::<StreamingTable>();
     if ours || provider.is::<GenerateSeriesTable>() || provider.is::<CteWorkTable>() {
         return Ok(());
     }

@@ -19,21 +19,21 @@ use crate::{Error, Literal, Result};
 
 /// Rows to insert: the columns named, all where there are none, and their values, `None` for `NULL`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Rows {
+pub(crate) struct InsertRows {
     pub(crate) columns: Vec<String>,
     pub(crate) values: Vec<Vec<Option<Literal>>>,
 }
 
 /// Where the rows of an `INSERT` are said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct InsertSource {
     /// The token of the statement that they begin with.
     token: usize,
     is_values: bool,
 }
 
 /// Finds the rows of a statement, if it is an `INSERT` that has some.
-pub(super) fn source(statement: &Statement) -> Option<Source> {
+pub(super) fn source(statement: &Statement) -> Option<InsertSource> {
     if statement.kind() != StatementKind::Insert {
         return None;
     }
@@ -50,7 +50,7 @@ pub(super) fn source(statement: &Statement) -> Option<Source> {
         };
         if let Some(first) = begins {
             let is_values = first == at && keyword(token) == Some(Keyword::VALUES);
-            return Some(Source { token: first, is_values });
+            return Some(InsertSource { token: first, is_values });
         }
         match token.token {
             Token::LParen => depth += 1,
@@ -82,7 +82,7 @@ fn offset(sql: &str, location: Location) -> Option<usize> {
 }
 
 /// Reads an `INSERT` whose rows begin at `source`. Values that have to be computed first are a query like any other.
-pub(super) fn of_source(statement: &Statement, source: Source) -> Result<Change> {
+pub(super) fn of_source(statement: &Statement, source: InsertSource) -> Result<Change> {
     if source.is_values
         && let Some(rows) = insert(&change::one(statement.tokens().to_vec())?)?
     {
@@ -96,7 +96,7 @@ pub(super) fn of_source(statement: &Statement, source: Source) -> Result<Change>
     let null = [Token::make_keyword("VALUES"), Token::LParen, Token::make_keyword("NULL"), Token::RParen];
     head.extend(null.map(TokenWithSpan::wrap));
     match insert(&change::one(head)?)? {
-        Some(Change::Insert { database, table, rows: Rows { columns, .. } }) => {
+        Some(Change::Insert { database, table, rows: InsertRows { columns, .. } }) => {
             let query = Statement::of(text, rest.to_vec())?.within(statement.scope().cloned());
             Ok(Change::InsertQuery { database, table, columns, query })
         }
@@ -125,7 +125,7 @@ fn insert(statement: &ast::Statement) -> Result<Option<Change>> {
     let columns = columns.collect::<Result<Vec<String>>>()?;
     let row = |row: &ast::Parens<Vec<Expr>>| row.content.iter().map(cell).collect::<Option<Vec<_>>>();
     let Some(values) = values.rows.iter().map(row).collect::<Option<_>>() else { return Ok(None) };
-    Ok(Some(Change::Insert { database, table, rows: Rows { columns, values } }))
+    Ok(Some(Change::Insert { database, table, rows: InsertRows { columns, values } }))
 }
 
 /// Returns the placeholders that stand for a whole value each in a query of `VALUES`, and the column that the value is for.
@@ -175,7 +175,7 @@ mod tests {
         let expected = Change::Insert {
             database: Some("plant".to_owned()),
             table: "Pump 1".to_owned(),
-            rows: Rows {
+            rows: InsertRows {
                 columns: ["time", "id", "rpm", "on"].map(str::to_owned).to_vec(),
                 values: vec![
                     vec![text("2026-01-31"), text("a"), Some(Literal::Float(-1.5)), Some(Literal::Boolean(true))],

@@ -13,18 +13,18 @@ const LARGEST: usize = 4;
 #[derive(Debug)]
 pub(super) struct Lru<K, V> {
     limit_bytes: usize,
-    held: Mutex<Held<K, V>>,
+    held: Mutex<LruState<K, V>>,
 }
 
 #[derive(Debug)]
-struct Held<K, V> {
-    entries: HashMap<K, Entry<V>>,
+struct LruState<K, V> {
+    entries: HashMap<K, LruEntry<V>>,
     bytes: usize,
     uses: u64,
 }
 
 #[derive(Debug)]
-struct Entry<V> {
+struct LruEntry<V> {
     value: Arc<V>,
     bytes: usize,
     used: u64,
@@ -33,7 +33,7 @@ struct Entry<V> {
 impl<K: Clone + Eq + Hash, V> Lru<K, V> {
     /// Returns an empty map that holds at most so many bytes.
     pub(super) fn new(limit_bytes: usize) -> Self {
-        Self { limit_bytes, held: Mutex::new(Held { entries: HashMap::new(), bytes: 0, uses: 0 }) }
+        Self { limit_bytes, held: Mutex::new(LruState { entries: HashMap::new(), bytes: 0, uses: 0 }) }
     }
 
     pub(super) fn get(&self, key: &K) -> Option<Arc<V>> {
@@ -48,13 +48,13 @@ impl<K: Clone + Eq + Hash, V> Lru<K, V> {
     pub(super) fn hold(&self, key: K, value: &Arc<V>, bytes: usize) {
         let mut held = self.held.lock();
         held.remove(&key);
-        let bytes = bytes + size_of::<Entry<V>>();
+        let bytes = bytes + size_of::<LruEntry<V>>();
         if bytes > self.limit_bytes / LARGEST {
             return;
         }
         held.bytes += bytes;
         let used = held.next_use();
-        held.entries.insert(key, Entry { value: Arc::clone(value), bytes, used });
+        held.entries.insert(key, LruEntry { value: Arc::clone(value), bytes, used });
         if held.bytes > self.limit_bytes {
             held.shrink(self.limit_bytes - self.limit_bytes / 4);
         }
@@ -66,7 +66,7 @@ impl<K: Clone + Eq + Hash, V> Lru<K, V> {
     }
 }
 
-impl<K: Clone + Eq + Hash, V> Held<K, V> {
+impl<K: Clone + Eq + Hash, V> LruState<K, V> {
     fn next_use(&mut self) -> u64 {
         self.uses += 1;
         self.uses
@@ -97,7 +97,7 @@ mod tests {
 
     const BYTES: usize = 100;
 
-    const ENTRY_BYTES: usize = BYTES + size_of::<Entry<usize>>();
+    const ENTRY_BYTES: usize = BYTES + size_of::<LruEntry<usize>>();
 
     /// Room for eight, of which all is taken.
     fn full() -> Lru<usize, usize> {

@@ -2,7 +2,7 @@
 //!
 //! Owns the DataFusion session, the catalog that SQL sees, the scan of data files and buffers, and the merge of late
 //! rows. Never writes, never lists a directory, never lets a statement reach the host: what a statement may do is
-//! decided on its plan. Called by `engine`, which implements [`Tables`].
+//! decided on its plan. Called by `engine`, which implements [`QueryTables`].
 
 mod account;
 mod answer;
@@ -66,8 +66,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 pub use self::answer::{Answer, AnswerEnder};
 pub(crate) use self::change::{Change, parse as parse_change};
-pub(crate) use self::insert::{Rows as InsertedRows, placeholders as inserted_placeholders};
-use self::{account::Accounts, planner::Planner};
+pub(crate) use self::insert::{InsertRows as InsertedRows, placeholders as inserted_placeholders};
+use self::{account::Accounts, planner::StatementPlanner};
 pub use self::{
     pruned::ScannedFiles,
     statement::{Statement, StatementKind},
@@ -76,7 +76,7 @@ pub use self::{
 use crate::{Options, Result, memory::MemoryBudget, model::TableSchema, view::TableView};
 
 /// The tables that SQL can see; implemented by the engine.
-pub(crate) trait Tables: Debug + Send + Sync + 'static {
+pub(crate) trait QueryTables: Debug + Send + Sync + 'static {
     /// Returns the names of all databases.
     fn databases(&self) -> Vec<String>;
     /// Returns the names of a database's tables, or `None` when there is no such database.
@@ -102,10 +102,10 @@ pub struct Description {
     pub parameters: SchemaRef,
 }
 
-/// Runs SQL statements over [`Tables`].
+/// Runs SQL statements over [`QueryTables`].
 #[derive(Debug)]
 pub(crate) struct QueryEngine {
-    planner: Planner,
+    planner: StatementPlanner,
     accounts: Arc<Accounts>,
     timeout: Duration,
 }
@@ -118,7 +118,7 @@ impl QueryEngine {
     /// Returns an engine that reads data files below `data_dir`, which must exist and be held by this process: what
     /// another one spilled there is removed. If there is a `store`, the data files are there.
     pub(crate) fn new(
-        tables: Arc<dyn Tables>,
+        tables: Arc<dyn QueryTables>,
         data_dir: &Path,
         store: Option<Arc<dyn ObjectStore>>,
         options: &Options,
@@ -127,7 +127,7 @@ impl QueryEngine {
         let base = session::base_state(data_dir, store, options, Arc::clone(&memory))?;
         Ok(Self {
             accounts: Accounts::new(memory),
-            planner: Planner::new(tables, base, options.query_memory_bytes),
+            planner: StatementPlanner::new(tables, base, options.query_memory_bytes),
             timeout: options.query_timeout,
         })
     }

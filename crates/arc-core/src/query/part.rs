@@ -75,22 +75,22 @@ impl Part<'_> {
         }
     }
 
-    /// Returns a value that no row's value is below (`Bound::Min`) or above (`Bound::Max`), if one is known.
-    fn bound(&self, column: &str, data_type: &DataType, bound: Bound) -> Option<ScalarValue> {
+    /// Returns a value that no row's value is below (`RangeEnd::Min`) or above (`RangeEnd::Max`), if one is known.
+    fn bound(&self, column: &str, data_type: &DataType, bound: RangeEnd) -> Option<ScalarValue> {
         if column == TIME_COLUMN {
             let (min, max) = self.time_range();
-            return Some(statistics::time(if bound == Bound::Min { min } else { max }));
+            return Some(statistics::time(if bound == RangeEnd::Min { min } else { max }));
         }
         let Self::File(file) = self else { return None };
         let known = file.columns.iter().find(|c| c.name == column)?;
-        let value = if bound == Bound::Min { known.min.as_ref() } else { known.max.as_ref() };
+        let value = if bound == RangeEnd::Min { known.min.as_ref() } else { known.max.as_ref() };
         statistics::bound(value?, data_type).map(|(scalar, _)| scalar)
     }
 }
 
 /// Which end of a range of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bound {
+pub(super) enum RangeEnd {
     Min,
     Max,
 }
@@ -119,7 +119,7 @@ struct PartStatistics<'a> {
 }
 
 impl PartStatistics<'_> {
-    fn bounds(&self, column: &Column, bound: Bound) -> Option<ArrayRef> {
+    fn bounds(&self, column: &Column, bound: RangeEnd) -> Option<ArrayRef> {
         let data_type = self.schema.field_with_name(&column.name).ok()?.data_type();
         let unknown = ScalarValue::try_from(data_type).ok()?;
         let values = self.parts.iter().map(|part| part.bound(&column.name, data_type, bound));
@@ -129,11 +129,11 @@ impl PartStatistics<'_> {
 
 impl PruningStatistics for PartStatistics<'_> {
     fn min_values(&self, column: &Column) -> Option<ArrayRef> {
-        self.bounds(column, Bound::Min)
+        self.bounds(column, RangeEnd::Min)
     }
 
     fn max_values(&self, column: &Column) -> Option<ArrayRef> {
-        self.bounds(column, Bound::Max)
+        self.bounds(column, RangeEnd::Max)
     }
 
     fn num_containers(&self) -> usize {

@@ -17,7 +17,7 @@ use datafusion::{
 use futures::{StreamExt, executor, stream};
 
 use super::{
-    Description, ScannedFiles, Tables,
+    Description, QueryTables, ScannedFiles,
     account::Account,
     catalog::Catalogs,
     compat, constants,
@@ -25,7 +25,7 @@ use super::{
     cost, error, functions, guard, latest, parameters,
     planning::Threads,
     scale, scoped, session, show, sized,
-    statement::{self, Request, Statement, refuse},
+    statement::{self, ReadRequest, Statement, refuse},
     window_memory,
 };
 use crate::{Error, Result, model::TableSchema};
@@ -41,11 +41,11 @@ const OTHER_WIDTH: usize = 32;
 
 /// Makes running plans of statements.
 #[derive(Debug)]
-pub(super) struct Planner {
-    tables: Arc<dyn Tables>,
+pub(super) struct StatementPlanner {
+    tables: Arc<dyn QueryTables>,
     base: SessionState,
     /// What is remembered of data files.
-    latest: Arc<latest::Cache>,
+    latest: Arc<latest::NewestRowsCache>,
     /// What all queries share.
     memory_bytes: usize,
     /// Most bytes that one function may make for one batch.
@@ -53,12 +53,12 @@ pub(super) struct Planner {
     threads: Threads,
 }
 
-impl Planner {
-    pub(super) fn new(tables: Arc<dyn Tables>, base: SessionState, memory_bytes: usize) -> Self {
+impl StatementPlanner {
+    pub(super) fn new(tables: Arc<dyn QueryTables>, base: SessionState, memory_bytes: usize) -> Self {
         Self {
             tables,
             base,
-            latest: Arc::new(latest::Cache::new(scale::latest_bytes(memory_bytes))),
+            latest: Arc::new(latest::NewestRowsCache::new(scale::latest_bytes(memory_bytes))),
             memory_bytes,
             limit_bytes: functions::limit(memory_bytes),
             threads: Threads::new(),
@@ -100,9 +100,9 @@ impl Planner {
         statement: &Statement,
         values: Option<&RecordBatch>,
         account: &Account,
-    ) -> Planning {
+    ) -> StatementPlanning {
         let tables = scoped::of(statement, &self.tables);
-        Planning {
+        StatementPlanning {
             runtime: session::runtime_of(&self.base, account),
             over: account.over().clone(),
             state: session::query_state(&self.base, Arc::clone(&tables), Arc::clone(&self.latest), database),
@@ -117,8 +117,8 @@ impl Planner {
 }
 
 /// One statement on its way to a plan.
-struct Planning {
-    tables: Arc<dyn Tables>,
+struct StatementPlanning {
+    tables: Arc<dyn QueryTables>,
     /// Whether nobody waits for the answer any more.
     over: Over,
     /// With the query's own pool.
@@ -138,7 +138,7 @@ enum Planned {
     Logical(LogicalPlan),
 }
 
-impl Planning {
+impl StatementPlanning {
     fn run(&mut self) -> Result<(SendableRecordBatchStream, ScannedFiles)> {
         match self.planned()? {
             Planned::Known(batch) => Ok((one_batch(batch), ScannedFiles::default())),
@@ -173,18 +173,18 @@ impl Planning {
 
     fn planned(&mut self) -> Result<Planned> {
         let known = match statement::request(&self.statement)? {
-            Request::ShowDatabases => show::databases(&*self.tables)?,
-            Request::ShowTables(asked) => show::tables(&*self.tables, asked.as_deref(), &self.database)?,
-            Request::ShowColumns(database, table) => {
+            ReadRequest::ShowDatabases => show::databases(&*self.tables)?,
+            ReadRequest::ShowTables(asked) => show::tables(&*self.tables, asked.as_deref(), &self.database)?,
+            ReadRequest::ShowColumns(database, table) => {
                 let database = database.as_deref().unwrap_or(&self.database);
                 show::columns(&*self.tables, database, &table)?
             }
-            Request::ShowSeries(database, table) => {
+            ReadRequest::ShowSeries(database, table) => {
                 let database = database.as_deref().unwrap_or(&self.database);
                 let sql = show::series(&*self.tables, database, &table)?;
                 return executor::block_on(self.logical(parsed(&sql)?)).map(Planned::Logical);
             }
-            Request::Plan(statement) => return executor::block_on(self.query(*statement)).map(Planned::Logical),
+            ReadRequest::Plan(statement) => return executor::block_on(self.query(*statement)).map(Planned::Logical),
         };
         self.values.as_ref().map_or(Ok(()), |values| parameters::check(&Schema::empty(), values))?;
         Ok(Planned::Known(known))
@@ -328,7 +328,7 @@ impl Planning {
 /// Parses a query of ours.
 fn parsed(sql: &str) -> Result<Parsed> {
     match statement::request(&Statement::parse(sql)?)? {
-        Request::Plan(parsed) => Ok(*parsed),
+        ReadRequest::Plan(parsed) => Ok(*parsed),
         _ => Err(Error::internal("a query of ours is none")),
     }
 }

@@ -38,7 +38,7 @@ const ABANDONED: usize = 4;
 
 thread_local! {
     /// The statement that this thread plans.
-    static JOB: RefCell<Option<Arc<Job>>> = const { RefCell::new(None) };
+    static JOB: RefCell<Option<Arc<PlanningJob>>> = const { RefCell::new(None) };
 }
 
 /// The threads that plan.
@@ -47,22 +47,22 @@ pub(super) struct Threads {
     /// One for each statement that is planned while somebody waits.
     permits: Semaphore,
     most_abandoned: usize,
-    counts: Arc<Mutex<Counts>>,
+    counts: Arc<Mutex<PlanningCounts>>,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct PlanningCounts {
     running: usize,
     abandoned: usize,
 }
 
 /// One statement that is planned.
 #[derive(Debug)]
-struct Job {
+struct PlanningJob {
     is_abandoned: AtomicBool,
     is_over: AtomicBool,
     /// Held wherever one of the two is written.
-    counts: Arc<Mutex<Counts>>,
+    counts: Arc<Mutex<PlanningCounts>>,
 }
 
 impl Threads {
@@ -87,7 +87,7 @@ impl Threads {
         }
         let (sender, receiver) = oneshot::channel();
         let running = Running::begin(Arc::clone(&self.counts));
-        let _waiting = Waiting(Arc::clone(&running.0));
+        let _waiting = WaitingCaller(Arc::clone(&running.0));
         let work = move || {
             JOB.set(Some(Arc::clone(&running.0)));
             // Some plans start tasks.
@@ -105,12 +105,12 @@ impl Threads {
 }
 
 /// A thread that is at it, until this is dropped.
-struct Running(Arc<Job>);
+struct Running(Arc<PlanningJob>);
 
 impl Running {
-    fn begin(counts: Arc<Mutex<Counts>>) -> Self {
+    fn begin(counts: Arc<Mutex<PlanningCounts>>) -> Self {
         counts.lock().running += 1;
-        Self(Arc::new(Job { is_abandoned: AtomicBool::new(false), is_over: AtomicBool::new(false), counts }))
+        Self(Arc::new(PlanningJob { is_abandoned: AtomicBool::new(false), is_over: AtomicBool::new(false), counts }))
     }
 }
 
@@ -126,9 +126,9 @@ impl Drop for Running {
 }
 
 /// A caller that waits, until this is dropped.
-struct Waiting(Arc<Job>);
+struct WaitingCaller(Arc<PlanningJob>);
 
-impl Drop for Waiting {
+impl Drop for WaitingCaller {
     fn drop(&mut self) {
         let mut counts = self.0.counts.lock();
         if !self.0.is_over.load(Ordering::Relaxed) {
@@ -150,9 +150,9 @@ pub(super) fn check() -> PlanResult<()> {
 
 /// A rule that is not applied once nobody waits.
 #[derive(Debug)]
-pub(super) struct Ending<R>(pub(super) R);
+pub(super) struct AbortableRule<R>(pub(super) R);
 
-impl OptimizerRule for Ending<Arc<dyn OptimizerRule + Send + Sync>> {
+impl OptimizerRule for AbortableRule<Arc<dyn OptimizerRule + Send + Sync>> {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -167,7 +167,7 @@ impl OptimizerRule for Ending<Arc<dyn OptimizerRule + Send + Sync>> {
     }
 }
 
-impl AnalyzerRule for Ending<Arc<dyn AnalyzerRule + Send + Sync>> {
+impl AnalyzerRule for AbortableRule<Arc<dyn AnalyzerRule + Send + Sync>> {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> PlanResult<LogicalPlan> {
         check()?;
         self.0.analyze(plan, config)

@@ -21,7 +21,7 @@ use parquet::{
 };
 
 use super::checked::CheckedReads;
-use crate::datafile::{Checked, FileChecks};
+use crate::datafile::{FileChecks, FileComparison};
 
 /// Makes readers that remember page indexes along with footers.
 ///
@@ -56,8 +56,8 @@ impl ParquetFileReaderFactory for IndexedReaders {
         let checks = checks.ok_or_else(|| internal_datafusion_err!("a data file without checksums"))?;
         // One read brings all that the footer is in.
         let size_hint = match checks.checked() {
-            Checked::Blocks { tail } => usize::try_from(checks.bytes.saturating_sub(tail)).ok(),
-            Checked::Whole | Checked::Not => size_hint,
+            FileComparison::Blocks { tail } => usize::try_from(checks.bytes.saturating_sub(tail)).ok(),
+            FileComparison::Whole | FileComparison::Not => size_hint,
         };
         let store = CheckedReads::new(Arc::clone(&self.store), file.object_meta.clone(), checks, &self.footers);
         let readers = CachedParquetFileReaderFactory::new(Arc::new(store), Arc::clone(&self.footers));

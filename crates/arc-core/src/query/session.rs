@@ -24,9 +24,10 @@ use datafusion::{
 use object_store::ObjectStore;
 
 use super::{
-    Tables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
-    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, planning::Ending, pool::BudgetedPool,
-    runs::GroupRuns, scale, semantics, times, undictionary_group_keys::UndictionaryGroupKeys, unique_names,
+    QueryTables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
+    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, planning::AbortableRule,
+    pool::BudgetedPool, runs::GroupRuns, scale, semantics, times, undictionary_group_keys::UndictionaryGroupKeys,
+    unique_names,
 };
 use crate::{
     Error, Options, Result,
@@ -62,7 +63,7 @@ pub(super) fn base_state(
         .with_runtime_env(runtime)
         .with_expr_planners(expr_planners(BoundedOperators::new(&scalar_functions, limit_bytes)))
         .with_relation_planners(vec![Arc::new(asof::Relations)])
-        .with_query_planner(Arc::new(asof::Planner))
+        .with_query_planner(Arc::new(asof::AsOfPlanner))
         .with_scalar_functions(scalar_functions)
         .with_aggregate_functions(functions::aggregates(
             SessionStateDefaults::default_aggregate_functions(),
@@ -70,8 +71,8 @@ pub(super) fn base_state(
         ))
         .with_window_functions(functions::windows(SessionStateDefaults::default_window_functions()))
         .with_table_function_list(all_default_table_functions())
-        .with_analyzer_rules(analyzer_rules().into_iter().map(|rule| Arc::new(Ending(rule)) as _).collect())
-        .with_optimizer_rules(optimizer_rules().into_iter().map(|rule| Arc::new(Ending(rule)) as _).collect())
+        .with_analyzer_rules(analyzer_rules().into_iter().map(|rule| Arc::new(AbortableRule(rule)) as _).collect())
+        .with_optimizer_rules(optimizer_rules().into_iter().map(|rule| Arc::new(AbortableRule(rule)) as _).collect())
         .with_physical_optimizer_rules(physical_optimizer_rules())
         .build())
 }
@@ -131,8 +132,8 @@ pub(super) fn runtime_of(base: &SessionState, account: &Account) -> Arc<RuntimeE
 /// Returns the state of one query, with its own view of the tables.
 pub(super) fn query_state(
     base: &SessionState,
-    tables: Arc<dyn Tables>,
-    cache: Arc<latest::Cache>,
+    tables: Arc<dyn QueryTables>,
+    cache: Arc<latest::NewestRowsCache>,
     database: &str,
 ) -> SessionState {
     let mut state = base.clone();
@@ -156,9 +157,10 @@ fn config(memory_bytes: usize) -> SessionConfig {
     options.execution.parquet.schema_force_view_types = false;
     options.execution.time_zone = Some("UTC".to_owned());
     scale::configure(options, memory_bytes);
-    config.with_extension(Arc::new(times::Cache::new(scale::times_bytes(memory_bytes))))
+    config.with_extension(Arc::new(times::TimesCache::new(scale::times_bytes(memory_bytes))))
 }
 
+#[expect(clippy::disallowed_methods, reason = "queries read data files from the real file system")]
 fn runtime(
     data_dir: &Path,
     store: Option<Arc<dyn ObjectStore>>,
@@ -188,6 +190,7 @@ fn runtime(
 }
 
 /// Returns an empty folder for spilled data: what a killed process left there is removed.
+#[expect(clippy::disallowed_methods, reason = "DataFusion spills to the real file system")]
 fn spill_folder(data_dir: &Path) -> Result<PathBuf> {
     let folder = data_dir.join(SPILL_FOLDER);
     match fs::remove_dir_all(&folder) {

@@ -8,14 +8,14 @@ use arrow::{
     datatypes::{DataType, Field, Schema},
 };
 
-use super::{Tables, session::CATALOG};
+use super::{QueryTables, session::CATALOG};
 use crate::{Error, Result};
 
 /// Bytes in the unit of `total_size_mb`.
 const BYTES_PER_MB: f64 = 1_048_576.0;
 
 /// Returns one row for each database, in order of name.
-pub(super) fn databases(tables: &dyn Tables) -> Result<RecordBatch> {
+pub(super) fn databases(tables: &dyn QueryTables) -> Result<RecordBatch> {
     let mut names = tables.databases();
     names.sort_unstable();
     let schema = Schema::new(vec![Field::new("database", DataType::Utf8, false)]);
@@ -25,7 +25,7 @@ pub(super) fn databases(tables: &dyn Tables) -> Result<RecordBatch> {
 /// Returns one row for each table of a database, in order of name.
 ///
 /// Without `asked`, the default database need not exist: nothing was written to it yet.
-pub(super) fn tables(tables: &dyn Tables, asked: Option<&str>, default: &str) -> Result<RecordBatch> {
+pub(super) fn tables(tables: &dyn QueryTables, asked: Option<&str>, default: &str) -> Result<RecordBatch> {
     let database = asked.unwrap_or(default);
     let mut names = match (tables.tables(database), asked) {
         (Some(names), _) => names,
@@ -50,7 +50,7 @@ pub(super) fn tables(tables: &dyn Tables, asked: Option<&str>, default: &str) ->
 }
 
 /// Returns one row for each column of a table, in the table's order.
-pub(super) fn columns(tables: &dyn Tables, database: &str, table: &str) -> Result<RecordBatch> {
+pub(super) fn columns(tables: &dyn QueryTables, database: &str, table: &str) -> Result<RecordBatch> {
     let not_found = || Error::TableNotFound { database: database.to_owned(), table: table.to_owned() };
     let schema = tables.schema(database, table).ok_or_else(not_found)?.arrow();
     let every = |text: &str| StringArray::from_iter_values(schema.fields().iter().map(|_| text.to_owned()));
@@ -69,7 +69,7 @@ pub(super) fn columns(tables: &dyn Tables, database: &str, table: &str) -> Resul
 }
 
 /// Returns the query that answers with the tags of each series of a table.
-pub(super) fn series(tables: &dyn Tables, database: &str, table: &str) -> Result<String> {
+pub(super) fn series(tables: &dyn QueryTables, database: &str, table: &str) -> Result<String> {
     let not_found = || Error::TableNotFound { database: database.to_owned(), table: table.to_owned() };
     let schema = tables.schema(database, table).ok_or_else(not_found)?;
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));

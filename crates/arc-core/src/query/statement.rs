@@ -182,7 +182,7 @@ impl PartialEq for Statement {
 
 /// What a statement that reads asks for.
 #[derive(Debug)]
-pub(super) enum Request {
+pub(super) enum ReadRequest {
     /// To be planned, if the plan turns out to be allowed.
     Plan(Box<Parsed>),
     /// `SHOW DATABASES`.
@@ -211,7 +211,7 @@ pub(super) fn grammar<T>(
 /// Parses a statement that reads.
 ///
 /// Deep input uses much stack, so call this where there is much.
-pub(super) fn request(statement: &Statement) -> Result<Request> {
+pub(super) fn request(statement: &Statement) -> Result<ReadRequest> {
     let mut tokens = statement.tokens().to_vec();
     replace_second_word(&mut tokens, "measurements", "TABLES");
     // What is said of columns can be said of series.
@@ -228,7 +228,7 @@ pub(super) fn request(statement: &Statement) -> Result<Request> {
     })?;
     match (statements.pop_front(), statements.is_empty()) {
         (Some(Parsed::Statement(statement)), true) if of_series => match show(*statement) {
-            Ok(Request::ShowColumns(database, table)) => Ok(Request::ShowSeries(database, table)),
+            Ok(ReadRequest::ShowColumns(database, table)) => Ok(ReadRequest::ShowSeries(database, table)),
             _ => refuse("SHOW SERIES FROM needs a table, and takes nothing else"),
         },
         (Some(Parsed::Statement(statement)), true) => show(*statement),
@@ -324,10 +324,10 @@ fn is_unquoted(word: &Word, text: &str) -> bool {
 }
 
 /// Returns the request of a plain statement: `SHOW` is answered here, everything else is planned.
-fn show(statement: ast::Statement) -> Result<Request> {
+fn show(statement: ast::Statement) -> Result<ReadRequest> {
     match statement {
         ast::Statement::ShowDatabases { terse: false, history: false, show_options } if is_bare(&show_options) => {
-            Ok(Request::ShowDatabases)
+            Ok(ReadRequest::ShowDatabases)
         }
         ast::Statement::ShowTables {
             terse: false,
@@ -341,14 +341,14 @@ fn show(statement: ast::Statement) -> Result<Request> {
             if !is_bare(&show_options) {
                 return refuse("SHOW TABLES takes FROM and a database, and nothing else");
             }
-            show_in.map(database_named).transpose().map(Request::ShowTables)
+            show_in.map(database_named).transpose().map(ReadRequest::ShowTables)
         }
         ast::Statement::ShowColumns { extended: false, full: false, mut show_options } => {
             let show_in = show_options.show_in.take().filter(|_| is_bare(&show_options));
             let needs_a_table =
                 || Error::Sql { reason: "SHOW COLUMNS FROM needs a table, and takes nothing else".into() };
             let (database, table) = show_in.as_ref().and_then(table_named).ok_or_else(needs_a_table)?;
-            Ok(Request::ShowColumns(database, table))
+            Ok(ReadRequest::ShowColumns(database, table))
         }
         ast::Statement::ShowVariable { .. } | ast::Statement::ShowVariables { .. } => refuse(
             "SHOW of settings is not supported; SHOW knows DATABASES, TABLES, MEASUREMENTS, COLUMNS, SERIES, FUNCTIONS",
@@ -362,12 +362,12 @@ fn show(statement: ast::Statement) -> Result<Request> {
 }
 
 /// Returns the request for a statement whose plan has to be looked at: a query may turn out to write, too.
-fn planned(mut statement: Parsed) -> Result<Request> {
+fn planned(mut statement: Parsed) -> Result<ReadRequest> {
     nest(&mut statement);
     if relations(&statement) > MAX_RELATIONS {
         return refuse(format!("the statement names more than {MAX_RELATIONS} tables"));
     }
-    Ok(Request::Plan(Box::new(statement)))
+    Ok(ReadRequest::Plan(Box::new(statement)))
 }
 
 fn nest(statement: &mut Parsed) {
@@ -436,7 +436,7 @@ fn single(name: &ObjectName) -> Option<&Ident> {
 mod tests {
     use super::*;
 
-    fn parsed(sql: &str) -> Result<Request> {
+    fn parsed(sql: &str) -> Result<ReadRequest> {
         request(&Statement::parse(sql)?)
     }
 
@@ -527,7 +527,7 @@ mod tests {
             assert!(matches!(error, Error::Sql { .. }), "{sql}: {error}");
         }
         for sql in ["SELECT 1", "SELECT 'SHOW DATABASES'", "SHOW FUNCTIONS", "EXPLAIN SELECT 1", "SELECT 1;"] {
-            assert!(matches!(parsed(sql), Ok(Request::Plan(_))), "{sql}");
+            assert!(matches!(parsed(sql), Ok(ReadRequest::Plan(_))), "{sql}");
         }
     }
 }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::{
     buffers, deletes,
-    files::Wanted,
+    files::WantedRows,
     latest, merge,
     part::{self, Part},
     pruned::Pruned,
@@ -25,16 +25,16 @@ use crate::{model::TIME_COLUMN, view::TableView};
 
 /// A table as one query sees it.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct QueriedTable {
     view: TableView,
     schema: SchemaRef,
-    cache: Arc<latest::Cache>,
+    cache: Arc<latest::NewestRowsCache>,
     /// What became of its data files, scan by scan.
     scans: Mutex<Vec<Pruned>>,
 }
 
-impl Table {
-    pub(super) fn new(view: TableView, cache: Arc<latest::Cache>) -> Self {
+impl QueriedTable {
+    pub(super) fn new(view: TableView, cache: Arc<latest::NewestRowsCache>) -> Self {
         let schema = view.schema.arrow();
         Self { view, schema, cache, scans: Mutex::default() }
     }
@@ -44,7 +44,7 @@ impl Table {
     }
 
     /// Returns what is remembered of data files.
-    pub(super) fn cache(&self) -> &Arc<latest::Cache> {
+    pub(super) fn cache(&self) -> &Arc<latest::NewestRowsCache> {
         &self.cache
     }
 
@@ -144,7 +144,7 @@ pub(super) struct Choice<'a> {
 }
 
 #[async_trait]
-impl TableProvider for Table {
+impl TableProvider for QueriedTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
@@ -180,7 +180,7 @@ impl TableProvider for Table {
             "planned a scan"
         );
         let (files, buffers) = by_kind(&plain);
-        let wanted = Wanted { times: TimeRange::of_all(filters), few: self.has_one_on_tags(filters) };
+        let wanted = WantedRows { times: TimeRange::of_all(filters), few: self.has_one_on_tags(filters) };
         let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
         for group in deletes::groups(files, |file| file, tombstones) {
             inputs.push(group.scan(state, &self.schema, projection, wanted)?);

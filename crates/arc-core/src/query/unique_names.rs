@@ -29,16 +29,16 @@ use datafusion::{
     },
 };
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+type NamesRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// Returns a rule that pushes conditions down, with a fence above each operator whose columns have no names of their own.
-pub(super) fn fenced(rule: Rule) -> Rule {
+pub(super) fn fenced(rule: NamesRule) -> NamesRule {
     Arc::new(Fenced { rule })
 }
 
 #[derive(Debug)]
 struct Fenced {
-    rule: Rule,
+    rule: NamesRule,
 }
 
 impl PhysicalOptimizerRule for Fenced {

@@ -60,18 +60,18 @@ fn counted(plan: Arc<dyn ExecutionPlan>, copies: usize) -> Result<Arc<dyn Execut
 #[derive(Debug)]
 struct Partitions {
     copies: usize,
-    held: Mutex<HashMap<usize, Arc<Mutex<Held>>>>,
+    held: Mutex<HashMap<usize, Arc<Mutex<HeldMemory>>>>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldMemory {
     /// Rows that went in and did not come out, and their bytes.
     rows: usize,
     bytes: usize,
     reservation: MemoryReservation,
 }
 
-impl Held {
+impl HeldMemory {
     fn take_in(&mut self, batch: &RecordBatch, copies: usize) -> Result<()> {
         let bytes = bytes_of(batch).saturating_mul(copies);
         self.reservation.try_grow(bytes)?;
@@ -163,7 +163,7 @@ impl ExecutionPlan for Node {
             Side::Above => {
                 let consumer = MemoryConsumer::new(format!("WindowMemoryExec[{partition}]"));
                 let reservation = consumer.register(context.memory_pool());
-                let held = Arc::new(Mutex::new(Held { rows: 0, bytes: 0, reservation }));
+                let held = Arc::new(Mutex::new(HeldMemory { rows: 0, bytes: 0, reservation }));
                 self.held.held.lock().insert(partition, Arc::clone(&held));
                 held
             }
@@ -174,19 +174,19 @@ impl ExecutionPlan for Node {
             },
         };
         let input = self.input.execute(partition, context)?;
-        Ok(Box::pin(Counting { input, side: self.side, copies: self.held.copies, held }))
+        Ok(Box::pin(CountingStream { input, side: self.side, copies: self.held.copies, held }))
     }
 }
 
 /// Rows on their way into the operator, or out of it.
-struct Counting {
+struct CountingStream {
     input: SendableRecordBatchStream,
     side: Side,
     copies: usize,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HeldMemory>>,
 }
 
-impl Stream for Counting {
+impl Stream for CountingStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -204,7 +204,7 @@ impl Stream for Counting {
     }
 }
 
-impl RecordBatchStream for Counting {
+impl RecordBatchStream for CountingStream {
     fn schema(&self) -> SchemaRef {
         self.input.schema()
     }

@@ -48,12 +48,12 @@ impl Shape {
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
     by_number: ArcSwap<Vec<Arc<Shape>>>,
-    known: Mutex<Known>,
+    known: Mutex<KnownShapes>,
 }
 
 /// How shapes are found.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownShapes {
     numbers: HashTable<usize>,
     columns: usize,
 }
@@ -71,7 +71,7 @@ impl Shapes {
             return None;
         }
         let mut known = self.known.lock();
-        let Known { numbers, columns } = &mut *known;
+        let KnownShapes { numbers, columns } = &mut *known;
         let all = self.load();
         let is_its = |number: &usize| all.get(*number).is_some_and(|shape| shape.columns == schema.columns);
         let hash = hash(&schema.columns);

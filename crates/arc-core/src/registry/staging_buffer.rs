@@ -32,7 +32,7 @@ const MAX_TABLES_PER_ROW: usize = 16;
 type RowAddress = (u32, u32);
 
 /// The rows of a table.
-type Group<'a> = (&'a Arc<Table>, &'a [RowAddress]);
+type TableGroup<'a> = (&'a Arc<Table>, &'a [RowAddress]);
 
 /// See the module. One for each database.
 #[derive(Debug, Default)]
@@ -122,7 +122,7 @@ impl PendingRows {
 /// First all that is needed of any of them is looked at, so that it comes from memory together: one after the other each look
 /// would wait for the one before. Nobody who has the rows of one table locked waits for those of another.
 fn append_groups<'r>(
-    groups: &[Group<'r>],
+    groups: &[TableGroup<'r>],
     row: impl Fn(&RowAddress) -> Option<(SequenceNumber, StagedRow<'r>)>,
 ) -> Result<()> {
     let rows = |addresses: &'r [RowAddress]| addresses.iter().filter_map(&row);

@@ -17,18 +17,18 @@ const MAX_BLOCKS: usize = 32;
 
 /// The blocks that were fetched last.
 #[derive(Debug, Default)]
-pub(super) struct Blocks(Mutex<VecDeque<Block>>);
+pub(super) struct BlockCache(Mutex<VecDeque<FetchedBlock>>);
 
 /// Some bytes of an object, as many as there are.
 #[derive(Debug, Clone)]
-pub(super) struct Block {
+pub(super) struct FetchedBlock {
     key: StorePath,
     start: u64,
     pub(super) modified: SystemTime,
     pub(super) bytes: Bytes,
 }
 
-impl Block {
+impl FetchedBlock {
     /// Returns a part of it, if it has all of that.
     fn part(&self, key: &StorePath, range: &Range<u64>) -> Option<Self> {
         let end = self.start + self.bytes.len() as u64;
@@ -45,9 +45,9 @@ impl Block {
     }
 }
 
-impl Blocks {
+impl BlockCache {
     /// Returns some bytes of an object, as many of them as there are.
-    pub(super) fn read(&self, client: &StoreClient, key: &StorePath, range: &Range<u64>) -> io::Result<Block> {
+    pub(super) fn read(&self, client: &StoreClient, key: &StorePath, range: &Range<u64>) -> io::Result<FetchedBlock> {
         if let Some(part) = self.0.lock().iter().find_map(|block| block.part(key, range)) {
             return Ok(part);
         }
@@ -64,7 +64,7 @@ impl Blocks {
     }
 }
 
-fn fetch(client: &StoreClient, key: &StorePath, range: Range<u64>) -> io::Result<Block> {
+fn fetch(client: &StoreClient, key: &StorePath, range: Range<u64>) -> io::Result<FetchedBlock> {
     let start = range.start;
     let get = || {
         let (store, key) = (client.store(), key.clone());
@@ -87,5 +87,5 @@ fn fetch(client: &StoreClient, key: &StorePath, range: Range<u64>) -> io::Result
         }
     };
     let (ObjectMeta { last_modified, .. }, bytes) = client.ask(get).map_err(io_error)?;
-    Ok(Block { key: key.clone(), start, modified: last_modified.into(), bytes })
+    Ok(FetchedBlock { key: key.clone(), start, modified: last_modified.into(), bytes })
 }

@@ -21,7 +21,7 @@ use object_store::{ObjectMeta, ObjectStoreExt, path::Path as StorePath};
 use parking_lot::Mutex;
 
 use super::{
-    blocks::{Block, Blocks},
+    blocks::{BlockCache, FetchedBlock},
     client::{StoreClient, io_error, read},
     spool::{Fetched, SPOOL_DIR, Spool, copy_from},
 };
@@ -38,7 +38,7 @@ pub(super) struct StoreMount {
     client: Arc<StoreClient>,
     prefix: StorePath,
     spool: Arc<Spool>,
-    blocks: Blocks,
+    blocks: BlockCache,
 }
 
 /// What a path stands for.
@@ -54,7 +54,7 @@ enum Mounted {
 impl StoreMount {
     pub(super) fn new(local: Arc<dyn Vfs>, root: &Path, client: Arc<StoreClient>, prefix: StorePath) -> Self {
         let spool = Arc::new(Spool::new(Arc::clone(&local), root.join(SPOOL_DIR), Arc::clone(&client)));
-        Self { local, root: root.to_owned(), client, prefix, spool, blocks: Blocks::default() }
+        Self { local, root: root.to_owned(), client, prefix, spool, blocks: BlockCache::default() }
     }
 
     fn mounted(&self, path: &Path) -> io::Result<Mounted> {
@@ -148,7 +148,7 @@ impl Vfs for StoreMount {
             Mounted::Local => self.local.open_range(path, range),
             Mounted::Unfinished(local) => self.local.open_range(&local, range),
             Mounted::Object(key) => {
-                let Block { modified, bytes, .. } = self.blocks.read(&self.client, &key, &range)?;
+                let FetchedBlock { modified, bytes, .. } = self.blocks.read(&self.client, &key, &range)?;
                 Ok(Box::new(ObjectRange { modified, bytes }))
             }
         }

@@ -19,10 +19,24 @@ pub(crate) use {
     std::time::Instant,
 };
 
+/// Returns this moment.
+#[cfg_attr(not(feature = "schedules"), expect(clippy::disallowed_methods, reason = "this is where all others ask"))]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
 /// Threads.
 #[cfg(not(feature = "schedules"))]
 pub(crate) mod thread {
-    pub(crate) use std::thread::{Builder, JoinHandle, available_parallelism, scope, sleep};
+    use std::time::Duration;
+
+    pub(crate) use std::thread::{Builder, JoinHandle, available_parallelism, scope};
+
+    /// Waits for a while.
+    #[expect(clippy::disallowed_methods, reason = "this is where all others come to wait")]
+    pub(crate) fn sleep(time: Duration) {
+        std::thread::sleep(time);
+    }
 }
 
 /// The channel by which one thread wakes another.

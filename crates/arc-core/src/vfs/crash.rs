@@ -19,7 +19,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use self::disk::{Disk, Entry, Event, Inode, normal};
+use self::disk::{Disk, DiskEntry, Event, Inode, normal};
 use super::{DirEntry, Vfs, VfsFile};
 
 pub use self::{
@@ -34,11 +34,11 @@ pub use self::{
 /// length only after a sync of the file, and nothing unsynced keeps any order. One rename is atomic.
 #[derive(Debug, Clone, Default)]
 pub struct CrashFs {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<CrashState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CrashState {
     /// What the process sees.
     now: Disk,
     /// What it began with, everything synced.
@@ -60,7 +60,7 @@ impl CrashFs {
     pub fn from_image(image: &Image) -> Self {
         let start = image.to_disk();
         let next_inode = start.contents.len() as u64;
-        let state = State { now: start.clone(), start, next_inode, ..State::default() };
+        let state = CrashState { now: start.clone(), start, next_inode, ..CrashState::default() };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -131,7 +131,7 @@ impl CrashFs {
     }
 }
 
-impl State {
+impl CrashState {
     fn record(&mut self, event: Event) {
         self.now.apply(&event);
         self.history.push(event);
@@ -145,7 +145,7 @@ impl State {
         }
         let inode = Inode(self.next_inode);
         self.next_inode += 1;
-        self.record(Event::Names(vec![(path.to_owned(), Some(Entry::File(inode)))]));
+        self.record(Event::Names(vec![(path.to_owned(), Some(DiskEntry::File(inode)))]));
         Ok(inode)
     }
 
@@ -156,7 +156,7 @@ impl State {
         if self.now.entries.contains_key(&to) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        self.record(Event::Names(vec![(to, Some(Entry::File(inode)))]));
+        self.record(Event::Names(vec![(to, Some(DiskEntry::File(inode)))]));
         Ok(())
     }
 
@@ -178,8 +178,8 @@ impl State {
 
     fn inode(&self, path: &Path) -> io::Result<Inode> {
         match self.now.entries.get(path) {
-            Some(Entry::File(inode)) => Ok(*inode),
-            Some(Entry::Dir) => Err(io::ErrorKind::IsADirectory.into()),
+            Some(DiskEntry::File(inode)) => Ok(*inode),
+            Some(DiskEntry::Dir) => Err(io::ErrorKind::IsADirectory.into()),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -194,7 +194,7 @@ impl Vfs for CrashFs {
             if state.now.entries.contains_key(&dir) {
                 return Err(io::ErrorKind::NotADirectory.into());
             }
-            state.record(Event::Names(vec![(dir, Some(Entry::Dir))]));
+            state.record(Event::Names(vec![(dir, Some(DiskEntry::Dir))]));
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Vfs for CrashFs {
         state.parent_exists(&to)?;
         if from != to {
             // The old name goes first, so that the list reads well when both are in one folder; the event is atomic.
-            state.record(Event::Names(vec![(from, None), (to, Some(Entry::File(inode)))]));
+            state.record(Event::Names(vec![(from, None), (to, Some(DiskEntry::File(inode)))]));
         }
         Ok(())
     }
@@ -280,8 +280,8 @@ impl Vfs for CrashFs {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let modified = SystemTime::UNIX_EPOCH;
             match entry {
-                Entry::Dir => DirEntry { name, is_dir: true, len: 0, modified },
-                Entry::File(inode) => {
+                DiskEntry::Dir => DirEntry { name, is_dir: true, len: 0, modified },
+                DiskEntry::File(inode) => {
                     DirEntry { name, is_dir: false, len: state.now.bytes(*inode).len() as u64, modified }
                 }
             }
@@ -303,7 +303,7 @@ impl Vfs for CrashFs {
 }
 
 struct LockGuard {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<CrashState>>,
     path: PathBuf,
 }
 
@@ -314,7 +314,7 @@ impl Drop for LockGuard {
 }
 
 struct CrashFile {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<CrashState>>,
     inode: Inode,
 }
 

@@ -123,13 +123,13 @@ pub struct Site {
 #[derive(Debug, Clone)]
 pub struct FaultFs {
     inner: Arc<dyn Vfs>,
-    plan: Arc<Mutex<Plan>>,
+    plan: Arc<Mutex<FaultPlan>>,
     /// What forgets when a sync fails.
     forgetting: Option<(CrashFs, Forgets)>,
 }
 
 #[derive(Debug, Default)]
-struct Plan {
+struct FaultPlan {
     fault: Option<Fault>,
     /// Calls that matched the fault since it was set.
     matched: u64,
@@ -137,7 +137,7 @@ struct Plan {
     failed: BTreeMap<Site, u64>,
 }
 
-impl Plan {
+impl FaultPlan {
     /// Counts a call and returns the fault if it is to fail.
     fn enter(&mut self, operation: Operation, path: &Path) -> Option<Fault> {
         let site = Site { operation, name: masked(path) };

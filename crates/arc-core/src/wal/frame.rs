@@ -36,7 +36,7 @@ pub(super) struct Header {
 
 /// A whole frame in a segment's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Decoded {
+pub(super) struct DecodedFrame {
     pub(super) header: Header,
     pub(super) meta: Range<usize>,
     pub(super) body: Range<usize>,
@@ -158,7 +158,7 @@ impl Header {
 }
 
 /// Reads the frame at `offset` of a segment.
-pub(super) fn decode(segment: &[u8], offset: usize, name: SegmentName) -> Result<Decoded, Damage> {
+pub(super) fn decode(segment: &[u8], offset: usize, name: SegmentName) -> Result<DecodedFrame, Damage> {
     let header = Header::decode(segment, offset, name).ok_or(Damage::Header)?;
     let end = header.end(offset);
     // The end is checked before the parts are formed, so none of the sums below can overflow.
@@ -176,7 +176,7 @@ pub(super) fn decode(segment: &[u8], offset: usize, name: SegmentName) -> Result
     if !matches(&body, header.body_crc) {
         return Err(Damage::Body);
     }
-    Ok(Decoded { header, meta, body, end })
+    Ok(DecodedFrame { header, meta, body, end })
 }
 
 /// Returns the headers of this segment's life from `offset` on, wherever they are, and their offsets.

@@ -10,9 +10,9 @@ use crate::{Error, Result, SequenceNumber, vfs::Vfs};
 
 use super::{
     ReplayedFrame,
-    frame::{self, Damage, Decoded},
+    frame::{self, Damage, DecodedFrame},
     live::LiveBytes,
-    segment::{self, Found},
+    segment::{self, FoundSegment},
 };
 
 /// Called with each frame to replay.
@@ -22,27 +22,27 @@ pub(super) type Visit<'a> = dyn FnMut(ReplayedFrame<'_>) -> Result<()> + 'a;
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     /// The segments of the log, in order.
-    pub(super) segments: Vec<Found>,
+    pub(super) segments: Vec<FoundSegment>,
     /// Segments behind the end of the log. Nothing in them was ever synced.
-    pub(super) abandoned: Vec<Found>,
+    pub(super) abandoned: Vec<FoundSegment>,
     /// Where the log ends in its last segment; `None` if the next frame needs a new segment.
     pub(super) tail: Option<u64>,
     /// Segments with frames behind the end, which are not part of the log and must not become it, and where the end is.
-    pub(super) torn: Vec<(Found, u64)>,
+    pub(super) torn: Vec<(FoundSegment, u64)>,
     /// The highest number that a frame says was durable.
     pub(super) proven_seq: SequenceNumber,
     /// Whether the log ends in a seal.
     pub(super) is_sealed: bool,
     /// Whole frames that no later frame proves to have been synced.
-    pub(super) unproven: VecDeque<Run>,
+    pub(super) unproven: VecDeque<FrameRun>,
     pub(super) last_seq: SequenceNumber,
     pub(super) live: LiveBytes,
 }
 
 /// Frames next to each other that were written while the same sequence number was durable.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
-    pub(super) segment: Found,
+pub(super) struct FrameRun {
+    pub(super) segment: FoundSegment,
     pub(super) start: u64,
     pub(super) end: u64,
     last_seq: SequenceNumber,
@@ -52,7 +52,7 @@ pub(super) struct Run {
 /// Reads the log in `dir` and hands every frame after `replay_after` to `visit`.
 pub(super) fn read(vfs: &dyn Vfs, dir: &Path, replay_after: SequenceNumber, visit: &mut Visit<'_>) -> Result<Findings> {
     let mut segments = segment::list(vfs, dir)?;
-    let mut reader = Reader {
+    let mut reader = SegmentReader {
         vfs,
         dir,
         visit,
@@ -74,20 +74,20 @@ pub(super) fn read(vfs: &dyn Vfs, dir: &Path, replay_after: SequenceNumber, visi
     let tail = stops.last().filter(|stop| stop.seq == reader.next).map(|stop| stop.offset as u64);
     let is_sealed = stops.last().is_some_and(|stop| stop.damage == Damage::Sealed);
     let last_seq = SequenceNumber(reader.next.0 - 1);
-    let Reader { unproven, durable_seq: proven_seq, live, .. } = reader;
+    let SegmentReader { unproven, durable_seq: proven_seq, live, .. } = reader;
     Ok(Findings { segments, abandoned, tail, torn, unproven, last_seq, proven_seq, is_sealed, live })
 }
 
 /// Returns the index of the first segment that may hold frame `next`; all before hold only frames before it.
 ///
 /// Two segments begin with the same frame if the first of them took none, for want of room.
-pub(super) fn first_needed(segments: &[Found], next: SequenceNumber) -> usize {
+pub(super) fn first_needed(segments: &[FoundSegment], next: SequenceNumber) -> usize {
     let behind = segments.partition_point(|found| found.name.first_seq <= next);
     let last = behind.checked_sub(1).and_then(|last| segments.get(last));
     last.map_or(0, |last| segments.partition_point(|found| found.name.first_seq < last.name.first_seq))
 }
 
-struct Reader<'a, 'v> {
+struct SegmentReader<'a, 'v> {
     vfs: &'a dyn Vfs,
     dir: &'a Path,
     visit: &'a mut Visit<'v>,
@@ -95,13 +95,13 @@ struct Reader<'a, 'v> {
     next: SequenceNumber,
     /// The highest number that a frame says was durable.
     durable_seq: SequenceNumber,
-    unproven: VecDeque<Run>,
+    unproven: VecDeque<FrameRun>,
     live: LiveBytes,
 }
 
 /// Where reading stopped in a segment, and why.
 struct Stop {
-    found: Found,
+    found: FoundSegment,
     bytes: Bytes,
     offset: usize,
     /// The frame expected there.
@@ -116,9 +116,9 @@ impl Stop {
     }
 }
 
-impl Reader<'_, '_> {
+impl SegmentReader<'_, '_> {
     /// Replays the frames of one segment up to the first that is not the one expected.
-    fn walk(&mut self, found: Found) -> Result<Stop> {
+    fn walk(&mut self, found: FoundSegment) -> Result<Stop> {
         let bytes = self.load(&found)?;
         let (mut offset, seq) = self.skip(&bytes, &found);
         if seq < self.next {
@@ -143,7 +143,7 @@ impl Reader<'_, '_> {
 
     /// Moves over the frames before the next one to replay, and over any damage between them: nobody needs them.
     /// Returns where to go on, and which frame is expected there.
-    fn skip(&mut self, bytes: &[u8], found: &Found) -> (usize, SequenceNumber) {
+    fn skip(&mut self, bytes: &[u8], found: &FoundSegment) -> (usize, SequenceNumber) {
         let (mut offset, mut seq) = (0, found.name.first_seq);
         if seq < self.next {
             for (at, header) in frame::headers(bytes, 0, found.name) {
@@ -161,11 +161,11 @@ impl Reader<'_, '_> {
         (offset, seq)
     }
 
-    fn accept(&mut self, segment: Found, bytes: &Bytes, offset: usize, decoded: &Decoded) -> Result<()> {
-        let Decoded { header, meta, body, end } = decoded;
+    fn accept(&mut self, segment: FoundSegment, bytes: &Bytes, offset: usize, decoded: &DecodedFrame) -> Result<()> {
+        let DecodedFrame { header, meta, body, end } = decoded;
         self.prove(header.durable_seq);
         self.live.add(header.seq, (end - offset) as u64);
-        self.add_unproven(Run {
+        self.add_unproven(FrameRun {
             segment,
             start: offset as u64,
             end: *end as u64,
@@ -183,7 +183,7 @@ impl Reader<'_, '_> {
         while self.unproven.pop_front_if(|run| run.last_seq <= self.durable_seq).is_some() {}
     }
 
-    fn add_unproven(&mut self, run: Run) {
+    fn add_unproven(&mut self, run: FrameRun) {
         match self.unproven.back_mut() {
             Some(last) if last.segment.name == run.segment.name && last.durable_seq == run.durable_seq => {
                 (last.end, last.last_seq) = (run.end, run.last_seq);
@@ -194,7 +194,7 @@ impl Reader<'_, '_> {
 
     /// Checks that nothing behind the end proves that the missing frame had been synced. Returns in which segments frames are
     /// behind it, and from where on.
-    fn check_end(&self, stops: &[Stop], later: &[Found]) -> Result<Vec<(Found, u64)>> {
+    fn check_end(&self, stops: &[Stop], later: &[FoundSegment]) -> Result<Vec<(FoundSegment, u64)>> {
         let mut torn = Vec::new();
         for stop in stops {
             let mut is_torn = false;
@@ -217,7 +217,7 @@ impl Reader<'_, '_> {
         Ok(torn)
     }
 
-    fn lost(&self, stop: &Stop, witness: &Found, at: usize, seq: SequenceNumber) -> Error {
+    fn lost(&self, stop: &Stop, witness: &FoundSegment, at: usize, seq: SequenceNumber) -> Error {
         let witness = witness.name.path(self.dir);
         let witness = witness.file_name().unwrap_or_default().to_string_lossy();
         let (missing, damage) = (self.next, stop.damage);
@@ -227,13 +227,13 @@ impl Reader<'_, '_> {
     }
 
     /// Checks a log none of whose segments can hold the frame needed first: that is right only if there are none.
-    fn check_start(&self, segments: &[Found]) -> Result<Vec<(Found, u64)>> {
+    fn check_start(&self, segments: &[FoundSegment]) -> Result<Vec<(FoundSegment, u64)>> {
         let Some(first) = segments.first() else { return Ok(Vec::new()) };
         let reason = format!("the log begins at frame {}, but frame {} is needed", first.name.first_seq, self.next);
         Err(Error::corrupt(first.name.path(self.dir), 0, reason))
     }
 
-    fn load(&self, found: &Found) -> Result<Bytes> {
+    fn load(&self, found: &FoundSegment) -> Result<Bytes> {
         segment::load(self.vfs, self.dir, found)
     }
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use crate::{Error, Result, vfs::Vfs};
 
 use super::{
-    reader::{Findings, Run},
-    segment::Found,
+    reader::{Findings, FrameRun},
+    segment::FoundSegment,
     spare,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn repair(vfs: &dyn Vfs, dir: &Path, findings: &Findings) -> Result<(
 }
 
 /// Frames behind a torn one must not follow the frame that is about to be written in its place.
-fn wipe_torn_tail(vfs: &dyn Vfs, dir: &Path, (found, end): (Found, u64)) -> Result<()> {
+fn wipe_torn_tail(vfs: &dyn Vfs, dir: &Path, (found, end): (FoundSegment, u64)) -> Result<()> {
     let path = found.name.path(dir);
     let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;
     spare::zero(&*file, end..found.size).map_err(|e| Error::io("write", &path, e))?;
@@ -37,7 +37,7 @@ fn wipe_torn_tail(vfs: &dyn Vfs, dir: &Path, (found, end): (Found, u64)) -> Resu
 ///
 /// A sync alone is not enough: after one that failed, Linux takes the pages for clean, so what was read may be only in
 /// memory, and another sync would do nothing and succeed.
-fn rewrite(vfs: &dyn Vfs, dir: &Path, run: &Run) -> Result<()> {
+fn rewrite(vfs: &dyn Vfs, dir: &Path, run: &FrameRun) -> Result<()> {
     let path = run.segment.name.path(dir);
     let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;
     let mut piece = vec![0; 1 << 20];

@@ -52,22 +52,23 @@ pub(super) fn name(path: &Path) -> SegmentName {
 
 /// A segment found in the log's folder.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct FoundSegment {
     pub(super) name: SegmentName,
     pub(super) size: u64,
 }
 
 /// Returns the segments in `dir` by first sequence number. Other files are none of the log's business.
-pub(super) fn list(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<Found>> {
+pub(super) fn list(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<FoundSegment>> {
     let entries = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
-    let found = |entry: &crate::vfs::DirEntry| Some(Found { name: SegmentName::parse(&entry.name)?, size: entry.len });
+    let found =
+        |entry: &crate::vfs::DirEntry| Some(FoundSegment { name: SegmentName::parse(&entry.name)?, size: entry.len });
     let mut segments: Vec<_> = entries.iter().filter_map(found).collect();
     segments.sort_unstable_by_key(|found| found.name);
     Ok(segments)
 }
 
 /// Returns all bytes of a segment: fewer of them would look like the end of the log.
-pub(super) fn load(vfs: &dyn Vfs, dir: &Path, found: &Found) -> Result<Bytes> {
+pub(super) fn load(vfs: &dyn Vfs, dir: &Path, found: &FoundSegment) -> Result<Bytes> {
     let path = found.name.path(dir);
     let bytes = vfs.read(&path).map_err(|e| Error::io("read", &path, e))?;
     let read = bytes.len() as u64;

@@ -41,13 +41,13 @@ struct Spare {
     dir: PathBuf,
     size: u64,
     /// Locked for moments, never while a file is filled: a release must find a place for its segments meanwhile.
-    state: Mutex<State>,
+    state: Mutex<SpareState>,
     /// Whether one is there, or nobody makes one any more.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SpareState {
     /// The spares that are there; the last is the next to be used.
     ready: Vec<Ready>,
     /// The file for a frame that is larger than a segment.
@@ -63,7 +63,7 @@ struct Ready {
     file: Option<Box<dyn VfsFile>>,
 }
 
-impl State {
+impl SpareState {
     fn free_name(&self) -> Option<String> {
         names().find(|name| self.ready.iter().all(|ready| ready.name != *name))
     }
@@ -86,7 +86,7 @@ fn names() -> impl Iterator<Item = String> {
 impl SpareMaker {
     /// Takes over the spares in `dir` that are whole, and removes what a crash left half made.
     pub(super) fn open(vfs: Arc<dyn Vfs>, dir: &Path, size: u64) -> Result<Self> {
-        let mut state = State::default();
+        let mut state = SpareState::default();
         for entry in vfs.list(dir).map_err(|e| Error::io("list", dir, e))? {
             let is_spare = names().any(|name| name == entry.name);
             if is_spare && entry.len == size {
@@ -107,7 +107,7 @@ impl SpareMaker {
 
     /// Returns whether there is no spare, or none that is open, and nobody is making one. Never waits.
     pub(crate) fn needed(&self) -> bool {
-        let is_there = |state: &State| state.ready.last().is_some_and(|next| next.file.is_some());
+        let is_there = |state: &SpareState| state.ready.last().is_some_and(|next| next.file.is_some());
         self.spare.state.try_lock().is_some_and(|state| !is_there(&state) && !state.is_filling)
     }
 
@@ -223,10 +223,10 @@ impl SpareMaker {
 
 impl Spare {
     /// Makes a file of zeros, with the name `to` or that of a spare. A file of such a name exists only whole and synced.
-    fn fill(&self, state: &mut MutexGuard<'_, State>, size: u64, to: Option<&str>) -> Result<()> {
+    fn fill(&self, state: &mut MutexGuard<'_, SpareState>, size: u64, to: Option<&str>) -> Result<()> {
         let path = self.dir.join(UNFINISHED);
         let filled = {
-            let filling = Filling::begin(state, &self.changed);
+            let filling = FillGuard::begin(state, &self.changed);
             MutexGuard::unlocked(filling.state, || self.write_zeros(size, &path))
         };
         let name = match to {
@@ -266,19 +266,19 @@ impl Spare {
 }
 
 /// Says that a file is being filled, until this is dropped; also if the thread that fills it dies.
-struct Filling<'f, 's> {
-    state: &'f mut MutexGuard<'s, State>,
+struct FillGuard<'f, 's> {
+    state: &'f mut MutexGuard<'s, SpareState>,
     changed: &'f Condvar,
 }
 
-impl<'f, 's> Filling<'f, 's> {
-    fn begin(state: &'f mut MutexGuard<'s, State>, changed: &'f Condvar) -> Self {
+impl<'f, 's> FillGuard<'f, 's> {
+    fn begin(state: &'f mut MutexGuard<'s, SpareState>, changed: &'f Condvar) -> Self {
         state.is_filling = true;
         Self { state, changed }
     }
 }
 
-impl Drop for Filling<'_, '_> {
+impl Drop for FillGuard<'_, '_> {
     fn drop(&mut self) {
         self.state.is_filling = false;
         self.changed.notify_all();
@@ -353,7 +353,7 @@ mod tests {
         std::thread::scope(|scope| {
             let dying = scope.spawn(|| {
                 let mut state = maker.spare.state.lock();
-                let filling = Filling::begin(&mut state, &maker.spare.changed);
+                let filling = FillGuard::begin(&mut state, &maker.spare.changed);
                 MutexGuard::unlocked(filling.state, || panic!("the disk has gone"));
             });
             assert!(dying.join().is_err());

@@ -12,7 +12,7 @@ use super::{
     ReplayedFrame,
     frame::{self, Damage},
     reader::first_needed,
-    segment::{self, Found, SegmentName},
+    segment::{self, FoundSegment, SegmentName},
 };
 
 /// Called with each whole frame after the number asked for, in order, and its location.
@@ -68,7 +68,7 @@ pub(crate) fn survey(
 ) -> Result<Survey> {
     let all = segment::list(vfs, dir)?;
     let needed = all.get(first_needed(&all, replay_after.next())..).unwrap_or_default();
-    let mut surveyor = Surveyor {
+    let mut surveyor = LogSurveyor {
         vfs,
         dir,
         visit,
@@ -85,13 +85,13 @@ pub(crate) fn survey(
         }
     }
     surveyor.check_end();
-    let Surveyor { mut survey, next, .. } = surveyor;
+    let LogSurveyor { mut survey, next, .. } = surveyor;
     survey.last_seq = SequenceNumber(next.0 - 1);
     Ok(survey)
 }
 
 /// Returns the highest number that any frame says was synced.
-fn highest_proof(vfs: &dyn Vfs, dir: &Path, segments: &[Found]) -> Result<SequenceNumber> {
+fn highest_proof(vfs: &dyn Vfs, dir: &Path, segments: &[FoundSegment]) -> Result<SequenceNumber> {
     let mut proven = SequenceNumber::default();
     for found in segments {
         let bytes = segment::load(vfs, dir, found)?;
@@ -101,7 +101,7 @@ fn highest_proof(vfs: &dyn Vfs, dir: &Path, segments: &[Found]) -> Result<Sequen
     Ok(proven)
 }
 
-struct Surveyor<'a, 'v> {
+struct LogSurveyor<'a, 'v> {
     vfs: &'a dyn Vfs,
     dir: &'a Path,
     visit: &'a mut FrameVisit<'v>,
@@ -113,9 +113,9 @@ struct Surveyor<'a, 'v> {
     survey: Survey,
 }
 
-impl Surveyor<'_, '_> {
+impl LogSurveyor<'_, '_> {
     /// A log whose first segment begins behind the frame needed first has lost what was before, proven or not.
-    fn check_start(&mut self, segments: &[Found]) {
+    fn check_start(&mut self, segments: &[FoundSegment]) {
         let Some(first) = segments.first().filter(|first| first.name.first_seq > self.next) else { return };
         self.location = FrameLocation { path: first.name.path(self.dir), offset: 0 };
         self.survey.begins_late = true;
@@ -126,7 +126,7 @@ impl Surveyor<'_, '_> {
     }
 
     /// Looks through one segment; returns false where the log ends in it.
-    fn walk(&mut self, found: Found) -> Result<bool> {
+    fn walk(&mut self, found: FoundSegment) -> Result<bool> {
         let bytes = segment::load(self.vfs, self.dir, &found)?;
         let path = found.name.path(self.dir);
         if found.name.first_seq <= self.next {

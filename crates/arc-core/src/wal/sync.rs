@@ -10,10 +10,10 @@ use crate::{Error, Result, SequenceNumber, sync::Mutex, vfs::VfsFile};
 
 /// How far the log is durable, and whether that is about to change.
 #[derive(Debug)]
-pub(super) struct SyncState(Mutex<State>);
+pub(super) struct SyncState(Mutex<SyncProgress>);
 
 #[derive(Debug)]
-struct State {
+struct SyncProgress {
     durable_seq: SequenceNumber,
     is_under_way: bool,
     /// Why the log takes nothing more.
@@ -22,7 +22,7 @@ struct State {
 
 impl SyncState {
     pub(super) fn new(durable_seq: SequenceNumber) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State { durable_seq, is_under_way: false, failed: None })))
+        Arc::new(Self(Mutex::new(SyncProgress { durable_seq, is_under_way: false, failed: None })))
     }
 
     pub(super) fn durable_seq(&self) -> SequenceNumber {

@@ -1,5 +1,6 @@
 //! Behaviour of the engine through its public interface.
 
+#![allow(clippy::disallowed_methods, reason = "tests make files and measure time")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod backup;

@@ -2,6 +2,7 @@
 //!
 //! `scripts/reliability/simulate` builds and runs this; without arguments it is a short round.
 
+#![allow(clippy::disallowed_methods, reason = "tests make files and measure time")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -27,7 +27,7 @@ impl Name {
 }
 
 /// A name, and the byte that ended it.
-pub(super) struct Token {
+pub(super) struct NameToken {
     pub(super) span: Span,
     pub(super) next: usize,
     next_byte: u8,
@@ -70,7 +70,7 @@ impl<'a> Walker<'_, 'a> {
 
     /// A measurement or tag value: not empty, ended by a comma, a space or the end of the record.
     #[inline(always)]
-    fn value(&mut self, start: usize, name: Name) -> Result<Token, Bad> {
+    fn value(&mut self, start: usize, name: Name) -> Result<NameToken, Bad> {
         let mut next = self.cursor.next();
         let mut next_byte = self.cursor.byte(next);
         let (mut end, mut escapes) = (next, None);
@@ -87,12 +87,12 @@ impl<'a> Walker<'_, 'a> {
             return Err(self.bad(missing, start));
         }
         self.check(start, end, name)?;
-        Ok(Token { span: Span { start, end, escapes }, next, next_byte })
+        Ok(NameToken { span: Span { start, end, escapes }, next, next_byte })
     }
 
     /// A tag key or field key: not empty, ended by `=`.
     #[inline(always)]
-    pub(super) fn key(&mut self, start: usize, name: Name) -> Result<Token, Bad> {
+    pub(super) fn key(&mut self, start: usize, name: Name) -> Result<NameToken, Bad> {
         let mut next = self.cursor.next();
         let mut escapes = None;
         if self.cursor.byte(next) != b'=' {
@@ -106,7 +106,7 @@ impl<'a> Walker<'_, 'a> {
             return Err(self.bad_key(start, next, name));
         }
         self.check(start, next, name)?;
-        Ok(Token { span: Span { start, end: next, escapes }, next, next_byte: b'=' })
+        Ok(NameToken { span: Span { start, end: next, escapes }, next, next_byte: b'=' })
     }
 
     /// What is wrong with a key from `start` to `next` that is empty or not ended by `=`.

@@ -55,6 +55,7 @@ struct KeptGrant {
 }
 
 /// Reads the tokens, and the number of the next one; none and 1 if there is no file.
+#[expect(clippy::disallowed_methods, reason = "tokens are the server's own files, beside those of the engine")]
 pub(super) fn read(path: &Path) -> Result<(Vec<Token>, u64), AuthError> {
     let damaged = |reason: String| AuthError::Damaged { path: path.to_owned(), reason };
     let text = match fs::read(path) {
@@ -120,6 +121,7 @@ fn kept(token: &Token) -> KeptToken {
 }
 
 /// Writes a file that its owner alone may read. Whoever looks sees the old file or the new one, also after a power cut.
+#[expect(clippy::disallowed_methods, reason = "tokens are the server's own files, beside those of the engine")]
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), AuthError> {
     let failed = |action| move |source| AuthError::Io { action, path: path.to_owned(), source };
     let temporary = temporary(path);
@@ -142,6 +144,7 @@ fn temporary(path: &Path) -> PathBuf {
 }
 
 #[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "tokens are the server's own files, beside those of the engine")]
 fn private(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
@@ -149,11 +152,13 @@ fn private(path: &Path) -> io::Result<File> {
 
 /// The folder's own rights have to do.
 #[cfg(not(unix))]
+#[expect(clippy::disallowed_methods, reason = "tokens are the server's own files, beside those of the engine")]
 fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
 #[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "tokens are the server's own files, beside those of the engine")]
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()

@@ -39,6 +39,7 @@ pub(crate) fn arguments() -> [Arg; 2] {
 
 impl Credentials {
     /// Reads the token that the flag or the environment names.
+    #[expect(clippy::disallowed_methods, reason = "a token of the caller's own")]
     pub(crate) fn read(arguments: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Self> {
         let authority = arguments.get_one::<PathBuf>("ca-file").cloned();
         if let Some(path) = arguments.get_one::<PathBuf>("token-file") {

@@ -190,6 +190,7 @@ fn from_environment(
     Ok((layer, config))
 }
 
+#[expect(clippy::disallowed_methods, reason = "settings are read before there is an engine")]
 fn from_file(path: &Path) -> Result<Layer, ConfigError> {
     let text = fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
     let table: toml::Table = text

@@ -39,18 +39,18 @@ where
         .with_dictionary_handling(handling)
         // Cut already, and better: this would count what a batch's buffers have beyond the batch.
         .with_max_flight_data_size(usize::MAX)
-        .build(batches.map_err(|failure| FlightError::ExternalError(Box::new(Carried(failure)))))
+        .build(batches.map_err(|failure| FlightError::ExternalError(Box::new(CarriedFailure(failure)))))
         .map_err(failure_of)
 }
 
 /// A failure on its way through a library.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.message)]
-struct Carried(Failure);
+struct CarriedFailure(Failure);
 
 fn failure_of(error: FlightError) -> Failure {
     match error {
-        FlightError::ExternalError(error) => match error.downcast::<Carried>() {
+        FlightError::ExternalError(error) => match error.downcast::<CarriedFailure>() {
             Ok(carried) => carried.0,
             Err(other) => unencodable(&other),
         },

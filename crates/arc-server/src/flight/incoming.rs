@@ -36,11 +36,11 @@ pub(super) struct Message {
     pub(super) descriptor: Option<FlightDescriptor>,
     /// What the body is, in Arrow's terms.
     pub(super) header: Bytes,
-    body: Carried,
+    body: IncomingPart,
 }
 
 #[derive(Debug)]
-enum Carried {
+enum IncomingPart {
     /// So many bytes come next.
     Coming(usize),
     /// Came before the header, as no writer is known to send it.
@@ -50,8 +50,8 @@ enum Carried {
 impl Message {
     pub(super) fn body_bytes(&self) -> usize {
         match &self.body {
-            Carried::Coming(bytes) => *bytes,
-            Carried::Here(body) => body.len(),
+            IncomingPart::Coming(bytes) => *bytes,
+            IncomingPart::Here(body) => body.len(),
         }
     }
 }
@@ -148,22 +148,22 @@ impl Incoming {
                 }
                 (HEADER, 2) => header = Some(self.take(bytes).await?),
                 (BODY, 2) if header.is_some() => {
-                    body = Some(Carried::Coming(bytes));
+                    body = Some(IncomingPart::Coming(bytes));
                     break;
                 }
-                (BODY, 2) => body = Some(Carried::Here(self.take(bytes).await?)),
+                (BODY, 2) => body = Some(IncomingPart::Here(self.take(bytes).await?)),
                 _ => self.skip(bytes).await?,
             }
         }
-        let body = body.unwrap_or(Carried::Coming(0));
+        let body = body.unwrap_or(IncomingPart::Coming(0));
         Ok(Some(Message { descriptor, header: header.unwrap_or_default(), body }))
     }
 
     /// Appends the body of the message that came last to `to`.
     pub(super) async fn body(&mut self, message: Message, to: &mut Vec<u8>) -> Result<(), Failure> {
         let bytes = match message.body {
-            Carried::Coming(bytes) => bytes,
-            Carried::Here(body) => {
+            IncomingPart::Coming(bytes) => bytes,
+            IncomingPart::Here(body) => {
                 to.extend_from_slice(&body);
                 return Ok(());
             }

@@ -32,13 +32,13 @@ const MAX_KEY_BYTES: usize = 240;
 
 /// Where rows go, and how.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct IngestTarget {
     pub(super) database: String,
     pub(super) table: String,
     pub(super) options: WriteOptions,
 }
 
-impl Target {
+impl IngestTarget {
     /// Reads what a command asks for; what it does not say the headers may.
     pub(super) fn of(
         app: &App,
@@ -83,7 +83,7 @@ fn is_there(app: &App, database: &str, table: &str) -> Result<bool, Failure> {
 }
 
 /// Stores all rows of a stream; returns how many, once they are durable.
-pub(super) async fn run(app: &Arc<App>, target: Target, incoming: Incoming) -> Result<u64, Failure> {
+pub(super) async fn run(app: &Arc<App>, target: IngestTarget, incoming: Incoming) -> Result<u64, Failure> {
     app.metrics.write_started(Format::Arrow);
     if target.options.idempotency_key.as_ref().is_some_and(|key| key.len() > MAX_KEY_BYTES) {
         return Err(Failure::bad_request(format!("the idempotency key of a stream has up to {MAX_KEY_BYTES} bytes")));
@@ -106,7 +106,7 @@ pub(super) async fn run(app: &Arc<App>, target: Target, incoming: Incoming) -> R
 /// A stream that is being stored.
 struct Storing<'a> {
     app: &'a Arc<App>,
-    target: Target,
+    target: IngestTarget,
     /// Parts that were handed to the engine.
     parts: usize,
     pending: VecDeque<PendingWrite>,
@@ -141,7 +141,7 @@ impl Storing<'_> {
     /// Hands a part to the engine.
     async fn submit(&self, body: Bytes) -> Result<PendingWrite, Failure> {
         let slot = self.app.write_slot().await?;
-        let Target { database, table, options } = &self.target;
+        let IngestTarget { database, table, options } = &self.target;
         let (database, table, mut options) = (database.clone(), table.clone(), options.clone());
         if let Some(key) = options.idempotency_key.as_mut().filter(|_| self.parts > 0) {
             *key = format!("{key}#{}", self.parts + 1);

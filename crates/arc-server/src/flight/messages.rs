@@ -15,7 +15,7 @@ use crate::{errors::Failure, query::values};
 
 /// One statement with values for its placeholders, if it has any.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Query {
+pub(super) struct QueryMessage {
     pub(super) database: String,
     pub(super) sql: String,
     pub(super) values: Option<RecordBatch>,
@@ -41,9 +41,9 @@ impl Handle {
     }
 
     /// Reads the statement with its values.
-    pub(super) fn query(self) -> Result<Query, Failure> {
+    pub(super) fn query(self) -> Result<QueryMessage, Failure> {
         let values = (!self.values.is_empty()).then(|| decode::one_row(&self.values)).transpose()?;
-        Ok(Query { database: self.database, sql: self.sql, values })
+        Ok(QueryMessage { database: self.database, sql: self.sql, values })
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn command(bytes: &[u8]) -> Result<Command, Failure> {
 /// What a ticket stands for.
 #[derive(Debug)]
 pub(super) enum Fetched {
-    Query(Query),
+    Query(QueryMessage),
     Command(Command),
 }
 
@@ -98,7 +98,7 @@ pub(super) fn fetched(ticket: &[u8], database: String) -> Result<Fetched, Failur
 }
 
 /// Reads `{"database", "sql_query", "query_type", "params"}`; the database may go by its older names.
-fn influx(ticket: &[u8], database: String) -> Result<Query, Failure> {
+fn influx(ticket: &[u8], database: String) -> Result<QueryMessage, Failure> {
     let ticket: Map<String, Value> = serde_json::from_slice(ticket)
         .map_err(|error| Failure::bad_request(format!("the ticket is not valid JSON: {error}")))?;
     let text = |key: &str| match ticket.get(key) {
@@ -116,7 +116,7 @@ fn influx(ticket: &[u8], database: String) -> Result<Query, Failure> {
     }
     let database = named.map_or(database, str::to_owned);
     let values = ticket.get("params").map_or(Ok(None), values::row)?;
-    Ok(Query { database, sql, values })
+    Ok(QueryMessage { database, sql, values })
 }
 
 /// Returns the statement that reads the table of a path.
@@ -223,6 +223,6 @@ mod tests {
     fn a_ticket_brings_back_its_statement() {
         let handle = Handle { database: "d".into(), sql: "SELECT 1".into(), values: Vec::new() };
         let Fetched::Query(query) = fetched(&handle.ticket().ticket, "default".into()).unwrap() else { panic!() };
-        assert_eq!(query, Query { database: "d".into(), sql: "SELECT 1".into(), values: None });
+        assert_eq!(query, QueryMessage { database: "d".into(), sql: "SELECT 1".into(), values: None });
     }
 }

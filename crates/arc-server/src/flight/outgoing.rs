@@ -30,7 +30,7 @@ pub(super) fn one(message: &impl Message) -> Response {
 
 /// Answers a call with a stream of messages, the last of which may be why there are no more.
 pub(super) fn all(messages: impl Stream<Item = Result<FlightData, Status>> + Send + Unpin + 'static) -> Response {
-    let sending = Sending { messages, body: Bytes::new(), is_over: false };
+    let sending = SendingMessages { messages, body: Bytes::new(), is_over: false };
     respond(stream::unfold(sending, |mut sending| async move { Some((sending.next().await?, sending)) }))
 }
 
@@ -45,14 +45,14 @@ fn respond(frames: impl Stream<Item = Frame<Bytes>> + Send + 'static) -> Respons
 }
 
 /// An answer under way; dropping it drops its messages.
-struct Sending<S> {
+struct SendingMessages<S> {
     messages: S,
     /// Of the message whose head was sent last.
     body: Bytes,
     is_over: bool,
 }
 
-impl<S: Stream<Item = Result<FlightData, Status>> + Unpin> Sending<S> {
+impl<S: Stream<Item = Result<FlightData, Status>> + Unpin> SendingMessages<S> {
     async fn next(&mut self) -> Option<Frame<Bytes>> {
         if !self.body.is_empty() {
             return Some(Frame::data(std::mem::take(&mut self.body)));

@@ -16,7 +16,7 @@ use super::{
     changes::{self, Asked},
     decode,
     incoming::Incoming,
-    ingest::{self, Target},
+    ingest::{self, IngestTarget},
     messages::{self, Described},
     statements::Statements,
     target,
@@ -69,7 +69,7 @@ pub(super) async fn run(
             changes::run(app, caller, asked, headers).await?
         }
         Described::Command(Command::CommandStatementIngest(asked)) => {
-            let target = Target::of(app, caller, asked, headers)?;
+            let target = IngestTarget::of(app, caller, asked, headers)?;
             Some(ingest::run(app, target, incoming).await?)
         }
         Described::Command(other) => {
@@ -80,7 +80,7 @@ pub(super) async fn run(
             let (database, table) = messages::table_of(&path, &database)?;
             caller.check_table(Rights::WRITE, database, table)?;
             let options = write::options(headers, &Params::default())?;
-            let target = Target { database: database.to_owned(), table: table.to_owned(), options };
+            let target = IngestTarget { database: database.to_owned(), table: table.to_owned(), options };
             Some(ingest::run(app, target, incoming).await?)
         }
     };

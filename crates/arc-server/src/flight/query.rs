@@ -11,7 +11,7 @@ use arrow_flight::FlightData;
 use futures::{StreamExt, stream};
 use tonic::Status;
 
-use super::{encode, messages::Query};
+use super::{encode, messages::QueryMessage};
 use crate::{
     app::App,
     auth::Caller,
@@ -26,7 +26,7 @@ pub(super) type Messages = stream::BoxStream<'static, Result<FlightData, Status>
 pub(super) async fn describe(
     app: &Arc<App>,
     caller: &Caller,
-    query: Query,
+    query: QueryMessage,
     keep_dictionaries: bool,
 ) -> Result<Description, Failure> {
     let statement = caller.statement(&query.sql)?;
@@ -52,10 +52,11 @@ pub(super) async fn describe(
 pub(super) async fn answer(
     app: &Arc<App>,
     caller: &Caller,
-    query: Query,
+    query: QueryMessage,
     keep_dictionaries: bool,
 ) -> Result<Messages, Failure> {
-    let mut sending = Sending { ticket: Ticket::new(app, Form::Flight, caller.clone()), running: None, is_over: false };
+    let mut sending =
+        SendingAnswer { ticket: Ticket::new(app, Form::Flight, caller.clone()), running: None, is_over: false };
     let allowed = async {
         let statement = caller.statement(&query.sql)?;
         caller.check_statement(&query.database, &statement).await.map(|()| statement)
@@ -65,7 +66,7 @@ pub(super) async fn answer(
     let slot = app.query_slot(&listed).await.inspect_err(|failure| sending.ticket.failed(failure))?;
     let work = {
         let (app, caller, listed) = (Arc::clone(app), caller.clone(), Arc::clone(&listed));
-        let Query { database, values, .. } = query;
+        let QueryMessage { database, values, .. } = query;
         let work = Work { app, caller, listed, database, statement, values, keep_dictionaries };
         |pieces| work.run(pieces)
     };
@@ -115,13 +116,13 @@ impl Work {
 }
 
 /// An answer under way; dropping it ends its query.
-struct Sending {
+struct SendingAnswer {
     ticket: Ticket,
     running: Option<Running<Option<FlightData>>>,
     is_over: bool,
 }
 
-impl Sending {
+impl SendingAnswer {
     /// Returns the next message, `None` behind the last one.
     async fn next(&mut self) -> Result<Option<FlightData>, Failure> {
         let Some(running) = self.running.as_mut().filter(|_| !self.is_over) else { return Ok(None) };

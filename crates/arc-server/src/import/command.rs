@@ -107,12 +107,12 @@ pub(crate) fn run(arguments: &ArgMatches, config: &Config, environment: &[(OsStr
             options.durability = arguments.get_one::<String>("durability").map(|_| config.engine.durability);
             let credentials = Credentials::read(arguments, environment);
             let remote = credentials.and_then(|credentials| Remote::connect(url, &credentials));
-            remote.map(|remote| Target::Server(Box::new(remote)))
+            remote.map(|remote| ImportDestination::Server(Box::new(remote)))
         }
         None => {
             // One write may take a quarter of the memory with its points, which are larger than CSV.
             options.chunk_bytes = options.chunk_bytes.min(config.engine.memory_bytes / 64);
-            open_engine(config).map(Target::Directory)
+            open_engine(config).map(ImportDestination::Directory)
         }
     };
     match target {
@@ -122,12 +122,12 @@ pub(crate) fn run(arguments: &ArgMatches, config: &Config, environment: &[(OsStr
 }
 
 /// Where files go.
-enum Target {
+enum ImportDestination {
     Directory(Engine),
     Server(Box<Remote>),
 }
 
-fn run_into(target: &Target, arguments: &ArgMatches, options: &ImportOptions) -> ExitCode {
+fn run_into(target: &ImportDestination, arguments: &ArgMatches, options: &ImportOptions) -> ExitCode {
     let rejected = arguments.get_one::<PathBuf>("rejected");
     let mut rejects = match Rejects::create(rejected.map(PathBuf::as_path)) {
         Ok(rejects) => rejects,
@@ -156,7 +156,7 @@ fn run_into(target: &Target, arguments: &ArgMatches, options: &ImportOptions) ->
             }
         }
     }
-    if let Target::Directory(engine) = target
+    if let ImportDestination::Directory(engine) = target
         && let Err(error) = engine.close()
     {
         fail(FAILED, &error);
@@ -174,8 +174,9 @@ fn run_into(target: &Target, arguments: &ArgMatches, options: &ImportOptions) ->
 type Report = (String, Value);
 
 /// Imports one file; also returns whether all of its rows are stored.
+#[expect(clippy::disallowed_methods, reason = "the file is the caller's, outside of the data directory")]
 fn one(
-    target: &Target,
+    target: &ImportDestination,
     path: &PathBuf,
     options: &ImportOptions,
     rejects: &mut Rejects,
@@ -185,8 +186,8 @@ fn one(
     let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let mut progress = Progress::new(&name, bytes, rejects);
     let target: &dyn ImportTarget = match target {
-        Target::Directory(engine) => engine,
-        Target::Server(remote) => remote.as_ref(),
+        ImportDestination::Directory(engine) => engine,
+        ImportDestination::Server(remote) => remote.as_ref(),
     };
     let done = import(target, file, options, &mut |event| progress.event(event));
     progress.end();

@@ -28,6 +28,7 @@ const REDRAW: Duration = Duration::from_millis(200);
 pub(super) struct Rejects(Option<BufWriter<File>>);
 
 impl Rejects {
+    #[expect(clippy::disallowed_methods, reason = "the file is the caller's, outside of the data directory")]
     pub(super) fn create(path: Option<&Path>) -> io::Result<Self> {
         path.map(File::create).transpose().map(|file| Self(file.map(BufWriter::new)))
     }

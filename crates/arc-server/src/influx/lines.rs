@@ -15,7 +15,7 @@ use crate::{
     app::App,
     errors::{Failure, json_response},
     http::params::{self, Params},
-    write::{self, Format, Stored, Wanted, with_receipt},
+    write::{self, Format, Stored, WantedWrite, with_receipt},
 };
 
 /// Bytes of a refused line that are sent back.
@@ -44,7 +44,7 @@ pub(crate) async fn write(State(app): State<Arc<App>>, request: Request) -> Resp
 }
 
 /// Returns what is asked of the write, and whether good lines are stored beside bad ones.
-fn asked(headers: &HeaderMap, params: &Params) -> Result<(Wanted, bool), Failure> {
+fn asked(headers: &HeaderMap, params: &Params) -> Result<(WantedWrite, bool), Failure> {
     let database = params::header(headers, "x-arc-database")?.or_else(|| params.get("db"));
     let database = database.ok_or_else(|| Failure::bad_request("missing required parameter \"db\""))?.to_owned();
     let (precision, guess) = match params.get("precision").unwrap_or("auto") {
@@ -66,7 +66,7 @@ fn asked(headers: &HeaderMap, params: &Params) -> Result<(Wanted, bool), Failure
     if switch(params, "no_sync", false)? && options.durability.is_none() {
         options = options.durability(Durability::Process);
     }
-    let wanted = Wanted { database, table: String::new(), options, format: Format::LineProtocol, guess };
+    let wanted = WantedWrite { database, table: String::new(), options, format: Format::LineProtocol, guess };
     Ok((wanted, accepts_partial))
 }
 

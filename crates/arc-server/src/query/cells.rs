@@ -28,7 +28,7 @@ pub(super) type Cell<'a> = Box<dyn Fn(usize, &mut Vec<u8>) + 'a>;
 
 /// How times are written, which are all in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Times {
+pub(super) enum TimeForm {
     /// `2026-01-31T12:00:00.5Z`.
     Zoned,
     /// `2026-01-31T12:00:00.500000000Z`: with as many digits as the column's unit has, for readers that expect one form in
@@ -38,7 +38,7 @@ pub(super) enum Times {
     Bare,
 }
 
-impl Times {
+impl TimeForm {
     fn write(self, out: &mut Vec<u8>, seconds: i64, nanoseconds: u32, per_second: i64) {
         match self {
             Self::Zoned => timestamp::write(out, seconds, nanoseconds),
@@ -49,7 +49,7 @@ impl Times {
 }
 
 /// Returns what writes the values of `array`.
-pub(super) fn cell(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowError> {
+pub(super) fn cell(array: &dyn Array, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
     let value = value(array, times)?;
     // Logical nulls: those of a dictionary's values count as well.
     let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) else { return Ok(value) };
@@ -63,7 +63,7 @@ pub(super) fn cell(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowErr
 }
 
 /// Returns what writes the values of `array` where they are not null.
-fn value(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowError> {
+fn value(array: &dyn Array, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
     Ok(match array.data_type() {
         DataType::Null => Box::new(|_, out| out.extend_from_slice(b"null")),
         DataType::Boolean => {
@@ -138,7 +138,11 @@ fn decimal<T: DecimalType>(array: &PrimitiveArray<T>) -> Cell<'_> {
     Box::new(|row, out| out.extend_from_slice(array.value_as_string(row).as_bytes()))
 }
 
-fn moment<T: ArrowPrimitiveType<Native = i64>>(array: &PrimitiveArray<T>, times: Times, per_second: i64) -> Cell<'_> {
+fn moment<T: ArrowPrimitiveType<Native = i64>>(
+    array: &PrimitiveArray<T>,
+    times: TimeForm,
+    per_second: i64,
+) -> Cell<'_> {
     Box::new(move |row, out| {
         let (seconds, nanoseconds) = timestamp::split(array.value(row), per_second);
         quoted(out, |out| times.write(out, seconds, nanoseconds, per_second));
@@ -159,7 +163,7 @@ fn bytes<'a>(array: impl arrow::array::ArrayAccessor<Item = &'a [u8]> + 'a) -> C
     })
 }
 
-fn dictionary(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowError> {
+fn dictionary(array: &dyn Array, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
     let array = array.as_any_dictionary();
     let keys = array.normalized_keys();
     let values = cell(array.values().as_ref(), times)?;
@@ -170,7 +174,7 @@ fn dictionary(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowError> {
     }))
 }
 
-fn list<O: OffsetSizeTrait>(array: &GenericListArray<O>, times: Times) -> Result<Cell<'_>, ArrowError> {
+fn list<O: OffsetSizeTrait>(array: &GenericListArray<O>, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
     let values = cell(array.values().as_ref(), times)?;
     Ok(Box::new(move |row, out| {
         let mut bounds = array.value_offsets().iter().skip(row).map(|offset| offset.as_usize());
@@ -178,7 +182,7 @@ fn list<O: OffsetSizeTrait>(array: &GenericListArray<O>, times: Times) -> Result
     }))
 }
 
-fn fixed_size_list(array: &FixedSizeListArray, times: Times) -> Result<Cell<'_>, ArrowError> {
+fn fixed_size_list(array: &FixedSizeListArray, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
     let values = cell(array.values().as_ref(), times)?;
     let length = usize::try_from(array.value_length()).unwrap_or_default();
     Ok(Box::new(move |row, out| items(out, row * length..(row + 1) * length, &values)))
@@ -195,7 +199,7 @@ fn items(out: &mut Vec<u8>, rows: std::ops::Range<usize>, values: &Cell<'_>) {
     out.push(b']');
 }
 
-fn structure(array: &StructArray, times: Times) -> Result<Cell<'_>, ArrowError> {
+fn structure(array: &StructArray, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
     let fields: Vec<(&str, Cell<'_>)> = array
         .fields()
         .iter()
@@ -216,7 +220,7 @@ fn structure(array: &StructArray, times: Times) -> Result<Cell<'_>, ArrowError> 
     }))
 }
 
-fn map(array: &MapArray, times: Times) -> Result<Cell<'_>, ArrowError> {
+fn map(array: &MapArray, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
     // JSON has only text for keys.
     let keys = arrow_text(array.keys().as_ref())?;
     let values = cell(array.values().as_ref(), times)?;

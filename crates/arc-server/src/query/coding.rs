@@ -136,7 +136,7 @@ mod tests {
 
     use arrow::array::{ArrayRef, Int64Array};
 
-    use super::{super::cells::Times, super::csv::Csv, *};
+    use super::{super::cells::TimeForm, super::csv::Csv, *};
 
     #[test]
     fn the_best_of_what_is_accepted_is_taken() {
@@ -163,7 +163,7 @@ mod tests {
         let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..8_192));
         let batch = RecordBatch::try_from_iter([("n", column)]).unwrap();
         let bytes = |coding: Coding| {
-            let csv: Encoder = Box::new(Csv::open(&batch.schema(), Times::Zoned));
+            let csv: Encoder = Box::new(Csv::open(&batch.schema(), TimeForm::Zoned));
             let mut encoder = coding.around(csv).unwrap();
             let mut bytes = Vec::new();
             for _ in 0..30 {

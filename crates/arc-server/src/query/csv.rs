@@ -13,7 +13,7 @@ use arrow::{
 };
 
 use super::{
-    cells::{self, Cell, Times},
+    cells::{self, Cell, TimeForm},
     encode::{Encode, unencodable},
 };
 use crate::errors::Failure;
@@ -21,11 +21,11 @@ use crate::errors::Failure;
 /// Encodes an answer as CSV.
 pub(super) struct Csv {
     out: Vec<u8>,
-    times: Times,
+    times: TimeForm,
 }
 
 impl Csv {
-    pub(super) fn open(schema: &Schema, times: Times) -> Self {
+    pub(super) fn open(schema: &Schema, times: TimeForm) -> Self {
         let mut out = Vec::with_capacity(1024);
         for (at, field) in schema.fields().iter().enumerate() {
             if at > 0 {
@@ -68,7 +68,7 @@ impl Encode for Csv {
 }
 
 /// Returns what writes the values of a column; nothing where they are null.
-fn cell(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowError> {
+fn cell(array: &dyn Array, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
     let value = value(array, times)?;
     let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) else { return Ok(value) };
     Ok(Box::new(move |row, out| {
@@ -78,7 +78,7 @@ fn cell(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowError> {
     }))
 }
 
-fn value(array: &dyn Array, times: Times) -> Result<Cell<'_>, ArrowError> {
+fn value(array: &dyn Array, times: TimeForm) -> Result<Cell<'_>, ArrowError> {
     Ok(match array.data_type() {
         DataType::Null => Box::new(|_, _| {}),
         DataType::Utf8 => strings(array.as_string::<i32>()),
@@ -162,7 +162,7 @@ mod tests {
 
     fn written(columns: Vec<(&str, ArrayRef)>) -> String {
         let batch = RecordBatch::try_from_iter(columns).unwrap();
-        let mut csv = Csv::open(&batch.schema(), Times::Padded);
+        let mut csv = Csv::open(&batch.schema(), TimeForm::Padded);
         csv.append(&batch).unwrap();
         csv.finish().unwrap();
         String::from_utf8(csv.out).unwrap()

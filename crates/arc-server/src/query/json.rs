@@ -7,7 +7,7 @@ use std::{io::Write as _, time::Instant};
 use arrow::{array::RecordBatch, datatypes::Schema};
 
 use super::{
-    cells::{self, Cell, Times},
+    cells::{self, Cell, TimeForm},
     encode::{Encode, unencodable},
     types::type_name,
 };
@@ -34,7 +34,7 @@ impl Json {
 
 impl Encode for Json {
     fn append(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let columns = batch.columns().iter().map(|column| cells::cell(column, Times::Zoned));
+        let columns = batch.columns().iter().map(|column| cells::cell(column, TimeForm::Zoned));
         let columns: Vec<Cell<'_>> = columns.collect::<Result<_, _>>().map_err(unencodable)?;
         for row in 0..batch.num_rows() {
             if self.row_count > 0 {

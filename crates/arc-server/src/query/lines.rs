@@ -5,7 +5,7 @@
 use arrow::{array::RecordBatch, datatypes::Schema};
 
 use super::{
-    cells::{self, Cell, Times},
+    cells::{self, Cell, TimeForm},
     encode::{Encode, unencodable},
     layout,
 };
@@ -33,7 +33,7 @@ pub(super) enum Nulls {
 pub(super) struct Objects {
     around: Around,
     nulls: Nulls,
-    times: Times,
+    times: TimeForm,
     /// `"name":` of each column.
     names: Vec<Vec<u8>>,
     out: Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    pub(super) fn open(schema: &Schema, around: Around, nulls: Nulls, times: Times) -> Result<Self, Failure> {
+    pub(super) fn open(schema: &Schema, around: Around, nulls: Nulls, times: TimeForm) -> Result<Self, Failure> {
         layout::check_names(schema)?;
         let name = |field: &arrow::datatypes::FieldRef| {
             let mut name = Vec::new();
@@ -116,7 +116,7 @@ mod tests {
         RecordBatch::try_from_iter([("time", times), ("n", numbers), ("a \"b\"", texts)]).unwrap()
     }
 
-    fn written(around: Around, nulls: Nulls, times: Times) -> String {
+    fn written(around: Around, nulls: Nulls, times: TimeForm) -> String {
         let batch = batch();
         let mut objects = Objects::open(&batch.schema(), around, nulls, times).unwrap();
         objects.append(&batch.slice(0, 1)).unwrap();
@@ -129,20 +129,20 @@ mod tests {
     fn each_row_is_a_line() {
         let expected = "{\"time\":\"1970-01-01T00:00:00Z\",\"n\":1,\"a \\\"b\\\"\":\"a\\nb\"}\n\
                         {\"time\":\"1970-01-01T00:00:01.5Z\",\"n\":null,\"a \\\"b\\\"\":\"\"}\n";
-        assert_eq!(written(Around::Lines, Nulls::Kept, Times::Zoned), expected);
+        assert_eq!(written(Around::Lines, Nulls::Kept, TimeForm::Zoned), expected);
     }
 
     #[test]
     fn influxdb_3_has_a_list_without_nulls_and_zones() {
         let expected = "[{\"time\":\"1970-01-01T00:00:00\",\"n\":1,\"a \\\"b\\\"\":\"a\\nb\"},\
                         {\"time\":\"1970-01-01T00:00:01.500\",\"a \\\"b\\\"\":\"\"}]";
-        assert_eq!(written(Around::List, Nulls::LeftOut, Times::Bare), expected);
+        assert_eq!(written(Around::List, Nulls::LeftOut, TimeForm::Bare), expected);
     }
 
     #[test]
     fn no_rows_are_an_empty_list_or_no_lines() {
         for (around, expected) in [(Around::List, "[]"), (Around::Lines, "")] {
-            let mut objects = Objects::open(&batch().schema(), around, Nulls::Kept, Times::Zoned).unwrap();
+            let mut objects = Objects::open(&batch().schema(), around, Nulls::Kept, TimeForm::Zoned).unwrap();
             objects.finish().unwrap();
             assert_eq!(objects.out, expected.as_bytes());
         }
@@ -152,7 +152,7 @@ mod tests {
     fn two_columns_of_one_name_are_refused() {
         let column: ArrayRef = Arc::new(Int64Array::from(vec![1]));
         let schema = RecordBatch::try_from_iter([("v", Arc::clone(&column)), ("v", column)]).unwrap().schema();
-        let failure = Objects::open(&schema, Around::Lines, Nulls::Kept, Times::Zoned).err().unwrap();
+        let failure = Objects::open(&schema, Around::Lines, Nulls::Kept, TimeForm::Zoned).err().unwrap();
         assert!(failure.status.as_u16() == 400 && failure.message.contains("\"v\""), "{}", failure.message);
     }
 }

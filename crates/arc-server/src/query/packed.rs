@@ -16,7 +16,7 @@ use arrow::{
     error::ArrowError,
 };
 
-use super::cells::{self, Cell, Times};
+use super::cells::{self, Cell, TimeForm};
 use crate::timestamp;
 
 const NIL: u8 = 0xc0;
@@ -160,7 +160,7 @@ fn decimal<'a, T: DecimalType>(array: &'a dyn Array, scale: i8) -> Result<Cell<'
 
 /// Returns what writes the JSON of values as text; that of a text without its quotes.
 fn text_of(array: &dyn Array) -> Result<Cell<'_>, ArrowError> {
-    let json = cells::cell(array, Times::Zoned)?;
+    let json = cells::cell(array, TimeForm::Zoned)?;
     Ok(Box::new(move |row, out| {
         let mut scratch = Vec::with_capacity(32);
         json(row, &mut scratch);

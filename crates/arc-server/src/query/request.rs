@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     arrow::{Ipc, Wishes},
-    cells::Times,
+    cells::TimeForm,
     coding::Coding,
     csv::Csv,
     encode::Encoder,
@@ -70,15 +70,15 @@ impl Shape {
     /// Begins an answer with these columns.
     pub(super) fn open(self, app: &App, schema: &SchemaRef, started: Instant) -> Result<Encoder, Failure> {
         let (times, nulls) = match self.dialect {
-            Dialect::Arc => (Times::Zoned, Nulls::Kept),
-            Dialect::InfluxDb3 => (Times::Bare, Nulls::LeftOut),
+            Dialect::Arc => (TimeForm::Zoned, Nulls::Kept),
+            Dialect::InfluxDb3 => (TimeForm::Bare, Nulls::LeftOut),
         };
         let encoder: Encoder = match (self.form, self.dialect) {
             (Form::Json, Dialect::Arc) => Box::new(Json::open(schema, started)),
             (Form::Json, Dialect::InfluxDb3) => Box::new(Objects::open(schema, Around::List, nulls, times)?),
             (Form::Ndjson, _) => Box::new(Objects::open(schema, Around::Lines, nulls, times)?),
             // Readers guess the form of a column by its first value.
-            (Form::Csv, Dialect::Arc) => Box::new(Csv::open(schema, Times::Padded)),
+            (Form::Csv, Dialect::Arc) => Box::new(Csv::open(schema, TimeForm::Padded)),
             (Form::Csv, Dialect::InfluxDb3) => Box::new(Csv::open(schema, times)),
             (Form::Text, _) => Box::new(Table::open(schema)),
             (Form::MessagePack, _) => Box::new(Pack::open(schema, &app.spools, started)),

@@ -1,5 +1,7 @@
 //! The service as its clients see it: one binary, for linking it takes longer than running it.
 
+#![allow(clippy::disallowed_methods, reason = "tests make files and measure time")]
+
 // `cfg(test)` is always on here; it tells the lints that these modules are tests and may unwrap.
 #[cfg(test)]
 mod admin;

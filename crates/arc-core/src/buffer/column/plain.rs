@@ -1,6 +1,6 @@
 //! The values of a column as they lie in memory, for those who write them somewhere and read them back.
 
-use super::{Bits, ColumnValues, Values};
+use super::{Bits, BufferedValues, ColumnValues};
 
 /// The values of a column of one of the five plain types, those of nulls included.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,15 +18,15 @@ impl ColumnValues {
     /// Returns the values as they lie in memory; `None` where the type is another, or texts are codes.
     pub(crate) fn plain(&self) -> Option<Plain<'_>> {
         Some(match &self.values {
-            Values::Float(v) => Plain::Float(v),
-            Values::Integer(v) => Plain::Integer(v),
-            Values::Unsigned(v) => Plain::Unsigned(v),
-            Values::Boolean(v) => Plain::Boolean(v.words()),
-            Values::Text(texts) => {
+            BufferedValues::Float(v) => Plain::Float(v),
+            BufferedValues::Integer(v) => Plain::Integer(v),
+            BufferedValues::Unsigned(v) => Plain::Unsigned(v),
+            BufferedValues::Boolean(v) => Plain::Boolean(v.words()),
+            BufferedValues::Text(texts) => {
                 let (ends, bytes) = texts.ends_and_bytes()?;
                 Plain::Text(ends, bytes)
             }
-            Values::Arrow { .. } => return None,
+            BufferedValues::Arrow { .. } => return None,
         })
     }
 
@@ -38,7 +38,7 @@ impl ColumnValues {
     /// Takes `len` booleans; what the words have beyond them is left out.
     pub(crate) fn from_booleans(words: Vec<u64>, len: usize) -> Self {
         let bits = Bits::from_words(words, len);
-        Self { len: bits.len(), values: Values::Boolean(bits), valid: None }
+        Self { len: bits.len(), values: BufferedValues::Boolean(bits), valid: None }
     }
 
     /// Makes those of the values null whose bits are not set; there is a bit for each.

@@ -61,7 +61,7 @@ fn column(mut column: ColumnValues, values: &[Option<String>]) -> ColumnValues {
 }
 
 fn of_form(values: &[Option<String>], rows: usize) -> ColumnValues {
-    column(ColumnValues::from_texts(Texts::for_rows(rows, 0)), values)
+    column(ColumnValues::from_texts(TextColumn::for_rows(rows, 0)), values)
 }
 
 fn plain(array: &ArrayRef) -> ArrayRef {

@@ -2,7 +2,7 @@
 
 use std::{io::ErrorKind, path::Path};
 
-use super::{Marker, STORE_MARKER, VERSION};
+use super::{STORE_MARKER, StoreMarker, VERSION};
 use crate::{
     Error, Result,
     model::{META_DIR, TEMPORARY_SUFFIX, WAL_DIR},
@@ -24,7 +24,7 @@ pub(crate) fn write_store_marker(vfs: &dyn Vfs, root: &Path, directory: &str) ->
         Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", temporary, e)),
         _ => {}
     }
-    let marker = serde_json::to_vec(&Marker { arc_store: VERSION, directory: directory.to_owned() })
+    let marker = serde_json::to_vec(&StoreMarker { arc_store: VERSION, directory: directory.to_owned() })
         .map_err(|e| Error::internal(format!("cannot encode a marker: {e}")))?;
     let file = vfs.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
     file.write_all_at(&[&marker, b"\n"], 0).map_err(|e| Error::io("write", &temporary, e))?;

@@ -8,17 +8,17 @@ const SETTINGS: Settings =
 const OVER: i64 = DAY_NS + SETTINGS.quiet_ns;
 
 /// Returns the paths of each task's inputs.
-fn planned(files: &[Arc<DataFile>], now_ns: i64) -> Vec<(Vec<&str>, Output)> {
+fn planned(files: &[Arc<DataFile>], now_ns: i64) -> Vec<(Vec<&str>, MergeOutput)> {
     let tasks = plan(&table(), files, now_ns, &SETTINGS).tasks;
-    let of = |task: Task| {
+    let of = |task: MergeTask| {
         let path = |file: &Arc<DataFile>| files.iter().find(|f| Arc::ptr_eq(f, file)).map(|f| f.path.as_str());
         (task.files.iter().filter_map(path).collect(), task.output)
     };
     tasks.into_iter().map(of).collect()
 }
 
-fn on_time(paths: &[&'static str]) -> Vec<(Vec<&'static str>, Output)> {
-    vec![(paths.to_vec(), Output::OnTime)]
+fn on_time(paths: &[&'static str]) -> Vec<(Vec<&'static str>, MergeOutput)> {
+    vec![(paths.to_vec(), MergeOutput::OnTime)]
 }
 
 #[test]
@@ -83,13 +83,13 @@ fn late_files_are_merged_into_what_they_overlap_once_it_is_worth_it() {
         files
     };
     assert_eq!(planned(&with(10, 90), 0), on_time(&["base", "x", "y", "z"]));
-    assert_eq!(planned(&with(10, 91), 0), [(vec!["x", "y", "z"], Output::Late)]);
+    assert_eq!(planned(&with(10, 91), 0), [(vec!["x", "y", "z"], MergeOutput::Late)]);
     let two: Vec<_> = with(10, 91).into_iter().take(3).collect();
     assert_eq!(planned(&two, 0), []);
     // Neighbours only, and those of one size first.
     let mut files = with(1, 1_000);
     files.extend([sized(&late("large", 0..=9, 4..=4), 30, 1), late("w", 0..=9, 5..=5)]);
-    assert_eq!(planned(&files, 0), [(vec!["x", "y", "z"], Output::Late)]);
+    assert_eq!(planned(&files, 0), [(vec!["x", "y", "z"], MergeOutput::Late)]);
 }
 
 /// Does what is planned until there is nothing left to do, and returns the files then and how many tasks it took. Rows
@@ -111,12 +111,13 @@ fn settled(mut files: Vec<Arc<DataFile>>, settings: &Settings) -> (Vec<Arc<DataF
             let times = times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
             let Some((first, last)) = times else { continue };
             let (max_seq, min_seq) = inputs.iter().map(|file| file.version()).max().unwrap();
-            let outputs = if task.output == Output::Late { 1 } else { bytes.div_ceil(settings.target_bytes).max(1) };
+            let outputs =
+                if task.output == MergeOutput::Late { 1 } else { bytes.div_ceil(settings.target_bytes).max(1) };
             for n in 0..outputs {
                 let path = format!("{tasks}-{part}-{n}");
                 let made =
                     DataFile::clone(&sized(&file(&path, first..=last, min_seq..=max_seq), rows, bytes / outputs));
-                files.push(Arc::new(DataFile { late: task.output == Output::Late, ..made }));
+                files.push(Arc::new(DataFile { late: task.output == MergeOutput::Late, ..made }));
             }
             from = end;
         }
@@ -133,7 +134,7 @@ fn a_late_file_over_more_files_than_may_be_open_is_merged_part_by_part() {
         let mut files: Vec<_> = (0..300).map(|n| large(n, wide)).collect();
         files.extend([late("l", 50..=29_950, 2..=2), late("k", 10_000..=20_000, 3..=3)]);
         let first = plan(&table(), &files, OVER, &settings).tasks.remove(0);
-        assert_eq!((first.files.len(), first.output, first.cuts.len()), (1, Output::Late, 1));
+        assert_eq!((first.files.len(), first.output, first.cuts.len()), (1, MergeOutput::Late, 1));
         let (left, tasks) = settled(files, &settings);
         assert!(left.iter().all(|file| !file.late), "{columns} columns, {wide}: {left:?}");
         assert!(tasks < 200 && left.len() < 300, "{columns} columns, {wide}: {tasks} tasks, {} files", left.len());
@@ -147,7 +148,7 @@ fn a_late_file_of_which_no_part_can_be_merged_stays_and_is_not_rewritten_for_eve
     files.push(late("l", 10..=900, 2..=2));
     assert_eq!(planned(&files, OVER), []);
     files.push(late("k", 500..=990, 3..=3));
-    assert_eq!(planned(&files, OVER), [(vec!["l", "k"], Output::Late)]);
+    assert_eq!(planned(&files, OVER), [(vec!["l", "k"], MergeOutput::Late)]);
     let fewer: Vec<_> = files.split_off(3);
     assert_eq!(planned(&fewer, OVER).len(), 1);
 }
@@ -236,7 +237,7 @@ fn a_day_that_is_over_is_rewritten_once_more_and_then_left_alone() {
     for (files, expected) in cases {
         assert_eq!(planned(&files, OVER), expected, "{files:?}");
         let early = plan(&table(), &files, OVER - 1, &SETTINGS);
-        assert_eq!(early, Plan { tasks: vec![], next_due_ns: (!expected.is_empty()).then_some(OVER) });
+        assert_eq!(early, CompactionPlan { tasks: vec![], next_due_ns: (!expected.is_empty()).then_some(OVER) });
     }
 }
 
@@ -275,7 +276,7 @@ fn late_files_rewrite_only_the_times_that_they_overlap() {
     files.push(late("l", 55..=65, 2..=2));
     let task = plan(&table(), &files, OVER, &settings).tasks.remove(0);
     let paths: Vec<&str> = task.files.iter().map(|file| file.path.as_str()).collect();
-    assert_eq!((paths, task.cuts, task.output), (vec!["s0", "s1", "l"], vec![60], Output::OnTime));
+    assert_eq!((paths, task.cuts, task.output), (vec!["s0", "s1", "l"], vec![60], MergeOutput::OnTime));
     let (left, _) = settled(files, &settings);
     assert_eq!(left.iter().filter(|file| file.path.starts_with('s')).count(), 2, "{left:?}");
     assert!(left.iter().all(|file| !file.late) && left.len() == 4, "{left:?}");
@@ -287,7 +288,10 @@ fn a_day_that_still_gets_points_waits() {
     let path = format!("data/d/t/day=1970-01-01/{}.parquet", ulid::Ulid::from_parts(written_ms, 0));
     let files = [file("a", 0..=1, 1..=1), file(&path, 0..=1, 2..=2)];
     let due_ns = DAY_NS + 7_000_000 + SETTINGS.quiet_ns;
-    assert_eq!(plan(&table(), &files, due_ns - 1, &SETTINGS), Plan { tasks: vec![], next_due_ns: Some(due_ns) });
+    assert_eq!(
+        plan(&table(), &files, due_ns - 1, &SETTINGS),
+        CompactionPlan { tasks: vec![], next_due_ns: Some(due_ns) }
+    );
     assert_eq!(plan(&table(), &files, due_ns, &SETTINGS).tasks.len(), 1);
 }
 
@@ -300,7 +304,7 @@ fn days_are_apart_and_a_file_without_order_keeps_its_day_as_it_is() {
     assert_eq!(paths, [["a", "b", "c"], ["d", "e", "f"]]);
     let unsorted = DataFile { sorted_by: Vec::new(), ..DataFile::clone(&files[0]) };
     files.push(Arc::new(unsorted));
-    assert_eq!(planned(&files, OVER), [(vec!["d", "e", "f"], Output::OnTime)]);
+    assert_eq!(planned(&files, OVER), [(vec!["d", "e", "f"], MergeOutput::OnTime)]);
 }
 
 #[test]

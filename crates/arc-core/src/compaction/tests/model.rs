@@ -15,7 +15,7 @@ use proptest::{collection::vec, option, prelude::*};
 
 use super::{
     super::{
-        Job, Keep, MAX_BATCH_BYTES, Settings, Source, Task,
+        Keep, MAX_BATCH_BYTES, MergeJob, MergeSource, MergeTask, Settings,
         cursor::value,
         order::{by_version, output},
         plan, run,
@@ -119,9 +119,9 @@ impl Files {
         Self { vfs, schema, live, written: 0 }
     }
 
-    fn merge(&mut self, task: &Task, target_bytes: u64) {
-        let job = Job {
-            source: Source { vfs: &self.vfs, root: &root() },
+    fn merge(&mut self, task: &MergeTask, target_bytes: u64) {
+        let job = MergeJob {
+            source: MergeSource { vfs: &self.vfs, root: &root() },
             schema: &self.schema,
             task,
             keep: Keep::default(),
@@ -220,7 +220,7 @@ fn apply(files: &mut Files, step: &Step) {
             let times = ordered.iter().flat_map(|file| [file.min_time, file.max_time]);
             let middle = times.clone().min().into_iter().chain(times.max()).sum::<i64>() / 2;
             let cuts = if *parted { vec![middle] } else { Vec::new() };
-            files.merge(&Task { day, files: ordered, output, cuts, may_drop_old: false, is_last: false }, 1 << 30);
+            files.merge(&MergeTask { day, files: ordered, output, cuts, may_drop_old: false, is_last: false }, 1 << 30);
         }
         Step::Planned(files_to_merge, is_over, target_bytes, open_columns, slice_rows) => {
             let settings = Settings {

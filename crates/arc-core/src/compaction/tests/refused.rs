@@ -7,7 +7,7 @@ use std::{
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray, TimestampNanosecondArray};
 
-use super::super::{Job, Keep, MAX_BATCH_BYTES, Output, Source, Task, run};
+use super::super::{Keep, MAX_BATCH_BYTES, MergeJob, MergeOutput, MergeSource, MergeTask, run};
 use crate::{
     Error, SequenceNumber,
     datafile::{DataFileSpec, ParquetOptions, write_data_file},
@@ -42,16 +42,16 @@ fn written(vfs: &CrashFs, name: &str, rows: &[(&str, i64)]) -> Arc<DataFile> {
 }
 
 fn merged(vfs: &CrashFs, files: Vec<Arc<DataFile>>, has_primary_key: bool) -> Result<Vec<DataFile>, Error> {
-    let task = Task {
+    let task = MergeTask {
         day: PartitionDay::from_time_ns(0),
         files,
-        output: Output::OnTime,
+        output: MergeOutput::OnTime,
         cuts: Vec::new(),
         may_drop_old: true,
         is_last: false,
     };
-    let job = Job {
-        source: Source { vfs, root: Path::new(ROOT) },
+    let job = MergeJob {
+        source: MergeSource { vfs, root: Path::new(ROOT) },
         schema: &schema(has_primary_key),
         task: &task,
         keep: Keep::default(),

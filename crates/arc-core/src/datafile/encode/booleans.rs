@@ -10,8 +10,8 @@ use parquet::{
 
 use super::{
     ChunkBounds, ColumnEncoder, Scratch,
-    bounds::Bounds,
-    chunk::{ChunkPages, DataPage, EncodedChunk, Ending},
+    bounds::PageBounds,
+    chunk::{ChunkEnd, ChunkPages, DataPage, EncodedChunk},
     levels::Validity,
 };
 
@@ -22,7 +22,7 @@ pub(super) struct BooleanEncoder {
     /// Values of the page under way, without nulls.
     values: BooleanBufferBuilder,
     validity: Validity,
-    bounds: Bounds<bool>,
+    bounds: PageBounds<bool>,
     chunk: ChunkPages,
 }
 
@@ -33,7 +33,7 @@ impl BooleanEncoder {
             page_rows,
             values: BooleanBufferBuilder::new(0),
             validity: Validity::default(),
-            bounds: Bounds::default(),
+            bounds: PageBounds::default(),
             chunk: ChunkPages::new(column.clone(), compression),
         }
     }
@@ -80,7 +80,7 @@ impl ColumnEncoder for BooleanEncoder {
         let bounds = self.bounds.all().copied();
         let (min, max) = bounds.unzip();
         let statistics = Statistics::boolean(min, max, None, Some(self.chunk.nulls() as u64), false);
-        let ending = Ending { dictionary: None, statistics, order: self.bounds.order(), page_bounds: true };
+        let ending = ChunkEnd { dictionary: None, statistics, order: self.bounds.order(), page_bounds: true };
         Ok((self.chunk.finish(ending, &mut scratch.compressor)?, ChunkBounds::Booleans(bounds)))
     }
 }

@@ -4,20 +4,20 @@ use parquet::basic::BoundaryOrder;
 
 /// Collects the bounds of pages.
 #[derive(Debug)]
-pub(super) struct Bounds<K> {
+pub(super) struct PageBounds<K> {
     all: Option<(K, K)>,
     last_page: Option<(K, K)>,
     ascending: bool,
     descending: bool,
 }
 
-impl<K> Default for Bounds<K> {
+impl<K> Default for PageBounds<K> {
     fn default() -> Self {
         Self { all: None, last_page: None, ascending: true, descending: true }
     }
 }
 
-impl<K: Ord + Clone> Bounds<K> {
+impl<K: Ord + Clone> PageBounds<K> {
     /// Takes the bounds of the next page that has any value.
     pub(super) fn push(&mut self, min: K, max: K) {
         if let Some((last_min, last_max)) = &self.last_page {
@@ -68,7 +68,7 @@ mod tests {
             (&[(7, 7), (7, 7)], Some((7, 7)), Order::ASCENDING),
         ];
         for (pages, all, order) in cases {
-            let mut bounds = Bounds::default();
+            let mut bounds = PageBounds::default();
             pages.iter().for_each(|(min, max)| bounds.push(*min, *max));
             assert_eq!((bounds.all().copied(), bounds.order()), (all, order), "{pages:?}");
         }

@@ -47,7 +47,7 @@ pub(super) struct DictionaryPage<'a> {
 }
 
 /// What is known of a column chunk when all of its pages are there.
-pub(super) struct Ending<'a> {
+pub(super) struct ChunkEnd<'a> {
     pub(super) dictionary: Option<DictionaryPage<'a>>,
     /// Bounds and null count.
     pub(super) statistics: Statistics,
@@ -133,7 +133,7 @@ impl ChunkPages {
     }
 
     /// Ends the column chunk.
-    pub(super) fn finish(mut self, ending: Ending<'_>, compressor: &mut PageCompressor) -> Result<EncodedChunk> {
+    pub(super) fn finish(mut self, ending: ChunkEnd<'_>, compressor: &mut PageCompressor) -> Result<EncodedChunk> {
         let dictionary = ending.dictionary.map(|page| self.dictionary_page(&page, compressor)).transpose()?;
         let dictionary = dictionary.unwrap_or_default();
         let mut encodings: Vec<Encoding> = self.encodings.keys().copied().collect();

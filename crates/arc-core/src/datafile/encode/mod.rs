@@ -2,7 +2,7 @@
 //!
 //! The Parquet library's writer takes any type, and 22 ns a value. Most columns are of a few types that are known well
 //! here: times and numbers of eight bytes, booleans, texts, and tags, which are sorted and come as indices in a dictionary.
-//! These are encoded by loops made for them; all others go through the library ([`Plan::encoder`] says `None`). What
+//! These are encoded by loops made for them; all others go through the library ([`EncodingPlan::encoder`] says `None`). What
 //! surrounds pages (their headers, statistics, indexes, footer) stays the library's, which takes a chunk as if it had been
 //! copied from another file.
 //!
@@ -75,7 +75,7 @@ impl Scratch {
 
 /// How a column is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct EncodingPlan {
     /// Numbers of eight bytes: without, or from where the dictionary is full.
     pub(super) words: WordEncoding,
     /// Whether a dictionary is tried first.
@@ -84,7 +84,7 @@ pub(super) struct Plan {
 
 /// What a column may hold while it is encoded.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct ColumnLimits {
     pub(super) page_rows: usize,
     /// Of a dictionary, and of the texts of a page.
     pub(super) dictionary_bytes: usize,
@@ -114,12 +114,12 @@ pub(super) enum ChunkBounds {
     Booleans(Option<(bool, bool)>),
 }
 
-impl Plan {
+impl EncodingPlan {
     /// Returns an encoder for a column, or `None` where the library is to encode it.
     pub(super) fn encoder(
         self,
         data_type: &DataType,
-        limits: Limits,
+        limits: ColumnLimits,
         column: &ColumnDescPtr,
         compression: Compression,
     ) -> Option<Box<dyn ColumnEncoder>> {
@@ -127,10 +127,10 @@ impl Plan {
             return None;
         }
         let words = (self.words, self.dictionary);
-        Some(match Kind::of(data_type)? {
-            Kind::Word(kind) => Box::new(WordEncoder::new(kind, words, limits, column, compression)),
-            Kind::Text => Box::new(TextEncoder::new(limits, column, compression)),
-            Kind::Boolean => Box::new(BooleanEncoder::new(limits.page_rows, column, compression)),
+        Some(match EncodedKind::of(data_type)? {
+            EncodedKind::Word(kind) => Box::new(WordEncoder::new(kind, words, limits, column, compression)),
+            EncodedKind::Text => Box::new(TextEncoder::new(limits, column, compression)),
+            EncodedKind::Boolean => Box::new(BooleanEncoder::new(limits.page_rows, column, compression)),
         })
     }
 }
@@ -143,13 +143,13 @@ fn is_futile(entries: usize, values: usize) -> bool {
 }
 
 /// What is encoded here.
-enum Kind {
+enum EncodedKind {
     Word(WordKind),
     Text,
     Boolean,
 }
 
-impl Kind {
+impl EncodedKind {
     fn of(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
             DataType::Int64 | DataType::Timestamp(TimeUnit::Nanosecond, _) => Self::Word(WordKind::Signed),

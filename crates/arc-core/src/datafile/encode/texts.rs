@@ -17,9 +17,9 @@ use parquet::{
 };
 
 use super::{
-    ChunkBounds, ColumnEncoder, Limits, Scratch,
-    bounds::Bounds,
-    chunk::{ChunkPages, DataPage, DictionaryPage, EncodedChunk, Ending},
+    ChunkBounds, ColumnEncoder, ColumnLimits, Scratch,
+    bounds::PageBounds,
+    chunk::{ChunkEnd, ChunkPages, DataPage, DictionaryPage, EncodedChunk},
     delta,
     hybrid::Hybrid,
     is_futile,
@@ -39,7 +39,7 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 /// Encodes one column of one row group.
 pub(super) struct TextEncoder {
     is_optional: bool,
-    limits: Limits,
+    limits: ColumnLimits,
     validity: Validity,
     /// Rows of the page under way, if there is a dictionary: numbers and how often they repeat.
     runs: Vec<(u32, u32)>,
@@ -55,12 +55,12 @@ pub(super) struct TextEncoder {
     /// By number, the last page that had the text.
     seen: Vec<u32>,
     page: u32,
-    bounds: Bounds<Vec<u8>>,
+    bounds: PageBounds<Vec<u8>>,
     chunk: ChunkPages,
 }
 
 impl TextEncoder {
-    pub(super) fn new(limits: Limits, column: &ColumnDescPtr, compression: Compression) -> Self {
+    pub(super) fn new(limits: ColumnLimits, column: &ColumnDescPtr, compression: Compression) -> Self {
         Self {
             is_optional: column.max_def_level() > 0,
             limits,
@@ -74,7 +74,7 @@ impl TextEncoder {
             numbers: Vec::new(),
             seen: Vec::new(),
             page: 0,
-            bounds: Bounds::default(),
+            bounds: PageBounds::default(),
             chunk: ChunkPages::new(column.clone(), compression),
         }
     }
@@ -121,7 +121,7 @@ impl ColumnEncoder for TextEncoder {
             .with_min_is_exact(min_is_exact)
             .with_max_is_exact(max_is_exact);
         let statistics = Statistics::ByteArray(statistics);
-        let ending = Ending { dictionary, statistics, order: self.bounds.order(), page_bounds: true };
+        let ending = ChunkEnd { dictionary, statistics, order: self.bounds.order(), page_bounds: true };
         Ok((self.chunk.finish(ending, &mut scratch.compressor)?, ChunkBounds::Texts(bounds)))
     }
 }

@@ -13,10 +13,10 @@ use parquet::{
 };
 
 use super::{
-    ChunkBounds, ColumnEncoder, Limits, Scratch,
-    bounds::Bounds,
+    ChunkBounds, ColumnEncoder, ColumnLimits, Scratch,
+    bounds::PageBounds,
     byte_streams,
-    chunk::{ChunkPages, DataPage, DictionaryPage, EncodedChunk, Ending},
+    chunk::{ChunkEnd, ChunkPages, DataPage, DictionaryPage, EncodedChunk},
     delta,
     hybrid::Hybrid,
     is_futile,
@@ -48,7 +48,7 @@ pub(super) struct WordEncoder {
     kind: WordKind,
     encoding: WordEncoding,
     is_optional: bool,
-    limits: Limits,
+    limits: ColumnLimits,
     /// Values of the page under way, without nulls.
     values: Vec<u64>,
     validity: Validity,
@@ -57,7 +57,7 @@ pub(super) struct WordEncoder {
     /// What is in the dictionary once it is full.
     closed_dictionary: Option<Vec<u64>>,
     /// By `WordKind::key`.
-    bounds: Bounds<u64>,
+    bounds: PageBounds<u64>,
     chunk: ChunkPages,
 }
 
@@ -65,7 +65,7 @@ impl WordEncoder {
     pub(super) fn new(
         kind: WordKind,
         (encoding, dictionary): (WordEncoding, bool),
-        limits: Limits,
+        limits: ColumnLimits,
         column: &ColumnDescPtr,
         compression: Compression,
     ) -> Self {
@@ -78,7 +78,7 @@ impl WordEncoder {
             validity: Validity::default(),
             dictionary: dictionary.then(WordDictionary::default),
             closed_dictionary: None,
-            bounds: Bounds::default(),
+            bounds: PageBounds::default(),
             chunk: ChunkPages::new(column.clone(), compression),
         }
     }
@@ -136,7 +136,7 @@ impl ColumnEncoder for WordEncoder {
         let dictionary = dictionary.map(|dictionary| DictionaryPage { body: &scratch.page, values: dictionary.len() });
         let bounds = self.bounds.all().map(|(min, max)| (self.kind.word(*min), self.kind.word(*max)));
         let keeps_bounds = !bounds.is_some_and(|(min, max)| self.kind.is_nan(min) || self.kind.is_nan(max));
-        let ending = Ending {
+        let ending = ChunkEnd {
             dictionary,
             statistics: self.kind.statistics(bounds.filter(|_| keeps_bounds), self.chunk.nulls() as u64),
             order: self.bounds.order(),

@@ -43,11 +43,11 @@ pub(super) struct Assembly {
 struct RowGroup {
     rows: usize,
     /// The leaves of each declared column; none where it had no value until the end of the file.
-    columns: Vec<Vec<Chunk>>,
+    columns: Vec<Vec<ColumnChunkFooter>>,
 }
 
 /// What the footer says of a column chunk.
-struct Chunk {
+struct ColumnChunkFooter {
     metadata: ColumnChunkMetaData,
     column_index: ColumnIndexMetaData,
     offset_index: OffsetIndexMetaData,
@@ -74,7 +74,7 @@ impl Assembly {
         Ok(())
     }
 
-    fn append_leaf(&mut self, leaf: Leaf) -> Result<Chunk> {
+    fn append_leaf(&mut self, leaf: Leaf) -> Result<ColumnChunkFooter> {
         let position = i64::try_from(self.out.bytes_written()).map_err(|e| ParquetError::General(e.to_string()))?;
         for bytes in &leaf.bytes {
             self.out.write_all(bytes)?;
@@ -87,7 +87,7 @@ impl Assembly {
         let dictionary = leaf.metadata.dictionary_page_offset().map(|offset| offset + moved);
         let metadata = leaf.metadata.into_builder().set_data_page_offset(data).set_dictionary_page_offset(dictionary);
         let column_index = leaf.column_index.unwrap_or(ColumnIndexMetaData::NONE);
-        Ok(Chunk { metadata: metadata.build()?, column_index, offset_index })
+        Ok(ColumnChunkFooter { metadata: metadata.build()?, column_index, offset_index })
     }
 
     /// Writes the footer and returns the sink, complete but not durable. `schema` has the columns that are to be seen, `seen`

@@ -17,8 +17,8 @@ use super::{
     distinct::Distinct,
     open_file::FileSpec,
     publish::Folder,
-    schema::Columns,
-    split::{Group, Limits},
+    schema::WriterColumns,
+    split::{FileLimits, RowGroupKey},
     writer::Parts,
 };
 use crate::{
@@ -415,7 +415,7 @@ impl ParquetWriterBuilder {
     pub fn open_with<A: Accumulator>(self, make: impl Fn() -> A + Send + 'static) -> Result<ParquetWriter<A>> {
         self.layout.validate()?;
         self.validate()?;
-        let columns = Columns::new(&self.schema, &self.text_prefixes)?;
+        let columns = WriterColumns::new(&self.schema, &self.text_prefixes)?;
         let time =
             self.time_column.iter().map(|name| position("time_column", &columns.schema, name)).next().transpose()?;
         let spec = self.file_spec(&columns.schema, time)?;
@@ -462,11 +462,11 @@ impl ParquetWriterBuilder {
                 return Err(Error::InvalidOption { option: "distinct", reason });
             }
         }
-        let limits = Limits { rows: self.max_rows, bytes: self.max_bytes };
+        let limits = FileLimits { rows: self.max_rows, bytes: self.max_bytes };
         Ok(FileSpec { columns, options: self.layout.clone(), limits, time, distinct, max_distinct: self.max_distinct })
     }
 
-    fn group(&self, schema: &SchemaRef) -> Result<Group> {
+    fn group(&self, schema: &SchemaRef) -> Result<RowGroupKey> {
         let columns =
             self.group_by.iter().map(|name| position("group_by", schema, name)).collect::<Result<Vec<_>>>()?;
         for column in &columns {
@@ -477,7 +477,7 @@ impl ParquetWriterBuilder {
                 Error::InvalidOption { option: "group_by", reason }
             })?;
         }
-        Ok(Group::new(columns))
+        Ok(RowGroupKey::new(columns))
     }
 }
 

@@ -34,7 +34,7 @@ use crate::{
     datafile::{
         ParquetOptions,
         column_chunks::{ColumnChunk, drop_bounds, keeps_bounds},
-        encode::{Limits, Plan, Scratch, WordEncoding},
+        encode::{ColumnLimits, EncodingPlan, Scratch, WordEncoding},
         encodings::{Sample, plan_of},
         statistics::StatisticsBuilder,
     },
@@ -51,7 +51,7 @@ pub(super) struct ColumnSpec {
     /// The type in which values reach the encoder: one that `encode` knows, where there is one for the same bytes.
     pub(super) carrier: DataType,
     is_time: bool,
-    limits: Limits,
+    limits: ColumnLimits,
     /// Parquet's schema of this column alone.
     schema: SchemaRef,
     descriptor: SchemaDescPtr,
@@ -74,21 +74,21 @@ impl ColumnSpec {
             field: Arc::clone(field),
             carrier: carrier(field.data_type()),
             is_time,
-            limits: Limits { page_rows: options.page_rows, dictionary_bytes: options.dictionary_bytes },
+            limits: ColumnLimits { page_rows: options.page_rows, dictionary_bytes: options.dictionary_bytes },
             schema,
             descriptor: Arc::new(descriptor),
             properties: Arc::new(properties.build()),
         })
     }
 
-    fn plan(&self, sample: Sample) -> crate::Result<Plan> {
+    fn plan(&self, sample: Sample) -> crate::Result<EncodingPlan> {
         if self.is_time || are_close(&sample) {
-            return Ok(Plan { words: WordEncoding::Delta, dictionary: false });
+            return Ok(EncodingPlan { words: WordEncoding::Delta, dictionary: false });
         }
         plan_of(&Field::new("", self.carrier.clone(), true), sample)
     }
 
-    fn chunk(&self, plan: Plan) -> Result<ColumnChunk> {
+    fn chunk(&self, plan: EncodingPlan) -> Result<ColumnChunk> {
         if let [column] = self.descriptor.columns() {
             let compression = self.properties.compression(column.path());
             if let Some(ours) = plan.encoder(&self.carrier, self.limits, column, compression) {
@@ -160,12 +160,12 @@ pub(super) struct Leaf {
 }
 
 /// A column of the file under way.
-pub(super) struct Column {
+pub(super) struct OpenColumn {
     pub(super) spec: Arc<ColumnSpec>,
     statistics: StatisticsBuilder,
     distinct: Option<Distinct>,
     /// How it is encoded, from its first values on.
-    plan: Option<Plan>,
+    plan: Option<EncodingPlan>,
     /// The chunk of the row group under way, from its first value on.
     chunk: Option<ColumnChunk>,
     /// Rows of this row group that were null before that.
@@ -174,7 +174,7 @@ pub(super) struct Column {
     finished: Option<Vec<Leaf>>,
 }
 
-impl Column {
+impl OpenColumn {
     pub(super) fn new(spec: &Arc<ColumnSpec>, distinct: Option<Distinct>) -> Self {
         Self {
             statistics: StatisticsBuilder::new(spec.field.name(), &spec.carrier),
@@ -237,7 +237,7 @@ impl Column {
         self.begin_with_nulls(plan, scratch).map_err(|error| self.error(&error))
     }
 
-    fn begin_with_nulls(&mut self, plan: Plan, scratch: &mut Scratch) -> Result<()> {
+    fn begin_with_nulls(&mut self, plan: EncodingPlan, scratch: &mut Scratch) -> Result<()> {
         self.chunk = Some(self.spec.chunk(plan)?);
         let mut left = std::mem::take(&mut self.nulls);
         let mut nulls: Option<ArrayRef> = None;
@@ -265,7 +265,7 @@ impl Column {
 
     fn try_end_row_group(&mut self, more: bool, scratch: &mut Scratch) -> Result<Option<Vec<Leaf>>> {
         if self.chunk.is_none() && (self.has_values || more) {
-            let plan = self.plan.unwrap_or(Plan { words: WordEncoding::Delta, dictionary: false });
+            let plan = self.plan.unwrap_or(EncodingPlan { words: WordEncoding::Delta, dictionary: false });
             self.begin_with_nulls(plan, scratch)?;
         }
         let has_nan = self.statistics.end_row_group();

@@ -13,12 +13,12 @@ use crate::arrays::TextDictionary;
 #[derive(Debug)]
 pub(super) struct Distinct {
     max_values: usize,
-    kind: Kind,
-    found: Option<Found>,
+    kind: DistinctKind,
+    found: Option<DistinctSet>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum DistinctKind {
     Text,
     Boolean,
     Integer,
@@ -27,7 +27,7 @@ enum Kind {
 }
 
 #[derive(Debug)]
-enum Found {
+enum DistinctSet {
     Texts(Box<TextDictionary>),
     /// Bits of numbers and booleans.
     Words(HashSet<u64, foldhash::fast::FixedState>),
@@ -37,17 +37,19 @@ impl Distinct {
     /// `data_type` is the type in which the column is encoded. Returns `None` for one whose values cannot be collected.
     pub(super) fn new(data_type: &DataType, max_values: usize) -> Option<Self> {
         let kind = match data_type {
-            DataType::Utf8 => Kind::Text,
-            DataType::Dictionary(key, value) if (&**key, &**value) == (&DataType::Int32, &DataType::Utf8) => Kind::Text,
-            DataType::Boolean => Kind::Boolean,
-            DataType::Int64 => Kind::Integer,
-            DataType::UInt64 => Kind::Unsigned,
-            DataType::Float64 => Kind::Float,
+            DataType::Utf8 => DistinctKind::Text,
+            DataType::Dictionary(key, value) if (&**key, &**value) == (&DataType::Int32, &DataType::Utf8) => {
+                DistinctKind::Text
+            }
+            DataType::Boolean => DistinctKind::Boolean,
+            DataType::Int64 => DistinctKind::Integer,
+            DataType::UInt64 => DistinctKind::Unsigned,
+            DataType::Float64 => DistinctKind::Float,
             _ => return None,
         };
         let found = match kind {
-            Kind::Text => Found::Texts(Box::default()),
-            _ => Found::Words(HashSet::default()),
+            DistinctKind::Text => DistinctSet::Texts(Box::default()),
+            _ => DistinctSet::Words(HashSet::default()),
         };
         Some(Self { max_values, kind, found: Some(found) })
     }
@@ -56,11 +58,11 @@ impl Distinct {
     pub(super) fn update(&mut self, array: &ArrayRef) {
         let count = match &mut self.found {
             None => return,
-            Some(Found::Texts(texts)) => {
+            Some(DistinctSet::Texts(texts)) => {
                 add_texts(array, texts);
                 texts.len()
             }
-            Some(Found::Words(words)) => {
+            Some(DistinctSet::Words(words)) => {
                 add_words(array, self.kind, words);
                 words.len()
             }
@@ -75,18 +77,18 @@ impl Distinct {
         let complete = self.found.is_some();
         let mut values: Vec<Value<'static>> = match self.found {
             None => Vec::new(),
-            Some(Found::Texts(texts)) => {
+            Some(DistinctSet::Texts(texts)) => {
                 let text = |index| Value::from(String::from_utf8_lossy(texts.text(index)).into_owned());
                 (0..).take(texts.len()).map(text).collect()
             }
-            Some(Found::Words(words)) => words.into_iter().map(|word| self.kind.value(word)).collect(),
+            Some(DistinctSet::Words(words)) => words.into_iter().map(|word| self.kind.value(word)).collect(),
         };
         values.sort_by(order);
         DistinctValues { column: column.to_owned(), values, complete }
     }
 }
 
-impl Kind {
+impl DistinctKind {
     fn value(self, word: u64) -> Value<'static> {
         match self {
             Self::Boolean => Value::Boolean(word != 0),
@@ -131,7 +133,7 @@ fn add_texts(array: &ArrayRef, texts: &mut TextDictionary) {
     }
 }
 
-fn add_words(array: &ArrayRef, kind: Kind, words: &mut HashSet<u64, foldhash::fast::FixedState>) {
+fn add_words(array: &ArrayRef, kind: DistinctKind, words: &mut HashSet<u64, foldhash::fast::FixedState>) {
     let mut last = None;
     let mut add = |word: Option<u64>| {
         if word.is_some() && word != last {
@@ -140,10 +142,12 @@ fn add_words(array: &ArrayRef, kind: Kind, words: &mut HashSet<u64, foldhash::fa
         }
     };
     match kind {
-        Kind::Boolean => array.as_boolean().iter().for_each(|value| add(value.map(u64::from))),
-        Kind::Unsigned => array.as_primitive::<UInt64Type>().iter().for_each(add),
-        Kind::Float => array.as_primitive::<Float64Type>().iter().for_each(|value| add(value.map(f64::to_bits))),
-        Kind::Integer | Kind::Text => {
+        DistinctKind::Boolean => array.as_boolean().iter().for_each(|value| add(value.map(u64::from))),
+        DistinctKind::Unsigned => array.as_primitive::<UInt64Type>().iter().for_each(add),
+        DistinctKind::Float => {
+            array.as_primitive::<Float64Type>().iter().for_each(|value| add(value.map(f64::to_bits)))
+        }
+        DistinctKind::Integer | DistinctKind::Text => {
             array.as_primitive::<Int64Type>().iter().for_each(|value| add(value.map(i64::cast_unsigned)));
         }
     }

@@ -7,14 +7,14 @@ use hashbrown::HashMap;
 
 /// Finds indices by names.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct ColumnNames {
     names: Vec<String>,
     indices: HashMap<String, usize, foldhash::fast::FixedState>,
     /// By a index plus one, 0 for the beginning of a row: the index that came next last time.
     follows: Vec<usize>,
 }
 
-impl Names {
+impl ColumnNames {
     pub(super) fn new(schema: &Schema) -> Self {
         let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         Self { indices: names.iter().cloned().zip(0..).collect(), follows: (0..=names.len()).collect(), names }
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn names_are_found_in_any_order() {
         let fields = ["a", "b", "c"].map(|name| Field::new(name, DataType::Int64, true));
-        let mut names = Names::new(&Schema::new(fields.to_vec()));
+        let mut names = ColumnNames::new(&Schema::new(fields.to_vec()));
         for row in ["abc", "abc", "cab", "c", "cba", "bb", "axb", "", "acb"] {
             let mut last = None;
             for name in row.split("").filter(|name| !name.is_empty()) {

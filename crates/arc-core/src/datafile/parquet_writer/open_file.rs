@@ -14,10 +14,10 @@ use parquet::errors::ParquetError;
 use super::{
     FileStatistics,
     assembly::Assembly,
-    column::{Column, ColumnSpec},
+    column::{ColumnSpec, OpenColumn},
     distinct::Distinct,
     parallel::for_each,
-    split::{Limits, part},
+    split::{FileLimits, part},
 };
 use crate::{
     Error, Result,
@@ -37,7 +37,7 @@ const PAGE_FOOTER_BYTES: usize = 50;
 pub(super) struct FileSpec {
     pub(super) columns: Vec<Arc<ColumnSpec>>,
     pub(super) options: ParquetOptions,
-    pub(super) limits: Limits,
+    pub(super) limits: FileLimits,
     /// Place of the time column.
     pub(super) time: Option<usize>,
     /// Places of the columns whose distinct values are wanted, and how many at most.
@@ -86,12 +86,12 @@ impl Scale {
 }
 
 /// A file that rows are added to.
-pub(super) struct OpenFile {
+pub(super) struct GrowingFile {
     spec: Arc<FileSpec>,
     /// Where it is written, for errors.
     path: PathBuf,
     assembly: Assembly,
-    columns: Vec<Column>,
+    columns: Vec<OpenColumn>,
     gathered: Vec<RecordBatch>,
     gathered_rows: usize,
     gathered_bytes: usize,
@@ -102,12 +102,12 @@ pub(super) struct OpenFile {
     scale: Scale,
 }
 
-impl OpenFile {
+impl GrowingFile {
     pub(super) fn new(spec: &Arc<FileSpec>, path: &Path, file: Box<dyn VfsFile>, scale: Scale) -> Result<Self> {
         let column = |(place, column): (usize, &Arc<ColumnSpec>)| {
             let wanted = spec.distinct.contains(&place);
             let distinct = wanted.then(|| Distinct::new(&column.carrier, spec.max_distinct)).flatten();
-            Column::new(column, distinct)
+            OpenColumn::new(column, distinct)
         };
         Ok(Self {
             columns: spec.columns.iter().enumerate().map(column).collect(),
@@ -180,11 +180,11 @@ impl OpenFile {
     }
 
     fn open_bytes(&self) -> usize {
-        self.columns.iter().map(Column::bytes).sum()
+        self.columns.iter().map(OpenColumn::bytes).sum()
     }
 
     fn pending_bytes(&self) -> usize {
-        self.columns.iter().map(Column::pending_bytes).sum()
+        self.columns.iter().map(OpenColumn::pending_bytes).sum()
     }
 
     /// Takes rows, encoding them once enough are there.
@@ -235,7 +235,7 @@ impl OpenFile {
         for_each(largest_first(&mut self.columns), scratches, |(_, column), scratch| {
             column.end_row_group(more, scratch)
         })?;
-        let leaves = self.columns.iter_mut().map(Column::take_finished);
+        let leaves = self.columns.iter_mut().map(OpenColumn::take_finished);
         self.assembly.append(self.encoded_rows, leaves).map_err(|e| write_error(&self.path, e))?;
         self.scale.pending = Scale::of(self.assembly.bytes().saturating_sub(compressed), pending);
         self.written_rows += std::mem::take(&mut self.encoded_rows) as u64;
@@ -245,15 +245,15 @@ impl OpenFile {
     /// Writes what is left and the footer, and makes the file durable under the name it has.
     pub(super) fn finish(mut self, scratches: &mut [Scratch]) -> Result<Complete> {
         self.encode_gathered(scratches)?;
-        if !self.columns.iter().any(Column::has_values) {
+        if !self.columns.iter().any(OpenColumn::has_values) {
             // There are no files without columns.
-            self.columns.iter_mut().take(1).for_each(Column::keep);
+            self.columns.iter_mut().take(1).for_each(OpenColumn::keep);
         }
         if self.encoded_rows > 0 {
             self.end_row_group(false, scratches)?;
         }
         let (rows, before, expected) = (self.written_rows, self.assembly.bytes(), self.footer_bytes());
-        let seen: Vec<bool> = self.columns.iter().map(Column::has_values).collect();
+        let seen: Vec<bool> = self.columns.iter().map(OpenColumn::has_values).collect();
         let fields: Vec<FieldRef> = self
             .columns
             .iter()
@@ -269,13 +269,13 @@ impl OpenFile {
 }
 
 /// Returns the columns with their places, those first that take longest: no thread is left with one of them at the end.
-fn largest_first(columns: &mut [Column]) -> impl Iterator<Item = (usize, &mut Column)> {
-    let mut columns: Vec<(usize, &mut Column)> = columns.iter_mut().enumerate().collect();
+fn largest_first(columns: &mut [OpenColumn]) -> impl Iterator<Item = (usize, &mut OpenColumn)> {
+    let mut columns: Vec<(usize, &mut OpenColumn)> = columns.iter_mut().enumerate().collect();
     columns.sort_by_key(|(_, column)| std::cmp::Reverse(column.bytes()));
     columns.into_iter()
 }
 
-fn statistics(spec: &FileSpec, columns: Vec<Column>) -> FileStatistics {
+fn statistics(spec: &FileSpec, columns: Vec<OpenColumn>) -> FileStatistics {
     let mut statistics = FileStatistics::default();
     let mut distinct: Vec<_> = spec.distinct.iter().map(|_| None).collect();
     for (place, column) in columns.into_iter().enumerate() {

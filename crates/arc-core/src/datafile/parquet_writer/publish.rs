@@ -23,11 +23,11 @@ pub(super) struct Folder {
     random: SystemRandom,
     /// Folders that were not there, the innermost first.
     made: Vec<PathBuf>,
-    files: Vec<Names>,
+    files: Vec<FileNames>,
 }
 
 #[derive(Debug)]
-struct Names {
+struct FileNames {
     /// `None` once it is gone.
     temporary: Option<PathBuf>,
     path: PathBuf,
@@ -61,7 +61,7 @@ impl Folder {
         }
         let temporary = self.path.join(format!("{name}.{:016x}.tmp", self.random.next()));
         let file = self.vfs.create_new(&temporary).map_err(|e| Error::io("create", &temporary, e))?;
-        self.files.push(Names { temporary: Some(temporary.clone()), path, published: false });
+        self.files.push(FileNames { temporary: Some(temporary.clone()), path, published: false });
         Ok((temporary, file))
     }
 
@@ -108,7 +108,7 @@ impl Folder {
     }
 }
 
-impl Names {
+impl FileNames {
     fn publish(&mut self, vfs: &dyn Vfs) -> Result<()> {
         let Some(temporary) = &self.temporary else { return Ok(()) };
         // A second name instead of a rename, which would replace a file that has come meanwhile.

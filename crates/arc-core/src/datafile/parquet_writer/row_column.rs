@@ -23,13 +23,13 @@ use crate::{
 pub(super) struct RowColumn {
     field: FieldRef,
     to_text: bool,
-    values: Values,
+    values: RowValues,
     /// The row of each value.
     rows: Vec<u32>,
 }
 
 #[derive(Debug)]
-enum Values {
+enum RowValues {
     Integers(Vec<i64>),
     Unsigned(Vec<u64>),
     Floats(Vec<f64>),
@@ -42,7 +42,7 @@ enum Values {
     None,
 }
 
-impl Values {
+impl RowValues {
     fn new(data_type: &DataType) -> Self {
         match data_type {
             DataType::Int64 | DataType::Timestamp(..) => Self::Integers(Vec::new()),
@@ -71,7 +71,7 @@ impl Values {
 
 impl RowColumn {
     pub(super) fn new(field: &FieldRef, to_text: bool) -> Self {
-        Self { field: Arc::clone(field), to_text, values: Values::new(field.data_type()), rows: Vec::new() }
+        Self { field: Arc::clone(field), to_text, values: RowValues::new(field.data_type()), rows: Vec::new() }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -88,7 +88,7 @@ impl RowColumn {
     pub(super) fn push(&mut self, row: u32, value: &Value<'_>, bytes: &mut usize) -> bool {
         let is_taken = match (&mut self.values, value) {
             (_, Value::Null) => return true,
-            (Values::Texts { ends, bytes: texts }, value) => {
+            (RowValues::Texts { ends, bytes: texts }, value) => {
                 (self.to_text || matches!(value, Value::Text(_))) && {
                     let before = texts.len();
                     push_as_text(value, texts);
@@ -96,14 +96,14 @@ impl RowColumn {
                     i32::try_from(texts.len()).map(|end| ends.push(end)).is_ok()
                 }
             }
-            (Values::Integers(values), value) => value.as_integer().map(|value| values.push(value)).is_some(),
-            (Values::Unsigned(values), value) => value.as_unsigned().map(|value| values.push(value)).is_some(),
-            (Values::Floats(values), value) => value.as_float().map(|value| values.push(value)).is_some(),
-            (Values::Booleans(values), Value::Boolean(value)) => {
+            (RowValues::Integers(values), value) => value.as_integer().map(|value| values.push(value)).is_some(),
+            (RowValues::Unsigned(values), value) => value.as_unsigned().map(|value| values.push(value)).is_some(),
+            (RowValues::Floats(values), value) => value.as_float().map(|value| values.push(value)).is_some(),
+            (RowValues::Booleans(values), Value::Boolean(value)) => {
                 values.push(*value);
                 true
             }
-            (Values::Booleans(_) | Values::None, _) => false,
+            (RowValues::Booleans(_) | RowValues::None, _) => false,
         };
         if is_taken {
             *bytes += size_of::<u64>();
@@ -117,8 +117,8 @@ impl RowColumn {
     pub(super) fn refusal(&self, value: &Value<'_>) -> String {
         let data_type = self.field.data_type();
         match (&self.values, value) {
-            (Values::None, _) => format!("rows have no values of {data_type}: push record batches"),
-            (Values::Texts { .. }, Value::Text(_)) => "the text has over 2 GiB".to_owned(),
+            (RowValues::None, _) => format!("rows have no values of {data_type}: push record batches"),
+            (RowValues::Texts { .. }, Value::Text(_)) => "the text has over 2 GiB".to_owned(),
             (_, value) => format!("expected {data_type}, got {}", value.kind()),
         }
     }
@@ -142,26 +142,26 @@ impl RowColumn {
         let (at, nulls) = (&self.rows, nulls(&self.rows, rows));
         let array: ArrayRef = match &mut self.values {
             // Timestamps are integers in their unit: nothing is copied.
-            Values::Integers(values) => {
+            RowValues::Integers(values) => {
                 cast(&PrimitiveArray::<Int64Type>::try_new(spread(values, at, rows).into(), nulls)?, data_type)?
             }
-            Values::Unsigned(values) => {
+            RowValues::Unsigned(values) => {
                 Arc::new(PrimitiveArray::<UInt64Type>::try_new(spread(values, at, rows).into(), nulls)?)
             }
-            Values::Floats(values) => {
+            RowValues::Floats(values) => {
                 Arc::new(PrimitiveArray::<Float64Type>::try_new(spread(values, at, rows).into(), nulls)?)
             }
-            Values::Booleans(values) => {
+            RowValues::Booleans(values) => {
                 Arc::new(BooleanArray::new(BooleanBuffer::from(spread(values, at, rows)), nulls))
             }
-            Values::Texts { ends, bytes } => {
+            RowValues::Texts { ends, bytes } => {
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets(ends, at, rows)));
                 ends.clear();
                 // The next rows are likely to need as much memory.
                 let remaining = Vec::with_capacity(bytes.len());
                 Arc::new(StringArray::try_new(offsets, Buffer::from_vec(mem::replace(bytes, remaining)), nulls)?)
             }
-            Values::None => new_null_array(data_type, rows),
+            RowValues::None => new_null_array(data_type, rows),
         };
         self.rows.clear();
         Ok(array)

@@ -8,9 +8,9 @@ use arrow::{array::RecordBatch, datatypes::SchemaRef};
 
 use super::{
     Value,
-    names::Names,
+    names::ColumnNames,
     row_column::RowColumn,
-    schema::{Columns, refused},
+    schema::{WriterColumns, refused},
 };
 use crate::{Error, Result};
 
@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 4 << 20;
 pub(super) struct RowBuffer {
     schema: SchemaRef,
     columns: Vec<RowColumn>,
-    names: Names,
+    names: ColumnNames,
     /// Columns that each row has to have a value for.
     required: Vec<usize>,
     rows: u32,
@@ -31,7 +31,7 @@ pub(super) struct RowBuffer {
 }
 
 impl RowBuffer {
-    pub(super) fn new(columns: &Columns) -> Self {
+    pub(super) fn new(columns: &WriterColumns) -> Self {
         let fields = columns.schema.fields().iter();
         Self {
             schema: Arc::clone(&columns.schema),
@@ -40,7 +40,7 @@ impl RowBuffer {
                 .zip(&columns.to_text)
                 .map(|(field, to_text)| RowColumn::new(field, *to_text))
                 .collect(),
-            names: Names::new(&columns.schema),
+            names: ColumnNames::new(&columns.schema),
             required: fields.enumerate().filter(|(_, field)| !field.is_nullable()).map(|(index, _)| index).collect(),
             rows: 0,
             bytes: 0,

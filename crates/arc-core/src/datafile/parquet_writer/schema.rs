@@ -16,7 +16,7 @@ use crate::{
 
 /// The columns of a writer.
 #[derive(Debug)]
-pub(super) struct Columns {
+pub(super) struct WriterColumns {
     /// As they are in files: of some, numbers and booleans have become texts.
     pub(super) schema: SchemaRef,
     /// For each, whether numbers and booleans become texts.
@@ -25,7 +25,7 @@ pub(super) struct Columns {
     last: Option<(SchemaRef, Vec<Option<usize>>)>,
 }
 
-impl Columns {
+impl WriterColumns {
     /// `text_prefixes` begin the names of columns whose numbers and booleans become texts.
     pub(super) fn new(declared: &Schema, text_prefixes: &[String]) -> Result<Self> {
         let mut names = HashSet::new();

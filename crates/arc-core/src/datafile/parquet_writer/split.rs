@@ -11,21 +11,21 @@ use crate::Result;
 
 /// When a file is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct FileLimits {
     pub(super) rows: u64,
     pub(super) bytes: u64,
 }
 
 /// Knows the key of a file's last row.
 #[derive(Debug, Default)]
-pub(super) struct Group {
+pub(super) struct RowGroupKey {
     /// Indices of the columns that make the key; none where every row may begin a file.
     columns: Vec<usize>,
     /// One row: the last one's key.
     last: Vec<ArrayRef>,
 }
 
-impl Group {
+impl RowGroupKey {
     pub(super) fn new(columns: Vec<usize>) -> Self {
         Self { columns, last: Vec::new() }
     }
@@ -85,7 +85,7 @@ mod tests {
             (vec![], rows(vec![x], vec![one]), rows(vec![x], vec![one]), 0),
         ];
         for (columns, before, after, expected) in cases {
-            let mut group = Group::new(columns);
+            let mut group = RowGroupKey::new(columns);
             group.remember(&before).unwrap();
             group.remember(&before.slice(0, 0)).unwrap();
             assert_eq!(group.continuing(&after).unwrap(), expected, "{after:?}");

@@ -6,11 +6,11 @@ use arrow::{array::RecordBatch, datatypes::SchemaRef};
 
 use super::{
     Accumulator, ParquetWriterBuilder, Value, WrittenFile,
-    open_file::{Complete, FileSpec, OpenFile, Scale},
+    open_file::{Complete, FileSpec, GrowingFile, Scale},
     publish::Folder,
     rows::RowBuffer,
-    schema::Columns,
-    split::{Group, part},
+    schema::WriterColumns,
+    split::{RowGroupKey, part},
 };
 use crate::{Error, Result, datafile::encode::Scratch};
 
@@ -65,20 +65,20 @@ pub struct ParquetWriter<A: Accumulator = ()> {
     parts: Parts<A>,
     buffered: RowBuffer,
     /// The file that rows go into, and what gathers about them.
-    open: Option<(OpenFile, A)>,
+    open: Option<(GrowingFile, A)>,
     written: Vec<WrittenFile<A::Output>>,
     scale: Scale,
     /// Rows taken so far.
     rows: u64,
-    state: State,
+    state: WriterState,
 }
 
 /// What a builder makes a writer of.
 pub(super) struct Parts<A> {
     pub(super) name: String,
-    pub(super) columns: Columns,
+    pub(super) columns: WriterColumns,
     pub(super) spec: Arc<FileSpec>,
-    pub(super) group: Group,
+    pub(super) group: RowGroupKey,
     /// One for each thread.
     pub(super) scratches: Vec<Scratch>,
     pub(super) folder: Folder,
@@ -86,7 +86,7 @@ pub(super) struct Parts<A> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
+enum WriterState {
     Open,
     Closed,
     /// Why there will be no files.
@@ -119,7 +119,15 @@ impl ParquetWriter {
 impl<A: Accumulator> ParquetWriter<A> {
     pub(super) fn new(parts: Parts<A>) -> Self {
         let buffered = RowBuffer::new(&parts.columns);
-        Self { parts, buffered, open: None, written: Vec::new(), scale: Scale::default(), rows: 0, state: State::Open }
+        Self {
+            parts,
+            buffered,
+            open: None,
+            written: Vec::new(),
+            scale: Scale::default(),
+            rows: 0,
+            state: WriterState::Open,
+        }
     }
 
     /// Takes the rows of a batch. Its columns are found by name; those that it lacks are null.
@@ -245,13 +253,13 @@ impl<A: Accumulator> ParquetWriter<A> {
     ///
     /// See [`ParquetWriter`]: none of the files is there then. `Closed` after [`abort`](Self::abort).
     pub fn close(&mut self) -> Result<&[WrittenFile<A::Output>]> {
-        if self.state != State::Closed {
+        if self.state != WriterState::Closed {
             self.check_open()?;
             let closed =
                 self.write_buffered().and_then(|()| self.end_file()).and_then(|()| self.parts.folder.publish());
             self.ended_by(closed)?;
             self.parts.scratches.clear();
-            self.state = State::Closed;
+            self.state = WriterState::Closed;
         }
         Ok(&self.written)
     }
@@ -275,7 +283,7 @@ impl<A: Accumulator> ParquetWriter<A> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn abort(&mut self) {
-        if self.state == State::Open {
+        if self.state == WriterState::Open {
             self.end("it was aborted");
         }
     }
@@ -304,9 +312,9 @@ impl<A: Accumulator> ParquetWriter<A> {
 
     fn check_open(&self) -> Result<()> {
         match &self.state {
-            State::Open => Ok(()),
-            State::Closed => Err(Error::WriterClosed { reason: "its files are finished".into() }),
-            State::Ended(reason) => Err(Error::WriterClosed { reason: reason.clone() }),
+            WriterState::Open => Ok(()),
+            WriterState::Closed => Err(Error::WriterClosed { reason: "its files are finished".into() }),
+            WriterState::Ended(reason) => Err(Error::WriterClosed { reason: reason.clone() }),
         }
     }
 
@@ -389,13 +397,13 @@ impl<A: Accumulator> ParquetWriter<A> {
         self.written.clear();
         self.parts.scratches.clear();
         self.parts.folder.discard();
-        self.state = State::Ended(reason.to_owned());
+        self.state = WriterState::Ended(reason.to_owned());
     }
 }
 
-fn open_file<A: Accumulator>(parts: &mut Parts<A>, index: usize, scale: Scale) -> Result<(OpenFile, A)> {
+fn open_file<A: Accumulator>(parts: &mut Parts<A>, index: usize, scale: Scale) -> Result<(GrowingFile, A)> {
     let (temporary, file) = parts.folder.create(&file_name(&parts.name, index))?;
-    Ok((OpenFile::new(&parts.spec, &temporary, file, scale)?, (parts.make)()))
+    Ok((GrowingFile::new(&parts.spec, &temporary, file, scale)?, (parts.make)()))
 }
 
 fn file_name(name: &str, index: usize) -> String {

@@ -3,7 +3,7 @@
 use ulid::Ulid;
 
 use super::{
-    super::file_checks::{Checked, FileChecks, Rotten},
+    super::file_checks::{FileChecks, FileComparison, Rotten},
     *,
 };
 use crate::{Error, arrays::Columns, model::packed};
@@ -69,12 +69,12 @@ fn files(fs: &CrashFs, root: &Path) -> Vec<(DataFile, bool)> {
 /// Returns what those who read some bytes of a file, in order, find in it.
 fn check_parts(bytes: &[u8], checks: FileChecks) -> std::result::Result<(), Rotten> {
     match checks.checked() {
-        Checked::Whole => checks.check_whole(bytes),
-        Checked::Blocks { tail } => {
+        FileComparison::Whole => checks.check_whole(bytes),
+        FileComparison::Blocks { tail } => {
             let (data, end) = bytes.split_at(usize::try_from(tail).unwrap());
             checks.check_tail(end)?.check(0, data)
         }
-        Checked::Not => panic!("a file that nobody can check"),
+        FileComparison::Not => panic!("a file that nobody can check"),
     }
 }
 

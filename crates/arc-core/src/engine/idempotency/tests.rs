@@ -24,7 +24,7 @@ fn written(points: u64) -> Written {
 
 /// Claims a key that has to be free.
 #[track_caller]
-fn new(keys: &Arc<IdempotencyKeys>, database: &str, key: &str, time_ns: i64) -> Claim {
+fn new(keys: &Arc<IdempotencyKeys>, database: &str, key: &str, time_ns: i64) -> KeyClaim {
     match keys.claim(database, key, ONE, time_ns) {
         Ok(Claimed::New(claim)) => claim,
         other => panic!("{database} {key}: {other:?}"),
@@ -59,7 +59,7 @@ fn flush(keys: &IdempotencyKeys, manifest: &mut ManifestState, now_ns: i64) -> (
 
 #[test]
 fn the_second_write_waits_for_the_first_and_gets_its_answer() {
-    type Outcome = fn(Claim);
+    type Outcome = fn(KeyClaim);
     let cases: [(Outcome, Result<u64, ErrorKind>, bool); 4] = [
         (|claim| claim.stored(SequenceNumber(7), &written(3)), Ok(3), true),
         (|claim| claim.refused(&written(0)), Ok(0), false),
@@ -222,7 +222,7 @@ fn only_short_visible_text_is_a_key() {
 fn whatever_changes_what_is_stored_changes_the_fingerprint() {
     let request = |kind, body: &'static str, table: Option<&str>, options: WriteOptions| {
         let meta = WriteMeta::new("d", table, 0, &options);
-        fingerprint(&Request { kind, body: Bytes::from(body), meta })
+        fingerprint(&WriteRequest { kind, body: Bytes::from(body), meta })
     };
     let (lp, plain) = (FrameKind::LineProtocol, WriteOptions::new);
     let all = [

@@ -42,19 +42,19 @@ impl CellType {
     }
 
     /// Reads a value; the error says what was expected. An empty one is null, but in a column of text.
-    pub(super) fn read<'r>(&self, text: &'r str) -> Result<Cell<'r>, String> {
+    pub(super) fn read<'r>(&self, text: &'r str) -> Result<CsvCell<'r>, String> {
         if text.is_empty() && !matches!(self, Self::Text) {
-            return Ok(Cell::Null);
+            return Ok(CsvCell::Null);
         }
         let cell = match self {
-            Self::Integer => integer(text).map(Cell::Integer),
-            Self::Unsigned => unsigned(text).map(Cell::Unsigned),
-            Self::Float => float(text).map(Cell::Float),
-            Self::Boolean => boolean(text).map(Cell::Boolean),
-            Self::Time | Self::Text | Self::Tag => Some(Cell::Text(text)),
+            Self::Integer => integer(text).map(CsvCell::Integer),
+            Self::Unsigned => unsigned(text).map(CsvCell::Unsigned),
+            Self::Float => float(text).map(CsvCell::Float),
+            Self::Boolean => boolean(text).map(CsvCell::Boolean),
+            Self::Time | Self::Text | Self::Tag => Some(CsvCell::Text(text)),
             Self::Other(data_type) => {
                 let cast = cast(&StringArray::from(vec![text]), data_type);
-                cast.is_ok_and(|value| value.null_count() == 0).then_some(Cell::Text(text))
+                cast.is_ok_and(|value| value.null_count() == 0).then_some(CsvCell::Text(text))
             }
         };
         cell.ok_or_else(|| {
@@ -77,7 +77,7 @@ impl CellType {
 
 /// One value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Cell<'r> {
+pub(super) enum CsvCell<'r> {
     Null,
     Integer(i64),
     Unsigned(u64),
@@ -117,10 +117,10 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
 /// The values of a column that make the next piece.
 pub(super) struct CellColumn {
     cell: CellType,
-    values: Values,
+    values: CsvValues,
 }
 
-enum Values {
+enum CsvValues {
     Integer(Int64Builder),
     Unsigned(UInt64Builder),
     Float(Float64Builder),
@@ -132,35 +132,35 @@ enum Values {
 impl CellColumn {
     pub(super) fn new(cell: CellType) -> Self {
         let values = match &cell {
-            CellType::Integer => Values::Integer(Int64Builder::new()),
-            CellType::Unsigned => Values::Unsigned(UInt64Builder::new()),
-            CellType::Float => Values::Float(Float64Builder::new()),
-            CellType::Boolean => Values::Boolean(BooleanBuilder::new()),
-            CellType::Tag => Values::Tag(StringDictionaryBuilder::new()),
-            CellType::Time | CellType::Text | CellType::Other(_) => Values::Text(StringBuilder::new()),
+            CellType::Integer => CsvValues::Integer(Int64Builder::new()),
+            CellType::Unsigned => CsvValues::Unsigned(UInt64Builder::new()),
+            CellType::Float => CsvValues::Float(Float64Builder::new()),
+            CellType::Boolean => CsvValues::Boolean(BooleanBuilder::new()),
+            CellType::Tag => CsvValues::Tag(StringDictionaryBuilder::new()),
+            CellType::Time | CellType::Text | CellType::Other(_) => CsvValues::Text(StringBuilder::new()),
         };
         Self { cell, values }
     }
 
-    pub(super) fn read<'r>(&self, text: &'r str) -> Result<Cell<'r>, String> {
+    pub(super) fn read<'r>(&self, text: &'r str) -> Result<CsvCell<'r>, String> {
         self.cell.read(text)
     }
 
     /// Appends a value that [`read`](Self::read) has returned.
-    pub(super) fn push(&mut self, cell: Cell<'_>) -> Result<()> {
+    pub(super) fn push(&mut self, cell: CsvCell<'_>) -> Result<()> {
         match (&mut self.values, cell) {
-            (Values::Integer(values), Cell::Integer(value)) => values.append_value(value),
-            (Values::Unsigned(values), Cell::Unsigned(value)) => values.append_value(value),
-            (Values::Float(values), Cell::Float(value)) => values.append_value(value),
-            (Values::Boolean(values), Cell::Boolean(value)) => values.append_value(value),
-            (Values::Text(values), Cell::Text(value)) => values.append_value(value),
-            (Values::Tag(values), Cell::Text(value)) => values.append(value).map(drop)?,
-            (Values::Integer(values), Cell::Null) => values.append_null(),
-            (Values::Unsigned(values), Cell::Null) => values.append_null(),
-            (Values::Float(values), Cell::Null) => values.append_null(),
-            (Values::Boolean(values), Cell::Null) => values.append_null(),
-            (Values::Text(values), Cell::Null) => values.append_null(),
-            (Values::Tag(values), Cell::Null) => values.append_null(),
+            (CsvValues::Integer(values), CsvCell::Integer(value)) => values.append_value(value),
+            (CsvValues::Unsigned(values), CsvCell::Unsigned(value)) => values.append_value(value),
+            (CsvValues::Float(values), CsvCell::Float(value)) => values.append_value(value),
+            (CsvValues::Boolean(values), CsvCell::Boolean(value)) => values.append_value(value),
+            (CsvValues::Text(values), CsvCell::Text(value)) => values.append_value(value),
+            (CsvValues::Tag(values), CsvCell::Text(value)) => values.append(value).map(drop)?,
+            (CsvValues::Integer(values), CsvCell::Null) => values.append_null(),
+            (CsvValues::Unsigned(values), CsvCell::Null) => values.append_null(),
+            (CsvValues::Float(values), CsvCell::Null) => values.append_null(),
+            (CsvValues::Boolean(values), CsvCell::Null) => values.append_null(),
+            (CsvValues::Text(values), CsvCell::Null) => values.append_null(),
+            (CsvValues::Tag(values), CsvCell::Null) => values.append_null(),
             (_, cell) => return Err(Error::internal(format!("a column of {} was given {cell:?}", self.cell.name()))),
         }
         Ok(())
@@ -169,12 +169,12 @@ impl CellColumn {
     /// Returns the values so far, and begins anew.
     pub(super) fn finish(&mut self) -> Result<ArrayRef> {
         let array: ArrayRef = match &mut self.values {
-            Values::Integer(values) => Arc::new(values.finish()),
-            Values::Unsigned(values) => Arc::new(values.finish()),
-            Values::Float(values) => Arc::new(values.finish()),
-            Values::Boolean(values) => Arc::new(values.finish()),
-            Values::Text(values) => Arc::new(values.finish()),
-            Values::Tag(values) => Arc::new(values.finish()),
+            CsvValues::Integer(values) => Arc::new(values.finish()),
+            CsvValues::Unsigned(values) => Arc::new(values.finish()),
+            CsvValues::Float(values) => Arc::new(values.finish()),
+            CsvValues::Boolean(values) => Arc::new(values.finish()),
+            CsvValues::Text(values) => Arc::new(values.finish()),
+            CsvValues::Tag(values) => Arc::new(values.finish()),
         };
         match &self.cell {
             CellType::Other(data_type) => Ok(cast(&array, data_type)?),
@@ -191,30 +191,30 @@ mod tests {
     fn values_are_read_exactly_or_not_at_all() {
         use CellType::{Boolean, Float, Integer, Other, Tag, Text, Unsigned};
         let cases = [
-            (Integer, "-5", Some(Cell::Integer(-5))),
-            (Integer, "+5", Some(Cell::Integer(5))),
-            (Integer, "", Some(Cell::Null)),
+            (Integer, "-5", Some(CsvCell::Integer(-5))),
+            (Integer, "+5", Some(CsvCell::Integer(5))),
+            (Integer, "", Some(CsvCell::Null)),
             (Integer, "007", None),
             (Integer, "-0", None),
             (Integer, "1.0", None),
             (Integer, "9223372036854775808", None),
-            (Unsigned, "18446744073709551615", Some(Cell::Unsigned(u64::MAX))),
+            (Unsigned, "18446744073709551615", Some(CsvCell::Unsigned(u64::MAX))),
             (Unsigned, "-1", None),
-            (Float, "1e3", Some(Cell::Float(1_000.0))),
-            (Float, "0.5", Some(Cell::Float(0.5))),
-            (Float, "inf", Some(Cell::Float(f64::INFINITY))),
+            (Float, "1e3", Some(CsvCell::Float(1_000.0))),
+            (Float, "0.5", Some(CsvCell::Float(0.5))),
+            (Float, "inf", Some(CsvCell::Float(f64::INFINITY))),
             (Float, "9007199254740993", None),
-            (Float, "9007199254740992", Some(Cell::Float(9_007_199_254_740_992.0))),
+            (Float, "9007199254740992", Some(CsvCell::Float(9_007_199_254_740_992.0))),
             (Float, "1e999", None),
             (Float, "00.5", None),
             (Float, "1,5", None),
-            (Boolean, "TRUE", Some(Cell::Boolean(true))),
-            (Boolean, "f", Some(Cell::Boolean(false))),
+            (Boolean, "TRUE", Some(CsvCell::Boolean(true))),
+            (Boolean, "f", Some(CsvCell::Boolean(false))),
             (Boolean, "1", None),
-            (Text, "", Some(Cell::Text(""))),
-            (Tag, "", Some(Cell::Null)),
-            (Tag, "a", Some(Cell::Text("a"))),
-            (Other(DataType::Int8), "127", Some(Cell::Text("127"))),
+            (Text, "", Some(CsvCell::Text(""))),
+            (Tag, "", Some(CsvCell::Null)),
+            (Tag, "a", Some(CsvCell::Text("a"))),
+            (Other(DataType::Int8), "127", Some(CsvCell::Text("127"))),
             (Other(DataType::Int8), "128", None),
             (Other(DataType::Date32), "2024-02-30", None),
         ];

@@ -5,17 +5,17 @@
 use csv::ByteRecord;
 
 use super::{
-    Reader,
+    CsvReader,
     column::{CellType, boolean, float, integer, unsigned},
 };
 use crate::{
     Result,
-    import::{ImportOptions, source::Source},
+    import::{ImportOptions, source::ImportSource},
 };
 
 /// Which kinds of values a column has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Kinds {
+struct InferredKinds {
     negative: bool,
     integer: bool,
     /// Above what a signed integer can be.
@@ -25,7 +25,7 @@ struct Kinds {
     text: bool,
 }
 
-impl Kinds {
+impl InferredKinds {
     fn add(&mut self, text: &str) {
         if self.text {
             return;
@@ -62,12 +62,12 @@ impl Kinds {
 
 /// Finds the types that are missing in `types`; one stays missing where a column has no value at all.
 pub(super) fn infer(
-    source: &Source,
-    reader: &mut Reader,
+    source: &ImportSource,
+    reader: &mut CsvReader,
     types: &mut [Option<CellType>],
     options: &ImportOptions,
 ) -> Result<()> {
-    let mut kinds = vec![Kinds::default(); types.len()];
+    let mut kinds = vec![InferredKinds::default(); types.len()];
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| source.bad(error.to_string()))? {
         // Rows that will be refused do not decide.
@@ -114,7 +114,7 @@ mod tests {
             (&[], None),
         ];
         for (values, expected) in cases {
-            let mut kinds = Kinds::default();
+            let mut kinds = InferredKinds::default();
             values.iter().for_each(|value| kinds.add(value));
             assert_eq!(kinds.cell_type(), expected, "{values:?}");
         }

@@ -15,14 +15,14 @@ use arrow::{
 use csv::ByteRecord;
 
 use self::{
-    column::{Cell, CellColumn, CellType},
+    column::{CellColumn, CellType, CsvCell},
     infer::infer,
 };
 use super::{
-    Chunk, ImportBody, ImportFormat, ImportOptions, ImportType, ImportWrite, Known,
+    FileChunk, ImportBody, ImportFormat, ImportOptions, ImportType, ImportWrite, KnownTable,
     report::{Extent, Refusal},
     second_time,
-    source::Source,
+    source::ImportSource,
     time::TimeReader,
 };
 use crate::{
@@ -33,23 +33,23 @@ use crate::{
 /// Most rows of a piece, however short they are.
 const MAX_ROWS: usize = 1 << 16;
 
-type Reader = csv::Reader<Box<dyn BufRead + Send>>;
+type CsvReader = csv::Reader<Box<dyn BufRead + Send>>;
 
 /// Reads all of `source`, and hands over piece after piece until `emit` says to stop.
 pub(super) fn read(
-    source: &Source,
+    source: &ImportSource,
     options: &ImportOptions,
     table: &str,
-    known: &Known,
-    emit: &mut dyn FnMut(Chunk) -> bool,
+    known: &KnownTable,
+    emit: &mut dyn FnMut(FileChunk) -> bool,
 ) -> Result<()> {
     let mut reader = open(source, options)?;
     let names = names(source, options, &mut reader)?;
-    let mut types = Types::new(source, options, known, &names)?;
+    let mut types = CsvTypes::new(source, options, known, &names)?;
     if types.some_unknown() {
         infer(source, &mut open(source, options)?, &mut types.0, options)?;
     }
-    let mut piece = Piece::new(source, options, table, &names, types);
+    let mut piece = CsvPiece::new(source, options, table, &names, types);
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(|error| source.bad(error.to_string()))? {
         let start = record.position().map_or(0, csv::Position::byte);
@@ -69,7 +69,7 @@ fn line_of(record: &ByteRecord, behind: u64) -> u64 {
     record.position().map_or(0, csv::Position::line).max(behind.saturating_sub(inner + 1))
 }
 
-fn open(source: &Source, options: &ImportOptions) -> Result<Reader> {
+fn open(source: &ImportSource, options: &ImportOptions) -> Result<CsvReader> {
     let mut bytes = source.read()?;
     let mut skipped = Vec::new();
     for _ in 0..options.skip_rows {
@@ -82,7 +82,7 @@ fn open(source: &Source, options: &ImportOptions) -> Result<Reader> {
 }
 
 /// Returns the names of the columns; exactly one is that of the time.
-fn names(source: &Source, options: &ImportOptions, reader: &mut Reader) -> Result<Vec<String>> {
+fn names(source: &ImportSource, options: &ImportOptions, reader: &mut CsvReader) -> Result<Vec<String>> {
     let header = reader.headers().map_err(|error| source.bad(format!("its first line has no names: {error}")))?;
     let names: Vec<String> = header.iter().map(str::to_owned).collect();
     for (at, name) in names.iter().enumerate() {
@@ -106,10 +106,10 @@ fn names(source: &Source, options: &ImportOptions, reader: &mut Reader) -> Resul
 }
 
 /// What the columns of a file are; none where that is to be found out.
-struct Types(Vec<Option<CellType>>);
+struct CsvTypes(Vec<Option<CellType>>);
 
-impl Types {
-    fn new(source: &Source, options: &ImportOptions, known: &Known, names: &[String]) -> Result<Self> {
+impl CsvTypes {
+    fn new(source: &ImportSource, options: &ImportOptions, known: &KnownTable, names: &[String]) -> Result<Self> {
         let of = |name: &String| -> Result<Option<CellType>> {
             if *name == options.time_column {
                 return Ok(Some(CellType::Time));
@@ -163,8 +163,8 @@ enum Cells {
 }
 
 /// The rows that make the next piece.
-struct Piece<'a> {
-    source: &'a Source,
+struct CsvPiece<'a> {
+    source: &'a ImportSource,
     options: &'a ImportOptions,
     table: &'a str,
     time: TimeReader,
@@ -178,8 +178,14 @@ struct Piece<'a> {
     refusals: Vec<Refusal>,
 }
 
-impl<'a> Piece<'a> {
-    fn new(source: &'a Source, options: &'a ImportOptions, table: &'a str, names: &'a [String], types: Types) -> Self {
+impl<'a> CsvPiece<'a> {
+    fn new(
+        source: &'a ImportSource,
+        options: &'a ImportOptions,
+        table: &'a str,
+        names: &'a [String],
+        types: CsvTypes,
+    ) -> Self {
         let columns = names.iter().zip(types.0).map(|(name, cell)| {
             let cells = match cell {
                 Some(CellType::Time) => Cells::Time,
@@ -229,7 +235,7 @@ impl<'a> Piece<'a> {
     }
 
     /// Reads all values of a row, so that it is taken as a whole or not at all.
-    fn cells<'r>(&mut self, record: &'r ByteRecord) -> Result<(i64, Vec<Cell<'r>>), (&'a str, String)> {
+    fn cells<'r>(&mut self, record: &'r ByteRecord) -> Result<(i64, Vec<CsvCell<'r>>), (&'a str, String)> {
         if record.len() != self.columns.len() {
             let (found, expected) = (record.len(), self.columns.len());
             return Err(("", format!("the row has {found} values, expected {expected}")));
@@ -240,7 +246,7 @@ impl<'a> Piece<'a> {
             match &column.cells {
                 Cells::Time => time = self.time.read(text).map_err(|reason| (column.name, reason))?,
                 Cells::None => {}
-                Cells::Values(_) if self.options.nulls.iter().any(|null| null == text) => cells.push(Cell::Null),
+                Cells::Values(_) if self.options.nulls.iter().any(|null| null == text) => cells.push(CsvCell::Null),
                 Cells::Values(values) => cells.push(values.read(text).map_err(|reason| (column.name, reason))?),
             }
         }
@@ -248,7 +254,7 @@ impl<'a> Piece<'a> {
     }
 
     /// Returns the rows so far as a piece, and begins the next one.
-    fn take(&mut self) -> Result<Chunk> {
+    fn take(&mut self) -> Result<FileChunk> {
         let times = std::mem::take(&mut self.times);
         let is_empty = times.is_empty();
         let mut columns: Vec<(&str, ArrayRef)> =
@@ -258,12 +264,12 @@ impl<'a> Piece<'a> {
                 columns.push((column.name, values.finish()?));
             }
         }
-        let chunk = Chunk {
+        let chunk = FileChunk {
             first_row: self.first_row,
             position: self.source.position(),
             extent: std::mem::take(&mut self.extent),
             refusals: std::mem::take(&mut self.refusals),
-            ..Chunk::default()
+            ..FileChunk::default()
         };
         self.rows = 0;
         if is_empty {
@@ -272,6 +278,6 @@ impl<'a> Piece<'a> {
         let body = ImportBody::Rows { table: self.table.to_owned(), batch: RecordBatch::try_from_iter(columns)? };
         let options = self.options.write(ImportFormat::Csv, self.source.key(self.options, self.start));
         let write = ImportWrite { database: self.options.database.clone(), body, options };
-        Ok(Chunk { write: Some(write), ..chunk })
+        Ok(FileChunk { write: Some(write), ..chunk })
     }
 }

@@ -23,7 +23,7 @@ use arrow::{
 };
 use bytes::Bytes;
 
-use self::{expanded::expanded_bytes, tags::TagColumn, time::time_values, zero_copy::Kept};
+use self::{expanded::expanded_bytes, tags::TagColumn, time::time_values, zero_copy::BorrowedBatches};
 use super::staged::{
     Context, Staged, StagedTable, TableIndex, check_column_name, check_distinct, no_tags_later, type_name,
 };
@@ -42,7 +42,7 @@ pub(crate) use reader::ArrowReader;
 pub(crate) use stream::of_file;
 
 /// The columns of a batch that have any value, by index in the table.
-type Columns = Vec<(usize, ArrayRef)>;
+type BatchColumns = Vec<(usize, ArrayRef)>;
 
 /// What a body is decoded within. Replay, which decodes what was accepted, knows no limit, and its bodies are part of
 /// something larger.
@@ -96,13 +96,13 @@ fn decode_within(
         table: into,
         time_column: time_column.unwrap_or(TIME_COLUMN),
         budget: terms.most_bytes,
-        kept: Kept::new(body, terms.may_keep),
+        kept: BorrowedBatches::new(body, terms.may_keep),
         context,
     };
-    let fed: Result<(), Fault> = stream::batches(body, terms.most_bytes, |batch| Ok(batches.append(batch)?));
+    let fed: Result<(), StreamFault> = stream::batches(body, terms.most_bytes, |batch| Ok(batches.append(batch)?));
     fed.map_err(|fault| match fault {
-        Fault::Stream(reason) => invalid(reason),
-        Fault::Batch(error) => error,
+        StreamFault::Stream(reason) => invalid(reason),
+        StreamFault::Batch(error) => error,
     })?;
     let kept = batches.kept.finish()?;
     if context.tags.is_empty() && into.has_primary_key() {
@@ -115,18 +115,18 @@ fn decode_within(
 }
 
 /// Why a stream was refused: for its form, or for what is in it.
-enum Fault {
+enum StreamFault {
     Stream(String),
     Batch(Error),
 }
 
-impl From<String> for Fault {
+impl From<String> for StreamFault {
     fn from(reason: String) -> Self {
         Self::Stream(reason)
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for StreamFault {
     fn from(error: Error) -> Self {
         Self::Batch(error)
     }
@@ -142,7 +142,7 @@ struct Batches<'a> {
     time_column: &'a str,
     /// Bytes that values may still take beyond their buffers.
     budget: usize,
-    kept: Kept,
+    kept: BorrowedBatches,
     context: &'a Context<'a>,
 }
 
@@ -155,7 +155,7 @@ impl Batches<'_> {
         let time = time_values(time, self.time_column, self.context.precision).map_err(invalid)?;
         let schema = batch.schema();
         let is_kept = self.kept.takes(batch.num_rows(), self.table.rows.len());
-        let (mut tags, mut columns) = (Vec::new(), Columns::new());
+        let (mut tags, mut columns) = (Vec::new(), BatchColumns::new());
         for (field, array) in schema.fields().iter().zip(batch.columns()) {
             let name = field.name().as_str();
             if name == self.time_column {
@@ -212,7 +212,12 @@ impl Batches<'_> {
     fn tag<'n>(&mut self, name: &'n str, array: &ArrayRef) -> Result<TagColumn<'n>> {
         match self.table.position(name).and_then(|index| self.table.column(index)) {
             Some(column) if column.kind == ColumnKind::Field => {
-                return Err(conflict(self.table, name, Types { existing: &column.data_type, got: &tag_type() }, ""));
+                return Err(conflict(
+                    self.table,
+                    name,
+                    SentTypes { existing: &column.data_type, got: &tag_type() },
+                    "",
+                ));
             }
             Some(_) => {}
             None => {
@@ -221,7 +226,7 @@ impl Batches<'_> {
             }
         }
         let tag = TagColumn::new(name, array)?;
-        tag.ok_or_else(|| conflict(self.table, name, Types { existing: &tag_type(), got: array.data_type() }, ""))
+        tag.ok_or_else(|| conflict(self.table, name, SentTypes { existing: &tag_type(), got: array.data_type() }, ""))
     }
 
     /// Counts what a column takes beyond its buffers.
@@ -269,7 +274,7 @@ fn own_type(array: &ArrayRef) -> Result<(DataType, bool)> {
 }
 
 /// Says why a column does not take an array.
-fn misfit(table: &StagedTable, name: &str, types: Types<'_>, way_out: &'static str) -> Error {
+fn misfit(table: &StagedTable, name: &str, types: SentTypes<'_>, way_out: &'static str) -> Error {
     if widens(types.got, types.existing) {
         let reason = "is of floats, which cannot hold all of its integers exactly";
         return invalid(format!("column {name:?} {reason}{way_out}"));
@@ -279,7 +284,7 @@ fn misfit(table: &StagedTable, name: &str, types: Types<'_>, way_out: &'static s
 
 /// The type of a column in the table, and that of what was sent.
 #[derive(Clone, Copy)]
-struct Types<'t> {
+struct SentTypes<'t> {
     existing: &'t DataType,
     got: &'t DataType,
 }
@@ -307,7 +312,7 @@ fn scalar_texts(array: &ArrayRef) -> Result<ArrayRef, String> {
     }
 }
 
-fn conflict(table: &StagedTable, column: &str, types: Types<'_>, way_out: &'static str) -> Error {
+fn conflict(table: &StagedTable, column: &str, types: SentTypes<'_>, way_out: &'static str) -> Error {
     Error::SchemaConflict {
         table: table.name().to_owned(),
         column: column.to_owned(),
@@ -359,7 +364,12 @@ fn fitting(
                 let (own, are_floats) = own_type(&array)?;
                 let Some(wider) = table.wider(index, &own, are_floats, context) else {
                     let way_out = table.rules(context).way_out(&own, &data_type);
-                    return Err(misfit(table, name, Types { existing: &data_type, got: array.data_type() }, way_out));
+                    return Err(misfit(
+                        table,
+                        name,
+                        SentTypes { existing: &data_type, got: array.data_type() },
+                        way_out,
+                    ));
                 };
                 table.widen(index, wider.clone())?;
                 data_type = wider;

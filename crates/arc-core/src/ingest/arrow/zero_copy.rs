@@ -10,7 +10,7 @@ use arrow::{
 };
 use bytes::Bytes;
 
-use super::{Columns, is_plain};
+use super::{BatchColumns, is_plain};
 use crate::{
     Result,
     buffer::{Chunk, SeriesId, WHOLE_ROWS, ZeroCopyRows, owned},
@@ -24,7 +24,7 @@ const MIN_USED_QUARTERS: usize = 3;
 
 /// The batches of one body that are not copied.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct BorrowedBatches {
     body: Option<Bytes>,
     chunks: Vec<Chunk>,
     /// Bytes of the body that are values of theirs, and what they hold besides it.
@@ -32,7 +32,7 @@ pub(super) struct Kept {
     beside: usize,
 }
 
-impl Kept {
+impl BorrowedBatches {
     /// None yet; none ever where `body` belongs to something else that would be kept with it.
     pub(super) fn new(body: &Bytes, may_keep: bool) -> Self {
         let body = Some(body).filter(|body| may_keep && body.len() >= MIN_BODY_BYTES).cloned();
@@ -46,7 +46,7 @@ impl Kept {
     }
 
     /// Takes the rows of one batch: their times, series and columns by index in the table.
-    pub(super) fn add(&mut self, time: ScalarBuffer<i64>, series: Vec<SeriesId>, columns: Columns) -> Result<()> {
+    pub(super) fn add(&mut self, time: ScalarBuffer<i64>, series: Vec<SeriesId>, columns: BatchColumns) -> Result<()> {
         let mut by_index = vec![None; columns.iter().map(|(index, _)| index + 1).max().unwrap_or(0)];
         for (index, array) in columns {
             let array = if stays(array.data_type()) { array } else { owned(&array)? };

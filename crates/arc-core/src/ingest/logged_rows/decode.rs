@@ -6,7 +6,7 @@
 
 use arrow::datatypes::DataType;
 
-use super::{Type, index_bytes, integers, reader::Reader};
+use super::{Type, index_bytes, integers, reader::LoggedRowsReader};
 use crate::{
     Error, Result,
     buffer::{ColumnValues, Rows, SeriesId, converted},
@@ -21,19 +21,19 @@ use crate::{
 /// [`Error::InvalidPayload`] with what is wrong with the bytes.
 pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Result<Staged> {
     let staged = Staged::new(context.database);
-    let mut decoder = Decoder { reader: Reader::new(body), staged, index: TableIndex::default() };
+    let mut decoder = LoggedRowsDecoder { reader: LoggedRowsReader::new(body), staged, index: TableIndex::default() };
     decoder.decode().map_err(|reason| Error::InvalidPayload { format: "rows", reason })?;
     Ok(decoder.staged)
 }
 
-struct Decoder<'a> {
-    reader: Reader<'a>,
+struct LoggedRowsDecoder<'a> {
+    reader: LoggedRowsReader<'a>,
     staged: Staged,
     index: TableIndex,
 }
 
 /// A column of a table in the frame.
-struct Known<'a> {
+struct FrameColumn<'a> {
     name: &'a str,
     /// In the table as it is now.
     index: usize,
@@ -41,7 +41,7 @@ struct Known<'a> {
     data_type: DataType,
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> LoggedRowsDecoder<'a> {
     fn decode(&mut self) -> Result<(), String> {
         for _ in 0..self.reader.number("the number of tables")? {
             let name = self.reader.text("the name of a table")?;
@@ -72,8 +72,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-fn columns<'a>(reader: &mut Reader<'a>, table: &mut StagedTable) -> Result<Vec<Known<'a>>, String> {
-    let mut columns: Vec<Known<'a>> = Vec::new();
+fn columns<'a>(reader: &mut LoggedRowsReader<'a>, table: &mut StagedTable) -> Result<Vec<FrameColumn<'a>>, String> {
+    let mut columns: Vec<FrameColumn<'a>> = Vec::new();
     for _ in 0..reader.number("the number of columns")? {
         let (kind, own) = match read_type(reader)? {
             None => (ColumnKind::Tag, tag_type()),
@@ -85,7 +85,7 @@ fn columns<'a>(reader: &mut Reader<'a>, table: &mut StagedTable) -> Result<Vec<K
         if columns.iter().any(|known| known.index == index) {
             return Err(format!("column {:?} comes twice", short(name)));
         }
-        columns.push(Known { name, index, kind, data_type });
+        columns.push(FrameColumn { name, index, kind, data_type });
     }
     Ok(columns)
 }
@@ -115,7 +115,7 @@ fn column_at(
 }
 
 /// Returns the type of a field, or `None` for a tag.
-fn read_type(reader: &mut Reader<'_>) -> Result<Option<DataType>, String> {
+fn read_type(reader: &mut LoggedRowsReader<'_>) -> Result<Option<DataType>, String> {
     let byte = reader.byte("the type of a column")?;
     Ok(Some(match Type::from_byte(byte).ok_or_else(|| format!("there is no type {byte}"))? {
         Type::Tag => return Ok(None),
@@ -128,10 +128,14 @@ fn read_type(reader: &mut Reader<'_>) -> Result<Option<DataType>, String> {
 }
 
 /// Returns the series by their positions.
-fn series(reader: &mut Reader<'_>, table: &StagedTable, columns: &[Known<'_>]) -> Result<Vec<SeriesId>, String> {
+fn series(
+    reader: &mut LoggedRowsReader<'_>,
+    table: &StagedTable,
+    columns: &[FrameColumn<'_>],
+) -> Result<Vec<SeriesId>, String> {
     let count = reader.number("the number of series")?;
     let mut tags = Vec::new();
-    for Known { name, .. } in columns.iter().filter(|column| column.kind == ColumnKind::Tag) {
+    for FrameColumn { name, .. } in columns.iter().filter(|column| column.kind == ColumnKind::Tag) {
         let mut values = Vec::new();
         for _ in 0..reader.number("the number of values of a tag")? {
             values.push(reader.text("the value of a tag")?);
@@ -152,7 +156,7 @@ fn series(reader: &mut Reader<'_>, table: &StagedTable, columns: &[Known<'_>]) -
 }
 
 /// Returns as many numbers below `limit`.
-fn positions(reader: &mut Reader<'_>, count: usize, limit: usize, what: &str) -> Result<Vec<u32>, String> {
+fn positions(reader: &mut LoggedRowsReader<'_>, count: usize, limit: usize, what: &str) -> Result<Vec<u32>, String> {
     let width = index_bytes(limit);
     let bytes = reader.take_all(count, width, what)?;
     // Four bytes at most.
@@ -164,7 +168,11 @@ fn positions(reader: &mut Reader<'_>, count: usize, limit: usize, what: &str) ->
 }
 
 /// Reads rows, with their series in a primary-key table.
-fn block(reader: &mut Reader<'_>, columns: &[Known<'_>], series: Option<&Vec<SeriesId>>) -> Result<Rows, String> {
+fn block(
+    reader: &mut LoggedRowsReader<'_>,
+    columns: &[FrameColumn<'_>],
+    series: Option<&Vec<SeriesId>>,
+) -> Result<Rows, String> {
     let count = reader.number("the number of rows")?;
     if count == 0 {
         return Err("there is a block without rows".into());
@@ -190,7 +198,7 @@ fn block(reader: &mut Reader<'_>, columns: &[Known<'_>], series: Option<&Vec<Ser
 }
 
 /// Reads the values of a column, up to `rows` of them, as ones of the type that the column has now.
-fn values(reader: &mut Reader<'_>, rows: usize, data_type: &DataType) -> Result<ColumnValues, String> {
+fn values(reader: &mut LoggedRowsReader<'_>, rows: usize, data_type: &DataType) -> Result<ColumnValues, String> {
     let own = read_type(reader)?.ok_or("values of a tag")?;
     let count = reader.number("the number of values")?;
     if count == 0 || count > rows {
@@ -223,7 +231,12 @@ fn widened(values: ColumnValues, own: &DataType, data_type: &DataType) -> Result
     Ok(wide)
 }
 
-fn numbers<T>(reader: &mut Reader<'_>, count: usize, make: impl Fn(u64) -> T, what: &str) -> Result<Vec<T>, String> {
+fn numbers<T>(
+    reader: &mut LoggedRowsReader<'_>,
+    count: usize,
+    make: impl Fn(u64) -> T,
+    what: &str,
+) -> Result<Vec<T>, String> {
     let width = usize::from(reader.byte("the width of numbers")?);
     if !(1..=8).contains(&width) {
         return Err(format!("numbers have a width of {width} bytes"));
@@ -233,13 +246,13 @@ fn numbers<T>(reader: &mut Reader<'_>, count: usize, make: impl Fn(u64) -> T, wh
     Ok(integers::read(bytes, width, |difference| make(least.wrapping_add(difference))))
 }
 
-fn bits(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u64>, String> {
+fn bits(reader: &mut LoggedRowsReader<'_>, count: usize) -> Result<Vec<u64>, String> {
     let bytes = reader.take(count.div_ceil(8), "the bits of a column")?;
     let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
     Ok(bytes.chunks(8).map(word).collect())
 }
 
-fn texts(reader: &mut Reader<'_>, count: usize) -> Result<ColumnValues, String> {
+fn texts(reader: &mut LoggedRowsReader<'_>, count: usize) -> Result<ColumnValues, String> {
     let width = usize::from(reader.byte("the width of lengths")?);
     if ![1, 2, 4].contains(&width) {
         return Err(format!("lengths have a width of {width} bytes"));

@@ -56,12 +56,12 @@ impl Encoders {
 
 /// Bytes that are being written, in memory that is cleared once only.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct EncodedBytes {
     bytes: Vec<u8>,
     len: usize,
 }
 
-impl Output {
+impl EncodedBytes {
     /// Returns the place of the next `len` bytes.
     pub(super) fn grow(&mut self, len: usize) -> &mut [u8] {
         let start = self.len;
@@ -108,7 +108,7 @@ impl Output {
 }
 
 /// Rows of one table, in the order in which they are applied.
-struct TableRows<'s> {
+struct LoggedTableRows<'s> {
     table: &'s Arc<Table>,
     staged: Option<&'s StagedTable>,
     /// What `staged` says of a column counts, where there is any.
@@ -117,7 +117,7 @@ struct TableRows<'s> {
     rows: Vec<&'s Rows>,
 }
 
-impl<'s> TableRows<'s> {
+impl<'s> LoggedTableRows<'s> {
     fn new(table: &'s Arc<Table>) -> Self {
         Self { table, staged: None, layout: table.layout(), row_format: Rows::default(), rows: Vec::new() }
     }
@@ -136,8 +136,8 @@ impl<'s> TableRows<'s> {
 }
 
 /// Returns the rows by table; `None` where some stay in the request's body.
-fn by_table(staged: &Staged) -> Option<Vec<TableRows<'_>>> {
-    let mut tables = Tables::default();
+fn by_table(staged: &Staged) -> Option<Vec<LoggedTableRows<'_>>> {
+    let mut tables = LoggedTables::default();
     for (table, row) in staged.rows.tables().zip(staged.rows.rows()) {
         let is_stored = tables.of(staged.row_tables.get(table)?)?.row_format.append_staged(&row).ok()?;
         if !is_stored {
@@ -156,18 +156,18 @@ fn by_table(staged: &Staged) -> Option<Vec<TableRows<'_>>> {
 }
 
 #[derive(Default)]
-struct Tables<'s> {
-    all: Vec<TableRows<'s>>,
+struct LoggedTables<'s> {
+    all: Vec<LoggedTableRows<'s>>,
     /// By address.
     slots: HashMap<usize, usize, FixedState>,
 }
 
-impl<'s> Tables<'s> {
-    fn of(&mut self, table: &'s Arc<Table>) -> Option<&mut TableRows<'s>> {
+impl<'s> LoggedTables<'s> {
+    fn of(&mut self, table: &'s Arc<Table>) -> Option<&mut LoggedTableRows<'s>> {
         let next = self.all.len();
         let slot = *self.slots.entry(Arc::as_ptr(table) as usize).or_insert(next);
         if slot == next {
-            self.all.push(TableRows::new(table));
+            self.all.push(LoggedTableRows::new(table));
         }
         self.all.get_mut(slot)
     }
@@ -176,7 +176,7 @@ impl<'s> Tables<'s> {
 /// See [`Encoders`]. Each step is `None` where the rows cannot be stored so.
 #[derive(Debug, Default)]
 struct Encoder {
-    to: Output,
+    to: EncodedBytes,
     /// Series of a table, and where each row's is among them.
     series: Numbering,
     series_of_rows: Vec<u32>,
@@ -193,7 +193,7 @@ impl Encoder {
         tables.iter().try_for_each(|table| self.table(table))
     }
 
-    fn table(&mut self, table: &TableRows<'_>) -> Option<()> {
+    fn table(&mut self, table: &LoggedTableRows<'_>) -> Option<()> {
         let schema = &table.layout.schema;
         self.to.text(&schema.table);
         self.to.byte(schema.has_primary_key.into());
@@ -221,7 +221,7 @@ impl Encoder {
     }
 
     /// Gives each series of the rows a slot.
-    fn find_series(&mut self, table: &TableRows<'_>) -> Option<()> {
+    fn find_series(&mut self, table: &LoggedTableRows<'_>) -> Option<()> {
         self.series.clear();
         self.series_of_rows.clear();
         for rows in table.blocks() {
@@ -234,7 +234,7 @@ impl Encoder {
     }
 
     /// Writes names and types of columns, which are put in order.
-    fn columns(&mut self, table: &TableRows<'_>, columns: &mut Vec<usize>) -> Option<()> {
+    fn columns(&mut self, table: &LoggedTableRows<'_>, columns: &mut Vec<usize>) -> Option<()> {
         columns.sort_unstable();
         columns.dedup();
         self.to.number(columns.len());
@@ -311,12 +311,12 @@ fn fields(rows: &Rows) -> impl Iterator<Item = (usize, &ColumnValues)> {
 }
 
 /// Writes numbers below `count`.
-fn write_indices(slots: &[u32], count: usize, to: &mut Output) {
+fn write_indices(slots: &[u32], count: usize, to: &mut EncodedBytes) {
     integers::write(slots.iter().map(|slot| u64::from(*slot)), slots.len(), index_bytes(count), to);
 }
 
 /// Writes the lengths of texts, and then all of them.
-fn write_texts(ends: &[i32], bytes: &[u8], to: &mut Output) -> Option<()> {
+fn write_texts(ends: &[i32], bytes: &[u8], to: &mut EncodedBytes) -> Option<()> {
     let starts = [0].into_iter().chain(ends.iter().copied());
     let lengths = || ends.iter().zip(starts.clone()).map(|(end, start)| u64::from(end.abs_diff(start)));
     let longest = lengths().max().unwrap_or(0);

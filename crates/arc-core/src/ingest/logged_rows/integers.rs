@@ -3,7 +3,7 @@
 //! One width for a whole column: so both directions are loops without branches. Differences wrap around, so that any
 //! numbers come back.
 
-use super::encode::Output;
+use super::encode::EncodedBytes;
 
 /// Returns how many bytes `largest` needs, one at least: so rows are never more than the bytes that they are read from.
 fn width(largest: u64) -> usize {
@@ -11,7 +11,7 @@ fn width(largest: u64) -> usize {
 }
 
 /// Writes signed numbers: the width, the least of them, the differences.
-pub(super) fn write_signed(values: &[i64], to: &mut Output) {
+pub(super) fn write_signed(values: &[i64], to: &mut EncodedBytes) {
     let least = values.iter().copied().min().unwrap_or(0);
     let most = values.iter().copied().max().unwrap_or(0);
     let difference = |value: i64| value.wrapping_sub(least).cast_unsigned();
@@ -21,7 +21,7 @@ pub(super) fn write_signed(values: &[i64], to: &mut Output) {
 }
 
 /// The same for unsigned ones.
-pub(super) fn write_unsigned(values: &[u64], to: &mut Output) {
+pub(super) fn write_unsigned(values: &[u64], to: &mut EncodedBytes) {
     let least = values.iter().copied().min().unwrap_or(0);
     let most = values.iter().copied().max().unwrap_or(0);
     let width = width(most - least);
@@ -29,13 +29,13 @@ pub(super) fn write_unsigned(values: &[u64], to: &mut Output) {
     write(values.iter().map(|value| value - least), values.len(), width, to);
 }
 
-fn write_least(width: usize, least: u64, to: &mut Output) {
+fn write_least(width: usize, least: u64, to: &mut EncodedBytes) {
     to.byte(u8::try_from(width).unwrap_or(8));
     to.bytes(&least.to_le_bytes());
 }
 
 /// Writes the lowest `width` bytes of each of `count` numbers.
-pub(super) fn write(values: impl Iterator<Item = u64>, count: usize, width: usize, to: &mut Output) {
+pub(super) fn write(values: impl Iterator<Item = u64>, count: usize, width: usize, to: &mut EncodedBytes) {
     match width {
         1 => write_as::<1>(values, count, to),
         2 => write_as::<2>(values, count, to),
@@ -48,7 +48,7 @@ pub(super) fn write(values: impl Iterator<Item = u64>, count: usize, width: usiz
     }
 }
 
-fn write_as<const W: usize>(values: impl Iterator<Item = u64>, count: usize, to: &mut Output) {
+fn write_as<const W: usize>(values: impl Iterator<Item = u64>, count: usize, to: &mut EncodedBytes) {
     let (cells, _) = to.grow(count * W).as_chunks_mut::<W>();
     for (cell, value) in cells.iter_mut().zip(values) {
         *cell = value.to_le_bytes().first_chunk().copied().unwrap_or([0; W]);

@@ -2,11 +2,11 @@
 
 /// What is left to be read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub(super) struct LoggedRowsReader<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LoggedRowsReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }

@@ -3,7 +3,7 @@
 use arc_lp::{FieldValue, Text};
 use arrow::datatypes::DataType;
 
-use super::{Decoder, Fault};
+use super::{LineFault, LpDecoder};
 use crate::{
     Precision,
     buffer::{Scalar, StagedRow},
@@ -14,14 +14,14 @@ use crate::{
     model::ColumnKind,
 };
 
-impl<'a> Decoder<'a, '_> {
+impl<'a> LpDecoder<'a, '_> {
     /// Stores a value wherever it belongs, or says why it belongs nowhere.
     #[inline(never)]
     pub(super) fn store_or_refuse(&mut self, key: Text<'a>, value: FieldValue<'a>) {
         if let Err(reason) = self.store(key, value) {
             let before = self.body.get(..self.offset(key.raw())).unwrap_or_default();
             let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            self.refuse(Fault { column: (before.len() - line_start + 1) as u64, reason });
+            self.refuse(LineFault { column: (before.len() - line_start + 1) as u64, reason });
         }
     }
 

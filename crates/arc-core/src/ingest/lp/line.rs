@@ -37,18 +37,18 @@ pub(super) struct Line<'a> {
     pub(super) added: usize,
     /// Columns that became others of this line's values, as they were before.
     pub(super) widened: Vec<Narrow>,
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<LineFault>,
 }
 
 /// Why a line is refused that the parser finds good.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct LineFault {
     /// Byte in the line, from 1; 0 where a position means nothing.
     pub(super) column: u64,
     pub(super) reason: String,
 }
 
-impl From<String> for Fault {
+impl From<String> for LineFault {
     fn from(reason: String) -> Self {
         Self { column: 0, reason }
     }

@@ -10,7 +10,7 @@ use arc_lp::{Chunks, ResumableSink};
 use bytes::Bytes;
 
 use super::{
-    Context, Decoder,
+    Context, LpDecoder,
     splits::{SplitRows, Splits},
     tags,
 };
@@ -18,7 +18,7 @@ use crate::{
     Result,
     buffer::SeriesId,
     ingest::{
-        decode_pool::{DecodePool, Task},
+        decode_pool::{DecodePool, SharedWork},
         staged::{MAX_CELLS, Staged, StagedTable},
     },
 };
@@ -45,7 +45,7 @@ pub(crate) fn decode(
     }
     let Some(lease) = decode_pool.borrow(most - 1, others()) else { return super::decode_rows(body, context) };
     let splits = Arc::new(Splits::new(body, context, &cut(body, lease.count() + 1)));
-    let task: Arc<dyn Task> = Arc::clone(&splits) as _;
+    let task: Arc<dyn SharedWork> = Arc::clone(&splits) as _;
     lease.help(&task);
     decode_splits(body, context, &splits)
 }
@@ -61,11 +61,11 @@ fn cut(body: &[u8], splits: usize) -> Vec<usize> {
 
 pub(super) fn decode_splits(body: &Bytes, context: &Context<'_>, splits: &Splits) -> Staged {
     let cache = context.database.fresh_series();
-    let mut decoder = Decoder::new(body, context, &cache);
+    let mut decoder = LpDecoder::new(body, context, &cache);
     decoder.open_rows();
     let mut parallel = Joined { decoder, body, at: 0, chunks: Chunks::new(), taken: Taken::default() };
     let result = parallel.decode_all(splits);
-    let Decoder { staged, new_series, .. } = parallel.decoder;
+    let LpDecoder { staged, new_series, .. } = parallel.decoder;
     drop(cache);
     splits.cancel();
     if result.is_err() {
@@ -77,7 +77,7 @@ pub(super) fn decode_splits(body: &Bytes, context: &Context<'_>, splits: &Splits
 
 /// The decoder of a whole body, and the rows of others that come behind its own.
 struct Joined<'a, 'c> {
-    decoder: Decoder<'a, 'c>,
+    decoder: LpDecoder<'a, 'c>,
     body: &'a [u8],
     /// Up to where it is decoded.
     at: usize,
@@ -93,7 +93,7 @@ struct Taken {
     series: Vec<(Range<usize>, usize, SeriesId)>,
 }
 
-impl<'a> ResumableSink<'a> for Decoder<'a, '_> {
+impl<'a> ResumableSink<'a> for LpDecoder<'a, '_> {
     fn unfinished(&mut self) {
         self.take_back();
     }
@@ -193,7 +193,7 @@ impl<'a> Joined<'a, '_> {
     }
 }
 
-impl Decoder<'_, '_> {
+impl LpDecoder<'_, '_> {
     /// Appends the rows of a table that is registered; returns its index.
     fn merge(&mut self, table: StagedTable) -> Result<usize> {
         let at = self.index.by_table(&mut self.staged, &table.table);

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Decoder, Fault, Mode};
+use super::{LineFault, LpDecoder, Mode};
 use crate::{
     buffer::Scalar,
     registry::{FoundSeries, SeriesCache, Shape, Table},
@@ -48,7 +48,7 @@ struct RowTable {
     width: u16,
 }
 
-impl<'a> Decoder<'a, '_> {
+impl<'a> LpDecoder<'a, '_> {
     /// Lets lines be in row format.
     pub(super) fn open_rows(&mut self) {
         let tables = self.cache.table_count();
@@ -165,9 +165,9 @@ impl<'a> Decoder<'a, '_> {
 
     /// Ends a staged row.
     #[inline(always)]
-    pub(super) fn finish_row(&mut self, timestamp: Option<i64>) -> Result<(), Fault> {
+    pub(super) fn finish_row(&mut self, timestamp: Option<i64>) -> Result<(), LineFault> {
         let time = self.time_of(timestamp)?;
-        let Some(series) = self.line.series else { return Err(Fault::from("no series".to_owned())) };
+        let Some(series) = self.line.series else { return Err(LineFault::from("no series".to_owned())) };
         self.untimed += i64::from(timestamp.is_none());
         self.staged.rows.end_row(time, series, self.row_format.slot);
         if let Some(table) = self.row_format.tables.get_mut(self.row_format.slot) {

@@ -15,13 +15,13 @@ use std::{
 use arc_lp::{Chunks, ErrorKind, FieldValue, RawValue, ResumableSink, Series, Sink, Text};
 use bytes::Bytes;
 
-use super::{Context, Decoder, Mode};
+use super::{Context, LpDecoder, Mode};
 use crate::{
     Precision,
     buffer::SeriesId,
     ingest::{
         TypePolicy,
-        decode_pool::Task,
+        decode_pool::SharedWork,
         staged::{MAX_CELLS, StagedTable},
     },
     registry::Database,
@@ -41,13 +41,13 @@ pub(super) struct Splits {
     ranges: Vec<Range<usize>>,
     /// The first that nobody has begun.
     next: AtomicUsize,
-    slots: Mutex<Vec<Slot>>,
+    slots: Mutex<Vec<SplitSlot>>,
     changed: Condvar,
     has_strings: OnceLock<bool>,
 }
 
 /// What is known of a split.
-enum Slot {
+enum SplitSlot {
     /// Not decoded yet.
     Open,
     Decoded(SplitRows),
@@ -78,7 +78,7 @@ impl Splits {
             precision: context.precision,
             ranges: cuts.iter().copied().zip(ends).map(|(start, end)| start..end).collect(),
             next: AtomicUsize::new(0),
-            slots: Mutex::new(cuts.iter().map(|_| Slot::Open).collect()),
+            slots: Mutex::new(cuts.iter().map(|_| SplitSlot::Open).collect()),
             changed: Condvar::new(),
             has_strings: OnceLock::new(),
         }
@@ -92,13 +92,13 @@ impl Splits {
     pub(super) fn take(&self, index: usize) -> Option<SplitRows> {
         let mut slots = self.slots.lock();
         loop {
-            match slots.get_mut(index).map(|slot| std::mem::replace(slot, Slot::Empty)) {
-                Some(Slot::Open) => {}
-                Some(Slot::Decoded(rows)) => return Some(rows),
-                Some(Slot::Empty) | None => return None,
+            match slots.get_mut(index).map(|slot| std::mem::replace(slot, SplitSlot::Empty)) {
+                Some(SplitSlot::Open) => {}
+                Some(SplitSlot::Decoded(rows)) => return Some(rows),
+                Some(SplitSlot::Empty) | None => return None,
             }
             if let Some(slot) = slots.get_mut(index) {
-                *slot = Slot::Open;
+                *slot = SplitSlot::Open;
             }
             self.changed.wait(&mut slots);
         }
@@ -123,7 +123,7 @@ impl Splits {
         };
         // Recursive, for a writer may be waiting for whoever has the body, who has the lock and waits for this.
         let cache = self.database.series_cache.read_recursive();
-        let mut decoder = Decoder::new(body, &context, &cache);
+        let mut decoder = LpDecoder::new(body, &context, &cache);
         decoder.open_rows();
         decoder.close_rows();
         let mut split = Split { decoder, has_ended: false, splits: self };
@@ -139,7 +139,7 @@ impl Splits {
                 return None;
             }
         }
-        let Decoder { staged, new_series, .. } = split.decoder;
+        let LpDecoder { staged, new_series, .. } = split.decoder;
         let series = new_series.into_iter().filter_map(|(key, (at, series))| {
             let start = range.start + (key.as_ptr() as usize).checked_sub(body.as_ptr() as usize)?;
             Some((start..start + key.len(), at, series))
@@ -155,7 +155,7 @@ impl Splits {
     }
 }
 
-impl Task for Splits {
+impl SharedWork for Splits {
     fn help(&self) {
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
@@ -178,7 +178,7 @@ struct PutOnDrop<'p> {
 
 impl Drop for PutOnDrop<'_> {
     fn drop(&mut self) {
-        let rows = self.rows.take().map_or(Slot::Empty, Slot::Decoded);
+        let rows = self.rows.take().map_or(SplitSlot::Empty, SplitSlot::Decoded);
         if let Some(slot) = self.splits.slots.lock().get_mut(self.index) {
             *slot = rows;
         }
@@ -188,7 +188,7 @@ impl Drop for PutOnDrop<'_> {
 
 /// A decoder that ends in front of the first line that is not plain.
 struct Split<'a, 'c> {
-    decoder: Decoder<'a, 'c>,
+    decoder: LpDecoder<'a, 'c>,
     has_ended: bool,
     splits: &'c Splits,
 }
@@ -200,7 +200,7 @@ impl<'a> Sink<'a> for Split<'a, '_> {
     }
 
     fn measurement(&mut self, name: Text<'a>) {
-        let Decoder { index, staged, .. } = &mut self.decoder;
+        let LpDecoder { index, staged, .. } = &mut self.decoder;
         match index.find(staged, &name.to_cow()) {
             Some(_) => self.decoder.measurement(name),
             None => self.decoder.refuse(String::new().into()),
@@ -253,7 +253,7 @@ impl Split<'_, '_> {
     /// Whether the line whose fields were stored has brought nothing new, as far as that is known before it is ended.
     #[inline(always)]
     fn is_plain(&self) -> bool {
-        let Decoder { line, staged, .. } = &self.decoder;
+        let LpDecoder { line, staged, .. } = &self.decoder;
         let Some(table) = staged.tables.get(line.table) else { return false };
         line.mode != Mode::Check
             && !table.changes_schema()

@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::{Decoder, Fault};
+use super::{LineFault, LpDecoder};
 use crate::{
     buffer::{Scalar, SeriesId},
     ingest::{
@@ -42,10 +42,10 @@ pub(super) fn remember(staged: &Staged, new_series: &NewSeries<'_>) {
     }
 }
 
-impl Decoder<'_, '_> {
+impl LpDecoder<'_, '_> {
     /// In a primary-key table the tags make a series; in one that appends they are text fields like any other.
     #[inline(never)]
-    pub(super) fn resolve_tags(&mut self) -> Result<Option<SeriesId>, Fault> {
+    pub(super) fn resolve_tags(&mut self) -> Result<Option<SeriesId>, LineFault> {
         self.check_tags()?;
         let Some(table) = self.staged.tables.get_mut(self.line.table) else { return Err("no table".to_owned().into()) };
         let has_primary_key = table.has_primary_key();

@@ -10,9 +10,9 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
 use super::{
-    Decoder, Fault,
+    ItemFault, MsgpackDecoder,
     item::{check_count, key},
-    reader::{Reader, Value},
+    reader::{MsgpackReader, MsgpackValue},
     refuse, repeated,
     text::utf8,
     time::times,
@@ -27,7 +27,7 @@ use crate::{
 
 /// The columns of one map, checked.
 #[derive(Debug, Default)]
-struct Columns<'a> {
+struct CheckedColumns<'a> {
     /// Names of all columns, also of those without a value.
     names: Vec<&'a str>,
     rows: usize,
@@ -45,9 +45,13 @@ enum Role {
     Field(Option<DataType>),
 }
 
-impl<'a> Decoder<'a, '_> {
+impl<'a> MsgpackDecoder<'a, '_> {
     /// Stores the columns at `reader` in the table `name`; returns where they end.
-    pub(super) fn store_columns(&mut self, name: &str, mut reader: Reader<'a>) -> Result<Reader<'a>, Fault> {
+    pub(super) fn store_columns(
+        &mut self,
+        name: &str,
+        mut reader: MsgpackReader<'a>,
+    ) -> Result<MsgpackReader<'a>, ItemFault> {
         let at = self.find(name);
         let table = at.and_then(|at| self.staged.tables.get(at));
         let columns = self.read_columns(name, table, &mut reader)?;
@@ -55,13 +59,13 @@ impl<'a> Decoder<'a, '_> {
         if has_primary_key && table.is_some_and(|table| !table.has_primary_key()) {
             return refuse(no_tags_later(name));
         }
-        let at = self.index.by_name(&mut self.staged, name, has_primary_key).map_err(Fault::item)?;
+        let at = self.index.by_name(&mut self.staged, name, has_primary_key).map_err(ItemFault::item)?;
         if let Some(table) = self.staged.tables.get(at) {
             let names = columns.tags.iter().map(|(name, _)| *name).chain(columns.fields.iter().map(|(name, _)| *name));
             let new = names.filter(|name| table.position(name).is_none()).count();
-            table.check_column_count(new).map_err(Fault::item)?;
+            table.check_column_count(new).map_err(ItemFault::item)?;
             let fields = columns.fields.iter().map(|(name, _)| table.position(name));
-            table.check_columns(columns.rows, fields, self.context.most_cells).map_err(Fault::item)?;
+            table.check_columns(columns.rows, fields, self.context.most_cells).map_err(ItemFault::item)?;
         }
         let untimed = if columns.time.is_none() { columns.rows } else { 0 };
         let untimed = (0..untimed).map(|_| self.receive_time()).collect();
@@ -74,15 +78,15 @@ impl<'a> Decoder<'a, '_> {
         &self,
         name: &str,
         table: Option<&StagedTable>,
-        reader: &mut Reader<'a>,
-    ) -> Result<Columns<'a>, Fault> {
+        reader: &mut MsgpackReader<'a>,
+    ) -> Result<CheckedColumns<'a>, ItemFault> {
         let count = match reader.next()? {
-            Value::Map(0) => return refuse("\"columns\" is empty, expected at least one column"),
-            Value::Map(count) => count,
+            MsgpackValue::Map(0) => return refuse("\"columns\" is empty, expected at least one column"),
+            MsgpackValue::Map(count) => count,
             other => return refuse(format!("\"columns\" is {}, expected a map", other.kind())),
         };
         check_count("columns", count)?;
-        let mut columns = Columns::default();
+        let mut columns = CheckedColumns::default();
         for _ in 0..count {
             self.read_column(name, table, &mut columns, reader)?;
         }
@@ -103,12 +107,12 @@ impl<'a> Decoder<'a, '_> {
         &self,
         table_name: &str,
         table: Option<&StagedTable>,
-        columns: &mut Columns<'a>,
-        reader: &mut Reader<'a>,
-    ) -> Result<(), Fault> {
+        columns: &mut CheckedColumns<'a>,
+        reader: &mut MsgpackReader<'a>,
+    ) -> Result<(), ItemFault> {
         let name = key(reader, "a column name")?;
         let count = match reader.next()? {
-            Value::Array(count) => count,
+            MsgpackValue::Array(count) => count,
             other => return refuse(format!("column {:?} is {}, expected an array", short(name), other.kind())),
         };
         match columns.names.first() {
@@ -145,7 +149,7 @@ impl<'a> Decoder<'a, '_> {
         Ok(())
     }
 
-    fn role(&self, table: Option<&StagedTable>, name: &str) -> Result<Role, Fault> {
+    fn role(&self, table: Option<&StagedTable>, name: &str) -> Result<Role, ItemFault> {
         if name == TIME_COLUMN {
             return Ok(Role::Time);
         }
@@ -160,36 +164,46 @@ impl<'a> Decoder<'a, '_> {
             }
             Some(column) => Ok(Role::Field(Some(column.data_type.clone()))),
             None => {
-                check_column_name("column", name).map_err(Fault::item)?;
+                check_column_name("column", name).map_err(ItemFault::item)?;
                 Ok(if declared { Role::Tag } else { Role::Field(None) })
             }
         }
     }
 }
 
-fn tag_values<'a>(table: &str, name: &str, reader: &mut Reader<'a>, count: usize) -> Result<Vec<&'a str>, Fault> {
+fn tag_values<'a>(
+    table: &str,
+    name: &str,
+    reader: &mut MsgpackReader<'a>,
+    count: usize,
+) -> Result<Vec<&'a str>, ItemFault> {
     let mut values = Vec::with_capacity(count);
     for row in 1..=count {
         let value = match reader.next()? {
-            Value::Nil => Ok(""),
-            Value::Text(bytes) => utf8(bytes),
+            MsgpackValue::Nil => Ok(""),
+            MsgpackValue::Text(bytes) => utf8(bytes),
             other => {
                 Err(format!("{}, expected a string or nil, for it is a tag of table {:?}", other.kind(), short(table)))
             }
         };
-        let refused = |found| Fault::item(format!("column {:?}, row {row}: the value is {found}", short(name)));
+        let refused = |found| ItemFault::item(format!("column {:?}, row {row}: the value is {found}", short(name)));
         values.push(value.map_err(refused)?);
     }
     Ok(values)
 }
 
 /// Puts checked columns behind the rows that the table has.
-fn append(table: &mut StagedTable, columns: Columns<'_>, untimed: Vec<i64>, tags_declared: bool) -> Result<(), Fault> {
+fn append(
+    table: &mut StagedTable,
+    columns: CheckedColumns<'_>,
+    untimed: Vec<i64>,
+    tags_declared: bool,
+) -> Result<(), ItemFault> {
     let series = if table.has_primary_key() { series(table, &columns.tags, columns.rows)? } else { Vec::new() };
     if !tags_declared {
         let times = columns.time.as_deref().unwrap_or(&untimed);
         let primary_keys = series.iter().copied().zip(times.iter().copied());
-        check_distinct(table.name(), primary_keys).map_err(Fault::item)?;
+        check_distinct(table.name(), primary_keys).map_err(ItemFault::item)?;
     }
     table.rows.series.extend(series);
     for (name, _) in &columns.tags {

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 
 use super::{
-    Fault, MAX_NAMES,
-    reader::{Reader, Value},
+    ItemFault, MAX_NAMES,
+    reader::{MsgpackReader, MsgpackValue},
     refuse, repeated,
     text::{text, utf8},
     time::Time,
@@ -39,7 +39,7 @@ impl Key {
     }
 
     /// Takes a key of the map. An unknown one is refused, for what it holds would be dropped in silence.
-    fn of(key: &[u8]) -> Result<Self, Fault> {
+    fn of(key: &[u8]) -> Result<Self, ItemFault> {
         Ok(match key {
             b"m" => Self::Name,
             b"columns" => Self::Columns,
@@ -64,13 +64,13 @@ const HOST: &str = "host";
 pub(super) struct Item<'a> {
     pub(super) name: Option<Cow<'a, str>>,
     /// Where the columns are.
-    pub(super) columns: Option<Reader<'a>>,
+    pub(super) columns: Option<MsgpackReader<'a>>,
     /// Whether they end the map and were not passed over: the reader of the map stands before them.
     pub(super) columns_are_next: bool,
     pub(super) time: Option<Time>,
     /// Empty when absent.
     host: Cow<'a, str>,
-    tags: Option<Reader<'a>>,
+    tags: Option<MsgpackReader<'a>>,
     /// The bytes that decide the tags: those of `tags` and of `h`.
     pub(super) tag_bytes: (&'a [u8], &'a [u8]),
     /// Those that have a value.
@@ -80,7 +80,7 @@ pub(super) struct Item<'a> {
 
 impl<'a> Item<'a> {
     /// Reads the next map.
-    pub(super) fn read(&mut self, reader: &mut Reader<'a>) -> Result<(), Fault> {
+    pub(super) fn read(&mut self, reader: &mut MsgpackReader<'a>) -> Result<(), ItemFault> {
         let fields = std::mem::take(&mut self.fields);
         // Absent bytes are empty ones of the body: glibc compares with masked loads, which at the address of an empty
         // slice that points nowhere cost 100 ns.
@@ -88,7 +88,7 @@ impl<'a> Item<'a> {
         *self = Self { fields, tag_bytes: (absent, absent), ..Self::default() };
         self.fields.clear();
         let pairs = match reader.next()? {
-            Value::Map(pairs) => pairs,
+            MsgpackValue::Map(pairs) => pairs,
             other => return refuse(format!("the item is {}, expected a map", other.kind())),
         };
         let mut seen = 0u8;
@@ -112,7 +112,7 @@ impl<'a> Item<'a> {
         Ok(())
     }
 
-    fn value(&mut self, key: Key, reader: &mut Reader<'a>) -> Result<(), Fault> {
+    fn value(&mut self, key: Key, reader: &mut MsgpackReader<'a>) -> Result<(), ItemFault> {
         let start = *reader;
         let value = reader.next()?;
         match (key, value) {
@@ -121,24 +121,24 @@ impl<'a> Item<'a> {
                 reader.skip()?;
                 self.columns = Some(start);
             }
-            (_, Value::Nil) => {}
+            (_, MsgpackValue::Nil) => {}
             (Key::Name, value) => self.name = Some(text_or_number(key, &value, "measurement_")?),
             (Key::Host, value) => {
                 self.host = text_or_number(key, &value, "host_")?;
                 self.tag_bytes.1 = reader.since(&start);
             }
             (Key::Time, value) => {
-                let time = Time::of(&value).map_err(|found| Fault::item(format!("the time \"t\" is {found}")))?;
+                let time = Time::of(&value).map_err(|found| ItemFault::item(format!("the time \"t\" is {found}")))?;
                 self.time = Some(time);
             }
-            (Key::Tags, Value::Map(_)) => {
+            (Key::Tags, MsgpackValue::Map(_)) => {
                 *reader = start;
                 reader.skip()?;
                 self.tags = Some(start);
                 self.tag_bytes.0 = reader.since(&start);
             }
-            (Key::Fields, Value::Map(count)) => self.named_fields(count, reader)?,
-            (Key::NumberedFields, Value::Array(count)) => self.numbered_fields(count, reader)?,
+            (Key::Fields, MsgpackValue::Map(count)) => self.named_fields(count, reader)?,
+            (Key::NumberedFields, MsgpackValue::Array(count)) => self.numbered_fields(count, reader)?,
             (key, value) => {
                 let expected = if key == Key::NumberedFields { "an array" } else { "a map" };
                 return refuse(format!("{:?} is {}, expected {expected}", key.name(), value.kind()));
@@ -147,7 +147,7 @@ impl<'a> Item<'a> {
         Ok(())
     }
 
-    fn named_fields(&mut self, count: usize, reader: &mut Reader<'a>) -> Result<(), Fault> {
+    fn named_fields(&mut self, count: usize, reader: &mut MsgpackReader<'a>) -> Result<(), ItemFault> {
         self.begin_fields(count)?;
         for _ in 0..count {
             let name = key(reader, "a field name")?;
@@ -159,7 +159,7 @@ impl<'a> Item<'a> {
         Ok(())
     }
 
-    fn numbered_fields(&mut self, count: usize, reader: &mut Reader<'a>) -> Result<(), Fault> {
+    fn numbered_fields(&mut self, count: usize, reader: &mut MsgpackReader<'a>) -> Result<(), ItemFault> {
         self.begin_fields(count)?;
         for number in 0..count {
             let name = format!("field_{number}");
@@ -171,7 +171,7 @@ impl<'a> Item<'a> {
         Ok(())
     }
 
-    fn begin_fields(&mut self, count: usize) -> Result<(), Fault> {
+    fn begin_fields(&mut self, count: usize) -> Result<(), ItemFault> {
         if std::mem::replace(&mut self.has_fields, true) {
             return refuse("the row has both \"fields\" and \"f\"");
         }
@@ -179,7 +179,7 @@ impl<'a> Item<'a> {
     }
 
     /// Checks that the row has a value at all.
-    pub(super) fn check_fields(&self) -> Result<(), Fault> {
+    pub(super) fn check_fields(&self) -> Result<(), ItemFault> {
         match (self.has_fields, self.fields.is_empty()) {
             (false, _) => refuse("there are no \"columns\", no \"fields\" and no \"f\", expected one of them"),
             (true, true) => refuse("no field has a value, expected at least one"),
@@ -188,16 +188,16 @@ impl<'a> Item<'a> {
     }
 
     /// Reads the tags that have a value into `into`. The row's own tag `host` comes before `h`.
-    pub(super) fn read_tags(&self, into: &mut Vec<(&'a str, Cow<'a, str>)>) -> Result<(), Fault> {
+    pub(super) fn read_tags(&self, into: &mut Vec<(&'a str, Cow<'a, str>)>) -> Result<(), ItemFault> {
         into.clear();
         if let Some(mut reader) = self.tags
-            && let Value::Map(count) = reader.next()?
+            && let MsgpackValue::Map(count) = reader.next()?
         {
             check_count("tags", count)?;
             for _ in 0..count {
                 let name = key(&mut reader, "a tag name")?;
-                let value =
-                    text(&reader.next()?).map_err(|found| Fault::item(format!("tag {:?} is {found}", short(name))))?;
+                let value = text(&reader.next()?)
+                    .map_err(|found| ItemFault::item(format!("tag {:?} is {found}", short(name))))?;
                 into.push((name, value));
             }
         }
@@ -213,7 +213,7 @@ impl<'a> Item<'a> {
 }
 
 /// Checks that a map of columns, fields or tags is of a size that can be checked quickly.
-pub(super) fn check_count(what: &str, count: usize) -> Result<(), Fault> {
+pub(super) fn check_count(what: &str, count: usize) -> Result<(), ItemFault> {
     if count > MAX_NAMES {
         return refuse(format!("there are {count} {what}, expected at most {MAX_NAMES}"));
     }
@@ -221,51 +221,51 @@ pub(super) fn check_count(what: &str, count: usize) -> Result<(), Fault> {
 }
 
 /// Reads a key of a map.
-fn raw_key<'a>(reader: &mut Reader<'a>, what: &str) -> Result<&'a [u8], Fault> {
+fn raw_key<'a>(reader: &mut MsgpackReader<'a>, what: &str) -> Result<&'a [u8], ItemFault> {
     if let Some(short) = reader.short_text() {
         return Ok(short);
     }
     match reader.next()? {
-        Value::Text(bytes) => Ok(bytes),
+        MsgpackValue::Text(bytes) => Ok(bytes),
         other => refuse(format!("{what} is {}, expected a string", other.kind())),
     }
 }
 
-fn utf8_key<'a>(key: &'a [u8], what: &str) -> Result<&'a str, Fault> {
-    utf8(key).map_err(|found| Fault::item(format!("{what} is {found}")))
+fn utf8_key<'a>(key: &'a [u8], what: &str) -> Result<&'a str, ItemFault> {
+    utf8(key).map_err(|found| ItemFault::item(format!("{what} is {found}")))
 }
 
 /// Reads a key of a map that is a name.
-pub(super) fn key<'a>(reader: &mut Reader<'a>, what: &str) -> Result<&'a str, Fault> {
+pub(super) fn key<'a>(reader: &mut MsgpackReader<'a>, what: &str) -> Result<&'a str, ItemFault> {
     utf8_key(raw_key(reader, what)?, what)
 }
 
 /// Reads the value of `m` or `h`.
-fn text_or_number<'a>(key: Key, value: &Value<'a>, prefix: &str) -> Result<Cow<'a, str>, Fault> {
+fn text_or_number<'a>(key: Key, value: &MsgpackValue<'a>, prefix: &str) -> Result<Cow<'a, str>, ItemFault> {
     match value {
-        Value::Text(bytes) => match utf8(bytes) {
+        MsgpackValue::Text(bytes) => match utf8(bytes) {
             Ok(text) => Ok(Cow::Borrowed(text)),
             Err(found) => refuse(format!("{:?} is {found}", key.name())),
         },
-        Value::Integer(number) => Ok(Cow::Owned(format!("{prefix}{number}"))),
-        Value::Unsigned(number) => Ok(Cow::Owned(format!("{prefix}{number}"))),
+        MsgpackValue::Integer(number) => Ok(Cow::Owned(format!("{prefix}{number}"))),
+        MsgpackValue::Unsigned(number) => Ok(Cow::Owned(format!("{prefix}{number}"))),
         other => refuse(format!("{:?} is {}, expected a string or an integer", key.name(), other.kind())),
     }
 }
 
 /// Takes a value for a field's; nil is none. `Err` says what it is instead.
-pub(super) fn scalar(value: Value<'_>) -> Result<Option<Scalar<'_>>, String> {
+pub(super) fn scalar(value: MsgpackValue<'_>) -> Result<Option<Scalar<'_>>, String> {
     Ok(Some(match value {
-        Value::Nil => return Ok(None),
-        Value::Boolean(value) => Scalar::Boolean(value),
-        Value::Integer(value) => Scalar::Integer(value),
-        Value::Unsigned(value) => Scalar::Unsigned(value),
-        Value::Float(value) => Scalar::Float(value),
-        Value::Text(bytes) => Scalar::Text(utf8(bytes)?),
+        MsgpackValue::Nil => return Ok(None),
+        MsgpackValue::Boolean(value) => Scalar::Boolean(value),
+        MsgpackValue::Integer(value) => Scalar::Integer(value),
+        MsgpackValue::Unsigned(value) => Scalar::Unsigned(value),
+        MsgpackValue::Float(value) => Scalar::Float(value),
+        MsgpackValue::Text(bytes) => Scalar::Text(utf8(bytes)?),
         other => return Err(format!("{}, expected a number, string, boolean or nil", other.kind())),
     }))
 }
 
-fn in_field(name: &str, found: &str) -> Fault {
-    Fault::item(format!("field {:?} is {found}", short(name)))
+fn in_field(name: &str, found: &str) -> ItemFault {
+    ItemFault::item(format!("field {:?} is {found}", short(name)))
 }

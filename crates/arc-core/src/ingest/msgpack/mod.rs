@@ -19,7 +19,7 @@ mod values;
 mod tests;
 
 use item::Item;
-use reader::{Malformed, Reader, Value};
+use reader::{Malformed, MsgpackReader, MsgpackValue};
 use rows::RowScratch;
 use time::Time;
 
@@ -39,8 +39,8 @@ pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Result<Staged> {
         let reason = format!("the body has {} bytes, expected less than 2 GiB", body.len());
         return Err(Error::InvalidPayload { format: "MessagePack", reason });
     }
-    let mut decoder = Decoder {
-        reader: Reader::new(body),
+    let mut decoder = MsgpackDecoder {
+        reader: MsgpackReader::new(body),
         context,
         staged: Staged::new(context.database),
         index: TableIndex::default(),
@@ -63,7 +63,7 @@ pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Result<Staged> {
 
 /// Why something is not stored. In a box, so that results of what goes well stay small.
 #[derive(Debug)]
-struct Fault(Box<FaultKind>);
+struct ItemFault(Box<FaultKind>);
 
 #[derive(Debug)]
 enum FaultKind {
@@ -73,7 +73,7 @@ enum FaultKind {
     Item(String),
 }
 
-impl Fault {
+impl ItemFault {
     fn item(reason: String) -> Self {
         Self(Box::new(FaultKind::Item(reason)))
     }
@@ -85,32 +85,32 @@ impl From<Malformed> for Error {
     }
 }
 
-impl From<Malformed> for Fault {
+impl From<Malformed> for ItemFault {
     fn from(malformed: Malformed) -> Self {
         Error::from(malformed).into()
     }
 }
 
-impl From<Error> for Fault {
+impl From<Error> for ItemFault {
     fn from(error: Error) -> Self {
         Self(Box::new(FaultKind::Payload(error)))
     }
 }
 
 /// Goes to the first item; returns their number.
-fn items(reader: &mut Reader<'_>) -> Result<usize> {
+fn items(reader: &mut MsgpackReader<'_>) -> Result<usize> {
     let first = *reader;
     let expected_map = Malformed { at: first.at(), reason: "expected a map or an array of maps" };
     if reader.is_at_end() {
         return Err(Malformed { at: 0, reason: "the body is empty, expected a map or an array" }.into());
     }
     let items = match reader.next()? {
-        Value::Array(items) => items,
-        Value::Map(1) if reader.next()? == Value::Text(b"batch") => match reader.next()? {
-            Value::Array(items) => items,
+        MsgpackValue::Array(items) => items,
+        MsgpackValue::Map(1) if reader.next()? == MsgpackValue::Text(b"batch") => match reader.next()? {
+            MsgpackValue::Array(items) => items,
             _ => return Err(Malformed { at: first.at(), reason: "\"batch\" is not an array" }.into()),
         },
-        Value::Map(_) => {
+        MsgpackValue::Map(_) => {
             *reader = first;
             1
         }
@@ -122,8 +122,8 @@ fn items(reader: &mut Reader<'_>) -> Result<usize> {
     Ok(items)
 }
 
-struct Decoder<'a, 'c> {
-    reader: Reader<'a>,
+struct MsgpackDecoder<'a, 'c> {
+    reader: MsgpackReader<'a>,
     context: &'c Context<'c>,
     staged: Staged,
     index: TableIndex,
@@ -138,7 +138,7 @@ struct Decoder<'a, 'c> {
     untimed: i64,
 }
 
-impl Decoder<'_, '_> {
+impl MsgpackDecoder<'_, '_> {
     fn item(&mut self, number: u64) -> Result<()> {
         let start = self.reader;
         if self.row_unit.is_none() {
@@ -148,7 +148,7 @@ impl Decoder<'_, '_> {
         if self.context.skip.binary_search(&number).is_ok() {
             return Ok(self.reader.skip()?);
         }
-        let Err(Fault(fault)) = self.store() else { return Ok(()) };
+        let Err(ItemFault(fault)) = self.store() else { return Ok(()) };
         match *fault {
             FaultKind::Payload(error) => Err(error),
             FaultKind::Item(reason) => {
@@ -161,10 +161,10 @@ impl Decoder<'_, '_> {
     }
 
     /// Reads the next item and stores it, or leaves nothing of it behind.
-    fn store(&mut self) -> Result<(), Fault> {
+    fn store(&mut self) -> Result<(), ItemFault> {
         self.item.read(&mut self.reader)?;
         let name =
-            self.item.name.take().ok_or_else(|| Fault::item("\"m\" is missing, expected a measurement".into()))?;
+            self.item.name.take().ok_or_else(|| ItemFault::item("\"m\" is missing, expected a measurement".into()))?;
         match self.item.columns.take() {
             Some(columns) => {
                 let end = self.store_columns(&name, columns)?;
@@ -194,12 +194,12 @@ impl Decoder<'_, '_> {
 }
 
 /// Returns the unit that the time of a row implies.
-fn row_unit(mut reader: Reader<'_>) -> Option<Precision> {
-    let Ok(Value::Map(pairs)) = reader.next() else { return None };
+fn row_unit(mut reader: MsgpackReader<'_>) -> Option<Precision> {
+    let Ok(MsgpackValue::Map(pairs)) = reader.next() else { return None };
     for _ in 0..pairs {
         match reader.next().ok()? {
-            Value::Text(b"t") => return Time::of(&reader.next().ok()?).ok()?.unit(),
-            Value::Text(key) if key != b"columns" => reader.skip().ok()?,
+            MsgpackValue::Text(b"t") => return Time::of(&reader.next().ok()?).ok()?.unit(),
+            MsgpackValue::Text(key) if key != b"columns" => reader.skip().ok()?,
             _ => return None,
         }
     }
@@ -207,8 +207,8 @@ fn row_unit(mut reader: Reader<'_>) -> Option<Precision> {
 }
 
 /// Refuses an item.
-fn refuse<T>(reason: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault::item(reason.into()))
+fn refuse<T>(reason: impl Into<String>) -> Result<T, ItemFault> {
+    Err(ItemFault::item(reason.into()))
 }
 
 /// Returns a name that comes twice.

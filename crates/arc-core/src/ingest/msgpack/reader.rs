@@ -4,7 +4,7 @@
 //! never believes a length that the rest of the body cannot hold: whoever allocates by one allocates in proportion to
 //! the body.
 
-use crate::buffer::Texts;
+use crate::buffer::TextColumn;
 
 /// How deep arrays and maps may be nested within a value that nobody asked for.
 const MAX_DEPTH: usize = 64;
@@ -19,7 +19,7 @@ pub(super) struct Malformed {
 
 /// A scalar, or the head of an array or map whose elements follow.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Value<'a> {
+pub(super) enum MsgpackValue<'a> {
     Nil,
     Boolean(bool),
     Integer(i64),
@@ -36,7 +36,7 @@ pub(super) enum Value<'a> {
     Extension(i8, &'a [u8]),
 }
 
-impl Value<'_> {
+impl MsgpackValue<'_> {
     /// Names the kind of value for an error text.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -56,12 +56,12 @@ impl Value<'_> {
 
 /// A position in a body. A copy reads ahead without moving the original.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub(super) struct MsgpackReader<'a> {
     body: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> MsgpackReader<'a> {
     pub(super) fn new(body: &'a [u8]) -> Self {
         Self { body, at: 0 }
     }
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
 
     /// Reads a scalar, or the head of an array or map.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Value<'a>, Malformed> {
+    pub(super) fn next(&mut self) -> Result<MsgpackValue<'a>, Malformed> {
         match self.common() {
             Some(value) => Ok(value),
             None => self.uncommon(),
@@ -127,26 +127,26 @@ impl<'a> Reader<'a> {
 
     /// Reads a value of a kind that data is made of. Anything else is left unread.
     #[inline]
-    fn common(&mut self) -> Option<Value<'a>> {
+    fn common(&mut self) -> Option<MsgpackValue<'a>> {
         let (marker, rest) = self.rest().split_first()?;
-        let integer = |value: i64, size: usize| (Value::Integer(value), size);
+        let integer = |value: i64, size: usize| (MsgpackValue::Integer(value), size);
         let (value, size) = match *marker {
             0x00..=0x7f => integer(i64::from(*marker), 0),
             0xa0..=0xbf => {
                 let length = usize::from(*marker & 0x1f);
-                (Value::Text(rest.get(..length)?), length)
+                (MsgpackValue::Text(rest.get(..length)?), length)
             }
-            0xc0 => (Value::Nil, 0),
-            0xc2 => (Value::Boolean(false), 0),
-            0xc3 => (Value::Boolean(true), 0),
-            0xca => (Value::Float(f64::from(f32::from_be_bytes(*rest.first_chunk()?))), 4),
-            0xcb => (Value::Float(f64::from_be_bytes(*rest.first_chunk()?)), 8),
+            0xc0 => (MsgpackValue::Nil, 0),
+            0xc2 => (MsgpackValue::Boolean(false), 0),
+            0xc3 => (MsgpackValue::Boolean(true), 0),
+            0xca => (MsgpackValue::Float(f64::from(f32::from_be_bytes(*rest.first_chunk()?))), 4),
+            0xcb => (MsgpackValue::Float(f64::from_be_bytes(*rest.first_chunk()?)), 8),
             0xcc => integer(i64::from(*rest.first()?), 1),
             0xcd => integer(i64::from(u16::from_be_bytes(*rest.first_chunk()?)), 2),
             0xce => integer(i64::from(u32::from_be_bytes(*rest.first_chunk()?)), 4),
             0xcf => {
                 let value = u64::from_be_bytes(*rest.first_chunk()?);
-                (i64::try_from(value).map_or(Value::Unsigned(value), Value::Integer), 8)
+                (i64::try_from(value).map_or(MsgpackValue::Unsigned(value), MsgpackValue::Integer), 8)
             }
             0xd0 => integer(i64::from(i8::from_be_bytes(*rest.first_chunk()?)), 1),
             0xd1 => integer(i64::from(i16::from_be_bytes(*rest.first_chunk()?)), 2),
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the other values, and says what is wrong with what is none.
-    fn uncommon(&mut self) -> Result<Value<'a>, Malformed> {
+    fn uncommon(&mut self) -> Result<MsgpackValue<'a>, Malformed> {
         let start = self.at;
         let malformed = |reason| Err(Malformed { at: start, reason });
         let Some([marker]) = self.fixed() else { return malformed("the body ends, expected a value") };
@@ -169,8 +169,8 @@ impl<'a> Reader<'a> {
         }
         let Some(value) = self.long(marker) else { return malformed("the body ends within a value") };
         let elements = match value {
-            Value::Array(elements) => elements,
-            Value::Map(pairs) => pairs.saturating_mul(2),
+            MsgpackValue::Array(elements) => elements,
+            MsgpackValue::Map(pairs) => pairs.saturating_mul(2),
             _ => return Ok(value),
         };
         // An element has at least one byte.
@@ -181,31 +181,31 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the rest of a value; `None` where the body ends, as it does in every value that is not here.
-    fn long(&mut self, marker: u8) -> Option<Value<'a>> {
+    fn long(&mut self, marker: u8) -> Option<MsgpackValue<'a>> {
         match marker {
-            0x80..=0x8f => Some(Value::Map(usize::from(marker & 0x0f))),
-            0x90..=0x9f => Some(Value::Array(usize::from(marker & 0x0f))),
-            0xc4 => self.length::<1>().and_then(|length| self.take(length)).map(|_| Value::Binary),
-            0xc5 => self.length::<2>().and_then(|length| self.take(length)).map(|_| Value::Binary),
-            0xc6 => self.length::<4>().and_then(|length| self.take(length)).map(|_| Value::Binary),
+            0x80..=0x8f => Some(MsgpackValue::Map(usize::from(marker & 0x0f))),
+            0x90..=0x9f => Some(MsgpackValue::Array(usize::from(marker & 0x0f))),
+            0xc4 => self.length::<1>().and_then(|length| self.take(length)).map(|_| MsgpackValue::Binary),
+            0xc5 => self.length::<2>().and_then(|length| self.take(length)).map(|_| MsgpackValue::Binary),
+            0xc6 => self.length::<4>().and_then(|length| self.take(length)).map(|_| MsgpackValue::Binary),
             0xc7 => self.length::<1>().and_then(|length| self.extension(length)),
             0xc8 => self.length::<2>().and_then(|length| self.extension(length)),
             0xc9 => self.length::<4>().and_then(|length| self.extension(length)),
             0xd4..=0xd8 => self.extension(1 << (marker - 0xd4)),
-            0xd9 => self.length::<1>().and_then(|length| self.take(length)).map(Value::Text),
-            0xda => self.length::<2>().and_then(|length| self.take(length)).map(Value::Text),
-            0xdb => self.length::<4>().and_then(|length| self.take(length)).map(Value::Text),
-            0xdc => self.length::<2>().map(Value::Array),
-            0xdd => self.length::<4>().map(Value::Array),
-            0xde => self.length::<2>().map(Value::Map),
-            0xdf => self.length::<4>().map(Value::Map),
+            0xd9 => self.length::<1>().and_then(|length| self.take(length)).map(MsgpackValue::Text),
+            0xda => self.length::<2>().and_then(|length| self.take(length)).map(MsgpackValue::Text),
+            0xdb => self.length::<4>().and_then(|length| self.take(length)).map(MsgpackValue::Text),
+            0xdc => self.length::<2>().map(MsgpackValue::Array),
+            0xdd => self.length::<4>().map(MsgpackValue::Array),
+            0xde => self.length::<2>().map(MsgpackValue::Map),
+            0xdf => self.length::<4>().map(MsgpackValue::Map),
             _ => None,
         }
     }
 
-    fn extension(&mut self, length: usize) -> Option<Value<'a>> {
+    fn extension(&mut self, length: usize) -> Option<MsgpackValue<'a>> {
         let [kind] = self.fixed()?;
-        Some(Value::Extension(kind.cast_signed(), self.take(length)?))
+        Some(MsgpackValue::Extension(kind.cast_signed(), self.take(length)?))
     }
 
     /// Passes over a value with all that is in it.
@@ -216,8 +216,8 @@ impl<'a> Reader<'a> {
     fn skip_nested(&mut self, depth: usize) -> Result<(), Malformed> {
         let start = self.at;
         let elements = match self.next()? {
-            Value::Array(elements) => elements,
-            Value::Map(pairs) => pairs * 2,
+            MsgpackValue::Array(elements) => elements,
+            MsgpackValue::Map(pairs) => pairs * 2,
             _ => return Ok(()),
         };
         let depth = depth
@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
         let mut values = Vec::with_capacity(count);
         for _ in 0..count {
             match ahead.common()? {
-                Value::Integer(value) => values.push(value),
+                MsgpackValue::Integer(value) => values.push(value),
                 _ => return None,
             }
         }
@@ -259,16 +259,16 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads `count` values if every one is text; otherwise nothing.
-    pub(super) fn texts(&mut self, count: usize) -> Option<Texts> {
+    pub(super) fn texts(&mut self, count: usize) -> Option<TextColumn> {
         let mut ahead = *self;
         // As if all were as long as a first short one; the body is longer than that.
         let short = self.peek().map_or(0, |marker| usize::from(marker.saturating_sub(0xa0) & 0x1f));
-        let mut texts = Texts::for_rows(count, (count * short).min(self.rest().len()));
+        let mut texts = TextColumn::for_rows(count, (count * short).min(self.rest().len()));
         for _ in 0..count {
             let text = match ahead.short_text() {
                 Some(text) => text,
                 None => match ahead.next() {
-                    Ok(Value::Text(text)) => text,
+                    Ok(MsgpackValue::Text(text)) => text,
                     _ => return None,
                 },
             };

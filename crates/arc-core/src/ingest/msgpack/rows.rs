@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use super::{Decoder, Fault, refuse};
+use super::{ItemFault, MsgpackDecoder, refuse};
 use crate::{
     buffer::{Scalar, SeriesId},
     ingest::{
@@ -34,12 +34,12 @@ pub(super) struct RowScratch<'a> {
     series: HashMap<TagsKey<'a>, SeriesId, FixedState>,
 }
 
-impl<'a> Decoder<'a, '_> {
+impl<'a> MsgpackDecoder<'a, '_> {
     /// Stores the item as a row of the table `name`.
-    pub(super) fn store_row(&mut self, name: &str) -> Result<(), Fault> {
+    pub(super) fn store_row(&mut self, name: &str) -> Result<(), ItemFault> {
         self.item.check_fields()?;
         let unit = self.row_unit.unwrap_or_default();
-        let time = self.item.time.map(|time| time.nanoseconds(unit)).transpose().map_err(Fault::item)?;
+        let time = self.item.time.map(|time| time.nanoseconds(unit)).transpose().map_err(ItemFault::item)?;
         let found = self.find(name);
         let table = found.and_then(|at| Some((at, self.staged.tables.get(at)?)));
         let tag_bytes = self.item.tag_bytes;
@@ -54,11 +54,11 @@ impl<'a> Decoder<'a, '_> {
 
         let at = match found {
             Some(at) => at,
-            None => self.index.by_name(&mut self.staged, name, true).map_err(Fault::item)?,
+            None => self.index.by_name(&mut self.staged, name, true).map_err(ItemFault::item)?,
         };
         if let Some(table) = self.staged.tables.get(at) {
             let tags = self.rows.tags.iter().filter(|(name, _)| table.position(name).is_none()).count();
-            table.check_size(tags + self.rows.new.len(), self.context).map_err(Fault::item)?;
+            table.check_size(tags + self.rows.new.len(), self.context).map_err(ItemFault::item)?;
         }
         let time = time.unwrap_or_else(|| self.receive_time());
         let Some(table) = self.staged.tables.get_mut(at) else { return refuse("no table") };
@@ -73,9 +73,9 @@ impl<'a> Decoder<'a, '_> {
 }
 
 impl RowScratch<'_> {
-    fn check_tags(&self, name: &str, table: Option<&StagedTable>, context: &Context<'_>) -> Result<(), Fault> {
+    fn check_tags(&self, name: &str, table: Option<&StagedTable>, context: &Context<'_>) -> Result<(), ItemFault> {
         let rules = RowRules { measurement: name, table };
-        self.tags.iter().try_for_each(|(tag, _)| rules.check_tag(tag, Some(context))).map_err(Fault::item)
+        self.tags.iter().try_for_each(|(tag, _)| rules.check_tag(tag, Some(context))).map_err(ItemFault::item)
     }
 }
 
@@ -87,7 +87,7 @@ impl<'a> RowScratch<'a> {
         table: Option<(usize, &StagedTable)>,
         fields: &[(Cow<'a, str>, Scalar<'a>)],
         context: &Context<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ItemFault> {
         self.known.clear();
         self.new.clear();
         self.widened.clear();
@@ -134,7 +134,7 @@ impl<'a> RowScratch<'a> {
                     }
                 },
                 None => {
-                    check_column_name("field", name).map_err(Fault::item)?;
+                    check_column_name("field", name).map_err(ItemFault::item)?;
                     let known = table.map(|(_, table)| table);
                     let data_type = context.ask_rules(known, |rules| rules.type_of_new(name, value.data_type()));
                     self.add_new(name.clone(), data_type, *value)?;
@@ -176,7 +176,7 @@ impl<'a> RowScratch<'a> {
 
     /// The last one of a name counts, as for a column that the table has; both must have one type, or it would depend on
     /// whether the table has the column, and replay could not decide as the first time.
-    fn add_new(&mut self, name: Cow<'a, str>, data_type: DataType, value: Scalar<'a>) -> Result<(), Fault> {
+    fn add_new(&mut self, name: Cow<'a, str>, data_type: DataType, value: Scalar<'a>) -> Result<(), ItemFault> {
         match self.new.iter_mut().find(|(other, ..)| *other == name) {
             Some((_, first, other)) if *first == data_type => *other = value,
             Some((_, first, _)) => {
@@ -188,7 +188,7 @@ impl<'a> RowScratch<'a> {
     }
 
     /// Resolves the checked tags. In an append-only table they become text fields.
-    fn store_tags(&mut self, table: &mut StagedTable, key: TagsKey<'a>) -> Result<Option<SeriesId>, Fault> {
+    fn store_tags(&mut self, table: &mut StagedTable, key: TagsKey<'a>) -> Result<Option<SeriesId>, ItemFault> {
         let has_primary_key = table.has_primary_key();
         for (name, value) in &self.tags {
             let index = match table.position(name) {
@@ -212,7 +212,7 @@ impl<'a> RowScratch<'a> {
         Ok(Some(series))
     }
 
-    fn store_fields(&mut self, table: &mut StagedTable) -> Result<(), Fault> {
+    fn store_fields(&mut self, table: &mut StagedTable) -> Result<(), ItemFault> {
         for (index, data_type) in self.widened.drain(..) {
             if table.column(index).is_some_and(|column| may_become(&column.data_type, &data_type)) {
                 table.widen(index, data_type)?;

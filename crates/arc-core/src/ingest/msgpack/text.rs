@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
-use super::reader::Value;
+use super::reader::MsgpackValue;
 use crate::arrays::numbers_as_text::push_plain_float;
 
 /// Returns a scalar as text; `Err` says what is wrong with it. Nil is empty.
-pub(super) fn text<'a>(value: &Value<'a>) -> Result<Cow<'a, str>, String> {
+pub(super) fn text<'a>(value: &MsgpackValue<'a>) -> Result<Cow<'a, str>, String> {
     match value {
-        Value::Nil => Ok(Cow::Borrowed("")),
-        Value::Text(bytes) => utf8(bytes).map(Cow::Borrowed),
-        Value::Boolean(value) => Ok(Cow::Borrowed(if *value { "true" } else { "false" })),
-        Value::Integer(value) => Ok(Cow::Owned(value.to_string())),
-        Value::Unsigned(value) => Ok(Cow::Owned(value.to_string())),
-        Value::Float(value) => {
+        MsgpackValue::Nil => Ok(Cow::Borrowed("")),
+        MsgpackValue::Text(bytes) => utf8(bytes).map(Cow::Borrowed),
+        MsgpackValue::Boolean(value) => Ok(Cow::Borrowed(if *value { "true" } else { "false" })),
+        MsgpackValue::Integer(value) => Ok(Cow::Owned(value.to_string())),
+        MsgpackValue::Unsigned(value) => Ok(Cow::Owned(value.to_string())),
+        MsgpackValue::Float(value) => {
             let mut text = Vec::new();
             push_plain_float(*value, &mut text);
             Ok(Cow::Owned(String::from_utf8(text).unwrap_or_default()))
@@ -34,20 +34,20 @@ mod tests {
     #[test]
     fn scalars_have_one_short_text() {
         let cases = [
-            (Value::Nil, Some("")),
-            (Value::Text(b"a b"), Some("a b")),
-            (Value::Boolean(true), Some("true")),
-            (Value::Integer(-7), Some("-7")),
-            (Value::Unsigned(u64::MAX), Some("18446744073709551615")),
-            (Value::Float(1.0), Some("1")),
-            (Value::Float(0.1), Some("0.1")),
-            (Value::Float(-0.0), Some("-0")),
-            (Value::Float(1e300), Some("1e300")),
-            (Value::Float(f64::NAN), Some("NaN")),
-            (Value::Float(f64::INFINITY), Some("+Inf")),
-            (Value::Text(b"\xff"), None),
-            (Value::Binary, None),
-            (Value::Array(0), None),
+            (MsgpackValue::Nil, Some("")),
+            (MsgpackValue::Text(b"a b"), Some("a b")),
+            (MsgpackValue::Boolean(true), Some("true")),
+            (MsgpackValue::Integer(-7), Some("-7")),
+            (MsgpackValue::Unsigned(u64::MAX), Some("18446744073709551615")),
+            (MsgpackValue::Float(1.0), Some("1")),
+            (MsgpackValue::Float(0.1), Some("0.1")),
+            (MsgpackValue::Float(-0.0), Some("-0")),
+            (MsgpackValue::Float(1e300), Some("1e300")),
+            (MsgpackValue::Float(f64::NAN), Some("NaN")),
+            (MsgpackValue::Float(f64::INFINITY), Some("+Inf")),
+            (MsgpackValue::Text(b"\xff"), None),
+            (MsgpackValue::Binary, None),
+            (MsgpackValue::Array(0), None),
         ];
         for (value, expected) in cases {
             assert_eq!(text(&value).ok().as_deref(), expected, "{value:?}");

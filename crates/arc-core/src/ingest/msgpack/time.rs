@@ -5,8 +5,8 @@
 //! unit than seconds declares it.
 
 use super::{
-    Fault,
-    reader::{Reader, Value},
+    ItemFault,
+    reader::{MsgpackReader, MsgpackValue},
 };
 use crate::{Precision, ingest::lp::scale};
 
@@ -24,12 +24,12 @@ pub(super) enum Time {
 
 impl Time {
     /// Takes a value for a time; `Err` says what it is instead.
-    pub(super) fn of(value: &Value<'_>) -> Result<Self, String> {
+    pub(super) fn of(value: &MsgpackValue<'_>) -> Result<Self, String> {
         match value {
-            Value::Integer(time) => Ok(Self::Integer(*time)),
-            Value::Unsigned(time) => Err(format!("{time}, which is outside the range of 64-bit nanoseconds")),
-            Value::Float(time) => Ok(Self::Float(*time)),
-            Value::Extension(TIMESTAMP, bytes) => timestamp(bytes).map(Self::Exact),
+            MsgpackValue::Integer(time) => Ok(Self::Integer(*time)),
+            MsgpackValue::Unsigned(time) => Err(format!("{time}, which is outside the range of 64-bit nanoseconds")),
+            MsgpackValue::Float(time) => Ok(Self::Float(*time)),
+            MsgpackValue::Extension(TIMESTAMP, bytes) => timestamp(bytes).map(Self::Exact),
             other => Err(format!("{}, expected an integer, a float or a timestamp", other.kind())),
         }
     }
@@ -95,8 +95,12 @@ fn timestamp(bytes: &[u8]) -> Result<i64, String> {
 }
 
 /// Reads the time column.
-pub(super) fn times(reader: &mut Reader<'_>, count: usize, precision: Option<Precision>) -> Result<Vec<i64>, Fault> {
-    let refused = |row: usize, reason: String| Fault::item(format!("column \"time\", row {}: {reason}", row + 1));
+pub(super) fn times(
+    reader: &mut MsgpackReader<'_>,
+    count: usize,
+    precision: Option<Precision>,
+) -> Result<Vec<i64>, ItemFault> {
+    let refused = |row: usize, reason: String| ItemFault::item(format!("column \"time\", row {}: {reason}", row + 1));
     if let Some(mut times) = reader.integers(count) {
         let first = times.first().and_then(|first| Time::Integer(*first).unit());
         let unit = precision.or(first).unwrap_or_default();

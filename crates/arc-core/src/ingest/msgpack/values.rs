@@ -10,9 +10,9 @@
 use arrow::datatypes::DataType;
 
 use super::{
-    Fault,
+    ItemFault,
     item::scalar,
-    reader::{Reader, Value},
+    reader::{MsgpackReader, MsgpackValue},
     refuse,
     text::text,
 };
@@ -37,7 +37,7 @@ pub(super) struct FieldColumn<'n> {
 
 /// The kinds of value in an array, each with the first row that has it.
 #[derive(Debug, Default)]
-struct Kinds {
+struct ArrayKinds {
     integer: Option<usize>,
     negative: Option<usize>,
     /// Above `i64::MAX`.
@@ -49,7 +49,7 @@ struct Kinds {
     beyond_floats: bool,
 }
 
-impl Kinds {
+impl ArrayKinds {
     fn note(&mut self, row: usize, value: &Scalar<'_>) {
         let kind = match value {
             Scalar::Integer(value) => {
@@ -78,7 +78,7 @@ fn is_beyond_floats(value: i64) -> bool {
 
 impl FieldColumn<'_> {
     /// Reads `count` values; none if all of them are nil.
-    pub(super) fn read(&self, reader: &mut Reader<'_>, count: usize) -> Result<Option<ColumnValues>, Fault> {
+    pub(super) fn read(&self, reader: &mut MsgpackReader<'_>, count: usize) -> Result<Option<ColumnValues>, ItemFault> {
         match reader.peek() {
             Some(0xcb) if !self.makes_text => {
                 if let Some(floats) = reader.floats(count) {
@@ -109,7 +109,7 @@ impl FieldColumn<'_> {
         }
     }
 
-    fn integers(&self, integers: Vec<i64>) -> Result<ColumnValues, Fault> {
+    fn integers(&self, integers: Vec<i64>) -> Result<ColumnValues, ItemFault> {
         let negative = match self.existing {
             Some(DataType::UInt64) => integers.iter().position(|value| *value < 0),
             _ => None,
@@ -119,7 +119,7 @@ impl FieldColumn<'_> {
             DataType::Utf8 => ColumnValues::from_integers(integers).texts()?,
             DataType::Float64 => {
                 let widened = ColumnValues::from_integers(integers).widened();
-                widened.ok_or_else(|| Fault::item(inexact(self.name)))?
+                widened.ok_or_else(|| ItemFault::item(inexact(self.name)))?
             }
             DataType::UInt64 => {
                 ColumnValues::from_unsigned(integers.into_iter().map(|value| value.cast_unsigned()).collect())
@@ -129,8 +129,8 @@ impl FieldColumn<'_> {
     }
 
     /// Looks over the values; returns the type that they and the table decide, none if all are nil.
-    fn own_type(&self, mut reader: Reader<'_>, count: usize) -> Result<Option<DataType>, Fault> {
-        let mut kinds = Kinds::default();
+    fn own_type(&self, mut reader: MsgpackReader<'_>, count: usize) -> Result<Option<DataType>, ItemFault> {
+        let mut kinds = ArrayKinds::default();
         for row in 0..count {
             if let Some(value) = self.value(reader.next()?, row)? {
                 kinds.note(row, &value);
@@ -161,7 +161,12 @@ impl FieldColumn<'_> {
     }
 
     /// Returns the type that values of type `own` are stored as.
-    fn fit(&self, own: DataType, negative: Option<usize>, are_floats: &dyn Fn() -> bool) -> Result<DataType, Fault> {
+    fn fit(
+        &self,
+        own: DataType,
+        negative: Option<usize>,
+        are_floats: &dyn Fn() -> bool,
+    ) -> Result<DataType, ItemFault> {
         let wider = || (self.wider)(&own, are_floats());
         match (&self.existing, &own) {
             (None, _) => Ok(own),
@@ -184,7 +189,12 @@ impl FieldColumn<'_> {
     }
 
     /// Reads values of several kinds, or with nil among them, as `data_type`.
-    fn mixed(&self, reader: &mut Reader<'_>, count: usize, data_type: &DataType) -> Result<ColumnValues, Fault> {
+    fn mixed(
+        &self,
+        reader: &mut MsgpackReader<'_>,
+        count: usize,
+        data_type: &DataType,
+    ) -> Result<ColumnValues, ItemFault> {
         let mut values = ColumnValues::new(data_type);
         let mut nulls = 0;
         for row in 0..count {
@@ -210,15 +220,15 @@ impl FieldColumn<'_> {
         Ok(values)
     }
 
-    fn value<'v>(&self, value: Value<'v>, row: usize) -> Result<Option<Scalar<'v>>, Fault> {
+    fn value<'v>(&self, value: MsgpackValue<'v>, row: usize) -> Result<Option<Scalar<'v>>, ItemFault> {
         scalar(value).map_err(|found| self.found(row, &found))
     }
 
-    fn found(&self, row: usize, found: &str) -> Fault {
-        Fault::item(format!("column {:?}, row {}: the value is {found}", short(self.name), row + 1))
+    fn found(&self, row: usize, found: &str) -> ItemFault {
+        ItemFault::item(format!("column {:?}, row {}: the value is {found}", short(self.name), row + 1))
     }
 
-    fn refuse<T>(&self, row: usize, reason: &str) -> Result<T, Fault> {
+    fn refuse<T>(&self, row: usize, reason: &str) -> Result<T, ItemFault> {
         refuse(format!("column {:?}, row {}: the column {reason}", short(self.name), row + 1))
     }
 }

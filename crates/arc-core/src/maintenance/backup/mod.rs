@@ -62,7 +62,7 @@ pub struct BackupReport {
 
 /// A data directory of which a state is to be copied; the caller keeps its files from being removed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct BackupSource<'a> {
     pub(crate) vfs: &'a Arc<dyn Vfs>,
     pub(crate) root: &'a Path,
     pub(crate) state: &'a ManifestState,
@@ -74,7 +74,7 @@ pub(crate) struct Source<'a> {
 /// A backup under way.
 #[derive(Debug)]
 pub(crate) struct Backup<'a> {
-    source: Source<'a>,
+    source: BackupSource<'a>,
     target: &'a Path,
     folder: Target<'a>,
     log_bytes: u64,
@@ -82,7 +82,7 @@ pub(crate) struct Backup<'a> {
 
 impl<'a> Backup<'a> {
     /// Begins a backup of `source` to `target`, and copies the log: what it is in is needed no longer afterwards.
-    pub(crate) fn begin(source: Source<'a>, target: &'a Path) -> Result<Self> {
+    pub(crate) fn begin(source: BackupSource<'a>, target: &'a Path) -> Result<Self> {
         let vfs = source.vfs.as_ref();
         let folder = Target::prepare(vfs, source.root, target, source.log)?;
         create_folders(vfs, target)?;

@@ -19,7 +19,7 @@ use crate::{
 
 /// Contents of that file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Marker {
+pub(super) struct BackupMarker {
     arc_backup: u32,
     /// Path of the data directory that it is a backup of.
     source: PathBuf,
@@ -53,7 +53,7 @@ fn name_of(path: &Path) -> String {
 pub(super) struct Target<'a> {
     vfs: &'a dyn Vfs,
     path: &'a Path,
-    marker: Marker,
+    marker: BackupMarker,
     _lock: Lock,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Target<'a> {
         if known.is_none() {
             sync_parents(vfs, path)?;
         }
-        let before = known.unwrap_or(Marker { arc_backup: 1, source, ..Marker::default() });
+        let before = known.unwrap_or(BackupMarker { arc_backup: 1, source, ..BackupMarker::default() });
         let mut marker = before.clone();
         marker.log.extend(log.iter().map(LogFile::of).filter(|file| !before.log.contains(file)));
         let target = Self { vfs, path, marker, _lock: lock };
@@ -100,11 +100,11 @@ impl<'a> Target<'a> {
         if removed {
             self.vfs.sync_dir(&wal).map_err(|e| Error::io("sync folder", &wal, e))?;
         }
-        let marker = Marker { log, logged: logged.0, ..self.marker.clone() };
+        let marker = BackupMarker { log, logged: logged.0, ..self.marker.clone() };
         if marker == self.marker { Ok(()) } else { self.write_marker(&marker) }
     }
 
-    fn write_marker(&self, marker: &Marker) -> Result<()> {
+    fn write_marker(&self, marker: &BackupMarker) -> Result<()> {
         let (vfs, path) = (self.vfs, self.path.join(BACKUP_MARKER));
         let temporary = self.path.join(format!("{BACKUP_MARKER}{TEMPORARY_SUFFIX}"));
         match vfs.remove_file(&temporary) {
@@ -131,7 +131,7 @@ pub(crate) fn logged(vfs: &dyn Vfs, root: &Path) -> Result<SequenceNumber> {
     Ok(SequenceNumber(read_marker(vfs, root)?.map_or(0, |marker| marker.logged)))
 }
 
-fn read_marker(vfs: &dyn Vfs, root: &Path) -> Result<Option<Marker>> {
+fn read_marker(vfs: &dyn Vfs, root: &Path) -> Result<Option<BackupMarker>> {
     let path = root.join(BACKUP_MARKER);
     match vfs.read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| Error::corrupt(&path, 0, e.to_string())),
@@ -154,7 +154,7 @@ pub(super) fn check_apart(source: &Path, target: &Path) -> Result<()> {
 }
 
 /// Returns what an earlier backup says of itself, or refuses the folder if it is anything else but empty.
-fn check_contents(vfs: &dyn Vfs, source: &Path, target: &Path) -> Result<Option<Marker>> {
+fn check_contents(vfs: &dyn Vfs, source: &Path, target: &Path) -> Result<Option<BackupMarker>> {
     let bad = |reason: String| Err(Error::BadTarget { path: target.into(), reason });
     let Some(marker) = read_marker(vfs, target)? else {
         let temporary = target.join(format!("{BACKUP_MARKER}{TEMPORARY_SUFFIX}"));

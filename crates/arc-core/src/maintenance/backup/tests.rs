@@ -88,7 +88,7 @@ fn files_that_the_directory_no_longer_has_leave_the_backup_at_the_end() {
     let vfs: Arc<dyn Vfs> = Arc::new(fs.clone());
     let mut state = survey_manifest(&fs, &manifest_dir(Path::new(ROOT))).unwrap().state;
     let gone = state.drop_files(|file| file.min_time == 1);
-    let source = Source { vfs: &vfs, root: Path::new(ROOT), state: &state, log: &[], logged: state.flushed };
+    let source = BackupSource { vfs: &vfs, root: Path::new(ROOT), state: &state, log: &[], logged: state.flushed };
     let report = Backup::begin(source, Path::new(TARGET)).unwrap().finish(&mut |_| {}).unwrap();
     assert_eq!((report.files, report.kept_files, report.removed_files), (2, 2, 1));
     assert_eq!(rows(&verified(&fs, TARGET)), 2);

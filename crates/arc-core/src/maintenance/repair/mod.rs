@@ -99,13 +99,13 @@ pub(crate) fn repair_on(
 }
 
 /// A plan, and the state that it leads to.
-struct Found {
+struct FoundDamage {
     plan: RepairPlan,
     state: ManifestState,
 }
 
 /// Finds out what is to be done.
-fn find(vfs: &dyn Vfs, root: &Path) -> Result<Found> {
+fn find(vfs: &dyn Vfs, root: &Path) -> Result<FoundDamage> {
     check_has_no_store(vfs, root)?;
     let mut plan = RepairPlan::new(root);
     plan_marker(vfs, root, &mut plan)?;
@@ -117,7 +117,7 @@ fn find(vfs: &dyn Vfs, root: &Path) -> Result<Found> {
     let Some(Mended { mut state, commit, lost_commits, in_log }) = mended else {
         let meta = root.join(META_DIR);
         plan.hopeless.push(format!("{}: too little of the manifest is left; restore a backup", meta.display()));
-        return Ok(Found { plan, state: ManifestState::default() });
+        return Ok(FoundDamage { plan, state: ManifestState::default() });
     };
     let has_lost = !lost_commits.is_empty();
     if !damaged.is_empty() {
@@ -136,7 +136,7 @@ fn find(vfs: &dyn Vfs, root: &Path) -> Result<Found> {
             Err(reason) => plan.hopeless.push(reason),
         }
     }
-    Ok(Found { plan, state })
+    Ok(FoundDamage { plan, state })
 }
 
 fn plan_marker(vfs: &dyn Vfs, root: &Path, plan: &mut RepairPlan) -> Result<()> {
@@ -205,7 +205,7 @@ fn dropped_files(plan: &RepairPlan) -> Vec<PathBuf> {
     dropped.collect()
 }
 
-fn apply(vfs: &Arc<dyn Vfs>, root: &Path, found: &Found, random: Arc<dyn RandomSource>) -> Result<()> {
+fn apply(vfs: &Arc<dyn Vfs>, root: &Path, found: &FoundDamage, random: Arc<dyn RandomSource>) -> Result<()> {
     let files = vfs.as_ref();
     let wal = root.join(WAL_DIR);
     let old = taken_out(files, root, &found.plan)?;

@@ -8,7 +8,7 @@ use parquet::arrow::{ProjectionMask, arrow_reader::ArrowReaderMetadata};
 use super::{REPAIR, VerifyReport, describe, order::OrderCheck};
 use crate::{
     Error, Result, SequenceNumber,
-    datafile::{OpenFile, StatisticsBuilder, compare_bytes, read_pieces},
+    datafile::{OpenDataFile, StatisticsBuilder, compare_bytes, read_pieces},
     model::{ColumnStatistics, DataFile, PartitionDay, TIME_COLUMN, TableSchema, may_become, table_folder},
     vfs::Vfs,
 };
@@ -97,7 +97,7 @@ fn contradictions(table: &TableSchema, flushed: SequenceNumber, data_file: &Data
 
 /// Reads all rows; returns their number and what of them is not as the manifest says.
 fn check_rows(vfs: &dyn Vfs, path: &Path, table: &TableSchema, data_file: &DataFile) -> Result<(u64, Vec<String>)> {
-    let file = OpenFile::open(vfs, path)?;
+    let file = OpenDataFile::open(vfs, path)?;
     let mut found = check_footer(file.footer(), table, data_file);
     let batch_rows = (BATCH_VALUES / file.footer().schema().fields().len().max(1)).clamp(1, BATCH_ROWS);
     let reader = file.rows(ProjectionMask::all(), batch_rows)?;

@@ -16,7 +16,7 @@ use parquet::arrow::ProjectionMask;
 use super::VerifyReport;
 use crate::{
     Result,
-    datafile::OpenFile,
+    datafile::OpenDataFile,
     model::{DataFile, TIME_COLUMN, TableSchema},
     vfs::Vfs,
 };
@@ -53,7 +53,7 @@ pub(super) fn check(
         .collect();
     let rows: u64 = touched.iter().map(|file| file.rows).sum();
     let passes = rows.div_ceil(MAX_HASHES).max(1);
-    let reader = Reader { vfs, root, table, contested: &contested };
+    let reader = KeyReader { vfs, root, table, contested: &contested };
     let mut repeated = HashSet::new();
     for pass in 0..passes {
         let mut hashes = Vec::new();
@@ -73,7 +73,7 @@ pub(super) fn check(
 }
 
 /// Says which primary keys have these hashes, and in which files they are.
-fn name(reader: &Reader<'_>, files: &[&DataFile], hashes: &HashSet<u64>, report: &mut VerifyReport) -> Result<()> {
+fn name(reader: &KeyReader<'_>, files: &[&DataFile], hashes: &HashSet<u64>, report: &mut VerifyReport) -> Result<()> {
     let mut seen: HashMap<PrimaryKey, &str> = HashMap::new();
     let mut named = 0;
     for file in files {
@@ -115,18 +115,18 @@ fn contested(files: &[&DataFile]) -> Contested {
     contested
 }
 
-struct Reader<'a> {
+struct KeyReader<'a> {
     vfs: &'a dyn Vfs,
     root: &'a Path,
     table: &'a TableSchema,
     contested: &'a Contested,
 }
 
-impl Reader<'_> {
+impl KeyReader<'_> {
     /// Hands on each row at a contested time: its batch, its row there, and the hash of its primary key.
     fn read(&self, file: &DataFile, mut take: impl FnMut(&RecordBatch, usize, u64)) -> Result<()> {
         let path = self.root.join(&file.path);
-        let opened = OpenFile::open(self.vfs, &path)?;
+        let opened = OpenDataFile::open(self.vfs, &path)?;
         let is_wanted = |name: &str| name == TIME_COLUMN || self.table.tags().any(|tag| &*tag.name == name);
         let fields = opened.footer().schema().fields().iter().enumerate();
         let wanted = fields.filter(|(_, field)| is_wanted(field.name())).map(|(index, _)| index);

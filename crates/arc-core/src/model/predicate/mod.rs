@@ -17,7 +17,7 @@ pub(crate) use bind::bind;
 #[cfg(feature = "query")]
 pub(crate) use bind::fit;
 pub(crate) use evaluate::{left, without};
-pub(crate) use outcomes::{Known, Outcomes};
+pub(crate) use outcomes::{KnownValues, Outcomes};
 
 /// A condition that a row meets, does not meet, or of which nothing can be said because a value is null: SQL's logic.
 ///

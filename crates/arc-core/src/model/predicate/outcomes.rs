@@ -17,7 +17,7 @@ pub(crate) struct Outcomes {
 
 /// What is known of a column of some rows.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct KnownValues {
     /// A value that no value is below.
     pub(crate) min: Option<Literal>,
     /// A value that no value is above.
@@ -37,7 +37,7 @@ impl Outcomes {
 
 impl Predicate {
     /// Returns the possible outcomes, given what is known of each column.
-    pub(crate) fn outcomes(&self, known: &dyn Fn(&str) -> Known) -> Outcomes {
+    pub(crate) fn outcomes(&self, known: &dyn Fn(&str) -> KnownValues) -> Outcomes {
         match self {
             Self::True => Outcomes { met: true, unmet: false, null: false },
             Self::Compare { column, comparison, value } => of_comparison(&known(column), *comparison, value),
@@ -75,7 +75,7 @@ fn any(a: Outcomes, b: Outcomes) -> Outcomes {
     Outcomes { met: a.met || b.met, unmet: a.unmet && b.unmet, null: a.null || b.null }
 }
 
-fn of_comparison(known: &Known, comparison: Comparison, value: &Literal) -> Outcomes {
+fn of_comparison(known: &KnownValues, comparison: Comparison, value: &Literal) -> Outcomes {
     if known.all_null {
         return Outcomes { met: false, unmet: false, null: true };
     }

@@ -227,7 +227,7 @@ fn batch(rows: &[Row]) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-fn known(rows: &[Row], column: &str) -> Known {
+fn known(rows: &[Row], column: &str) -> KnownValues {
     let values: Vec<Option<i64>> = match column {
         "n" => rows.iter().map(|row| row.0).collect(),
         "f" => rows.iter().map(|row| row.1).collect(),
@@ -241,7 +241,7 @@ fn known(rows: &[Row], column: &str) -> Known {
         _ => Literal::Text(value.to_string()),
     };
     let set = || values.iter().flatten();
-    Known {
+    KnownValues {
         min: set().min().map(literal),
         max: set().max().map(literal),
         no_nulls: values.iter().all(Option::is_some),

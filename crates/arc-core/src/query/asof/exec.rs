@@ -30,17 +30,17 @@ use super::{
 
 /// Plans queries as DataFusion does, and these joins.
 #[derive(Debug)]
-pub(in crate::query) struct Planner;
+pub(in crate::query) struct AsOfPlanner;
 
 #[async_trait]
-impl QueryPlanner for Planner {
+impl QueryPlanner for AsOfPlanner {
     async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Self)]).create_physical_plan(plan, session).await
     }
 }
 
 #[async_trait]
-impl ExtensionPlanner for Planner {
+impl ExtensionPlanner for AsOfPlanner {
     async fn plan_extension(
         &self,
         planner: &dyn PhysicalPlanner,

@@ -29,24 +29,24 @@ pub(super) struct Merging {
     keys: RowConverter,
     times: RowConverter,
     /// The next row of the right side, if there is one.
-    ahead: Option<Candidate>,
+    ahead: Option<NearestRow>,
     /// The last row of the right side that is not behind the current one of the left side.
-    nearest: Option<Candidate>,
+    nearest: Option<NearestRow>,
     /// The rows of the left side, and the next of them.
-    at: Option<(Sorted, usize)>,
+    at: Option<(SortedBatch, usize)>,
     metrics: BaselineMetrics,
 }
 
 /// A batch with its rows to compare.
 #[derive(Debug)]
-struct Sorted {
+struct SortedBatch {
     batch: RecordBatch,
     /// None where nothing has to be equal.
     keys: Option<Rows>,
     times: Rows,
 }
 
-impl Sorted {
+impl SortedBatch {
     fn key(&self, row: usize) -> Option<Row<'_>> {
         self.keys.as_ref().map(|keys| keys.row(row))
     }
@@ -54,8 +54,8 @@ impl Sorted {
 
 /// A row of a batch.
 #[derive(Debug, Clone)]
-struct Candidate {
-    of: Arc<Sorted>,
+struct NearestRow {
+    of: Arc<SortedBatch>,
     row: usize,
 }
 
@@ -64,7 +64,7 @@ struct Candidate {
 struct Matched {
     left: Vec<u64>,
     right: Vec<(usize, usize)>,
-    held: Vec<Arc<Sorted>>,
+    held: Vec<Arc<SortedBatch>>,
 }
 
 impl Merging {
@@ -105,7 +105,7 @@ impl Merging {
         }
     }
 
-    async fn next_left(&mut self) -> Result<Option<(Sorted, usize)>> {
+    async fn next_left(&mut self) -> Result<Option<(SortedBatch, usize)>> {
         if let Some(at) = self.at.take() {
             return Ok(Some(at));
         }
@@ -118,14 +118,14 @@ impl Merging {
     }
 
     /// Goes on in the right side until the next row is behind a row of the left side.
-    async fn go_to(&mut self, left: &Sorted, row: usize) -> Result<()> {
+    async fn go_to(&mut self, left: &SortedBatch, row: usize) -> Result<()> {
         let strictly = self.join.nearest.strictly;
         let limit = (left.key(row), left.times.row(row));
         loop {
             if self.ahead.is_none() {
                 let Some(batch) = self.right.next().await.transpose()? else { return Ok(()) };
                 if batch.num_rows() > 0 {
-                    self.ahead = Some(Candidate { of: Arc::new(self.sorted(batch, false)?), row: 0 });
+                    self.ahead = Some(NearestRow { of: Arc::new(self.sorted(batch, false)?), row: 0 });
                 }
                 continue;
             }
@@ -136,18 +136,18 @@ impl Merging {
                 return Ok(());
             };
             if ahead.row + 1 < ahead.of.batch.num_rows() {
-                self.ahead = Some(Candidate { of: Arc::clone(&ahead.of), row: ahead.row + 1 });
+                self.ahead = Some(NearestRow { of: Arc::clone(&ahead.of), row: ahead.row + 1 });
             }
             self.nearest = Some(ahead);
         }
     }
 
     /// Returns the match of a row: the nearest one, if it has the same keys.
-    fn match_of(&self, left: &Sorted, row: usize) -> Option<&Candidate> {
+    fn match_of(&self, left: &SortedBatch, row: usize) -> Option<&NearestRow> {
         self.nearest.as_ref().filter(|candidate| candidate.of.key(candidate.row) == left.key(row))
     }
 
-    fn sorted(&self, batch: RecordBatch, left: bool) -> Result<Sorted> {
+    fn sorted(&self, batch: RecordBatch, left: bool) -> Result<SortedBatch> {
         let _timer = self.metrics.elapsed_compute().timer();
         let by = if left { &self.join.left_by } else { &self.join.right_by };
         let of = |expr: &Arc<dyn PhysicalExpr>| expr.evaluate(&batch)?.into_array(batch.num_rows());
@@ -155,10 +155,10 @@ impl Merging {
         let time = keys.split_off(keys.len().saturating_sub(1));
         let keys = if keys.is_empty() { None } else { Some(self.keys.convert_columns(&keys)?) };
         let times = self.times.convert_columns(&time)?;
-        Ok(Sorted { batch, keys, times })
+        Ok(SortedBatch { batch, keys, times })
     }
 
-    fn put_out(&self, left: &Sorted, matched: &Matched) -> Result<RecordBatch> {
+    fn put_out(&self, left: &SortedBatch, matched: &Matched) -> Result<RecordBatch> {
         let _timer = self.metrics.elapsed_compute().timer();
         let rows = UInt64Array::from(matched.left.clone());
         let of_left = left.batch.columns().iter().map(|column| Ok(take(column, &rows, None)?));
@@ -177,7 +177,7 @@ impl Merging {
 }
 
 impl Matched {
-    fn add(&mut self, row: usize, candidate: Option<&Candidate>, outer: bool) {
+    fn add(&mut self, row: usize, candidate: Option<&NearestRow>, outer: bool) {
         let right = match candidate {
             Some(candidate) => {
                 if !self.held.last().is_some_and(|last| Arc::ptr_eq(last, &candidate.of)) {

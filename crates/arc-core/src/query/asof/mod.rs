@@ -12,7 +12,7 @@ mod relation;
 mod syntax;
 
 pub(super) use self::{
-    exec::Planner,
+    exec::AsOfPlanner,
     filters::SinkFilters,
     node::AsOf,
     relation::Relations,

@@ -70,15 +70,15 @@ fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
     }
 }
 
-type Rest = Peekable<std::vec::IntoIter<TokenWithSpan>>;
+type RestOfTokens = Peekable<std::vec::IntoIter<TokenWithSpan>>;
 
 /// Leaves out the next word if it is this one.
-fn skip(rest: &mut Rest, word: Keyword) -> bool {
+fn skip(rest: &mut RestOfTokens, word: Keyword) -> bool {
     next_is(rest, word) && rest.next().is_some()
 }
 
 /// Returns whether the next word is this one, and leaves out what is before it.
-fn next_is(rest: &mut Rest, word: Keyword) -> bool {
+fn next_is(rest: &mut RestOfTokens, word: Keyword) -> bool {
     while rest.next_if(|token| matches!(token.token, Token::Whitespace(_))).is_some() {}
     rest.peek().is_some_and(|token| keyword(token) == Some(word))
 }

@@ -78,7 +78,7 @@ impl AggregateUDFImpl for Average {
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let of_floats = arguments.expr_fields.iter().all(|field| *field.data_type() == DataType::Float64);
         match of_floats && !arguments.is_distinct {
-            true => Ok(Box::new(Sliding::default())),
+            true => Ok(Box::new(SlidingAverage::default())),
             false => self.inner.create_sliding_accumulator(arguments),
         }
     }
@@ -94,11 +94,11 @@ impl AggregateUDFImpl for Average {
 
 /// The average of the floats of a frame that moves.
 #[derive(Debug, Default)]
-struct Sliding {
+struct SlidingAverage {
     floats: SlidingFloats,
 }
 
-impl Accumulator for Sliding {
+impl Accumulator for SlidingAverage {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.floats.extend(values)
     }
@@ -148,7 +148,7 @@ impl GroupsAccumulator for ByRuns {
             .filter(|floats| filter.is_none() && floats.null_count() == 0)
             .and_then(|f| runs(f.values(), groups))
         {
-            Some(Runs { groups, counts, sums }) => {
+            Some(BatchRuns { groups, counts, sums }) => {
                 let states: [ArrayRef; 2] = [Arc::new(UInt64Array::from(counts)), Arc::new(Float64Array::from(sums))];
                 self.inner.merge_batch(&states, &groups, total)
             }
@@ -179,16 +179,16 @@ impl GroupsAccumulator for ByRuns {
 
 /// The rows of a batch, run by run.
 #[derive(Debug, PartialEq)]
-struct Runs {
+struct BatchRuns {
     groups: Vec<usize>,
     counts: Vec<u64>,
     sums: Vec<f64>,
 }
 
 /// Returns `None` where groups change too often for it to pay.
-fn runs(values: &[f64], groups: &[usize]) -> Option<Runs> {
+fn runs(values: &[f64], groups: &[usize]) -> Option<BatchRuns> {
     let most = groups.len() / ROWS_IN_RUN;
-    let mut runs = Runs { groups: Vec::new(), counts: Vec::new(), sums: Vec::new() };
+    let mut runs = BatchRuns { groups: Vec::new(), counts: Vec::new(), sums: Vec::new() };
     let mut rest = values;
     for run in groups.chunk_by(|a, b| a == b) {
         if runs.groups.len() >= most {
@@ -225,7 +225,7 @@ mod tests {
     fn rows_of_a_run_become_one_state_unless_runs_are_short() {
         let values: Vec<f64> = (0..40).map(f64::from).collect();
         let groups: Vec<usize> = [vec![3; 20], vec![0; 15], vec![3; 5]].concat();
-        let expected = Runs { groups: vec![3, 0, 3], counts: vec![20, 15, 5], sums: vec![190.0, 405.0, 185.0] };
+        let expected = BatchRuns { groups: vec![3, 0, 3], counts: vec![20, 15, 5], sums: vec![190.0, 405.0, 185.0] };
         assert_eq!(runs(&values, &groups), Some(expected));
         assert_eq!(runs(&values, &(0..40).map(|row| row / 2).collect::<Vec<_>>()), None);
         assert_eq!(runs(&[1.0], &[0]), None);

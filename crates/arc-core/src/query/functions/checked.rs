@@ -20,7 +20,7 @@ use datafusion::{
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum CheckedKind {
     Add,
     Subtract,
     Multiply,
@@ -28,9 +28,9 @@ enum Kind {
 }
 
 static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
-    [Kind::Add, Kind::Subtract, Kind::Multiply, Kind::Negate].map(|kind| {
+    [CheckedKind::Add, CheckedKind::Subtract, CheckedKind::Multiply, CheckedKind::Negate].map(|kind| {
         let signature = Signature::user_defined(Volatility::Immutable);
-        Arc::new(ScalarUDF::from(Checked { kind, signature }))
+        Arc::new(ScalarUDF::from(CheckedFunction { kind, signature }))
     })
 });
 
@@ -53,27 +53,27 @@ pub(in crate::query) fn checked_negative(expr: Expr) -> Expr {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Checked {
-    kind: Kind,
+struct CheckedFunction {
+    kind: CheckedKind,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Checked {
+impl ScalarUDFImpl for CheckedFunction {
     fn name(&self) -> &'static str {
         match self.kind {
-            Kind::Add => "add",
-            Kind::Subtract => "subtract",
-            Kind::Multiply => "multiply",
-            Kind::Negate => "negate",
+            CheckedKind::Add => "add",
+            CheckedKind::Subtract => "subtract",
+            CheckedKind::Multiply => "multiply",
+            CheckedKind::Negate => "negate",
         }
     }
 
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
         let operator = match self.kind {
-            Kind::Add => Operator::Plus,
-            Kind::Subtract => Operator::Minus,
-            Kind::Multiply => Operator::Multiply,
-            Kind::Negate => Operator::Minus,
+            CheckedKind::Add => Operator::Plus,
+            CheckedKind::Subtract => Operator::Minus,
+            CheckedKind::Multiply => Operator::Multiply,
+            CheckedKind::Negate => Operator::Minus,
         };
         let operation = match arguments {
             [value] => Expr::Negative(Box::new(value.clone())),
@@ -104,19 +104,19 @@ impl ScalarUDFImpl for Checked {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match (self.kind, arguments.args.as_slice()) {
-            (Kind::Add, [left, right]) => apply(left, right, add),
-            (Kind::Subtract, [left, right]) => apply(left, right, sub),
-            (Kind::Multiply, [left, right]) => apply(left, right, mul),
-            (Kind::Negate, [ColumnarValue::Array(value)]) => Ok(ColumnarValue::Array(neg(value)?)),
-            (Kind::Negate, [ColumnarValue::Scalar(value)]) => scalar(&neg(&*value.to_array()?)?),
+            (CheckedKind::Add, [left, right]) => apply(left, right, add),
+            (CheckedKind::Subtract, [left, right]) => apply(left, right, sub),
+            (CheckedKind::Multiply, [left, right]) => apply(left, right, mul),
+            (CheckedKind::Negate, [ColumnarValue::Array(value)]) => Ok(ColumnarValue::Array(neg(value)?)),
+            (CheckedKind::Negate, [ColumnarValue::Scalar(value)]) => scalar(&neg(&*value.to_array()?)?),
             _ => exec_err!("{} takes other values", self.name()),
         }
     }
 }
 
-type Operation = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
+type ArithmeticKernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
 
-fn apply(left: &ColumnarValue, right: &ColumnarValue, operation: Operation) -> Result<ColumnarValue> {
+fn apply(left: &ColumnarValue, right: &ColumnarValue, operation: ArithmeticKernel) -> Result<ColumnarValue> {
     use ColumnarValue::{Array, Scalar};
     Ok(match (left, right) {
         (Array(left), Array(right)) => Array(operation(left, right)?),

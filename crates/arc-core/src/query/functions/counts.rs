@@ -23,35 +23,35 @@ use hashbrown::HashMap;
 
 /// Which of the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum CountKind {
     Mode,
     Histogram,
 }
 
 /// One of the functions.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Counts {
-    kind: Kind,
+pub(super) struct CountFunction {
+    kind: CountKind,
     signature: Signature,
     /// Most bytes that a histogram may be made of.
     limit_bytes: usize,
 }
 
-impl Counts {
+impl CountFunction {
     /// Returns both; no histogram is made of more than `limit_bytes`.
     pub(super) fn all(limit_bytes: usize) -> [Self; 2] {
-        [Kind::Mode, Kind::Histogram].map(|kind| {
+        [CountKind::Mode, CountKind::Histogram].map(|kind| {
             let signature = Signature::user_defined(Volatility::Immutable);
             Self { kind, signature, limit_bytes }
         })
     }
 }
 
-impl AggregateUDFImpl for Counts {
+impl AggregateUDFImpl for CountFunction {
     fn name(&self) -> &'static str {
         match self.kind {
-            Kind::Mode => "mode",
-            Kind::Histogram => "histogram",
+            CountKind::Mode => "mode",
+            CountKind::Histogram => "histogram",
         }
     }
 
@@ -73,22 +73,22 @@ impl AggregateUDFImpl for Counts {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         let [values] = arguments else { return plan_err!("{} takes one column", self.name()) };
         Ok(match self.kind {
-            Kind::Mode => values.clone(),
-            Kind::Histogram => DataType::Map(entries_field(values), false),
+            CountKind::Mode => values.clone(),
+            CountKind::Histogram => DataType::Map(entries_field(values), false),
         })
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let [values] = arguments.expr_fields else { return plan_err!("{} takes one column", self.name()) };
         let data_type = values.data_type().clone();
-        Ok(Box::new(Counted {
+        Ok(Box::new(ValueCounts {
             kind: self.kind,
             is_distinct: arguments.is_distinct,
             converter: RowConverter::new(vec![SortField::new(data_type.clone())])?,
             data_type,
             counts: HashMap::default(),
             key_bytes: 0,
-            limit_bytes: if self.kind == Kind::Histogram { self.limit_bytes } else { usize::MAX },
+            limit_bytes: if self.kind == CountKind::Histogram { self.limit_bytes } else { usize::MAX },
         }))
     }
 
@@ -112,8 +112,8 @@ fn entry_fields(values: &DataType) -> Fields {
 }
 
 /// How often each value of one group is there.
-struct Counted {
-    kind: Kind,
+struct ValueCounts {
+    kind: CountKind,
     /// Whether each value counts once.
     is_distinct: bool,
     data_type: DataType,
@@ -125,13 +125,13 @@ struct Counted {
     limit_bytes: usize,
 }
 
-impl std::fmt::Debug for Counted {
+impl std::fmt::Debug for ValueCounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Counted").field("kind", &self.kind).field("values", &self.counts.len()).finish_non_exhaustive()
     }
 }
 
-impl Counted {
+impl ValueCounts {
     /// Calls `change` for the count of each value that is not null, with its index in `values`.
     fn for_each(&mut self, values: &ArrayRef, mut change: impl FnMut(&mut u64, usize)) -> Result<()> {
         let values = without_negative_zero(values);
@@ -205,7 +205,7 @@ fn without_negative_zero(values: &ArrayRef) -> ArrayRef {
     }
 }
 
-impl Accumulator for Counted {
+impl Accumulator for ValueCounts {
     fn update_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
         columns.iter().try_for_each(|values| self.for_each(values, |count, _| *count += 1))
     }
@@ -237,8 +237,8 @@ impl Accumulator for Counted {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         match self.kind {
-            Kind::Mode => self.mode(),
-            Kind::Histogram => self.histogram(),
+            CountKind::Mode => self.mode(),
+            CountKind::Histogram => self.histogram(),
         }
     }
 

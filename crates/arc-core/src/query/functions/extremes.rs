@@ -26,12 +26,12 @@ use super::grouped::{Grouped, filtered};
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::query) enum End {
+pub(in crate::query) enum LeastOrGreatest {
     Least,
     Greatest,
 }
 
-impl End {
+impl LeastOrGreatest {
     /// Returns the better of two ranks.
     fn better(self, a: i64, b: i64) -> i64 {
         match self {
@@ -78,12 +78,12 @@ const fn flipped(bits: i64) -> i64 {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Extreme {
     inner: Arc<AggregateUDF>,
-    end: End,
+    end: LeastOrGreatest,
 }
 
 impl Extreme {
     /// Returns the function that takes the place of DataFusion's.
-    pub(super) fn over(inner: Arc<AggregateUDF>, end: End) -> AggregateUDF {
+    pub(super) fn over(inner: Arc<AggregateUDF>, end: LeastOrGreatest) -> AggregateUDF {
         AggregateUDF::from(Self { inner, end })
     }
 }
@@ -142,7 +142,7 @@ impl AggregateUDFImpl for Extreme {
             return self.inner.create_sliding_accumulator(arguments);
         }
         let data_type = arguments.return_field.data_type().clone();
-        Ok(Box::new(Sliding { end: self.end, frame: VecDeque::new(), came: 0, gone: 0, data_type }))
+        Ok(Box::new(SlidingExtreme { end: self.end, frame: VecDeque::new(), came: 0, gone: 0, data_type }))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -183,7 +183,7 @@ fn scalar(best: Option<i64>, data_type: &DataType) -> Result<ScalarValue> {
 /// The best of one group.
 #[derive(Debug)]
 struct One {
-    end: End,
+    end: LeastOrGreatest,
     /// Its rank.
     best: Option<i64>,
     data_type: DataType,
@@ -220,8 +220,8 @@ impl Accumulator for One {
 
 /// The best of a frame that moves.
 #[derive(Debug)]
-struct Sliding {
-    end: End,
+struct SlidingExtreme {
+    end: LeastOrGreatest,
     /// Ranks with their numbers: each is better than all that came after it, so that the first is the best.
     frame: VecDeque<(usize, i64)>,
     came: usize,
@@ -229,7 +229,7 @@ struct Sliding {
     data_type: DataType,
 }
 
-impl Accumulator for Sliding {
+impl Accumulator for SlidingExtreme {
     fn update_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
         for rank in floats(columns)?.iter().flatten().map(rank) {
             while self.frame.pop_back_if(|(_, held)| self.end.better(*held, rank) == rank).is_some() {}
@@ -270,7 +270,7 @@ impl Accumulator for Sliding {
 /// The best of many groups.
 #[derive(Debug)]
 struct Many {
-    end: End,
+    end: LeastOrGreatest,
     best: Grouped<i64>,
     data_type: DataType,
 }
@@ -347,8 +347,8 @@ mod tests {
         assert_eq!(rank(-0.0), rank(0.0));
         let other_nan = f64::from_bits(f64::NAN.to_bits() | 1);
         assert_eq!(rank(other_nan), rank(f64::NAN));
-        assert_eq!(End::Least.of(&[2.0, f64::NAN, 1.0]), Some(1.0));
-        assert!(End::Greatest.of(&[2.0, f64::NAN, 1.0]).is_some_and(f64::is_nan));
-        assert_eq!(End::Greatest.of(&[]), None);
+        assert_eq!(LeastOrGreatest::Least.of(&[2.0, f64::NAN, 1.0]), Some(1.0));
+        assert!(LeastOrGreatest::Greatest.of(&[2.0, f64::NAN, 1.0]).is_some_and(f64::is_nan));
+        assert_eq!(LeastOrGreatest::Greatest.of(&[]), None);
     }
 }

@@ -22,29 +22,29 @@ use datafusion::{
 
 /// Returns both functions.
 pub(super) fn fills() -> [Arc<WindowUDF>; 2] {
-    [Kind::Locf, Kind::Interpolate].map(|kind| {
+    [FillKind::Locf, FillKind::Interpolate].map(|kind| {
         let signature = Signature::user_defined(Volatility::Immutable);
         Arc::new(WindowUDF::from(Fill { kind, signature }))
     })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum FillKind {
     Locf,
     Interpolate,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Fill {
-    kind: Kind,
+    kind: FillKind,
     signature: Signature,
 }
 
 impl WindowUDFImpl for Fill {
     fn name(&self) -> &'static str {
         match self.kind {
-            Kind::Locf => "locf",
-            Kind::Interpolate => "interpolate",
+            FillKind::Locf => "locf",
+            FillKind::Interpolate => "interpolate",
         }
     }
 
@@ -54,38 +54,38 @@ impl WindowUDFImpl for Fill {
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
         match (self.kind, arguments) {
-            (Kind::Locf, [value]) => Ok(vec![value.clone()]),
-            (Kind::Interpolate, [value, DataType::Timestamp(_, zone)]) if value.is_numeric() => {
+            (FillKind::Locf, [value]) => Ok(vec![value.clone()]),
+            (FillKind::Interpolate, [value, DataType::Timestamp(_, zone)]) if value.is_numeric() => {
                 Ok(vec![DataType::Float64, DataType::Timestamp(TimeUnit::Nanosecond, zone.clone())])
             }
-            (Kind::Locf, _) => plan_err!("locf takes one value"),
-            (Kind::Interpolate, _) => plan_err!("interpolate takes a number and a time"),
+            (FillKind::Locf, _) => plan_err!("locf takes one value"),
+            (FillKind::Interpolate, _) => plan_err!("interpolate takes a number and a time"),
         }
     }
 
     fn field(&self, arguments: WindowUDFFieldArgs) -> Result<FieldRef> {
         let data_type = match (self.kind, arguments.input_fields()) {
-            (Kind::Locf, [value]) => value.data_type().clone(),
+            (FillKind::Locf, [value]) => value.data_type().clone(),
             _ => DataType::Float64,
         };
         Ok(Field::new(arguments.name(), data_type, true).into())
     }
 
     fn partition_evaluator(&self, _arguments: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
-        Ok(Box::new(Filling { kind: self.kind }))
+        Ok(Box::new(FillFrame { kind: self.kind }))
     }
 }
 
 #[derive(Debug)]
-struct Filling {
-    kind: Kind,
+struct FillFrame {
+    kind: FillKind,
 }
 
-impl PartitionEvaluator for Filling {
+impl PartitionEvaluator for FillFrame {
     fn evaluate_all(&mut self, values: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
         match (self.kind, values) {
-            (Kind::Locf, [values]) => carried(values),
-            (Kind::Interpolate, [values, times]) => interpolated(values, times),
+            (FillKind::Locf, [values]) => carried(values),
+            (FillKind::Interpolate, [values, times]) => interpolated(values, times),
             _ => exec_err!("a value is needed, and a time to interpolate"),
         }
     }

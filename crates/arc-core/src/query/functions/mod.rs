@@ -25,14 +25,15 @@ use std::sync::Arc;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
 use self::{
-    average::Average, bounded::bounded, change::Change, counts::Counts, date_diff::DateDiff, epoch::Epoch,
-    extremes::Extreme, named::Named, sum::Sum, time_bucket::TimeBucket, value_at::ValueAt, width_bucket::WidthBucket,
+    average::Average, bounded::bounded, change::ChangeFunction, counts::CountFunction, date_diff::DateDiff,
+    epoch::Epoch, extremes::Extreme, named::Named, sum::Sum, time_bucket::TimeBucket, value_at::ValueAt,
+    width_bucket::WidthBucket,
 };
 pub(super) use self::{
     average::sum as sum_as_floats,
     bounded::{concat_operator, limit, total_bytes},
     checked::{checked, checked_negative},
-    extremes::End,
+    extremes::LeastOrGreatest,
     named::NAME as NAMED,
     same_float::{has_floats, same_float, same_float_named},
     sum::{Summed, total_of_integers, total_of_unsigned},
@@ -57,8 +58,8 @@ pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<Sc
 pub(super) fn aggregates(theirs: Vec<Arc<AggregateUDF>>, limit_bytes: usize) -> Vec<Arc<AggregateUDF>> {
     let mut functions: Vec<Arc<AggregateUDF>> = theirs.into_iter().map(replaced).collect();
     functions.extend([ValueAt::greatest(), ValueAt::least()].map(|function| Arc::new(AggregateUDF::from(function))));
-    functions.extend(Change::all().map(|function| Arc::new(AggregateUDF::from(function))));
-    functions.extend(Counts::all(limit_bytes).map(|function| Arc::new(AggregateUDF::from(function))));
+    functions.extend(ChangeFunction::all().map(|function| Arc::new(AggregateUDF::from(function))));
+    functions.extend(CountFunction::all(limit_bytes).map(|function| Arc::new(AggregateUDF::from(function))));
     functions
 }
 
@@ -67,8 +68,8 @@ fn replaced(theirs: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
     Arc::new(match theirs.name() {
         "avg" => Average::over(theirs),
         "sum" => Sum::over(theirs),
-        "min" => Extreme::over(theirs, End::Least),
-        "max" => Extreme::over(theirs, End::Greatest),
+        "min" => Extreme::over(theirs, LeastOrGreatest::Least),
+        "max" => Extreme::over(theirs, LeastOrGreatest::Greatest),
         _ => return theirs,
     })
 }

@@ -15,7 +15,7 @@ use datafusion::{
 
 use arrow::datatypes::DataType;
 
-use super::zoned::Clock;
+use super::zoned::ZonedClock;
 
 /// 2000-01-03T00:00:00Z, a Monday, in nanoseconds.
 const MONDAY_NS: i64 = 946_857_600_000_000_000;
@@ -43,7 +43,7 @@ impl TimeBucket {
     }
 
     /// Puts the times of a clock into buckets.
-    fn by_clock(&self, clock: &Clock, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    fn by_clock(&self, clock: &ZonedClock, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some((_, times)) = arguments.args.split_first_mut() else { return exec_err!("{} takes times", self.name) };
         let instants = times.first().cloned();
         for time in times {
@@ -69,7 +69,7 @@ impl ScalarUDFImpl for TimeBucket {
     }
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let clock = arguments.args.get(1).map(|time| Clock::of(&time.data_type())).transpose()?.flatten();
+        let clock = arguments.args.get(1).map(|time| ZonedClock::of(&time.data_type())).transpose()?.flatten();
         if let [interval, time] = arguments.args.as_slice()
             && matches!(time.data_type(), DataType::Timestamp(..))
             && (self.from_monday || clock.is_some())

@@ -66,7 +66,7 @@ impl AggregateUDFImpl for ValueAt {
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let [value, by] = arguments.expr_fields else { return exec_err!("{} takes two arguments", self.name) };
         let none = |field: &FieldRef| ScalarValue::try_from(field.data_type());
-        Ok(Box::new(Best { value: none(value)?, by: none(by)?, greatest: self.greatest }))
+        Ok(Box::new(BestRow { value: none(value)?, by: none(by)?, greatest: self.greatest }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -97,13 +97,13 @@ impl AggregateUDFImpl for ValueAt {
 
 /// The best row so far.
 #[derive(Debug)]
-struct Best {
+struct BestRow {
     value: ScalarValue,
     by: ScalarValue,
     greatest: bool,
 }
 
-impl Accumulator for Best {
+impl Accumulator for BestRow {
     fn update_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
         let [values, by] = columns else { return exec_err!("two columns are needed") };
         let held = self.by.to_array()?;

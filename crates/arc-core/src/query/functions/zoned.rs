@@ -18,13 +18,13 @@ use datafusion::{
 };
 
 /// The zone and unit of some times.
-pub(super) struct Clock {
+pub(super) struct ZonedClock {
     zone: Tz,
     name: Arc<str>,
     unit: TimeUnit,
 }
 
-impl Clock {
+impl ZonedClock {
     /// Returns the clock of times of a type, unless it is that of UTC, or none.
     pub(super) fn of(data_type: &DataType) -> Result<Option<Self>> {
         match data_type {

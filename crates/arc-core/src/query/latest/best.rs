@@ -13,25 +13,25 @@ const MAPPED: usize = 2;
 
 /// What is the newest so far.
 #[derive(Debug, Default)]
-pub(super) struct Best {
+pub(super) struct NewestSoFar {
     hasher: FixedState,
     slots: HashTable<usize>,
     /// The key of each slot, one behind the other, and where it ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    newest: Vec<Option<Newest>>,
+    newest: Vec<Option<NewestRow>>,
     mapped: Vec<(Arc<KeySet>, Vec<usize>)>,
 }
 
 /// The newest row of one key: in which part, and at which entry of its index.
 #[derive(Debug, Clone, Copy)]
-struct Newest {
+struct NewestRow {
     time: i64,
     part: usize,
     entry: usize,
 }
 
-impl Best {
+impl NewestSoFar {
     /// Takes the index of a part. `passes` says which of its rows count, all of them where there is none.
     ///
     /// Returns the entries whose rows are the newest so far, ascending.
@@ -45,7 +45,7 @@ impl Best {
             if let Some(newest) = self.newest.get_mut(*slot)
                 && newest.is_none_or(|newest| *time > newest.time)
             {
-                *newest = Some(Newest { time: *time, part, entry });
+                *newest = Some(NewestRow { time: *time, part, entry });
                 won.push(entry);
             }
         }
@@ -66,7 +66,7 @@ impl Best {
     }
 
     pub(super) fn size(&self) -> usize {
-        let slots = self.newest.capacity() * (size_of::<Option<Newest>>() + 3 * size_of::<usize>());
+        let slots = self.newest.capacity() * (size_of::<Option<NewestRow>>() + 3 * size_of::<usize>());
         self.bytes.capacity()
             + slots
             + self.mapped.iter().map(|(keys, slots)| keys.size() + 8 * slots.len()).sum::<usize>()
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn each_key_is_taken_from_the_part_that_has_it_newest() {
         let parts = [index(&[("a", 9), ("b", 3)]), index(&[("a", 8), ("c", 1)]), index(&[("b", 4), ("c", 1)])];
-        let mut best = Best::default();
+        let mut best = NewestSoFar::default();
         let won: Vec<_> = parts.iter().enumerate().map(|(part, index)| best.add(part, index, None)).collect();
         assert_eq!(won, [vec![0, 1], vec![1], vec![0]]);
         assert_eq!(best.entries(3), [vec![0], vec![1], vec![0]]);
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn what_is_not_the_newest_can_be_given_up() {
         let (newest, older) = (index(&[("a", 9)]), index(&[("a", 1), ("b", 1), ("c", 1)]));
-        let mut best = Best::default();
+        let mut best = NewestSoFar::default();
         best.add(0, &newest, None);
         let won = best.add(1, &older, None);
         assert_eq!(won, [1, 2]);
@@ -154,7 +154,7 @@ mod tests {
     fn rows_that_do_not_count_leave_their_key_to_others() {
         let newest = index(&[("a", 9), ("b", 9)]);
         let older = Index { keys: Arc::clone(&newest.keys), times: vec![1, 1], rows: vec![0, 0] };
-        let mut best = Best::default();
+        let mut best = NewestSoFar::default();
         best.add(0, &newest, Some(&BooleanArray::from(vec![Some(false), Some(true)])));
         best.add(1, &older, Some(&BooleanArray::from(vec![Some(true), None])));
         assert_eq!(best.entries(2), [vec![1], vec![0]]);

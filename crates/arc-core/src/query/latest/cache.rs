@@ -40,7 +40,7 @@ impl FileKey {
 
 /// What is known of one file.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownFile {
     pub(super) index: Index,
     /// The keys as columns, and the times, once somebody asked for them.
     decoded: OnceLock<RecordBatch>,
@@ -49,7 +49,7 @@ pub(super) struct Known {
     columns: Mutex<HashMap<(String, DataType), ArrayRef>>,
 }
 
-impl Known {
+impl KnownFile {
     pub(super) fn new(index: Index) -> Self {
         Self { index, decoded: OnceLock::new(), columns: Mutex::default() }
     }
@@ -78,32 +78,32 @@ impl Known {
 
 /// The cache of all queries.
 #[derive(Debug)]
-pub(in crate::query) struct Cache {
-    files: Lru<FileKey, Known>,
+pub(in crate::query) struct NewestRowsCache {
+    files: Lru<FileKey, KnownFile>,
     /// The sets of keys that somebody holds, by their hash.
     sets: Mutex<HashMap<u64, Weak<KeySet>>>,
 }
 
-impl Cache {
+impl NewestRowsCache {
     /// Returns an empty cache that holds at most so many bytes.
     pub(in crate::query) fn new(limit_bytes: usize) -> Self {
         Self { files: Lru::new(limit_bytes), sets: Mutex::default() }
     }
 
-    pub(super) fn get(&self, key: &FileKey) -> Option<Arc<Known>> {
+    pub(super) fn get(&self, key: &FileKey) -> Option<Arc<KnownFile>> {
         self.files.get(key)
     }
 
     /// Remembers the index of a file; one that is too large is only returned.
-    pub(super) fn put(&self, key: FileKey, mut index: Index) -> Arc<Known> {
+    pub(super) fn put(&self, key: FileKey, mut index: Index) -> Arc<KnownFile> {
         index.keys = self.shared(index.keys);
-        let known = Arc::new(Known::new(index));
+        let known = Arc::new(KnownFile::new(index));
         self.files.hold(key, &known, known.size());
         known
     }
 
     /// Remembers a column of the rows of an index.
-    pub(super) fn put_column(&self, key: &FileKey, known: &Arc<Known>, name: &str, column: ArrayRef) {
+    pub(super) fn put_column(&self, key: &FileKey, known: &Arc<KnownFile>, name: &str, column: ArrayRef) {
         known.columns.lock().insert((name.to_owned(), column.data_type().clone()), column);
         if self.holds(key, known) {
             self.files.hold(key.clone(), known, known.size());
@@ -111,7 +111,7 @@ impl Cache {
     }
 
     /// Returns whether this is what is held for `key`, so that adding to it is of use.
-    pub(super) fn holds(&self, key: &FileKey, known: &Arc<Known>) -> bool {
+    pub(super) fn holds(&self, key: &FileKey, known: &Arc<KnownFile>) -> bool {
         self.files.holds(key, known)
     }
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn equal_keys_are_held_once() {
-        let cache = Cache::new(1 << 20);
+        let cache = NewestRowsCache::new(1 << 20);
         let (one, other) = (cache.put(key("1", 0), index(&["a", "b"])), cache.put(key("2", 0), index(&["b", "a"])));
         assert!(Arc::ptr_eq(&one.index.keys, &other.index.keys));
         assert!(!Arc::ptr_eq(&one.index.keys, &cache.put(key("3", 0), index(&["a"])).index.keys));
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_grows_past_what_one_file_may_take_is_held_no_more() {
         let limit_bytes = 1 << 16;
-        let cache = Cache::new(limit_bytes);
+        let cache = NewestRowsCache::new(limit_bytes);
         let known = cache.put(key("1", 0), index(&["a"]));
         cache.put_column(&key("1", 0), &known, "narrow", Arc::new(Int64Array::from(vec![1; 10])));
         assert!(cache.holds(&key("1", 0), &known));

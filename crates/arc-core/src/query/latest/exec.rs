@@ -17,26 +17,26 @@ use datafusion::{
 use futures::{FutureExt, Stream, StreamExt, TryStreamExt, future::BoxFuture, stream};
 
 use super::{
-    best::Best,
-    cache::Known,
-    job::{Job, Newest, PartRows, mask},
+    best::NewestSoFar,
+    cache::KnownFile,
+    job::{NewestRowsJob, PartRows, WantedNewest, mask},
     of_all,
-    read::{Reader, joined},
+    read::{DataFileReader, joined},
     rows,
-    search::{Found, search},
+    search::{FoundNewest, search},
 };
 
 /// See the module. Its inputs are the merges of late rows.
 #[derive(Debug)]
 pub(super) struct LatestExec {
-    job: Arc<Job>,
+    job: Arc<NewestRowsJob>,
     merged: Vec<Arc<dyn ExecutionPlan>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl LatestExec {
-    pub(super) fn new(job: Arc<Job>, merged: Vec<Arc<dyn ExecutionPlan>>) -> Self {
+    pub(super) fn new(job: Arc<NewestRowsJob>, merged: Vec<Arc<dyn ExecutionPlan>>) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&job.output_schema)),
             Partitioning::UnknownPartitioning(1),
@@ -54,8 +54,8 @@ impl LatestExec {
 impl DisplayAs for LatestExec {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = match self.job.newest {
-            Newest::OfEachKey => format!("keys=[{}]", self.job.key_names.join(", ")),
-            Newest::OfAll { rows, .. } => format!("rows={rows}"),
+            WantedNewest::OfEachKey => format!("keys=[{}]", self.job.key_names.join(", ")),
+            WantedNewest::OfAll { rows, .. } => format!("rows={rows}"),
         };
         let files = self.count(|rows| matches!(rows, PartRows::File(_)));
         let buffers = self.count(|rows| matches!(rows, PartRows::Buffer { .. }));
@@ -99,15 +99,15 @@ impl ExecutionPlan for LatestExec {
         assert_eq_or_internal_err!(partition, 0, "LatestExec has one partition");
         let merged = self.merged.iter().map(|input| input.execute(0, Arc::clone(&context)));
         let counter = |name: &'static str| MetricBuilder::new(&self.metrics).counter(name, partition);
-        let run = Run {
+        let run = Execution {
             merged: merged.map(|rows| rows.map(Some)).collect::<Result<_>>()?,
-            reader: Reader { schema: Arc::clone(&self.job.schema), context },
+            reader: DataFileReader { schema: Arc::clone(&self.job.schema), context },
             job: Arc::clone(&self.job),
         };
         let (parts_read, output_rows) = (counter("parts_with_rows"), counter("output_rows"));
         let batches = match self.job.newest {
-            Newest::OfEachKey => stream::once(run.of_each_key()).try_flatten().boxed(),
-            Newest::OfAll { rows, ties } => of_all::batches(run, rows, ties).boxed(),
+            WantedNewest::OfEachKey => stream::once(run.of_each_key()).try_flatten().boxed(),
+            WantedNewest::OfAll { rows, ties } => of_all::batches(run, rows, ties).boxed(),
         };
         let counted = batches.inspect_ok(move |batch| {
             parts_read.add(1);
@@ -122,7 +122,7 @@ impl ExecutionPlan for LatestExec {
 }
 
 /// Notes which rows of a part are the newest so far. Of an index that is not remembered, the others are given up.
-fn add(job: &Job, best: &mut Best, part: usize, found: Found) -> Result<Found> {
+fn add(job: &NewestRowsJob, best: &mut NewestSoFar, part: usize, found: FoundNewest) -> Result<FoundNewest> {
     let passes = match &job.on_index {
         Some(condition) => Some(mask(condition, found.known.decoded(&job.index_schema)?)?),
         None => None,
@@ -132,19 +132,19 @@ fn add(job: &Job, best: &mut Best, part: usize, found: Found) -> Result<Found> {
         return Ok(found);
     }
     best.keep_only(part, &won);
-    let known = Arc::new(Known::new(found.index().only(&won)));
-    Ok(Found { known, rows: found.rows })
+    let known = Arc::new(KnownFile::new(found.index().only(&won)));
+    Ok(FoundNewest { known, rows: found.rows })
 }
 
 /// One execution.
-pub(super) struct Run {
-    pub(super) job: Arc<Job>,
-    pub(super) reader: Reader,
+pub(super) struct Execution {
+    pub(super) job: Arc<NewestRowsJob>,
+    pub(super) reader: DataFileReader,
     /// The inputs, until they are read.
     pub(super) merged: Vec<Option<SendableRecordBatchStream>>,
 }
 
-impl Run {
+impl Execution {
     /// Takes the input that a part is made of, if it is one.
     pub(super) fn input_of(&mut self, part: usize) -> Option<SendableRecordBatchStream> {
         match self.job.parts.get(part).map(|part| &part.rows) {
@@ -161,7 +161,7 @@ impl Run {
     async fn of_each_key(mut self) -> Result<stream::BoxStream<'static, Result<RecordBatch>>> {
         let width = self.width();
         let reservation = MemoryConsumer::new("LatestExec").register(self.reader.context.memory_pool());
-        let (mut best, mut found): (Best, Vec<Found>) = (Best::default(), Vec::new());
+        let (mut best, mut found): (NewestSoFar, Vec<FoundNewest>) = (NewestSoFar::default(), Vec::new());
         let mut held = 0;
         let mut searches = self.searches().buffered(width);
         while let Some(next) = searches.try_next().await? {
@@ -183,7 +183,7 @@ impl Run {
     }
 
     /// Returns a search of each part.
-    fn searches(&mut self) -> impl Stream<Item = BoxFuture<'static, Result<Option<Found>>>> + use<> {
+    fn searches(&mut self) -> impl Stream<Item = BoxFuture<'static, Result<Option<FoundNewest>>>> + use<> {
         let (job, reader) = (Arc::clone(&self.job), self.reader.clone());
         let searches = (0..job.parts.len())
             .map(|part| in_its_turn(search(Arc::clone(&job), reader.clone(), part, self.input_of(part))));

@@ -9,7 +9,7 @@ use crate::model::TIME_COLUMN;
 
 /// The conditions of a statement, sorted out.
 #[derive(Debug, Default)]
-pub(super) struct Sorted {
+pub(super) struct SortedConditions {
     /// Those on the columns of the key.
     pub(super) on_key: Vec<Expr>,
     /// Those that ask for newer rows.
@@ -20,7 +20,7 @@ pub(super) struct Sorted {
     before: Option<i64>,
 }
 
-impl Sorted {
+impl SortedConditions {
     pub(super) fn new(filters: &[Expr], is_key: impl Fn(&str) -> bool) -> Self {
         let mut sorted = Self::default();
         let mut all_older = true;
@@ -32,8 +32,8 @@ impl Sorted {
                 continue;
             }
             match bound(filter) {
-                Some(Bound::Newer) => sorted.newer.push(filter.clone()),
-                Some(Bound::Before(time)) => {
+                Some(TimeBound::Newer) => sorted.newer.push(filter.clone()),
+                Some(TimeBound::Before(time)) => {
                     before = before.min(time);
                     sorted.others.push(filter.clone());
                 }
@@ -54,14 +54,14 @@ impl Sorted {
 }
 
 /// What a condition says about the time alone.
-enum Bound {
+enum TimeBound {
     /// It holds for all rows that are newer than one for which it holds.
     Newer,
     /// It holds for all rows before this time.
     Before(i64),
 }
 
-fn bound(filter: &Expr) -> Option<Bound> {
+fn bound(filter: &Expr) -> Option<TimeBound> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
     let (op, time) = match (left.as_ref(), right.as_ref()) {
         (Expr::Column(column), Expr::Literal(value, _)) if column.name == TIME_COLUMN => (*op, value),
@@ -70,8 +70,8 @@ fn bound(filter: &Expr) -> Option<Bound> {
     };
     let ScalarValue::TimestampNanosecond(Some(time), _) = time else { return None };
     match op {
-        Operator::Gt | Operator::GtEq => Some(Bound::Newer),
-        Operator::Lt | Operator::LtEq => Some(Bound::Before(*time)),
+        Operator::Gt | Operator::GtEq => Some(TimeBound::Newer),
+        Operator::Lt | Operator::LtEq => Some(TimeBound::Before(*time)),
         _ => None,
     }
 }
@@ -99,7 +99,7 @@ mod tests {
             (vec![], [0, 0, 0], Some(i64::MAX)),
         ];
         for (filters, counts, before) in cases {
-            let sorted = Sorted::new(&filters, |name| name == "host");
+            let sorted = SortedConditions::new(&filters, |name| name == "host");
             let found = [sorted.on_key.len(), sorted.newer.len(), sorted.others.len()];
             assert_eq!((found, sorted.before), (counts, before), "{filters:?}");
         }
@@ -114,7 +114,7 @@ mod tests {
             (before(5), 5, false),
             (vec![col("x").is_null()], 1, false),
         ] {
-            assert_eq!(Sorted::new(&filters, |_| false).others_hold_up_to(max_time), expected, "{filters:?}");
+            assert_eq!(SortedConditions::new(&filters, |_| false).others_hold_up_to(max_time), expected, "{filters:?}");
         }
     }
 }

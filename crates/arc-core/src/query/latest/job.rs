@@ -12,12 +12,12 @@ use datafusion::{
     physical_expr::PhysicalExpr,
 };
 
-use super::cache::Cache;
+use super::cache::NewestRowsCache;
 use crate::{buffer::ChunkRows, model::DataFile};
 
 /// Which rows are wanted; more of them do no harm, for the plan above looks at them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::query) enum Newest {
+pub(in crate::query) enum WantedNewest {
     /// Of each key the newest row.
     OfEachKey,
     /// The newest rows of all. With `ties` those that are as old as the last of them, too.
@@ -26,8 +26,8 @@ pub(in crate::query) enum Newest {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) newest: Newest,
+pub(super) struct NewestRowsJob {
+    pub(super) newest: WantedNewest,
     /// All columns of the table.
     pub(super) schema: SchemaRef,
     /// Columns of the key, as indices in `schema`.
@@ -45,7 +45,7 @@ pub(super) struct Job {
     pub(super) predicate: Option<Arc<dyn PhysicalExpr>>,
     /// Newest first.
     pub(super) parts: Vec<JobPart>,
-    pub(super) cache: Arc<Cache>,
+    pub(super) cache: Arc<NewestRowsCache>,
 }
 
 /// One part of the table.
@@ -74,26 +74,26 @@ pub(super) struct FilePart {
     /// Whether it is better to look for the few rows that count than to get to know the whole file.
     pub(super) selective: bool,
     /// Which of its rows count.
-    pub(super) filter: Option<Condition>,
+    pub(super) filter: Option<RowCondition>,
 }
 
 /// A condition, and the columns that it looks at.
 #[derive(Debug, Clone)]
-pub(super) struct Condition {
+pub(super) struct RowCondition {
     /// The columns of the index, then others, as indices in the table's schema.
     pub(super) columns: Vec<usize>,
     /// Over `columns`.
     pub(super) holds: Arc<dyn PhysicalExpr>,
 }
 
-impl Condition {
+impl RowCondition {
     /// Returns the rows of `batch` for which the condition holds. Its first columns must be `columns`.
     pub(super) fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         Ok(filter_record_batch(batch, &mask(&self.holds, batch)?)?)
     }
 }
 
-impl Job {
+impl NewestRowsJob {
     /// Returns the columns that an index is made of.
     pub(super) fn index_columns(&self) -> Result<Vec<usize>> {
         let time = self.schema.index_of(crate::model::TIME_COLUMN)?;

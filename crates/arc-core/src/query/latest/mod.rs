@@ -21,4 +21,4 @@ mod search;
 mod shape;
 mod table;
 
-pub(super) use self::{cache::Cache, rule::LatestRows};
+pub(super) use self::{cache::NewestRowsCache, rule::LatestRows};

@@ -19,10 +19,10 @@ use futures::{
 };
 
 use super::{
-    exec::Run,
+    exec::Execution,
     index::times_of,
-    job::{FilePart, Job, PartRows},
-    read::{Reader, Rows, joined},
+    job::{FilePart, NewestRowsJob, PartRows},
+    read::{DataFileReader, WhichRows, joined},
     rows,
     search::{buffered, numbers},
 };
@@ -30,13 +30,13 @@ use crate::buffer::ChunkRows;
 
 /// The times of the newest rows so far, as many as are wanted.
 #[derive(Debug, Clone)]
-pub(super) struct Newest {
+pub(super) struct NewestTimes {
     rows: usize,
     ties: bool,
     times: BinaryHeap<Reverse<i64>>,
 }
 
-impl Newest {
+impl NewestTimes {
     pub(super) fn new(rows: usize, ties: bool) -> Self {
         Self { rows, ties, times: BinaryHeap::new() }
     }
@@ -75,8 +75,8 @@ struct Candidates {
 const MADE_ROWS: usize = 16 << 10;
 
 /// Returns the newest rows, and maybe more.
-pub(super) fn batches(run: Run, rows: usize, ties: bool) -> impl Stream<Item = Result<RecordBatch>> + Send {
-    let state = (run, Newest::new(rows, ties), 0_usize);
+pub(super) fn batches(run: Execution, rows: usize, ties: bool) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    let state = (run, NewestTimes::new(rows, ties), 0_usize);
     let groups = stream::try_unfold(state, |(mut run, mut newest, next)| async move {
         let Some(group) = next_group(&run, &newest, next) else { return Ok(None) };
         let end = group.end;
@@ -88,7 +88,7 @@ pub(super) fn batches(run: Run, rows: usize, ties: bool) -> impl Stream<Item = R
 }
 
 /// Returns the parts to look into next: one, and if that was not enough as many at a time as there are cores.
-fn next_group(run: &Run, newest: &Newest, next: usize) -> Option<std::ops::Range<usize>> {
+fn next_group(run: &Execution, newest: &NewestTimes, next: usize) -> Option<std::ops::Range<usize>> {
     let rest = run.job.parts.get(next..)?;
     let wanted = rest.iter().take_while(|part| newest.wants(part.max_time)).count();
     let width = if next == 0 { 1 } else { run.width() };
@@ -96,13 +96,17 @@ fn next_group(run: &Run, newest: &Newest, next: usize) -> Option<std::ops::Range
 }
 
 /// What is wanted of a part: the numbers of its rows, and what they were found with.
-struct Wanted {
+struct WantedNumbers {
     part: usize,
     numbers: Vec<u64>,
     found: Arc<Candidates>,
 }
 
-async fn look_into(run: &mut Run, newest: &mut Newest, group: std::ops::Range<usize>) -> Result<Vec<Wanted>> {
+async fn look_into(
+    run: &mut Execution,
+    newest: &mut NewestTimes,
+    group: std::ops::Range<usize>,
+) -> Result<Vec<WantedNumbers>> {
     let tasks: Vec<_> = group
         .clone()
         .map(|part| {
@@ -115,15 +119,15 @@ async fn look_into(run: &mut Run, newest: &mut Newest, group: std::ops::Range<us
     let wanted = group.zip(found).map(|(part, mut found)| {
         let rows = std::mem::take(&mut found.rows);
         let numbers = rows.into_iter().filter(|(time, _)| newest.is_among(*time)).map(|(_, number)| number).collect();
-        Wanted { part, numbers, found: Arc::new(found) }
+        WantedNumbers { part, numbers, found: Arc::new(found) }
     });
     Ok(wanted.collect())
 }
 
 /// Returns what makes the wanted rows of a part, some at a time.
-fn move_out(run: &Run) -> impl FnMut(Wanted) -> BoxStream<'static, Result<RecordBatch>> + Send + use<> {
+fn move_out(run: &Execution) -> impl FnMut(WantedNumbers) -> BoxStream<'static, Result<RecordBatch>> + Send + use<> {
     let (job, reader) = (Arc::clone(&run.job), run.reader.clone());
-    move |Wanted { part, numbers, found }| {
+    move |WantedNumbers { part, numbers, found }| {
         let (job, reader) = (Arc::clone(&job), reader.clone());
         let pieces: Vec<std::ops::Range<usize>> =
             (0..numbers.len()).step_by(MADE_ROWS).map(|start| start..numbers.len().min(start + MADE_ROWS)).collect();
@@ -137,7 +141,7 @@ fn move_out(run: &Run) -> impl FnMut(Wanted) -> BoxStream<'static, Result<Record
     }
 }
 
-impl Newest {
+impl NewestTimes {
     /// Returns whether a row of this time, which was noted, is still one of the newest.
     fn is_among(&self, time: i64) -> bool {
         self.times.peek().is_some_and(|Reverse(oldest)| time >= *oldest)
@@ -145,10 +149,10 @@ impl Newest {
 }
 
 async fn candidates(
-    job: Arc<Job>,
-    reader: Reader,
+    job: Arc<NewestRowsJob>,
+    reader: DataFileReader,
     part: usize,
-    newest: Newest,
+    newest: NewestTimes,
     input: Option<SendableRecordBatchStream>,
 ) -> Result<Candidates> {
     match (job.parts.get(part).map(|part| &part.rows), input) {
@@ -170,9 +174,14 @@ async fn candidates(
     }
 }
 
-async fn in_file(job: &Job, reader: &Reader, part: &FilePart, newest: &Newest) -> Result<Candidates> {
+async fn in_file(
+    job: &NewestRowsJob,
+    reader: &DataFileReader,
+    part: &FilePart,
+    newest: &NewestTimes,
+) -> Result<Candidates> {
     let columns = part.filter.as_ref().map_or_else(|| job.index_columns(), |filter| Ok(filter.columns.clone()))?;
-    let streams = reader.streams(&part.file, &columns, Rows::Numbered { predicate: job.predicate.as_ref() })?;
+    let streams = reader.streams(&part.file, &columns, WhichRows::Numbered { predicate: job.predicate.as_ref() })?;
     let tasks: Vec<_> = streams
         .into_iter()
         .map(|mut batches| {
@@ -200,7 +209,7 @@ async fn in_file(job: &Job, reader: &Reader, part: &FilePart, newest: &Newest) -
 
 /// Looks through rows for those that are wanted.
 struct Search {
-    newest: Newest,
+    newest: NewestTimes,
     found: Candidates,
     held: usize,
     reservation: MemoryReservation,
@@ -210,7 +219,7 @@ struct Search {
 const PRUNE_AT: usize = 16 << 10;
 
 impl Search {
-    fn new(newest: Newest, reader: &Reader) -> Self {
+    fn new(newest: NewestTimes, reader: &DataFileReader) -> Self {
         let reservation = MemoryConsumer::new("LatestExec").register(reader.context.memory_pool());
         let found = Candidates { rows: Vec::new(), batches: Vec::new(), buffered: None, reservations: Vec::new() };
         Self { newest, found, held: 0, reservation }
@@ -273,8 +282,8 @@ impl Search {
 
 /// Makes the rows of a part with these numbers, which ascend.
 async fn make(
-    job: &Job,
-    reader: &Reader,
+    job: &NewestRowsJob,
+    reader: &DataFileReader,
     part: usize,
     Candidates { batches, buffered, .. }: &Candidates,
     numbers: Vec<u64>,

@@ -25,7 +25,7 @@ const ROWS_PER_TASK: u64 = 1 << 18;
 
 /// Reads the data files of one table.
 #[derive(Debug, Clone)]
-pub(super) struct Reader {
+pub(super) struct DataFileReader {
     /// All columns of the table.
     pub(super) schema: SchemaRef,
     pub(super) context: Arc<TaskContext>,
@@ -33,29 +33,29 @@ pub(super) struct Reader {
 
 /// Which rows of a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Rows<'a> {
+pub(super) enum WhichRows<'a> {
     /// All that `predicate` may hold for, each with its number in one more column at the end.
     Numbered { predicate: Option<&'a Arc<dyn PhysicalExpr>> },
     /// Those with these numbers, which ascend.
     Chosen(&'a [u64]),
 }
 
-impl Reader {
+impl DataFileReader {
     /// Returns streams of the rows, one behind the other.
     pub(super) fn streams(
         &self,
         file: &DataFile,
         columns: &[usize],
-        rows: Rows<'_>,
+        rows: WhichRows<'_>,
     ) -> Result<Vec<SendableRecordBatchStream>> {
         let total = size(file.rows)?;
         let tasks = size(file.rows / ROWS_PER_TASK)?.clamp(1, self.context.session_config().target_partitions());
         let pieces: Vec<Vec<Range<usize>>> = match rows {
-            Rows::Numbered { .. } => {
+            WhichRows::Numbered { .. } => {
                 let step = total.div_ceil(tasks).max(1);
                 (0..total).step_by(step).map(|start| iter::once(start..total.min(start + step)).collect()).collect()
             }
-            Rows::Chosen(numbers) => {
+            WhichRows::Chosen(numbers) => {
                 let pieces = numbers.chunks(numbers.len().div_ceil(tasks).max(1));
                 pieces.map(ranges).collect::<Result<_>>()?
             }
@@ -77,17 +77,17 @@ impl Reader {
         file: &DataFile,
         groups: Vec<FileGroup>,
         columns: &[usize],
-        rows: Rows<'_>,
+        rows: WhichRows<'_>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut schema = TableSchema::builder(Arc::clone(&self.schema));
         let mut projection = columns.to_vec();
-        if let Rows::Numbered { .. } = rows {
+        if let WhichRows::Numbered { .. } = rows {
             schema = schema.with_virtual_columns(vec![merge::row_field()]);
             projection.push(self.schema.fields().len());
         }
         let options = self.context.session_config().options();
         let mut source = files::source(options, &self.context.runtime_env(), schema.build())?;
-        if let Rows::Numbered { predicate: Some(predicate) } = rows {
+        if let WhichRows::Numbered { predicate: Some(predicate) } = rows {
             source = source.with_predicate(Arc::clone(predicate));
         }
         let config = FileScanConfigBuilder::new(session::data_url()?, Arc::new(source))

@@ -9,10 +9,10 @@ use arrow::{
 use datafusion::common::{DataFusionError, Result};
 
 use super::{
-    cache::{FileKey, Known},
-    job::{Job, PartRows},
-    read::{Reader, Rows, collect},
-    search::{Found, FoundRows},
+    cache::{FileKey, KnownFile},
+    job::{NewestRowsJob, PartRows},
+    read::{DataFileReader, WhichRows, collect},
+    search::{FoundNewest, FoundRows},
 };
 use crate::{
     buffer::ChunkRows,
@@ -21,7 +21,12 @@ use crate::{
 };
 
 /// Returns the rows at `entries` of the index of `found`.
-pub(super) async fn rows(job: Arc<Job>, reader: Reader, found: Found, entries: Vec<usize>) -> Result<RecordBatch> {
+pub(super) async fn rows(
+    job: Arc<NewestRowsJob>,
+    reader: DataFileReader,
+    found: FoundNewest,
+    entries: Vec<usize>,
+) -> Result<RecordBatch> {
     match &found.rows {
         FoundRows::Buffer(rows) => buffered(&job, rows, numbers(&found, &entries)),
         FoundRows::Batch(batch) => taken(&job, batch, &UInt64Array::from_iter_values(numbers(&found, &entries))),
@@ -36,24 +41,28 @@ pub(super) async fn rows(job: Arc<Job>, reader: Reader, found: Found, entries: V
 }
 
 /// Returns the numbers of the rows at these entries.
-fn numbers(found: &Found, entries: &[usize]) -> impl Iterator<Item = u64> {
+fn numbers(found: &FoundNewest, entries: &[usize]) -> impl Iterator<Item = u64> {
     entries.iter().filter_map(|entry| found.index().rows.get(*entry)).copied()
 }
 
 /// Returns the rows of a buffer with these numbers.
-pub(super) fn buffered(job: &Job, rows: &ChunkRows, numbers: impl Iterator<Item = u64>) -> Result<RecordBatch> {
+pub(super) fn buffered(
+    job: &NewestRowsJob,
+    rows: &ChunkRows,
+    numbers: impl Iterator<Item = u64>,
+) -> Result<RecordBatch> {
     rows.chosen(numbers.filter_map(|number| usize::try_from(number).ok()))
         .batch(&job.output_schema, &job.output)
         .map_err(external)
 }
 
 /// Returns rows of a batch whose first columns are those of the answer.
-pub(super) fn taken(job: &Job, batch: &RecordBatch, rows: &UInt64Array) -> Result<RecordBatch> {
+pub(super) fn taken(job: &NewestRowsJob, batch: &RecordBatch, rows: &UInt64Array) -> Result<RecordBatch> {
     let columns = batch.columns().iter().take(job.output.len()).map(|column| take(column, rows, None));
     answer(job, columns.collect::<Result<_, _>>()?, rows.len())
 }
 
-pub(super) fn answer(job: &Job, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+pub(super) fn answer(job: &NewestRowsJob, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::clone(&job.output_schema), columns, &options)?)
 }
@@ -61,13 +70,18 @@ pub(super) fn answer(job: &Job, columns: Vec<ArrayRef>, rows: usize) -> Result<R
 /// A data file, and what is known of its rows.
 struct IndexedFile<'a> {
     file: &'a DataFile,
-    known: &'a Arc<Known>,
+    known: &'a Arc<KnownFile>,
     /// Where the cache has it.
     key: &'a FileKey,
 }
 
 /// Returns the rows of a file at `entries` of its index.
-async fn of_file(job: &Job, reader: &Reader, indexed: IndexedFile<'_>, entries: &[usize]) -> Result<RecordBatch> {
+async fn of_file(
+    job: &NewestRowsJob,
+    reader: &DataFileReader,
+    indexed: IndexedFile<'_>,
+    entries: &[usize],
+) -> Result<RecordBatch> {
     let IndexedFile { file, known, key } = indexed;
     let missing: Vec<usize> = job.output.iter().copied().filter(|column| !is_known(job, known, *column)).collect();
     let mut fresh: HashMap<usize, ArrayRef> = HashMap::new();
@@ -96,16 +110,16 @@ async fn of_file(job: &Job, reader: &Reader, indexed: IndexedFile<'_>, entries: 
 }
 
 /// Returns the place of a column in the schema of the index, if it is there.
-fn in_index(job: &Job, column: usize) -> Option<usize> {
+fn in_index(job: &NewestRowsJob, column: usize) -> Option<usize> {
     let is_time = || job.schema.field(column).name() == TIME_COLUMN;
     job.keys.iter().position(|key| *key == column).or_else(|| is_time().then_some(job.keys.len()))
 }
 
-fn is_known(job: &Job, known: &Known, column: usize) -> bool {
+fn is_known(job: &NewestRowsJob, known: &KnownFile, column: usize) -> bool {
     in_index(job, column).is_some() || known.column(job.schema.field(column)).is_some()
 }
 
-fn known_column(job: &Job, known: &Known, column: usize) -> Result<ArrayRef> {
+fn known_column(job: &NewestRowsJob, known: &KnownFile, column: usize) -> Result<ArrayRef> {
     if let Some(entry) = in_index(job, column) {
         return Ok(Arc::clone(known.decoded(&job.index_schema)?.column(entry)));
     }
@@ -115,7 +129,7 @@ fn known_column(job: &Job, known: &Known, column: usize) -> Result<ArrayRef> {
 
 /// Returns columns of the rows with these numbers, in the order of the numbers.
 pub(super) async fn read(
-    reader: &Reader,
+    reader: &DataFileReader,
     file: &DataFile,
     columns: &[usize],
     numbers: &[u64],
@@ -123,7 +137,7 @@ pub(super) async fn read(
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     order.sort_unstable_by_key(|at| numbers.get(*at));
     let sorted: Vec<u64> = order.iter().filter_map(|at| numbers.get(*at)).copied().collect();
-    let batches = collect(reader.streams(file, columns, Rows::Chosen(&sorted))?).await?;
+    let batches = collect(reader.streams(file, columns, WhichRows::Chosen(&sorted))?).await?;
     if batches.iter().map(RecordBatch::num_rows).sum::<usize>() != numbers.len() {
         let found = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
         let reason = format!("{} has {found} of {} rows that were in it", file.path, numbers.len());

@@ -14,7 +14,7 @@ use datafusion::{
 
 use super::{
     shape,
-    table::{Latest, Wanted},
+    table::{Latest, WantedOfTable},
 };
 
 /// See the module.
@@ -39,7 +39,7 @@ impl OptimizerRule for LatestRows {
 }
 
 /// Puts the scan for what is wanted in the place of the one scan in `plan`.
-fn replace_scan(plan: LogicalPlan, wanted: &Wanted) -> Result<Transformed<LogicalPlan>> {
+fn replace_scan(plan: LogicalPlan, wanted: &WantedOfTable) -> Result<Transformed<LogicalPlan>> {
     plan.transform_down(|node| match node {
         LogicalPlan::TableScan(mut scan) => {
             let latest = Latest::new(source_as_provider(&scan.source)?, wanted.clone());

@@ -14,10 +14,10 @@ use datafusion::{
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{
-    cache::{Cache, FileKey, Known},
+    cache::{FileKey, KnownFile, NewestRowsCache},
     index::{Index, Indexing, times_of},
-    job::{Condition, FilePart, Job, PartRows},
-    read::{Reader, Rows, joined},
+    job::{FilePart, NewestRowsJob, PartRows, RowCondition},
+    read::{DataFileReader, WhichRows, joined},
 };
 use crate::{
     buffer::ChunkRows,
@@ -29,8 +29,8 @@ const HELD_ROWS: usize = 64 << 10;
 
 /// The newest rows of one part.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub(super) known: Arc<Known>,
+pub(super) struct FoundNewest {
+    pub(super) known: Arc<KnownFile>,
     pub(super) rows: FoundRows,
 }
 
@@ -45,42 +45,47 @@ pub(super) enum FoundRows {
     Batch(RecordBatch),
 }
 
-impl Found {
+impl FoundNewest {
     pub(super) fn index(&self) -> &Index {
         &self.known.index
     }
 
     /// Returns whether the index is in the cache, where it takes no room of the query's.
-    pub(super) fn is_remembered(&self, cache: &Cache) -> bool {
+    pub(super) fn is_remembered(&self, cache: &NewestRowsCache) -> bool {
         matches!(&self.rows, FoundRows::File { key, .. } if cache.holds(key, &self.known))
     }
 }
 
 /// Finds the newest rows of the part with this number; `merged` is its input, if it is one.
 pub(super) async fn search(
-    job: Arc<Job>,
-    reader: Reader,
+    job: Arc<NewestRowsJob>,
+    reader: DataFileReader,
     part: usize,
     merged: Option<SendableRecordBatchStream>,
-) -> Result<Option<Found>> {
+) -> Result<Option<FoundNewest>> {
     let Some(rows) = job.parts.get(part).map(|part| &part.rows) else { return Ok(None) };
     match (rows, merged) {
         (PartRows::File(file), _) => {
             let key = FileKey::new(&file.file, &job.schema, &job.keys);
             let known = in_file(&job, &reader, file, &key).await?;
-            Ok(Some(Found { known, rows: FoundRows::File { part, key } }))
+            Ok(Some(FoundNewest { known, rows: FoundRows::File { part, key } }))
         }
         (PartRows::Buffer(rows), _) => {
             let rows = buffered(&job, rows)?;
             let index = index_batch(&job, &rows.project(&job.index_columns()?).map_err(external)?, 0)?;
-            Ok(Some(Found { known: Arc::new(Known::new(index)), rows: FoundRows::Buffer(rows) }))
+            Ok(Some(FoundNewest { known: Arc::new(KnownFile::new(index)), rows: FoundRows::Buffer(rows) }))
         }
         (PartRows::Merged(_), Some(merged)) => in_stream(&job, merged).await.map(Some),
         (PartRows::Merged(_), None) => Err(DataFusionError::Internal("a merge without its rows".to_owned())),
     }
 }
 
-async fn in_file(job: &Job, reader: &Reader, part: &FilePart, key: &FileKey) -> Result<Arc<Known>> {
+async fn in_file(
+    job: &NewestRowsJob,
+    reader: &DataFileReader,
+    part: &FilePart,
+    key: &FileKey,
+) -> Result<Arc<KnownFile>> {
     if part.whole
         && let Some(known) = job.cache.get(key)
     {
@@ -90,14 +95,19 @@ async fn in_file(job: &Job, reader: &Reader, part: &FilePart, key: &FileKey) -> 
         let index = index(job, reader, part, None).await?;
         return Ok(job.cache.put(key.clone(), index));
     }
-    Ok(Arc::new(Known::new(index(job, reader, part, part.filter.as_ref()).await?)))
+    Ok(Arc::new(KnownFile::new(index(job, reader, part, part.filter.as_ref()).await?)))
 }
 
 /// Reads keys and times of a file.
-async fn index(job: &Job, reader: &Reader, part: &FilePart, filter: Option<&Condition>) -> Result<Index> {
+async fn index(
+    job: &NewestRowsJob,
+    reader: &DataFileReader,
+    part: &FilePart,
+    filter: Option<&RowCondition>,
+) -> Result<Index> {
     let columns = filter.map_or_else(|| job.index_columns(), |filter| Ok(filter.columns.clone()))?;
     let predicate = filter.and(job.predicate.as_ref());
-    let streams = reader.streams(&part.file, &columns, Rows::Numbered { predicate })?;
+    let streams = reader.streams(&part.file, &columns, WhichRows::Numbered { predicate })?;
     let (keys, types) = (job.keys.len(), key_types(job));
     let tasks: Vec<_> = streams
         .into_iter()
@@ -111,7 +121,7 @@ async fn index_of(
     mut rows: SendableRecordBatchStream,
     keys: usize,
     types: Vec<DataType>,
-    filter: Option<Condition>,
+    filter: Option<RowCondition>,
 ) -> Result<Index> {
     let mut indexing = Indexing::new(&types)?;
     while let Some(batch) = rows.next().await {
@@ -135,23 +145,23 @@ pub(super) fn numbers(batch: &RecordBatch) -> Result<&[i64]> {
         .ok_or_else(|| DataFusionError::Internal("rows without their numbers".to_owned()))
 }
 
-fn key_types(job: &Job) -> Vec<DataType> {
+fn key_types(job: &NewestRowsJob) -> Vec<DataType> {
     let fields = job.index_schema.fields().iter().take(job.keys.len());
     fields.map(|field| field.data_type().clone()).collect()
 }
 
 /// Returns those rows of a buffer that count.
-pub(super) fn buffered(job: &Job, rows: &ChunkRows) -> Result<ChunkRows> {
+pub(super) fn buffered(job: &NewestRowsJob, rows: &ChunkRows) -> Result<ChunkRows> {
     Filter::new(&job.schema, None, job.predicate.as_slice())?.apply(rows)
 }
 
-fn in_batch(job: &Job, batch: RecordBatch) -> Result<Found> {
-    let known = Arc::new(Known::new(index_batch(job, &batch, job.output.len())?));
-    Ok(Found { known, rows: FoundRows::Batch(batch) })
+fn in_batch(job: &NewestRowsJob, batch: RecordBatch) -> Result<FoundNewest> {
+    let known = Arc::new(KnownFile::new(index_batch(job, &batch, job.output.len())?));
+    Ok(FoundNewest { known, rows: FoundRows::Batch(batch) })
 }
 
 /// Takes rows whose columns are those of the index, behind `others`.
-fn index_batch(job: &Job, batch: &RecordBatch, others: usize) -> Result<Index> {
+fn index_batch(job: &NewestRowsJob, batch: &RecordBatch, others: usize) -> Result<Index> {
     let keys: Vec<ArrayRef> = batch.columns().iter().skip(others).take(job.keys.len()).cloned().collect();
     let mut indexing = Indexing::new(&key_types(job))?;
     indexing.push(&keys, times_of(batch)?, |row| row as u64)?;
@@ -159,7 +169,7 @@ fn index_batch(job: &Job, batch: &RecordBatch, others: usize) -> Result<Index> {
 }
 
 /// Reads rows that come one after the other and cannot be read again; keeps no more than the newest of each key, and some.
-async fn in_stream(job: &Job, mut rows: SendableRecordBatchStream) -> Result<Found> {
+async fn in_stream(job: &NewestRowsJob, mut rows: SendableRecordBatchStream) -> Result<FoundNewest> {
     let schema = rows.schema();
     let (mut held, mut held_rows, mut allowed): (Vec<RecordBatch>, usize, usize) = (Vec::new(), 0, HELD_ROWS);
     while let Some(batch) = rows.next().await {
@@ -176,7 +186,7 @@ async fn in_stream(job: &Job, mut rows: SendableRecordBatchStream) -> Result<Fou
     in_batch(job, concat_batches(&schema, &held)?)
 }
 
-fn newest_of(job: &Job, batch: &RecordBatch) -> Result<RecordBatch> {
+fn newest_of(job: &NewestRowsJob, batch: &RecordBatch) -> Result<RecordBatch> {
     let mut rows = index_batch(job, batch, job.output.len())?.rows;
     rows.sort_unstable();
     let rows = arrow::array::UInt64Array::from(rows);

@@ -19,14 +19,14 @@ use datafusion::{
     },
 };
 
-use super::{super::table::Table, job::Newest, table::Wanted};
+use super::{super::table::QueriedTable, job::WantedNewest, table::WantedOfTable};
 use crate::model::TIME_COLUMN;
 
 /// Most rows that are looked for by this way.
 const MAX_ROWS: usize = 10_000;
 
 /// Returns what `plan` needs of the one table below it, if the newest rows are enough.
-pub(super) fn wanted(plan: &LogicalPlan) -> Option<Wanted> {
+pub(super) fn wanted(plan: &LogicalPlan) -> Option<WantedOfTable> {
     match plan {
         LogicalPlan::Filter(filter) => first_of_each(filter),
         LogicalPlan::Aggregate(aggregate) => values_of_each(aggregate),
@@ -36,7 +36,7 @@ pub(super) fn wanted(plan: &LogicalPlan) -> Option<Wanted> {
 }
 
 /// `row_number() OVER (PARTITION BY … ORDER BY time DESC) = 1`.
-fn first_of_each(filter: &Filter) -> Option<Wanted> {
+fn first_of_each(filter: &Filter) -> Option<WantedOfTable> {
     let conditions = split_conjunction_owned(filter.predicate.clone());
     let number = conditions.iter().find_map(is_first)?;
     let (window, number) = down_to_window(&filter.input, number)?;
@@ -51,7 +51,7 @@ fn first_of_each(filter: &Filter) -> Option<Wanted> {
     }
     let keys = columns(&params.partition_by)?;
     let time = newest_first(&params.order_by, &keys)?;
-    Below::of(&window.input, keys, time)?.wanted(Newest::OfEachKey)
+    Below::of(&window.input, keys, time)?.wanted(WantedNewest::OfEachKey)
 }
 
 /// Returns the column of which a condition wants the number one.
@@ -79,7 +79,7 @@ fn down_to_window(plan: &LogicalPlan, column: Column) -> Option<(&Window, Column
 }
 
 /// `last_value(x ORDER BY time)` and its like, with or without `GROUP BY`.
-fn values_of_each(aggregate: &Aggregate) -> Option<Wanted> {
+fn values_of_each(aggregate: &Aggregate) -> Option<WantedOfTable> {
     let keys = columns(&aggregate.group_expr)?;
     let mut times = Vec::new();
     for function in &aggregate.aggr_expr {
@@ -94,7 +94,7 @@ fn values_of_each(aggregate: &Aggregate) -> Option<Wanted> {
     }
     times.dedup();
     let [time] = times.as_slice() else { return None };
-    Below::of(&aggregate.input, keys, time.clone())?.wanted(Newest::OfEachKey)
+    Below::of(&aggregate.input, keys, time.clone())?.wanted(WantedNewest::OfEachKey)
 }
 
 /// Returns the column by which a function takes the value of the newest row.
@@ -129,14 +129,14 @@ fn must_be_set(function: &AggregateFunction) -> Option<Vec<Column>> {
 }
 
 /// `ORDER BY time DESC LIMIT n`.
-fn newest_of_all(sort: &Sort) -> Option<Wanted> {
+fn newest_of_all(sort: &Sort) -> Option<WantedOfTable> {
     let rows = sort.fetch.filter(|rows| *rows <= MAX_ROWS)?;
     let (first, others) = sort.expr.split_first()?;
     let Expr::Column(time) = &first.expr else { return None };
     if first.asc || others.iter().any(|order| order.expr.is_volatile()) {
         return None;
     }
-    Below::of(&sort.input, Vec::new(), time.clone())?.wanted(Newest::OfAll { rows, ties: !others.is_empty() })
+    Below::of(&sort.input, Vec::new(), time.clone())?.wanted(WantedNewest::OfAll { rows, ties: !others.is_empty() })
 }
 
 /// Returns the column by which rows of a key are ordered, newest first.
@@ -205,25 +205,25 @@ impl Below {
         }
     }
 
-    fn table(&self) -> Option<&Table> {
+    fn table(&self) -> Option<&QueriedTable> {
         let provider: &dyn TableProvider = &*self.provider;
-        provider.downcast_ref::<Table>()
+        provider.downcast_ref::<QueriedTable>()
     }
 
     fn last_name(&self) -> Option<String> {
         Some(self.provider.schema().fields().get(self.last)?.name().clone())
     }
 
-    fn wanted(self, newest: Newest) -> Option<Wanted> {
+    fn wanted(self, newest: WantedNewest) -> Option<WantedOfTable> {
         self.table()?;
         if self.last_name()? != TIME_COLUMN {
             return None;
         }
         let newest = match newest {
-            Newest::OfEachKey if self.keys.is_empty() => Newest::OfAll { rows: 1, ties: false },
+            WantedNewest::OfEachKey if self.keys.is_empty() => WantedNewest::OfAll { rows: 1, ties: false },
             newest => newest,
         };
-        Some(Wanted { newest, keys: self.keys, filters: self.filters })
+        Some(WantedOfTable { newest, keys: self.keys, filters: self.filters })
     }
 }
 

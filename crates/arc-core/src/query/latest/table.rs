@@ -17,19 +17,19 @@ use super::{
     super::{
         deletes, merge,
         part::Part,
-        table::{Choice, Table},
+        table::{Choice, QueriedTable},
     },
     exec::LatestExec,
-    filters::Sorted,
+    filters::SortedConditions,
     index::can_be_key,
-    job::{Condition, FilePart, Job, JobPart, Newest, PartRows},
+    job::{FilePart, JobPart, NewestRowsJob, PartRows, RowCondition, WantedNewest},
 };
 use crate::model::{DataFile, TIME_COLUMN};
 
 /// What a statement wants of a table.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
-    pub(super) newest: Newest,
+pub(super) struct WantedOfTable {
+    pub(super) newest: WantedNewest,
     /// Columns of the key, as indices in the table's schema.
     pub(super) keys: Vec<usize>,
     /// What rows must meet to count; each is one condition.
@@ -39,13 +39,13 @@ pub(super) struct Wanted {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Latest {
-    /// A [`Table`].
+    /// A [`QueriedTable`].
     table: Arc<dyn TableProvider>,
-    wanted: Wanted,
+    wanted: WantedOfTable,
 }
 
 impl Latest {
-    pub(super) fn new(table: Arc<dyn TableProvider>, wanted: Wanted) -> Self {
+    pub(super) fn new(table: Arc<dyn TableProvider>, wanted: WantedOfTable) -> Self {
         Self { table, wanted }
     }
 }
@@ -68,9 +68,9 @@ impl TableProvider for Latest {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let table: &dyn TableProvider = &*self.table;
-        if let Some(table) = table.downcast_ref::<Table>()
+        if let Some(table) = table.downcast_ref::<QueriedTable>()
             && table.usable(state, &self.wanted.filters)?.len() == self.wanted.filters.len()
-            && let Some(planning) = Planning::new(state, table, &self.wanted, projection)?
+            && let Some(planning) = ScanPlanning::new(state, table, &self.wanted, projection)?
         {
             return planning.plan();
         }
@@ -80,33 +80,33 @@ impl TableProvider for Latest {
 }
 
 /// A scan in the making.
-struct Planning<'a> {
+struct ScanPlanning<'a> {
     state: &'a dyn Session,
-    table: &'a Table,
-    wanted: &'a Wanted,
+    table: &'a QueriedTable,
+    wanted: &'a WantedOfTable,
     schema: SchemaRef,
     /// Columns of the key: those wanted, and tags that conditions look at, so that one index serves many conditions.
     keys: Vec<usize>,
     time: usize,
     output: Vec<usize>,
-    sorted: Sorted,
+    sorted: SortedConditions,
 }
 
-impl<'a> Planning<'a> {
+impl<'a> ScanPlanning<'a> {
     /// Returns `None` where there is no way but the plain one.
     fn new(
         state: &'a dyn Session,
-        table: &'a Table,
-        wanted: &'a Wanted,
+        table: &'a QueriedTable,
+        wanted: &'a WantedOfTable,
         projection: Option<&Vec<usize>>,
     ) -> Result<Option<Self>> {
         let schema = table.schema();
         let mut keys = wanted.keys.clone();
-        if wanted.newest == Newest::OfEachKey {
+        if wanted.newest == WantedNewest::OfEachKey {
             keys.extend(tags_of(table, &wanted.filters)?.into_iter().filter(|tag| !wanted.keys.contains(tag)));
         }
         let is_key = |name: &str| keys.iter().any(|key| schema.field(*key).name() == name);
-        let sorted = Sorted::new(&wanted.filters, is_key);
+        let sorted = SortedConditions::new(&wanted.filters, is_key);
         if !keys.iter().all(|key| can_be_key(schema.field(*key).data_type())) {
             return Ok(None);
         }
@@ -127,7 +127,7 @@ impl<'a> Planning<'a> {
         }
         let index_schema: SchemaRef = Arc::new(self.schema.project(&self.index_columns())?);
         let on_index = conjunction(self.sorted.on_key.iter().chain(&self.sorted.newer).cloned());
-        let job = Job {
+        let job = NewestRowsJob {
             newest: self.wanted.newest,
             key_names: self.keys.iter().map(|key| self.schema.field(*key).name().clone()).collect(),
             output_schema: Arc::new(self.schema.project(&self.output)?),
@@ -168,7 +168,7 @@ impl<'a> Planning<'a> {
     }
 
     /// Returns the conditions, over the columns of the index and those that they look at beside.
-    fn condition(&self, filters: &[Expr]) -> Result<Option<Condition>> {
+    fn condition(&self, filters: &[Expr]) -> Result<Option<RowCondition>> {
         let Some(all) = conjunction(filters.iter().cloned()) else { return Ok(None) };
         let mut columns = self.index_columns();
         for column in all.column_refs() {
@@ -178,7 +178,7 @@ impl<'a> Planning<'a> {
             }
         }
         let schema = Arc::new(self.schema.project(&columns)?);
-        Ok(Some(Condition { holds: self.physical(all, &schema)?, columns }))
+        Ok(Some(RowCondition { holds: self.physical(all, &schema)?, columns }))
     }
 
     fn condition_of_all(&self, schema: &SchemaRef) -> Result<Option<Arc<dyn PhysicalExpr>>> {
@@ -210,7 +210,7 @@ impl<'a> Planning<'a> {
 }
 
 /// Returns the tags that conditions look at which look at nothing but tags.
-fn tags_of(table: &Table, filters: &[Expr]) -> Result<Vec<usize>> {
+fn tags_of(table: &QueriedTable, filters: &[Expr]) -> Result<Vec<usize>> {
     let schema = &table.view().schema;
     let is_tag = |name: &str| schema.tags().any(|tag| &*tag.name == name);
     let mut tags = Vec::new();

@@ -17,15 +17,15 @@ use datafusion::{
 };
 
 use super::{
-    keys::Runs,
-    states::{self, Kind},
+    keys::KeyRuns,
+    states::{self, StateKind},
 };
 
 /// A function with the groups that it holds: each run is one.
 pub(super) struct Function {
     accumulator: Box<dyn GroupsAccumulator>,
     /// If states can be made here, and of rows without a condition.
-    kind: Option<Kind>,
+    kind: Option<StateKind>,
     arguments: Vec<Arc<dyn PhysicalExpr>>,
     /// Integers of which the argument is made, where it is the same numbers as floats.
     integers: Option<Arc<dyn PhysicalExpr>>,
@@ -43,12 +43,12 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub(super) fn new(first: usize, runs: &Runs) -> Self {
+    pub(super) fn new(first: usize, runs: &KeyRuns) -> Self {
         let total = first + runs.count();
         Self { of_runs: (first..total).collect(), of_rows: None, total }
     }
 
-    fn of_rows(&mut self, runs: &Runs) -> &[usize] {
+    fn of_rows(&mut self, runs: &KeyRuns) -> &[usize] {
         let groups = &self.of_runs;
         self.of_rows.get_or_insert_with(|| {
             groups.iter().zip(runs.lengths()).flat_map(|(group, rows)| std::iter::repeat_n(*group, rows)).collect()
@@ -66,7 +66,7 @@ impl Function {
         let arguments = function.expressions();
         Ok(Self {
             accumulator: function.create_groups_accumulator()?,
-            kind: Kind::of(function).filter(|_| filter.is_none() && arguments.len() == 1),
+            kind: StateKind::of(function).filter(|_| filter.is_none() && arguments.len() == 1),
             integers: arguments.first().and_then(integers_of),
             arguments,
             filter: filter.cloned(),
@@ -74,7 +74,7 @@ impl Function {
     }
 
     /// Takes the rows of a batch.
-    pub(super) fn add(&mut self, batch: &RecordBatch, runs: &Runs, slots: &mut Slots) -> Result<()> {
+    pub(super) fn add(&mut self, batch: &RecordBatch, runs: &KeyRuns, slots: &mut Slots) -> Result<()> {
         if self.counts_rows() {
             return self.accumulator.merge_batch(&[states::counts(runs)], &slots.of_runs, slots.total);
         }
@@ -98,7 +98,7 @@ impl Function {
     /// Returns whether this is `count(*)`.
     fn counts_rows(&self) -> bool {
         let constant = self.arguments.first().and_then(|argument| argument.downcast_ref::<Literal>());
-        self.kind == Some(Kind::Count) && constant.is_some_and(|constant| !constant.value().is_null())
+        self.kind == Some(StateKind::Count) && constant.is_some_and(|constant| !constant.value().is_null())
     }
 
     /// Returns the states of all groups, and forgets them.

@@ -30,21 +30,21 @@ const ROWS_WITHOUT: usize = 16;
 #[derive(Debug)]
 pub(super) struct Keys {
     /// Columns that the keys depend on, in the order in which `expressions` see them.
-    columns: Vec<Source>,
+    columns: Vec<KeySource>,
     schema: SchemaRef,
     expressions: Vec<Arc<dyn PhysicalExpr>>,
 }
 
 /// A column that keys depend on, by its position in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
+enum KeySource {
     /// A dictionary.
     Tag(usize),
     /// Times, of which only the bucket counts, in each of these ways.
     Time(usize, Vec<Buckets>),
 }
 
-impl Source {
+impl KeySource {
     fn position(&self) -> usize {
         match self {
             Self::Tag(position) | Self::Time(position, _) => *position,
@@ -61,7 +61,7 @@ impl Keys {
         if !known || columns.is_empty() {
             return Ok(None);
         }
-        let positions: Vec<usize> = columns.iter().map(Source::position).collect();
+        let positions: Vec<usize> = columns.iter().map(KeySource::position).collect();
         let expressions = group_by.expr().iter().map(|(expression, _)| moved(expression, &positions));
         let expressions = expressions.collect::<Result<_>>()?;
         Ok(Some(Self { columns, schema: Arc::new(schema.project(&positions)?), expressions }))
@@ -69,25 +69,25 @@ impl Keys {
 
     /// Returns how many rows a run should have on average.
     pub(super) fn rows_in_run(&self) -> usize {
-        let has_tags = self.columns.iter().any(|source| matches!(source, Source::Tag(_)));
+        let has_tags = self.columns.iter().any(|source| matches!(source, KeySource::Tag(_)));
         if has_tags { ROWS_WITH_TAGS } else { ROWS_WITHOUT }
     }
 
     /// Returns the runs of a batch: in each, all keys are equal.
-    pub(super) fn runs(&self, batch: &RecordBatch) -> Runs {
+    pub(super) fn runs(&self, batch: &RecordBatch) -> KeyRuns {
         let mut starts = vec![0_u8; batch.num_rows()];
         for source in &self.columns {
             match (source, batch.columns().get(source.position())) {
-                (Source::Tag(_), Some(column)) => mark_tags(column, &mut starts),
-                (Source::Time(_, buckets), Some(column)) => mark_times(column, buckets, &mut starts),
+                (KeySource::Tag(_), Some(column)) => mark_tags(column, &mut starts),
+                (KeySource::Time(_, buckets), Some(column)) => mark_times(column, buckets, &mut starts),
                 (_, None) => starts.fill(1),
             }
         }
-        Runs::new(&starts)
+        KeyRuns::new(&starts)
     }
 
     /// Returns the keys of each run.
-    pub(super) fn values(&self, batch: &RecordBatch, runs: &Runs) -> Result<Vec<ArrayRef>> {
+    pub(super) fn values(&self, batch: &RecordBatch, runs: &KeyRuns) -> Result<Vec<ArrayRef>> {
         let starts = UInt32Array::from_iter_values(runs.starts());
         let columns = self.columns.iter().filter_map(|source| batch.columns().get(source.position()));
         let columns = columns.map(|column| take(column, &starts, None)).collect::<Result<_, _>>()?;
@@ -106,14 +106,14 @@ fn compact(keys: ArrayRef) -> ArrayRef {
 }
 
 /// Adds the columns that a key depends on; `None` if it depends on something else.
-fn gather(key: &Arc<dyn PhysicalExpr>, schema: &Schema, columns: &mut Vec<Source>) -> Option<()> {
+fn gather(key: &Arc<dyn PhysicalExpr>, schema: &Schema, columns: &mut Vec<KeySource>) -> Option<()> {
     if key.is_volatile_node() {
         return None;
     }
     if let Some(column) = key.downcast_ref::<Column>() {
         let data_type = schema.fields().get(column.index())?.data_type();
         let is_tag = matches!(data_type, DataType::Dictionary(key, _) if **key == DataType::Int32);
-        let source = Source::Tag(column.index());
+        let source = KeySource::Tag(column.index());
         if is_tag && !columns.contains(&source) {
             columns.push(source);
         }
@@ -121,12 +121,12 @@ fn gather(key: &Arc<dyn PhysicalExpr>, schema: &Schema, columns: &mut Vec<Source
     }
     if let Some((time, buckets)) = key.downcast_ref::<ScalarFunctionExpr>().and_then(|call| Buckets::of(call, schema)) {
         let known = columns.iter_mut().find_map(|source| match source {
-            Source::Time(position, known) if *position == time => Some(known),
+            KeySource::Time(position, known) if *position == time => Some(known),
             _ => None,
         });
         match known {
             Some(known) => known.push(buckets),
-            None => columns.push(Source::Time(time, vec![buckets])),
+            None => columns.push(KeySource::Time(time, vec![buckets])),
         }
         return Some(());
     }
@@ -190,12 +190,12 @@ fn mark_nulls<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, starts: &mut [u
 
 /// The runs of a batch.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Runs {
+pub(super) struct KeyRuns {
     /// The row behind each.
     ends: Vec<usize>,
 }
 
-impl Runs {
+impl KeyRuns {
     /// Rows that are looked at together.
     const ROWS: usize = 8;
 
@@ -248,7 +248,7 @@ mod tests {
             (vec![1, 0, 1], vec![2, 3]),
             ([vec![0; 8], vec![1], vec![0; 7], vec![0, 1, 1]].concat(), vec![8, 17, 18, 19]),
         ] {
-            assert_eq!(Runs::new(&starts), Runs { ends }, "{starts:?}");
+            assert_eq!(KeyRuns::new(&starts), KeyRuns { ends }, "{starts:?}");
         }
     }
 }

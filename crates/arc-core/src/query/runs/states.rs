@@ -13,13 +13,13 @@ use arrow::{
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 
 use super::{
-    super::functions::{End, Summed, sum_as_floats, total_of_integers, total_of_unsigned},
-    keys::Runs,
+    super::functions::{LeastOrGreatest, Summed, sum_as_floats, total_of_integers, total_of_unsigned},
+    keys::KeyRuns,
 };
 
 /// A function whose states are made here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StateKind {
     Count,
     Sum,
     Average,
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Greatest,
 }
 
-impl Kind {
+impl StateKind {
     /// Returns the kind of a function, if it has one.
     pub(super) fn of(function: &AggregateFunctionExpr) -> Option<Self> {
         match function.fun().name() {
@@ -41,7 +41,7 @@ impl Kind {
     }
 
     /// Returns the states of all runs, column by column, or `None` for values that are not taken here.
-    pub(super) fn states(self, values: &ArrayRef, runs: &Runs) -> Option<Vec<ArrayRef>> {
+    pub(super) fn states(self, values: &ArrayRef, runs: &KeyRuns) -> Option<Vec<ArrayRef>> {
         // Nulls may also be in the values of a dictionary.
         if values.is_nullable() {
             return None;
@@ -52,8 +52,8 @@ impl Kind {
             (Self::Average, DataType::Float64) => Some(average(runs, floats(values, runs))),
             (Self::Sum, DataType::Int64) => totals::<Int64Type>(values, runs, total_of_integers),
             (Self::Sum, DataType::UInt64) => totals::<UInt64Type>(values, runs, total_of_unsigned),
-            (Self::Least, DataType::Float64) => float_extremes(values, runs, End::Least),
-            (Self::Greatest, DataType::Float64) => float_extremes(values, runs, End::Greatest),
+            (Self::Least, DataType::Float64) => float_extremes(values, runs, LeastOrGreatest::Least),
+            (Self::Greatest, DataType::Float64) => float_extremes(values, runs, LeastOrGreatest::Greatest),
             (Self::Least | Self::Greatest, DataType::Int64) => self.extremes::<Int64Type>(values, runs),
             (Self::Least | Self::Greatest, DataType::UInt64) => self.extremes::<UInt64Type>(values, runs),
             (Self::Least | Self::Greatest, DataType::Timestamp(..)) => {
@@ -64,12 +64,12 @@ impl Kind {
     }
 
     /// Returns the states of all runs of integers as floats, or `None` for values that are not taken here.
-    pub(super) fn states_of_integers(self, integers: &ArrayRef, runs: &Runs) -> Option<Vec<ArrayRef>> {
+    pub(super) fn states_of_integers(self, integers: &ArrayRef, runs: &KeyRuns) -> Option<Vec<ArrayRef>> {
         let integers = integers.as_primitive_opt::<Int64Type>().filter(|integers| !integers.is_nullable())?;
         (self == Self::Average).then(|| average(runs, sums(integers.values(), runs, |integer| integer as f64)))
     }
 
-    fn extremes<T>(self, values: &ArrayRef, runs: &Runs) -> Option<Vec<ArrayRef>>
+    fn extremes<T>(self, values: &ArrayRef, runs: &KeyRuns) -> Option<Vec<ArrayRef>>
     where
         T: ArrowPrimitiveType,
         T::Native: Ord,
@@ -81,7 +81,7 @@ impl Kind {
     }
 }
 
-fn float_extremes(values: &ArrayRef, runs: &Runs, end: End) -> Option<Vec<ArrayRef>> {
+fn float_extremes(values: &ArrayRef, runs: &KeyRuns, end: LeastOrGreatest) -> Option<Vec<ArrayRef>> {
     let values = values.as_primitive_opt::<Float64Type>()?.values();
     let states = runs.ranges().map(|run| end.of(values.get(run)?));
     Some(vec![Arc::new(states.collect::<Option<Vec<_>>>().map(Float64Array::from)?)])
@@ -90,7 +90,7 @@ fn float_extremes(values: &ArrayRef, runs: &Runs, end: End) -> Option<Vec<ArrayR
 /// Returns the sums of integers, in the type in which they are handed on.
 fn totals<T: Summed<Wide = Decimal128Type>>(
     values: &ArrayRef,
-    runs: &Runs,
+    runs: &KeyRuns,
     total: fn(&[T::Native]) -> i128,
 ) -> Option<Vec<ArrayRef>> {
     let values = values.as_primitive_opt::<T>()?;
@@ -100,13 +100,13 @@ fn totals<T: Summed<Wide = Decimal128Type>>(
 }
 
 /// Returns the number of rows of each run, as a state of `count`.
-pub(super) fn counts(runs: &Runs) -> ArrayRef {
+pub(super) fn counts(runs: &KeyRuns) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(runs.lengths().map(|length| length as i64)))
 }
 
 fn fold<T: ArrowPrimitiveType>(
     values: &ArrayRef,
-    runs: &Runs,
+    runs: &KeyRuns,
     join: impl Fn(T::Native, T::Native) -> T::Native,
 ) -> Option<Vec<ArrayRef>> {
     let values = values.as_primitive_opt::<T>()?;
@@ -116,16 +116,16 @@ fn fold<T: ArrowPrimitiveType>(
     Some(vec![Arc::new(states)])
 }
 
-fn average(runs: &Runs, sums: ArrayRef) -> Vec<ArrayRef> {
+fn average(runs: &KeyRuns, sums: ArrayRef) -> Vec<ArrayRef> {
     let counts = runs.lengths().map(|length| length as u64);
     vec![Arc::new(UInt64Array::from_iter_values(counts)), sums]
 }
 
-fn floats(values: &ArrayRef, runs: &Runs) -> ArrayRef {
+fn floats(values: &ArrayRef, runs: &KeyRuns) -> ArrayRef {
     sums(values.as_primitive::<Float64Type>().values(), runs, |float| float)
 }
 
-fn sums<T: Copy>(values: &[T], runs: &Runs, float: impl Fn(T) -> f64 + Copy) -> ArrayRef {
+fn sums<T: Copy>(values: &[T], runs: &KeyRuns, float: impl Fn(T) -> f64 + Copy) -> ArrayRef {
     let of_run = |run| values.get(run).map_or(0.0, |values| sum_as_floats(values, float));
     Arc::new(Float64Array::from_iter_values(runs.ranges().map(of_run)))
 }
@@ -165,13 +165,13 @@ mod tests {
             Arc::new(Int64Array::from(vec![Some(1), None, Some(3), None, None, None, Some(7), Some(8), Some(9)])),
             Arc::new(TimestampMillisecondArray::from_iter_values(0..9)),
         ];
-        let runs = Runs::new(&[0, 0, 0, 1, 0, 0, 1, 0, 1]);
+        let runs = KeyRuns::new(&[0, 0, 0, 1, 0, 0, 1, 0, 1]);
         let groups = [0, 0, 0, 1, 1, 1, 2, 2, 3];
         let mut taken = 0;
         for values in &columns {
             for name in ["count", "sum", "avg", "min", "max"] {
                 let Some(function) = function(name, values.data_type()) else { continue };
-                let kind = Kind::of(&function).unwrap();
+                let kind = StateKind::of(&function).unwrap();
                 let Some(states) = kind.states(values, &runs) else { continue };
                 let (mut whole, mut by_runs) = accumulators(&function);
                 let no_filter: Option<&BooleanArray> = None;

@@ -20,11 +20,11 @@ use datafusion::{
     physical_plan::{ExecutionPlan, aggregates::AggregateExec},
 };
 
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+type BoundsRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// A rule that pushes conditions down, without those bounds.
 #[derive(Debug)]
-pub(in super::super) struct AggregateBounds(pub(in super::super) Rule);
+pub(in super::super) struct AggregateBounds(pub(in super::super) BoundsRule);
 
 impl PhysicalOptimizerRule for AggregateBounds {
     fn name(&self) -> &str {
@@ -52,7 +52,7 @@ impl PhysicalOptimizerRule for AggregateBounds {
 
 /// The rule that answers from what is known of files, where no aggregate of all rows has a `FILTER`.
 #[derive(Debug)]
-pub(in super::super) struct UnfilteredStatistics(pub(in super::super) Rule);
+pub(in super::super) struct UnfilteredStatistics(pub(in super::super) BoundsRule);
 
 impl PhysicalOptimizerRule for UnfilteredStatistics {
     fn name(&self) -> &str {

@@ -25,11 +25,11 @@ use parquet::{
     schema::types::ColumnPath,
 };
 
-use super::super::{Answer, Description, QueryEngine, Statement, Tables};
+use super::super::{Answer, Description, QueryEngine, QueryTables, Statement};
 use crate::{
     Error, Options, Result,
     buffer::{Chunk, ChunkReader, ChunkRows, SeriesIndex},
-    compaction::{Job, Keep, MAX_BATCH_BYTES, Settings, Source, plan, run},
+    compaction::{Keep, MAX_BATCH_BYTES, MergeJob, MergeSource, Settings, plan, run},
     datafile::ParquetOptions,
     memory::MemoryBudget,
     model::{
@@ -59,7 +59,7 @@ pub(super) struct Fake {
     pub(super) views_taken: AtomicUsize,
 }
 
-impl Tables for Fake {
+impl QueryTables for Fake {
     fn databases(&self) -> Vec<String> {
         self.databases.lock().keys().cloned().collect()
     }
@@ -103,7 +103,7 @@ impl Store {
     pub(super) fn with_options(options: &Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let fake = Arc::new(Fake::default());
-        let tables: Arc<dyn Tables> = Arc::clone(&fake) as _;
+        let tables: Arc<dyn QueryTables> = Arc::clone(&fake) as _;
         let memory = MemoryBudget::new(options.memory_bytes, options.max_resident_bytes);
         let engine = QueryEngine::new(tables, folder.path(), None, options, Arc::new(memory)).unwrap();
         Self { folder, fake, engine }
@@ -124,8 +124,8 @@ impl Store {
             Settings { files: 2, target_bytes: 1 << 30, open_columns: 4096, quiet_ns: 0, slice_rows: 1 << 30 };
         let (options, cancelled) = (ParquetOptions::default(), AtomicBool::new(false));
         for task in plan(&view.schema, &view.files, i64::MAX, &settings).tasks {
-            let job = Job {
-                source: Source { vfs: &RealVfs, root: self.folder.path() },
+            let job = MergeJob {
+                source: MergeSource { vfs: &RealVfs, root: self.folder.path() },
                 schema: &view.schema,
                 task: &task,
                 keep: Keep::default(),

@@ -9,7 +9,7 @@ use super::fake::{
     Home::{Buffer, File, LateBuffer},
     Row, Store, TableBuilder,
 };
-use crate::{ErrorKind, Options, Statement, query::Tables};
+use crate::{ErrorKind, Options, Statement, query::QueryTables};
 
 fn rows(count: i64) -> Vec<Row> {
     (0..count).map(|i| (i, vec![("host", Tag("a")), ("x", Integer(i))])).collect()

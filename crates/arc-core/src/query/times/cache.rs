@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use object_store::ObjectMeta;
 
-use super::{super::lru::Lru, pieces::Times};
+use super::{super::lru::Lru, pieces::PackedTimes};
 
 /// One row group: the path of the file, what tells its bytes from others of that path, and the number in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,19 +28,19 @@ impl GroupKey {
 
 /// The cache of all queries.
 #[derive(Debug)]
-pub(in crate::query) struct Cache(Lru<GroupKey, Times>);
+pub(in crate::query) struct TimesCache(Lru<GroupKey, PackedTimes>);
 
-impl Cache {
+impl TimesCache {
     /// Returns an empty cache that holds at most so many bytes.
     pub(in crate::query) fn new(limit_bytes: usize) -> Self {
         Self(Lru::new(limit_bytes))
     }
 
-    pub(super) fn get(&self, key: &GroupKey) -> Option<Arc<Times>> {
+    pub(super) fn get(&self, key: &GroupKey) -> Option<Arc<PackedTimes>> {
         self.0.get(key)
     }
 
-    pub(super) fn put(&self, key: GroupKey, times: &Arc<Times>) {
+    pub(super) fn put(&self, key: GroupKey, times: &Arc<PackedTimes>) {
         let bytes = key.size() + times.size();
         self.0.hold(key, times, bytes);
     }
@@ -56,7 +56,7 @@ mod tests {
         let mut noting = Noting::default();
         noting.push(&[1, 2, 3]);
         let times = Arc::new(noting.finish());
-        let cache = Cache::new(1 << 20);
+        let cache = TimesCache::new(1 << 20);
         cache.put(key(7, 0), &times);
         assert!(cache.get(&key(7, 0)).is_some_and(|known| Arc::ptr_eq(&known, &times)));
         assert!(cache.get(&key(8, 0)).is_none() && cache.get(&key(7, 1)).is_none());

@@ -15,7 +15,7 @@ mod sorting;
 mod source;
 
 pub(super) use self::{
-    cache::Cache,
+    cache::TimesCache,
     range::TimeRange,
     source::{InTimeOrder, TimedSource},
 };

@@ -30,11 +30,11 @@ use parquet::{
 };
 
 use super::{
-    cache::{Cache, GroupKey},
-    pieces::{Noting, Selected, Times},
+    cache::{GroupKey, TimesCache},
+    pieces::{Noting, PackedTimes, Selected},
     range::TimeRange,
     relaxed::relaxed,
-    sorting::{End, Look, Sorting},
+    sorting::{EndOfTime, Look, Sorting},
     source::InTimeOrder,
 };
 use crate::model::TIME_COLUMN;
@@ -42,11 +42,11 @@ use crate::model::TIME_COLUMN;
 /// Rows of a piece of a file that such a sort takes at a time.
 const PIECE_ROWS: usize = 3 << 20;
 
-type Rows = BoxStream<'static, Result<RecordBatch>>;
+type RowStream = BoxStream<'static, Result<RecordBatch>>;
 
 /// How the files of one partition are opened.
 #[derive(Debug, Clone)]
-pub(super) struct Opening {
+pub(super) struct FileOpening {
     /// Does not look at the time of rows.
     pub(super) all: ParquetSource,
     /// Leaves out rows whose time is not wanted.
@@ -57,13 +57,13 @@ pub(super) struct Opening {
     /// What else rows must meet; it may get stricter while they are read.
     pub(super) condition: Option<Arc<dyn PhysicalExpr>>,
     pub(super) reader: Arc<dyn ParquetFileReaderFactory>,
-    pub(super) cache: Arc<Cache>,
+    pub(super) cache: Arc<TimesCache>,
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) config: Arc<FileScanConfig>,
     pub(super) partition: usize,
 }
 
-impl FileOpener for Opening {
+impl FileOpener for FileOpening {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
         match self.whole(&file) {
             Some(source) => self.open_by(source, file),
@@ -72,7 +72,7 @@ impl FileOpener for Opening {
     }
 }
 
-impl Opening {
+impl FileOpening {
     /// Returns what opens a file that is opened as a whole.
     fn whole(&self, file: &PartitionedFile) -> Option<&ParquetSource> {
         let bounds = bounds(file);
@@ -106,7 +106,7 @@ impl Opening {
     }
 
     /// Returns where the times of a row group lie; reads them if nobody did.
-    async fn times(&self, file: &PartitionedFile, row_group: usize) -> Result<Arc<Times>> {
+    async fn times(&self, file: &PartitionedFile, row_group: usize) -> Result<Arc<PackedTimes>> {
         let key = GroupKey::new(&file.object_meta, row_group);
         if let Some(known) = self.cache.get(&key) {
             return Ok(known);
@@ -146,7 +146,7 @@ impl Opening {
     }
 
     /// Opens the chosen rows of a file.
-    async fn open_chosen(&self, mut file: PartitionedFile, chosen: Chosen) -> Result<Rows> {
+    async fn open_chosen(&self, mut file: PartitionedFile, chosen: ChosenRows) -> Result<RowStream> {
         if chosen.plan.row_group_index_iter().next().is_none() {
             return Ok(stream::empty().boxed());
         }
@@ -171,14 +171,14 @@ impl Opening {
 }
 
 /// Rows of a file that are opened together.
-struct Chosen {
+struct ChosenRows {
     plan: ParquetAccessPlan,
     /// Whether their times need not be looked at.
     certain: bool,
 }
 
 /// A row group that may have rows that are wanted.
-struct Candidate {
+struct RowGroupCandidate {
     row_group: usize,
     rows: usize,
     bounds: TimeRange,
@@ -187,7 +187,7 @@ struct Candidate {
 }
 
 /// Returns the rows of a file whose times are wanted, and maybe others that do not meet the condition.
-async fn rows(opening: Opening, file: PartitionedFile) -> Result<Rows> {
+async fn rows(opening: FileOpening, file: PartitionedFile) -> Result<RowStream> {
     if opening.still_wanted(&file).is_empty() {
         return Ok(stream::empty().boxed());
     }
@@ -202,12 +202,12 @@ async fn rows(opening: Opening, file: PartitionedFile) -> Result<Rows> {
 
 /// Opens all that is wanted.
 async fn at_once(
-    opening: &Opening,
+    opening: &FileOpening,
     file: PartitionedFile,
-    candidates: Vec<Candidate>,
+    candidates: Vec<RowGroupCandidate>,
     row_groups: usize,
-) -> Result<Rows> {
-    let mut chosen = Chosen { plan: ParquetAccessPlan::new_none(row_groups), certain: true };
+) -> Result<RowStream> {
+    let mut chosen = ChosenRows { plan: ParquetAccessPlan::new_none(row_groups), certain: true };
     for mut candidate in candidates {
         let wanted = opening.still_wanted(&file);
         choose(opening, &file, &mut candidate, wanted, &mut chosen).await?;
@@ -217,17 +217,17 @@ async fn at_once(
 
 /// Opens a few rows at one end of time, and then those others that may still be wanted.
 fn in_looks(
-    opening: Opening,
+    opening: FileOpening,
     file: PartitionedFile,
-    mut candidates: Vec<Candidate>,
+    mut candidates: Vec<RowGroupCandidate>,
     row_groups: usize,
-    end: End,
+    end: EndOfTime,
 ) -> impl Stream<Item = Result<RecordBatch>> + Send {
     candidates.sort_by_key(|candidate| end.rank(candidate.bounds));
     let state = (opening, file, candidates, Look::ALL.into_iter());
     let streams = stream::try_unfold(state, move |(opening, file, mut candidates, mut looks)| async move {
         let Some(look) = looks.next() else { return Ok::<_, DataFusionError>(None) };
-        let mut chosen = Chosen { plan: ParquetAccessPlan::new_none(row_groups), certain: true };
+        let mut chosen = ChosenRows { plan: ParquetAccessPlan::new_none(row_groups), certain: true };
         let wanted = opening.still_wanted(&file);
         for (key, candidate) in candidates.iter_mut().enumerate() {
             let within = wanted.and(look.times(key, candidate.bounds, end));
@@ -241,11 +241,11 @@ fn in_looks(
 
 /// Adds the rows of a row group with these times, but those that were opened before.
 async fn choose(
-    opening: &Opening,
+    opening: &FileOpening,
     file: &PartitionedFile,
-    candidate: &mut Candidate,
+    candidate: &mut RowGroupCandidate,
     within: TimeRange,
-    chosen: &mut Chosen,
+    chosen: &mut ChosenRows,
 ) -> Result<()> {
     if within.and(candidate.bounds).is_empty() {
         return Ok(());
@@ -272,7 +272,7 @@ async fn choose(
 }
 
 /// Returns the row groups of a file, or of the range of it, that may have rows with these times.
-fn candidates(metadata: &ParquetMetaData, file: &PartitionedFile, wanted: TimeRange) -> Result<Vec<Candidate>> {
+fn candidates(metadata: &ParquetMetaData, file: &PartitionedFile, wanted: TimeRange) -> Result<Vec<RowGroupCandidate>> {
     let leaf = time_leaf(metadata)?;
     let whole = bounds(file).unwrap_or(TimeRange::ALL);
     let mut candidates = Vec::new();
@@ -280,7 +280,7 @@ fn candidates(metadata: &ParquetMetaData, file: &PartitionedFile, wanted: TimeRa
         let bounds = bounds_of(group, leaf).unwrap_or(whole);
         if is_in_range(group, file.range.as_ref()) && !wanted.and(bounds).is_empty() {
             let rows = usize::try_from(group.num_rows()).map_err(|e| DataFusionError::External(e.into()))?;
-            candidates.push(Candidate { row_group, rows, bounds, opened: Vec::new() });
+            candidates.push(RowGroupCandidate { row_group, rows, bounds, opened: Vec::new() });
         }
     }
     Ok(candidates)

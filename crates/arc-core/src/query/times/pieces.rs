@@ -11,12 +11,12 @@ const MAX_MIXED: u32 = 128;
 
 /// The times of consecutive rows, piece by piece. Takes at most a byte for a row, and far less where distances are equal.
 #[derive(Debug)]
-pub(super) struct Times {
-    pieces: Vec<Piece>,
+pub(super) struct PackedTimes {
+    pieces: Vec<TimesPiece>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct TimesPiece {
     rows: u32,
     min: i64,
     max: i64,
@@ -33,9 +33,9 @@ pub(super) struct Selected {
     pub(super) certain: bool,
 }
 
-impl Times {
+impl PackedTimes {
     pub(super) fn size(&self) -> usize {
-        self.pieces.capacity() * size_of::<Piece>()
+        self.pieces.capacity() * size_of::<TimesPiece>()
     }
 
     /// Returns the rows with a time in `wanted`, and maybe others.
@@ -61,7 +61,7 @@ impl Times {
     }
 }
 
-impl Piece {
+impl TimesPiece {
     /// Returns which of its rows have a time in `wanted`, if that is known.
     fn part(&self, wanted: TimeRange) -> Option<Range<usize>> {
         let (step, min) = (i128::from(self.step), i128::from(self.min));
@@ -99,13 +99,13 @@ impl Selected {
     }
 }
 
-/// Makes [`Times`] of times that come row by row.
+/// Makes [`PackedTimes`] of times that come row by row.
 #[derive(Debug, Default)]
 pub(super) struct Noting {
-    pieces: Vec<Piece>,
-    mixed: Option<Piece>,
+    pieces: Vec<TimesPiece>,
+    mixed: Option<TimesPiece>,
     /// The rows that are at equal distances up to now.
-    even: Option<Piece>,
+    even: Option<TimesPiece>,
 }
 
 impl Noting {
@@ -118,7 +118,7 @@ impl Noting {
                     even.max = *time;
                 }
                 Some(even) if even.rows == 1 && *time > even.max && time.checked_sub(even.max).is_some() => {
-                    *even = Piece { rows: 2, min: even.min, max: *time, step: *time - even.max };
+                    *even = TimesPiece { rows: 2, min: even.min, max: *time, step: *time - even.max };
                 }
                 _ => self.restart(*time),
             }
@@ -126,7 +126,7 @@ impl Noting {
     }
 
     fn restart(&mut self, time: i64) {
-        let begun = Piece { rows: 1, min: time, max: time, step: 0 };
+        let begun = TimesPiece { rows: 1, min: time, max: time, step: 0 };
         let Some(even) = self.even.replace(begun) else { return };
         self.close(even);
         // The next series begins.
@@ -135,13 +135,13 @@ impl Noting {
         }
     }
 
-    fn close(&mut self, even: Piece) {
+    fn close(&mut self, even: TimesPiece) {
         if even.rows >= MIN_EVEN {
             self.pieces.extend(self.mixed.take());
             self.pieces.push(even);
             return;
         }
-        let mixed = self.mixed.get_or_insert(Piece { rows: 0, step: 0, ..even });
+        let mixed = self.mixed.get_or_insert(TimesPiece { rows: 0, step: 0, ..even });
         mixed.rows += even.rows;
         mixed.min = mixed.min.min(even.min);
         mixed.max = mixed.max.max(even.max);
@@ -150,13 +150,13 @@ impl Noting {
         }
     }
 
-    pub(super) fn finish(mut self) -> Times {
+    pub(super) fn finish(mut self) -> PackedTimes {
         if let Some(even) = self.even.take() {
             self.close(even);
         }
         self.pieces.extend(self.mixed.take());
         self.pieces.shrink_to_fit();
-        Times { pieces: self.pieces }
+        PackedTimes { pieces: self.pieces }
     }
 }
 
@@ -164,7 +164,7 @@ impl Noting {
 mod tests {
     use super::*;
 
-    fn times_of(times: &[i64]) -> Times {
+    fn times_of(times: &[i64]) -> PackedTimes {
         let mut noting = Noting::default();
         times.chunks(7).for_each(|times| noting.push(times));
         noting.finish()

@@ -15,14 +15,14 @@ pub(super) struct Sorting {
     pub(super) first: Option<String>,
     pub(super) first_descends: bool,
     /// At which end of time the rows are that come first among those that are equal up to there.
-    pub(super) time: End,
+    pub(super) time: EndOfTime,
 }
 
 impl Sorting {
     pub(super) fn of(order: &[PhysicalSortExpr]) -> Option<Self> {
         let name = |sort: &PhysicalSortExpr| Some(sort.expr.downcast_ref::<Column>()?.name().to_owned());
         let time = order.iter().find(|sort| name(sort).is_some_and(|name| name == TIME_COLUMN))?;
-        let end = if time.options.descending { End::Newest } else { End::Oldest };
+        let end = if time.options.descending { EndOfTime::Newest } else { EndOfTime::Oldest };
         let first = order.first()?;
         Some(Self { first: name(first), first_descends: first.options.descending, time: end })
     }
@@ -30,12 +30,12 @@ impl Sorting {
 
 /// An end of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum EndOfTime {
     Oldest,
     Newest,
 }
 
-impl End {
+impl EndOfTime {
     /// Returns what the files or row groups of some times are ordered by, those nearest to the end first.
     pub(super) fn rank(self, bounds: TimeRange) -> i64 {
         match self {
@@ -69,7 +69,7 @@ impl Look {
     pub(super) const ALL: [Self; 3] = [Self::OneEnd, Self::OtherEnds, Self::Rest];
 
     /// Returns which of the times of the row group with this index are looked at.
-    pub(super) fn times(self, index: usize, bounds: TimeRange, end: End) -> TimeRange {
+    pub(super) fn times(self, index: usize, bounds: TimeRange, end: EndOfTime) -> TimeRange {
         match (self, index) {
             (Self::OneEnd, 0) | (Self::OtherEnds, 1..) => end.first(bounds),
             (Self::OneEnd, _) | (Self::OtherEnds, _) => TimeRange::NONE,

@@ -22,8 +22,8 @@ use datafusion::{
 use object_store::ObjectStore;
 
 use super::{
-    cache::Cache,
-    opening::{self, Opening},
+    cache::TimesCache,
+    opening::{self, FileOpening},
     range::TimeRange,
     sorting::Sorting,
 };
@@ -38,7 +38,7 @@ pub(in crate::query) struct TimedSource {
     parquet: ParquetSource,
     time: Option<Timed>,
     reader: Arc<dyn ParquetFileReaderFactory>,
-    cache: Arc<Cache>,
+    cache: Arc<TimesCache>,
     /// Whether conditions on tags leave so few rows that those are looked at one by one.
     few: bool,
     sort: Option<Sorting>,
@@ -65,7 +65,7 @@ impl TimedSource {
         let time = range.map(|range| {
             Ok::<_, datafusion::common::DataFusionError>(Timed { range, condition: range.condition(schema)? })
         });
-        let cache = state.config().get_extension::<Cache>().unwrap_or_else(|| Arc::new(Cache::new(0)));
+        let cache = state.config().get_extension::<TimesCache>().unwrap_or_else(|| Arc::new(TimesCache::new(0)));
         Ok(Self { time: time.transpose()?, parquet, reader, cache, few, sort: None })
     }
 
@@ -111,7 +111,7 @@ impl FileSource for TimedSource {
     ) -> Result<Arc<dyn FileOpener>> {
         let sorting = self.limited_sort().filter(|_| !config.preserve_order);
         let source = if sorting.is_some() && !self.few { self.without_predicate_cache() } else { self.clone() };
-        Ok(Arc::new(Opening {
+        Ok(Arc::new(FileOpening {
             looking: source.looking(),
             all: source.parquet,
             wanted: self.time.as_ref().map(|time| time.range),

@@ -13,7 +13,7 @@ use parking_lot::WaitTimeoutResult;
 
 use super::{
     time::Instant,
-    world::{Held, Me, me},
+    world::{HeldLock, Me, me},
 };
 
 /// A mutex.
@@ -66,7 +66,7 @@ impl<T> Mutex<T> {
 
     fn taken<'a>(&'a self, guard: parking_lot::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         if let Some(me) = me() {
-            me.takes(Held::Alone);
+            me.takes(HeldLock::Alone);
         }
         MutexGuard { lock: self, guard }
     }
@@ -103,11 +103,11 @@ impl<T> MutexGuard<'_, T> {
         let lock = guard.lock;
         parking_lot::MutexGuard::unlocked(&mut guard.guard, || {
             let Some(me) = me() else { return work() };
-            me.gives(Held::Alone, lock.address());
+            me.gives(HeldLock::Alone, lock.address());
             let done = work();
             me.step();
             lock.wait_until_free(&me);
-            me.takes(Held::Alone);
+            me.takes(HeldLock::Alone);
             done
         })
     }
@@ -117,7 +117,7 @@ impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         // It is free by the time that they run.
         if let Some(me) = me() {
-            me.gives(Held::Alone, self.lock.address());
+            me.gives(HeldLock::Alone, self.lock.address());
         }
     }
 }
@@ -209,10 +209,10 @@ impl Condvar {
     fn wait_in<T>(&self, me: &Me, guard: &mut MutexGuard<'_, T>, time: Option<Duration>) -> Waited {
         let lock = guard.lock;
         parking_lot::MutexGuard::unlocked(&mut guard.guard, || {
-            me.gives(Held::Alone, lock.address());
+            me.gives(HeldLock::Alone, lock.address());
             let timed_out = me.wait(self.address(), time);
             lock.wait_until_free(me);
-            me.takes(Held::Alone);
+            me.takes(HeldLock::Alone);
             Waited { timed_out }
         })
     }
@@ -307,14 +307,14 @@ impl<T> RwLock<T> {
 
     fn shared<'a>(&'a self, guard: parking_lot::RwLockReadGuard<'a, T>) -> RwLockReadGuard<'a, T> {
         if let Some(me) = me() {
-            me.takes(Held::Shared);
+            me.takes(HeldLock::Shared);
         }
         RwLockReadGuard { lock: self, guard }
     }
 
     fn alone<'a>(&'a self, guard: parking_lot::RwLockWriteGuard<'a, T>) -> RwLockWriteGuard<'a, T> {
         if let Some(me) = me() {
-            me.takes(Held::Alone);
+            me.takes(HeldLock::Alone);
         }
         RwLockWriteGuard { lock: self, guard }
     }
@@ -333,7 +333,7 @@ impl<T> RwLock<T> {
         std::ptr::from_ref(self) as usize
     }
 
-    fn gives(&self, kind: Held) {
+    fn gives(&self, kind: HeldLock) {
         if let Some(me) = me() {
             me.gives(kind, self.address());
         }
@@ -342,13 +342,13 @@ impl<T> RwLock<T> {
 
 impl<T> Drop for RwLockReadGuard<'_, T> {
     fn drop(&mut self) {
-        self.lock.gives(Held::Shared);
+        self.lock.gives(HeldLock::Shared);
     }
 }
 
 impl<T> Drop for RwLockWriteGuard<'_, T> {
     fn drop(&mut self) {
-        self.lock.gives(Held::Alone);
+        self.lock.gives(HeldLock::Alone);
     }
 }
 

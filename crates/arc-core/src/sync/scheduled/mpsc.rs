@@ -13,7 +13,7 @@ use super::locks::{Condvar, Mutex};
 /// Makes a channel that holds so many values.
 #[must_use]
 pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
-    let state = State { values: VecDeque::new(), senders: 1, has_receiver: true };
+    let state = ChannelState { values: VecDeque::new(), senders: 1, has_receiver: true };
     let channel = Arc::new(Channel { bound, state: Mutex::new(state), changed: Condvar::new() });
     (SyncSender(Arc::clone(&channel)), Receiver(channel))
 }
@@ -21,12 +21,12 @@ pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
 #[derive(Debug)]
 struct Channel<T> {
     bound: usize,
-    state: Mutex<State<T>>,
+    state: Mutex<ChannelState<T>>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct ChannelState<T> {
     values: VecDeque<T>,
     senders: usize,
     has_receiver: bool,

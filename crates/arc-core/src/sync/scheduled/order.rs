@@ -56,7 +56,7 @@ pub(super) fn mix(number: u64) -> u64 {
 
 /// A strategy on its way through a schedule.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct ScheduleOrder {
     strategy: Strategy,
     draws: Draws,
     /// Of each thread, by number.
@@ -68,7 +68,7 @@ pub(super) struct Order {
 /// Priorities that threads begin with are above those to which they fall.
 const FIRST: u64 = 1 << 32;
 
-impl Order {
+impl ScheduleOrder {
     pub(super) fn new(strategy: Strategy, seed: u64) -> Self {
         let mut draws = Draws::new(seed);
         let mut changes = Vec::new();

@@ -25,6 +25,7 @@ pub fn available_parallelism() -> io::Result<NonZeroUsize> {
 }
 
 /// Waits for a while.
+#[expect(clippy::disallowed_methods, reason = "a thread that is in no schedule waits as ever")]
 pub fn sleep(time: Duration) {
     match me() {
         Some(me) => {

@@ -4,6 +4,7 @@ use std::{ops::Add, sync::LazyLock, time::Duration};
 
 use super::world::me;
 
+#[expect(clippy::disallowed_methods, reason = "a thread that is in no schedule has the time of the process")]
 static BEGAN: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
 
 /// A moment, after the beginning of the schedule or of the process.

@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    order::{Order, mix},
+    order::{ScheduleOrder, mix},
     schedule::{Outcome, Schedule},
 };
 
@@ -44,14 +44,14 @@ pub(super) fn me() -> Option<Me> {
 /// One schedule.
 #[derive(Debug)]
 pub(super) struct World {
-    state: Mutex<State>,
+    state: Mutex<WorldState>,
     ended: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct WorldState {
     threads: Vec<Simulated>,
-    order: Order,
+    order: ScheduleOrder,
     steps: u64,
     most_steps: u64,
     switches: u64,
@@ -68,15 +68,15 @@ struct State {
 #[derive(Debug)]
 struct Simulated {
     name: String,
-    run: Run,
-    turn: Arc<Turn>,
+    run: ThreadRun,
+    turn: Arc<ThreadTurn>,
     timed_out: bool,
     /// Locks that it has alone, and those that it shares.
     held: [usize; 2],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Run {
+enum ThreadRun {
     Ready,
     Waits { on: usize, until_ns: Option<u64> },
     Ended,
@@ -84,12 +84,12 @@ enum Run {
 
 /// How a thread is told that it goes on.
 #[derive(Debug, Default)]
-struct Turn {
+struct ThreadTurn {
     is_mine: AtomicBool,
     thread: OnceLock<Thread>,
 }
 
-impl Turn {
+impl ThreadTurn {
     fn give(&self) {
         self.is_mine.store(true, Ordering::SeqCst);
         // One that has not begun yet looks before it waits.
@@ -108,7 +108,7 @@ impl Turn {
 
 /// How a thread has a lock.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Held {
+pub(super) enum HeldLock {
     Alone,
     Shared,
 }
@@ -120,9 +120,9 @@ fn end_of(thread: usize) -> usize {
 
 impl World {
     pub(super) fn new(schedule: &Schedule) -> Arc<Self> {
-        let state = State {
+        let state = WorldState {
             threads: Vec::new(),
-            order: Order::new(schedule.strategy, schedule.seed),
+            order: ScheduleOrder::new(schedule.strategy, schedule.seed),
             steps: 0,
             most_steps: schedule.most_steps,
             switches: 0,
@@ -136,7 +136,7 @@ impl World {
         Arc::new(Self { state: Mutex::new(state), ended: Condvar::new() })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WorldState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -146,7 +146,13 @@ impl World {
         state.order.add();
         let thread = state.threads.len();
         let turn = Arc::default();
-        state.threads.push(Simulated { name: name.to_owned(), run: Run::Ready, turn, timed_out: false, held: [0; 2] });
+        state.threads.push(Simulated {
+            name: name.to_owned(),
+            run: ThreadRun::Ready,
+            turn,
+            timed_out: false,
+            held: [0; 2],
+        });
         Me { world: Arc::clone(self), thread }
     }
 
@@ -176,15 +182,15 @@ impl World {
     }
 }
 
-impl State {
+impl WorldState {
     fn note(&mut self, number: u64) {
         self.hash = mix(self.hash.rotate_left(5) ^ number);
     }
 
     fn wake(&mut self, on: usize) {
         for thread in &mut self.threads {
-            if matches!(thread.run, Run::Waits { on: waits, .. } if waits == on) {
-                thread.run = Run::Ready;
+            if matches!(thread.run, ThreadRun::Waits { on: waits, .. } if waits == on) {
+                thread.run = ThreadRun::Ready;
             }
         }
     }
@@ -194,15 +200,15 @@ impl State {
         loop {
             let mut first = None;
             for thread in &mut self.threads {
-                if let Run::Waits { until_ns: Some(until_ns), .. } = thread.run {
+                if let ThreadRun::Waits { until_ns: Some(until_ns), .. } = thread.run {
                     if until_ns <= self.now_ns {
-                        (thread.run, thread.timed_out) = (Run::Ready, true);
+                        (thread.run, thread.timed_out) = (ThreadRun::Ready, true);
                     } else {
                         first = Some(until_ns.min(first.unwrap_or(until_ns)));
                     }
                 }
             }
-            let ready = (0..).zip(&self.threads).filter(|(_, thread)| thread.run == Run::Ready);
+            let ready = (0..).zip(&self.threads).filter(|(_, thread)| thread.run == ThreadRun::Ready);
             let ready: Vec<usize> = ready.map(|(number, _)| number).collect();
             if !ready.is_empty() {
                 return self.order.choose(self.steps, current, &ready);
@@ -220,7 +226,7 @@ impl State {
     }
 
     fn waiting(&self) -> String {
-        let waits = |thread: &&Simulated| matches!(thread.run, Run::Waits { .. });
+        let waits = |thread: &&Simulated| matches!(thread.run, ThreadRun::Waits { .. });
         let names: Vec<&str> = self.threads.iter().filter(waits).map(|thread| thread.name.as_str()).collect();
         names.join(", ")
     }
@@ -234,7 +240,7 @@ impl Me {
         turn.wait();
     }
 
-    fn turn(&self) -> Arc<Turn> {
+    fn turn(&self) -> Arc<ThreadTurn> {
         let state = self.world.state();
         state.threads.get(self.thread).map(|thread| Arc::clone(&thread.turn)).unwrap_or_default()
     }
@@ -263,7 +269,7 @@ impl Me {
     }
 
     /// Notes that this thread has a lock, alone or with others.
-    pub(super) fn takes(&self, kind: Held) {
+    pub(super) fn takes(&self, kind: HeldLock) {
         let mut state = self.world.state();
         if let Some(count) = state.threads.get_mut(self.thread).and_then(|thread| thread.held.get_mut(kind as usize)) {
             *count += 1;
@@ -271,7 +277,7 @@ impl Me {
     }
 
     /// Notes that it has it no more, and lets those go on that wait for it.
-    pub(super) fn gives(&self, kind: Held, on: usize) {
+    pub(super) fn gives(&self, kind: HeldLock, on: usize) {
         let mut state = self.world.state();
         if let Some(count) = state.threads.get_mut(self.thread).and_then(|thread| thread.held.get_mut(kind as usize)) {
             *count = count.saturating_sub(1);
@@ -279,7 +285,7 @@ impl Me {
         state.wake(on);
     }
 
-    fn switch(&self, mut state: MutexGuard<'_, State>) {
+    fn switch(&self, mut state: MutexGuard<'_, WorldState>) {
         state.steps += 1;
         state.now_ns += STEP_NS;
         if state.steps > state.most_steps {
@@ -297,7 +303,7 @@ impl Me {
         state.switches += 1;
         let turn_of = |number: usize| state.threads.get(number).map(|thread| Arc::clone(&thread.turn));
         let (mine, theirs) = (turn_of(self.thread), turn_of(next));
-        let has_ended = state.threads.get(self.thread).is_some_and(|thread| thread.run == Run::Ended);
+        let has_ended = state.threads.get(self.thread).is_some_and(|thread| thread.run == ThreadRun::Ended);
         drop(state);
         if let Some(turn) = theirs {
             turn.give();
@@ -308,7 +314,7 @@ impl Me {
     }
 
     /// Ends the schedule; this thread and all others stay where they are.
-    fn fail(&self, mut state: MutexGuard<'_, State>, failure: String) {
+    fn fail(&self, mut state: MutexGuard<'_, WorldState>, failure: String) {
         state.failure.get_or_insert(failure);
         self.world.ended.notify_all();
         drop(state);
@@ -330,7 +336,7 @@ impl Me {
         let mut state = self.world.state();
         let until_ns = time.map(|time| state.now_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
         if let Some(thread) = state.threads.get_mut(self.thread) {
-            (thread.run, thread.timed_out) = (Run::Waits { on, until_ns }, false);
+            (thread.run, thread.timed_out) = (ThreadRun::Waits { on, until_ns }, false);
         }
         self.switch(state);
         let state = self.world.state();
@@ -346,14 +352,14 @@ impl Me {
     pub(super) fn wake_one(&self, on: usize) -> bool {
         let mut state = self.world.state();
         let waits =
-            |(_, thread): &(usize, &Simulated)| matches!(thread.run, Run::Waits { on: waits, .. } if waits == on);
+            |(_, thread): &(usize, &Simulated)| matches!(thread.run, ThreadRun::Waits { on: waits, .. } if waits == on);
         let waiting: Vec<usize> = (0..).zip(&state.threads).filter(waits).map(|(number, _)| number).collect();
         if waiting.is_empty() {
             return false;
         }
         let at = state.order.below(waiting.len());
         if let Some(thread) = waiting.get(at).and_then(|number| state.threads.get_mut(*number)) {
-            thread.run = Run::Ready;
+            thread.run = ThreadRun::Ready;
         }
         true
     }
@@ -363,7 +369,7 @@ impl Me {
         self.step();
         loop {
             let state = self.world.state();
-            if state.threads.get(thread).is_none_or(|thread| thread.run == Run::Ended) {
+            if state.threads.get(thread).is_none_or(|thread| thread.run == ThreadRun::Ended) {
                 return;
             }
             drop(state);
@@ -376,10 +382,10 @@ impl Me {
         ME.set(None);
         let mut state = self.world.state();
         if let Some(thread) = state.threads.get_mut(self.thread) {
-            thread.run = Run::Ended;
+            thread.run = ThreadRun::Ended;
         }
         state.wake(end_of(self.thread));
-        if state.threads.iter().all(|thread| thread.run == Run::Ended) {
+        if state.threads.iter().all(|thread| thread.run == ThreadRun::Ended) {
             state.has_ended = true;
             self.world.ended.notify_all();
             return;

@@ -12,7 +12,7 @@ pub(super) struct Inode(pub(super) u64);
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum DiskEntry {
     Dir,
     File(Inode),
 }
@@ -30,7 +30,7 @@ pub(super) enum Event {
         len: usize,
     },
     /// Names that change together or not at all.
-    Names(Vec<(PathBuf, Option<Entry>)>),
+    Names(Vec<(PathBuf, Option<DiskEntry>)>),
     SyncFile(Inode),
     SyncDir(PathBuf),
     /// All pending writes will never reach the disk.
@@ -44,7 +44,7 @@ pub(super) enum Event {
 /// Names and contents. Contents are shared between states until one of them changes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Disk {
-    pub(super) entries: BTreeMap<PathBuf, Entry>,
+    pub(super) entries: BTreeMap<PathBuf, DiskEntry>,
     pub(super) contents: HashMap<Inode, Arc<Vec<u8>>>,
 }
 
@@ -73,7 +73,7 @@ impl Disk {
         }
     }
 
-    fn name(&mut self, path: &Path, entry: Option<Entry>) {
+    fn name(&mut self, path: &Path, entry: Option<DiskEntry>) {
         match entry {
             Some(entry) => self.entries.insert(path.to_owned(), entry),
             None => self.entries.remove(path),
@@ -90,7 +90,7 @@ impl Disk {
 
     /// Whether `dir` is a folder; the root always is.
     pub(super) fn is_dir(&self, dir: &Path) -> bool {
-        dir.parent().is_none() || matches!(self.entries.get(dir), Some(Entry::Dir))
+        dir.parent().is_none() || matches!(self.entries.get(dir), Some(DiskEntry::Dir))
     }
 }
 

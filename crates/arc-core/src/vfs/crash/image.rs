@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::disk::{Disk, Entry, Inode, normal};
+use super::disk::{Disk, DiskEntry, Inode, normal};
 
 /// Folders and files, as plain values. Cheap to clone; contents are shared.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -46,6 +46,7 @@ impl Image {
     /// # Errors
     ///
     /// The operating system's.
+    #[expect(clippy::disallowed_methods, reason = "an image becomes a folder of the real file system")]
     pub fn write_to(&self, folder: &Path) -> io::Result<()> {
         let target = |path: &Path| folder.join(path.strip_prefix("/").unwrap_or(path));
         std::fs::create_dir_all(folder)?;
@@ -59,10 +60,10 @@ impl Image {
         let mut image = Self::default();
         for (path, entry) in disk.entries.iter().filter(|(path, _)| reached(path)) {
             match entry {
-                Entry::Dir => {
+                DiskEntry::Dir => {
                     image.dirs.insert(path.clone());
                 }
-                Entry::File(inode) => {
+                DiskEntry::File(inode) => {
                     let contents = disk.contents.get(inode).cloned().unwrap_or_default();
                     image.files.insert(path.clone(), contents);
                 }
@@ -73,9 +74,9 @@ impl Image {
 
     pub(super) fn to_disk(&self) -> Disk {
         let mut disk = Disk::default();
-        disk.entries.extend(self.dirs.iter().map(|dir| (dir.clone(), Entry::Dir)));
+        disk.entries.extend(self.dirs.iter().map(|dir| (dir.clone(), DiskEntry::Dir)));
         for (number, (path, contents)) in (0..).zip(&self.files) {
-            disk.entries.insert(path.clone(), Entry::File(Inode(number)));
+            disk.entries.insert(path.clone(), DiskEntry::File(Inode(number)));
             disk.contents.insert(Inode(number), Arc::clone(contents));
         }
         disk

@@ -82,7 +82,7 @@ impl PowerCut {
 
     fn plans(&self, seed: u64, budget: usize) -> Vec<Vec<Fate>> {
         let count = self.pending.len();
-        let mut draws = Draws(seed);
+        let mut draws = FateDraws(seed);
         let mut plans = Plans { seen: HashSet::new(), list: Vec::new(), budget };
         let named = |event: &Event| matches!(event, Event::Names(_));
         plans.add(vec![Fate::Lost; count]);
@@ -128,7 +128,7 @@ fn changes_folder(event: &Event, dir: &Path) -> bool {
 /// Applies some sectors of a write: its first ones, its last ones, or any. Where it made the file longer, the new length
 /// may be there without the bytes.
 fn tear(disk: &mut Disk, inode: Inode, offset: usize, bytes: &[u8], draw: u64) {
-    let mut draws = Draws(draw);
+    let mut draws = FateDraws(draw);
     let (shape, whole_len) = (draws.below(3), draws.below(2) == 0);
     let first = offset / SECTOR_BYTES;
     let sectors = (offset + bytes.len()).div_ceil(SECTOR_BYTES) - first;
@@ -152,9 +152,9 @@ fn tear(disk: &mut Disk, inode: Inode, offset: usize, bytes: &[u8], draw: u64) {
 }
 
 /// Pseudo-random numbers (SplitMix64): a seed names the same images everywhere.
-struct Draws(u64);
+struct FateDraws(u64);
 
-impl Draws {
+impl FateDraws {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;

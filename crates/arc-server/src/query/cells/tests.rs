@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn written(array: &dyn Array) -> Value {
-    let cell = cell(array, Times::Zoned).unwrap();
+    let cell = cell(array, TimeForm::Zoned).unwrap();
     let mut out = b"[".to_vec();
     for row in 0..array.len() {
         if row > 0 {
@@ -28,7 +28,7 @@ fn written(array: &dyn Array) -> Value {
 
 fn text_of(array: &dyn Array, row: usize) -> String {
     let mut out = Vec::new();
-    cell(array, Times::Zoned).unwrap()(row, &mut out);
+    cell(array, TimeForm::Zoned).unwrap()(row, &mut out);
     String::from_utf8(out).unwrap()
 }
 
@@ -144,7 +144,7 @@ fn bare_times_have_no_zone_and_digits_by_threes() {
         (-1_000, "1969-12-31T23:59:59.999999"),
     ] {
         let mut out = Vec::new();
-        cell(&TimestampNanosecondArray::from(vec![nanoseconds]), Times::Bare).unwrap()(0, &mut out);
+        cell(&TimestampNanosecondArray::from(vec![nanoseconds]), TimeForm::Bare).unwrap()(0, &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), format!("\"{expected}\""));
     }
 }

@@ -8,7 +8,7 @@ use proptest::sample::Index;
 use super::*;
 use crate::{
     ingest::{
-        decode_pool::{DecodePool, Task},
+        decode_pool::{DecodePool, SharedWork},
         lp::{parallel::decode_splits, splits::Splits},
     },
     registry::Table,

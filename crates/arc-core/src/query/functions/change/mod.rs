@@ -25,14 +25,14 @@ use datafusion::{
     },
 };
 
-use self::points::{Point, Points, Value};
+use self::points::{Point, PointValue, Points};
 use super::counts::list;
 
 const SECOND_NS: f64 = 1e9;
 
 /// Which of the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum ChangeKind {
     Delta,
     Increase,
     Rate,
@@ -41,26 +41,26 @@ pub(super) enum Kind {
 
 /// One of the functions.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Change {
-    kind: Kind,
+pub(super) struct ChangeFunction {
+    kind: ChangeKind,
     signature: Signature,
 }
 
-impl Change {
+impl ChangeFunction {
     /// Returns all of them.
     pub(super) fn all() -> [Self; 4] {
-        [Kind::Delta, Kind::Increase, Kind::Rate, Kind::Derivative]
+        [ChangeKind::Delta, ChangeKind::Increase, ChangeKind::Rate, ChangeKind::Derivative]
             .map(|kind| Self { kind, signature: Signature::user_defined(Volatility::Immutable) })
     }
 }
 
-impl AggregateUDFImpl for Change {
+impl AggregateUDFImpl for ChangeFunction {
     fn name(&self) -> &'static str {
         match self.kind {
-            Kind::Delta => "delta",
-            Kind::Increase => "increase",
-            Kind::Rate => "rate",
-            Kind::Derivative => "derivative",
+            ChangeKind::Delta => "delta",
+            ChangeKind::Increase => "increase",
+            ChangeKind::Rate => "rate",
+            ChangeKind::Derivative => "derivative",
         }
     }
 
@@ -106,12 +106,12 @@ impl AggregateUDFImpl for Change {
 
 /// The change of the points of one group: they come in any order, and a counter's resets show only in the right one.
 #[derive(Debug)]
-struct Changing<V: Value> {
-    kind: Kind,
+struct Changing<V: PointValue> {
+    kind: ChangeKind,
     points: Points<V>,
 }
 
-impl<V: Value> Changing<V> {
+impl<V: PointValue> Changing<V> {
     /// Returns the points of a batch that count.
     fn of(columns: &[ArrayRef]) -> Result<impl Iterator<Item = Point<V>>> {
         let [values, times] = columns else { return exec_err!("a value and a time are needed") };
@@ -123,7 +123,7 @@ impl<V: Value> Changing<V> {
     }
 }
 
-impl<V: Value> Accumulator for Changing<V> {
+impl<V: PointValue> Accumulator for Changing<V> {
     fn update_batch(&mut self, columns: &[ArrayRef]) -> Result<()> {
         self.points.extend(Self::of(columns)?);
         Ok(())
@@ -162,10 +162,10 @@ impl<V: Value> Accumulator for Changing<V> {
             let seconds = ended.abs_diff(began) as f64 / SECOND_NS;
             let by_second = |change: f64| (seconds > 0.0).then(|| change / seconds);
             match self.kind {
-                Kind::Delta => Some(delta),
-                Kind::Increase => Some(increase),
-                Kind::Rate => by_second(increase),
-                Kind::Derivative => by_second(delta),
+                ChangeKind::Delta => Some(delta),
+                ChangeKind::Increase => Some(increase),
+                ChangeKind::Rate => by_second(increase),
+                ChangeKind::Derivative => by_second(delta),
             }
         });
         Ok(ScalarValue::Float64(change))

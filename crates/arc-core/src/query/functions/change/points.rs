@@ -11,7 +11,7 @@ use arrow::datatypes::{ArrowNativeType, ArrowPrimitiveType, Float64Type, Int64Ty
 const BLOCK: usize = 512;
 
 /// What a point has at its time.
-pub(super) trait Value: ArrowNativeType + fmt::Debug + Send + Sync {
+pub(super) trait PointValue: ArrowNativeType + fmt::Debug + Send + Sync {
     type Arrow: ArrowPrimitiveType<Native = Self>;
     /// What values differ by: exactly, if they are integers.
     type Change: Copy + fmt::Debug + Default + Send + Sync + std::ops::Add<Output = Self::Change>;
@@ -24,7 +24,7 @@ pub(super) trait Value: ArrowNativeType + fmt::Debug + Send + Sync {
     fn float(change: Self::Change) -> f64;
 }
 
-impl Value for f64 {
+impl PointValue for f64 {
     type Arrow = Float64Type;
     type Change = Self;
 
@@ -52,7 +52,7 @@ impl Value for f64 {
 
 macro_rules! integers {
     ($($native:ty, $arrow:ty;)*) => {$(
-        impl Value for $native {
+        impl PointValue for $native {
             type Arrow = $arrow;
             type Change = i128;
 
@@ -88,13 +88,13 @@ integers! {
 pub(super) type Point<V> = (i64, V);
 
 /// By time; of one time the lesser value comes first, whatever the order of the rows.
-fn order<V: Value>(a: &Point<V>, b: &Point<V>) -> Ordering {
+fn order<V: PointValue>(a: &Point<V>, b: &Point<V>) -> Ordering {
     a.0.cmp(&b.0).then_with(|| a.1.order(&b.1))
 }
 
 /// What is known of points that follow one another.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Span<V: Value> {
+pub(super) struct PointSpan<V: PointValue> {
     pub(super) first: Point<V>,
     pub(super) last: Point<V>,
     /// The sum of all steps; one down counts in full.
@@ -102,7 +102,7 @@ pub(super) struct Span<V: Value> {
     pub(super) count: usize,
 }
 
-impl<V: Value> Span<V> {
+impl<V: PointValue> PointSpan<V> {
     fn of(point: Point<V>) -> Self {
         Self { first: point, last: point, increase: V::Change::default(), count: 1 }
     }
@@ -125,28 +125,28 @@ impl<V: Value> Span<V> {
 
 /// Some points in order, at least one.
 #[derive(Debug)]
-struct Block<V: Value> {
+struct PointBlock<V: PointValue> {
     points: Vec<Point<V>>,
-    span: Span<V>,
+    span: PointSpan<V>,
 }
 
-impl<V: Value> Block<V> {
+impl<V: PointValue> PointBlock<V> {
     fn new(points: Vec<Point<V>>) -> Option<Self> {
-        Span::of_all(&points).map(|span| Self { points, span })
+        PointSpan::of_all(&points).map(|span| Self { points, span })
     }
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Points<V: Value> {
-    blocks: Vec<Block<V>>,
+pub(super) struct Points<V: PointValue> {
+    blocks: Vec<PointBlock<V>>,
     /// What is known of all blocks but the last, if it is.
-    earlier: Option<Span<V>>,
+    earlier: Option<PointSpan<V>>,
     /// Those that came and are not in blocks yet.
     came: Vec<Point<V>>,
 }
 
-impl<V: Value> Points<V> {
+impl<V: PointValue> Points<V> {
     pub(super) const fn new() -> Self {
         Self { blocks: Vec::new(), earlier: None, came: Vec::new() }
     }
@@ -169,11 +169,11 @@ impl<V: Value> Points<V> {
     }
 
     /// Returns what is known of all points.
-    pub(super) fn span(&mut self) -> Option<Span<V>> {
+    pub(super) fn span(&mut self) -> Option<PointSpan<V>> {
         self.settle();
         let (last, earlier) = self.blocks.split_last()?;
         if self.earlier.is_none() {
-            self.earlier = earlier.iter().map(|block| block.span).reduce(Span::then);
+            self.earlier = earlier.iter().map(|block| block.span).reduce(PointSpan::then);
         }
         Some(self.earlier.map_or(last.span, |earlier| earlier.then(last.span)))
     }
@@ -209,20 +209,20 @@ impl<V: Value> Points<V> {
         let held = self.blocks.drain(..).flat_map(|block| block.points);
         self.came.extend(held);
         self.came.sort_unstable_by(order);
-        self.blocks = self.came.chunks(BLOCK).filter_map(|points| Block::new(points.to_vec())).collect();
+        self.blocks = self.came.chunks(BLOCK).filter_map(|points| PointBlock::new(points.to_vec())).collect();
         self.came.clear();
         self.earlier = None;
     }
 
     fn insert(&mut self, point: Point<V>) {
-        let Some(last) = self.blocks.last_mut() else { return self.blocks.extend(Block::new(vec![point])) };
+        let Some(last) = self.blocks.last_mut() else { return self.blocks.extend(PointBlock::new(vec![point])) };
         let is_next = order(&last.span.last, &point) != Ordering::Greater;
         if !is_next {
             return self.insert_between(point);
         }
         if last.points.len() < BLOCK {
             last.points.push(point);
-            last.span = last.span.then(Span::of(point));
+            last.span = last.span.then(PointSpan::of(point));
             return;
         }
         // The last block becomes one of the earlier ones.
@@ -232,7 +232,7 @@ impl<V: Value> Points<V> {
             (None, 1) => Some(span),
             (None, _) => None,
         };
-        self.blocks.extend(Block::new(vec![point]));
+        self.blocks.extend(PointBlock::new(vec![point]));
     }
 
     fn insert_between(&mut self, point: Point<V>) {
@@ -252,7 +252,7 @@ impl<V: Value> Points<V> {
         let Some(block) = self.blocks.get_mut(at) else { return };
         let rest = if block.points.len() > 2 * BLOCK { block.points.split_off(BLOCK) } else { Vec::new() };
         let points = std::mem::take(&mut block.points);
-        let made: Vec<_> = iter::once(points).chain(iter::once(rest)).filter_map(Block::new).collect();
+        let made: Vec<_> = iter::once(points).chain(iter::once(rest)).filter_map(PointBlock::new).collect();
         if made.len() != 1 {
             self.earlier = None;
         }
