@@ -1,15 +1,15 @@
 //! The tables that a statement sees whose caller may not see all of them.
 //!
-//! Everything that a statement can find out about tables comes through [`Tables`]: planning, `SHOW`, the information schema and
+//! Everything that a statement can find out about tables comes through [`QueryTables`]: planning, `SHOW`, the information schema and
 //! `EXPLAIN`. What is left out here is not there for any of them.
 
 use std::sync::Arc;
 
-use super::{Statement, Tables};
+use super::{QueryTables, Statement};
 use crate::{AccessScope, Result, catalog::TableSchema, view::TableView};
 
 /// Returns `tables` as the statement's caller may see them.
-pub(super) fn of(statement: &Statement, tables: &Arc<dyn Tables>) -> Arc<dyn Tables> {
+pub(super) fn of(statement: &Statement, tables: &Arc<dyn QueryTables>) -> Arc<dyn QueryTables> {
     match statement.scope() {
         Some(scope) => Arc::new(Scoped { tables: Arc::clone(tables), scope: scope.clone() }),
         None => Arc::clone(tables),
@@ -18,7 +18,7 @@ pub(super) fn of(statement: &Statement, tables: &Arc<dyn Tables>) -> Arc<dyn Tab
 
 #[derive(Debug)]
 struct Scoped {
-    tables: Arc<dyn Tables>,
+    tables: Arc<dyn QueryTables>,
     scope: AccessScope,
 }
 
@@ -28,7 +28,7 @@ impl Scoped {
     }
 }
 
-impl Tables for Scoped {
+impl QueryTables for Scoped {
     fn databases(&self) -> Vec<String> {
         let mut databases = self.tables.databases();
         databases.retain(|database| self.scope.access().sees(database));
