@@ -121,6 +121,14 @@ pub enum Error {
         /// What was sent; behind it, if there is one, the setting with which it would be no conflict.
         got: String,
     },
+    /// A write to a table beyond its [`AccessScope`](crate::AccessScope).
+    #[error("table {table:?} of database {database:?} is beyond what this write may touch; nothing was stored")]
+    OutOfScope {
+        /// The database written to.
+        database: String,
+        /// The first table that is beyond it.
+        table: String,
+    },
     /// A write has the idempotency key of an earlier, different one.
     #[error("idempotency key {key:?} was used in database {database:?} for another write: {reason}")]
     IdempotencyKeyReused {
@@ -314,6 +322,7 @@ impl Error {
             | Self::DatabaseExists { .. }
             | Self::TableExists { .. }
             | Self::IdempotencyKeyReused { .. }
+            | Self::OutOfScope { .. }
             | Self::NotADataDirectory { .. }
             | Self::OtherStore { .. }
             | Self::BadTarget { .. }

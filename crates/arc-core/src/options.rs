@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use crate::{ColumnTypes, memory::available_bytes};
+use crate::{AccessScope, ColumnTypes, memory::available_bytes};
 
 /// What an acknowledged point survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -313,6 +313,8 @@ pub struct WriteOptions {
     /// How long to wait for room while the engine's memory is full, before the write is refused as
     /// [`Busy`](crate::ErrorKind::Busy). Default: [`Options::write_timeout`]. Zero is for threads that must not wait.
     pub max_wait: Option<Duration>,
+    /// The tables that the write may be for; for one of others it is refused as a whole. Default none: all.
+    pub scope: Option<AccessScope>,
 }
 
 impl WriteOptions {
@@ -465,6 +467,13 @@ impl WriteOptions {
     #[must_use]
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = Some(max_wait);
+        self
+    }
+
+    /// Sets which tables the write may be for.
+    #[must_use]
+    pub fn scope(mut self, scope: AccessScope) -> Self {
+        self.scope = Some(scope);
         self
     }
 

@@ -21,7 +21,7 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    ColumnTypes, Durability, Error, OnConflict, Options, PendingWrite, Result, WriteOptions, Written,
+    AccessScope, ColumnTypes, Durability, Error, OnConflict, Options, PendingWrite, Result, WriteOptions, Written,
     catalog::IdempotencyRecord,
     ingest::{self, Context, MAX_CELLS, Staged, StagedTable, Terms, TypePolicy},
     memory::Pressure,
@@ -91,6 +91,15 @@ fn context<'r>(
     }
 }
 
+/// Refuses a request that has a table beyond its scope. Costs one look at each table, not at each point.
+fn check_scope(scope: &AccessScope, database: &str, staged: &Staged) -> Result<()> {
+    let mut names = staged.tables.iter().map(|table| table.table.schema());
+    match names.find(|schema| !scope.access().writes(database, &schema.table)) {
+        Some(schema) => Err(Error::OutOfScope { database: database.to_owned(), table: schema.table.to_string() }),
+        None => Ok(()),
+    }
+}
+
 /// A table or column of the request has been registered by another one meanwhile. Gives its claim back.
 struct Stale(Option<KeyClaim>);
 
@@ -137,6 +146,9 @@ impl Shared {
                 continue;
             }
             let mut staged = self.decode(request, &database)?;
+            if let Some(scope) = &options.scope {
+                check_scope(scope, name, &staged)?;
+            }
             staged.tables.retain(|table| !table.is_empty());
             let rejections = std::mem::take(&mut staged.rejections);
             let refuses_all = options.whole && !rejections.numbers.is_empty();

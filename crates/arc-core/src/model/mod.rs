@@ -8,6 +8,7 @@ mod names;
 mod partition;
 pub(crate) mod predicate;
 mod schema;
+mod scope;
 mod sequence;
 mod tombstone;
 
@@ -17,6 +18,7 @@ pub use names::encode_name;
 pub use partition::PartitionDay;
 pub use predicate::{Comparison, Literal, Predicate};
 pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
+pub use scope::{Access, AccessScope};
 pub use sequence::SequenceNumber;
 pub use tombstone::Tombstone;
 

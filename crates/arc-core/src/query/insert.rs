@@ -97,7 +97,7 @@ pub(super) fn of_source(statement: &Statement, source: InsertSource) -> Result<C
     head.extend(null.map(TokenWithSpan::wrap));
     match insert(&change::one(head)?)? {
         Some(Change::Insert { database, table, rows: InsertRows { columns, .. } }) => {
-            let query = Statement::of(text, rest.to_vec())?;
+            let query = Statement::of(text, rest.to_vec())?.within(statement.scope().cloned());
             Ok(Change::InsertQuery { database, table, columns, query })
         }
         _ => Err(Error::internal("NULL is no value")),

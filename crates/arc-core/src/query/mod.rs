@@ -41,6 +41,7 @@ mod pruned;
 mod readers;
 mod runs;
 mod scale;
+mod scoped;
 mod semantics;
 mod session;
 mod show;
@@ -48,6 +49,7 @@ mod sized;
 mod statement;
 mod statistics;
 mod table;
+mod target;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -69,6 +71,7 @@ use self::{account::Accounts, planner::StatementPlanner};
 pub use self::{
     pruned::ScannedFiles,
     statement::{Statement, StatementKind},
+    target::ChangeTarget,
 };
 use crate::{Options, Result, memory::MemoryBudget, model::TableSchema, view::TableView};
 

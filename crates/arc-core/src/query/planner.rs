@@ -24,7 +24,7 @@ use super::{
     coop::{self, Over},
     cost, error, functions, guard, latest, parameters,
     planning::Threads,
-    scale, session, show, sized,
+    scale, scoped, session, show, sized,
     statement::{self, ReadRequest, Statement, refuse},
     window_memory,
 };
@@ -101,11 +101,12 @@ impl StatementPlanner {
         values: Option<&RecordBatch>,
         account: &Account,
     ) -> StatementPlanning {
+        let tables = scoped::of(statement, &self.tables);
         StatementPlanning {
-            tables: Arc::clone(&self.tables),
             runtime: session::runtime_of(&self.base, account),
             over: account.over().clone(),
-            state: session::query_state(&self.base, Arc::clone(&self.tables), Arc::clone(&self.latest), database),
+            state: session::query_state(&self.base, Arc::clone(&tables), Arc::clone(&self.latest), database),
+            tables,
             database: database.to_owned(),
             statement: statement.clone(),
             memory_bytes: self.memory_bytes,

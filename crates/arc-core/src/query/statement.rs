@@ -15,7 +15,7 @@ use datafusion::sql::{
 };
 
 use super::{asof, dialect::Limited, error, parameters};
-use crate::{Error, Result};
+use crate::{AccessScope, Error, Result};
 
 /// Longest statement accepted, in bytes.
 const MAX_SQL_BYTES: usize = 1 << 20;
@@ -48,6 +48,8 @@ pub struct Statement {
     text: Arc<str>,
     tokens: Arc<Vec<TokenWithSpan>>,
     kind: StatementKind,
+    /// What of the store it may see; all of it if there is none.
+    scope: Option<AccessScope>,
 }
 
 /// What a statement asks for, by the word that it begins with. Whether it is well formed shows when it is run.
@@ -132,13 +134,27 @@ impl Statement {
             return refuse(format!("an expression has more than {MAX_CHAIN} operators"));
         }
         let kind = StatementKind::of(&tokens);
-        Ok(Self { text: text.into(), tokens: Arc::new(tokens), kind })
+        Ok(Self { text: text.into(), tokens: Arc::new(tokens), kind, scope: None })
     }
 
     /// Returns what the statement asks for.
     #[must_use]
     pub fn kind(&self) -> StatementKind {
         self.kind
+    }
+
+    /// Has the statement see no more than a scope has; all there is if there is none. What it changes is not looked at: see
+    /// [`change_target`](Self::change_target).
+    #[must_use]
+    pub fn within(mut self, scope: Option<AccessScope>) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Returns what of the store the statement may see; all of it if there is none.
+    #[must_use]
+    pub fn scope(&self) -> Option<&AccessScope> {
+        self.scope.as_ref()
     }
 
     /// Returns the text of the statement.
