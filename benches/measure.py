@@ -45,7 +45,7 @@ class Server:
 
     def start(self):
         """Starts it and returns the seconds until it is ready."""
-        command = [TARGET / "arc-server", "serve", "--data-dir", self.data / "arc", "--http", f"127.0.0.1:{self.port}",
+        command = [TARGET / "arc-server", "serve", "--no-auth", "--data-dir", self.data / "arc", "--http", f"127.0.0.1:{self.port}",
                    "--log-level", "warn", *self.options]
         began = time.perf_counter()
         self.process = subprocess.Popen(command)

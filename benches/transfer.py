@@ -84,7 +84,7 @@ class Arc(Process):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        command = [self.program, "serve", "--data-dir", self.data / "arc", "--http", f"127.0.0.1:{self.port}", "--log-level", "warn"]
+        command = [self.program, "serve", "--no-auth", "--data-dir", self.data / "arc", "--http", f"127.0.0.1:{self.port}", "--log-level", "warn"]
         self.process = subprocess.Popen([*command, *options])
         self.pid = self.process.pid
         while True:

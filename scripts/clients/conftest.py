@@ -18,9 +18,10 @@ import pytest
 class Server:
     """One process of the server; stops with `stop` or dies with `kill`."""
 
-    def __init__(self, data_dir: Path, *arguments: str) -> None:
+    def __init__(self, data_dir: Path, *arguments: str, no_auth: bool = True) -> None:
         self.data_dir = data_dir
         command = [os.environ["TESTED_SERVER"], "serve", "--data-dir", str(data_dir), "--http", "127.0.0.1:0"]
+        command += ["--no-auth"] if no_auth else []
         command += ["--log-format", "json", "--log-level", "info", *arguments]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.log: list[str] = []

@@ -87,4 +87,4 @@ def test_measurements_are_listed(client: ArcClient) -> None:
 
 
 def test_the_server_is_healthy(client: ArcClient) -> None:
-    assert client.health().status == "ok"
+    assert client.health().status == "pass"

@@ -52,7 +52,7 @@ class Server:
         **settings: str,
     ) -> None:
         self.data_dir = data_dir
-        command = [binary(), "serve", "--data-dir", str(data_dir), "--http", "127.0.0.1:0"]
+        command = [binary(), "serve", "--no-auth", "--data-dir", str(data_dir), "--http", "127.0.0.1:0"]
         command += ["--log-format", "json", "--log-level", "debug"]
         for name, value in settings.items():
             command += ["--" + name.replace("_", "-"), value]

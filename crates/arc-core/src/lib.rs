@@ -52,10 +52,12 @@ pub use maintenance::repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repa
 #[cfg(feature = "object-store")]
 pub use maintenance::verify::verify_in_store;
 pub use maintenance::verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
-pub use model::{ColumnTypes, Comparison, Literal, OnConflict, Predicate, SequenceNumber, Tombstone};
+pub use model::{
+    Access, AccessScope, ColumnTypes, Comparison, Literal, OnConflict, Predicate, SequenceNumber, Tombstone,
+};
 pub use options::{Durability, Options, Precision, WriteOptions};
 #[cfg(feature = "query")]
-pub use query::{Answer, AnswerEnder, Description, ScannedFiles, Statement, StatementKind};
+pub use query::{Answer, AnswerEnder, ChangeTarget, Description, ScannedFiles, Statement, StatementKind};
 pub use view::{BufferPart, TableView};
 pub use write::{MAX_REJECTED, PendingWrite, Rejected, Written};
 

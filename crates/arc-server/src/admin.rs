@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     app::App,
+    auth::{Caller, Rights},
     body, column_types,
     delete::blocking,
     errors::{Failure, json_response},
@@ -26,34 +27,49 @@ use crate::{
 pub(crate) const MAX_REQUEST_BYTES: usize = 1 << 20;
 
 /// `GET /api/v1/databases`.
-pub(crate) async fn databases(State(app): State<Arc<App>>) -> Response {
-    let databases: Vec<Value> = app.engine.databases().iter().map(describe).collect();
+pub(crate) async fn databases(State(app): State<Arc<App>>, caller: Caller) -> Response {
+    let seen = seen(&app, &caller);
+    let databases: Vec<Value> = seen.iter().map(|database| describe(&app, &caller, database)).collect();
     ok(&json!({ "count": databases.len(), "databases": databases }))
 }
 
 /// `GET /api/v1/databases/{name}`.
-pub(crate) async fn database(State(app): State<Arc<App>>, name: DatabaseName) -> Result<Response, Failure> {
-    Ok(ok(&describe(&find(&app, &name?.0)?)))
+pub(crate) async fn database(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    name: DatabaseName,
+) -> Result<Response, Failure> {
+    let name = name?.0;
+    caller.check_sees(&name)?;
+    Ok(ok(&describe(&app, &caller, &find(&app, &name)?)))
 }
 
 /// `GET /api/v1/databases/{name}/measurements`.
 pub(crate) async fn database_measurements(
     State(app): State<Arc<App>>,
+    caller: Caller,
     name: DatabaseName,
 ) -> Result<Response, Failure> {
     let name = name?.0;
-    let tables = app.engine.tables(&name)?;
+    caller.check_sees(&name)?;
+    let tables = tables(&app, &caller, &name)?;
     let measurements: Vec<Value> = tables.iter().map(|t| json!({ "name": t.schema.table })).collect();
     Ok(ok(&json!({ "database": name, "count": measurements.len(), "measurements": measurements })))
 }
 
 /// `POST /api/v1/databases` with `{"name": "…"}`, and what it says of the types of columns.
-pub(crate) async fn create_database(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn create_database(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Failure> {
+    caller.check(Rights::WRITE)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
     let request: Value = parse(&body)?;
     let name = request.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Failure::bad_request("the key name is missing; expected {\"name\": \"…\"}"))?;
+    caller.check_all_of(Rights::WRITE, name)?;
     let types = column_types::changed(ColumnTypes::default(), request.as_object().unwrap_or(&Map::new()))?;
     types.check()?;
     create(&app, name).await?;
@@ -61,16 +77,18 @@ pub(crate) async fn create_database(State(app): State<Arc<App>>, request: Reques
         let (engine, owned) = (app.engine.clone(), name.to_owned());
         blocking(move || engine.set_column_types(&owned, None, &types)).await?;
     }
-    Ok(json_response(StatusCode::CREATED, describe(&find(&app, name)?).to_string()))
+    Ok(json_response(StatusCode::CREATED, describe(&app, &caller, &find(&app, name)?).to_string()))
 }
 
 /// `PATCH /api/v1/databases/{name}` with `{"durability": "…"}`, `string_columns`, `on_conflict`; null to go by the server's.
 pub(crate) async fn change_database(
     State(app): State<Arc<App>>,
+    caller: Caller,
     name: DatabaseName,
     request: Request,
 ) -> Result<Response, Failure> {
     let name = name?.0;
+    caller.check_all_of(Rights::ADMIN, &name)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
     let request: Value = parse(&body)?;
@@ -90,7 +108,7 @@ pub(crate) async fn change_database(
         durability.map_or(Ok(()), |durability| engine.set_database_durability(&owned, durability))
     })
     .await?;
-    Ok(ok(&describe(&find(&app, &name)?)))
+    Ok(ok(&describe(&app, &caller, &find(&app, &name)?)))
 }
 
 /// Creates a database; 409 if it exists.
@@ -104,16 +122,23 @@ pub(crate) async fn create(app: &App, name: &str) -> Result<(), Failure> {
 }
 
 /// `GET /api/v1/measurements?database=`; all databases if none is named.
-pub(crate) async fn measurements(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn measurements(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Failure> {
     let started = Instant::now();
     let params = Params::of(request.uri())?;
     let databases = match params.get("database").or_else(|| params.get("db")) {
-        Some(name) => vec![name.to_owned()],
-        None => app.engine.databases().into_iter().map(|database| database.name).collect(),
+        Some(name) => {
+            caller.check_sees(name)?;
+            vec![name.to_owned()]
+        }
+        None => seen(&app, &caller).into_iter().map(|database| database.name).collect(),
     };
     let mut measurements = Vec::new();
     for database in databases {
-        for table in app.engine.tables(&database)? {
+        for table in tables(&app, &caller, &database)? {
             measurements.push(measurement(&app, &table)?);
         }
     }
@@ -129,8 +154,11 @@ pub(crate) async fn measurements(State(app): State<Arc<App>>, request: Request) 
 pub(crate) async fn health(State(app): State<Arc<App>>) -> Response {
     let uptime = app.started.elapsed();
     ok(&json!({
-        "status": "ok",
+        // The word of InfluxDB's clients, who take every other for a failure.
+        "status": "pass",
         "name": "arc",
+        "message": "ready for queries and writes",
+        "checks": [],
         "time": timestamp::now(),
         "uptime": format!("{}s", uptime.as_secs()),
         "uptime_sec": uptime.as_secs(),
@@ -139,7 +167,7 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Response {
 }
 
 /// `GET /ready`: requests are welcome.
-pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
+pub(crate) async fn ready(State(app): State<Arc<App>>, request: Request) -> Response {
     let time = timestamp::now();
     if let Some(reason) = app.not_ready() {
         let body = json!({ "status": "not_ready", "time": time, "reason": reason });
@@ -147,8 +175,10 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
     }
     // Writes to these may be lost although they were acknowledged, whatever the server's own setting is.
     let in_memory = |database: &DatabaseInfo| database.durability == Some(Durability::Memory);
-    let in_memory: Vec<String> =
-        app.engine.databases().into_iter().filter(in_memory).map(|database| database.name).collect();
+    // Anybody may ask, and is told of the databases that they may know of.
+    let caller = app.auth.caller(request.extensions());
+    let databases = caller.map(|caller| seen(&app, &caller)).unwrap_or_default();
+    let in_memory: Vec<String> = databases.into_iter().filter(in_memory).map(|database| database.name).collect();
     let uptime = app.started.elapsed().as_secs();
     let mut body = json!({ "status": "ready", "time": time, "uptime_sec": uptime });
     if let Some(body) = body.as_object_mut().filter(|_| !in_memory.is_empty()) {
@@ -200,10 +230,27 @@ fn find(app: &App, name: &str) -> Result<DatabaseInfo, Failure> {
     found.ok_or_else(|| Error::DatabaseNotFound { database: name.to_owned() }.into())
 }
 
-fn describe(database: &DatabaseInfo) -> Value {
+/// Returns the databases that a caller may know of.
+fn seen(app: &App, caller: &Caller) -> Vec<DatabaseInfo> {
+    app.engine.databases().into_iter().filter(|database| caller.sees(&database.name)).collect()
+}
+
+/// Returns the tables of a database that a caller has any right for.
+fn tables(app: &App, caller: &Caller, database: &str) -> Result<Vec<TableInfo>, Failure> {
+    let mut tables = app.engine.tables(database)?;
+    tables.retain(|table| caller.sees_table(database, &table.schema.table));
+    Ok(tables)
+}
+
+fn describe(app: &App, caller: &Caller, database: &DatabaseInfo) -> Value {
+    let count = match caller.check_all_of(Rights::READ, &database.name) {
+        Ok(()) => database.tables,
+        // It may be dropped meanwhile.
+        Err(_) => tables(app, caller, &database.name).map_or(0, |tables| tables.len()),
+    };
     let described = json!({
         "name": database.name,
-        "measurement_count": database.tables,
+        "measurement_count": count,
         "created_at": timestamp::format(database.created_ns),
         "durability": database.durability.map(|level| level.to_string()),
     });

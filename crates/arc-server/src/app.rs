@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     admission::Budget,
+    auth::{Auth, AuthError, Caller},
     backup::Backups,
     config::{Config, Delete, Limits},
     connection,
@@ -23,7 +24,7 @@ use crate::{
     http::access::Access,
     import::ImportCounters,
     metrics::Metrics,
-    query::{List, Listed, Runner, Spools},
+    query::{List, Listed, NewQuery, Runner, Spools},
 };
 
 /// How long a query waits for others to end.
@@ -43,6 +44,7 @@ pub struct App {
     pub(crate) limits: Limits,
     pub(crate) delete: Delete,
     pub(crate) access: Access,
+    pub(crate) auth: Auth,
     pub(crate) cors_origin: Option<HeaderValue>,
     pub(crate) metrics: Metrics,
     pub(crate) history: History,
@@ -74,6 +76,18 @@ pub struct App {
     pub(crate) compaction: Triggered,
 }
 
+/// Why nothing can be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// There is no room for the threads that queries run on.
+    #[error("cannot start the threads for queries")]
+    Threads(#[source] io::Error),
+    /// Tokens cannot be read or kept.
+    #[error(transparent)]
+    Tokens(#[from] AuthError),
+}
+
 /// Work that was asked for, of which one piece runs at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Triggered {
@@ -82,12 +96,15 @@ pub(crate) struct Triggered {
 }
 
 impl App {
-    /// Returns what handlers need to serve `engine`, within the limits that `config` sets.
+    /// Returns what handlers need to serve `engine`, within the limits that `config` sets. Where tokens are asked for, they are
+    /// those of the engine's folder; where there is none yet that may make others, this makes one, and leaves it in
+    /// `admin.token` there.
     ///
     /// # Errors
     ///
-    /// What the operating system says if it has no room for the threads that queries run on.
-    pub fn new(engine: Engine, config: &Config) -> io::Result<Arc<Self>> {
+    /// [`StartError`] for threads that there is no room for, and tokens that cannot be read or kept.
+    pub fn new(engine: Engine, config: &Config) -> Result<Arc<Self>, StartError> {
+        let auth = if config.no_auth { Auth::open() } else { Self::closed(&engine, config)? };
         let memory_bytes = config.engine.memory_bytes;
         let limits = within_memory(&config.limits, memory_bytes);
         Ok(Arc::new(Self {
@@ -100,12 +117,13 @@ impl App {
                 UPLOADS_FULL,
             ),
             wide_windows: Arc::new(Semaphore::new(connection::wide_windows(memory_bytes))),
-            access: Access::new(&config.allowed_hosts, config.cors_origin.as_deref()),
+            access: Access::new(&allowed_hosts(config), config.cors_origin.as_deref()),
+            auth,
             delete: config.delete.clone(),
             cors_origin: config.cors_origin.as_ref().and_then(|origin| HeaderValue::try_from(origin).ok()),
             metrics: Metrics::default(),
             history: History::default(),
-            runner: Runner::start(config.engine.query_timeout)?,
+            runner: Runner::start(config.engine.query_timeout).map_err(StartError::Threads)?,
             queries: Arc::default(),
             slow_query: config.slow_query,
             started: Instant::now(),
@@ -120,6 +138,14 @@ impl App {
             closing: AtomicBool::new(false),
             compaction: Triggered::default(),
         }))
+    }
+
+    fn closed(engine: &Engine, config: &Config) -> Result<Auth, StartError> {
+        let (auth, made) = Auth::closed(engine.path(), config.public_metrics)?;
+        if let Some(path) = made {
+            tracing::info!(path = %path.display(), "made a token that may do everything; the file has it");
+        }
+        Ok(auth)
     }
 
     /// Waits for leave to decode a write.
@@ -142,9 +168,9 @@ impl App {
         Ok(slot)
     }
 
-    /// Puts a statement on the list; `door` is the form of its answer, or who asks.
-    pub(crate) fn list_query(&self, door: &'static str, database: &str, sql: &str) -> Arc<Listed> {
-        self.queries.add(door, database, sql, self.limits.query_rows)
+    /// Puts a statement on the list; `door` is the form of its answer, or what asks.
+    pub(crate) fn list_query(&self, door: &'static str, caller: &Caller, database: &str, sql: &str) -> Arc<Listed> {
+        self.queries.add(NewQuery { door, caller: caller.clone(), database, sql, most_rows: self.limits.query_rows })
     }
 
     /// From now on `/ready` says no.
@@ -160,6 +186,11 @@ impl App {
         let closed = self.engine.closed_to_writes()?;
         Some(format!("closed to writes until restarted: {closed}"))
     }
+}
+
+/// Returns the names that clients may use. Where a token is asked for, no page can do anything with a name of its own.
+fn allowed_hosts(config: &Config) -> Vec<String> {
+    if config.no_auth { config.allowed_hosts.clone() } else { vec!["*".to_owned()] }
 }
 
 async fn slot(slots: &Arc<Semaphore>, patience: Duration, busy: &str) -> Result<OwnedSemaphorePermit, Failure> {
@@ -207,7 +238,7 @@ mod tests {
     #[tokio::test]
     async fn a_write_that_finds_no_slot_is_told_to_come_back() {
         let dir = tempfile::tempdir().unwrap();
-        let mut config = Config::default();
+        let mut config = Config { no_auth: true, ..Config::default() };
         config.engine.write_timeout = Duration::from_millis(1);
         let app = App::new(Engine::open(dir.path().join("data")).unwrap(), &config).unwrap();
         let mut held = Vec::new();

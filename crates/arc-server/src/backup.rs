@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use crate::{
     admin::parse,
     app::App,
+    auth::Caller,
     body,
     errors::{Failure, chain, json_response, public},
     timestamp,
@@ -84,7 +85,8 @@ impl Backups {
 }
 
 /// `POST /api/v1/backup` with `{"id": "…"}`, or nothing: a new backup, or an earlier one brought up to date.
-pub(crate) async fn start(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn start(State(app): State<Arc<App>>, caller: Caller, request: Request) -> Result<Response, Failure> {
+    caller.check_admin()?;
     let backups = backups(&app)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
@@ -132,7 +134,8 @@ impl Drop for EndOnDrop<'_> {
 }
 
 /// `GET /api/v1/backup/status`: the backup under way, or the last one since the server started.
-pub(crate) async fn status(State(app): State<Arc<App>>) -> Result<Response, Failure> {
+pub(crate) async fn status(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Failure> {
+    caller.check_admin()?;
     let status = backups(&app)?.last().clone();
     Ok(ok(&status.map_or_else(|| json!({ "status": "idle" }), |status| describe(&status))))
 }
@@ -163,7 +166,8 @@ fn describe(status: &Status) -> Value {
 }
 
 /// `GET /api/v1/backup`: what is in `backup_dir`.
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Response, Failure> {
+pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Failure> {
+    caller.check_admin()?;
     let dir = backups(&app)?.dir.clone();
     let listed = tokio::task::spawn_blocking(move || names(&dir)).await.map_err(|_| Failure::bug())?;
     let names = listed.map_err(|e| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot list: {e}")))?;
@@ -172,7 +176,12 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Response, Failur
 }
 
 /// `GET /api/v1/backup/{id}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, UrlPath(id): UrlPath<String>) -> Result<Response, Failure> {
+pub(crate) async fn get(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    UrlPath(id): UrlPath<String>,
+) -> Result<Response, Failure> {
+    caller.check_admin()?;
     let path = backups(&app)?.dir.join(check_id(&id)?);
     if !path.is_dir() {
         return Err(Failure::new(StatusCode::NOT_FOUND, format!("there is no backup {id:?}")));

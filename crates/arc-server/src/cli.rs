@@ -2,16 +2,17 @@
 //!
 //! Ends with 0 after a stop in good order, 1 if something failed, 2 if it was told something it cannot do.
 
-use std::{ffi::OsString, fmt::Display, process::ExitCode, time::Duration};
+use std::{ffi::OsString, fmt::Display, io::Write as _, process::ExitCode, time::Duration};
 
 use clap::{Arg, ArgAction, Command};
 
 use crate::{
     allocator,
-    config::{self, Config},
+    config::{self, Config, ConfigError, Taker},
     errors::chain,
     import, logging, maintenance, quickstart,
     server::{ServeError, Server, signals},
+    tls, token,
 };
 
 const USAGE_ERROR: u8 = 2;
@@ -34,9 +35,23 @@ pub fn run(
             return error.print().map_or(ExitCode::FAILURE, |()| ExitCode::from(code));
         }
     };
+    let environment: Vec<_> = environment.into_iter().collect();
     let (name, chosen) = matches.subcommand().unwrap_or(("serve", &matches));
-    let (flags, file) = config::given(chosen);
-    let config = match config::load(flags, file.as_deref(), environment) {
+    if name == "cert" {
+        return tls::run(chosen);
+    }
+    if name == "token" {
+        return token::run(chosen, &environment);
+    }
+    let (flags, file) = config::given(&matches);
+    if name == "config" {
+        return match config::describe(flags, file.as_deref(), environment) {
+            Ok(text) => print(&text),
+            Err(error) => fail(USAGE_ERROR, &chain(&error)),
+        };
+    }
+    let config = config::load(flags, file.as_deref(), environment.iter().cloned());
+    let config = match config.and_then(|config| if name == "quickstart" { open_to_all(config) } else { Ok(config) }) {
         Ok(config) => config,
         Err(error) => return fail(USAGE_ERROR, &chain(&error)),
     };
@@ -44,7 +59,7 @@ pub fn run(
         return code;
     }
     if name == "import" {
-        return import::run(chosen, &config);
+        return import::run(chosen, &config, &environment);
     }
     let once = name == "quickstart" && chosen.get_flag("once");
     match start(&config, name, once) {
@@ -53,20 +68,45 @@ pub fn run(
     }
 }
 
+/// The tour is for a newcomer, who has no token yet; it is for this machine alone.
+fn open_to_all(mut config: Config) -> Result<Config, ConfigError> {
+    config.no_auth = true;
+    // Its own client asks without.
+    config.tls = config::TlsFiles::default();
+    config::check_exposed(&config)?;
+    Ok(config)
+}
+
 fn command() -> Command {
     let once = Arg::new("once").long("once").action(ArgAction::SetTrue).help("End after the tour");
     Command::new("arc-server")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A time-series store: line protocol and MessagePack in over HTTP, durable when acknowledged, SQL out")
         .after_help(AFTER_HELP)
-        .args(config::arguments())
-        .subcommand(Command::new("serve").about("Serve a data directory until stopped (the default command)"))
+        .args(config::arguments(Taker::Server))
+        .subcommand(
+            Command::new("serve")
+                .about("Serve a data directory until stopped (the default command)")
+                .args(config::arguments(Taker::Server)),
+        )
         .subcommand(
             Command::new("quickstart")
                 .about("Take a tour: store this machine's own measurements and query them")
-                .arg(once),
+                .after_help(
+                    "Takes the other settings of serve as well. Lets in programs on this machine, without a token.",
+                )
+                .arg(once)
+                .args(config::arguments(Taker::Tour)),
         )
-        .subcommand(import::command())
+        .subcommand(token::command())
+        .subcommand(tls::command())
+        .subcommand(
+            Command::new("config")
+                .about("Print the settings in force, and where each is from")
+                .after_help("Takes the settings of serve.")
+                .args(config::arguments(Taker::Viewer)),
+        )
+        .subcommand(import::command().args(config::arguments(Taker::Engine)))
         .subcommands(maintenance::commands())
 }
 
@@ -92,6 +132,7 @@ async fn run_command(config: &Config, command: &str, once: bool) -> Result<(), q
         address = %server.address(),
         flight = server.flight_address().map(tracing::field::display),
         data_dir = %config.data_dir.display(),
+        tls = server.is_encrypted(),
         durability = %config.engine.durability,
         version = env!("CARGO_PKG_VERSION"),
         "serving HTTP"
@@ -101,9 +142,10 @@ async fn run_command(config: &Config, command: &str, once: bool) -> Result<(), q
 
 /// Says what a setting does not do, or does more than its reader may think.
 fn warn(config: &Config) {
-    if config.no_auth {
-        tracing::warn!("no_auth has no effect: there is no authentication that could be switched off");
+    if !config.no_auth {
+        return;
     }
+    tracing::warn!("no_auth is set: every program on this machine may read and write all data");
     if config.cors_origin.as_deref() == Some("*") {
         tracing::warn!(
             "cors_origin is *, and nobody has to log in: every web page in a browser that reaches this server may read and \
@@ -125,6 +167,12 @@ fn exit_code(error: &quickstart::Error) -> u8 {
     }
 }
 
+fn print(text: &str) -> ExitCode {
+    // Whoever reads may have gone; there is nobody to tell then.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
+}
+
 fn fail(code: u8, message: &dyn Display) -> ExitCode {
     // Before and beside logging: whoever started the process should see it in any case.
     eprintln!("arc-server: {message}");
@@ -137,8 +185,8 @@ mod tests {
 
     fn flags(arguments: &[&str]) -> (String, Vec<(&'static str, String)>) {
         let matches = command().try_get_matches_from(arguments).unwrap();
-        let (name, chosen) = matches.subcommand().unwrap_or(("serve", &matches));
-        (name.to_owned(), config::given(chosen).0)
+        let (name, _) = matches.subcommand().unwrap_or(("serve", &matches));
+        (name.to_owned(), config::given(&matches).0)
     }
 
     #[test]
@@ -159,5 +207,23 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn commands_on_a_directory_take_the_words_of_its_server() {
+        for (arguments, is_taken) in [
+            (&["import", "a.lp", "--memory", "1GiB"][..], true),
+            (&["import", "a.lp", "--memory", "1GiB", "--nonsense"], false),
+            (&["import", "a.lp", "--database", "x", "--token-file", "t"], true),
+            (&["import", "a.lp", "--db", "x"], true),
+            (&["verify", "--data-dir", "x"], true),
+            (&["verify", "--memory", "1GiB"], true),
+            (&["quickstart", "--memory", "1GiB"], true),
+            (&["token", "create", "--name", "a", "--data-dir", "x"], false),
+            (&["config", "--max-connections", "1"], true),
+        ] {
+            let parsed = command().try_get_matches_from([&["arc-server"], arguments].concat());
+            assert_eq!(parsed.is_ok(), is_taken, "{arguments:?}");
+        }
     }
 }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     admin::parse,
     app::App,
+    auth::{Caller, Rights},
     body,
     delete::blocking,
     errors::{Failure, json_response},
@@ -24,23 +25,37 @@ use crate::{
 pub(crate) type TablePath = Result<Path<(String, String)>, PathRejection>;
 
 /// `GET /api/v1/databases/{name}/measurements/{measurement}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, path: TablePath) -> Result<Response, Failure> {
+pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, path: TablePath) -> Result<Response, Failure> {
     let Path((database, table)) = path?;
+    caller.check_table(Rights::READ, &database, &table)?;
     describe_measurement(&app, &database, &table)
 }
 
 /// `GET /api/v1/databases/{name}/measurements/{measurement}/column-types`: what holds for a measurement, which need not be
 /// there, by its own setting, its database's or the server's.
-pub(crate) async fn in_force(State(app): State<Arc<App>>, path: TablePath) -> Result<Response, Failure> {
+pub(crate) async fn in_force(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    path: TablePath,
+) -> Result<Response, Failure> {
     let Path((database, table)) = path?;
+    // The importer asks, which may write alone.
+    let writes = caller.check_table(Rights::WRITE, &database, &table);
+    writes.or_else(|_| caller.check_table(Rights::READ, &database, &table))?;
     let types = app.engine.effective_column_types(&database, Some(&table));
     Ok(json_response(StatusCode::OK, json!(types).to_string()))
 }
 
 /// `PATCH /api/v1/databases/{name}/measurements/{measurement}` with `{"string_columns": ["attr_*"], "on_conflict": "widen"}`, or one of them; null to go by the
 /// database's.
-pub(crate) async fn patch(State(app): State<Arc<App>>, path: TablePath, request: Request) -> Result<Response, Failure> {
+pub(crate) async fn patch(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    path: TablePath,
+    request: Request,
+) -> Result<Response, Failure> {
     let Path((database, table)) = path?;
+    caller.check_table(Rights::ADMIN, &database, &table)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
     let request = parse(&body)?;

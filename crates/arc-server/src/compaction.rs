@@ -4,11 +4,14 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use axum::{extract::State, response::Response};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
 use hyper::StatusCode;
 use serde_json::json;
 
-use crate::{app::App, errors::json_response};
+use crate::{app::App, auth::Caller, errors::json_response};
 
 /// `GET /api/v1/compaction/status`.
 pub(crate) async fn status(State(app): State<Arc<App>>) -> Response {
@@ -40,7 +43,10 @@ pub(crate) async fn stats(State(app): State<Arc<App>>) -> Response {
 }
 
 /// `POST /api/v1/compaction/trigger`: starts a round over everything and does not wait for it.
-pub(crate) async fn trigger(State(app): State<Arc<App>>) -> Response {
+pub(crate) async fn trigger(State(app): State<Arc<App>>, caller: Caller) -> Response {
+    if let Err(failure) = caller.check_admin() {
+        return failure.into_response();
+    }
     if app.compaction.running.swap(true, Ordering::AcqRel) {
         let cycle_id = app.compaction.cycles.load(Ordering::Acquire);
         let text = "a compaction that was asked for is still running";

@@ -27,7 +27,11 @@ use tokio::{
 use tower::ServiceExt;
 
 use self::wire::{Activity, AnswerBody, Wire};
-use crate::{app::App, workers};
+use crate::{
+    app::App,
+    tls::{self, Stream, Tls},
+    workers,
+};
 
 /// What a client of HTTP/2 begins with.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -76,18 +80,30 @@ struct ConnectionTimes {
 }
 
 /// Serves a connection until its client leaves, is silent for too long, or the sender of `stopped` is dropped.
-pub(crate) async fn serve(app: &App, router: Router, stream: TcpStream, stopped: watch::Receiver<()>) {
+pub(crate) async fn serve(
+    app: &App,
+    tls: Option<&Arc<Tls>>,
+    router: Router,
+    stream: TcpStream,
+    mut stopped: watch::Receiver<()>,
+) {
     let _open = app.metrics.connection();
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot switch off Nagle's algorithm");
     }
+    let accepted = tokio::select! {
+        accepted = tls::accept(tls, stream) => accepted,
+        // The sender is dropped when the server stops; nothing is ever sent.
+        _ = stopped.changed() => return,
+    };
+    let Some(stream) = accepted else { return };
     let times = ConnectionTimes { rest_after: REST_AFTER, idle: IDLE_TIMEOUT, send: app.limits.send_timeout };
     serve_and_rest(router, stream, stopped, times, &app.wide_windows).await;
 }
 
 async fn serve_and_rest(
     router: Router,
-    stream: TcpStream,
+    stream: Stream,
     mut stopped: watch::Receiver<()>,
     times: ConnectionTimes,
     wide: &Arc<Semaphore>,
@@ -131,7 +147,7 @@ async fn serve_and_rest(
 }
 
 /// Reads until it is clear whether the client speaks HTTP/2; returns what was read, nothing if the client has left.
-async fn beginning(stream: &mut TcpStream) -> io::Result<Bytes> {
+async fn beginning(stream: &mut Stream) -> io::Result<Bytes> {
     let mut bytes = [0; PREFACE.len()];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -150,7 +166,7 @@ async fn serve_http1(
     wire: Wire,
     stopped: &mut watch::Receiver<()>,
     rest_after: Duration,
-) -> hyper::Result<Option<(TcpStream, Bytes)>> {
+) -> hyper::Result<Option<(Stream, Bytes)>> {
     let activity = Arc::clone(&wire.activity);
     let service = service(router, &activity);
     let mut connection = http1_builder().serve_connection(TokioIo::new(wire), service);
@@ -320,7 +336,7 @@ mod tests {
             let (accepted, _) = listener.accept().await.unwrap();
             let (stopping, stopped) = watch::channel(());
             let served = tokio::spawn(async move {
-                serve_and_rest(router, accepted, stopped, times, &Arc::new(Semaphore::new(1))).await;
+                serve_and_rest(router, Stream::Plain(accepted), stopped, times, &Arc::new(Semaphore::new(1))).await;
             });
             Self { stream, served, stopping }
         }

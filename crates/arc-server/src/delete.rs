@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     admin::{DatabaseName, milliseconds, parse},
     app::App,
+    auth::{Caller, Rights},
     body,
     errors::{Failure, json_response},
     http::params::Params,
@@ -57,11 +58,13 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, request: Request) -> Res
 /// `DELETE /api/v1/databases/{name}?confirm=true`.
 pub(crate) async fn database(
     State(app): State<Arc<App>>,
+    caller: Caller,
     name: DatabaseName,
     request: Request,
 ) -> Result<Response, Failure> {
-    check_enabled(&app)?;
     let name = name?.0;
+    caller.check_all_of(Rights::DELETE, &name)?;
+    check_enabled(&app)?;
     if Params::of(request.uri())?.get("confirm") != Some("true") {
         return Err(Failure::bad_request(format!("send confirm=true to drop database {name:?} with all its points")));
     }
@@ -84,17 +87,20 @@ pub(crate) fn check_enabled(app: &App) -> Result<(), Failure> {
 }
 
 async fn answer(app: &Arc<App>, request: Request, started: Instant) -> Result<Response, Failure> {
-    check_enabled(app)?;
     let (parts, body) = request.into_parts();
+    let caller = app.auth.caller(&parts.extensions)?;
+    caller.check(Rights::DELETE)?;
+    check_enabled(app)?;
     let body = body::read(app, body, &parts.headers).await?;
     let wanted = WantedDelete::read(&parse(&body)?)?;
+    caller.check_table(Rights::DELETE, &wanted.database, &wanted.table)?;
     let (engine, asked) = (app.engine.clone(), wanted.clone());
     let predicate =
         blocking(move || engine.check_delete(&asked.database, &asked.table, &Predicate::from_sql(&asked.condition)?));
     let deletion = Deletion::new(wanted.database, wanted.table, predicate.await?);
     let (count, affected_files) = match wanted.dry_run {
-        true => (counted(app, &deletion).await?, 0),
-        false => points(app, deletion, wanted.confirm, "send \"confirm\": true").await?,
+        true => (counted(app, &caller, &deletion).await?, 0),
+        false => points(app, &caller, deletion, Confirmed(wanted.confirm, "send \"confirm\": true")).await?,
     };
     let body = json!({
         "success": true,
@@ -109,29 +115,31 @@ async fn answer(app: &Arc<App>, request: Request, started: Instant) -> Result<Re
     Ok(json_response(StatusCode::OK, body.to_string()))
 }
 
+/// Whether a client has confirmed that it means many points, and how it would.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Confirmed<'a>(pub(crate) bool, pub(crate) &'a str);
+
 /// Deletes points, if they are not too many. Returns how many they were before, and in how many files they may have been.
-///
-/// `how` is how the client would confirm that it means many.
 pub(crate) async fn points(
     app: &Arc<App>,
+    caller: &Caller,
     deletion: Deletion,
-    confirmed: bool,
-    how: &str,
+    confirmed: Confirmed<'_>,
 ) -> Result<(u64, u64), Failure> {
-    let count = counted(app, &deletion).await?;
-    check_count(app, count, confirmed, how)?;
+    let count = counted(app, caller, &deletion).await?;
+    check_count(app, count, confirmed)?;
     let engine = app.engine.clone();
     let deleted = blocking(move || engine.delete(&deletion.database, &deletion.table, &deletion.predicate)).await?;
     Ok((count, deleted.affected_files))
 }
 
-async fn counted(app: &Arc<App>, deletion: &Deletion) -> Result<u64, Failure> {
+async fn counted(app: &Arc<App>, caller: &Caller, deletion: &Deletion) -> Result<u64, Failure> {
     let Deletion { database, table, predicate, .. } = deletion;
     let from = format!("{}.{}", quoted(database), quoted(table));
-    query::count(app, &format!("SELECT count(*) FROM {from} WHERE {predicate}")).await
+    query::count(app, caller, &format!("SELECT count(*) FROM {from} WHERE {predicate}")).await
 }
 
-fn check_count(app: &App, count: u64, confirmed: bool, how: &str) -> Result<(), Failure> {
+fn check_count(app: &App, count: u64, Confirmed(confirmed, how): Confirmed<'_>) -> Result<(), Failure> {
     let settings = &app.delete;
     if count > settings.max_rows {
         let most = settings.max_rows;

@@ -67,6 +67,8 @@ impl Failure {
     pub(crate) fn code(&self) -> &'static str {
         match self.status {
             StatusCode::NOT_FOUND => "not found",
+            StatusCode::UNAUTHORIZED => "unauthorized",
+            StatusCode::FORBIDDEN => "forbidden",
             StatusCode::METHOD_NOT_ALLOWED => "method not allowed",
             StatusCode::CONFLICT => "conflict",
             StatusCode::REQUEST_TIMEOUT | StatusCode::SERVICE_UNAVAILABLE => "unavailable",
@@ -96,6 +98,10 @@ impl Failure {
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
             headers.insert(header::RETRY_AFTER, seconds.max(1).into());
         }
+        if self.status == StatusCode::UNAUTHORIZED {
+            // Not Basic, though that is taken: browsers would keep what they are told, and send it along for other pages.
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"arc\""));
+        }
         if let Some(allow) = self.allow {
             headers.insert(header::ALLOW, HeaderValue::from_static(allow));
         }
@@ -105,7 +111,12 @@ impl Failure {
 impl IntoResponse for Failure {
     /// The shape of writes and of everything without a shape of its own; it has the keys of all InfluxDB versions.
     fn into_response(self) -> Response {
-        self.with_body(&json!({ "error": self.message, "message": self.message, "code": self.code() }))
+        let mut body = json!({ "error": self.message, "message": self.message, "code": self.code() });
+        if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&self.status) {
+            // What clients of Arc's Go server look for there.
+            body.as_object_mut().map(|body| body.insert("success".to_owned(), false.into()));
+        }
+        self.with_body(&body)
     }
 }
 
@@ -114,6 +125,7 @@ impl From<Error> for Failure {
         let status = match &error {
             // What the draft of the header `Idempotency-Key` asks for; the request as such is a good one.
             Error::IdempotencyKeyReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Error::OutOfScope { .. } => StatusCode::FORBIDDEN,
             error => status_of(error.kind()),
         };
         let retry_after = match &error {

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     admin::parse,
     app::App,
+    auth::{Caller, Rights},
     body,
     delete::{blocking, check_enabled},
     errors::{Failure, json_response},
@@ -26,14 +27,15 @@ const DAY_SECONDS: f64 = 86_400.0;
 pub(crate) type RetentionPath = Result<Path<Vec<String>>, PathRejection>;
 
 /// `GET /api/v1/retention`: all settings there are.
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Response, Failure> {
+pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Failure> {
     let mut settings = Vec::new();
-    for database in app.engine.databases() {
+    for database in app.engine.databases().into_iter().filter(|database| caller.sees(&database.name)) {
         if let Some(retention) = database.retention {
             settings.push(describe(&database.name, None, retention));
         }
         // It may have been dropped meanwhile.
-        for table in app.engine.tables(&database.name).unwrap_or_default() {
+        let tables = app.engine.tables(&database.name).unwrap_or_default().into_iter();
+        for table in tables.filter(|table| caller.sees_table(&database.name, &table.schema.table)) {
             if let Some(retention) = app.engine.retention(&database.name, Some(&table.schema.table)).unwrap_or_default()
             {
                 settings.push(describe(&database.name, Some(&table.schema.table), retention));
@@ -44,8 +46,12 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Result<Response, Failur
 }
 
 /// `GET /api/v1/retention/{database}` and `…/{measurement}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, path: RetentionPath) -> Result<Response, Failure> {
+pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, path: RetentionPath) -> Result<Response, Failure> {
     let (database, table) = split(path)?;
+    match &table {
+        Some(table) => caller.check_table(Rights::READ, &database, table)?,
+        None => caller.check_sees(&database)?,
+    }
     let retention = app.engine.retention(&database, table.as_deref())?;
     let retention = retention.ok_or_else(|| missing(&database, table.as_deref()))?;
     Ok(ok(&describe(&database, table.as_deref(), retention)))
@@ -54,11 +60,13 @@ pub(crate) async fn get(State(app): State<Arc<App>>, path: RetentionPath) -> Res
 /// `PUT` of the same with `{"retention_days": 30}`, or null to keep points for ever whatever the database says.
 pub(crate) async fn put(
     State(app): State<Arc<App>>,
+    caller: Caller,
     path: RetentionPath,
     request: Request,
 ) -> Result<Response, Failure> {
-    check_enabled(&app)?;
     let (database, table) = split(path)?;
+    caller.check_target(Rights::ADMIN, &database, table.as_deref())?;
+    check_enabled(&app)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
     let retention = wanted(&parse(&body)?)?;
@@ -68,9 +76,14 @@ pub(crate) async fn put(
 }
 
 /// `DELETE` of the same: the measurement goes by its database, the database keeps its points.
-pub(crate) async fn delete(State(app): State<Arc<App>>, path: RetentionPath) -> Result<Response, Failure> {
-    check_enabled(&app)?;
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    path: RetentionPath,
+) -> Result<Response, Failure> {
     let (database, table) = split(path)?;
+    caller.check_target(Rights::ADMIN, &database, table.as_deref())?;
+    check_enabled(&app)?;
     if app.engine.retention(&database, table.as_deref())?.is_none() {
         return Err(missing(&database, table.as_deref()));
     }

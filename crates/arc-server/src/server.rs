@@ -21,10 +21,11 @@ use tokio::{
 
 use crate::{
     allocator,
-    app::App,
+    app::{App, StartError},
     config::Config,
     connection, history,
     http::router::{flight_router, router},
+    tls::{self, Tls, TlsError},
     workers::Workers,
 };
 
@@ -68,6 +69,12 @@ pub enum ServeError {
         #[source]
         source: io::Error,
     },
+    /// There is no room for threads, or tokens cannot be read or kept.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Connections cannot be encrypted as asked for.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// A bug: a thread died.
     #[error("a thread of the server died")]
     Died,
@@ -98,6 +105,7 @@ pub struct Server {
     http: Listener,
     /// There if Flight has an address of its own.
     flight: Option<Listener>,
+    tls: Option<Arc<Tls>>,
     workers: Workers,
     connections: usize,
     shutdown_timeout: Duration,
@@ -124,8 +132,10 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServeError::Bind`], [`ServeError::Option`], [`ServeError::Open`], or [`ServeError::Io`] if there is no room for threads.
+    /// [`ServeError::Tls`], [`ServeError::Bind`], [`ServeError::Option`], [`ServeError::Open`], [`ServeError::Start`], or [`ServeError::Io`] if there
+    /// is no room for threads.
     pub async fn start(config: &Config) -> Result<Self, ServeError> {
+        let tls = Tls::open(&config.tls)?;
         let http = Listener::bind(config.http).await?;
         let flight = match config.flight {
             Some(address) => Some(Listener::bind(address).await?),
@@ -142,11 +152,12 @@ impl Server {
         let app = App::new(engine, config);
         let workers = Workers::start();
         Ok(Self {
-            app: app.map_err(|source| ServeError::Io { action: "start the threads for queries", source })?,
+            app: app?,
             workers: workers
                 .map_err(|source| ServeError::Io { action: "start the threads for connections", source })?,
             http,
             flight,
+            tls,
             connections: connections(config.limits.connections),
             shutdown_timeout: config.shutdown_timeout,
         })
@@ -164,6 +175,12 @@ impl Server {
         self.flight.as_ref().map(|flight| flight.address)
     }
 
+    /// Returns whether connections are encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Returns the engine that is served.
     #[must_use]
     pub fn engine(&self) -> Engine {
@@ -177,7 +194,8 @@ impl Server {
     /// [`ServeError::Close`] if the last flush failed.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
         let (stopping, stopped) = watch::channel(());
-        let open = Connections { app: Arc::clone(&self.app), workers: self.workers, tasks: Mutex::default(), stopped };
+        let (app, tls) = (Arc::clone(&self.app), self.tls.clone());
+        let open = Connections { app, tls, workers: self.workers, tasks: Mutex::default(), stopped };
         let permits = Arc::new(Semaphore::new(self.connections));
         let http = accept(&self.http.listener, &permits, router(Arc::clone(&self.app)), &open);
         let flight = async {
@@ -190,6 +208,7 @@ impl Server {
             () = http => {}
             () = flight => {}
             () = history::record(Arc::clone(&self.app)) => {}
+            () = tls::watch(self.tls) => {}
             () = stop => {}
         }
         tracing::info!("stopping: finishing requests under way");
@@ -204,7 +223,9 @@ impl Server {
         connections.shutdown().await;
         self.app.runner.stop();
         let (engine, workers) = (self.app.engine.clone(), open.workers);
+        let app = self.app;
         let close = move || {
+            app.auth.close();
             let closed = engine.close();
             drop(workers);
             closed
@@ -249,6 +270,7 @@ pub(crate) fn open_engine(config: &Config) -> arc_core::Result<Engine> {
 /// The connections that are open.
 struct Connections {
     app: Arc<App>,
+    tls: Option<Arc<Tls>>,
     workers: Workers,
     tasks: Mutex<JoinSet<()>>,
     stopped: watch::Receiver<()>,
@@ -260,12 +282,12 @@ impl Connections {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that ended are forgotten here; a busy server would otherwise remember them all.
         while tasks.try_join_next().is_some() {}
-        let (app, stopped) = (Arc::clone(&self.app), self.stopped.clone());
+        let (app, tls, stopped) = (Arc::clone(&self.app), self.tls.clone(), self.stopped.clone());
         // Each thread has a poll of its own that its sockets belong to.
         let (Some((runtime, lease)), Ok(stream)) = (self.workers.lease(), stream.into_std()) else { return };
         let serve = async move {
             match TcpStream::from_std(stream) {
-                Ok(stream) => connection::serve(&app, router, stream, stopped).await,
+                Ok(stream) => connection::serve(&app, tls.as_ref(), router, stream, stopped).await,
                 Err(error) => tracing::warn!(%error, "cannot serve a connection"),
             }
             drop((permit, lease));

@@ -21,6 +21,7 @@ use serde_json::json;
 use crate::{
     admission::Reservation,
     app::App,
+    auth::{Caller, Rights},
     body::{self, Caps},
     decompress::{decompress_within, decompressed_size, is_compressed},
     errors::{Failure, json_response},
@@ -75,7 +76,8 @@ pub(crate) async fn message_pack(State(app): State<Arc<App>>, request: Request) 
 
 async fn answer(app: &Arc<App>, request: Request, format: Format) -> Response {
     let (parts, body) = request.into_parts();
-    let stored = match WantedWrite::read(&parts.headers, &parts.uri, format) {
+    let wanted = WantedWrite::read(&parts.headers, &parts.uri, format);
+    let stored = match wanted.and_then(|wanted| wanted.of(&app.auth.caller(&parts.extensions)?)) {
         Ok(wanted) => store(app, &parts.headers, body, wanted).await,
         Err(failure) => {
             app.metrics.write_started(format);
@@ -107,6 +109,15 @@ impl WantedWrite {
         let options = options(headers, &params)?;
         let table = if format == Format::Arrow { table(headers, &params)? } else { String::new() };
         Ok(Self { database, table, options, format, guess: false })
+    }
+
+    /// Has the write touch what its caller may write; refuses it where that is nothing of the database.
+    pub(crate) fn of(mut self, caller: &Caller) -> Result<Self, Failure> {
+        if self.format == Format::Arrow {
+            caller.check_table(Rights::WRITE, &self.database, &self.table)?;
+        }
+        self.options = caller.limit(&self.database, self.options)?;
+        Ok(self)
     }
 }
 

@@ -1,5 +1,6 @@
-//! Plain values that the engine is about: schemas, data files as the manifest records them, partitions, names and paths, deletes,
-//! settings of types. Never does input or output, and knows no other folder.
+//! Plain values that the engine is about: schemas, data files as the manifest records them,
+//! partitions, names and paths, deletes, settings of types. Never does input or output, and knows
+//! no other folder.
 
 mod column_types;
 mod data_file;
@@ -8,6 +9,7 @@ mod names;
 mod partition;
 pub(crate) mod predicate;
 mod schema;
+mod scope;
 mod sequence;
 mod tombstone;
 
@@ -17,6 +19,7 @@ pub use names::encode_name;
 pub use partition::PartitionDay;
 pub use predicate::{Comparison, Literal, Predicate};
 pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
+pub use scope::{Access, AccessScope};
 pub use sequence::SequenceNumber;
 pub use tombstone::Tombstone;
 

@@ -13,7 +13,8 @@ use crate::{
     vfs::Vfs,
 };
 
-/// Returns the paths of all files below `<root>/data` that are named as data files are, relative to `root`.
+/// Returns the paths of all files below `<root>/data` that are named as data files are, relative to
+/// `root`.
 pub(crate) fn data_files(vfs: &dyn Vfs, root: &Path) -> Result<Vec<String>> {
     Ok(find_data_files(vfs, root)?.files)
 }

@@ -1,7 +1,7 @@
 //! A folder of the file system as a location for objects.
 //!
-//! Owns nothing but the folder's path. Whoever writes to it holds the lock of the data directory, so that no other writer
-//! can be about to put the same name.
+//! Owns nothing but the folder's path. A caller that writes to it holds the lock of the data
+//! directory, so that no other writer can be about to put the same name.
 
 use std::{
     fmt::Debug,
@@ -35,8 +35,8 @@ impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectLocation for Folder
         self.dir.join(name)
     }
 
-    /// A crash between the rename and the sync of an object left it in the cache only: it must not be lost after it has
-    /// been believed. The same goes for the folder itself.
+    /// A crash between the rename and the sync of an object left it in the cache only: it must not
+    /// be lost after it has been believed. The same goes for the folder itself.
     fn prepare(&self) -> Result<()> {
         self.vfs.create_dir_all(&self.dir).map_err(|e| Error::io("create folder", &self.dir, e))?;
         for folder in self.dir.parent().into_iter().chain([self.dir.as_path()]) {
@@ -45,7 +45,7 @@ impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectLocation for Folder
         Ok(())
     }
 
-    /// Whoever writes to it holds the lock of the data directory.
+    /// A caller that writes to it holds the lock of the data directory.
     fn is_locked(&self) -> bool {
         true
     }
@@ -54,7 +54,7 @@ impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectLocation for Folder
         let path = self.path(name);
         let temporary = self.names.next(&path);
         stage(&*self.vfs, &temporary, &[bytes]).map_err(PutError::NotThere)?;
-        // Nobody else writes the same bytes.
+        // No other caller writes the same bytes.
         publish(&*self.vfs, [&temporary, &path], Existing::Keep, |found| found == bytes)
     }
 

@@ -7,8 +7,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Arg, ArgAction, ArgMatches};
-
 use super::{
     Config,
     setting::Setting,
@@ -17,8 +15,9 @@ use super::{
 
 const PREFIX: &str = "ARC_";
 const CONFIG_VARIABLE: &str = "ARC_CONFIG";
-/// Variables that begin like ours and are read elsewhere: by crash tests, in builds made for them.
-const OTHER_VARIABLES: [&str; 1] = ["ARC_CRASH_POINT"];
+/// Variables that begin like ours and are read elsewhere: by crash tests, in builds made for them, and by commands that are
+/// clients of a server.
+const OTHER_VARIABLES: [&str; 2] = ["ARC_CRASH_POINT", "ARC_TOKEN"];
 
 /// A setting that cannot be used: which one, its value, what was expected, where it came from.
 #[derive(Debug, thiserror::Error)]
@@ -71,10 +70,10 @@ pub enum ConfigError {
         #[source]
         source: io::Error,
     },
-    /// An address that other machines can reach, without leave.
+    /// An address that other machines can reach, where nobody has to log in.
     #[error(
         "refusing to serve on {address}: other machines can reach it and nobody has to log in. Use a loopback \
-         address such as 127.0.0.1:8000, or add --allow-unauthenticated if the network is trusted"
+         address such as 127.0.0.1:8000, or ask for tokens: leave out --no-auth"
     )]
     Exposed {
         /// The address.
@@ -88,7 +87,7 @@ fn suggest(nearest: &Option<String>) -> String {
 
 /// Where a value came from.
 #[derive(Debug, Clone)]
-enum Origin {
+pub(super) enum Origin {
     Flag(&'static str),
     Variable(String),
     File(PathBuf),
@@ -105,7 +104,7 @@ impl fmt::Display for Origin {
 }
 
 /// Texts by the key of their setting.
-type Layer = BTreeMap<&'static str, (String, Origin)>;
+pub(super) type Layer = BTreeMap<&'static str, (String, Origin)>;
 
 /// Puts the layers on top of each other: `flags` (keys and texts), then `environment`, then the file that `config`
 /// or `ARC_CONFIG` names, then the defaults.
@@ -118,6 +117,17 @@ pub fn load(
     config: Option<&Path>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Config, ConfigError> {
+    let config = applied(&merged(flags, config, environment)?)?;
+    check_exposed(&config)?;
+    Ok(config)
+}
+
+/// Returns what was given, each setting as the strongest of its sources has it.
+pub(super) fn merged(
+    flags: impl IntoIterator<Item = (&'static str, String)>,
+    config: Option<&Path>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Layer, ConfigError> {
     let flags = flags.into_iter().filter_map(|(key, text)| {
         let setting = find(key)?;
         Some((setting.key, (text, Origin::Flag(setting.flag))))
@@ -127,21 +137,31 @@ pub fn load(
     let mut merged = path.map_or_else(|| Ok(Layer::new()), |path| from_file(&path))?;
     merged.extend(variables);
     merged.extend(flags);
+    Ok(merged)
+}
+
+/// Puts what was given on top of the defaults.
+pub(super) fn applied(layer: &Layer) -> Result<Config, ConfigError> {
     let mut result = Config::default();
-    for (key, (text, origin)) in merged {
+    for (key, (text, origin)) in layer {
         let Some(setting) = find(key) else { continue };
-        (setting.set)(&mut result, &text).map_err(|expected| ConfigError::Value {
-            key: key.to_owned(),
-            value: text,
+        (setting.set)(&mut result, text).map_err(|expected| ConfigError::Value {
+            key: (*key).to_owned(),
+            value: text.clone(),
             expected,
             origin: origin.to_string(),
         })?;
     }
-    let exposed = [Some(result.http), result.flight].into_iter().flatten().find(|at| !at.ip().is_loopback());
-    if let Some(address) = exposed.filter(|_| !result.allow_unauthenticated) {
-        return Err(ConfigError::Exposed { address });
-    }
     Ok(result)
+}
+
+/// Refuses an address that other machines can reach where nobody has to log in.
+pub(crate) fn check_exposed(config: &Config) -> Result<(), ConfigError> {
+    let exposed = [Some(config.http), config.flight].into_iter().flatten().find(|at| !at.ip().is_loopback());
+    match exposed.filter(|_| config.no_auth) {
+        Some(address) => Err(ConfigError::Exposed { address }),
+        None => Ok(()),
+    }
 }
 
 fn from_environment(
@@ -214,36 +234,6 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row.last().copied().unwrap_or_default()
-}
-
-/// Returns the flags of all settings, for the command line's definition.
-pub(crate) fn arguments() -> Vec<Arg> {
-    let default = Config::default();
-    let config = Arg::new("config")
-        .long("config")
-        .value_name("FILE")
-        .value_parser(clap::value_parser!(PathBuf))
-        .help("TOML file with these settings, each under its flag's name with _ for - [env: ARC_CONFIG]")
-        .global(true);
-    std::iter::once(config).chain(SETTINGS.iter().map(|setting| argument(setting, &default))).collect()
-}
-
-fn argument(setting: &'static Setting, default: &Config) -> Arg {
-    let arg = Arg::new(setting.key).long(setting.flag).action(ArgAction::Set).global(true);
-    let shown = (setting.get)(default);
-    let help = format!("{} [default: {shown}] [env: {}]", setting.help, setting.variable());
-    let arg = arg.help(help).value_name(setting.value);
-    if setting.value.is_empty() {
-        arg.value_name("BOOL").num_args(0..=1).require_equals(true).default_missing_value("true")
-    } else {
-        arg
-    }
-}
-
-/// Returns the settings that the command line gave, and the file it named.
-pub(crate) fn given(matches: &ArgMatches) -> (Vec<(&'static str, String)>, Option<PathBuf>) {
-    let flags = SETTINGS.iter().filter_map(|s| Some((s.key, matches.get_one::<String>(s.key)?.clone()))).collect();
-    (flags, matches.get_one::<PathBuf>("config").cloned())
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! spelling and origins of settings. Never opens the data directory or a socket: what a value means is checked here,
 //! whether it works is found out by whoever uses it.
 
+mod effective;
+mod flags;
 mod layers;
 mod setting;
 mod settings;
@@ -17,8 +19,11 @@ use std::{
 
 use arc_core::{Options, store::ObjectStorage};
 
+pub(crate) use effective::describe;
+pub(crate) use flags::{Taker, arguments, given};
+pub(crate) use layers::check_exposed;
 pub use layers::{ConfigError, load};
-pub(crate) use layers::{arguments, given};
+pub(crate) use values::duration;
 
 /// Everything `arc-server` can be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,15 +35,17 @@ pub struct Config {
     pub http: SocketAddr,
     /// Address to serve Arrow Flight on, and nothing else. Default none: it is served beside HTTP in any case.
     pub flight: Option<SocketAddr>,
-    /// Whether an address that other machines can reach is allowed although nobody has to log in. Default no.
-    pub allow_unauthenticated: bool,
-    /// Accepted so that command lines work already; authentication does not exist yet. Default no.
+    /// What connections are encrypted with. Default nothing.
+    pub tls: TlsFiles,
+    /// Whether everybody is let in, without a token: on loopback addresses only. Default no.
     pub no_auth: bool,
-    /// Web origin whose pages may call this server. Default none: until there is authentication, any page open in a
-    /// browser on this machine could otherwise read all data.
+    /// Whether the metrics are shown without a token. Default no.
+    pub public_metrics: bool,
+    /// Web origin whose pages may call this server. Default none.
     pub cors_origin: Option<String>,
-    /// Names that clients may call this server by, beside IP addresses, `localhost` and the machine's own name; `*` for any.
-    /// Default none: a web page could otherwise give its own name this server's address, and read all data.
+    /// Names that clients may call this server by where nobody has to log in, beside IP addresses, `localhost` and the machine's
+    /// own name; `*` for any. Default none: a web page could otherwise give its own name this server's address, and read all
+    /// data.
     pub allowed_hosts: Vec<String>,
     /// Folder of the backups that clients may ask for. Default none: then they may ask for none.
     pub backup_dir: Option<PathBuf>,
@@ -58,6 +65,18 @@ pub struct Config {
     pub slow_query: Option<Duration>,
     /// How long requests under way may take when the server is told to stop. Default 30 s.
     pub shutdown_timeout: Duration,
+}
+
+/// The files that connections are encrypted with. They are read again when they change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TlsFiles {
+    /// The certificate that the server shows, and those that vouch for it, in PEM. Default none: no TLS.
+    pub cert: Option<PathBuf>,
+    /// Its private key, in PEM.
+    pub key: Option<PathBuf>,
+    /// Certificates, one of which has to vouch for that of each client. Default none: clients show none.
+    pub client_ca: Option<PathBuf>,
 }
 
 /// Limits on what clients may send and ask for.
@@ -162,8 +181,9 @@ impl Default for Config {
             data_dir: "./arc-data".into(),
             http: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
             flight: None,
-            allow_unauthenticated: false,
+            tls: TlsFiles::default(),
             no_auth: false,
+            public_metrics: false,
             cors_origin: None,
             allowed_hosts: Vec::new(),
             backup_dir: None,

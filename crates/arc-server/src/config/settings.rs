@@ -4,8 +4,8 @@ use super::{
     LogFormat, LogLevel,
     setting::{Setting, setting},
     values::{
-        address, count, duration, hosts, limit, memory_size, non_empty, optional_url, origin, patterns, rows, show,
-        show_duration, show_memory, show_optional, show_size, size, switch,
+        address, count, duration, hosts, limit, memory_size, non_empty, optional_path, optional_url, origin, patterns,
+        rows, show, show_duration, show_memory, show_optional, show_path, show_size, size, switch,
     },
 };
 
@@ -39,13 +39,23 @@ pub(super) const SETTINGS: &[Setting] = &[
         "A further address, for Arrow Flight alone; none for none"
     ),
     setting!(
-        "allow_unauthenticated",
-        "allow-unauthenticated",
-        "",
-        allow_unauthenticated,
-        switch,
-        show,
-        "Allow an address that other machines can reach, although nobody has to log in"
+        "tls_cert",
+        "tls-cert",
+        "PATH",
+        tls.cert,
+        optional_path,
+        show_path,
+        "Certificate to encrypt connections with, with those that vouch for it, in PEM; none for none"
+    ),
+    setting!("tls_key", "tls-key", "PATH", tls.key, optional_path, show_path, "Private key of the certificate, in PEM"),
+    setting!(
+        "tls_client_ca",
+        "tls-client-ca",
+        "PATH",
+        tls.client_ca,
+        optional_path,
+        show_path,
+        "Certificates in PEM, one of which has to vouch for that of each client; none for none"
     ),
     setting!(
         "no_auth",
@@ -54,7 +64,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         no_auth,
         switch,
         show,
-        "No effect: there is no authentication that could be switched off"
+        "Let everybody in without a token; on loopback addresses only"
+    ),
+    setting!(
+        "public_metrics",
+        "public-metrics",
+        "",
+        public_metrics,
+        switch,
+        show,
+        "Show the metrics to those who have no token as well"
     ),
     setting!(
         "cors_origin",
@@ -72,15 +91,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         allowed_hosts,
         hosts,
         |hosts: Vec<String>| if hosts.is_empty() { "none".to_owned() } else { hosts.join(",") },
-        "Names that clients may call this server by, beside IP addresses, localhost and the machine's name; * for any, none for none"
+        "With --no-auth, names that clients may call this server by, beside IP addresses, localhost and the machine's; * for any, none for none"
     ),
     setting!(
         "backup_dir",
         "backup-dir",
         "PATH",
         backup_dir,
-        |text: &str| non_empty(text).map(|text| (text != "none").then(|| text.into())),
-        |path: Option<std::path::PathBuf>| path.map_or_else(|| "none".to_owned(), |path| path.display().to_string()),
+        optional_path,
+        show_path,
         "Folder of the backups that clients may ask for with POST /api/v1/backup, none for none"
     ),
     setting!(

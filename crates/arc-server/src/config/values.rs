@@ -5,6 +5,7 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -53,7 +54,7 @@ pub(super) fn show_memory(bytes: usize) -> String {
 }
 
 /// Reads `500ms`, `10s`, `5m`, `1h`, `2d`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let expected = || "a duration with its unit such as 500ms, 10s, 5m or 1h".to_owned();
     let (number, unit) = split_unit(text);
     let factor = DURATION_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(expected)?.1;
@@ -102,6 +103,16 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
 /// Reads a path.
 pub(super) fn non_empty(text: &str) -> Result<&str, String> {
     if text.is_empty() { Err("a path".to_owned()) } else { Ok(text) }
+}
+
+/// Reads a path or `none`.
+pub(super) fn optional_path(text: &str) -> Result<Option<PathBuf>, String> {
+    non_empty(text).map(|text| (text != "none").then(|| text.into()))
+}
+
+/// Prints what [`optional_path`] reads.
+pub(super) fn show_path(path: Option<PathBuf>) -> String {
+    path.map_or_else(|| "none".to_owned(), |path| path.display().to_string())
 }
 
 /// Reads a URL or `none`.

@@ -18,9 +18,10 @@ use bytes::{Buf, Bytes};
 use hyper::body::{Frame, SizeHint};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
     time::{Sleep, sleep},
 };
+
+use crate::tls::Stream;
 
 /// What a connection is doing.
 #[derive(Debug)]
@@ -142,7 +143,7 @@ impl hyper::body::Body for AnswerBody {
 /// A socket, in front of it bytes that were read of it already.
 #[derive(Debug)]
 pub(super) struct Wire {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Stream,
     pub(super) ahead: Bytes,
     pub(super) activity: Arc<Activity>,
     /// How long the socket may take nothing of what is to be sent, and the timer while it does so.
@@ -206,7 +207,9 @@ impl AsyncWrite for Wire {
 
     // Called when nothing is left to be written, and only then.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        // What TLS has in hand is sent here.
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx).map_ok(|()| 0);
+        ready!(self.bounded(cx, flushed))?;
         self.activity.is_unsent.store(false, Ordering::Relaxed);
         Poll::Ready(Ok(()))
     }

@@ -19,7 +19,7 @@ use super::{
     statements::Statements,
     status::unsupported,
 };
-use crate::{app::App, errors::Failure};
+use crate::{app::App, auth::Caller, errors::Failure};
 
 const CREATE: &str = "CreatePreparedStatement";
 const CLOSE: &str = "ClosePreparedStatement";
@@ -33,25 +33,29 @@ pub(super) fn all() -> [ActionType; 2] {
     ]
 }
 
-/// Does an action for a client that works with `database`; returns what it answers, if anything.
-pub(super) async fn run(
-    app: &Arc<App>,
-    statements: &Statements,
-    database: String,
-    keep_dictionaries: bool,
-    action: Action,
-) -> Result<Option<Bytes>, Failure> {
+/// A client that asks for an action.
+#[derive(Debug)]
+pub(super) struct ActionClient<'a> {
+    pub(super) app: &'a Arc<App>,
+    pub(super) statements: &'a Statements,
+    pub(super) caller: &'a Caller,
+    /// What it works with.
+    pub(super) database: String,
+    pub(super) keep_dictionaries: bool,
+}
+
+/// Does an action; returns what it answers, if anything.
+pub(super) async fn run(client: ActionClient<'_>, action: Action) -> Result<Option<Bytes>, Failure> {
     match action.r#type.as_str() {
         CREATE => {
             let asked: ActionCreatePreparedStatementRequest = unpack(&action.body)?;
             no_transaction(asked.transaction_id.as_ref())?;
-            let statement = Handle { database, sql: asked.query, values: Vec::new() };
-            let made = create(app, statements, statement, keep_dictionaries).await?;
+            let made = create(client, asked.query).await?;
             Ok(Some(made.as_any().encode_to_vec().into()))
         }
         CLOSE => {
             let asked: ActionClosePreparedStatementRequest = unpack(&action.body)?;
-            statements.remove(&asked.prepared_statement_handle);
+            client.statements.remove(&asked.prepared_statement_handle);
             Ok(None)
         }
         "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
@@ -62,17 +66,14 @@ pub(super) async fn run(
     }
 }
 
-async fn create(
-    app: &Arc<App>,
-    statements: &Statements,
-    statement: Handle,
-    keep_dictionaries: bool,
-) -> Result<ActionCreatePreparedStatementResult, Failure> {
+async fn create(client: ActionClient<'_>, sql: String) -> Result<ActionCreatePreparedStatementResult, Failure> {
+    let ActionClient { app, statements, caller, database, keep_dictionaries } = client;
+    let statement = Handle { database, sql, values: Vec::new() };
     let (mut dataset_schema, mut parameter_schema) = (Bytes::new(), Bytes::new());
     let kind = Statement::parse(&statement.sql)?.kind();
     let is_insert = kind == StatementKind::Insert;
     if is_insert || !kind.is_change() {
-        let described = query::describe(app, statement.clone().query()?, keep_dictionaries).await?;
+        let described = query::describe(app, caller, statement.clone().query()?, keep_dictionaries).await?;
         // A statement without columns is how clients tell a change from a query.
         dataset_schema = if is_insert { dataset_schema } else { schema_bytes(&described.columns)? };
         parameter_schema = schema_bytes(&described.parameters)?;

@@ -8,7 +8,8 @@ use hyper::HeaderMap;
 
 use crate::{
     app::App,
-    delete,
+    auth::Caller,
+    delete::{self, Confirmed},
     errors::Failure,
     http::params::{Params, header},
     query::change,
@@ -28,10 +29,16 @@ pub(super) struct Asked {
 }
 
 /// Runs a statement; returns how many points it took or wrote, where that is known.
-pub(super) async fn run(app: &Arc<App>, asked: Asked, headers: &HeaderMap) -> Result<Option<u64>, Failure> {
-    let statement = Statement::parse(&asked.sql)?;
+pub(super) async fn run(
+    app: &Arc<App>,
+    caller: &Caller,
+    asked: Asked,
+    headers: &HeaderMap,
+) -> Result<Option<u64>, Failure> {
+    let statement = caller.statement(&asked.sql)?;
+    caller.check_statement(&asked.database, &statement).await?;
     if statement.kind() == StatementKind::Insert {
-        return insert(app, asked, statement, headers).await.map(Some);
+        return insert(app, caller, asked, statement, headers).await.map(Some);
     }
     let Asked { database, values, .. } = asked;
     if !values.is_empty() {
@@ -46,25 +53,32 @@ pub(super) async fn run(app: &Arc<App>, asked: Asked, headers: &HeaderMap) -> Re
     if let Some(deletion) = deletion {
         let confirmed = header(headers, CONFIRM)? == Some("true");
         let how = format!("send the header {CONFIRM}: true");
-        return delete::points(app, deletion, confirmed, &how).await.map(|(count, _)| Some(count));
+        let deleted = delete::points(app, caller, deletion, Confirmed(confirmed, &how)).await;
+        return deleted.map(|(count, _)| Some(count));
     }
     app.engine.run(&database, &statement, None, &WriteOptions::new()).await?;
     Ok(None)
 }
 
 /// Writes rows, with the threads and limits of queries, for it may be one.
-async fn insert(app: &Arc<App>, asked: Asked, statement: Statement, headers: &HeaderMap) -> Result<u64, Failure> {
+async fn insert(
+    app: &Arc<App>,
+    caller: &Caller,
+    asked: Asked,
+    statement: Statement,
+    headers: &HeaderMap,
+) -> Result<u64, Failure> {
     let options = write::durability(headers, &Params::default())?;
-    let listed = app.list_query("flight insert", &asked.database, &asked.sql);
+    let listed = app.list_query("flight insert", caller, &asked.database, &asked.sql);
     let slot = app.query_slot(&listed).await?;
-    let engine = app.engine.clone();
+    let (engine, caller) = (app.engine.clone(), caller.clone());
     let mut running = app.runner.run(slot, listed, |done| async move {
         let Asked { database, values, .. } = asked;
         let rows = if values.is_empty() { vec![None] } else { values.iter().map(Some).collect() };
         let mut points = 0;
         for row in rows {
             let executed = engine.run(&database, &statement, row, &options).await;
-            if let Executed::Inserted(written) = executed.map_err(|error| stopped(error, points))? {
+            if let Executed::Inserted(written) = executed.map_err(|error| caller.failure(stopped(error, points)))? {
                 points += written.points;
             }
         }

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     app::App,
+    auth::{Caller, Rights},
     errors::Failure,
     http::params::Params,
     write::{self, Format},
@@ -39,7 +40,12 @@ pub(super) struct IngestTarget {
 
 impl IngestTarget {
     /// Reads what a command asks for; what it does not say the headers may.
-    pub(super) fn of(app: &App, asked: CommandStatementIngest, headers: &HeaderMap) -> Result<Self, Failure> {
+    pub(super) fn of(
+        app: &App,
+        caller: &Caller,
+        asked: CommandStatementIngest,
+        headers: &HeaderMap,
+    ) -> Result<Self, Failure> {
         actions::no_transaction(asked.transaction_id.as_ref())?;
         target::check_catalog(asked.catalog.as_deref())?;
         if asked.temporary {
@@ -47,6 +53,7 @@ impl IngestTarget {
         }
         let database = asked.schema.filter(|name| !name.is_empty());
         let database = database.map_or_else(|| target::database(headers), Ok)?;
+        caller.check_table(Rights::WRITE, &database, &asked.table)?;
         let definition = asked.table_definition_options.unwrap_or_default();
         let is_there = is_there(app, &database, &asked.table)?;
         match (is_there, definition.if_exists(), definition.if_not_exist()) {

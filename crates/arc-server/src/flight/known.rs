@@ -6,16 +6,16 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tonic::Status;
 
 use super::{info, metadata, query::Messages, status::unsupported};
-use crate::{app::App, errors::Failure};
+use crate::{app::App, auth::Caller, errors::Failure};
 
 /// Returns the answer to a command about what there is.
-pub(super) fn answer(app: &App, command: Command) -> Result<RecordBatch, Failure> {
+pub(super) fn answer(app: &App, caller: &Caller, command: Command) -> Result<RecordBatch, Failure> {
     match command {
         Command::CommandGetCatalogs(asked) => metadata::catalogs(asked),
-        Command::CommandGetDbSchemas(asked) => metadata::databases(&app.engine, asked),
-        Command::CommandGetTables(asked) => metadata::tables(&app.engine, asked),
+        Command::CommandGetDbSchemas(asked) => metadata::databases(&app.engine, caller, asked),
+        Command::CommandGetTables(asked) => metadata::tables(&app.engine, caller, asked),
         Command::CommandGetTableTypes(asked) => metadata::table_types(asked),
-        Command::CommandGetPrimaryKeys(asked) => metadata::primary_keys(&app.engine, &asked),
+        Command::CommandGetPrimaryKeys(asked) => metadata::primary_keys(&app.engine, caller, &asked),
         Command::CommandGetExportedKeys(_)
         | Command::CommandGetImportedKeys(_)
         | Command::CommandGetCrossReference(_) => Ok(metadata::no_foreign_keys()),

@@ -12,7 +12,7 @@ use arrow_flight::sql::{
 };
 
 use super::target::CATALOG;
-use crate::{errors::Failure, query::layout};
+use crate::{auth::Caller, errors::Failure, query::layout};
 
 /// The one type of tables.
 const TABLE: &str = "TABLE";
@@ -25,18 +25,19 @@ pub(super) fn catalogs(asked: CommandGetCatalogs) -> Result<RecordBatch, Failure
     builder.build().map_err(|error| unreadable(&error))
 }
 
-pub(super) fn databases(engine: &Engine, asked: CommandGetDbSchemas) -> Result<RecordBatch, Failure> {
+pub(super) fn databases(engine: &Engine, caller: &Caller, asked: CommandGetDbSchemas) -> Result<RecordBatch, Failure> {
     let mut builder = asked.into_builder();
-    for database in engine.databases() {
+    for database in engine.databases().into_iter().filter(|database| caller.sees(&database.name)) {
         builder.append(CATALOG, database.name);
     }
     builder.build().map_err(|error| unreadable(&error))
 }
 
-pub(super) fn tables(engine: &Engine, asked: CommandGetTables) -> Result<RecordBatch, Failure> {
+pub(super) fn tables(engine: &Engine, caller: &Caller, asked: CommandGetTables) -> Result<RecordBatch, Failure> {
     let mut builder = asked.into_builder();
-    for database in engine.databases() {
-        for table in tables_of(engine, &database.name)? {
+    for database in engine.databases().into_iter().filter(|database| caller.sees(&database.name)) {
+        let tables = tables_of(engine, &database.name)?.into_iter();
+        for table in tables.filter(|table| caller.reads(&database.name, &table.schema.table)) {
             let columns = layout::readable(&table.schema.arrow(), false);
             let added = builder.append(CATALOG, &database.name, &*table.schema.table, TABLE, &columns);
             added.map_err(|error| unreadable(&error))?;
@@ -60,10 +61,18 @@ pub(super) fn table_types(asked: CommandGetTableTypes) -> Result<RecordBatch, Fa
 }
 
 /// Returns what identifies a row: all tags and the time, or nothing in a table whose rows append.
-pub(super) fn primary_keys(engine: &Engine, asked: &CommandGetPrimaryKeys) -> Result<RecordBatch, Failure> {
+pub(super) fn primary_keys(
+    engine: &Engine,
+    caller: &Caller,
+    asked: &CommandGetPrimaryKeys,
+) -> Result<RecordBatch, Failure> {
     let mut keys = Vec::new();
     let is_ours = matches!(asked.catalog.as_deref(), None | Some(CATALOG));
-    let wanted = |name: &str| is_ours && asked.db_schema.as_deref().is_none_or(|database| database == name);
+    let wanted = |name: &str| {
+        is_ours
+            && caller.reads(name, &asked.table)
+            && asked.db_schema.as_deref().is_none_or(|database| database == name)
+    };
     for database in engine.databases().into_iter().filter(|database| wanted(&database.name)) {
         if let Ok(schema) = engine.schema(&database.name, &asked.table) {
             keys.extend(key_columns(&schema).into_iter().map(|column| (database.name.clone(), column)));

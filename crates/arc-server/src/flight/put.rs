@@ -21,18 +21,32 @@ use super::{
     statements::Statements,
     target,
 };
-use crate::{app::App, body::Caps, errors::Failure, http::params::Params, write};
+use crate::{
+    app::App,
+    auth::{Caller, Rights},
+    body::Caps,
+    errors::Failure,
+    http::params::Params,
+    write,
+};
 
 /// Most bytes of the messages with the values of one statement.
 const MAX_VALUES_BYTES: usize = 1 << 20;
+
+/// What a client sends: what it says before, and the stream.
+pub(super) struct Head<'a> {
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: Body,
+}
 
 /// Takes one stream, and returns what it is answered.
 pub(super) async fn run(
     app: &Arc<App>,
     statements: &Statements,
-    headers: &HeaderMap,
-    body: Body,
+    caller: &Caller,
+    head: Head<'_>,
 ) -> Result<PutResult, Failure> {
+    let Head { headers, body } = head;
     let caps = Caps { limit: app.limits.body_bytes, pause: app.limits.read_timeout };
     let mut incoming = Incoming::new(headers, body, caps, app.bodies.enter())?;
     let descriptor = incoming.descriptor().await?;
@@ -46,15 +60,16 @@ pub(super) async fn run(
             let sent = values(incoming).await?;
             let has_values = sent.iter().any(|message| !message.data_body.is_empty());
             let values = decode::all(if has_values { &sent } else { &statement.values })?;
-            changes::run(app, Asked { database: statement.database, sql: statement.sql, values }, headers).await?
+            let asked = Asked { database: statement.database, sql: statement.sql, values };
+            changes::run(app, caller, asked, headers).await?
         }
         Described::Command(Command::CommandStatementUpdate(asked)) => {
             actions::no_transaction(asked.transaction_id.as_ref())?;
             let asked = Asked { database: target::database(headers)?, sql: asked.query, values: Vec::new() };
-            changes::run(app, asked, headers).await?
+            changes::run(app, caller, asked, headers).await?
         }
         Described::Command(Command::CommandStatementIngest(asked)) => {
-            let target = IngestTarget::of(app, asked, headers)?;
+            let target = IngestTarget::of(app, caller, asked, headers)?;
             Some(ingest::run(app, target, incoming).await?)
         }
         Described::Command(other) => {
@@ -63,6 +78,7 @@ pub(super) async fn run(
         Described::Path(path) => {
             let database = target::database(headers)?;
             let (database, table) = messages::table_of(&path, &database)?;
+            caller.check_table(Rights::WRITE, database, table)?;
             let options = write::options(headers, &Params::default())?;
             let target = IngestTarget { database: database.to_owned(), table: table.to_owned(), options };
             Some(ingest::run(app, target, incoming).await?)

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arc_core::{Description, Statement};
+use arrow::array::RecordBatch;
 use arrow_flight::FlightData;
 use futures::{StreamExt, stream};
 use tonic::Status;
@@ -13,6 +14,7 @@ use tonic::Status;
 use super::{encode, messages::QueryMessage};
 use crate::{
     app::App,
+    auth::Caller,
     errors::Failure,
     query::{Form, Listed, PieceSender, Running, Ticket, layout},
 };
@@ -23,15 +25,18 @@ pub(super) type Messages = stream::BoxStream<'static, Result<FlightData, Status>
 /// Returns the columns of an answer, as they will be sent, and the statement's placeholders.
 pub(super) async fn describe(
     app: &Arc<App>,
+    caller: &Caller,
     query: QueryMessage,
     keep_dictionaries: bool,
 ) -> Result<Description, Failure> {
-    let listed = app.list_query("flight plan", &query.database, &query.sql);
+    let statement = caller.statement(&query.sql)?;
+    caller.check_statement(&query.database, &statement).await?;
+    let listed = app.list_query("flight plan", caller, &query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
-    let engine = app.engine.clone();
+    let (engine, caller) = (app.engine.clone(), caller.clone());
     let mut running = app.runner.run(slot, listed, |found| async move {
-        let statement = Statement::parse(&query.sql)?;
-        let described = engine.describe(&query.database, &statement, query.values.as_ref()).await?;
+        let described = engine.describe(&query.database, &statement, query.values.as_ref()).await;
+        let described = described.map_err(|error| caller.failure(error))?;
         // Nobody may be there to hear it.
         let _ = found.send(Ok(described)).await;
         Ok(())
@@ -44,12 +49,27 @@ pub(super) async fn describe(
 }
 
 /// Runs a statement. What fails before its columns are known is returned; what fails later is in the stream.
-pub(super) async fn answer(app: &Arc<App>, query: QueryMessage, keep_dictionaries: bool) -> Result<Messages, Failure> {
-    let mut sending = SendingAnswer { ticket: Ticket::new(app, Form::Flight), running: None, is_over: false };
+pub(super) async fn answer(
+    app: &Arc<App>,
+    caller: &Caller,
+    query: QueryMessage,
+    keep_dictionaries: bool,
+) -> Result<Messages, Failure> {
+    let mut sending =
+        SendingAnswer { ticket: Ticket::new(app, Form::Flight, caller.clone()), running: None, is_over: false };
+    let allowed = async {
+        let statement = caller.statement(&query.sql)?;
+        caller.check_statement(&query.database, &statement).await.map(|()| statement)
+    };
+    let statement = allowed.await.inspect_err(|failure| sending.ticket.failed(failure))?;
     let listed = sending.ticket.list(&query.database, &query.sql);
     let slot = app.query_slot(&listed).await.inspect_err(|failure| sending.ticket.failed(failure))?;
-    let (owned, at_work) = (Arc::clone(app), Arc::clone(&listed));
-    let work = |pieces| run(owned, at_work, query, keep_dictionaries, pieces);
+    let work = {
+        let (app, caller, listed) = (Arc::clone(app), caller.clone(), Arc::clone(&listed));
+        let QueryMessage { database, values, .. } = query;
+        let work = Work { app, caller, listed, database, statement, values, keep_dictionaries };
+        |pieces| work.run(pieces)
+    };
     sending.running = Some(app.runner.run(slot, listed, work));
     let columns = sending.next().await?;
     let rest = stream::unfold(sending, |mut sending| async move {
@@ -59,32 +79,40 @@ pub(super) async fn answer(app: &Arc<App>, query: QueryMessage, keep_dictionarie
     Ok(stream::iter(columns.map(Ok)).chain(rest).boxed())
 }
 
-/// Runs a statement and sends its messages, then `None`.
-async fn run(
+/// A statement that is to be run.
+struct Work {
     app: Arc<App>,
+    caller: Caller,
     listed: Arc<Listed>,
-    query: QueryMessage,
+    database: String,
+    statement: Statement,
+    values: Option<RecordBatch>,
     keep_dictionaries: bool,
-    pieces: PieceSender<Option<FlightData>>,
-) -> Result<(), Failure> {
-    let QueryMessage { database, sql, values } = query;
-    let answer = app.engine.query(&database, &Statement::parse(&sql)?, values.as_ref()).await?;
-    listed.computes(&answer);
-    let schema = layout::readable(&answer.schema(), keep_dictionaries);
-    let counted = answer.map(move |batch| {
-        let batch = batch?;
-        listed.count_rows(batch.num_rows())?;
-        Ok(batch)
-    });
-    let mut messages = encode::messages(counted, schema, keep_dictionaries);
-    while let Some(message) = messages.next().await.transpose()? {
-        if pieces.send(Ok(Some(message))).await.is_err() {
-            return Ok(());
+}
+
+impl Work {
+    /// Runs the statement and sends its messages, then `None`.
+    async fn run(self, pieces: PieceSender<Option<FlightData>>) -> Result<(), Failure> {
+        let Self { app, caller, listed, database, statement, values, keep_dictionaries } = self;
+        let answer = app.engine.query(&database, &statement, values.as_ref()).await;
+        let answer = answer.map_err(|error| caller.failure(error))?;
+        listed.computes(&answer);
+        let schema = layout::readable(&answer.schema(), keep_dictionaries);
+        let counted = answer.map(move |batch| {
+            let batch = batch?;
+            listed.count_rows(batch.num_rows())?;
+            Ok(batch)
+        });
+        let mut messages = encode::messages(counted, schema, keep_dictionaries);
+        while let Some(message) = messages.next().await.transpose()? {
+            if pieces.send(Ok(Some(message))).await.is_err() {
+                return Ok(());
+            }
         }
+        // Nobody may be there to hear it.
+        let _ = pieces.send(Ok(None)).await;
+        Ok(())
     }
-    // Nobody may be there to hear it.
-    let _ = pieces.send(Ok(None)).await;
-    Ok(())
 }
 
 /// An answer under way; dropping it ends its query.

@@ -10,8 +10,8 @@ use arrow_flight::{
 };
 use axum::body::Body;
 use futures::{StreamExt, stream, stream::BoxStream};
-use hyper::HeaderMap;
-use tonic::{Request, Response, Status, Streaming, metadata::MetadataMap};
+use hyper::{HeaderMap, http::Extensions};
+use tonic::{Request, Response, Status, Streaming, metadata::MetadataValue};
 
 use super::{
     MAX_ASKED_BYTES, actions,
@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     app::App,
+    auth::{self, Caller},
     body::Caps,
     errors::Failure,
     query::{change, layout},
@@ -45,8 +46,10 @@ impl Flight {
     }
 
     /// Returns what a descriptor stands for: the columns that it will bring, and the ticket.
-    async fn planned(&self, caller: &MetadataMap, descriptor: FlightDescriptor) -> Result<FlightInfo, Failure> {
-        let (database, keep) = (target::database(caller.as_ref())?, layout::keeps_dictionaries(caller.as_ref())?);
+    async fn planned(&self, asked: Request<FlightDescriptor>) -> Result<FlightInfo, Failure> {
+        let (headers, extensions, descriptor) = asked.into_parts();
+        let caller = self.caller(&extensions)?;
+        let (database, keep) = (target::database(headers.as_ref())?, layout::keeps_dictionaries(headers.as_ref())?);
         let statement = match messages::described(&descriptor)? {
             Described::Path(path) => messages::select_all(&path, &database)?,
             Described::Command(Command::CommandStatementQuery(asked)) => {
@@ -58,22 +61,28 @@ impl Flight {
             }
             Described::Command(command) => {
                 let ticket = Ticket::new(descriptor.cmd.clone());
-                let answer = known::answer(&self.app, command)?;
+                let answer = known::answer(&self.app, &caller, command)?;
                 return messages::info(descriptor, &answer.schema(), ticket);
             }
         };
         let ticket = statement.ticket();
-        if Statement::parse(&statement.sql)?.kind().is_change() {
+        let parsed = caller.statement(&statement.sql)?;
+        if parsed.kind().is_change() {
+            caller.check_statement(&statement.database, &parsed).await?;
             return messages::info(descriptor, &change::count_column(), ticket);
         }
-        let described = query::describe(&self.app, statement.query()?, keep).await?;
+        let described = query::describe(&self.app, &caller, statement.query()?, keep).await?;
         messages::info(descriptor, &described.columns, ticket)
     }
 
     /// The call `DoGet`, whose messages are not written by tonic.
     pub(super) async fn get(self, request: axum::extract::Request) -> axum::response::Response {
         let (head, body) = request.into_parts();
-        match self.fetch(&head.headers, body).await {
+        let fetched = match self.app.auth.caller(&head.extensions) {
+            Ok(caller) => self.fetch(&caller, &head.headers, body).await,
+            Err(failure) => Err(failure),
+        };
+        match fetched {
             Ok(messages) => outgoing::all(messages),
             Err(failure) => outgoing::failed(failure),
         }
@@ -82,13 +91,24 @@ impl Flight {
     /// The call `DoPut`, whose messages are not read by tonic.
     pub(super) async fn put(self, request: axum::extract::Request) -> axum::response::Response {
         let (head, body) = request.into_parts();
-        match put::run(&self.app, &self.statements, &head.headers, body).await {
+        let done = match self.app.auth.caller(&head.extensions) {
+            Ok(caller) => {
+                let sent = put::Head { headers: &head.headers, body };
+                put::run(&self.app, &self.statements, &caller, sent).await
+            }
+            Err(failure) => Err(failure),
+        };
+        match done {
             Ok(answer) => outgoing::one(&answer),
             Err(failure) => outgoing::failed(failure),
         }
     }
 
-    async fn fetch(&self, headers: &HeaderMap, body: Body) -> Result<Messages, Failure> {
+    fn caller(&self, extensions: &Extensions) -> Result<Caller, Failure> {
+        self.app.auth.caller(extensions)
+    }
+
+    async fn fetch(&self, caller: &Caller, headers: &HeaderMap, body: Body) -> Result<Messages, Failure> {
         let caps = Caps { limit: MAX_ASKED_BYTES, pause: self.app.limits.read_timeout };
         // Held until it is known what the answer looks like: many may wait that long.
         let (ticket, _reservation): (Ticket, _) =
@@ -99,14 +119,14 @@ impl Flight {
             Fetched::Command(Command::CommandPreparedStatementQuery(asked)) => {
                 self.statements.get(&asked.prepared_statement_handle)?.query()?
             }
-            Fetched::Command(command) => return Ok(known::messages(known::answer(&self.app, command)?)),
+            Fetched::Command(command) => return Ok(known::messages(known::answer(&self.app, caller, command)?)),
         };
         if !Statement::parse(&asked.sql)?.kind().is_change() {
-            return query::answer(&self.app, asked, keep).await;
+            return query::answer(&self.app, caller, asked, keep).await;
         }
         let values = asked.values.into_iter().collect();
         let asked = Asked { database: asked.database, sql: asked.sql, values };
-        let count = changes::run(&self.app, asked, headers).await?;
+        let count = changes::run(&self.app, caller, asked, headers).await?;
         Ok(known::messages(changes::answer(count)?))
     }
 }
@@ -123,25 +143,29 @@ impl FlightService for Flight {
     type DoActionStream = Answers<ActionResult>;
     type ListActionsStream = Answers<ActionType>;
 
-    /// Lets everybody in: nobody has to log in, but clients that were given a password ask all the same.
+    /// Answers the token that the client was let in with, also where it had sent it as a password. Where nobody has to log in,
+    /// clients that were given a password ask all the same.
     async fn handshake(
         &self,
-        _: Request<Streaming<HandshakeRequest>>,
+        request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<Self::HandshakeStream>, Status> {
+        let is_closed = self.app.auth.path().is_some();
+        let token = auth::bearer(request.metadata().as_ref()).filter(|_| is_closed);
         let mut response = Response::new(stream::iter([Ok(HandshakeResponse::default())]).boxed());
         // Clients send it back with each call, and some fail without one.
-        response.metadata_mut().insert("authorization", tonic::metadata::MetadataValue::from_static("Bearer anyone"));
+        let anyone = || MetadataValue::from_static("Bearer anyone");
+        response
+            .metadata_mut()
+            .insert("authorization", token.and_then(|text| text.parse().ok()).unwrap_or_else(anyone));
         Ok(response)
     }
 
     async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
-        let (caller, _, descriptor) = request.into_parts();
-        Ok(Response::new(self.planned(&caller, descriptor).await?))
+        Ok(Response::new(self.planned(request).await?))
     }
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
-        let (caller, _, descriptor) = request.into_parts();
-        Ok(Response::new(SchemaResult { schema: self.planned(&caller, descriptor).await?.schema }))
+        Ok(Response::new(SchemaResult { schema: self.planned(request).await?.schema }))
     }
 
     /// Never called: its route goes to [`Flight::get`].
@@ -155,10 +179,15 @@ impl FlightService for Flight {
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        let (caller, _, action) = request.into_parts();
-        let database = target::database(caller.as_ref())?;
-        let keep = layout::keeps_dictionaries(caller.as_ref())?;
-        let answer = actions::run(&self.app, &self.statements, database, keep, action).await?;
+        let (headers, extensions, action) = request.into_parts();
+        let client = actions::ActionClient {
+            app: &self.app,
+            statements: &self.statements,
+            caller: &self.caller(&extensions)?,
+            database: target::database(headers.as_ref())?,
+            keep_dictionaries: layout::keeps_dictionaries(headers.as_ref())?,
+        };
+        let answer = actions::run(client, action).await?;
         Ok(Response::new(stream::iter(answer.map(|body| Ok(ActionResult { body }))).boxed()))
     }
 

@@ -21,13 +21,14 @@ impl From<Failure> for Status {
 fn code_of(status: StatusCode) -> Code {
     match status {
         StatusCode::NOT_FOUND => Code::NotFound,
+        StatusCode::UNAUTHORIZED => Code::Unauthenticated,
         StatusCode::FORBIDDEN => Code::PermissionDenied,
         StatusCode::CONFLICT => Code::AlreadyExists,
         StatusCode::UNPROCESSABLE_ENTITY => Code::FailedPrecondition,
         StatusCode::NOT_IMPLEMENTED => Code::Unimplemented,
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::INSUFFICIENT_STORAGE => Code::ResourceExhausted,
         StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => Code::DeadlineExceeded,
-        StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Code::Unavailable,
         // What a query that was cancelled is answered over HTTP.
         status if status.as_u16() == 499 => Code::Cancelled,
         status if status.is_client_error() => Code::InvalidArgument,
@@ -59,6 +60,7 @@ mod tests {
             (Error::Timeout { after: Duration::ZERO }.into(), Code::DeadlineExceeded),
             (Failure::too_large("x"), Code::ResourceExhausted),
             (Failure::new(StatusCode::FORBIDDEN, "x"), Code::PermissionDenied),
+            (Failure::new(StatusCode::UNAUTHORIZED, "x"), Code::Unauthenticated),
             (unsupported("x"), Code::Unimplemented),
             (Failure::bug(), Code::Internal),
         ] {

@@ -1,4 +1,4 @@
-//! What happens around every request: whether it is let in at all, its path is tidied, panics are caught, the answer is
+//! What happens around every request: whether it is let in at all, and who sends it; its path is tidied, panics are caught, the answer is
 //! counted and gets headers.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
@@ -14,6 +14,7 @@ use hyper::{
     header::{self, HeaderName, HeaderValue},
 };
 
+use super::request_id;
 use crate::{app::App, errors::Failure, flight};
 
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 6] = [
@@ -37,12 +38,17 @@ const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
 pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = request.method().clone();
+    let id = request_id::of(request.headers());
     let asked = request.uri().clone();
     if let Some(uri) = without_trailing_slash(&asked) {
         *request.uri_mut() = uri;
     }
     let preflight = method == Method::OPTIONS && app.cors_origin.is_some();
-    let mut response = match app.access.check(&request) {
+    let mut admitted = app.access.check(&request);
+    if admitted.is_ok() && !preflight {
+        admitted = app.auth.admit(&mut request).await;
+    }
+    let mut response = match admitted {
         Err(failure) if flight::is_call(request.headers()) => flight::failed(failure),
         Err(failure) => failure.into_response(),
         Ok(()) if preflight => StatusCode::NO_CONTENT.into_response(),
@@ -52,13 +58,15 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
         }
     };
     headers(&app, response.headers_mut());
+    let name = id.to_str().unwrap_or_default();
     let (status, took) = (response.status(), started.elapsed());
     app.metrics.answered(status, took);
     if status.is_server_error() {
-        tracing::warn!(%method, path = asked.path(), status = status.as_u16(), ?took, "request failed");
+        tracing::warn!(request = name, %method, path = asked.path(), status = status.as_u16(), ?took, "request failed");
     } else {
-        tracing::debug!(%method, path = asked.path(), status = status.as_u16(), ?took, "request");
+        tracing::debug!(request = name, %method, path = asked.path(), status = status.as_u16(), ?took, "request");
     }
+    response.headers_mut().insert(request_id::REQUEST_ID, id);
     response
 }
 
@@ -98,7 +106,7 @@ mod tests {
     async fn a_panic_is_a_500_and_is_counted() {
         let dir = tempfile::tempdir().unwrap();
         let engine = arc_core::Engine::open(dir.path().join("data")).unwrap();
-        let app = App::new(engine, &crate::config::Config::default()).unwrap();
+        let app = App::new(engine, &crate::config::Config { no_auth: true, ..Default::default() }).unwrap();
         async fn handler() -> StatusCode {
             panic!("a bug")
         }

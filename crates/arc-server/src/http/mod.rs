@@ -4,4 +4,5 @@ pub(crate) mod accept;
 pub(crate) mod access;
 pub(crate) mod around;
 pub(crate) mod params;
+pub(crate) mod request_id;
 pub(crate) mod router;

@@ -52,7 +52,8 @@ impl Params {
     }
 }
 
-fn decode(text: &str) -> Result<String, Failure> {
+/// Decodes one name or value.
+pub(crate) fn decode(text: &str) -> Result<String, Failure> {
     if !text.contains(['%', '+']) {
         return Ok(text.to_owned());
     }

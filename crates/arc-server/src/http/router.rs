@@ -11,8 +11,15 @@ use axum::{
 use hyper::StatusCode;
 
 use crate::{
-    admin, app::App, backup, column_types, compaction, delete, errors::Failure, flight, history, http::around, import,
-    influx, query, retention, write,
+    admin,
+    app::App,
+    auth, backup, column_types, compaction, delete,
+    errors::Failure,
+    flight, history,
+    http::around,
+    import,
+    influx::{self, buckets, configure},
+    query, retention, write,
 };
 
 /// Returns the whole HTTP service.
@@ -55,12 +62,36 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/compaction/status", get(compaction::status))
         .route("/api/v1/compaction/stats", get(compaction::stats))
         .route("/api/v1/compaction/trigger", post(compaction::trigger))
+        .route("/api/v1/auth/verify", get(auth::verify))
+        .route("/api/v1/auth/tokens", get(auth::list).post(auth::create))
+        .route("/api/v1/auth/tokens/{id}", get(auth::get).patch(auth::patch).delete(auth::delete))
+        .route("/api/v1/auth/tokens/{id}/revoke", post(auth::revoke))
+        .route("/api/v1/auth/tokens/{id}/rotate", post(auth::rotate))
+        .route("/api/v1/auth/cache/stats", get(auth::cache_stats))
+        .route("/api/v1/auth/cache/invalidate", post(auth::no_cache))
+        .route("/api/v3/configure/token", post(auth::create_scoped).delete(auth::delete_named))
+        .route("/api/v3/configure/token/admin", post(auth::create_admin))
+        .route("/api/v3/configure/token/named_admin", post(auth::create_named_admin))
+        .route("/api/v3/enterprise/configure/token", post(auth::create_scoped))
+        .route("/api/v2/orgs", get(buckets::orgs))
+        .route("/api/v2/buckets", get(buckets::list).post(buckets::create))
+        .route("/api/v2/buckets/{id}", get(buckets::get).delete(buckets::drop))
+        .route("/api/v2/delete", post(buckets::delete))
+        .route("/api/v2/setup", get(buckets::setup).post(buckets::set_up))
+        .route("/api/v2/ready", get(buckets::ready))
+        .route("/debug/vars", get(influx::vars))
+        .route(
+            "/api/v3/configure/database",
+            get(configure::databases).post(configure::create_database).delete(configure::drop_database),
+        )
+        .route("/api/v3/configure/table", post(configure::create_table).delete(configure::drop_table))
         .route("/query", any(influx::query))
         .route("/ping", get(influx::ping).post(influx::ping))
         .route("/api/v3/query_sql", any(influx::query_sql))
         .route("/api/v3/write_lp", post(influx::write_lp))
         .route("/health", get(admin::health))
         .route("/ready", get(admin::ready))
+        .route("/ready/write", get(admin::ready))
         .route("/metrics", get(admin::metrics))
         .route("/api/v1/metrics", get(admin::metrics_as_json))
         .route("/api/v1/metrics/endpoints", get(admin::metrics_by_part))

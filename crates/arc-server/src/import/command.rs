@@ -3,7 +3,7 @@
 //! Ends with 0 if every row is stored, 1 if rows were refused or something failed, 2 if it was told something it cannot
 //! do. An import that was interrupted is begun again with the same words.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use arc_core::{
     Engine, Error, ErrorKind, Precision,
@@ -16,7 +16,12 @@ use super::{
     remote::Remote,
     show::{self, Progress, Rejects},
 };
-use crate::{config::Config, errors::chain, server::open_engine};
+use crate::{
+    client::{self, Credentials},
+    config::Config,
+    errors::chain,
+    server::open_engine,
+};
 
 const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
@@ -40,7 +45,7 @@ pub(crate) fn command() -> Command {
         .about("Store files of line protocol, CSV, Parquet or Arrow")
         .after_help(AFTER_HELP)
         .arg(files.value_parser(value_parser!(PathBuf)).help("Files to store, one after the other"))
-        .arg(option("db", "NAME", "Database").default_value("default"))
+        .arg(option("database", "NAME", "Database").alias("db").default_value("default"))
         .arg(option("table", "NAME", "Table; of line protocol the one measurement that is taken"))
         .arg(
             option("format", "FORMAT", "lp, csv, parquet or arrow; by the name of the file unless given")
@@ -81,6 +86,7 @@ pub(crate) fn command() -> Command {
             "URL",
             "Server to send to, as http://127.0.0.1:8000; without it the data directory is opened",
         ))
+        .args(client::arguments())
         .arg(
             option("rejected", "PATH", "File to list refused rows in, as lines of JSON")
                 .value_parser(value_parser!(PathBuf)),
@@ -94,12 +100,14 @@ fn column_type(text: &str) -> Result<(String, ImportType), String> {
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: &ArgMatches, config: &Config) -> ExitCode {
+pub(crate) fn run(arguments: &ArgMatches, config: &Config, environment: &[(OsString, OsString)]) -> ExitCode {
     let mut options = options(arguments);
     let target = match arguments.get_one::<String>("url") {
         Some(url) => {
             options.durability = arguments.get_one::<String>("durability").map(|_| config.engine.durability);
-            Remote::connect(url).map(|remote| ImportDestination::Server(Box::new(remote)))
+            let credentials = Credentials::read(arguments, environment);
+            let remote = credentials.and_then(|credentials| Remote::connect(url, &credentials));
+            remote.map(|remote| ImportDestination::Server(Box::new(remote)))
         }
         None => {
             // One write may take a quarter of the memory with its points, which are larger than CSV.
@@ -206,7 +214,7 @@ fn options(arguments: &ArgMatches) -> ImportOptions {
     let text = |name: &str| arguments.get_one::<String>(name).cloned();
     let texts = |name: &str| arguments.get_many::<String>(name).into_iter().flatten().cloned().collect();
     let mut options = ImportOptions::new();
-    options.database = text("db").unwrap_or_default();
+    options.database = text("database").unwrap_or_default();
     options.table = text("table");
     options.format = arguments.get_one("format").copied();
     options.precision = arguments.get_one("precision").copied();

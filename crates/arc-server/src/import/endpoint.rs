@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     app::App,
+    auth::Rights,
     body::Caps,
     errors::{Failure, json_response},
     http::params::{self, Params},
@@ -90,6 +91,9 @@ async fn run(app: &Arc<App>, request: Request, format: ImportFormat) -> Result<(
     let (parts, body) = request.into_parts();
     let params = Params::of(&parts.uri)?;
     let mut options = options(&parts.headers, &params, format)?;
+    // Of line protocol the file itself names the tables, unless one of them is asked for.
+    let caller = app.auth.caller(&parts.extensions)?;
+    caller.check_target(Rights::WRITE, &options.database, options.table.as_deref())?;
     // As for a write from the command line: one piece may take a quarter of the memory with its points.
     options.chunk_bytes = options.chunk_bytes.min(app.engine_memory / 64);
     let root = app.engine.path().to_owned();

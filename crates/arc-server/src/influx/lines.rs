@@ -24,7 +24,10 @@ const LINE_BYTES: usize = 1_000;
 /// `POST /api/v3/write_lp`.
 pub(crate) async fn write(State(app): State<Arc<App>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let asked = Params::of(&parts.uri).and_then(|params| asked(&parts.headers, &params));
+    let asked = Params::of(&parts.uri).and_then(|params| {
+        let (wanted, partial) = asked(&parts.headers, &params)?;
+        Ok((wanted.of(&app.auth.caller(&parts.extensions)?)?, partial))
+    });
     let stored = match asked {
         Ok((wanted, partial)) => write::store(&app, &parts.headers, body, wanted).await.map(|stored| (stored, partial)),
         Err(failure) => Err(failure),

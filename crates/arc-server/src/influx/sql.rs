@@ -30,6 +30,11 @@ use crate::{
 pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Response {
     let started = Instant::now();
     let (parts, body) = request.into_parts();
+    let caller = match app.auth.caller(&parts.extensions).and_then(|caller| caller.check_statements().map(|()| caller))
+    {
+        Ok(caller) => caller,
+        Err(failure) => return failure.into_response(),
+    };
     let asked = match asked(&app, &parts, body).await {
         Ok((query, form)) => {
             let shape = Shape::new(form, Dialect::InfluxDb3, &parts.headers, parts.version);
@@ -38,9 +43,9 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resp
         Err(failure) => Err(failure),
     };
     let answer = match asked {
-        Ok((query, shape, form)) => query::answer(&app, Ticket::new(&app, form), query, shape, started).await,
+        Ok((query, shape, form)) => query::answer(&app, Ticket::new(&app, form, caller), query, shape, started).await,
         Err(failure) => {
-            Ticket::new(&app, Form::Json).failed(&failure);
+            Ticket::new(&app, Form::Json, caller).failed(&failure);
             Err(failure)
         }
     };

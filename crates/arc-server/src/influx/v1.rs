@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     admin,
     app::App,
+    auth::{Caller, Rights},
     body,
     errors::{Failure, json_response},
     http::params::Params,
@@ -46,6 +47,7 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resp
 
 async fn answer(app: &Arc<App>, request: Request) -> Result<Vec<Value>, Failure> {
     let (parts, body) = request.into_parts();
+    let caller = app.auth.caller(&parts.extensions)?;
     if parts.method != Method::GET && parts.method != Method::POST {
         return Err(Failure::method_not_allowed("expected GET or POST", "GET, POST"));
     }
@@ -70,9 +72,9 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Vec<Value>, Failure>
     let mut results = Vec::with_capacity(statements.len());
     for (id, statement) in statements.into_iter().enumerate() {
         let result = match statement {
-            Statement::ShowDatabases => json!({ "statement_id": id, "series": databases(app) }),
+            Statement::ShowDatabases => json!({ "statement_id": id, "series": databases(app, &caller) }),
             Statement::CreateDatabase(name) => {
-                create(app, &name).await?;
+                create(app, &caller, &name).await?;
                 json!({ "statement_id": id })
             }
         };
@@ -81,13 +83,18 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Vec<Value>, Failure>
     Ok(results)
 }
 
-fn databases(app: &App) -> Value {
-    let names: Vec<_> = app.engine.databases().into_iter().map(|database| [database.name]).collect();
+fn databases(app: &App, caller: &Caller) -> Value {
+    let seen = app.engine.databases().into_iter().filter(|database| caller.sees(&database.name));
+    let names: Vec<_> = seen.map(|database| [database.name]).collect();
     json!([{ "name": "databases", "columns": ["name"], "values": names }])
 }
 
-/// Creates a database; as in InfluxDB it may exist.
-async fn create(app: &App, name: &str) -> Result<(), Failure> {
+/// Creates a database; as in InfluxDB it may exist. Clients ask for that before they write to what is there.
+async fn create(app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {
+    if caller.sees(name) && app.engine.databases().iter().any(|database| database.name == name) {
+        return Ok(());
+    }
+    caller.check_all_of(Rights::WRITE, name)?;
     match admin::create(app, name).await {
         Err(failure) if failure.status != StatusCode::CONFLICT => Err(failure),
         _ => Ok(()),

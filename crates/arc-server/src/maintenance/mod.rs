@@ -11,7 +11,11 @@ use arc_core::{BackupReport, CompactionReport, Engine, Error, RestoreReport};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::Value;
 
-use crate::{config::Config, errors::chain, server::open_engine};
+use crate::{
+    config::{Config, Taker, arguments},
+    errors::chain,
+    server::open_engine,
+};
 
 const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
@@ -26,7 +30,8 @@ pub(crate) fn commands() -> [Command; 5] {
         Command::new("verify")
             .about("Check a data directory that no server has open, and change nothing")
             .after_help("Ends with 0 if it is clean, 1 if anything is damaged, 2 if it cannot be checked.")
-            .arg(json.clone()),
+            .arg(json.clone())
+            .args(arguments(Taker::Directory)),
         Command::new("repair")
             .about("Say what it takes to mend a data directory that no server has open, and what is given up by it")
             .after_help(
@@ -34,19 +39,23 @@ pub(crate) fn commands() -> [Command; 5] {
                  2 if it cannot be checked.",
             )
             .arg(Arg::new("apply").long("apply").action(ArgAction::SetTrue).help("Do it, and verify what came of it"))
-            .arg(json.clone()),
+            .arg(json.clone())
+            .args(arguments(Taker::Directory)),
         Command::new("backup")
             .about("Copy a data directory that no server has open; see --backup-dir for one that is")
             .arg(folder("to", "Folder of the backup: absent, empty, or an earlier backup to bring up to date"))
-            .arg(json.clone()),
+            .arg(json.clone())
+            .args(arguments(Taker::Engine)),
         Command::new("restore")
             .about("Copy a backup to a data directory that is absent or empty, checking every byte")
             .arg(folder("from", "Folder of the backup"))
-            .arg(json.clone()),
+            .arg(json.clone())
+            .args(arguments(Taker::Directory)),
         Command::new("unpack")
             .about("Give all small tables Parquet files of their own in a data directory that no server has open")
             .after_help("Rows of many small tables share a file, a pack, in which other programs do not look.")
-            .arg(json),
+            .arg(json)
+            .args(arguments(Taker::Engine)),
     ]
 }
 

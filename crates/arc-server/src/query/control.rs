@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::listed::Listed;
 use crate::{
     app::App,
+    auth::Caller,
     errors::{Failure, json_response},
     timestamp,
 };
@@ -23,27 +24,29 @@ const SHORT: usize = 200;
 type Id = Result<Path<String>, axum::extract::rejection::PathRejection>;
 
 /// `GET /api/v1/queries`, also `/api/v1/queries/active`: oldest first.
-pub(crate) async fn list(State(app): State<Arc<App>>) -> Response {
-    let queries: Vec<Value> = app.queries.all().iter().map(|listed| describe(listed, SHORT)).collect();
+pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Response {
+    let all = app.queries.all();
+    let shown = all.iter().filter(|listed| listed.is_shown_to(&caller));
+    let queries: Vec<Value> = shown.map(|listed| describe(listed, SHORT)).collect();
     ok(&json!({ "success": true, "count": queries.len(), "queries": queries }))
 }
 
 /// `GET /api/v1/queries/{id}`.
-pub(crate) async fn get(State(app): State<Arc<App>>, id: Id) -> Result<Response, Failure> {
-    Ok(ok(&describe(&*find(&app, id)?, usize::MAX)))
+pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, id: Id) -> Result<Response, Failure> {
+    Ok(ok(&describe(&*find(&app, &caller, id)?, usize::MAX)))
 }
 
 /// `DELETE /api/v1/queries/{id}`: the statement ends at its next pause, and its client is told why.
-pub(crate) async fn cancel(State(app): State<Arc<App>>, id: Id) -> Result<Response, Failure> {
-    let listed = find(&app, id)?;
+pub(crate) async fn cancel(State(app): State<Arc<App>>, caller: Caller, id: Id) -> Result<Response, Failure> {
+    let listed = find(&app, &caller, id)?;
     listed.cancel();
     tracing::info!(query = %listed.id, "a query is cancelled on request");
     Ok(ok(&json!({ "success": true, "id": listed.id.to_string(), "message": "the query is told to end" })))
 }
 
-fn find(app: &App, id: Id) -> Result<Arc<Listed>, Failure> {
+fn find(app: &App, caller: &Caller, id: Id) -> Result<Arc<Listed>, Failure> {
     let id = id?.0;
-    let listed = id.parse().ok().and_then(|id| app.queries.get(id));
+    let listed = id.parse().ok().and_then(|id| app.queries.get(id)).filter(|listed| listed.is_shown_to(caller));
     listed.ok_or_else(|| Failure::new(StatusCode::NOT_FOUND, format!("no query {id:?} waits or runs")))
 }
 

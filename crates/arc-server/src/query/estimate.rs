@@ -15,6 +15,7 @@ use super::{Query, read, runner::Chunk};
 use crate::{
     admin,
     app::App,
+    auth::{Caller, Rights},
     errors::{Failure, json_response},
 };
 
@@ -29,9 +30,14 @@ const WARNINGS: [(u64, &str, &str); 3] = [
 pub(crate) async fn estimate(State(app): State<Arc<App>>, request: Request) -> Response {
     let started = Instant::now();
     let (parts, body) = request.into_parts();
-    let counted = match read(&app, &parts, body).await {
-        Ok(query) if is_show(&query.sql) => Err(Failure::bad_request("SHOW cannot be estimated")),
-        Ok(query) => Ok(counted(&app, query).await),
+    let asked = async {
+        let caller = app.auth.caller(&parts.extensions)?;
+        caller.check(Rights::READ)?;
+        Ok((read(&app, &parts, body).await?, caller))
+    };
+    let counted = match asked.await {
+        Ok((query, _)) if is_show(&query.sql) => Err(Failure::bad_request("SHOW cannot be estimated")),
+        Ok((query, caller)) => Ok(counted(&app, query, caller).await),
         Err(failure) => Err(failure),
     };
     let body = |count: &Result<u64, Failure>| match count {
@@ -73,28 +79,35 @@ fn is_show(sql: &str) -> bool {
     Statement::parse(sql).is_ok_and(|statement| statement.kind() == StatementKind::Show)
 }
 
-async fn counted(app: &Arc<App>, query: Query) -> Result<u64, Failure> {
+async fn counted(app: &Arc<App>, query: Query, caller: Caller) -> Result<u64, Failure> {
     // On lines of its own: it may end in a comment.
     let sql = query.sql.trim().trim_end_matches(';');
     let sql = format!("SELECT count(*) FROM (\n{sql}\n) AS counted");
-    run(app, "estimate", Query { sql, ..query }).await
+    let statement = caller.statement(&sql)?;
+    run(app, "estimate", caller, statement, Query { sql, ..query }).await
 }
 
-/// Runs a query that answers one count, like any other query.
-pub(crate) async fn count(app: &Arc<App>, sql: &str) -> Result<u64, Failure> {
+/// Runs a query that answers one count, like any other query. It sees all there is: what it is asked for has been looked at.
+pub(crate) async fn count(app: &Arc<App>, caller: &Caller, sql: &str) -> Result<u64, Failure> {
     let (database, options) = ("default".to_owned(), WriteOptions::new());
     let query = Query { database, sql: sql.to_owned(), values: None, options, may_change: false, reservation: None };
-    run(app, "delete", query).await
+    run(app, "delete", caller.clone(), Statement::parse(sql)?, query).await
 }
 
-async fn run(app: &Arc<App>, door: &'static str, query: Query) -> Result<u64, Failure> {
-    let listed = app.list_query(door, &query.database, &query.sql);
+async fn run(
+    app: &Arc<App>,
+    door: &'static str,
+    caller: Caller,
+    statement: Statement,
+    query: Query,
+) -> Result<u64, Failure> {
+    let listed = app.list_query(door, &caller, &query.database, &query.sql);
     let slot = app.query_slot(&listed).await?;
     let engine = app.engine.clone();
     let at_work = Arc::clone(&listed);
     let mut running = app.runner.run(slot, listed, |chunks| async move {
-        let statement = Statement::parse(&query.sql)?;
-        let answer = engine.query(&query.database, &statement, query.values.as_ref()).await?;
+        let answer = engine.query(&query.database, &statement, query.values.as_ref()).await;
+        let answer = answer.map_err(|error| caller.failure(error))?;
         at_work.computes(&answer);
         let batches = answer.collect().await?;
         let counted = batches.first().and_then(|batch| batch.columns().first());

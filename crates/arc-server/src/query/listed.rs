@@ -17,7 +17,7 @@ use hyper::StatusCode;
 use tokio::sync::watch;
 use ulid::Ulid;
 
-use crate::errors::Failure;
+use crate::{auth::Caller, errors::Failure};
 
 /// What the client of a cancelled statement is told; of the codes that gRPC has for HTTP it is the one for `CANCELLED`.
 const CANCELLED: u16 = 499;
@@ -32,8 +32,10 @@ pub(crate) struct Listed {
     pub(crate) id: Ulid,
     pub(crate) database: String,
     pub(crate) sql: String,
-    /// The form of its answer, or who asked.
+    /// The form of its answer, or what asked.
     pub(crate) door: &'static str,
+    /// Who may see and end it, beside those who may do everything.
+    caller: Caller,
     pub(crate) since: SystemTime,
     started: Instant,
     rows: AtomicU64,
@@ -48,6 +50,18 @@ pub(crate) struct Listed {
     most_rows: u64,
     cancelled: watch::Sender<bool>,
     list: Weak<List>,
+}
+
+/// A statement that is to be put on the list.
+#[derive(Debug)]
+pub(crate) struct NewQuery<'a> {
+    /// The form of its answer, or what asks.
+    pub(crate) door: &'static str,
+    pub(crate) caller: Caller,
+    pub(crate) database: &'a str,
+    pub(crate) sql: &'a str,
+    /// Most rows that it may give.
+    pub(crate) most_rows: u64,
 }
 
 /// How far a statement is.
@@ -75,14 +89,16 @@ impl State {
 }
 
 impl List {
-    /// Puts a statement on the list, which may give as many rows as `most_rows`.
+    /// Puts a statement on the list.
     #[expect(clippy::disallowed_methods, reason = "the list says since when a query runs")]
-    pub(crate) fn add(self: &Arc<Self>, door: &'static str, database: &str, sql: &str, most_rows: u64) -> Arc<Listed> {
+    pub(crate) fn add(self: &Arc<Self>, asked: NewQuery<'_>) -> Arc<Listed> {
+        let NewQuery { door, caller, database, sql, most_rows } = asked;
         let listed = Arc::new(Listed {
             id: Ulid::new(),
             database: database.to_owned(),
             sql: sql.to_owned(),
             door,
+            caller,
             since: SystemTime::now(),
             started: Instant::now(),
             rows: AtomicU64::new(0),
@@ -131,6 +147,11 @@ impl Listed {
     /// Nobody waits for it any longer.
     pub(crate) fn end(&self) {
         self.state.fetch_max(2, Ordering::Relaxed);
+    }
+
+    /// Returns whether somebody may know of the statement, and end it.
+    pub(crate) fn is_shown_to(&self, caller: &Caller) -> bool {
+        caller.is_admin() || caller.is(&self.caller)
     }
 
     pub(crate) fn rows(&self) -> u64 {
@@ -212,10 +233,14 @@ impl Drop for Listed {
 mod tests {
     use super::*;
 
+    fn asked(door: &'static str, sql: &'static str) -> NewQuery<'static> {
+        NewQuery { door, caller: Caller::anybody(), database: "d", sql, most_rows: 10 }
+    }
+
     #[tokio::test]
     async fn a_statement_is_listed_until_nobody_holds_it() {
         let list = Arc::new(List::default());
-        let (first, second) = (list.add("json", "d", "SELECT 1", 10), list.add("flight", "d", "SELECT 2", 10));
+        let (first, second) = (list.add(asked("json", "SELECT 1")), list.add(asked("flight", "SELECT 2")));
         assert_eq!(list.all().iter().map(|listed| listed.id).collect::<std::collections::BTreeSet<_>>().len(), 2);
         assert_eq!(first.state(), State::Queued);
         first.begin();
@@ -237,7 +262,7 @@ mod tests {
     #[tokio::test]
     async fn a_cancelled_statement_waits_for_nothing() {
         let list = Arc::new(List::default());
-        let listed = list.add("json", "d", "SELECT 1", 10);
+        let listed = list.add(asked("json", "SELECT 1"));
         assert_eq!(listed.unless_cancelled(async { 7 }).await.unwrap(), 7);
         let mut waiting = std::pin::pin!(listed.unless_cancelled(std::future::pending::<()>()));
         assert!(futures::poll!(&mut waiting).is_pending());
@@ -251,7 +276,7 @@ mod tests {
 
     #[test]
     fn rows_above_the_most_are_refused() {
-        let listed = Arc::new(List::default()).add("json", "d", "SELECT 1", 10);
+        let listed = Arc::new(List::default()).add(asked("json", "SELECT 1"));
         assert!(listed.count_rows(10).is_ok());
         assert_eq!(listed.count_rows(1).unwrap_err().status.as_u16(), 400);
     }

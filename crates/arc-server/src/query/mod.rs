@@ -30,7 +30,7 @@ pub(crate) mod values;
 
 use std::{sync::Arc, time::Instant};
 
-use arc_core::{Statement, StatementKind};
+use arc_core::StatementKind;
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -57,7 +57,7 @@ use runner::Chunk;
 
 pub(crate) use estimate::{count, estimate};
 pub(crate) use form::Form;
-pub(crate) use listed::{List, Listed};
+pub(crate) use listed::{List, Listed, NewQuery};
 pub(crate) use measurement::measurement;
 pub(crate) use reply::Ticket;
 pub(crate) use request::{Query, Shape};
@@ -96,8 +96,14 @@ async fn respond(
     let started = Instant::now();
     // What fails before that is known is told in the form that most understand.
     let told_in = *form.as_ref().unwrap_or(&Form::Json);
-    let mut ticket = Ticket::new(app, told_in);
+    let caller = match app.auth.caller(&parts.extensions) {
+        Ok(caller) => caller,
+        Err(failure) => return failed(&failure, told_in, started),
+    };
+    let mut ticket = Ticket::new(app, told_in, caller.clone());
     let asked = async {
+        // Before the body is read.
+        caller.check_statements()?;
         let shape = Shape::new(form?, Dialect::Arc, &parts.headers, parts.version)?;
         Ok((shape, query.await?))
     };
@@ -141,13 +147,15 @@ async fn start(
     shape: Shape,
     started: Instant,
 ) -> Result<Running<Chunk>, Failure> {
-    let statement = Statement::parse(&query.sql)?;
+    let caller = ticket.caller().clone();
+    let statement = caller.statement(&query.sql)?;
     let kind = statement.kind();
     let changes = kind.is_change() && kind != StatementKind::Delete;
     if changes && !query.may_change {
         // Whatever loads an address may send it: a page's image, a prefetch, a proxy that tries again.
         return Err(Failure::method_not_allowed("GET changes nothing: send this statement with POST", "POST"));
     }
+    caller.check_statement(&query.database, &statement).await?;
     if kind == StatementKind::Drop {
         delete::check_enabled(app)?;
     }
@@ -162,10 +170,12 @@ async fn start(
             // First, so that what is refused for its shape is not done.
             let encoder = shape.open(&owned, &change::columns(kind), started)?;
             // Nobody waits longer for it than for a query, but what is not a query itself is done once it has begun.
-            let executed = engine.run(&query.database, &statement, query.values.as_ref(), &query.options).await?;
+            let executed = engine.run(&query.database, &statement, query.values.as_ref(), &query.options).await;
+            let executed = executed.map_err(|error| caller.failure(error))?;
             return Encoding::new(&at_work, stream::iter(change::answer(&executed)), encoder).send(chunks).await;
         }
-        let answer = engine.query(&query.database, &statement, query.values.as_ref()).await?;
+        let answer = engine.query(&query.database, &statement, query.values.as_ref()).await;
+        let answer = answer.map_err(|error| caller.failure(error))?;
         at_work.computes(&answer);
         let encoder = shape.open(&owned, &answer.schema(), started)?;
         Encoding::new(&at_work, answer, encoder).send(chunks).await

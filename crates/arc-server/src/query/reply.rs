@@ -22,7 +22,7 @@ use super::{
     request::Shape,
     runner::{Chunk, Running},
 };
-use crate::{app::App, errors::Failure};
+use crate::{app::App, auth::Caller, errors::Failure};
 
 /// Names the query of an answer, as in the list of queries.
 const QUERY_ID: HeaderName = HeaderName::from_static("x-arc-query-id");
@@ -32,6 +32,7 @@ const QUERY_ID: HeaderName = HeaderName::from_static("x-arc-query-id");
 pub(crate) struct Ticket {
     app: Arc<App>,
     form: Form,
+    caller: Caller,
     /// There once it is known what is asked.
     listed: Option<Arc<Listed>>,
     open: bool,
@@ -39,14 +40,18 @@ pub(crate) struct Ticket {
 
 impl Ticket {
     /// Counts a query as received, whose answer is to have this form.
-    pub(crate) fn new(app: &Arc<App>, form: Form) -> Self {
+    pub(crate) fn new(app: &Arc<App>, form: Form, caller: Caller) -> Self {
         app.metrics.queries.requests.add(1);
-        Self { app: Arc::clone(app), form, listed: None, open: true }
+        Self { app: Arc::clone(app), form, caller, listed: None, open: true }
+    }
+
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// Puts the query on the list.
     pub(crate) fn list(&mut self, database: &str, sql: &str) -> Arc<Listed> {
-        let listed = self.app.list_query(self.form.name(), database, sql);
+        let listed = self.app.list_query(self.form.name(), &self.caller, database, sql);
         self.listed = Some(Arc::clone(&listed));
         listed
     }

@@ -156,12 +156,16 @@ impl<T> Drop for Running<T> {
 mod tests {
     use tokio::sync::Semaphore;
 
-    use super::{super::listed::List, *};
+    use super::{
+        super::listed::{List, NewQuery},
+        *,
+    };
 
     const HOUR: Duration = Duration::from_secs(3_600);
 
     fn listed() -> Arc<Listed> {
-        Arc::new(List::default()).add("json", "d", "SELECT 1", u64::MAX)
+        let (caller, most_rows) = (crate::auth::Caller::anybody(), u64::MAX);
+        Arc::new(List::default()).add(NewQuery { door: "json", caller, database: "d", sql: "SELECT 1", most_rows })
     }
 
     fn slots() -> Arc<Semaphore> {

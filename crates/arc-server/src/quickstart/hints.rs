@@ -47,7 +47,12 @@ impl fmt::Display for Hints<'_> {
         }
         writeln!(out, "\n5. Try it")?;
         if once {
-            writeln!(out, "   {} serve --data-dir {}", quote(&program()), quote(&data_dir.display().to_string()))?;
+            writeln!(
+                out,
+                "   {} serve --no-auth --data-dir {}",
+                quote(&program()),
+                quote(&data_dir.display().to_string())
+            )?;
         }
         let sql = "SELECT core, avg(usage) FROM cpu GROUP BY core";
         writeln!(out, "   curl -s '{url}/api/v1/query?database={database}' -d '{{\"sql\": \"{sql}\"}}'")?;
@@ -120,7 +125,7 @@ mod tests {
         for expected in [
             "./d/data/m/cpu/day=2026-01-31/9.parquet (3 rows, 2 KiB)",
             "and 2 more",
-            "serve --data-dir ./d",
+            "serve --no-auth --data-dir ./d",
             "curl -s 'http://127.0.0.1:1/api/v1/query?database=m'",
             "duckdb -c \"SELECT core, avg(usage) FROM read_parquet('./d/data/m/cpu/*/*.parquet') GROUP BY core\"",
         ] {

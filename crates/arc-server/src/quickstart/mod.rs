@@ -92,6 +92,7 @@ pub(crate) async fn run(config: &Config, once: bool) -> Result<(), Error> {
     let server = Server::start(config).await?;
     let (url, engine) = (base_url(server.address()), server.engine());
     say(&format!("1. Opened {} and serve it on {url}", config.data_dir.display()))?;
+    say("   To programs on this machine alone, without a token; `arc-server serve` asks for one")?;
     let signal = signals()?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(server.run(async {

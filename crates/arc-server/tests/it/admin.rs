@@ -77,7 +77,7 @@ async fn an_unknown_database_is_404() {
 async fn health_and_readiness_answer() {
     let server = Server::new();
     let answer = server.get("/health").await.json();
-    assert_eq!((&answer["status"], &answer["name"]), (&json!("ok"), &json!("arc")));
+    assert_eq!((&answer["status"], &answer["name"]), (&json!("pass"), &json!("arc")));
     assert!(answer["time"].is_string() && answer["uptime"].is_string() && answer["uptime_sec"].is_number());
     let answer = server.get("/ready").await.json();
     assert_eq!(answer["status"], "ready");

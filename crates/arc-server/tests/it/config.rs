@@ -63,7 +63,12 @@ fn every_mistake_is_named() {
         ("", &[("ARC_MAX_BODY_BYTES", "")], &[], &["max_body_bytes", "expected a size"]),
         ("", &[], &[("http", "here")], &["http = \"here\"", "flag --http", "expected an address"]),
         ("", &[], &[("max_connections", "0")], &["max_connections", "at least 1"]),
-        ("", &[], &[("http", "0.0.0.0:8000")], &["refusing to serve on 0.0.0.0:8000", "--allow-unauthenticated"]),
+        (
+            "no_auth = true",
+            &[],
+            &[("http", "0.0.0.0:8000")],
+            &["refusing to serve on 0.0.0.0:8000", "leave out --no-auth"],
+        ),
     ];
     for (file, variables, flags, expected) in cases {
         let error = with_file(file, variables, flags).unwrap_err().to_string();
@@ -80,15 +85,23 @@ fn a_file_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn other_machines_may_be_allowed_in() {
-    let config = with_file("http = '0.0.0.0:8000'", &[], &[("allow_unauthenticated", "true")]).unwrap();
-    assert!(config.allow_unauthenticated);
-    assert!(load([("http", "[::1]:8000".to_owned())], None, []).is_ok());
+fn other_machines_need_a_token() {
+    let config = with_file("http = '0.0.0.0:8000'", &[], &[]).unwrap();
+    assert!(!config.no_auth);
+    for (http, flight, is_fine) in [
+        ("[::1]:8000", "none", true),
+        ("127.0.0.1:8000", "127.7.7.7:1", true),
+        ("127.0.0.1:8000", "0.0.0.0:8001", false),
+        ("[::]:8000", "none", false),
+    ] {
+        let flags = [("http", http), ("flight", flight), ("no_auth", "true")].map(|(key, text)| (key, text.to_owned()));
+        assert_eq!(load(flags, None, []).is_ok(), is_fine, "{http} {flight}");
+    }
 }
 
 #[test]
 fn variables_of_test_builds_are_left_alone() {
-    assert!(load([], None, environment(&[("ARC_CRASH_POINT", "flush-1")])).is_ok());
+    assert!(load([], None, environment(&[("ARC_CRASH_POINT", "flush-1"), ("ARC_TOKEN", "x")])).is_ok());
 }
 
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
@@ -104,7 +117,9 @@ fn the_binary_ends_with_2_when_told_what_cannot_be() {
         (&["--http", "nowhere"][..], &[][..], "http = \"nowhere\" from flag --http"),
         (&["serve", "--durability", "yes"], &[], "expected memory, process or disk"),
         (&["quickstart", "--http", "nowhere"], &[], "flag --http"),
-        (&["--http", "0.0.0.0:0"], &[], "refusing to serve"),
+        (&["--http", "0.0.0.0:0", "--no-auth"], &[], "refusing to serve"),
+        (&["quickstart", "--http", "0.0.0.0:0"], &[], "refusing to serve"),
+        (&["--allow-unauthenticated"], &[], "--allow-unauthenticated"),
         (&["--config", "/nowhere.toml"], &[], "/nowhere.toml"),
         (&[], &[("ARC_TYPO", "1")], "unknown environment variable ARC_TYPO"),
         (&["--nonsense"], &[], "--nonsense"),

@@ -88,6 +88,7 @@ async fn pages_of_others_are_not_let_in_at_any_door() {
 async fn served() -> (tempfile::TempDir, std::net::SocketAddr, Engine, tokio::task::JoinHandle<()>) {
     let dir = tempfile::tempdir().unwrap();
     let mut config = Config::default();
+    config.no_auth = true;
     config.data_dir = dir.path().join("data");
     config.http = "127.0.0.1:0".parse().unwrap();
     config.engine.memory_bytes = 64 << 20;

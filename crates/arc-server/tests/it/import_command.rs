@@ -136,7 +136,7 @@ fn what_cannot_be_done_is_said_before_anything_is_stored() {
         (&["--data-dir", "new", "missing.csv"], 1, "cannot open missing.csv"),
         (&["--data-dir", "new", "a.csv"], 1, "which table it is for"),
         (&["--data-dir", "served", "--table", "m", "a.csv"], 2, "in use by another process"),
-        (&["--url", "https://127.0.0.1:1", "--table", "m", "a.csv"], 1, "expected http://"),
+        (&["--url", "ftp://127.0.0.1:1", "--table", "m", "a.csv"], 1, "expected http://HOST:PORT or https://"),
         (&["--url", "http://127.0.0.1:1", "--table", "m", "a.csv"], 1, "cannot send to http://127.0.0.1:1"),
     ];
     for (arguments, expected, says) in cases {

@@ -6,6 +6,10 @@
 #[cfg(test)]
 mod admin;
 #[cfg(test)]
+mod auth;
+#[cfg(test)]
+mod auth_flight;
+#[cfg(test)]
 mod backup;
 #[cfg(test)]
 mod bad_bodies;
@@ -39,6 +43,8 @@ mod import_http;
 #[cfg(test)]
 mod influx;
 #[cfg(test)]
+mod influx_v2;
+#[cfg(test)]
 mod influx_v3;
 #[cfg(test)]
 mod process;
@@ -53,12 +59,18 @@ mod query_limits;
 #[cfg(test)]
 mod retention;
 #[cfg(test)]
+mod rights;
+#[cfg(test)]
 #[cfg(feature = "object-store-aws")]
 mod s3;
 #[cfg(test)]
 mod socket;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tls;
+#[cfg(test)]
+mod token_command;
 #[cfg(test)]
 mod write;
 #[cfg(test)]

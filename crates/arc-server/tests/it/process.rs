@@ -32,7 +32,8 @@ impl Running {
 
     pub(crate) fn start_with(data_dir: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_arc-server"));
-        command.args(["--http", "127.0.0.1:0", "--log-format", "json", "--data-dir"]).arg(data_dir).args(arguments);
+        command.args(["--no-auth", "--http", "127.0.0.1:0", "--log-format", "json", "--data-dir"]);
+        command.arg(data_dir).args(arguments);
         on_s3(&mut command);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -268,4 +269,52 @@ fn the_tour_ends_with_files() {
         let bytes = std::fs::read(format!("{path}.parquet")).unwrap();
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{path}");
     }
+}
+
+/// Runs the real binary without a word about who may come in; returns it with its log so far, and its address.
+pub(crate) fn start_closed(data_dir: &Path) -> (Running, Vec<Value>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arc-server"));
+    command.args(["--http", "127.0.0.1:0", "--log-format", "json", "--log-level", "trace", "--data-dir"]).arg(data_dir);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = Vec::new();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let address = loop {
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        let address = line["address"].as_str().map(|address| address.parse().unwrap());
+        log.push(line);
+        if let Some(address) = address {
+            break address;
+        }
+    };
+    thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
+    (Running { child, address }, log)
+}
+
+#[test]
+fn the_first_start_makes_a_token_and_says_where_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("admin.token");
+    let (server, log) = start_closed(dir.path());
+    let text = std::fs::read_to_string(&path).unwrap();
+    let made: Vec<&Value> = log.iter().filter(|line| line["path"] == json!(path.display().to_string())).collect();
+    assert_eq!(made.len(), 1, "{log:?}");
+    let secret = text.trim().rsplit_once('_').unwrap().1;
+    assert!(!log.iter().any(|line| line.to_string().contains(secret)), "a secret is in the log");
+    #[cfg(unix)]
+    for name in ["admin.token", "tokens.json"] {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    let mut connection = Connection::open(server.address).unwrap();
+    assert_eq!(connection.post("/write?db=t", "m v=1 1").unwrap().0, 401);
+    // What is refused does not have its body read, so that its connection ends.
+    let mut connection = Connection::open(server.address).unwrap();
+    let header = format!("authorization: Token {}\r\n", text.trim());
+    assert_eq!(connection.send("/write?db=t", &header, "m v=1 1").unwrap().0, 204);
+    server.kill();
+    let (server, log) = start_closed(dir.path());
+    assert!(!log.iter().any(|line| line["path"].is_string()), "only the first start makes one: {log:?}");
+    let mut connection = Connection::open(server.address).unwrap();
+    assert_eq!(connection.send("/write?db=t", &header, "m v=1 1").unwrap().0, 204);
 }

@@ -150,6 +150,7 @@ async fn flight_statements_are_listed_and_cancelled_alike() {
 async fn a_client_that_disconnects_ends_its_query() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = Config::default();
+    config.no_auth = true;
     config.data_dir = dir.path().join("data");
     config.http = "127.0.0.1:0".parse().unwrap();
     config.limits.queries = 1;

@@ -182,6 +182,7 @@ async fn what_fails_late_breaks_every_form_that_has_begun() {
 async fn a_client_sees_that_an_answer_is_broken() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = Config::default();
+    config.no_auth = true;
     config.data_dir = dir.path().join("data");
     config.http = "127.0.0.1:0".parse().unwrap();
     let listening = Listening::start(&config).await.unwrap();

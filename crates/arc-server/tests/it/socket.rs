@@ -12,6 +12,7 @@ use tokio::{
 
 fn config(dir: &tempfile::TempDir) -> Config {
     let mut config = Config::default();
+    config.no_auth = true;
     config.data_dir = dir.path().join("data");
     config.http = "127.0.0.1:0".parse().unwrap();
     config

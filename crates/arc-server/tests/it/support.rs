@@ -35,6 +35,8 @@ impl Server {
 
     pub(crate) fn with(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::default();
+        // Most tests are about something else than tokens.
+        config.no_auth = true;
         change(&mut config);
         let dir = tempfile::tempdir().unwrap();
         let engine = Engine::builder(dir.path().join("data")).options(config.engine.clone()).open().unwrap();
@@ -43,11 +45,18 @@ impl Server {
 
     /// Closes the engine and opens the directory again.
     pub(crate) fn reopened(self) -> Self {
-        let Self { router, engine, dir } = self;
+        self.reopened_with(|_| {})
+    }
+
+    pub(crate) fn reopened_with(self, change: impl FnOnce(&mut Config)) -> Self {
+        let Self { router: closed, engine, dir } = self;
         engine.close().unwrap();
-        drop((router, engine));
+        drop((closed, engine));
         let engine = Engine::open(dir.path().join("data")).unwrap();
-        Self { router: router_of(&engine), engine, dir }
+        let mut config = Config::default();
+        config.no_auth = true;
+        change(&mut config);
+        Self { router: router(App::new(engine.clone(), &config).unwrap()), engine, dir }
     }
 
     pub(crate) async fn send(
@@ -99,10 +108,6 @@ impl Server {
         assert_eq!(answer["row_count"], answer["data"].as_array().unwrap().len());
         answer["data"].clone()
     }
-}
-
-fn router_of(engine: &Engine) -> Router {
-    router(App::new(engine.clone(), &Config::default()).unwrap())
 }
 
 impl Reply {

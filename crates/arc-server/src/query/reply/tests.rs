@@ -16,7 +16,7 @@ use http_body_util::BodyExt;
 fn app() -> (Arc<App>, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let engine = arc_core::Engine::open(dir.path().join("data")).unwrap();
-    (App::new(engine, &Config::default()).unwrap(), dir)
+    (App::new(engine, &Config { no_auth: true, ..Config::default() }).unwrap(), dir)
 }
 
 fn rows(count: i64) -> RecordBatch {
@@ -41,7 +41,7 @@ async fn reply_as(
 ) -> Result<Response, Failure> {
     let shape = Shape::new(form, Dialect::Arc, &headers, version)?;
     let encoder = shape.open(app, &rows(0).schema(), Instant::now())?;
-    let mut ticket = Ticket::new(app, form);
+    let mut ticket = Ticket::new(app, form, Caller::anybody());
     let listed = ticket.list("d", "SELECT v");
     let slot = app.query_slot(&listed).await?;
     let encoding = Encoding::new(&listed, stream::iter(batches), encoder);

@@ -1,0 +1,132 @@
+//! What stands before every endpoint: who is not known goes no further, and nothing of the body is read before that.
+
+use std::{path::Path, path::PathBuf, sync::Arc, time::Duration};
+
+use axum::extract::Request;
+use hyper::{HeaderMap, StatusCode, Uri, http::Extensions};
+use tokio::sync::Semaphore;
+
+use super::{AuthError, Caller, bootstrap, credentials, store::Store, token::Token};
+use crate::{errors::Failure, metrics::Counter};
+
+/// How long the answer to a wrong token takes, and how many such answers may wait at once; beyond that clients are told to
+/// come back. Nobody can guess 256 bits: this keeps the tries from being a load.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(250);
+const REFUSALS: usize = 512;
+
+/// What anybody may ask.
+const PUBLIC: [&str; 7] =
+    ["/health", "/ready", "/ready/write", "/ping", "/api/v1/auth/verify", "/api/v2/setup", "/api/v2/ready"];
+/// What anybody may ask where the settings say so.
+const METRICS: [&str; 2] = ["/metrics", "/api/v1/metrics"];
+
+/// Who is let in.
+#[derive(Debug)]
+pub(crate) struct Auth {
+    /// None where nobody has to log in.
+    store: Option<Arc<Store>>,
+    refusals: Semaphore,
+    public_metrics: bool,
+    pub(crate) accepted: Counter,
+    pub(crate) refused: Counter,
+}
+
+impl Auth {
+    /// Lets everybody in.
+    pub(crate) fn open() -> Self {
+        Self::new(None, true)
+    }
+
+    /// Lets in who has a token of the data directory. Also returns the file that the first token was written to, if it was
+    /// made now.
+    pub(crate) fn closed(data_dir: &Path, public_metrics: bool) -> Result<(Self, Option<PathBuf>), AuthError> {
+        let (store, made) = bootstrap::open(data_dir)?;
+        Ok((Self::new(Some(Arc::new(store)), public_metrics), made))
+    }
+
+    fn new(store: Option<Arc<Store>>, public_metrics: bool) -> Self {
+        let (accepted, refused) = (Counter::default(), Counter::default());
+        Self { store, refusals: Semaphore::new(REFUSALS), public_metrics, accepted, refused }
+    }
+
+    /// Returns the tokens, where there are any.
+    pub(super) fn store(&self) -> Result<Arc<Store>, Failure> {
+        let text = "this server has no tokens: it was started with --no-auth";
+        self.store.clone().ok_or_else(|| Failure::new(StatusCode::NOT_FOUND, text))
+    }
+
+    /// Returns the path of the file with the tokens.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.store.as_ref().map(|store| store.path())
+    }
+
+    /// Lets a request in, with its caller, or says why not.
+    pub(crate) async fn admit(&self, request: &mut Request) -> Result<(), Failure> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let is_public = self.is_public(request.uri().path());
+        let token = match credentials::find(request.headers(), request.uri()) {
+            Some(text) => store.verify(&text),
+            None if is_public => return Ok(()),
+            None => return Err(unauthorized("Authentication required")),
+        };
+        if let Some(uri) = credentials::without_password(request.uri()) {
+            *request.uri_mut() = uri;
+        }
+        match token {
+            Some(token) => {
+                self.accepted.add(1);
+                request.extensions_mut().insert(Caller::of(token));
+                Ok(())
+            }
+            None if is_public => Ok(()),
+            None => Err(self.refuse().await),
+        }
+    }
+
+    fn is_public(&self, path: &str) -> bool {
+        PUBLIC.contains(&path) || (self.public_metrics && METRICS.iter().any(|metrics| path.starts_with(metrics)))
+    }
+
+    async fn refuse(&self) -> Failure {
+        self.refused.add(1);
+        let Ok(_waiting) = self.refusals.try_acquire() else {
+            let text = "too many requests with tokens that are not valid";
+            let mut busy = Failure::busy(text, Duration::from_secs(1));
+            busy.status = StatusCode::TOO_MANY_REQUESTS;
+            return busy;
+        };
+        tokio::time::sleep(REFUSAL_PAUSE).await;
+        unauthorized("Invalid or expired token")
+    }
+
+    /// Returns who sent a request that was let in.
+    pub(crate) fn caller(&self, extensions: &Extensions) -> Result<Caller, Failure> {
+        match (&self.store, extensions.get::<Caller>()) {
+            (None, _) => Ok(Caller::anybody()),
+            (Some(_), Some(caller)) => Ok(caller.clone()),
+            (Some(_), None) => Err(unauthorized("Authentication required")),
+        }
+    }
+
+    /// Returns the token of a request that anybody may send; `None` where there is none that lets in.
+    pub(super) async fn verify(&self, headers: &HeaderMap, uri: &Uri, extensions: &Extensions) -> Option<Arc<Token>> {
+        if let Some(caller) = extensions.get::<Caller>() {
+            return caller.token().cloned();
+        }
+        if credentials::find(headers, uri).is_some() {
+            self.refuse().await;
+        }
+        None
+    }
+
+    /// Writes down when tokens were used; they are not needed to be in force.
+    pub(crate) fn close(&self) {
+        if let Some(Err(error)) = self.store.as_ref().map(|store| store.note_uses()) {
+            tracing::warn!(error = crate::errors::chain(&error), "cannot write down when tokens were used");
+        }
+    }
+}
+
+fn unauthorized(text: &str) -> Failure {
+    Failure::new(StatusCode::UNAUTHORIZED, text)
+}

@@ -1,0 +1,179 @@
+//! What clients of InfluxDB 2 ask for beside writing: organizations, buckets, whether the server is set up, deletes.
+//!
+//! A bucket is a database. There is one organization, which everything belongs to, by whatever name it is asked for.
+
+use std::sync::Arc;
+
+use arc_core::{DatabaseInfo, Deletion, Predicate};
+use axum::{
+    extract::{Path, Request, State, rejection::PathRejection},
+    response::{IntoResponse, Response},
+};
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use super::predicate::{self, DeleteRange};
+use crate::{
+    admin::{self, parse},
+    app::App,
+    auth::{Caller, Rights},
+    body,
+    delete::{self, Confirmed, blocking, check_enabled},
+    errors::{Failure, json_response},
+    http::params::Params,
+    timestamp,
+};
+
+/// The one organization.
+const ORG: &str = "0000000000000001";
+
+/// `GET /api/v2/orgs`.
+pub(crate) async fn orgs(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
+    let name = Params::of(request.uri())?.get("org").unwrap_or("arc").to_owned();
+    let since = started(&app);
+    let org = json!({ "id": ORG, "name": name, "status": "active", "createdAt": since, "updatedAt": since });
+    Ok(ok(&json!({ "links": { "self": "/api/v2/orgs" }, "orgs": [org] })))
+}
+
+/// `GET /api/v2/setup`: there is nothing to set up; the first start made a token.
+pub(crate) async fn setup() -> Response {
+    ok(&json!({ "allowed": false }))
+}
+
+/// `POST /api/v2/setup`.
+pub(crate) async fn set_up() -> Failure {
+    let text = "the server is set up already: its first token is in admin.token in its data directory";
+    Failure::new(StatusCode::UNPROCESSABLE_ENTITY, text)
+}
+
+/// `GET /api/v2/ready`.
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
+    if let Some(reason) = app.not_ready() {
+        return Failure::new(StatusCode::SERVICE_UNAVAILABLE, reason).into_response();
+    }
+    let up = format!("{}s", app.started.elapsed().as_secs());
+    ok(&json!({ "status": "ready", "started": started(&app), "up": up }))
+}
+
+/// `GET /api/v2/buckets?name=&limit=&offset=`.
+pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller, request: Request) -> Result<Response, Failure> {
+    let params = Params::of(request.uri())?;
+    let number = |name: &str, most: usize| params.get(name).and_then(|text| text.parse().ok()).unwrap_or(most);
+    let named = |database: &DatabaseInfo| params.get("name").is_none_or(|name| name == database.name);
+    let identified = |database: &DatabaseInfo| params.get("id").is_none_or(|wanted| wanted == id(&database.name));
+    let databases = app.engine.databases().into_iter();
+    let seen = databases.filter(|database| caller.sees(&database.name) && named(database) && identified(database));
+    let page = seen.skip(number("offset", 0)).take(number("limit", usize::MAX));
+    let buckets: Vec<Value> = page.map(|database| describe(&database)).collect();
+    Ok(ok(&json!({ "links": { "self": "/api/v2/buckets" }, "buckets": buckets })))
+}
+
+/// `POST /api/v2/buckets` with `{"name": "…", "retentionRules": [{"everySeconds": 86400}]}`.
+pub(crate) async fn create(State(app): State<Arc<App>>, caller: Caller, request: Request) -> Result<Response, Failure> {
+    caller.check(Rights::WRITE)?;
+    let (parts, body) = request.into_parts();
+    let request: Value = parse(&body::read(&app, body, &parts.headers).await?)?;
+    let name = request.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| Failure::bad_request("the key name is missing"))?.to_owned();
+    caller.check_all_of(Rights::WRITE, &name)?;
+    let rules = request.get("retentionRules").and_then(Value::as_array).into_iter().flatten();
+    let seconds = rules.filter_map(|rule| rule.get("everySeconds")?.as_u64()).find(|seconds| *seconds > 0);
+    if seconds.is_some() {
+        // Before anything is made: what takes points away has rules of its own.
+        caller.check_all_of(Rights::ADMIN, &name)?;
+        check_enabled(&app)?;
+    }
+    admin::create(&app, &name).await?;
+    if let Some(seconds) = seconds {
+        let (engine, name) = (app.engine.clone(), name.clone());
+        let retention = std::time::Duration::from_secs(seconds);
+        blocking(move || engine.set_retention(&name, None, Some(retention))).await?;
+    }
+    let made = app.engine.databases().into_iter().find(|database| database.name == name);
+    let made = made.ok_or_else(Failure::bug)?;
+    Ok(json_response(StatusCode::CREATED, describe(&made).to_string()))
+}
+
+/// A bucket's number in the path.
+pub(crate) type BucketId = Result<Path<String>, PathRejection>;
+
+/// `GET /api/v2/buckets/{id}`.
+pub(crate) async fn get(State(app): State<Arc<App>>, caller: Caller, bucket: BucketId) -> Result<Response, Failure> {
+    Ok(ok(&describe(&find(&app, &caller, &bucket?.0)?)))
+}
+
+/// `DELETE /api/v2/buckets/{id}`.
+pub(crate) async fn drop(State(app): State<Arc<App>>, caller: Caller, bucket: BucketId) -> Result<Response, Failure> {
+    let name = find(&app, &caller, &bucket?.0)?.name;
+    caller.check_all_of(Rights::DELETE, &name)?;
+    check_enabled(&app)?;
+    let engine = app.engine.clone();
+    blocking(move || engine.drop_database(&name)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `POST /api/v2/delete?bucket=` with `{"start": "…", "stop": "…", "predicate": "_measurement=\"cpu\" AND host=\"a\""}`.
+pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, request: Request) -> Result<Response, Failure> {
+    caller.check(Rights::DELETE)?;
+    check_enabled(&app)?;
+    let (parts, body) = request.into_parts();
+    let params = Params::of(&parts.uri)?;
+    let database = match (params.get("bucket"), params.get("bucketID")) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(id)) => find(&app, &caller, id)?.name,
+        (None, None) => return Err(Failure::bad_request("missing required parameter \"bucket\"")),
+    };
+    let request: Value = parse(&body::read(&app, body, &parts.headers).await?)?;
+    let DeleteRange { table, condition } = predicate::read(&request)?;
+    caller.check_target(Rights::DELETE, &database, table.as_deref())?;
+    let tables = match table {
+        Some(table) => vec![table],
+        None => app.engine.tables(&database)?.iter().map(|table| table.schema.table.to_string()).collect(),
+    };
+    for table in tables {
+        let (engine, asked) = (app.engine.clone(), (database.clone(), table.clone(), condition.clone()));
+        let predicate =
+            blocking(move || engine.check_delete(&asked.0, &asked.1, &Predicate::from_sql(&asked.2)?)).await?;
+        let deletion = Deletion::new(database.clone(), table, predicate);
+        // There is no way to confirm it there; what is too much is refused all the same.
+        delete::points(&app, &caller, deletion, Confirmed(true, "")).await?;
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn find(app: &App, caller: &Caller, wanted: &str) -> Result<DatabaseInfo, Failure> {
+    let mut databases = app.engine.databases().into_iter().filter(|database| caller.sees(&database.name));
+    let found = databases.find(|database| id(&database.name) == wanted);
+    found.ok_or_else(|| Failure::new(StatusCode::NOT_FOUND, "bucket not found"))
+}
+
+fn describe(database: &DatabaseInfo) -> Value {
+    let created = timestamp::format(database.created_ns);
+    let rules = database.retention.map(|retention| json!({ "type": "expire", "everySeconds": retention.as_secs() }));
+    json!({
+        "id": id(&database.name),
+        "orgID": ORG,
+        "type": "user",
+        "name": database.name,
+        "retentionRules": rules.into_iter().collect::<Vec<_>>(),
+        "createdAt": created,
+        "updatedAt": created,
+    })
+}
+
+/// Returns the number that a bucket goes by: 64 bits of its name (FNV-1a), as 16 hexadecimal digits.
+fn id(name: &str) -> String {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", name.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+}
+
+#[expect(clippy::disallowed_methods, reason = "answers say since when the server runs")]
+fn started(app: &App) -> String {
+    let since = std::time::SystemTime::now().checked_sub(app.started.elapsed()).unwrap_or(std::time::UNIX_EPOCH);
+    let since = since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    timestamp::format(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+fn ok(body: &Value) -> Response {
+    json_response(StatusCode::OK, body.to_string())
+}
