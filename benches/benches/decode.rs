@@ -1,11 +1,13 @@
 //! What does a point cost one thread until its columns are ready, and until they are in the buffer?
 //!
-//! One writer, requests of 10,000 points of the load generator, one table, `memory` durability, so that there is no log.
-//! `decode` is the call that submits a request: decoding, checks, queueing, all on the caller's thread. `write` goes on to
-//! the receipt: the thread that owns the order has appended the rows to the buffer. The difference is appending and one
-//! change of threads there and back.
+//! One writer, requests of 10,000 points of the load generator, one table, `memory` durability, so
+//! that there is no log. `decode` is the call that submits a request: decoding, checks, queueing,
+//! all on the caller's thread. `write` goes on to the receipt: the thread that owns the order has
+//! appended the rows to the buffer. The difference is appending and one change of threads there and
+//! back.
 //!
-//! Not measured: the log, flushes (they run between the requests), HTTP. Line protocol alone is in `lp_parse`.
+//! Not measured: the log, flushes (they run between the requests), HTTP. Line protocol alone is in
+//! `lp_parse`.
 
 use std::time::{Duration, Instant};
 

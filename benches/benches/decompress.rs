@@ -1,11 +1,13 @@
 //! How fast is a compressed body plain again?
 //!
-//! Bodies of line protocol, 1 MB each when they are plain, as clients send them: gzip at level 6, zstd at level 3. `gzip` is
-//! what the server does with one member, libdeflate over the whole body; `gzip-in-pieces` is flate2, which it falls back to
-//! and which `arc-server import` reads files with, on whatever its feature in the workspace's Cargo.toml says: `zlib-rs`,
-//! `zlib-ng`, `zlib` or `rust_backend`. `zstd` is one frame of known size, `zstd-in-pieces` any other.
+//! Bodies of line protocol, 1 MB each when they are plain, as clients send them: gzip at level 6,
+//! zstd at level 3. `gzip` is what the server does with one member, libdeflate over the whole body;
+//! `gzip-in-pieces` is flate2, which it falls back to and which `arc-server import` reads files
+//! with, on whatever its feature in the workspace's Cargo.toml says: `zlib-rs`, `zlib-ng`, `zlib`
+//! or `rust_backend`. `zstd` is one frame of known size, `zstd-in-pieces` any other.
 //!
-//! Not measured: the search for a second member and the second checksum that the server adds to libdeflate, about 3 %.
+//! Not measured: the search for a second member and the second checksum that the server adds to
+//! libdeflate, about 3 %.
 
 use std::io::{Read, Write};
 

@@ -1,14 +1,16 @@
 //! How many rows a second go from memory to Parquet, durable and in the manifest?
 //!
-//! 200,000 rows of 1,000 hosts are written in order of arrival with `memory` durability, untimed; then `Engine::flush` is
-//! timed: sorting by tags and time, encoding, `fsync` of file and folder, the manifest. `has_primary_key` rows have tags, as those of
-//! line protocol; `appended` ones have none, as those of columnar MessagePack. The shapes are those of
-//! `arc_benches::cpu_table`.
+//! 200,000 rows of 1,000 hosts are written in order of arrival with `memory` durability, untimed;
+//! then `Engine::flush` is timed: sorting by tags and time, encoding, `fsync` of file and folder,
+//! the manifest. `has_primary_key` rows have tags, as those of line protocol; `appended` ones have
+//! none, as those of columnar MessagePack. The shapes are those of `arc_benches::cpu_table`.
 //!
-//! `library` is what the Parquet library's own writer takes for the same rows, sorted and in columns already, into memory:
-//! no sorting, no gathering, no file. What a flush saves is more than the two differ by.
+//! `library` is what the Parquet library's own writer takes for the same rows, sorted and in
+//! columns already, into memory: no sorting, no gathering, no file. What a flush saves is more than
+//! the two differ by.
 //!
-//! Not measured: writes that go on meanwhile. The disk is that of the folder for temporary files (`TMPDIR`).
+//! Not measured: writes that go on meanwhile. The disk is that of the folder for temporary files
+//! (`TMPDIR`).
 
 use std::{
     fs::File,

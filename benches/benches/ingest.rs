@@ -1,11 +1,13 @@
 //! What does a point cost the engine in-process, by format, shape and durability?
 //!
-//! Eight threads write requests of 1,000 points, each thread ten hosts of its own in the order of time, into one table of
-//! a fresh engine with its default options. Bodies are the load generator's: new timestamps in every request, values that
-//! repeat after sixteen requests. Throughput is in points, wall time, with the flushes that fall into it.
+//! Eight threads write requests of 1,000 points, each thread ten hosts of its own in the order of
+//! time, into one table of a fresh engine with its default options. Bodies are the load
+//! generator's: new timestamps in every request, values that repeat after sixteen requests.
+//! Throughput is in points, wall time, with the flushes that fall into it.
 //!
-//! Not measured: HTTP, decompression, reading. `memory` never waits for the log; `process` waits for `write`; `disk` waits
-//! for `fdatasync` and so depends on the disk below the folder for temporary files (`TMPDIR`), which must be no tmpfs.
+//! Not measured: HTTP, decompression, reading. `memory` never waits for the log; `process` waits
+//! for `write`; `disk` waits for `fdatasync` and so depends on the disk below the folder for
+//! temporary files (`TMPDIR`), which must be no tmpfs.
 
 use std::{
     thread,

@@ -1,9 +1,9 @@
 //! What does a large body cost that comes alone, and how long does it take?
 //!
-//! One writer, bodies of line protocol of the load generator, one table, `memory` durability, so that there is no log.
-//! Bodies above half a MiB are decoded by spare threads, too: `taskset -c 0` shows the same without any, `-c 0,1` with one.
-//! Throughput is in points, wall time up to the receipt. The processor time of the process, flushes left out, is printed
-//! beside it.
+//! One writer, bodies of line protocol of the load generator, one table, `memory` durability, so
+//! that there is no log. Bodies above half a MiB are decoded by spare threads, too: `taskset -c 0`
+//! shows the same without any, `-c 0,1` with one. Throughput is in points, wall time up to the
+//! receipt. The processor time of the process, flushes left out, is printed beside it.
 //!
 //! Not measured: the log, flushes (they run between the requests), HTTP.
 

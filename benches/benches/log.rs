@@ -1,11 +1,12 @@
 //! What does the log add to a write, alone and in groups?
 //!
-//! One thread submits line protocol (`short` of the load generator) and waits. `one` is a request of one point after
-//! another: each is a group of its own, with `disk` a sync each. `in-flight-64` submits 64 such requests before it waits
-//! for the first: they share groups. `large` is a request of 10,000 points, 0.8 MB of log. `memory` has no log.
+//! One thread submits line protocol (`short` of the load generator) and waits. `one` is a request
+//! of one point after another: each is a group of its own, with `disk` a sync each. `in-flight-64`
+//! submits 64 such requests before it waits for the first: they share groups. `large` is a request
+//! of 10,000 points, 0.8 MB of log. `memory` has no log.
 //!
-//! Times are for a point. They depend on the disk below the folder for temporary files (`TMPDIR`), which must be no tmpfs.
-//! Not measured: HTTP, writers that contend for processors.
+//! Times are for a point. They depend on the disk below the folder for temporary files (`TMPDIR`),
+//! which must be no tmpfs. Not measured: HTTP, writers that contend for processors.
 
 use std::time::{Duration, Instant};
 

@@ -1,12 +1,14 @@
 //! How many log rows a second does the Parquet writer of `arc_core::datafile` write?
 //!
-//! 50,000 rows of 40 columns (`arc_benches::logs`), from the first row until the files are closed: with encoding, footer, fsync
-//! and names. `arrow` are record batches of 10,000 rows, on one thread and on two. `whole` are batches of 1,000 rows with first
-//! and last time, the distinct values of four columns and a group key; `bare` is the same without these: what they differ
-//! by is what statistics cost. `rows` and `named` are rows of values, by place and by name.
+//! 50,000 rows of 40 columns (`arc_benches::logs`), from the first row until the files are closed:
+//! with encoding, footer, fsync and names. `arrow` are record batches of 10,000 rows, on one thread
+//! and on two. `whole` are batches of 1,000 rows with first and last time, the distinct values of
+//! four columns and a group key; `bare` is the same without these: what they differ by is what
+//! statistics cost. `rows` and `named` are rows of values, by place and by name.
 //!
-//! Not measured: making the values of rows, and larger files, whose dictionaries cost less a row. The disk is that of the
-//! folder for temporary files (`TMPDIR`). `benches/logs.py` compares with other writers.
+//! Not measured: making the values of rows, and larger files, whose dictionaries cost less a row.
+//! The disk is that of the folder for temporary files (`TMPDIR`). `benches/logs.py` compares with
+//! other writers.
 
 use std::{cell::Cell, path::Path};
 

@@ -1,9 +1,11 @@
-//! How long do the usual questions about a day of host metrics take, from SQL to the last record batch?
+//! How long do the usual questions about a day of host metrics take, from SQL to the last record
+//! batch?
 //!
-//! One table of 864,000 rows: 100 hosts, every 10 s of 2025-01-01 (ten tags, five floats, five integers), loaded with tags
-//! and flushed in 24 files, hour by hour. In-process, warm: files in the page cache, one query at a time on all cores.
-//! The questions are those of TARGETS for 17 million rows, on a twentieth of them: compare between commits, not with the
-//! figures of that table.
+//! One table of 864,000 rows: 100 hosts, every 10 s of 2025-01-01 (ten tags, five floats, five
+//! integers), loaded with tags and flushed in 24 files, hour by hour. In-process, warm: files in
+//! the page cache, one query at a time on all cores. The questions are those of TARGETS for 17
+//! million rows, on a twentieth of them: compare between commits, not with the figures of that
+//! table.
 //!
 //! Not measured: HTTP and its encodings, unflushed rows, a cold disk, queries beside writes.
 

@@ -1,6 +1,7 @@
 //! Counts what is asked of the allocator, and what of it is held.
 //!
-//! The one module with `unsafe` code: an allocator can only be written in it. Never allocates itself.
+//! The one module with `unsafe` code: an allocator can only be written in it. Never allocates
+//! itself.
 
 use std::{
     alloc::{GlobalAlloc, Layout},
@@ -12,13 +13,14 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// An allocator that counts the allocations and reallocations of each thread and leaves the work to another one.
+/// An allocator that counts the allocations and reallocations of each thread and leaves the work to
+/// another one.
 #[derive(Debug)]
 pub struct Counting<A>(pub A);
 
 #[expect(unsafe_code, reason = "an allocator can only be written in unsafe code")]
-// SAFETY: every call goes to the inner allocator unchanged; counting touches a thread-local that needs no allocation and
-// no destructor.
+// SAFETY: every call goes to the inner allocator unchanged; counting touches a thread-local that
+// needs no allocation and no destructor.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -34,7 +36,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count();
-        // SAFETY: `pointer` came from the inner allocator with this layout; the caller's promises are passed on.
+        // SAFETY: `pointer` came from the inner allocator with this layout; the caller's promises
+        // are passed on.
         unsafe { self.0.realloc(pointer, layout, new_size) }
     }
 
@@ -51,7 +54,8 @@ fn count() {
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST_HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// An allocator that also knows how many bytes of all threads are held. It costs some nanoseconds an allocation.
+/// An allocator that also knows how many bytes of all threads are held. It costs some nanoseconds
+/// an allocation.
 #[derive(Debug)]
 pub struct Measuring<A>(pub Counting<A>);
 
@@ -73,7 +77,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Measuring<A> {
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         HELD.fetch_sub(layout.size(), Relaxed);
         hold(new_size);
-        // SAFETY: `pointer` came from the inner allocator with this layout; the caller's promises are passed on.
+        // SAFETY: `pointer` came from the inner allocator with this layout; the caller's promises
+        // are passed on.
         unsafe { self.0.realloc(pointer, layout, new_size) }
     }
 
@@ -89,8 +94,8 @@ fn hold(bytes: usize) {
     MOST_HELD.fetch_max(held, Relaxed);
 }
 
-/// Returns what `work` returns, and how many bytes more than before were held at most meanwhile. Always 0 unless
-/// [`Measuring`] is the global allocator.
+/// Returns what `work` returns, and how many bytes more than before were held at most meanwhile.
+/// Always 0 unless [`Measuring`] is the global allocator.
 pub fn most_held<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.load(Relaxed);
     MOST_HELD.store(before, Relaxed);
@@ -98,7 +103,8 @@ pub fn most_held<T>(work: impl FnOnce() -> T) -> (T, usize) {
     (result, MOST_HELD.load(Relaxed).saturating_sub(before))
 }
 
-/// Returns how often `work` asks for memory on this thread. Always 0 unless [`Counting`] is the global allocator.
+/// Returns how often `work` asks for memory on this thread. Always 0 unless [`Counting`] is the
+/// global allocator.
 pub fn allocations(work: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.get();
     work();

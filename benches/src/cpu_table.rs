@@ -1,7 +1,8 @@
 //! A day of host metrics as record batches: the table that queries and flushes are measured on.
 //!
-//! Every host reports every `interval` from 2025-01-01T00:00:00Z on; tags that never change, fields that walk between 0 and
-//! 100, first floats, then integers: how many of each says a [`CpuShape`]. Rows are in order of arrival.
+//! Every host reports every `interval` from 2025-01-01T00:00:00Z on; tags that never change, fields
+//! that walk between 0 and 100, first floats, then integers: how many of each says a [`CpuShape`].
+//! Rows are in order of arrival.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,5 @@
-//! The hosts that report: ten tags that never change, as in the "cpu-only" use of the Time Series Benchmark Suite.
+//! The hosts that report: ten tags that never change, as in the "cpu-only" use of the Time Series
+//! Benchmark Suite.
 
 use crate::random::Random;
 
@@ -50,8 +51,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Returns host `number` of the seed: region 9, datacenter 2 to 5 a region, rack 100, os 3, arch 2, team 4,
-    /// service 20, version 2, environment 3 values.
+    /// Returns host `number` of the seed: region 9, datacenter 2 to 5 a region, rack 100, os 3,
+    /// arch 2, team 4, service 20, version 2, environment 3 values.
     #[must_use]
     pub fn new(seed: u64, number: usize) -> Self {
         let mut random = Random::part(seed, number as u64);

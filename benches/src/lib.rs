@@ -1,7 +1,7 @@
 //! What the benches and the load generator share: seeded data and the generator's parts.
 //!
-//! Owns the shapes of the data that Arc is measured with. Nothing in a library depends on this package, so that other
-//! engines compared here never reach one.
+//! Owns the shapes of the data that Arc is measured with. Nothing in a library depends on this
+//! package, so that other engines compared here never reach one.
 
 pub mod allocations;
 pub mod corpus;

@@ -1,8 +1,10 @@
-//! Wide, sparse log rows as record batches: the shape of `benches/gen_otel_logs.py`, made without Python.
+//! Wide, sparse log rows as record batches: the shape of `benches/gen_otel_logs.py`, made without
+//! Python.
 //!
-//! Forty columns of a flattened OpenTelemetry stream: four core columns, twelve of the resource, two of the scope, and
-//! twenty-two attributes that come and go in groups. The values are others than the script's, their distribution is the same:
-//! 440 bytes a row in Arrow, 23 values of which are present.
+//! Forty columns of a flattened OpenTelemetry stream: four core columns, twelve of the resource,
+//! two of the scope, and twenty-two attributes that come and go in groups. The values are others
+//! than the script's, their distribution is the same: 440 bytes a row in Arrow, 23 values of which
+//! are present.
 
 use std::{fmt::Write as _, sync::Arc};
 

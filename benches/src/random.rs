@@ -1,7 +1,7 @@
 //! A seeded source of random numbers, the same on every machine and for ever.
 //!
-//! Never a source of secrets. SplitMix64: one addition and three multiplications a number, so that making data costs
-//! little beside writing it.
+//! Never a source of secrets. SplitMix64: one addition and three multiplications a number, so that
+//! making data costs little beside writing it.
 
 /// Random numbers from a seed.
 #[derive(Debug, Clone)]
@@ -16,7 +16,8 @@ impl Random {
         Self { state: seed }
     }
 
-    /// Returns the sequence of part `part` of `seed`: other parts do not change when one takes more numbers.
+    /// Returns the sequence of part `part` of `seed`: other parts do not change when one takes more
+    /// numbers.
     #[must_use]
     pub fn part(seed: u64, part: u64) -> Self {
         let mut random = Self::new(seed ^ part.wrapping_mul(0xA076_1D64_78BD_642F));
@@ -33,7 +34,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number from 0 to `bound - 1`; 0 for a bound of 0. Its bias is below 1 in 2^32 for bounds below 2^32.
+    /// Returns a number from 0 to `bound - 1`; 0 for a bound of 0. Its bias is below 1 in 2^32 for
+    /// bounds below 2^32.
     pub fn below(&mut self, bound: u64) -> u64 {
         u64::try_from((u128::from(self.next_u64()) * u128::from(bound)) >> 64).unwrap_or(0)
     }
@@ -54,7 +56,8 @@ impl Random {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Returns a step of a random walk: mean 0, deviation 1, nearly normal (the sum of four uniform numbers).
+    /// Returns a step of a random walk: mean 0, deviation 1, nearly normal (the sum of four uniform
+    /// numbers).
     pub fn step(&mut self) -> f64 {
         let bits = self.next_u64();
         let sum: u64 = (0..4).map(|lane| (bits >> (lane * 16)) & 0xFFFF).sum();

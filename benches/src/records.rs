@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use crate::random::Random;
 
-/// Returns the range of every good record with what stands behind it, its line end included, up to the next record.
+/// Returns the range of every good record with what stands after it, its line end included, up to
+/// the next record.
 ///
 /// The ranges follow each other without a gap, and the first begins at 0.
 #[must_use]
@@ -19,7 +20,8 @@ pub fn records(text: &[u8]) -> Vec<Range<usize>> {
     starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect()
 }
 
-/// Cuts a text at record ends into pieces of at most `bytes`; a record that is longer is a piece of its own.
+/// Cuts a text at record ends into pieces of at most `bytes`; a record that is longer is a piece of
+/// its own.
 #[must_use]
 pub fn cut(text: &[u8], bytes: usize) -> Vec<Range<usize>> {
     let mut pieces: Vec<Range<usize>> = Vec::new();
@@ -32,7 +34,8 @@ pub fn cut(text: &[u8], bytes: usize) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Brings the records of each stretch of about `bytes` into random order: hosts and measurements report without one.
+/// Brings the records of each stretch of about `bytes` into random order: hosts and measurements
+/// report without one.
 #[must_use]
 pub fn shuffle(text: &[u8], bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);

@@ -1,12 +1,14 @@
-//! What programs have in common that measure several subjects, each of which gives a table of docs/performance.md.
+//! What programs have in common that measure several subjects, each of which gives a table of
+//! docs/performance.md.
 
 use std::{fmt::Display, fs, io, path::PathBuf, process::ExitCode};
 
 /// A subject: its name, and what measures it and returns its table.
 pub type Subject<E> = (&'static str, Box<dyn Fn() -> Result<String, E>>);
 
-/// Measures the subjects that the program's arguments name, all where they name none, and prints their tables; behind
-/// `--out DIR` they are written there as well, where `figures` looks for them. Says on stderr what failed.
+/// Measures the subjects that the program's arguments name, all where they name none, and prints
+/// their tables; after `--out DIR` they are written there as well, where `figures` looks for them.
+/// Says on stderr what failed.
 #[must_use]
 pub fn run<E: Display + From<io::Error>>(subjects: &[Subject<E>]) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

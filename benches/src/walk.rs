@@ -1,11 +1,12 @@
 //! Random walks between 0 and 100: what a gauge of a machine looks like.
 //!
-//! Consecutive values of a series are near each other, as in monitoring and unlike in noise; encodings are only measured
-//! fairly on such data.
+//! Consecutive values of a series are near each other, as in monitoring and unlike in noise;
+//! encodings are only measured fairly on such data.
 
 use crate::random::Random;
 
-/// The values of one series: a step of about 1 (mean 0, deviation 1) for each point, kept inside 0 to 100.
+/// The values of one series: a step of about 1 (mean 0, deviation 1) for each point, kept inside 0
+/// to 100.
 #[derive(Debug, Clone)]
 pub struct Walk {
     random: Random,

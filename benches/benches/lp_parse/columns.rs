@@ -1,4 +1,5 @@
-//! Line protocol to finished Arrow record batches, by the engine's decoder; nothing without the feature `engine`.
+//! Line protocol to finished Arrow record batches, by the engine's decoder; nothing without the
+//! feature `engine`.
 //!
 //! | face | what is decoded |
 //! | --- | --- |

@@ -1,13 +1,16 @@
-//! How fast is line protocol read, and how much faster than by the published crate `influxdb-line-protocol`?
+//! How fast is line protocol read, and how much faster than by the published crate
+//! `influxdb-line-protocol`?
 //!
-//! Processor time of one thread; 8 MB of each corpus of `arc_benches::corpus` in memory, in pieces of 1 MiB cut at record
-//! ends, warm, again and again. `faces` says what is measured of the parser, `columns` what of the engine's decoder (feature `engine`).
+//! Processor time of one thread; 8 MB of each corpus of `arc_benches::corpus` in memory, in pieces
+//! of 1 MiB cut at record ends, warm, again and again. `faces` says what is measured of the parser,
+//! `columns` what of the engine's decoder (feature `engine`).
 //!
-//! Also prints, and writes to `$CRITERION_HOME/allocations.json` if that is set, how often each face allocates for a
-//! record, on a pass behind a first one; the parser's own faces must not allocate at all.
+//! Also prints, and writes to `$CRITERION_HOME/allocations.json` if that is set, how often each
+//! face allocates for a record, on a pass after a first one; the parser's own faces must not
+//! allocate at all.
 //!
-//! Not measured: any I/O. `influxdb-line-protocol` wants text that is checked already: its UTF-8 check is not in its time,
-//! ours is. Memory comes from mimalloc, as in the server.
+//! Not measured: any I/O. `influxdb-line-protocol` wants text that is checked already: its UTF-8
+//! check is not in its time, ours is. Memory comes from mimalloc, as in the server.
 
 mod columns;
 mod faces;

@@ -1,7 +1,8 @@
 //! The clock of the parser's bench: processor time of the thread.
 //!
-//! What is measured runs on one thread and waits for nothing, so that this is its wall time on a quiet machine; on a busy
-//! one, time that other programs get does not count (what they take of caches and of a shared core still does).
+//! What is measured runs on one thread and waits for nothing, so that this is its wall time on a
+//! quiet machine; on a busy one, time that other programs get does not count (what they take of
+//! caches and of a shared core still does).
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Redraws the tables and charts of docs/performance.md from what the benches left. `scripts/bench` calls it.
+//! Redraws the tables and charts of docs/performance.md from what the benches left. `scripts/bench`
+//! calls it.
 
 use std::{path::Path, process::ExitCode};
 

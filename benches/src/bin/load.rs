@@ -11,7 +11,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            // Nobody is left to tell if standard error is gone, too.
+            // Nothing is left to tell if standard error is gone, too.
             let _ = writeln!(std::io::stderr(), "load: {error}");
             ExitCode::FAILURE
         }

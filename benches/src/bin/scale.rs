@@ -2,10 +2,12 @@
 //!
 //!     cargo run --release -p arc-benches --no-default-features --features engine --bin scale -- [--out DIR] [tables] [series] [fields] [threads]
 //!
-//! Line protocol into one engine in this process, `disk`, flushes and merges included: processor time of the whole process
-//! until all is flushed, once every series has had its first point. Every point is new, and each comes a second after the last
-//! one of its series, which report in turn: with 10,000 tables no two points of a request are of one table.
-//! Prints the tables of docs/performance.md; with `--out` they are written to DIR as well, where `figures` looks for them.
+//! Line protocol into one engine in this process, `disk`, flushes and merges included: processor
+//! time of the whole process until all is flushed, once every series has had its first point. Every
+//! point is new, and each comes a second after the last one of its series, which report in turn:
+//! with 10,000 tables no two points of a request are of one table. Prints the tables of
+//! docs/performance.md; with `--out` they are written to DIR as well, where `figures` looks for
+//! them.
 
 use std::{collections::VecDeque, error::Error, fmt::Write as _, process::ExitCode, time::Instant};
 

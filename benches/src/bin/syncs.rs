@@ -1,11 +1,11 @@
-//! What ways of committing a log could give on this disk at most: connections that do nothing but work for a moment, append
-//! and wait, without an engine. For Linux.
+//! What ways of committing a log could give on this disk at most: connections that do nothing but
+//! work for a moment, append and wait, without an engine. For Linux.
 //!
 //!     cargo run --release -p arc-benches --no-default-features --bin syncs -- [FOLDER]
 //!
-//! Groups of requests go to a file of zeros: one group at a time, or two or three on their way to the disk at once; written
-//! and synced by `fdatasync`, or written by one call to a file opened with `O_DSYNC`, around the page cache (`O_DIRECT`) or not.
-//! Prints the table of decision 022.
+//! Groups of requests go to a file of zeros: one group at a time, or two or three on their way to
+//! the disk at once; written and synced by `fdatasync`, or written by one call to a file opened
+//! with `O_DSYNC`, around the page cache (`O_DIRECT`) or not. Prints the table of decision 022.
 
 use std::{
     collections::VecDeque,
@@ -120,8 +120,8 @@ fn run(path: &Path, way: Way, committers: u32, bytes: usize, connections: u32) -
     Ok((queue.durable, queue.syncs))
 }
 
-/// Makes the file as the log makes its segments. The size of these pieces matters: of a file that was written in pieces of 4 KiB,
-/// or all at once, 500 KB take two to three times as long to sync.
+/// Makes the file as the log makes its segments. The size of these pieces matters: of a file that
+/// was written in pieces of 4 KiB, or all at once, 500 KB take two to three times as long to sync.
 fn zero(path: &Path) -> io::Result<()> {
     let file = File::create(path)?;
     let zeros = vec![0; 1 << 20];

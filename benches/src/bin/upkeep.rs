@@ -1,9 +1,11 @@
-//! What opening, committing and merging cost: the parts of the engine that run beside reading and writing.
+//! What opening, committing and merging cost: the parts of the engine that run beside reading and
+//! writing.
 //!
 //!     cargo run --release -p arc-benches --no-default-features --features engine --bin upkeep -- [--out DIR] [replay] [catalog] [merge]
 //!
-//! Prints the tables of docs/performance.md; with `--out` they are written to DIR as well, where `figures` looks for them.
-//! The databases go below the folder for temporary files (`TMPDIR`), which should be on the disk that is to be measured.
+//! Prints the tables of docs/performance.md; with `--out` they are written to DIR as well, where
+//! `figures` looks for them. The databases go below the folder for temporary files (`TMPDIR`),
+//! which should be on the disk that is to be measured.
 
 use std::{
     error::Error,
@@ -35,7 +37,8 @@ fn main() -> ExitCode {
     run(&[("replay", Box::new(replay)), ("catalog", Box::new(catalog)), ("merge", Box::new(merge))])
 }
 
-/// A gigabyte of requests in the log and no data file, as `kill -9` may leave it, and the time to open on it.
+/// A gigabyte of requests in the log and no data file, as `kill -9` may leave it, and the time to
+/// open on it.
 fn replay() -> Outcome<String> {
     let mut table = heading(&[
         "path",
@@ -98,7 +101,8 @@ fn replay() -> Outcome<String> {
     Ok(table)
 }
 
-/// One small table's flush while the number of live files grows, and the time to open with all of them.
+/// One small table's flush while the number of live files grows, and the time to open with all of
+/// them.
 fn catalog() -> Outcome<String> {
     let mut table = heading(&["data files", "flush of one point, median ms", "open s", "CPU of opening s"]);
     let folder = tempfile::tempdir()?;

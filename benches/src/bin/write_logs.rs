@@ -1,14 +1,19 @@
-//! Writes log rows with the Parquet writer of `arc_core::datafile`, and says what that took: one line of JSON a run.
+//! Writes log rows with the Parquet writer of `arc_core::datafile`, and says what that took: one
+//! line of JSON a run.
 //!
-//! `write_logs --input logs.arrow --out folder arrow` writes the rows of an Arrow file; without `--input` rows of the same shape are
-//! made. `benches/logs.py` runs it beside other engines. Ways in:
+//! `write_logs --input logs.arrow --out folder arrow` writes the rows of an Arrow file; without
+//! `--input` rows of the same shape are made. `benches/logs.py` runs it beside other engines. Ways
+//! in:
 //!
 //! - `arrow`: record batches as they are
-//! - `whole`: batches of 1,000 rows, with first and last time, distinct values of four columns, an accumulator, and a group key
+//! - `whole`: batches of 1,000 rows, with first and last time, distinct values of four columns, an
+//!   accumulator, and a group key
 //! - `bare`: as `whole`, without any statistics
-//! - `rows`, `maps`: each row as a slice of values, or as a hash map of names and values; they are made outside the measure
+//! - `rows`, `maps`: each row as a slice of values, or as a hash map of names and values; they are
+//!   made outside the measure
 //!
-//! Time is until the files are closed: with fsync, which costs nothing where the folder is in memory.
+//! Time is until the files are closed: with fsync, which costs nothing where the folder is in
+//! memory.
 
 use std::{
     collections::HashMap,
@@ -42,7 +47,8 @@ struct Arguments {
     /// Arrow file with the rows.
     #[arg(long)]
     input: Option<PathBuf>,
-    /// Folder that the files go to; they are removed, but for those of the last round with `--keep`.
+    /// Folder that the files go to; they are removed, but for those of the last round with
+    /// `--keep`.
     #[arg(long)]
     out: PathBuf,
     #[arg(long, default_value_t = 400_000)]

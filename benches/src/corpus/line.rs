@@ -2,8 +2,8 @@
 
 use std::{fmt::Write as _, io::Write as _};
 
-/// Lines one after another in one buffer; its fields are kept apart until the end of the line, so that they can be put
-/// in another order.
+/// Lines one after another in one buffer; its fields are kept apart until the end of the line, so
+/// that they can be put in another order.
 #[derive(Debug)]
 pub(super) struct LineWriter {
     out: Vec<u8>,

@@ -12,8 +12,8 @@
 //! | sparse | 12 to 30 of 200 fields in random order | finding a column, nulls |
 //! | floats | six floats of 17 digits | reading numbers |
 //!
-//! cpu-only, devops and iot have the shapes of the use cases of these names in the public Time Series Benchmark Suite; the
-//! generators and values are ours. Timestamps are nanoseconds.
+//! cpu-only, devops and iot have the shapes of the use cases of these names in the public Time
+//! Series Benchmark Suite; the generators and values are ours. Timestamps are nanoseconds.
 
 mod line;
 mod small;
@@ -77,7 +77,7 @@ impl Corpus {
 
     /// Makes whole lines until they take `bytes` or a little more.
     ///
-    /// The same seed gives the same lines; more bytes give more lines behind the same ones.
+    /// The same seed gives the same lines; more bytes give more lines after the same ones.
     #[must_use]
     pub fn generate(self, seed: u64, bytes: usize) -> Vec<u8> {
         let mut source: Box<dyn Source> = match self {

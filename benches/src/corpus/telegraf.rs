@@ -1,4 +1,5 @@
-//! A fleet of agents: 60 hosts, 13 measurements, the mix of types that system and service plugins send.
+//! A fleet of agents: 60 hosts, 13 measurements, the mix of types that system and service plugins
+//! send.
 
 use super::{INTERVAL_NS, START_NS, Source, line::LineWriter};
 use crate::random::Random;

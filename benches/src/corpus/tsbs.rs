@@ -152,7 +152,8 @@ impl Source for Devops {
     }
 }
 
-/// Lorries on the road: two measurements of short floats; one line in ten lacks a tag or some fields and one in ten is late.
+/// Lorries on the road: two measurements of short floats; one line in ten lacks a tag or some
+/// fields and one in ten is late.
 pub(super) struct Lorries {
     lorries: Vec<Vec<(&'static str, String)>>,
     walks: Vec<Walk>,

@@ -1,6 +1,7 @@
 //! Grouped bars as SVG, with marks where a bar should reach.
 //!
-//! Written by hand: text and rectangles are all it needs. Never asks for a font's size: texts have room enough.
+//! Written by hand: text and rectangles are all it needs. Never asks for a font's size: texts have
+//! room enough.
 
 use std::fmt::Write as _;
 

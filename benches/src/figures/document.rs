@@ -1,7 +1,7 @@
 //! A text in which some places are written by programs.
 //!
-//! A place begins with the line `<!-- figures: NAME -->` and ends with `<!-- end of figures -->`. Never changes a byte
-//! outside of the places.
+//! A place begins with the line `<!-- figures: NAME -->` and ends with `<!-- end of figures -->`.
+//! Never changes a byte outside of the places.
 
 use std::{
     fs, io,

@@ -1,7 +1,9 @@
 //! From what was measured to docs/performance.md: tables between marks in the text, and charts.
 //!
-//! `results` reads what criterion left, `parser` and `stages` say which figures go where, `server` takes over the tables
-//! of `benches/measure.py` and `upkeep`, `transfer` those of `benches/transfer.py`, `table` and `chart` write Markdown and SVG, `document` finds the places. Never measures.
+//! `results` reads what criterion left, `parser` and `stages` say which figures go where, `server`
+//! takes over the tables of `benches/measure.py` and `upkeep`, `transfer` those of
+//! `benches/transfer.py`, `table` and `chart` write Markdown and SVG, `document` finds the places.
+//! Never measures.
 
 mod chart;
 mod document;

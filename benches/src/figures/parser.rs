@@ -1,7 +1,7 @@
 //! The parser's figures: MB/s of every face on every corpus, ratios, instruction sets.
 //!
-//! The bench `lp_parse` is run three times: with the processor's vectors detected, with those that its architecture
-//! always has, and without any. Ratios are taken within one run.
+//! The bench `lp_parse` is run three times: with the processor's vectors detected, with those that
+//! its architecture always has, and without any. Ratios are taken within one run.
 
 use std::{io, path::Path};
 

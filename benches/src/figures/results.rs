@@ -97,7 +97,8 @@ impl Results {
         self.0.get(name)
     }
 
-    /// Returns every bench whose name begins with `group` and a slash, with the rest of its name, in alphabetical order.
+    /// Returns every bench whose name begins with `group` and a slash, with the rest of its name,
+    /// in alphabetical order.
     pub(super) fn group<'a>(&'a self, group: &'a str) -> impl Iterator<Item = (&'a str, &'a Measured)> {
         self.0.iter().filter_map(move |(name, measured)| {
             let rest = name.strip_prefix(group)?.strip_prefix('/')?;

@@ -1,4 +1,5 @@
-//! The tables of `benches/measure.py`, `upkeep` and `scale`, and a chart of what a point costs the server.
+//! The tables of `benches/measure.py`, `upkeep` and `scale`, and a chart of what a point costs the
+//! server.
 
 use std::{fs, io, path::Path};
 
@@ -36,7 +37,7 @@ pub(super) fn redraw(part: &str, folder: &Path, document: &mut Document) -> io::
     Ok(charts)
 }
 
-/// Adds a column behind the costs.
+/// Adds a column after the costs.
 fn with_goals(text: &str) -> String {
     let goal = |path: &str, shape: &str| {
         let goal = GOALS.into_iter().find(|(of, shaped, ..)| *of == path && *shaped == shape);

@@ -35,7 +35,8 @@ pub(super) fn redraw(bench: &str, results: &Results, document: &mut Document) ->
     Ok(charts.into_iter().collect())
 }
 
-/// Cost of a point where the bench says how many points an iteration has, else the time of an iteration.
+/// Cost of a point where the bench says how many points an iteration has, else the time of an
+/// iteration.
 fn times(measured: &[(&str, &Measured)]) -> String {
     if measured.iter().all(|(_, measured)| measured.elements.is_some()) {
         let row = |(name, measured): &(&str, &Measured)| {
@@ -61,7 +62,8 @@ fn chart<'a>(title: &'a str, measured: &[(&'a str, &Measured)]) -> Chart<'a> {
         Some(elements) if in_points => elements * 1e3 / measured.median_ns,
         _ => measured.median_ns / 1e6,
     };
-    // Of `lp/short/disk` the last part tells the bars of a group apart; a name of one part is a group of one bar.
+    // Of `lp/short/disk` the last part tells the bars of a group apart; a name of one part is a
+    // group of one bar.
     let split = |name: &'a str| name.rsplit_once('/').unwrap_or((name, "median"));
     let (mut groups, mut kinds) = (Vec::new(), Vec::new());
     for (name, _) in measured {

@@ -1,4 +1,5 @@
-//! The tables of `benches/transfer.py`, and a chart of how long ten million integers take by each way.
+//! The tables of `benches/transfer.py`, and a chart of how long ten million integers take by each
+//! way.
 
 use std::{fs, io, path::Path};
 
@@ -45,7 +46,7 @@ fn goal(way: &str) -> Option<(f64, f64)> {
     GOALS.into_iter().find(|(of, ..)| *of == way).map(|(_, must, goal)| (must, goal))
 }
 
-/// Adds a column behind the times.
+/// Adds a column after the times.
 fn with_goals(text: &str) -> String {
     let mut all = cells(text).map(|mut row| {
         let goal = row.first().and_then(|way| goal(way));

@@ -1,6 +1,7 @@
 //! An endless supply of bodies for one connection: a pool that takes turns, or new ones.
 //!
-//! Owns the connection's clock: every body gets later timestamps than the one before, so that no two points are the same.
+//! Owns the connection's clock: every body gets later timestamps than the one before, so that no
+//! two points are the same.
 
 use std::io;
 
@@ -89,8 +90,8 @@ impl Bodies {
     }
 }
 
-/// Returns the hosts that report through connection `worker` of `workers`: each of the `hosts` through one connection, or
-/// through several where there are fewer hosts than connections.
+/// Returns the hosts that report through connection `worker` of `workers`: each of the `hosts`
+/// through one connection, or through several where there are fewer hosts than connections.
 #[must_use]
 pub fn own_hosts(hosts: u32, workers: u32, worker: u32) -> Vec<usize> {
     let step = hosts.min(workers).max(1);
@@ -110,8 +111,8 @@ mod tests {
 
     #[test]
     fn no_two_points_of_a_run_are_one() {
-        // (connections, hosts, points in a body, pool): more connections than hosts share hosts; odd batches begin in
-        // the middle of a tick.
+        // (connections, hosts, points in a body, pool): more connections than hosts share hosts;
+        // odd batches begin in the middle of a tick.
         for (workers, hosts, batch, pool) in [(3, 10, 7, 2), (5, 2, 7, 3), (3, 10, 7, 0), (1, 1, 1, 1), (4, 100, 1, 2)]
         {
             let mut points = BTreeSet::new();

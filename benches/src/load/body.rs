@@ -1,7 +1,7 @@
 //! Request bodies with holes for their timestamps.
 //!
-//! A body is written once; before each sending only the bytes of its timestamps change, which are of one length. Never
-//! sends the same time twice: that is its caller's clock.
+//! A body is written once; before each sending only the bytes of its timestamps change, which are
+//! of one length. Never sends the same time twice: that is its caller's clock.
 
 use std::io;
 
@@ -12,8 +12,8 @@ use super::{
     rows::{Row, Value},
 };
 
-/// Nanoseconds between two ticks. 100 hosts at a million points a second then report in about real time, so that a run
-/// stays in one day.
+/// Nanoseconds between two ticks. 100 hosts at a million points a second then report in about real
+/// time, so that a run stays in one day.
 pub const TICK_NS: i64 = 100_000;
 
 /// A time is 19 digits from 2001 to 2286.
@@ -24,7 +24,7 @@ const DIGITS: usize = 19;
 enum Time {
     /// 19 decimal digits.
     Digits,
-    /// Eight bytes, the highest first, behind a MessagePack marker that stays.
+    /// Eight bytes, the highest first, after a MessagePack marker that stays.
     BigEndian,
 }
 

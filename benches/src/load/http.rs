@@ -1,7 +1,7 @@
 //! The least of HTTP/1.1 that a client of one server needs, over a blocking socket.
 //!
-//! Knows status, length, chunks and three headers. No redirects, no TLS, no proxies: it must cost little, so that what is
-//! measured is the server.
+//! Knows status, length, chunks and three headers. No redirects, no TLS, no proxies: it must cost
+//! little, so that what is measured is the server.
 
 use std::{
     io::{self, IoSlice, Read, Write as _},
@@ -71,7 +71,8 @@ impl Connection {
     ///
     /// If the connection breaks: what the server did with the request is then unknown.
     pub fn exchange(&mut self, head: &[u8], body: &[u8]) -> io::Result<Response> {
-        // A server that refuses may answer and close before it has read the body; its answer counts.
+        // A server that refuses may answer and close before it has read the body; its answer
+        // counts.
         let sent = self.send(head, body);
         match (self.reader.read(), sent) {
             (Ok(response), Ok(())) => Ok(response),
@@ -106,7 +107,8 @@ impl<R: Read> ResponseReader<R> {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::UnexpectedEof`] if the stream ends before the answer does, [`io::ErrorKind::InvalidData`] if it is not HTTP.
+    /// [`io::ErrorKind::UnexpectedEof`] if the stream ends before the answer does,
+    /// [`io::ErrorKind::InvalidData`] if it is not HTTP.
     pub fn read(&mut self) -> io::Result<Response> {
         loop {
             let head = self.head()?;

@@ -1,8 +1,9 @@
 //! The load generator: writes points to a server over HTTP and reports what that cost.
 //!
-//! `options` says what to do, `rows` and `body` make the bodies, `bodies` hands them out with fresh timestamps, `source`
-//! makes requests of them, `worker` sends them over `http`, `tally` and `report` sum up, `process` reads what it cost. Never links the server: what is
-//! measured is what a client sees.
+//! `options` says what to do, `rows` and `body` make the bodies, `bodies` hands them out with fresh
+//! timestamps, `source` makes requests of them, `worker` sends them over `http`, `tally` and
+//! `report` sum up, `process` reads what it cost. Never links the server: what is measured is what
+//! a client sees.
 
 mod bodies;
 mod body;
@@ -41,8 +42,8 @@ mod tests;
 ///
 /// # Errors
 ///
-/// If the URL is bad, the server cannot count rows for `--verify`, or the log cannot be written. A server that is away or
-/// refuses is no error: the report counts it.
+/// If the URL is bad, the server cannot count rows for `--verify`, or the log cannot be written. A
+/// server that is away or refuses is no error: the report counts it.
 pub fn run(options: &Options) -> io::Result<Report> {
     let authority = http::authority(&options.url)?;
     let sources = prepare(options, &authority)?;

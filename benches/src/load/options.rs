@@ -5,10 +5,12 @@ use std::{fmt, path::PathBuf, time::Duration};
 use arc_core::Durability;
 use clap::{Parser, ValueEnum};
 
-/// Writes points over HTTP as fast as it is answered, or at a rate, and reports what that cost whom.
+/// Writes points over HTTP as fast as it is answered, or at a rate, and reports what that cost
+/// whom.
 ///
-/// Prepares its requests ahead and patches fresh timestamps into them, so that no two points are the same and the
-/// generator takes little of the machine. Every connection reports hosts of its own, in the order of time.
+/// Prepares its requests ahead and patches fresh timestamps into them, so that no two points are
+/// the same and the generator takes little of the machine. Every connection reports hosts of its
+/// own, in the order of time.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "load")]
 pub struct Options {
@@ -44,8 +46,8 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Encoding::None)]
     pub encoding: Encoding,
 
-    /// Points a second over all connections; latency then counts from when a request was due. Default: as fast as
-    /// answers come.
+    /// Points a second over all connections; latency then counts from when a request was due.
+    /// Default: as fast as answers come.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub rate: Option<u64>,
 
@@ -57,11 +59,13 @@ pub struct Options {
     #[arg(long, default_value = "load", value_parser = database)]
     pub database: String,
 
-    /// Path and query string that line protocol is posted to, for other servers. Default: ours, with the database.
+    /// Path and query string that line protocol is posted to, for other servers. Default: ours,
+    /// with the database.
     #[arg(long)]
     pub path: Option<String>,
 
-    /// What acknowledged points must survive: disk, process or memory. Default: what the server is set to.
+    /// What acknowledged points must survive: disk, process or memory. Default: what the server is
+    /// set to.
     #[arg(long)]
     pub durability: Option<Durability>,
 
@@ -73,16 +77,19 @@ pub struct Options {
     #[arg(long)]
     pub shared_hosts: bool,
 
-    /// Bodies a connection takes turns with: their values repeat, their timestamps never. 0 makes new values for every
-    /// request, which the size of the files needs to be fair and which takes CPU of the generator.
+    /// Bodies a connection takes turns with: their values repeat, their timestamps never. 0 makes
+    /// new values for every request, which the size of the files needs to be fair and which takes
+    /// CPU of the generator.
     #[arg(long, default_value_t = 16)]
     pub pool: u32,
 
-    /// Requests that a connection compresses before the run; those after them are compressed on the way.
+    /// Requests that a connection compresses before the run; those after them are compressed on the
+    /// way.
     #[arg(long, default_value_t = 256)]
     pub prepare: u32,
 
-    /// Seconds to go on reading the server's CPU and memory after the last request, so that its flushes count.
+    /// Seconds to go on reading the server's CPU and memory after the last request, so that its
+    /// flushes count.
     #[arg(long, default_value = "0", value_parser = seconds)]
     pub settle: Duration,
 
@@ -94,7 +101,8 @@ pub struct Options {
     #[arg(long)]
     pub verify: bool,
 
-    /// File that gets a line for each acknowledged request: connection, number of its first point, points.
+    /// File that gets a line for each acknowledged request: connection, number of its first point,
+    /// points.
     #[arg(long)]
     pub log: Option<PathBuf>,
 

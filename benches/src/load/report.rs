@@ -56,7 +56,8 @@ pub struct Report {
     pub reason: Option<String>,
     /// Bytes sent, heads included.
     pub sent_bytes: u64,
-    /// Requests that were written or compressed during the run; their cost is in the generator's CPU.
+    /// Requests that were written or compressed during the run; their cost is in the generator's
+    /// CPU.
     pub made_on_the_way: u64,
     /// What the run took of the server's process, if that is known.
     pub server: Option<Cost>,

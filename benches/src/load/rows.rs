@@ -83,7 +83,8 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// `hosts` are the numbers of the hosts that report through this connection, `part` the connection's own number.
+    /// `hosts` are the numbers of the hosts that report through this connection, `part` the
+    /// connection's own number.
     pub(super) fn new(shape: Shape, hosts: impl IntoIterator<Item = usize>, seed: u64, part: u64) -> Self {
         let reporter = |number: usize| {
             let host = Host::new(seed, number);

@@ -1,4 +1,5 @@
-//! Where a connection's requests come from: bodies, compressed ahead or on the way, and a head for each.
+//! Where a connection's requests come from: bodies, compressed ahead or on the way, and a head for
+//! each.
 //!
 //! Never sends anything.
 
@@ -45,7 +46,8 @@ pub(super) struct Request<'a> {
 }
 
 impl Source {
-    /// Prepares the requests of connection `worker` to the server `authority`; `start_ns` is the time of the first point.
+    /// Prepares the requests of connection `worker` to the server `authority`; `start_ns` is the
+    /// time of the first point.
     pub(super) fn new(options: &Options, authority: &str, start_ns: i64, worker: u32) -> io::Result<Self> {
         let Options { kind, shape, batch, pool, seed, .. } = *options;
         let workers = if options.shared_hosts { 1 } else { options.workers };

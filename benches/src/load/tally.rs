@@ -12,7 +12,8 @@ pub struct Tally {
     pub requests: u64,
     /// Points in them.
     pub points: u64,
-    /// Points of requests that were answered with anything else: not stored, as far as the client may assume.
+    /// Points of requests that were answered with anything else: not stored, as far as the client
+    /// may assume.
     pub refused_points: u64,
     /// Points of requests whose connection broke before the answer: stored or not.
     pub unknown_points: u64,
@@ -48,7 +49,8 @@ impl Tally {
         self.reason.get_or_insert_with(|| String::from_utf8_lossy(body).chars().take(MAX_REASON).collect());
     }
 
-    /// Counts a connection that broke or could not be made; `points` are those of the request under way.
+    /// Counts a connection that broke or could not be made; `points` are those of the request under
+    /// way.
     pub fn fail(&mut self, points: u32, error: &std::io::Error) {
         self.unknown_points += u64::from(points);
         *self.failures.entry(error.kind().to_string()).or_default() += 1;
@@ -70,7 +72,8 @@ impl Tally {
     }
 }
 
-/// Returns the smallest of `sorted` that at least `percent` of them do not exceed (nearest rank); 0 for none.
+/// Returns the smallest of `sorted` that at least `percent` of them do not exceed (nearest rank); 0
+/// for none.
 #[must_use]
 pub fn percentile(sorted: &[u64], percent: u8) -> u64 {
     let rank = (sorted.len() * usize::from(percent)).div_ceil(100);

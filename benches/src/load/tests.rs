@@ -13,7 +13,8 @@ use clap::Parser as _;
 
 use super::*;
 
-/// Counts the lines it is sent; answers write number n as `answer` says, and a query with its count.
+/// Counts the lines it is sent; answers write number n as `answer` says, and a query with its
+/// count.
 struct Mock {
     url: String,
     lines: Arc<AtomicU64>,
@@ -65,7 +66,7 @@ fn serve(stream: TcpStream, counter: &AtomicU64, writes: &AtomicU64, answer: fn(
             counter.fetch_add(arc_lp::points(&body).filter(Result::is_ok).count() as u64, Ordering::SeqCst);
         }
         if answer.is_empty() {
-            return; // Stored, and nobody told.
+            return; // Stored, and nothing told.
         }
         stream.write_all(answer.as_bytes()).unwrap();
     }

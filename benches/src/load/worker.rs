@@ -90,7 +90,8 @@ impl Worker<'_> {
         Ok(tally)
     }
 
-    /// Sends one request and counts its outcome; no answer means that the connection is of no more use.
+    /// Sends one request and counts its outcome; no answer means that the connection is of no more
+    /// use.
     fn send(&mut self, open: &mut Connection, due: Option<Instant>, tally: &mut Tally) -> io::Result<Option<Response>> {
         let request = self.source.advance()?;
         // A request that had to wait for the one before it was late already.

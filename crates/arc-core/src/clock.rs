@@ -18,7 +18,8 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock that comes in")]
     fn now_ns(&self) -> i64 {
-        // Past the year 2262 (or before 1970) the time does not fit; the nearest bound is as good as any other.
+        // Past the year 2262 (or before 1970) the time does not fit; the nearest bound is as good
+        // as any other.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
     }

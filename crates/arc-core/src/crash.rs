@@ -1,7 +1,8 @@
-//! Named crash points: where the crash tests stop the process, at each numbered step of flush and recovery.
+//! Named crash points: where the crash tests stop the process, at each numbered step of flush and
+//! recovery.
 //!
-//! Compiled to nothing without the feature `crash-points`. With it, the process aborts at the point that the
-//! environment variable `ARC_CRASH_POINT` names, at its n-th passage if it says `name:n`.
+//! Compiled to nothing without the feature `crash-points`. With it, the process aborts at the point
+//! that the environment variable `ARC_CRASH_POINT` names, at its n-th passage if it says `name:n`.
 
 /// Aborts the process if this is the point asked for.
 #[cfg(feature = "crash-points")]

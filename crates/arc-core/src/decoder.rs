@@ -1,7 +1,8 @@
 //! Line protocol to record batches, without an engine.
 //!
-//! The engine's own decoder behind a door of its own: for programs that want Arrow and no store, and for measuring. Never
-//! touches a disk or a clock, and keeps no rows: only schemas and series, which the next call profits from.
+//! The engine's own decoder after a door of its own: for programs that want Arrow and no store, and
+//! for measuring. Never touches a disk or a clock, and keeps no rows: only schemas and series,
+//! which the next call profits from.
 
 use std::sync::Arc;
 
@@ -16,9 +17,10 @@ use crate::{
 
 /// Decodes line protocol into one record batch a measurement.
 ///
-/// Tables and columns keep the types that they first had, as in an engine: `time` is `Timestamp(Nanosecond, "UTC")`, tags are
-/// `Dictionary(Int32, Utf8)`, fields `Float64`, `Int64`, `UInt64`, `Boolean` or `Utf8`. Remembers every series it has met,
-/// about its line's key and 100 bytes each, so that their tags are not read again.
+/// Tables and columns keep the types that they first had, as in an engine: `time` is
+/// `Timestamp(Nanosecond, "UTC")`, tags are `Dictionary(Int32, Utf8)`, fields `Float64`, `Int64`,
+/// `UInt64`, `Boolean` or `Utf8`. Remembers every series it has met, about its line's key and 100
+/// bytes each, so that their tags are not read again.
 ///
 /// ```
 /// use arc_core::LineDecoder;
@@ -98,7 +100,8 @@ impl LineDecoder {
         self
     }
 
-    /// Decodes whole lines. Points without a timestamp get `now_ns` and the nanoseconds that follow it.
+    /// Decodes whole lines. Points without a timestamp get `now_ns` and the nanoseconds that follow
+    /// it.
     ///
     /// ```
     /// let mut decoder = arc_core::LineDecoder::new();
@@ -112,8 +115,9 @@ impl LineDecoder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) if one measurement has more than 2 GiB of text in one column.
-    /// A bad line is no error: it is named in the answer, and the others are decoded.
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) if one measurement has more than 2 GiB
+    /// of text in one column. A bad line is no error: it is named in the answer, and the others are
+    /// decoded.
     pub fn decode(&mut self, body: &[u8], now_ns: i64) -> Result<DecodedLines> {
         let context = Context {
             database: &self.database,

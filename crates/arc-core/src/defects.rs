@@ -1,13 +1,14 @@
 //! Defects that the engine once had, for tests that have to show that they would find them.
 //!
-//! Compiled to nothing without the feature `known-defects`. With it, each can be switched on while the engine runs, for the
-//! whole process.
+//! Compiled to nothing without the feature `known-defects`. With it, each can be switched on while
+//! the engine runs, for the whole process.
 
 /// What was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(feature = "known-defects"), expect(unreachable_pub, reason = "with the feature it can be reached"))]
 pub enum Defect {
-    /// For a while, a table that is being dropped is neither among the live ones nor among the dropped ones.
+    /// For a while, a table that is being dropped is neither among the live ones nor among the
+    /// dropped ones.
     DropLeavesBothLists,
     /// One of several late files of one version moves to the end of its table's list.
     TiedFilesMoveAlone,

@@ -25,7 +25,8 @@ pub enum ErrorKind {
     Io,
     /// Bytes on disk are not what was written there.
     Corrupt,
-    /// The engine is closed, or closed to writes after a failed sync: nothing of the request was done.
+    /// The engine is closed, or closed to writes after a failed sync: nothing of the request was
+    /// done.
     Closed,
     /// The request's own sync failed: whether it was done is known when the engine is opened again.
     Unknown,
@@ -118,7 +119,8 @@ pub enum Error {
         column: String,
         /// What the column is.
         existing: String,
-        /// What was sent; behind it, if there is one, the setting with which it would be no conflict.
+        /// What was sent; after it, if there is one, the setting with which it would be no
+        /// conflict.
         got: String,
     },
     /// A write to a table beyond its [`AccessScope`](crate::AccessScope).
@@ -224,7 +226,8 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// The log failed while the request was on its way into it: it may be there after a restart, or not.
+    /// The log failed while the request was on its way into it: it may be there after a restart, or
+    /// not.
     #[error("the log failed, and whether this request survives is known when the engine is opened again: {reason}")]
     OutcomeUnknown {
         /// What failed.

@@ -1,9 +1,11 @@
-//! The memory budget of an engine: one count of what buffers, queued writes, flushes and queries hold.
+//! The memory budget of an engine: one count of what buffers, queued writes, flushes and queries
+//! hold.
 //!
-//! Owns the count and the limit. Never allocates, frees or waits: whoever holds memory says so, and decides what to do
-//! where there is none left. Writes wait and then fail as busy, queries spill and then fail. A flush takes what it needs
-//! without asking, for it is what makes room; the shares below leave room for it. What nobody counts shows in what the
-//! process holds in truth; near the limit of that, the same happens.
+//! Owns the count and the limit. Never allocates, frees or waits: the thread that holds memory says
+//! so, and decides what to do where there is none left. Writes wait and then fail as busy, queries
+//! spill and then fail. A flush takes what it needs without asking, for it is what makes room; the
+//! shares below leave room for it. What nothing counts shows in what the process holds in truth;
+//! near the limit of that, the same happens.
 
 mod machine;
 mod resident;
@@ -47,7 +49,8 @@ impl MemoryBudget {
         taken.inspect(|before| self.note(before + bytes)).is_ok()
     }
 
-    /// Counts `bytes` as held, whatever the limit: they are there already, or are needed to make room.
+    /// Counts `bytes` as held, whatever the limit: they are there already, or are needed to make
+    /// room.
     pub(crate) fn take(&self, bytes: usize) {
         self.note(self.used.fetch_add(bytes, Ordering::Relaxed) + bytes);
     }
@@ -102,7 +105,8 @@ pub(crate) fn merge_share(limit: usize) -> usize {
     limit / 8
 }
 
-/// Returns how many columns the inputs of one merge may have in all: a reader holds a page and a dictionary of each.
+/// Returns how many columns the inputs of one merge may have in all: a reader holds a page and a
+/// dictionary of each.
 pub(crate) fn merge_columns(limit: usize) -> usize {
     /// What an open column takes, where files were written within the same limit.
     const COLUMN_BYTES: usize = 32 << 10;
@@ -110,8 +114,9 @@ pub(crate) fn merge_columns(limit: usize) -> usize {
     (limit / COLUMN_BYTES).min(MOST)
 }
 
-/// Returns how large a merged file with so many columns may become, if `wanted` is what it should be. Each chunk of a column
-/// has its place in the footer, which writers and readers hold whole; the less memory, the smaller the chunks.
+/// Returns how large a merged file with so many columns may become, if `wanted` is what it should
+/// be. Each chunk of a column has its place in the footer, which writers and readers hold whole;
+/// the less memory, the smaller the chunks.
 pub(crate) fn merged_file_bytes(limit: usize, columns: usize, wanted: u64) -> u64 {
     /// What is known of a chunk, with its share of the page index.
     const CHUNK_BYTES: usize = 1536;

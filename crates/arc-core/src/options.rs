@@ -1,4 +1,5 @@
-//! Settings: plain values, each with its unit, its default, and what grows better and worse with it.
+//! Settings: plain values, each with its unit, its default, and what grows better and worse with
+//! it.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -12,7 +13,8 @@ pub enum Durability {
     Memory,
     /// `kill -9`, panic, running out of memory: acknowledged once the log's `write` returned.
     Process,
-    /// Crash of the operating system and loss of power, too: acknowledged once the log is synced to disk.
+    /// Crash of the operating system and loss of power, too: acknowledged once the log is synced to
+    /// disk.
     #[default]
     Disk,
 }
@@ -112,8 +114,8 @@ impl Precision {
 }
 
 impl Precision {
-    /// Guesses the unit of a time that nobody has declared: below 1e10 seconds, below 1e13 milliseconds, below 1e16
-    /// microseconds, else nanoseconds.
+    /// Guesses the unit of a time that nothing has declared: below 1e10 seconds, below 1e13
+    /// milliseconds, below 1e16 microseconds, else nanoseconds.
     pub(crate) const fn of_magnitude(time: i64) -> Self {
         if time < 10_000_000_000 {
             Self::Second
@@ -163,78 +165,94 @@ impl FromStr for Precision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// What an acknowledged point survives, unless its write or its database says otherwise. Default [`Durability::Disk`].
+    /// What an acknowledged point survives, unless its write or its database says otherwise.
+    /// Default [`Durability::Disk`].
     pub durability: Durability,
-    /// What becomes of values whose type is not that of their column, unless their table or database says otherwise. Default
-    /// nothing: the first value decides the type of a column, and others are refused.
+    /// What becomes of values whose type is not that of their column, unless their table or
+    /// database says otherwise. Default nothing: the first value decides the type of a column, and
+    /// others are refused.
     pub column_types: ColumnTypes,
-    /// Oldest age of unflushed points before they are written to data files. Default 60 s. Longer gives fewer and
-    /// larger files and a longer replay after a crash.
+    /// Oldest age of unflushed points before they are written to data files. Default 60 s. Longer
+    /// gives fewer and larger files and a longer replay after a crash.
     pub flush_after: Duration,
-    /// Memory that unflushed points, queued writes, flushes, queries and compaction share, in bytes. Default: half of what
-    /// the control group or the machine has; at least 16 MiB. With less, writes fail as busy and queries spill sooner. It
-    /// limits the settings below to shares of it: `flush_bytes` to an eighth, `max_buffer_bytes` and what one write takes to
-    /// a quarter, `query_memory_bytes` to three eighths; compaction has the last eighth. Not counted: schemas, series (about
-    /// 200 bytes each), lists of data files, kept receipts, and the log's replay on open.
+    /// Memory that unflushed points, queued writes, flushes, queries and compaction share, in
+    /// bytes. Default: half of what the control group or the machine has; at least 16 MiB. With
+    /// less, writes fail as busy and queries spill sooner. It limits the settings below to shares
+    /// of it: `flush_bytes` to an eighth, `max_buffer_bytes` and what one write takes to a quarter,
+    /// `query_memory_bytes` to three eighths; compaction has the last eighth. Not counted: schemas,
+    /// series (about 200 bytes each), lists of data files, kept receipts, and the log's replay on
+    /// open.
     pub memory_bytes: usize,
-    /// Memory that the whole process may come to hold, in bytes: what the budget above counts, what it does not, and
-    /// whatever else runs in this process. Default: what the control group or the machine has; 0 is no limit. Linux only.
-    /// From three quarters of it on queries get little more memory; from seven eighths on the largest one is ended as busy,
-    /// no new one begins, and writes wait for a flush.
+    /// Memory that the whole process may come to hold, in bytes: what the budget above counts, what
+    /// it does not, and whatever else runs in this process. Default: what the control group or the
+    /// machine has; 0 is no limit. Linux only. From three quarters of it on queries get little more
+    /// memory; from seven eighths on the largest one is ended as busy, no new one begins, and
+    /// writes wait for a flush.
     pub max_resident_bytes: usize,
-    /// Bytes of unflushed points, over all tables, that start a flush; what is being flushed does not count. Default 64 MiB.
-    /// More gives larger files and costs that much memory, twice while a flush runs. Where points come quickly, and
-    /// `memory_bytes` is 1 GiB or more, the memory of flushed points is kept for the next ones, until a flush finds few.
+    /// Bytes of unflushed points, over all tables, that start a flush; what is being flushed does
+    /// not count. Default 64 MiB. More gives larger files and costs that much memory, twice while a
+    /// flush runs. Where points come quickly, and `memory_bytes` is 1 GiB or more, the memory of
+    /// flushed points is kept for the next ones, until a flush finds few.
     pub flush_bytes: usize,
-    /// Tables, and days of one, with little to flush, by `pack_bytes`, from which on a flush writes their rows into one file, a
-    /// pack, instead of a file for each. Default 64. Fewer files cost less to write, and other programs cannot read a pack as they read a data
-    /// file; compaction takes its rows to files of their own, at the latest when their day is over.
+    /// Tables, and days of one, with little to flush, by `pack_bytes`, from which on a flush writes
+    /// their rows into one file, a pack, instead of a file for each. Default 64. Fewer files cost
+    /// less to write, and other programs cannot read a pack as they read a data file; compaction
+    /// takes its rows to files of their own, at the latest when their day is over.
     pub pack_tables: usize,
-    /// Bytes in memory of what a table has to flush of a day, up to which that is little. Default 1 MiB; 0 writes no packs. More
-    /// saves less and less, for writing the rows then costs more than the file.
+    /// Bytes in memory of what a table has to flush of a day, up to which that is little. Default 1
+    /// MiB; 0 writes no packs. More saves less and less, for writing the rows then costs more than
+    /// the file.
     pub pack_bytes: usize,
-    /// Bytes of log since the last flush that start a flush. Default 512 MiB. More gives a longer replay after a crash.
+    /// Bytes of log since the last flush that start a flush. Default 512 MiB. More gives a longer
+    /// replay after a crash.
     pub flush_wal_bytes: u64,
-    /// Bytes of unflushed points, over all tables and the log's queue, above which writes wait. Default 160 MiB.
+    /// Bytes of unflushed points, over all tables and the log's queue, above which writes wait.
+    /// Default 160 MiB.
     pub max_buffer_bytes: usize,
     /// How long a write waits for room before it fails as busy. Default 5 s.
     pub write_timeout: Duration,
-    /// Size of one log segment in bytes. Default 64 MiB; at least 64 KiB. Smaller segments are released sooner.
+    /// Size of one log segment in bytes. Default 64 MiB; at least 64 KiB. Smaller segments are
+    /// released sooner.
     pub wal_segment_bytes: u64,
-    /// Whether data files are merged, and those past their retention dropped, by a thread of the engine. Default yes.
-    /// Without it both happen in [`Engine::compact`](crate::Engine::compact) only.
+    /// Whether data files are merged, and those past their retention dropped, by a thread of the
+    /// engine. Default yes. Without it both happen in [`Engine::compact`](crate::Engine::compact)
+    /// only.
     pub compaction: bool,
-    /// Data files of one table and day, of about the same number of rows, that are merged into one; of files of a million rows
-    /// and more it takes four times as many, and those of append-only tables are left alone. Default 8; at least 2. More rewrites each row less often, and leaves queries
-    /// more files to read.
+    /// Data files of one table and day, of about the same number of rows, that are merged into one;
+    /// of files of a million rows and more it takes four times as many, and those of append-only
+    /// tables are left alone. Default 8; at least 2. More rewrites each row less often, and leaves
+    /// queries more files to read.
     pub compaction_files: usize,
-    /// Size in bytes of the data files that a day which is over ends up in. Default 512 MiB. Larger files are fewer to
-    /// plan with, and a late point has more to be merged into.
+    /// Size in bytes of the data files that a day which is over ends up in. Default 512 MiB. Larger
+    /// files are fewer to plan with, and a late point has more to be merged into.
     pub compaction_file_bytes: u64,
-    /// How long a day must be over, and have got no points, before its files are rewritten for the last time. Default
-    /// 1 h. Longer waits for more late points before it merges them.
+    /// How long a day must be over, and have got no points, before its files are rewritten for the
+    /// last time. Default 1 h. Longer waits for more late points before it merges them.
     pub compaction_quiet: Duration,
-    /// How long a data file that was replaced or expired stays on disk. Default 600 s, which is longer than a query may
-    /// run. It stays in any case while a query or view of this process needs it: this is for readers that were given its
-    /// path.
+    /// How long a data file that was replaced or expired stays on disk. Default 600 s, which is
+    /// longer than a query may run. It stays in any case while a query or view of this process
+    /// needs it: this is for readers that were given its path.
     pub compaction_grace: Duration,
-    /// Databases that there may be; a write or statement that would make one more is refused. Default 10,000; 0 is no limit.
-    /// What is there when the engine is opened stays, however many that are.
+    /// Databases that there may be; a write or statement that would make one more is refused.
+    /// Default 10,000; 0 is no limit. What is there when the engine is opened stays, however many
+    /// that are.
     pub max_databases: usize,
-    /// Tables that there may be, of all databases; a write that would make one more is refused as a whole. Default 1,000,000,
-    /// each of which takes some 9 KB of memory that is in no budget; 0 is no limit.
+    /// Tables that there may be, of all databases; a write that would make one more is refused as a
+    /// whole. Default 1,000,000, each of which takes some 9 KB of memory that is in no budget; 0 is
+    /// no limit.
     pub max_tables: usize,
-    /// Memory that all running queries share, in bytes, before they spill to disk. Default 1 GiB. Half of it, at most
-    /// 128 MiB, is for what operators hold without counting it. With less than 64 MiB for each core, a query uses fewer cores.
+    /// Memory that all running queries share, in bytes, before they spill to disk. Default 1 GiB.
+    /// Half of it, at most 128 MiB, is for what operators hold without counting it. With less than
+    /// 64 MiB for each core, a query uses fewer cores.
     pub query_memory_bytes: usize,
     /// Longest time a query may run. Default 300 s.
     pub query_timeout: Duration,
-    /// Receipts kept for idempotency keys, over all databases; beyond that the oldest is forgotten, and a retry of its
-    /// write stores it again. Default 262,144; at least 1. Each costs about 250 bytes of memory, and 100 bytes of the
-    /// manifest.
+    /// Receipts kept for idempotency keys, over all databases; beyond that the oldest is forgotten,
+    /// and a retry of its write stores it again. Default 262,144; at least 1. Each costs about 250
+    /// bytes of memory, and 100 bytes of the manifest.
     pub idempotency_keys: usize,
-    /// How long a receipt is kept for an idempotency key, if it is not forgotten earlier to make room. Default 24 h. May
-    /// be kept up to one flush longer.
+    /// How long a receipt is kept for an idempotency key, if it is not forgotten earlier to make
+    /// room. Default 24 h. May be kept up to one flush longer.
     pub idempotency_window: Duration,
 }
 
@@ -269,8 +287,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Lowers the limits of the parts to their shares: writes a quarter, a flush as much again for its copy of them, queries
-    /// three eighths; the last eighth is for compaction. So none of them can take what another one needs to go on.
+    /// Lowers the limits of the parts to their shares: writes a quarter, a flush as much again for
+    /// its copy of them, queries three eighths; the last eighth is for compaction. So none of them
+    /// can take what another one needs to go on.
     pub(crate) fn within_budget(self) -> Self {
         let all = self.memory_bytes;
         Self {
@@ -291,29 +310,35 @@ fn default_memory_bytes() -> usize {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// Unit of the timestamps. Default: nanoseconds for line protocol, by magnitude for MessagePack, the column's own
-    /// type for Arrow (nanoseconds where it is a plain integer).
+    /// Unit of the timestamps. Default: nanoseconds for line protocol, by magnitude for
+    /// MessagePack, the column's own type for Arrow (nanoseconds where it is a plain integer).
     pub precision: Option<Precision>,
     /// What the acknowledged points survive. Default: the database's
-    /// ([`Engine::set_database_durability`](crate::Engine::set_database_durability)), else the engine's.
+    /// ([`Engine::set_database_durability`](crate::Engine::set_database_durability)), else the
+    /// engine's.
     pub durability: Option<Durability>,
-    /// Columns of a columnar write that are tags: with the time they identify a row, so that a second write of the
-    /// same row merges. Default: the tags the table has. Not used by line protocol, which names its tags itself.
+    /// Columns of a columnar write that are tags: with the time they identify a row, so that a
+    /// second write of the same row merges. Default: the tags the table has. Not used by line
+    /// protocol, which names its tags itself.
     pub tags: Vec<String>,
     /// The column that holds the time, in Arrow writes. Default `time`.
     pub time_column: Option<String>,
-    /// A name for this write, so that sending it again stores nothing and answers the first receipt: 1 to 255 bytes of
-    /// text without control characters, blank neither first nor last. Default: none, every write is a new one.
+    /// A name for this write, so that sending it again stores nothing and answers the first
+    /// receipt: 1 to 255 bytes of text without control characters, blank neither first nor last.
+    /// Default: none, every write is a new one.
     ///
     /// Names are the database's own, and last as long as [`Options::idempotency_keys`] and
     /// [`Options::idempotency_window`] say. They survive what the points of the write survive.
     pub idempotency_key: Option<String>,
-    /// Whether one line or item that is refused refuses all others as well. Default no: the good ones are stored.
+    /// Whether one line or item that is refused refuses all others as well. Default no: the good
+    /// ones are stored.
     pub whole: bool,
     /// How long to wait for room while the engine's memory is full, before the write is refused as
-    /// [`Busy`](crate::ErrorKind::Busy). Default: [`Options::write_timeout`]. Zero is for threads that must not wait.
+    /// [`Busy`](crate::ErrorKind::Busy). Default: [`Options::write_timeout`]. Zero is for threads
+    /// that must not wait.
     pub max_wait: Option<Duration>,
-    /// The tables that the write may be for; for one of others it is refused as a whole. Default none: all.
+    /// The tables that the write may be for; for one of others it is refused as a whole. Default
+    /// none: all.
     pub scope: Option<AccessScope>,
 }
 

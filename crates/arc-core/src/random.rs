@@ -6,7 +6,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// A source of numbers that do not repeat; comes in through the builder so that tests own it. Not for secrets.
+/// A source of numbers that do not repeat; comes in through the builder so that tests own it. Not
+/// for secrets.
 pub trait RandomSource: Debug + Send + Sync + 'static {
     /// Returns the next number.
     fn next(&self) -> u64;

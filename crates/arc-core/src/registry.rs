@@ -1,7 +1,8 @@
 //! The live databases and tables: what decoding checks against, writes fill and queries read.
 //!
-//! Owns the objects and who finds them by name. Never decides when something is registered: `engine` does, under its
-//! schema lock and with the log, so that replay sees schema changes in the same order.
+//! Owns the objects and who finds them by name. Never decides when something is registered:
+//! `engine` does, under its schema lock and with the log, so that replay sees schema changes in the
+//! same order.
 
 mod column_index;
 mod pending_drop;
@@ -99,7 +100,8 @@ impl Registry {
 
     /// Returns all tables, also those that are dropped while the manifest has them.
     pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
-        // In this order, as in `flushable`: one that is dropped in between is in both lists, and is returned once.
+        // In this order, as in `flushable`: one that is dropped in between is in both lists, and is
+        // returned once.
         let mut tables: Vec<Arc<Table>> = self.databases().iter().flat_map(|database| database.tables()).collect();
         let mut pending: Vec<Arc<Table>> =
             self.pending_drops.lock().iter().flat_map(|pending| pending.tables.clone()).collect();
@@ -125,8 +127,8 @@ pub(crate) struct Database {
     pub(crate) durability: RwLock<Option<Durability>>,
     /// Of the tables that do not say it themselves.
     pub(crate) column_types: ArcSwap<ColumnTypes>,
-    /// Goes up by one when columns are about to change their type, and by one when that is decided: what was decoded before
-    /// is decoded again, and nothing is decoded in between.
+    /// Goes up by one when columns are about to change their type, and by one when that is decided:
+    /// what was decoded before is decoded again, and nothing is decoded in between.
     pub(crate) type_changes: AtomicU64,
     /// How often tables of it were dropped.
     pub(crate) drops: AtomicU64,
@@ -166,7 +168,8 @@ impl Database {
         self.tables.read().len()
     }
 
-    /// Returns the series cache for reading, without any series of a table that was dropped before this was called.
+    /// Returns the series cache for reading, without any series of a table that was dropped before
+    /// this was called.
     pub(crate) fn fresh_series(&self) -> RwLockReadGuard<'_, SeriesCache> {
         loop {
             let cache = self.series_cache.read();
@@ -256,7 +259,8 @@ pub(crate) struct StoredRows {
 }
 
 impl TableRows {
-    /// Takes the rows at hand away, with a delete's place in the log: no buffer has rows from before and after it.
+    /// Takes the rows at hand away, with a delete's place in the log: no buffer has rows from
+    /// before and after it.
     pub(crate) fn delete(&mut self, tombstone: Arc<Tombstone>) -> Result<()> {
         self.buffer.freeze()?;
         self.stored.tombstones.push(tombstone);
@@ -327,8 +331,8 @@ impl Table {
         Ok(self.rows.lock())
     }
 
-    /// Locks the rows as they are, where further ones may be staged: for those who put rows into the buffer, or take away what
-    /// is flushed.
+    /// Locks the rows as they are, where further ones may be staged: for those who put rows into
+    /// the buffer, or take away what is flushed.
     pub(crate) fn undrained_rows(&self) -> MutexGuard<'_, TableRows> {
         self.rows.lock()
     }
@@ -373,7 +377,8 @@ impl Table {
         self.beyond_floats.lock().contains(&column)
     }
 
-    /// Looks at all of a column's integers, those in files by their bounds; returns whether each of them is a float, too.
+    /// Looks at all of a column's integers, those in files by their bounds; returns whether each of
+    /// them is a float, too.
     pub(crate) fn fits_floats(&self, column: usize) -> Result<bool> {
         let schema = self.schema();
         let Some(Column { name, .. }) = schema.columns.get(column) else { return Ok(false) };

@@ -28,10 +28,11 @@ use crate::{
 pub struct TableView {
     /// Columns at that moment.
     pub schema: Arc<TableSchema>,
-    /// Live data files, in the order in which they were added. Late ones overwrite each other in order of their last,
-    /// then of their first sequence number.
+    /// Live data files, in the order in which they were added. Late ones overwrite each other in
+    /// order of their last, then of their first sequence number.
     pub files: Vec<Arc<DataFile>>,
-    /// Unflushed rows, in order of arrival: later parts overwrite earlier ones where a table is with a primary key.
+    /// Unflushed rows, in order of arrival: later parts overwrite earlier ones where a table is
+    /// with a primary key.
     pub buffers: Vec<BufferPart>,
     /// Deletes that are not yet carried out in all files: those of [`Self::files`] that one
     /// [applies to](Tombstone::applies_to) still have its rows. The buffers have them no more.
@@ -49,8 +50,9 @@ pub struct BufferPart {
     pub max_time: i64,
     /// Whether rows may have the primary key of rows in files or in earlier parts.
     ///
-    /// Rows that are not late are unique among all rows that are not late. Late rows overwrite, field by field, rows of
-    /// the same primary key that came before: all that are not late, and earlier late ones.
+    /// Rows that are not late are unique among all rows that are not late. Late rows overwrite,
+    /// field by field, rows of the same primary key that came before: all that are not late, and
+    /// earlier late ones.
     pub late: bool,
 }
 
@@ -74,8 +76,9 @@ impl BufferPart {
 
     /// Makes a record batch of the rows.
     ///
-    /// Columns are a subset, by name, of [`TableSchema::arrow`] and always hold `time` and all tags. A column that is absent
-    /// is null. Fields lie where they are buffered; tags are made anew by each call.
+    /// Columns are a subset, by name, of [`TableSchema::arrow`] and always hold `time` and all
+    /// tags. A column that is absent is null. Fields lie where they are buffered; tags are made
+    /// anew by each call.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -26,8 +26,8 @@ pub struct Written {
     pub rejected: Vec<Rejected>,
     /// What the stored points survive.
     pub durability: Durability,
-    /// Whether this is the receipt of an earlier write with the same
-    /// [idempotency key](crate::WriteOptions::idempotency_key), and nothing was stored now.
+    /// Whether this is the receipt of an earlier write with the same [idempotency
+    /// key](crate::WriteOptions::idempotency_key), and nothing was stored now.
     pub replayed: bool,
 }
 
@@ -91,9 +91,10 @@ impl PendingWrite {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unknown`](crate::ErrorKind::Unknown) if the log failed at this write: whether its points survive is
-    /// known when the engine is opened again. Nothing is stored after [`Closed`](crate::ErrorKind::Closed), where it had
-    /// failed before, and after [`StorageFull`](crate::ErrorKind::StorageFull) and [`Io`](crate::ErrorKind::Io).
+    /// [`ErrorKind::Unknown`](crate::ErrorKind::Unknown) if the log failed at this write: whether
+    /// its points survive is known when the engine is opened again. Nothing is stored after
+    /// [`Closed`](crate::ErrorKind::Closed), where it had failed before, and after
+    /// [`StorageFull`](crate::ErrorKind::StorageFull) and [`Io`](crate::ErrorKind::Io).
     pub fn wait(self) -> Result<Written> {
         crate::sync::block_on(self)
     }

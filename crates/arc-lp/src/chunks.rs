@@ -1,7 +1,7 @@
 //! A body that arrives in pieces: complete records now, the unfinished one with the next piece.
 //!
-//! Owns the line count across chunks. Never copies: keeping the unfinished rest, and how much of it,
-//! is the caller's part.
+//! Owns the line count across chunks. Never copies: keeping the unfinished rest, and how much of
+//! it, is the caller's part.
 
 use crate::dialect::Dialect;
 use crate::error::{Error, ErrorKind};
@@ -92,7 +92,7 @@ impl Chunks {
         self.summary.lines
     }
 
-    /// Takes what `next` has parsed of the bytes behind these for done, as if it had been parsed
+    /// Takes what `next` has parsed of the bytes after these for done, as if it had been parsed
     /// here.
     pub const fn append(&mut self, next: &Self) {
         self.summary.points += next.summary.points;
@@ -103,11 +103,11 @@ impl Chunks {
 
     /// Parses the records that are complete in `chunk` and returns how many bytes they are.
     ///
-    /// The rest must be the beginning of the next chunk. A record is complete if a line feed ends it
-    /// that is not inside a string. Where nothing is complete the answer is 0 and the next chunk
+    /// The rest must be the beginning of the next chunk. A record is complete if a line feed ends
+    /// it that is not inside a string. Where nothing is complete the answer is 0 and the next chunk
     /// must be longer; callers should let it grow in proportion, since it is parsed from its start
-    /// again, and give up at a length that no honest record has: a string that is never closed makes
-    /// the whole rest of a body one record.
+    /// again, and give up at a length that no honest record has: a string that is never closed
+    /// makes the whole rest of a body one record.
     pub fn parse<'a, S: ResumableSink<'a>>(&mut self, chunk: &'a [u8], sink: &mut S) -> usize {
         let end = chunk.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let chunk = chunk.get(..end).unwrap_or_default();
@@ -154,8 +154,8 @@ impl Default for Chunks {
     }
 }
 
-/// Whether it is the end of the chunk that is wrong: chunks end in a line feed, so only a string can
-/// go on behind it.
+/// Whether it is the end of the chunk that is wrong: chunks end in a line feed, so only a string
+/// can go on after it.
 fn is_cut_off(error: &Error) -> bool {
     error.kind() == ErrorKind::StringUnclosed
 }

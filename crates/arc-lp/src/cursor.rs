@@ -39,7 +39,7 @@ impl<'w, 'a> Cursor<'w, 'a> {
         self.window.dialect()
     }
 
-    /// The byte at `at`; behind the end there is a line feed, since the end of the input ends a
+    /// The byte at `at`; after the end there is a line feed, since the end of the input ends a
     /// record like one.
     #[inline(always)]
     pub(crate) fn byte(&self, at: usize) -> u8 {
@@ -82,8 +82,8 @@ impl<'w, 'a> Cursor<'w, 'a> {
         self.rest = if at < self.input.len() { self.window.structural(at) } else { 0 };
     }
 
-    /// Goes to `at` and returns the first line feed, space or backslash from there on, or the end of
-    /// the input.
+    /// Goes to `at` and returns the first line feed, space or backslash from there on, or the end
+    /// of the input.
     #[inline(always)]
     pub(crate) fn seek_and_find_end(&mut self, at: usize) -> usize {
         if at >= self.input.len() {

@@ -1,7 +1,8 @@
 //! The two points on which one may want to read as another server does.
 //!
 //! Owns the switches and their meaning; every face takes them. What they change is only looked at
-//! where a backslash or a byte that is not UTF-8 was met, so other input pays nothing for the choice.
+//! where a backslash or a byte that is not UTF-8 was met, so other input pays nothing for the
+//! choice.
 
 use crate::text::Escapes;
 
@@ -81,8 +82,8 @@ impl Dialect {
     }
 }
 
-/// What two backslashes in a measurement, a tag or a field key are. In strings they are one in every
-/// dialect.
+/// What two backslashes in a measurement, a tag or a field key are. In strings they are one in
+/// every dialect.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backslash {
@@ -91,7 +92,7 @@ pub enum Backslash {
     Escape,
     /// Two, as InfluxDB 2 and 1.8 have it: a backslash makes `,`, `=` and space plain, never
     /// another one. So `\\,` is a backslash and a comma that is data, a name that is followed by a
-    /// separator cannot end in a backslash (`t=C:\\ f=1` is a tag that goes on behind the space),
+    /// separator cannot end in a backslash (`t=C:\\ f=1` is a tag that goes on after the space),
     /// and what [`LineWriter`](crate::LineWriter) writes is not what is read.
     Keep,
 }

@@ -25,18 +25,19 @@
 //! # }
 //! ```
 //!
-//! Text stays as it is in the input until somebody asks for it without escapes ([`Text`]). A bad
-//! record is an [`Error`] with a kind, a line and a byte offset, and parsing goes on behind it.
-//! What this crate never does: own bytes, know a unit of time, merge or refuse repeated keys. Those
-//! are decisions of a store.
+//! Text stays as it is in the input until a caller asks for it without escapes ([`Text`]). A bad
+//! record is an [`Error`] with a kind, a line and a byte offset, and parsing goes on after it. What
+//! this crate never does: own bytes, know a unit of time, merge or refuse repeated keys. Those are
+//! decisions of a store.
 //!
 //! # Features
 //!
 //! None is on by default, and none is needed for anything but what it says.
 //!
 //! - `alloc`: [`Text::to_cow`](Text#method.to_cow), and a `Vec` as the buffer of [`split_points`].
-//! - `std`: finds out at run time whether the processor has AVX2. Without it, x86-64 uses SSE2 (nine
-//!   tenths as fast) or AVX2 if compiled for it, 64-bit ARM uses NEON, others use plain arithmetic.
+//! - `std`: finds out at run time whether the processor has AVX2. Without it, x86-64 uses SSE2
+//!   (nine tenths as fast) or AVX2 if compiled for it, 64-bit ARM uses NEON, others use plain
+//!   arithmetic.
 //!
 //! # The grammar, with its sources
 //!
@@ -65,12 +66,12 @@
 //!    may stand inside. (*ref*, "Special characters"; *I2*, *I3*.)
 //! 8. Other values run to `,`, space or the end of the record and are one of:
 //!    `t T true True TRUE f F false False FALSE`; `-?[0-9]+i` in `i64`; `[0-9]+u` in `u64`;
-//!    `-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?`, rounded to nearest even, an error where it
-//!    would be infinite, 0 or denormal where it is tiny. (*ref*, "Data types and format"; *I2*.)
+//!    `-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?`, rounded to nearest even, an error where
+//!    it would be infinite, 0 or denormal where it is tiny. (*ref*, "Data types and format"; *I2*.)
 //! 9. A timestamp is `-?[0-9]+` in `i64`. (*ref*, "Unix timestamp"; *I3*, *LP*.)
 //! 10. After `,` another tag or field must follow. (*I2*, *LP*)
 //! 11. Repeated keys are all yielded, in order.
-//! 12. After an error parsing goes on behind the next LF at or after the place of the error. A
+//! 12. After an error parsing goes on after the next LF at or after the place of the error. A
 //!     string that is never closed takes the rest of the input with it: nothing else is safe. A
 //!     string that is not UTF-8 is passed whole, so that its lines are not taken for records.
 //!
@@ -79,13 +80,13 @@
 //! A [`Dialect`] changes two of these rules, for every face alike ([`points_with`],
 //! [`split_points_with`], [`parse_with`], [`Chunks::with_dialect`]):
 //!
-//! - [`Backslash::Keep`] takes `\\` out of the escapes of rule 4, as *I2* has it: in a name it is two
-//!   bytes of data, `\\,` is a backslash and a comma that is data, and a name that ends in `\\` goes
-//!   on behind the comma, space or (but in a measurement) `=` after it. Strings are as ever.
-//! - [`Utf8::Lossy`] lets names and strings be any bytes, but for the controls of rule 6. `Display`,
-//!   [`Text::chars`], [`Text::unescape_into`] and `to_cow` then give U+FFFD for what is not UTF-8, as
-//!   `String::from_utf8_lossy` does, [`Text::as_str`] gives nothing, and [`Text::raw`], comparing
-//!   and hashing go by the bytes.
+//! - [`Backslash::Keep`] takes `\\` out of the escapes of rule 4, as *I2* has it: in a name it is
+//!   two bytes of data, `\\,` is a backslash and a comma that is data, and a name that ends in `\\`
+//!   goes on after the comma, space or (but in a measurement) `=` after it. Strings are as ever.
+//! - [`Utf8::Lossy`] lets names and strings be any bytes, but for the controls of rule 6.
+//!   `Display`, [`Text::chars`], [`Text::unescape_into`] and `to_cow` then give U+FFFD for what is
+//!   not UTF-8, as `String::from_utf8_lossy` does, [`Text::as_str`] gives nothing, and
+//!   [`Text::raw`], comparing and hashing go by the bytes.
 //!
 //! # Where servers disagree
 //!
@@ -97,14 +98,14 @@
 //! | `\n` in a string | a line feed: Go decoder; error: Telegraf; both bytes: InfluxDB 2 and 3 | both bytes: what the servers store |
 //! | LF in a string | ends the line: VictoriaMetrics, QuestDB; data: the others | data: stack traces are written so |
 //! | CR LF | error: InfluxDB 3; kept in strings: InfluxDB 2; ends the line: the others | ends the line |
-//! | space behind the fields, no timestamp | error: InfluxDB 3 | fine |
+//! | space after the fields, no timestamp | error: InfluxDB 3 | fine |
 //! | `5.`, `.5`, `5.e2` | error: InfluxDB 3 | fine |
 //! | `1e400` | infinity: InfluxDB 3, VictoriaMetrics; error: the others | error: it could not be written back |
 //! | `+5`, NaN, Inf, `1_000`, `trUe` | taken by one or the other | error, as InfluxDB 2 and 3 |
 //! | `=` in a tag value | error: InfluxDB 2, Telegraf, Go decoder; data: InfluxDB 3, VictoriaMetrics | data: base64 and URLs, and nothing is ambiguous |
 //! | `,` in a tag or field key | part of the key: InfluxDB 3; error: the others | error: it is a lost value |
 //! | `f=1,` and `f=1,,g=2` | the first field: InfluxDB 3, QuestDB; error: the others | error: a cut payload must be seen |
-//! | junk behind a string | stored: InfluxDB 2; error: the others | error |
+//! | junk after a string | stored: InfluxDB 2; error: the others | error |
 //! | backslash before LF | joins the lines: InfluxDB 2 and 3; ends the line: the others | ends the line: lines can be cut without state |
 //! | tab between parts | a separator: Telegraf; part of a name: InfluxDB 2; error: InfluxDB 3, Go decoder | error |
 //! | not UTF-8 | the body refused: InfluxDB 3; the line: Go decoder; stored: InfluxDB 2 | the line: one bad device must not lose a batch; none with [`Utf8::Lossy`] |

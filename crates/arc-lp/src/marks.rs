@@ -1,8 +1,8 @@
 //! Finds the parts of a checked record again, one by one.
 //!
 //! For the pull face, whose points hold no more than where they are. Classifies the 64 bytes ahead
-//! when they are needed, so that a point costs nothing for what nobody asks of it. Trusts that the
-//! record is good: there is no error here, only an end.
+//! when they are needed, so that a point costs nothing for what no caller asks of it. Trusts that
+//! the record is good: there is no error here, only an end.
 
 use core::hint::cold_path;
 
@@ -64,7 +64,7 @@ impl<'a> Marks<'a> {
         self.text(start, at, self.names, end)
     }
 
-    /// Takes the string whose quote stands in front of `start`, and the quote behind it.
+    /// Takes the string whose quote stands in front of `start`, and the quote after it.
     #[inline(always)]
     pub(crate) fn string(&mut self, start: usize) -> Span {
         self.next();

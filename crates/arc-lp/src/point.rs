@@ -19,8 +19,8 @@ use crate::window::Window;
 
 /// Iterates over the points of `input`; goes on after an error.
 ///
-/// Each record is gone over twice, which costs about half of the speed of [`parse`](crate::parse());
-/// [`split_points`](crate::split_points()) spares most of that.
+/// Each record is gone over twice, which costs about half of the speed of
+/// [`parse`](crate::parse()); [`split_points`](crate::split_points()) spares most of that.
 ///
 /// ```
 /// # fn main() -> Result<(), arc_lp::Error> {
@@ -309,7 +309,7 @@ impl fmt::Debug for Tags<'_> {
 #[derive(Clone)]
 pub struct Fields<'a> {
     marks: Marks<'a>,
-    /// Where the next field begins; behind `end` after the last one.
+    /// Where the next field begins; after `end` after the last one.
     at: usize,
     end: usize,
     /// How many values there were that are no strings.
@@ -318,7 +318,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes the value from `start` on, with the comma behind it.
+    /// Takes the value from `start` on, with the comma after it.
     #[inline(always)]
     fn value(&mut self, start: usize) -> Option<FieldValue<'a>> {
         let input = self.marks.input();
@@ -327,7 +327,7 @@ impl<'a> Fields<'a> {
             self.at = self.marks.next().saturating_add(1);
             return Some(FieldValue::String(string.text(input)));
         }
-        // Behind the last value there may be a carriage return, which is not structural.
+        // After the last value there may be a carriage return, which is not structural.
         let end = self.marks.next().min(self.end);
         self.at = end + 1;
         let value = RawValue::bare(input, start, end);

@@ -12,7 +12,7 @@ use crate::window::Window;
 
 /// Parses `input` to its end and delivers each record to `sink`, good or bad, in input order.
 ///
-/// After a bad record parsing goes on behind the next line feed at or after the place of the error.
+/// After a bad record parsing goes on after the next line feed at or after the place of the error.
 ///
 /// ```
 /// use arc_lp::{Error, FieldValue, Series, Sink, Text};
@@ -151,9 +151,9 @@ pub enum Series {
 /// Takes the parts of records as they are parsed.
 ///
 /// For each record: [`series`](Self::series), then [`measurement`](Self::measurement) and
-/// [`tag`](Self::tag)s if it was answered with [`Series::Unknown`], then
-/// [`field`](Self::field)s, then [`point`](Self::point). [`error`](Self::error) may come instead of
-/// any of these but the first and ends the record; what was delivered for it must be taken back.
+/// [`tag`](Self::tag)s if it was answered with [`Series::Unknown`], then [`field`](Self::field)s,
+/// then [`point`](Self::point). [`error`](Self::error) may come instead of any of these but the
+/// first and ends the record; what was delivered for it must be taken back.
 ///
 /// ```
 /// use std::collections::HashSet;

@@ -1,7 +1,7 @@
-//! Names and strings as they stand in the input, unescaped only when somebody asks.
+//! Names and strings as they stand in the input, unescaped only when a caller asks.
 //!
 //! Owns the escape rules: which byte a backslash makes plain, in which part of a record. Never
-//! allocates, but for [`Text::to_cow`] behind the feature `alloc`.
+//! allocates, but for [`Text::to_cow`] after the feature `alloc`.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -164,8 +164,8 @@ impl<'a> Text<'a> {
     /// Writes the unescaped text to the front of `buffer` and returns it.
     ///
     /// Returns `None` where `buffer` is too small; [`unescaped_len`](Self::unescaped_len) bytes are
-    /// enough. So is the length of [`raw`](Self::raw) where the text is UTF-8, three times that where
-    /// it need not be.
+    /// enough. So is the length of [`raw`](Self::raw) where the text is UTF-8, three times that
+    /// where it need not be.
     ///
     /// ```
     /// let mut buffer = [0; 64];
@@ -278,7 +278,7 @@ impl<'a> Iterator for Pieces<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        // A piece that begins with an escape begins with the byte behind the backslash.
+        // A piece that begins with an escape begins with the byte after the backslash.
         let (text, from) = match (self.escapes, self.rest) {
             (Some(escapes), [b'\\', plain, ..]) if escapes.covers(*plain) => {
                 (self.rest.get(1..).unwrap_or_default(), 1)

@@ -1,7 +1,7 @@
 //! UTF-8 of the few bytes that are not ASCII, one sequence at a time.
 
-/// The length of the sequence at the front of `bytes`; `None` where the first byte is ASCII or what it
-/// begins is not UTF-8 (Unicode 16, table 3-7).
+/// The length of the sequence at the front of `bytes`; `None` where the first byte is ASCII or what
+/// it begins is not UTF-8 (Unicode 16, table 3-7).
 #[inline(always)]
 pub(crate) fn sequence_len(bytes: &[u8]) -> Option<usize> {
     match bytes.first_chunk() {
@@ -12,9 +12,9 @@ pub(crate) fn sequence_len(bytes: &[u8]) -> Option<usize> {
 
 /// What a sequence of one length looks like as a number, its first byte highest.
 struct Shape {
-    /// The bits of a word of four bytes that are behind it.
+    /// The bits of a word of four bytes that are after it.
     behind: u32,
-    /// The two top bits of each byte behind the first, and what they must be.
+    /// The two top bits of each byte after the first, and what they must be.
     mask: u32,
     marks: u32,
     /// The least, and how many there are up to the greatest.
@@ -55,7 +55,7 @@ fn sequence_in_word(word: u32) -> Option<usize> {
 fn sequence_at_end(bytes: &[u8]) -> Option<usize> {
     let mut word = [0; 4];
     word.iter_mut().zip(bytes).for_each(|(to, &byte)| *to = byte);
-    // A sequence that goes on behind the end meets a zero, which is no part of one.
+    // A sequence that goes on after the end meets a zero, which is no part of one.
     sequence_in_word(u32::from_be_bytes(word))
 }
 

@@ -71,8 +71,9 @@ pub enum ValueKind {
 
 /// A field value as written, not yet read.
 ///
-/// A string is complete and checked already; of the others only the span is known, so whoever
-/// takes the bytes as they are must call [`parse`](Self::parse) to learn whether they are a value.
+/// A string is complete and checked already; of the others only the span is known, so the caller
+/// that takes the bytes as they are must call [`parse`](Self::parse) to learn whether they are a
+/// value.
 #[derive(Copy, Clone)]
 pub struct RawValue<'a> {
     /// All of it: numbers are read backwards from their end in whole words.

@@ -18,7 +18,7 @@ pub(crate) struct Window<'a> {
     input: &'a [u8],
     /// Here because it is rarely needed: the cursor stays small.
     dialect: Dialect,
-    /// Masks of the blocks from `start` on, and of the one behind the last. Of the odd bytes only
+    /// Masks of the blocks from `start` on, and of the one after the last. Of the odd bytes only
     /// those are left that are bad somewhere.
     masks: [Masks; BLOCKS + 1],
     /// A multiple of [`BLOCK`].
@@ -79,7 +79,7 @@ impl<'a> Window<'a> {
         (join(low.structural, high.structural, at), join(low.ends, high.ends, at))
     }
 
-    /// The masks of the block of `at` and the one behind; moves the window there if need be.
+    /// The masks of the block of `at` and the one after; moves the window there if need be.
     #[inline(always)]
     fn masks(&mut self, at: usize) -> [&Masks; 2] {
         // A span in front of the window wraps to a large number.
@@ -94,8 +94,8 @@ impl<'a> Window<'a> {
         [&self.masks[block], &self.masks[block + 1]]
     }
 
-    /// Whether the bytes from `start` on, as far as windows went, may hold a tab, a NUL or bad UTF-8.
-    /// `false` is certain, `true` is a reason to look.
+    /// Whether the bytes from `start` on, as far as windows went, may hold a tab, a NUL or bad
+    /// UTF-8. `false` is certain, `true` is a reason to look.
     #[inline(always)]
     pub(crate) const fn is_suspect(&self, start: usize) -> bool {
         start < self.suspect_end
@@ -179,8 +179,8 @@ struct Checked {
     sequence_end: usize,
 }
 
-/// Goes over the odd bytes of the block at `start`, of which those in front of `sequence_end` belong
-/// to a sequence that was checked before.
+/// Goes over the odd bytes of the block at `start`, of which those in front of `sequence_end`
+/// belong to a sequence that was checked before.
 #[inline(always)]
 fn check_block(input: &[u8], start: usize, odd: u64, sequence_end: usize) -> Checked {
     let bytes = input.get(start..).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Points to line protocol: escaped, checked, into a buffer of the caller's.
 //!
 //! Writes nothing that [`parse`](crate::parse) would not read back as it was given; what the
-//! protocol cannot say is an error. Writes for the default [`Dialect`](crate::Dialect). The buffer holds whole lines only: one that does not fit, or is
-//! not ended, leaves no trace.
+//! protocol cannot say is an error. Writes for the default [`Dialect`](crate::Dialect). The buffer
+//! holds whole lines only: one that does not fit, or is not ended, leaves no trace.
 
 use core::fmt::{self, Write};
 
@@ -119,8 +119,9 @@ impl Line<'_, '_> {
     ///
     /// # Errors
     ///
-    /// [`WriteError::EmptyName`], [`WriteError::UnwritableName`] for a tab or line feed in the key or
-    /// the value, [`WriteError::TagAfterField`], [`WriteError::Full`]. The line must then be dropped.
+    /// [`WriteError::EmptyName`], [`WriteError::UnwritableName`] for a tab or line feed in the key
+    /// or the value, [`WriteError::TagAfterField`], [`WriteError::Full`]. The line must then be
+    /// dropped.
     pub fn tag<'t>(&mut self, key: impl Into<Text<'t>>, value: impl Into<Text<'t>>) -> Result<&mut Self, WriteError> {
         if self.has_field {
             return Err(WriteError::TagAfterField);
@@ -271,7 +272,7 @@ pub enum WriteError {
     UnwritableName,
     /// A float is infinite or not a number.
     NotFinite,
-    /// A tag was given behind a field.
+    /// A tag was given after a field.
     TagAfterField,
     /// The line has no field.
     NoField,

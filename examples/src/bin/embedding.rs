@@ -1,5 +1,5 @@
-//! An application that brings its own settings, writes Arrow batches with tags, deals with rejected lines, and looks at
-//! the files.
+//! An application that brings its own settings, writes Arrow batches with tags, deals with rejected
+//! lines, and looks at the files.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -25,7 +25,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(engine.close()?)
 }
 
-/// Writes columns as they are. Tag and time identify a row, so that the second write completes the first.
+/// Writes columns as they are. Tag and time identify a row, so that the second write completes the
+/// first.
 fn write_batches(engine: &Engine) -> Result<(), Box<dyn Error>> {
     let options = WriteOptions::new().tags(["room"]).time_column("measured_at").durability(Durability::Disk);
     for (column, values) in [("temperature", vec![21.5, 19.0]), ("humidity", vec![40.0, 55.0])] {

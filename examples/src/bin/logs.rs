@@ -1,7 +1,7 @@
 //! Writes logs to Parquet files without an engine: `logs INPUT.arrow FOLDER`.
 //!
-//! The input is an Arrow file of flattened OpenTelemetry logs, grouped by service. `examples/python/logs.py` makes one, runs this,
-//! and compares the files with it through DuckDB.
+//! The input is an Arrow file of flattened OpenTelemetry logs, grouped by service.
+//! `examples/python/logs.py` makes one, runs this, and compares the files with it through DuckDB.
 
 use std::{env, error::Error, fs::File};
 
@@ -40,7 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .name("logs")
         // Attributes are numbers here and texts there: in the files all of them are texts.
         .text_prefixes(["resource_", "scope_", "attr_"])
-        // A file ends at 10,000 rows or half a megabyte, whichever comes first, and with its service.
+        // A file ends at 10,000 rows or half a megabyte, whichever comes first, and with its
+        // service.
         .max_rows(10_000)
         .max_bytes(500_000)
         .group_by(["resource_service_name"])

@@ -1,4 +1,5 @@
-//! Writes with the engine, closes it, and reads the files with plain DataFusion: the data is not locked in.
+//! Writes with the engine, closes it, and reads the files with plain DataFusion: the data is not
+//! locked in.
 
 use std::{
     error::Error,

@@ -1,5 +1,5 @@
-//! Tools for values in columns that no folder owns: dictionaries of texts, numbers as texts, columns handed on by pieces. Knows no
-//! table and no file.
+//! Tools for values in columns that no folder owns: dictionaries of texts, numbers as texts,
+//! columns handed on by pieces. Knows no table and no file.
 
 mod columns;
 pub(crate) mod numbers_as_text;

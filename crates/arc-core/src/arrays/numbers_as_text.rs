@@ -1,7 +1,8 @@
 //! Numbers and booleans as texts that say exactly the same.
 //!
-//! Integers keep every digit. Floats are written with as many digits as it takes to read the same bits back. Booleans are
-//! `true` and `false`. Used by the Parquet writer, and by the engine for columns of text that are given other values.
+//! Integers keep every digit. Floats are written with as many digits as it takes to read the same
+//! bits back. Booleans are `true` and `false`. Used by the Parquet writer, and by the engine for
+//! columns of text that are given other values.
 
 use std::{io::Write as _, sync::Arc};
 
@@ -22,9 +23,10 @@ use crate::{Error, Result};
 pub(crate) enum Floats {
     /// So that they can be told from integers: `200.0`, `1e16`, `-0.0`, `NaN`, `inf`.
     Marked,
-    /// As the integer that they are, with all digits of what 64 bits can hold: `200`, `10000000000000000`, `-0`, `NaN`,
-    /// `+Inf`. The text of an integer is the same whether it was a float in between or not, which the log's replay needs
-    /// (decision 023). A narrower float is taken for the `Float64` that it is.
+    /// As the integer that they are, with all digits of what 64 bits can hold: `200`,
+    /// `10000000000000000`, `-0`, `NaN`, `+Inf`. The text of an integer is the same whether it was
+    /// a float in between or not, which the log's replay needs (decision 023). A narrower float is
+    /// taken for the `Float64` that it is.
     Plain,
 }
 
@@ -70,8 +72,8 @@ pub(crate) fn push_integer(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     let _ = write!(out, "{value}");
 }
 
-/// Appends a float, [marked](Floats::Marked). The form for programmers is the shortest that reads back the same, with a point
-/// or an exponent.
+/// Appends a float, [marked](Floats::Marked). The form for programmers is the shortest that reads
+/// back the same, with a point or an exponent.
 pub(crate) fn push_float(value: impl std::fmt::Debug, out: &mut Vec<u8>) {
     let _ = write!(out, "{value:?}");
 }

@@ -1,7 +1,7 @@
 //! The distinct texts of a column, each with its number.
 //!
-//! Texts of up to 16 bytes, which tags and states mostly are, are told apart by two words that hold all of their bytes:
-//! no call to compare memory, no hashing of lengths and bytes.
+//! Texts of up to 16 bytes, which tags and states mostly are, are told apart by two words that hold
+//! all of their bytes: no call to compare memory, no hashing of lengths and bytes.
 
 use std::{
     cmp::Ordering,
@@ -17,8 +17,8 @@ const MIN_SLOTS: usize = 64;
 pub(crate) struct TextDictionary {
     bytes: Vec<u8>,
     entries: Vec<DictionaryEntry>,
-    /// Numbers of entries plus one; 0 where there is none. A power of two of them, or none as long as each text was greater
-    /// than the one before: those of a tag by which rows are sorted are.
+    /// Numbers of entries plus one; 0 where there is none. A power of two of them, or none as long
+    /// as each text was greater than the one before: those of a tag by which rows are sorted are.
     slots: Vec<u32>,
     shift: u32,
 }
@@ -113,7 +113,7 @@ impl TextDictionary {
         }
     }
 
-    /// Appends all texts as `PLAIN` has them: each behind its length.
+    /// Appends all texts as `PLAIN` has them: each after its length.
     pub(crate) fn write_page(&self, out: &mut Vec<u8>) {
         out.reserve(self.page_bytes());
         for entry in &self.entries {
@@ -131,7 +131,8 @@ impl TextDictionary {
         self.bytes.get(entry.start..entry.start + entry.digest.length).unwrap_or_default()
     }
 
-    /// Returns the place of a text that is the last one or comes behind it; otherwise texts have to be found from now on.
+    /// Returns the place of a text that is the last one or comes after it; otherwise texts have to
+    /// be found from now on.
     #[inline(always)]
     fn index_in_order(&mut self, text: &[u8], digest: Digest) -> Option<u32> {
         match self.entries.last().map_or(Ordering::Greater, |last| text.cmp(self.entry_text(last))) {

@@ -1,7 +1,8 @@
 //! A growing bitmap: which rows have a value, and what booleans are.
 //!
-//! Arrow's own builder looks at its capacity in bytes for every bit and calls out to grow; lines that leave fields out
-//! spent a tenth of their time there. Here a bit is a shift into the last word.
+//! Arrow's own builder looks at its capacity in bytes for every bit and calls out to grow; lines
+//! that leave fields out spent a tenth of their time there. Here a bit is a shift into the last
+//! word.
 
 use arrow::buffer::{BooleanBuffer, Buffer};
 

@@ -1,8 +1,9 @@
 //! Sorts the rows of an append-only table by time.
 //!
-//! Rows of one request mostly are in order, and those of other connections lie beside or between them: the rows are a few
-//! runs that are sorted already. These are merged, the next one as far as it goes before another has to come: a run that
-//! overlaps with none costs one search, whatever its length.
+//! Rows of one request mostly are in order, and those of other connections lie beside or between
+//! them: the rows are a few runs that are sorted already. These are merged, the next one as far as
+//! it goes before another has to come: a run that overlaps with none costs one search, whatever its
+//! length.
 
 use std::sync::Arc;
 
@@ -63,9 +64,9 @@ fn runs<'a>(chunks: &[&'a Arc<Chunk>]) -> Vec<OrderedRun<'a>> {
     runs
 }
 
-/// Returns how many sorted times there are before a step that is large beside those before it. A request of a connection
-/// whose clock is ahead may follow one of another and seem to go on with it: as one run they would have been begun, and
-/// wait, for all that comes between the two.
+/// Returns how many sorted times there are before a step that is large beside those before it. A
+/// request of a connection whose clock is ahead may follow one of another and seem to go on with
+/// it: as one run they would have been begun, and wait, for all that comes between the two.
 fn before_gap(times: &[i64]) -> usize {
     let mut end = times.len();
     loop {
@@ -111,7 +112,8 @@ fn head(runs: &[OrderedRun<'_>], index: usize) -> Option<Head> {
 }
 
 impl OrderedRun<'_> {
-    /// Returns how many rows come before another run's next one; at least one does. Looks far only if many do.
+    /// Returns how many rows come before another run's next one; at least one does. Looks far only
+    /// if many do.
     fn rows_before(&self, next: Head, index: usize) -> usize {
         let comes_before = |time: &i64| (*time, index) < next;
         let mut step = 1;
@@ -166,7 +168,8 @@ mod tests {
 
     #[test]
     fn connections_that_drift_apart_are_merged() {
-        // Twelve connections of eight or nine hosts, each with a clock of its own, which some advance three times as often.
+        // Twelve connections of eight or nine hosts, each with a clock of its own, which some
+        // advance three times as often.
         let mut clocks = [0_i64; 12];
         let mut times = vec![Vec::new()];
         for request in 0..3_000_usize {

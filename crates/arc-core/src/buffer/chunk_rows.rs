@@ -1,7 +1,9 @@
-//! Some rows of a chunk as queries see them: a column is made when it is asked for, and of these rows only.
+//! Some rows of a chunk as queries see them: a column is made when it is asked for, and of these
+//! rows only.
 //!
-//! Owns the way from a chunk to columns of a table's schema. Never copies a chunk, and keeps nothing that it makes: tags are
-//! made from the series in less time than it would take to read them from memory that they were kept in.
+//! Owns the way from a chunk to columns of a table's schema. Never copies a chunk, and keeps
+//! nothing that it makes: tags are made from the series in less time than it would take to read
+//! them from memory that they were kept in.
 
 use std::{ops::Range, sync::Arc};
 
@@ -194,7 +196,8 @@ impl ChunkRows {
         })
     }
 
-    /// Returns whether no row has a value of this column, as far as that can be told without looking.
+    /// Returns whether no row has a value of this column, as far as that can be told without
+    /// looking.
     pub(crate) fn lacks(&self, name: &str) -> bool {
         self.table.schema.position(name).is_some_and(|index| !self.has(index))
     }
@@ -226,7 +229,8 @@ mod tests {
         model::{Column, tag_type},
     };
 
-    /// A table of a field that rows lack, a tag and a field, and a chunk of ten rows, of which every third lacks the tag.
+    /// A table of a field that rows lack, a tag and a field, and a chunk of ten rows, of which
+    /// every third lacks the tag.
     fn rows() -> ChunkRows {
         let column = |name: &str, kind, data_type| Column { name: name.into(), kind, data_type };
         let columns = vec![

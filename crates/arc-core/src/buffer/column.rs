@@ -106,7 +106,8 @@ impl ColumnValues {
         Ok(texts)
     }
 
-    /// Returns the values of a column of integers as floats, if floats can hold all of them exactly.
+    /// Returns the values of a column of integers as floats, if floats can hold all of them
+    /// exactly.
     pub(crate) fn widened(&self) -> Option<Self> {
         let floats: Option<Vec<f64>> = match &self.values {
             BufferedValues::Integer(v) => v.iter().map(|x| Scalar::Integer(*x).exact_float()).collect(),
@@ -152,8 +153,9 @@ impl ColumnValues {
         }
     }
 
-    /// Appends one value. An integer for a float column is converted, and anything for a text column written as text; any
-    /// other mismatch is a bug of the caller and becomes an error, never a wrong value.
+    /// Appends one value. An integer for a float column is converted, and anything for a text
+    /// column written as text; any other mismatch is a bug of the caller and becomes an error,
+    /// never a wrong value.
     pub(crate) fn push(&mut self, value: Scalar<'_>) -> Result<()> {
         match (&mut self.values, value) {
             (BufferedValues::Float(v), number @ (Scalar::Float(_) | Scalar::Integer(_) | Scalar::Unsigned(_))) => {
@@ -177,8 +179,9 @@ impl ColumnValues {
         Ok(())
     }
 
-    /// Makes a value of the column's own type the one of row `row`, with nulls in front of it. `false`, and no more than
-    /// those nulls, where the type is another or the row has a value already.
+    /// Makes a value of the column's own type the one of row `row`, with nulls in front of it.
+    /// `false`, and no more than those nulls, where the type is another or the row has a value
+    /// already.
     #[inline(always)]
     pub(crate) fn put(&mut self, row: usize, value: Scalar<'_>) -> bool {
         if self.len < row {
@@ -301,7 +304,8 @@ impl ColumnValues {
         Ok(())
     }
 
-    /// Appends the values of `other` at `rows`, in that order; rows that it is too short for are null.
+    /// Appends the values of `other` at `rows`, in that order; rows that it is too short for are
+    /// null.
     pub(crate) fn append_rows(&mut self, other: &Self, rows: &[u32]) -> Result<()> {
         let within = |row: &u32| (*row as usize) < other.len;
         let rows = if rows.iter().all(within) {
@@ -326,8 +330,8 @@ impl ColumnValues {
         })
     }
 
-    /// Returns an empty column that has the memory of `array`, if that is of a type whose values can be so used and nobody
-    /// else has it.
+    /// Returns an empty column that has the memory of `array`, if that is of a type whose values
+    /// can be so used and nothing else has it.
     pub(super) fn emptied(array: ArrayRef) -> Option<Self> {
         let values = match array.data_type() {
             DataType::Float64 => BufferedValues::Float(emptied::<Float64Type>(array)?),
@@ -437,7 +441,7 @@ fn primitive<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&[T::Native]> {
     Ok(downcast::<PrimitiveArray<T>>(array)?.values())
 }
 
-/// Returns the memory of an array's values, if nobody else has it.
+/// Returns the memory of an array's values, if nothing else has it.
 fn emptied<T: ArrowPrimitiveType>(array: ArrayRef) -> Option<Vec<T::Native>> {
     let typed = downcast::<PrimitiveArray<T>>(&array).ok()?.clone();
     drop(array);
@@ -445,7 +449,7 @@ fn emptied<T: ArrowPrimitiveType>(array: ArrayRef) -> Option<Vec<T::Native>> {
     empty_vec(values.into_inner())
 }
 
-/// Returns the memory of a buffer as an empty vector, if nobody else has it and it was one.
+/// Returns the memory of a buffer as an empty vector, if nothing else has it and it was one.
 pub(super) fn empty_vec<T: ArrowNativeType>(buffer: Buffer) -> Option<Vec<T>> {
     let mut values = buffer.into_vec().ok()?;
     values.clear();

@@ -1,7 +1,8 @@
-//! Texts that repeat: each distinct one once, and for each row its code among them, of a byte or two.
+//! Texts that repeat: each distinct one once, and for each row its code among them, of a byte or
+//! two.
 //!
-//! Says when the texts turn out to be mostly distinct, which take more so than one behind the other. Knows no nulls: a row
-//! without a value has some place, or none at all if there is no text yet.
+//! Says when the texts turn out to be mostly distinct, which take more so than one after the other.
+//! Knows no nulls: a row without a value has some place, or none at all if there is no text yet.
 
 use std::sync::Arc;
 
@@ -16,9 +17,10 @@ use crate::{Error, Result, arrays::TextDictionary};
 
 /// Most distinct texts, which two bytes tell apart.
 const MOST_TEXTS: usize = 1 << 16;
-/// Bytes of the longest text: a query gets each row's written out, which nobody counts while they are here.
+/// Bytes of the longest text: a query gets each row's written out, which nothing counts while they
+/// are here.
 const LONGEST_TEXT: usize = 128;
-/// Distinct texts up to which nobody asks whether they repeat.
+/// Distinct texts up to which no caller asks whether they repeat.
 const FEW_TEXTS: usize = 64;
 
 /// The code of each row.
@@ -58,7 +60,7 @@ impl DictionaryTexts {
         self.code_bytes() + self.dictionary.held_bytes()
     }
 
-    /// Returns the bytes that the texts would take one behind the other.
+    /// Returns the bytes that the texts would take one after the other.
     pub(super) fn plain_bytes(&self) -> usize {
         self.len() * size_of::<i32>() + self.text_bytes
     }
@@ -70,7 +72,8 @@ impl DictionaryTexts {
         }
     }
 
-    /// Appends a text. `false`, and no text, if the texts are mostly distinct, or it is not one for a dictionary.
+    /// Appends a text. `false`, and no text, if the texts are mostly distinct, or it is not one for
+    /// a dictionary.
     #[inline]
     pub(super) fn push(&mut self, text: &[u8]) -> bool {
         let known = self.dictionary.len();
@@ -83,7 +86,8 @@ impl DictionaryTexts {
         true
     }
 
-    /// Appends a text of which nobody asks whether it repeats. `false`, and no text, if it is not one for a dictionary.
+    /// Appends a text of which no caller asks whether it repeats. `false`, and no text, if it is
+    /// not one for a dictionary.
     pub(super) fn push_any(&mut self, text: &[u8]) -> bool {
         if text.len() > LONGEST_TEXT {
             return false;
@@ -106,8 +110,8 @@ impl DictionaryTexts {
         true
     }
 
-    /// Returns whether texts repeat in so many rows, of which `known` were there before the last ones. It is asked whenever
-    /// there are twice as many as before.
+    /// Returns whether texts repeat in so many rows, of which `known` were there before the last
+    /// ones. It is asked whenever there are twice as many as before.
     fn is_worth_it(&self, known: usize, rows: usize) -> bool {
         let texts = self.dictionary.len();
         let has_doubled = texts.leading_zeros() < known.leading_zeros();
@@ -165,7 +169,8 @@ impl DictionaryTexts {
         }
     }
 
-    /// Returns no texts, with the memory for codes that an array of encoded texts has, if nobody else has it.
+    /// Returns no texts, with the memory for codes that an array of encoded texts has, if nothing
+    /// else has it.
     pub(super) fn emptied(array: ArrayRef) -> Option<Self> {
         let is_bytes = array.as_dictionary_opt::<UInt8Type>().is_some();
         let codes = array.to_data().buffers().first()?.clone();
@@ -245,7 +250,7 @@ pub(super) fn is_dictionary(data_type: &DataType) -> bool {
     }
 }
 
-/// Returns an array of encoded texts with nulls behind its rows.
+/// Returns an array of encoded texts with nulls after its rows.
 pub(super) fn padded(array: &ArrayRef, rows: usize) -> Result<ArrayRef> {
     fn of<K: ArrowDictionaryKeyType>(array: &DictionaryArray<K>, rows: usize) -> Result<ArrayRef> {
         let nulls = PrimitiveArray::<K>::new_null(rows.saturating_sub(array.len()));
@@ -259,7 +264,8 @@ pub(super) fn padded(array: &ArrayRef, rows: usize) -> Result<ArrayRef> {
     }
 }
 
-/// Returns the texts of a dictionary as they would be encoded here, or `None` if it is none of texts, or not worth it.
+/// Returns the texts of a dictionary as they would be encoded here, or `None` if it is none of
+/// texts, or not worth it.
 pub(crate) fn encoded(array: &ArrayRef) -> Result<Option<ArrayRef>> {
     let Some(dictionary) = array.as_any_dictionary_opt() else { return Ok(None) };
     let texts = dictionary.values();

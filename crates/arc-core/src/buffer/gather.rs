@@ -1,8 +1,9 @@
 //! Columns of sorted rows, gathered from the chunks that the rows arrived in.
 //!
-//! A column is handed over in pieces that stay in the processor's cache, and whose memory is used again for the next one.
-//! Where rows that follow each other in the file mostly do so in a chunk, which is the rule in an append-only table, pieces
-//! are parts of the chunks' own arrays and nothing is copied. Tags are made from runs of series, without looking at rows.
+//! A column is handed over in pieces that stay in the processor's cache, and whose memory is used
+//! again for the next one. Where rows that follow each other in the file mostly do so in a chunk,
+//! which is the rule in an append-only table, pieces are parts of the chunks' own arrays and
+//! nothing is copied. Tags are made from runs of series, without looking at rows.
 
 use std::{
     ops::{Deref, Range},
@@ -81,7 +82,7 @@ impl Columns for FlushPart<'_> {
 }
 
 impl FlushPart<'_> {
-    /// Returns the versions of a row, the later behind the earlier.
+    /// Returns the versions of a row, the later after the earlier.
     fn versions(&self, row: usize) -> Versions<'_> {
         let (runs, rows) = match (&self.runs, &self.rows) {
             (Some(runs), RowOrder::Rows(rows)) => (runs, rows),
@@ -100,8 +101,8 @@ impl FlushPart<'_> {
         }
     }
 
-    /// Calls `take` for each span within some rows: with the number of its chunk and the rows in there. `false` without
-    /// spans.
+    /// Calls `take` for each span within some rows: with the number of its chunk and the rows in
+    /// there. `false` without spans.
     fn for_spans(&self, rows: &Range<usize>, mut take: impl FnMut(usize, Range<usize>) -> Result<()>) -> Result<bool> {
         let Some(spans) = self.spans() else { return Ok(false) };
         for ((chunk, first), count) in spans.parts(rows.clone()) {
@@ -130,7 +131,7 @@ impl FlushPart<'_> {
 
     fn tags(&self, name: &str, rows: Range<usize>, take: &mut Take<'_>) -> Result<()> {
         let all = self.series_runs.get_or_init(|| self.find_series_runs());
-        // The run that the next row is in, and how many of its rows are behind that.
+        // The run that the next row is in, and how many of its rows are after that.
         let (mut runs, mut skip) = (all.iter(), rows.start);
         let mut current = runs.next();
         while let Some((_, count)) = current.filter(|(_, count)| *count as usize <= skip) {
@@ -154,7 +155,8 @@ impl FlushPart<'_> {
         })
     }
 
-    /// Rows of one series stand together, so the end of each run is searched for in steps that double.
+    /// Rows of one series stand together, so the end of each run is searched for in steps that
+    /// double.
     fn find_series_runs(&self) -> Vec<SeriesRun> {
         let series = |row| self.versions(row).first().map(|row| self.source.series(*row));
         let (mut runs, mut start) = (Vec::new(), 0);
@@ -255,7 +257,8 @@ impl GatherSource<'_> {
         self.chunks.iter().filter_map(|chunk| chunk.column(index)).any(|array| is_dictionary(array.data_type()))
     }
 
-    /// Returns a column of texts as codes in a dictionary, or `None` if it is none or its texts hardly repeat.
+    /// Returns a column of texts as codes in a dictionary, or `None` if it is none or its texts
+    /// hardly repeat.
     fn keys(&self, index: usize, column: &Column) -> Option<&TextKeys> {
         let code = self.columns.iter().position(|(of, _)| *of == index)?;
         let make = || TextKeys::new(&self.chunks, index, &column.data_type);

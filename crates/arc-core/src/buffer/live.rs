@@ -8,7 +8,8 @@ use crate::{
     model::{Tombstone, predicate::left},
 };
 
-/// Returns the buffered rows that no tombstone takes; makes no columns but those that these look at.
+/// Returns the buffered rows that no tombstone takes; makes no columns but those that these look
+/// at.
 pub(crate) fn live_rows<'t>(
     rows: ChunkRows,
     tombstones: impl IntoIterator<Item = &'t Arc<Tombstone>>,

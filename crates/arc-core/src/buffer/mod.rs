@@ -1,8 +1,8 @@
 //! Points in memory: columns that take writes, and columns that wait for their flush.
 //!
-//! Owns the representation of unflushed rows, the series of each table, and the order in which rows reach their files.
-//! Never touches the disk, never reads the clock. Filled by `engine` from what `ingest` decodes; read by queries
-//! through snapshots and by flush.
+//! Owns the representation of unflushed rows, the series of each table, and the order in which rows
+//! reach their files. Never touches the disk, never reads the clock. Filled by `engine` from what
+//! `ingest` decodes; read by queries through snapshots and by flush.
 
 mod bits;
 mod by_time;

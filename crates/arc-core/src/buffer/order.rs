@@ -1,14 +1,16 @@
 //! The order in which rows reach a file: for each of them the place where it lies.
 //!
-//! Rows of one request mostly stay together in an append-only table. So their order is a list of spans, of which each has
-//! one place, however many rows it has: less memory to fill, and columns are copied a span at a time. Where spans would
-//! be short, as in a file in order of series, the order has a row for each row. Never looks at the rows themselves.
+//! Rows of one request mostly stay together in an append-only table. So their order is a list of
+//! spans, of which each has one place, however many rows it has: less memory to fill, and columns
+//! are copied a span at a time. Where spans would be short, as in a file in order of series, the
+//! order has a row for each row. Never looks at the rows themselves.
 
 use std::{borrow::Cow, cell::Cell, ops::Range};
 
 use super::sorted::ChunkRow;
 
-/// Rows that spans have on average, at least, to take less memory than row numbers of single rows, and less time.
+/// Rows that spans have on average, at least, to take less memory than row numbers of single rows,
+/// and less time.
 const MIN_ROWS: usize = 4;
 
 /// Where the rows of a file are.
@@ -24,7 +26,8 @@ pub(super) enum RowOrder {
 pub(super) struct Spans {
     list: Vec<SeriesSpan>,
     rows: usize,
-    /// The span of the row that was asked for last. The next row mostly is in it or a little behind it.
+    /// The span of the row that was asked for last. The next row mostly is in it or a little after
+    /// it.
     last: Cell<usize>,
 }
 
@@ -70,7 +73,8 @@ impl RowOrder {
         }
     }
 
-    /// Appends rows that follow each other in a chunk, to an order that is going to have `expected` rows.
+    /// Appends rows that follow each other in a chunk, to an order that is going to have `expected`
+    /// rows.
     pub(super) fn push(&mut self, first: ChunkRow, count: usize, expected: usize) {
         match self {
             Self::Rows(rows) => rows.extend(row_numbers(first, count)),
@@ -137,7 +141,8 @@ impl Spans {
         self.list.get(index).filter(|_| row < self.rows).map(|span| span.position_of(row))
     }
 
-    /// Returns the span that a row is in. It is searched for in steps that double, from where the last one was.
+    /// Returns the span that a row is in. It is searched for in steps that double, from where the
+    /// last one was.
     fn index_of(&self, row: usize) -> usize {
         let starts_by = |index: usize| self.list.get(index).is_some_and(|span| span.start <= row);
         let from = Some(self.last.get()).filter(|last| starts_by(*last)).unwrap_or(0);

@@ -1,4 +1,5 @@
-//! Rows of one table in columns: what a decoder fills, what the tail of a buffer is, and the immutable chunk it becomes.
+//! Rows of one table in columns: what a decoder fills, what the tail of a buffer is, and the
+//! immutable chunk it becomes.
 
 use std::sync::Arc;
 
@@ -25,8 +26,9 @@ const MAX_EXPECTED: usize = 16 * 1024;
 
 /// Growing rows of one table.
 ///
-/// Columns are addressed by their index in the table's schema and may be shorter than the rows: what is missing at their
-/// end is null. In a primary-key table the tags stand in `series`, not in `columns`.
+/// Columns are addressed by their index in the table's schema and may be shorter than the rows:
+/// what is missing at their end is null. In a primary-key table the tags stand in `series`, not in
+/// `columns`.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     /// Nanoseconds since the epoch, one a row.
@@ -93,8 +95,8 @@ impl Rows {
         column
     }
 
-    /// Puts a value into column `index` of the row that is being built (row number `self.len()`); a value that the row
-    /// has already is replaced.
+    /// Puts a value into column `index` of the row that is being built (row number `self.len()`); a
+    /// value that the row has already is replaced.
     pub(crate) fn set(&mut self, index: usize, data_type: &DataType, value: Scalar<'_>) -> Result<()> {
         let row = self.len();
         let column = self.column(index, data_type, row);
@@ -104,8 +106,9 @@ impl Rows {
         column.push(value)
     }
 
-    /// Puts a value of the column's own type into the row that is being built. `false`, and no value, where the column is
-    /// not there yet, has another type, or has a value of that row already.
+    /// Puts a value of the column's own type into the row that is being built. `false`, and no
+    /// value, where the column is not there yet, has another type, or has a value of that row
+    /// already.
     #[inline(always)]
     pub(crate) fn put(&mut self, index: usize, value: Scalar<'_>) -> bool {
         let row = self.time.len();
@@ -217,7 +220,8 @@ impl Rows {
         self.columns.len()
     }
 
-    /// Returns the number of cells, rows by columns up to the last that has values, also of those that are empty.
+    /// Returns the number of cells, rows by columns up to the last that has values, also of those
+    /// that are empty.
     pub(super) fn cells(&self) -> usize {
         self.len() * self.columns.len()
     }
@@ -227,7 +231,8 @@ impl Rows {
         self.columns.iter().flatten().count()
     }
 
-    /// Returns the bytes of the values held, as they will be once short columns are filled with nulls.
+    /// Returns the bytes of the values held, as they will be once short columns are filled with
+    /// nulls.
     pub(crate) fn bytes(&self) -> usize {
         let column = |c: &ColumnValues| c.bytes() + (self.len().saturating_sub(c.len())) * 8;
         let columns: usize = self.columns.iter().flatten().map(column).sum();
@@ -319,7 +324,7 @@ impl Chunk {
         self.columns.iter().flatten()
     }
 
-    /// Returns empty rows that have the chunk's memory, as much of it as nobody else has.
+    /// Returns empty rows that have the chunk's memory, as much of it as nothing else has.
     pub(super) fn emptied(self) -> Rows {
         let expected = self.time.len();
         Rows {
@@ -331,12 +336,14 @@ impl Chunk {
         }
     }
 
-    /// Returns column `index` of the schema, if any row has it. Texts may be [encoded](is_dictionary).
+    /// Returns column `index` of the schema, if any row has it. Texts may be
+    /// [encoded](is_dictionary).
     pub(crate) fn column(&self, index: usize) -> Option<&ArrayRef> {
         self.columns.get(index).and_then(Option::as_ref)
     }
 
-    /// Returns the rows with columns of the types that `schema` has, or `None` where they are so already.
+    /// Returns the rows with columns of the types that `schema` has, or `None` where they are so
+    /// already.
     pub(super) fn converted(&self, schema: &TableSchema) -> Result<Option<Self>> {
         let types = || self.columns.iter().zip(&schema.columns);
         let is_other = |(array, column): (&Option<ArrayRef>, &Column)| {
@@ -373,8 +380,8 @@ pub(crate) fn owned(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(make_array(copy.freeze()))
 }
 
-/// Returns the first and the last of times that may be in any order, in one pass: eight at a time, which do not wait for
-/// each other.
+/// Returns the first and the last of times that may be in any order, in one pass: eight at a time,
+/// which do not wait for each other.
 fn extent(times: &[i64]) -> (i64, i64) {
     let (eights, rest) = times.as_chunks::<8>();
     let (mut min, mut max) = ([i64::MAX; 8], [i64::MIN; 8]);

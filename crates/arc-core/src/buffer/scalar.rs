@@ -15,7 +15,8 @@ pub(crate) enum Scalar<'a> {
     Unsigned(u64),
     Boolean(bool),
     Text(&'a str),
-    /// Text as bytes that are known to be UTF-8. They are checked once more, all together, when the column is made an array.
+    /// Text as bytes that are known to be UTF-8. They are checked once more, all together, when the
+    /// column is made an array.
     Bytes(&'a [u8]),
 }
 

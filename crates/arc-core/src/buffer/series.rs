@@ -1,8 +1,9 @@
 //! The series of one table: tag sets, each with a number that rows carry instead of the tags.
 //!
-//! Knows tags by name, not by column, because a series may be seen before its columns are part of the schema. Never
-//! forgets a series while the table is open, and never touches the disk: it is rebuilt from the rows that arrive.
-//! A table may have a million of them: nothing here is allocated for one series alone.
+//! Knows tags by name, not by column, because a series may be seen before its columns are part of
+//! the schema. Never forgets a series while the table is open, and never touches the disk: it is
+//! rebuilt from the rows that arrive. A table may have a million of them: nothing here is allocated
+//! for one series alone.
 
 use std::{cmp::Ordering, hash::BuildHasher, ops::Range, sync::Arc};
 
@@ -54,7 +55,8 @@ pub(crate) struct SeriesIndex {
     order: Mutex<SeriesOrder>,
 }
 
-/// Series in the order of their tags. Sorting a million of them anew for each flush would take longer than the rest of it.
+/// Series in the order of their tags. Sorting a million of them anew for each flush would take
+/// longer than the rest of it.
 #[derive(Debug, Default)]
 struct SeriesOrder {
     /// What they are sorted by.
@@ -143,7 +145,8 @@ impl SeriesIndex {
         self.values(name).is_some_and(|tag| series.iter().all(|id| tag.of(*id) != super::tag_values::NULL))
     }
 
-    /// Returns the tag column `name` for rows that are given as series and how many of them follow each other.
+    /// Returns the tag column `name` for rows that are given as series and how many of them follow
+    /// each other.
     pub(crate) fn tag_runs(&self, name: &str, runs: &[(SeriesId, u32)]) -> Result<ArrayRef> {
         match self.values(name) {
             Some(tag) => tag.column_of_runs(runs),
@@ -151,7 +154,8 @@ impl SeriesIndex {
         }
     }
 
-    /// Returns all series in the order of the tags `names` (nulls first), in which series of equal tags stand together.
+    /// Returns all series in the order of the tags `names` (nulls first), in which series of equal
+    /// tags stand together.
     pub(crate) fn in_order<'t>(&self, names: impl Iterator<Item = &'t str>) -> Arc<Vec<SeriesId>> {
         let names: Vec<&str> = names.collect();
         let mut order = self.order.lock();
@@ -179,7 +183,8 @@ fn pairs_of<'p>(pairs: &'p [(u32, i32)], ends: &[u32], series: SeriesId) -> &'p 
     pairs.get(end(series.checked_sub(1))..end(Some(series))).unwrap_or_default()
 }
 
-/// Sorts series by as much of the first tag as a word holds, where others would have to be fetched from all over the memory.
+/// Sorts series by as much of the first tag as a word holds, where others would have to be fetched
+/// from all over the memory.
 fn sort_new(tags: &[&TagValues], new: Range<SeriesId>) -> impl Iterator<Item = SeriesId> {
     let first = tags.first().map(|tag| (tag, tag.common_prefix()));
     let word = |series| first.map_or(0, |(tag, prefix)| tag.word(tag.of(series), prefix));

@@ -1,9 +1,11 @@
-//! From a frozen buffer to the rows of its data files: sorted, merged by primary key, split by day and lateness.
+//! From a frozen buffer to the rows of its data files: sorted, merged by primary key, split by day
+//! and lateness.
 //!
-//! Rows are sorted by (tags, time), or by time in an append-only table, as lists of positions; columns are gathered
-//! one after the other while a file is written (`gather`), so that no second copy of the buffer exists. A row that arrived on time is
-//! newer than all rows of its series before it, so a stable counting sort by series leaves times in order, and only
-//! series with late rows are sorted by time.
+//! Rows are sorted by (tags, time), or by time in an append-only table, as lists of positions;
+//! columns are gathered one after the other while a file is written (`gather`), so that no second
+//! copy of the buffer exists. A row that arrived on time is newer than all rows of its series
+//! before it, so a stable counting sort by series leaves times in order, and only series with late
+//! rows are sorted by time.
 
 use std::sync::{Arc, OnceLock};
 
@@ -41,14 +43,14 @@ pub(crate) struct FlushPart<'a> {
     pub(crate) schema: SchemaRef,
     pub(crate) sorted_by: Vec<String>,
     pub(super) source: Arc<GatherSource<'a>>,
-    /// Rows of equal primary key stand together, the later version behind the earlier.
+    /// Rows of equal primary key stand together, the later version after the earlier.
     pub(super) rows: RowOrder,
     /// Where each row of the file starts in `rows`; `None` where no primary key repeats.
     pub(super) runs: Option<Vec<usize>>,
     /// Made when the first column is gathered, if it is wanted.
     pub(super) spans: OnceLock<Option<Spans>>,
-    /// The series of the file's rows, and how many rows follow each other that have it. Made when they are asked for, unless
-    /// the file has all rows.
+    /// The series of the file's rows, and how many rows follow each other that have it. Made when
+    /// they are asked for, unless the file has all rows.
     pub(super) series_runs: OnceLock<Vec<SeriesRun>>,
 }
 
@@ -131,7 +133,8 @@ pub(crate) fn split<'a>(
     Ok(parts)
 }
 
-/// Columns with any value, tags first. A column that is null all over is left out: readers fill it in by name.
+/// Columns with any value, tags first. A column that is null all over is left out: readers fill it
+/// in by name.
 fn present_columns<'a>(table: &'a TableSchema, chunks: &[&Arc<Chunk>]) -> Vec<(usize, &'a Column)> {
     let has_value = |index: usize, column: &Column| match column.kind {
         ColumnKind::Tag => true,
@@ -165,8 +168,8 @@ impl GatherSource<'_> {
         self.chunks.get(chunk as usize).and_then(|c| c.series.get(row as usize)).copied().unwrap_or(0)
     }
 
-    /// Sorts by counting: how many rows a series has says where those of the next one begin. Returns the rows, and the series
-    /// that have any.
+    /// Sorts by counting: how many rows a series has says where those of the next one begin.
+    /// Returns the rows, and the series that have any.
     fn by_series_and_time(&self, in_order: &[SeriesId]) -> Result<(Vec<ChunkRow>, Vec<SeriesRun>)> {
         let last = in_order.len().saturating_sub(1);
         let mut next = vec![0_u32; last + 1];
@@ -203,7 +206,7 @@ impl GatherSource<'_> {
         Ok((order, runs))
     }
 
-    /// Sorts by time where a series has late rows, which stand behind those that came on time.
+    /// Sorts by time where a series has late rows, which stand after those that came on time.
     fn sort_late(&self, order: &mut [ChunkRow], runs: &[SeriesRun]) {
         let mut rest = order;
         for (_, count) in runs {

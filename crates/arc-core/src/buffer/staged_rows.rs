@@ -1,8 +1,9 @@
 //! Rows of many tables in the order of their arrival, on their way into the buffers.
 //!
-//! Where a request has a point or two of each of a thousand tables, columns for each of these tables cost more than the
-//! points. Here all rows share three vectors. A row has values of its table's plain columns, each of the column's own type,
-//! which the caller has checked; it is put into the buffer value by value. Knows no names and no tables.
+//! Where a request has a point or two of each of a thousand tables, columns for each of these
+//! tables cost more than the points. Here all rows share three vectors. A row has values of its
+//! table's plain columns, each of the column's own type, which the caller has checked; it is put
+//! into the buffer value by value. Knows no names and no tables.
 
 use super::{scalar::Scalar, series::SeriesId};
 
@@ -64,8 +65,8 @@ impl StagedRows {
         self.rows.len()
     }
 
-    /// Puts a value into a column of the row that is being built, which has none of that column yet. `false`, and no
-    /// value, where it is larger than a value can be.
+    /// Puts a value into a column of the row that is being built, which has none of that column
+    /// yet. `false`, and no value, where it is larger than a value can be.
     #[inline]
     pub(crate) fn put(&mut self, column: usize, value: Scalar<'_>) -> bool {
         let (kind, bits) = match value {
@@ -180,7 +181,8 @@ impl<'a> StagedRow<'a> {
         })
     }
 
-    /// Returns the bytes that it takes in a buffer: time, series, and eight or so for each value beside its text.
+    /// Returns the bytes that it takes in a buffer: time, series, and eight or so for each value
+    /// beside its text.
     pub(crate) fn bytes(&self) -> usize {
         ROW_BYTES + self.cells.len() * CELL_BYTES + self.text.len()
     }

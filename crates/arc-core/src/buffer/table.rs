@@ -1,7 +1,9 @@
-//! The unflushed rows of one table: a mutable buffer that takes writes and frozen ones that wait for their flush.
+//! The unflushed rows of one table: a mutable buffer that takes writes and frozen ones that wait
+//! for their flush.
 //!
-//! Decides which rows are *late*: those that may have the primary key of a row that is there already. Never touches the
-//! disk. One thread applies writes, in the order of the log; queries take snapshots meanwhile.
+//! Decides which rows are *late*: those that may have the primary key of a row that is there
+//! already. Never touches the disk. One thread applies writes, in the order of the log; queries
+//! take snapshots meanwhile.
 
 use std::sync::Arc;
 
@@ -17,18 +19,21 @@ use crate::{
     model::{PartitionDay, TableSchema},
 };
 
-/// Rows at which the growing tail becomes an immutable chunk: large enough to scan well, small enough to copy for a
-/// query.
+/// Rows at which the growing tail becomes an immutable chunk: large enough to scan well, small
+/// enough to copy for a query.
 const CHUNK_ROWS: usize = 64 * 1024;
 /// A write of so many rows becomes a chunk by itself, without a copy.
 pub(crate) const WHOLE_ROWS: usize = 16 * 1024;
-/// A tail of so many bytes becomes a chunk when a query comes: copying it would take some tenths of a millisecond.
+/// A tail of so many bytes becomes a chunk when a query comes: copying it would take some tenths of
+/// a millisecond.
 const SHOWN_BYTES: usize = 256 << 10;
 /// Rows of a tail for as many of which the next one makes space, whether or not they come.
 const SMALL_ROWS: usize = 1_024;
-/// Text is addressed by 31 bits within one chunk, so a tail of so many bytes is sealed whatever its rows.
+/// Text is addressed by 31 bits within one chunk, so a tail of so many bytes is sealed whatever its
+/// rows.
 const CHUNK_BYTES: usize = 256 << 20;
-/// Rows by columns at which a tail is sealed: sparse rows would cost their empty cells for all columns of its rows.
+/// Rows by columns at which a tail is sealed: sparse rows would cost their empty cells for all
+/// columns of its rows.
 const CHUNK_CELLS: usize = 8 << 20;
 
 /// Rows in order of arrival.
@@ -63,7 +68,8 @@ impl RowList {
         self.tail_bytes += bytes;
         self.tail.append(&rows, select)?;
         self.tail.reconsider();
-        // Less than was counted where texts have become codes: those that follow take what was too much.
+        // Less than was counted where texts have become codes: those that follow take what was too
+        // much.
         let more = self.tail.bytes().saturating_sub(self.counted_bytes);
         self.counted_bytes += more;
         Ok(more)
@@ -91,11 +97,13 @@ impl RowList {
         Ok(bytes)
     }
 
-    /// Seals the tail if so many more rows of so many bytes, with which it has so many cells, do not fit.
+    /// Seals the tail if so many more rows of so many bytes, with which it has so many cells, do
+    /// not fit.
     #[inline]
     fn ensure_capacity(&mut self, rows: usize, cells: usize, bytes: usize) -> Result<()> {
         if self.tail.len() + rows > CHUNK_ROWS || cells > CHUNK_CELLS || self.tail_bytes + bytes > CHUNK_BYTES {
-            // The next tail will be as long: grown by doubling it would be copied, and take fresh pages, twice.
+            // The next tail will be as long: grown by doubling it would be copied, and take fresh
+            // pages, twice.
             let next = self.spare.pop().unwrap_or_else(|| self.tail.successor());
             self.seal()?;
             self.tail = next;
@@ -107,14 +115,15 @@ impl RowList {
         Ok(())
     }
 
-    /// Makes space for the few rows of a table that has had few, which would grow time and again: all at once when the first
-    /// of them comes, and not before, for there may be none.
+    /// Makes space for the few rows of a table that has had few, which would grow time and again:
+    /// all at once when the first of them comes, and not before, for there may be none.
     fn small_spare(&self, rows: usize) -> Option<Rows> {
         let is_small = rows == 1 && self.last_rows <= SMALL_ROWS && self.tail.width() == 0;
         is_small.then(|| Rows::with_row_capacity(self.last_rows))
     }
 
-    /// Ends a tail whose columns are of other types than those of the rows to come; it may have columns and no row.
+    /// Ends a tail whose columns are of other types than those of the rows to come; it may have
+    /// columns and no row.
     #[cold]
     fn begin_anew(&mut self) -> Result<()> {
         self.seal()?;
@@ -131,7 +140,8 @@ impl RowList {
         Ok(())
     }
 
-    /// A tail that would take long to copy is sealed: it need not be copied for the next query either.
+    /// A tail that would take long to copy is sealed: it need not be copied for the next query
+    /// either.
     fn snapshot(&mut self) -> Result<Vec<Arc<Chunk>>> {
         if self.tail_bytes >= SHOWN_BYTES {
             self.seal()?;
@@ -144,7 +154,8 @@ impl RowList {
     }
 }
 
-/// Rows of one write that were not copied: chunks whose arrays lie in the body of the request, or were made for them alone.
+/// Rows of one write that were not copied: chunks whose arrays lie in the body of the request, or
+/// were made for them alone.
 #[derive(Debug, Default)]
 pub(crate) struct ZeroCopyRows {
     pub(crate) chunks: Vec<Chunk>,
@@ -170,7 +181,8 @@ pub(crate) struct FrozenBuffer {
     /// Sequence range of the writes in it.
     pub(crate) min_seq: SequenceNumber,
     pub(crate) max_seq: SequenceNumber,
-    /// Newest time of the table before this buffer: rows newer than that cannot repeat a row of a file.
+    /// Newest time of the table before this buffer: rows newer than that cannot repeat a row of a
+    /// file.
     pub(crate) newest_before: i64,
     pub(crate) rows: usize,
     pub(crate) bytes: usize,
@@ -206,7 +218,8 @@ pub(crate) struct TableBuffer {
 }
 
 impl FrozenBuffer {
-    /// Returns the rows with columns of the types that `schema` has, or `None` where they are so already.
+    /// Returns the rows with columns of the types that `schema` has, or `None` where they are so
+    /// already.
     pub(crate) fn converted(&self, schema: &TableSchema) -> Result<Option<Self>> {
         let mut changed = false;
         let mut all = |chunks: &[Arc<Chunk>]| -> Result<Vec<Arc<Chunk>>> {
@@ -222,7 +235,8 @@ impl FrozenBuffer {
         Ok(changed.then_some(Self { main, late, min_seq, max_seq, newest_before, rows, bytes }))
     }
 
-    /// Returns how many days it has that take up to `most_bytes` in memory, about: with the share that their rows have in all.
+    /// Returns how many days it has that take up to `most_bytes` in memory, about: with the share
+    /// that their rows have in all.
     pub(crate) fn small_days(&self, most_bytes: usize) -> usize {
         let mut days: HashMap<PartitionDay, usize> = HashMap::new();
         for chunk in self.main.iter().chain(&self.late) {
@@ -246,7 +260,7 @@ impl FrozenBuffer {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// Returns the chunks that nobody else has.
+    /// Returns the chunks that nothing else has.
     pub(crate) fn into_chunks(self) -> Vec<Chunk> {
         self.main.into_iter().filter_map(Arc::into_inner).collect()
     }
@@ -271,8 +285,9 @@ impl TableBuffer {
         }
     }
 
-    /// Does something that leaves rows half where they belong if it fails, or if this thread dies on the way. What the log has
-    /// is not all here then, for good: the buffer is never again frozen, and so never taken for flushed, nor shown.
+    /// Does something that leaves rows half where they belong if it fails, or if this thread dies
+    /// on the way. What the log has is not all here then, for good: the buffer is never again
+    /// frozen, and so never taken for flushed, nor shown.
     #[inline]
     fn whole<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if std::mem::replace(&mut self.has_failed, true) {
@@ -340,8 +355,7 @@ impl TableBuffer {
         self.main.tail.touch() ^ self.newest.last().map_or(0, |time| time.cast_unsigned())
     }
 
-    /// Applies one row of a write; the table has series.
-    /// Returns how many bytes more are held.
+    /// Applies one row of a write; the table has series. Returns how many bytes more are held.
     pub(crate) fn append_staged(&mut self, seq: SequenceNumber, row: &StagedRow<'_>) -> Result<usize> {
         self.min_seq.get_or_insert(seq);
         self.max_seq = seq;
@@ -354,7 +368,8 @@ impl TableBuffer {
         })
     }
 
-    /// Moves the newest time of each row's series on; returns the rows that are not newer than their series.
+    /// Moves the newest time of each row's series on; returns the rows that are not newer than
+    /// their series.
     fn note_newest(&mut self, series: &[SeriesId], times: &[i64]) -> Vec<u32> {
         let mut late = Vec::new();
         for (row, (series, time)) in (0..).zip(series.iter().zip(times)) {
@@ -365,7 +380,8 @@ impl TableBuffer {
         late
     }
 
-    /// Returns whether a time is not newer than all before it of its series; if it is, it is the newest now.
+    /// Returns whether a time is not newer than all before it of its series; if it is, it is the
+    /// newest now.
     #[inline]
     fn is_late(&mut self, series: SeriesId, time: i64) -> bool {
         let series = series as usize;
@@ -425,15 +441,17 @@ impl TableBuffer {
         self.frozen.iter().take_while(|buffer| buffer.max_seq <= seq).cloned().collect()
     }
 
-    /// Forgets the `count` oldest frozen buffers, whose rows are in files now; returns the bytes they held.
+    /// Forgets the `count` oldest frozen buffers, whose rows are in files now; returns the bytes
+    /// they held.
     pub(crate) fn forget(&mut self, count: usize) -> usize {
         self.frozen.drain(..count.min(self.frozen.len())).map(|buffer| buffer.bytes).sum()
     }
 
-    /// Keeps the memory of flushed chunks for the next rows, if these come quickly: as a chunk's worth of them has during the
-    /// flush. Otherwise none is kept any longer.
+    /// Keeps the memory of flushed chunks for the next rows, if these come quickly: as a chunk's
+    /// worth of them has during the flush. Otherwise none is kept any longer.
     ///
-    /// The kernel clears each page that it hands out, which took as long as all else that is done to put rows here.
+    /// The kernel clears each page that it hands out, which took as long as all else that is done
+    /// to put rows here.
     pub(crate) fn recycle(&mut self, flushed: Vec<Chunk>) {
         if self.main.sealed.is_empty() {
             return self.main.spare.clear();
@@ -467,7 +485,8 @@ impl TableBuffer {
     }
 }
 
-/// Rows of a column whose pieces cannot be joined: with more texts than their dictionary has keys for.
+/// Rows of a column whose pieces cannot be joined: with more texts than their dictionary has keys
+/// for.
 #[cfg(test)]
 pub(crate) fn rows_that_cannot_be_sealed(first: i64) -> Vec<Rows> {
     use arrow::{

@@ -1,6 +1,7 @@
 //! The distinct values of one tag, and which of them each series has.
 //!
-//! Owns the texts, one after the other, and how they are found again. Never knows what else a series has.
+//! Owns the texts, one after the other, and how they are found again. Never knows what else a
+//! series has.
 
 use std::{cmp::Ordering, hash::BuildHasher, sync::Arc};
 
@@ -103,7 +104,8 @@ impl TagValues {
         texts.map(equal).min().unwrap_or(0)
     }
 
-    /// Returns the eight bytes of a value behind so many, as a number that is less where they are; 0 for null.
+    /// Returns the eight bytes of a value after so many, as a number that is less where they are; 0
+    /// for null.
     pub(super) fn word(&self, code: i32, prefix: usize) -> u64 {
         let rest = self.text(code).as_bytes().get(prefix..).unwrap_or_default();
         let bytes = rest.first_chunk().copied().unwrap_or_else(|| {
@@ -137,7 +139,8 @@ impl TagValues {
             runs.iter().for_each(|(series, rows)| codes.resize(codes.len() + *rows as usize, self.of(*series)));
             return self.column(codes);
         }
-        // Each value as often as runs of it come: in the order of their tags, series of one value mostly stand together.
+        // Each value as often as runs of it come: in the order of their tags, series of one value
+        // mostly stand together.
         let (mut offsets, mut texts) = (vec![0], Vec::new());
         let (mut last, mut index) = (NULL, NULL);
         for runs in runs.chunks(RUNS) {
@@ -156,8 +159,9 @@ impl TagValues {
         dictionary(codes, string_array(offsets, Buffer::from_vec(texts))?)
     }
 
-    /// Returns the codes of some runs. What is going to be read of them is near by then: each step is done for all of them before
-    /// the next one, so that the processor need not wait for one after the other.
+    /// Returns the codes of some runs. What is going to be read of them is near by then: each step
+    /// is done for all of them before the next one, so that the processor need not wait for one
+    /// after the other.
     fn fetch(&self, runs: &[(SeriesId, u32)]) -> Vec<i32> {
         let codes: Vec<i32> = runs.iter().map(|(series, _)| self.of(*series)).collect();
         let starts: Vec<i32> = codes
@@ -173,7 +177,8 @@ impl TagValues {
 
     /// Returns the values that `codes` stand for, and makes the codes indices among them.
     ///
-    /// These are all values of the tag, as one array for all callers, unless that had to be made for a few rows.
+    /// These are all values of the tag, as one array for all callers, unless that had to be made
+    /// for a few rows.
     fn values_array(&self, codes: &mut [i32]) -> Result<ArrayRef> {
         if !self.has_array_for(codes.len()) {
             return Ok(self.values_of(codes));
@@ -186,7 +191,8 @@ impl TagValues {
         Ok(Arc::clone(array.insert(all)))
     }
 
-    /// Returns whether there is an array of all values, or would be too little work for so many rows to go without.
+    /// Returns whether there is an array of all values, or would be too little work for so many
+    /// rows to go without.
     fn has_array_for(&self, rows: usize) -> bool {
         (self.offsets.len() - 1) / 4 <= rows || self.array.lock().is_some()
     }

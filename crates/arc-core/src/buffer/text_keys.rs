@@ -1,8 +1,8 @@
 //! A column of texts as codes in one dictionary, for rows that are to be gathered in another order.
 //!
-//! Gathering texts copies their bytes, and the encoder would then look each of them up. Where a chunk has codes already,
-//! only its distinct texts are looked up; of other chunks each text is, in the order in which they lie in memory. Either
-//! way a few bytes a row are left to gather.
+//! Gathering texts copies their bytes, and the encoder would then look each of them up. Where a
+//! chunk has codes already, only its distinct texts are looked up; of other chunks each text is, in
+//! the order in which they lie in memory. Either way a few bytes a row are left to gather.
 
 use std::{ops::Range, sync::Arc};
 
@@ -134,7 +134,8 @@ impl CodeKeys {
     }
 }
 
-/// Returns the key of each text, or `None` as soon as these hardly repeat; there are `before` rows of other chunks.
+/// Returns the key of each text, or `None` as soon as these hardly repeat; there are `before` rows
+/// of other chunks.
 fn look_up(texts: &StringArray, dictionary: &mut TextDictionary, before: usize) -> Option<Vec<i32>> {
     let mut keys = Vec::with_capacity(texts.len());
     for start in (0..texts.len()).step_by(TRIED_ROWS) {

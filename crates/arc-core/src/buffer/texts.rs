@@ -1,7 +1,9 @@
-//! The texts of a column while they arrive: one behind the other, or in a dictionary where they repeat.
+//! The texts of a column while they arrive: one after the other, or in a dictionary where they
+//! repeat.
 //!
-//! What a column of texts is like shows in the rows that it has: a growing column is looked at when there is enough of it,
-//! and goes over to codes or back without losing a row. Which form it has nobody outside needs to know.
+//! What a column of texts is like shows in the rows that it has: a growing column is looked at when
+//! there is enough of it, and goes over to codes or back without losing a row. Which form it has
+//! nothing outside needs to know.
 
 use std::sync::Arc;
 
@@ -17,9 +19,11 @@ use super::{
 };
 use crate::{Error, Result, arrays::TextDictionary};
 
-/// Most bytes of text to make room for before they come: the first texts may be longer than those that follow.
+/// Most bytes of text to make room for before they come: the first texts may be longer than those
+/// that follow.
 const MAX_TEXT_RESERVE: usize = 1 << 20;
-/// Rows from which on it is asked whether texts repeat, each time for four times as many, and from which on it no longer is.
+/// Rows from which on it is asked whether texts repeat, each time for four times as many, and from
+/// which on it no longer is.
 const FIRST_TRY_ROWS: usize = 256;
 const LAST_TRY_ROWS: usize = 16_384;
 /// How many of the last texts are looked for among those before them.
@@ -56,7 +60,8 @@ impl TextColumn {
         Self::plain(ends, Vec::new())
     }
 
-    /// Makes room for `rows` texts, which repeat if there are many. They take `bytes` one behind the other, or nearly so.
+    /// Makes room for `rows` texts, which repeat if there are many. They take `bytes` one after the
+    /// other, or nearly so.
     pub(crate) fn for_rows(rows: usize, bytes: usize) -> Self {
         if rows >= MANY_ROWS {
             return Self(Form::Dictionary(DictionaryTexts::with_capacity(rows)));
@@ -64,7 +69,7 @@ impl TextColumn {
         Self::plain(Vec::with_capacity(rows), Vec::with_capacity(bytes))
     }
 
-    /// Takes texts one behind the other, which end at `ends`.
+    /// Takes texts one after the other, which end at `ends`.
     pub(super) fn plain(ends: Vec<i32>, bytes: Vec<u8>) -> Self {
         Self(Form::Plain(PlainTexts { ends, bytes, next_try: FIRST_TRY_ROWS }))
     }
@@ -84,7 +89,7 @@ impl TextColumn {
         }
     }
 
-    /// Returns the bytes that the texts take one behind the other.
+    /// Returns the bytes that the texts take one after the other.
     pub(super) fn plain_bytes(&self) -> usize {
         match &self.0 {
             Form::Plain(_) => self.bytes(),
@@ -200,7 +205,7 @@ impl TextColumn {
         }
     }
 
-    /// Writes the texts out one behind the other. `false`, and nothing, where they have 2 GiB.
+    /// Writes the texts out one after the other. `false`, and nothing, where they have 2 GiB.
     fn become_plain(&mut self) -> bool {
         let Form::Dictionary(encoded) = &self.0 else { return true };
         let (rows, bytes) = (encoded.len(), encoded.plain_bytes());
@@ -227,7 +232,8 @@ impl TextColumn {
         }
     }
 
-    /// Returns the texts so far as an array, of type `Utf8` or of [codes](is_dictionary); costs a copy.
+    /// Returns the texts so far as an array, of type `Utf8` or of [codes](is_dictionary); costs a
+    /// copy.
     pub(super) fn to_array(&self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         match &self.0 {
             Form::Plain(PlainTexts { ends, bytes, .. }) => {
@@ -249,7 +255,8 @@ impl TextColumn {
         }
     }
 
-    /// Returns no texts, of the form and with the memory that an array of texts has, if nobody else has it.
+    /// Returns no texts, of the form and with the memory that an array of texts has, if nothing
+    /// else has it.
     pub(super) fn emptied(array: ArrayRef) -> Option<Self> {
         if is_dictionary(array.data_type()) {
             return DictionaryTexts::emptied(array).map(|encoded| Self(Form::Dictionary(encoded)));
@@ -279,8 +286,8 @@ impl PlainTexts {
 
     fn append(&mut self, other: &Self) -> bool {
         if self.bytes.capacity() == 0 {
-            // As much a value as these have, for as many values as there is room for, and an eighth more: a little too
-            // little would be copied into twice as much.
+            // As much a value as these have, for as many values as there is room for, and an eighth
+            // more: a little too little would be copied into twice as much.
             let expected = other.bytes.len() * (self.ends.capacity() / other.ends.len().max(1)).max(1);
             self.bytes.reserve((expected + expected / 8).min(MAX_TEXT_RESERVE));
         }
@@ -305,7 +312,8 @@ impl PlainTexts {
         true
     }
 
-    /// Returns whether most of the last texts were there before, which costs less than a dictionary of all.
+    /// Returns whether most of the last texts were there before, which costs less than a dictionary
+    /// of all.
     fn repeat(&self) -> bool {
         let mut last = TextDictionary::default();
         let before = self.ends.len().saturating_sub(PROBED_TEXTS);

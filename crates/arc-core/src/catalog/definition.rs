@@ -1,7 +1,7 @@
 //! The serialised form of a table's schema, in the manifest and in the log's schema frames.
 //!
-//! Owns the bytes (docs/format.md, "Table schema"): MessagePack with named keys, types by short name, and Arrow's own
-//! serialisation for types that have none.
+//! Owns the bytes (docs/format.md, "Table schema"): MessagePack with named keys, types by short
+//! name, and Arrow's own serialisation for types that have none.
 
 use std::{borrow::Cow, fmt, panic::catch_unwind, sync::Arc};
 
@@ -43,8 +43,8 @@ pub(crate) fn decode_schema(bytes: &[u8]) -> Result<TableSchema, String> {
     record.into_schema()
 }
 
-/// Returns whether a schema with a column of this type is read back as the same. Asked before a column is accepted: Arrow writes
-/// types that are nested deeper than it reads.
+/// Returns whether a schema with a column of this type is read back as the same. Asked before a
+/// column is accepted: Arrow writes types that are nested deeper than it reads.
 pub(crate) fn comes_back(data_type: &DataType) -> bool {
     let has_short_name = *data_type == tag_type() || SHORT_NAMES.iter().any(|(_, known)| known == data_type);
     has_short_name || ArrowType::encode(data_type).decode().is_ok_and(|found| found == *data_type)
@@ -167,7 +167,8 @@ impl<'a> ColumnRecord<'a> {
     }
 }
 
-/// An Arrow type as the IPC schema message of one field, the only serialisation that Arrow specifies.
+/// An Arrow type as the IPC schema message of one field, the only serialisation that Arrow
+/// specifies.
 struct ArrowType(Vec<u8>);
 
 impl ArrowType {
@@ -181,8 +182,8 @@ impl ArrowType {
     }
 
     fn decode(&self) -> Result<DataType, String> {
-        // The library panics on messages that are well-formed and make no sense. A checksum stands before every caller,
-        // so this is for files that were made, not damaged.
+        // The library panics on messages that are well-formed and make no sense. A checksum stands
+        // before every caller, so this is for files that were made, not damaged.
         let schema = catch_unwind(|| try_schema_from_flatbuffer_bytes(&self.0))
             .map_err(|_| "the Arrow schema makes no sense".to_owned())?
             .map_err(|e| e.to_string())?;

@@ -13,7 +13,8 @@ pub(crate) struct ManifestEdit {
     /// The engine that goes on from here, of a manifest in an object store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) opened: Option<WriterClaim>,
-    /// Every change up to this one is in data files and schemas once the edit is committed. Never goes back.
+    /// Every change up to this one is in data files and schemas once the edit is committed. Never
+    /// goes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) flushed: Option<SequenceNumber>,
     /// Tables and databases that are there and go, before anything else is changed.

@@ -1,7 +1,8 @@
 //! The data directory: the marker that says a folder is ours, and the folders in it.
 //!
-//! Owns the file `ARC` and the names of the top level (docs/format.md, "Data directory"). Never goes into a folder that
-//! is not marked and holds anything else: a wrong path must not become a mess.
+//! Owns the file `ARC` and the names of the top level (docs/format.md, "Data directory"). Never
+//! goes into a folder that is not marked and holds anything else: a wrong path must not become a
+//! mess.
 
 use std::{io::ErrorKind, path::Path};
 
@@ -49,7 +50,8 @@ pub fn is_data_directory(path: impl AsRef<Path>) -> bool {
     path.as_ref().join(MARKER).is_file()
 }
 
-/// Checks that `root` is a data directory that this build reads, or may become one: absent or empty. Changes nothing.
+/// Checks that `root` is a data directory that this build reads, or may become one: absent or
+/// empty. Changes nothing.
 ///
 /// # Errors
 ///
@@ -58,13 +60,14 @@ pub(crate) fn check_layout(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     is_marked(vfs, root).map(drop)
 }
 
-/// Makes `root` a data directory if it is absent or empty, and checks that it is one that this build reads.
+/// Makes `root` a data directory if it is absent or empty, and checks that it is one that this
+/// build reads.
 ///
 /// # Errors
 ///
-/// [`Error::NotADataDirectory`] if it is a file, or holds other things and no marker; [`Error::NewerFormat`];
-/// [`Error::Corrupt`] if the marker cannot be read, or the manifest is gone though there are data files;
-/// [`Error::Io`] naming what could not be read or written.
+/// [`Error::NotADataDirectory`] if it is a file, or holds other things and no marker;
+/// [`Error::NewerFormat`]; [`Error::Corrupt`] if the marker cannot be read, or the manifest is gone
+/// though there are data files; [`Error::Io`] naming what could not be read or written.
 pub(crate) fn open_layout(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     if is_marked(vfs, root)? {
         // Also syncs: a crash may have left the marker or a folder in the cache only.
@@ -108,7 +111,8 @@ pub(crate) fn sync_parents(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates the folders of a data directory, durably: a marker that came to be without them would be one of a damaged directory.
+/// Creates the folders of a data directory, durably: a marker that came to be without them would be
+/// one of a damaged directory.
 pub(crate) fn create_folders(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     for folder in [DATA_DIR, META_DIR, WAL_DIR] {
         let folder = root.join(folder);
@@ -117,7 +121,8 @@ pub(crate) fn create_folders(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     sync(vfs, root)
 }
 
-/// Checks the marker of a folder that has one, and returns whether it says that there is a log. Changes nothing.
+/// Checks the marker of a folder that has one, and returns whether it says that there is a log.
+/// Changes nothing.
 ///
 /// # Errors
 ///
@@ -137,8 +142,8 @@ pub(crate) fn check_marker(vfs: &dyn Vfs, root: &Path) -> Result<bool> {
     }
 }
 
-/// A log that has had a frame keeps a segment. Without this check a folder that is not mounted, or was not restored with the
-/// others, would be taken for a log of which all was flushed.
+/// A log that has had a frame keeps a segment. Without this check a folder that is not mounted, or
+/// was not restored with the others, would be taken for a log of which all was flushed.
 ///
 /// # Errors
 ///
@@ -152,8 +157,9 @@ pub(crate) fn check_log_is_there(vfs: &dyn Vfs, root: &Path) -> Result<()> {
     Err(Error::corrupt(dir, 0, reason))
 }
 
-/// A stream of the manifest is never empty once it was open, and no data file is older than its stream. Without this
-/// check, all data files of a directory that lost its manifest would be taken for orphans.
+/// A stream of the manifest is never empty once it was open, and no data file is older than its
+/// stream. Without this check, all data files of a directory that lost its manifest would be taken
+/// for orphans.
 ///
 /// # Errors
 ///

@@ -1,13 +1,15 @@
 //! The manifest of one writer: a stream of numbered commits, with a snapshot now and then.
 //!
-//! Owns the objects in `meta/<writer>` (docs/format.md, "Manifest"). Never replaces or changes one: a commit is put under
-//! the next number, and whoever finds that number taken has been overtaken by another writer and stops. Never knows
-//! whether the location is a folder or an object store.
+//! Owns the objects in `meta/<writer>` (docs/format.md, "Manifest"). Never replaces or changes one:
+//! a commit is put under the next number, and the thread that finds that number taken has been
+//! overtaken by another writer and stops. Never knows whether the location is a folder or an object
+//! store.
 //!
-//! The location is listed on open to learn the newest numbers. That is no truth about data files, which only the objects
-//! name, and it is safe: a listing shows whole objects; a missing one in the middle is a gap in the numbers and a break in
-//! the chain of checksums, which is an error; and a newest one that a crash took was never acknowledged, for a commit
-//! returns after its name is durable.
+//! The location is listed on open to learn the newest numbers. That is no truth about data files,
+//! which only the objects name, and it is safe: a listing shows whole objects; a missing one in the
+//! middle is a gap in the numbers and a break in the chain of checksums, which is an error; and a
+//! newest one that a crash took was never acknowledged, for a commit returns after its name is
+//! durable.
 
 mod rewrite;
 
@@ -50,7 +52,8 @@ pub(crate) struct Manifest {
 pub(super) struct Listing {
     pub(super) commits: Vec<u64>,
     pub(super) snapshots: Vec<u64>,
-    /// The newest commit such that it and all before it may be removed once they are not needed; 0 if there is none.
+    /// The newest commit such that it and all before it may be removed once they are not needed; 0
+    /// if there is none.
     settled: u64,
     pub(super) temporary: Vec<String>,
 }
@@ -65,12 +68,13 @@ impl Manifest {
         Self::open_at(Arc::new(FolderLocation::new(vfs, dir)))
     }
 
-    /// Opens the stream in `location`, or begins it with an empty commit, so that a stream that was ever open has objects.
+    /// Opens the stream in `location`, or begins it with an empty commit, so that a stream that was
+    /// ever open has objects.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] if an object that is needed is missing, damaged or does not follow its predecessor;
-    /// [`Error::NewerFormat`]; [`Error::Io`].
+    /// [`Error::Corrupt`] if an object that is needed is missing, damaged or does not follow its
+    /// predecessor; [`Error::NewerFormat`]; [`Error::Io`].
     pub(crate) fn open_at(location: Arc<dyn ObjectLocation>) -> Result<Self> {
         location.prepare()?;
         let listing = Listing::read(location.as_ref())?;
@@ -78,7 +82,8 @@ impl Manifest {
         let mut manifest = Self { location, state, number: 0, checksum: 0, snapshots: Vec::new(), closed: None };
         let damage = manifest.load_snapshot(&listing)?;
         if let Err(error) = manifest.replay(&listing) {
-            // Without the snapshot the commits before it are not enough: it is the snapshot that has to be repaired.
+            // Without the snapshot the commits before it are not enough: it is the snapshot that
+            // has to be repaired.
             return Err(damage.unwrap_or(error));
         }
         manifest.remove(&listing.temporary);
@@ -100,19 +105,21 @@ impl Manifest {
         self.closed.as_deref()
     }
 
-    /// Returns whether no commit can succeed any more. After a commit that failed: whether its change may be durable.
+    /// Returns whether no commit can succeed any more. After a commit that failed: whether its
+    /// change may be durable.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
 
-    /// Makes a change durable, all of it or nothing. Costs what the edit holds, but for every 128th, which writes a
-    /// snapshot of everything.
+    /// Makes a change durable, all of it or nothing. Costs what the edit holds, but for every
+    /// 128th, which writes a snapshot of everything.
     ///
     /// # Errors
     ///
-    /// [`Error::Internal`] if the edit does not fit the state, [`Error::Io`] if it could not be written: nothing has
-    /// changed then, and the next commit may succeed. [`Error::Closed`] if another writer took the number; and
-    /// [`Error::Io`] if the change may or may not be durable: then all later commits fail with [`Error::Closed`].
+    /// [`Error::Internal`] if the edit does not fit the state, [`Error::Io`] if it could not be
+    /// written: nothing has changed then, and the next commit may succeed. [`Error::Closed`] if
+    /// another writer took the number; and [`Error::Io`] if the change may or may not be durable:
+    /// then all later commits fail with [`Error::Closed`].
     pub(crate) fn commit(&mut self, edit: ManifestEdit) -> Result<()> {
         if let Some(reason) = &self.closed {
             return Err(Error::Closed { reason: reason.clone() });
@@ -180,7 +187,8 @@ impl Manifest {
         Ok(damage)
     }
 
-    /// Applies all commits after the snapshot; each must be there and name the checksum of the one before.
+    /// Applies all commits after the snapshot; each must be there and name the checksum of the one
+    /// before.
     fn replay(&mut self, listing: &Listing) -> Result<()> {
         while self.number < listing.commits.last().copied().unwrap_or(0) {
             let id = ObjectId::commit(self.number + 1);
@@ -224,7 +232,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// Removes the objects that no open will read, oldest first, so that a crash leaves no gap. Best effort.
+    /// Removes the objects that no open will read, oldest first, so that a crash leaves no gap.
+    /// Best effort.
     fn remove_superseded(&self) {
         let Ok(listing) = Listing::read(self.location.as_ref()) else { return };
         let newest = self.snapshots.last().copied().unwrap_or(0);
@@ -232,7 +241,8 @@ impl Manifest {
         let snapshots = listing.snapshots.into_iter().filter(is_old).map(ObjectId::snapshot);
         // With one snapshot only, it may be damaged, and then all commits are needed.
         let oldest = if self.snapshots.len() < SNAPSHOTS_KEPT { None } else { self.snapshots.first().copied() };
-        // A commit is also the fence for a writer that means to put the same number and has stalled.
+        // A commit is also the fence for a writer that means to put the same number and has
+        // stalled.
         let removable = oldest.map_or(0, |oldest| oldest.min(listing.settled));
         let commits = listing.commits.into_iter().filter(|number| *number <= removable);
         let names: Vec<_> = snapshots.chain(commits.map(ObjectId::commit)).map(ObjectId::name).collect();

@@ -1,8 +1,10 @@
-//! Catalog: what tables look like, which data files are theirs, and where the data directory begins.
+//! Catalog: what tables look like, which data files are theirs, and where the data directory
+//! begins.
 //!
-//! Owns the folder `meta/` (the manifest), the file `ARC` (the marker) and their formats (docs/format.md, "Data
-//! directory", "Manifest"). Never reads or writes a data file, never takes a folder's listing for the truth about data
-//! files, never decides when to flush. Called by `engine`: on open, after each flush, for each change of a schema.
+//! Owns the folder `meta/` (the manifest), the file `ARC` (the marker) and their formats
+//! (docs/format.md, "Data directory", "Manifest"). Never reads or writes a data file, never takes a
+//! folder's listing for the truth about data files, never decides when to flush. Called by
+//! `engine`: on open, after each flush, for each change of a schema.
 
 mod definition;
 mod edit;

@@ -1,13 +1,14 @@
 //! One immutable object of the manifest: a checked header and a payload.
 //!
-//! Owns the bytes of the header and the names (docs/format.md, "Manifest"). Never looks into a payload.
+//! Owns the bytes of the header and the names (docs/format.md, "Manifest"). Never looks into a
+//! payload.
 
 use std::path::Path;
 
 use crate::{Error, Result};
 
-/// Version of an object, as its payload needs it. Each is written only where a build that knows a lower one would misread the
-/// payload, so that these open whatever they can.
+/// Version of an object, as its payload needs it. Each is written only where a build that knows a
+/// lower one would misread the payload, so that these open whatever they can.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub(super) enum FormatVersion {
@@ -25,7 +26,8 @@ pub(crate) const NEWEST_VERSION: u32 = FormatVersion::Packs as u32;
 
 const MAGIC: [u8; 8] = *b"ARCMNFST";
 const HEADER_BYTES: usize = 48;
-/// The header's last four bytes are its checksum, in every version: it is checked before the version is believed.
+/// The header's last four bytes are its checksum, in every version: it is checked before the
+/// version is believed.
 const CHECKED_BYTES: usize = HEADER_BYTES - 4;
 /// Where in the file the payload begins, and where the checksum of the object before is.
 pub(super) const PAYLOAD_OFFSET: u64 = HEADER_BYTES as u64;
@@ -84,15 +86,16 @@ pub(super) struct Encoded {
     pub(super) checksum: u32,
 }
 
-/// Returns the object with this payload. `previous` is the checksum of the commit before a commit, or of the commit of
-/// the same number for a snapshot.
+/// Returns the object with this payload. `previous` is the checksum of the commit before a commit,
+/// or of the commit of the same number for a snapshot.
 pub(super) fn encode(id: ObjectId, version: FormatVersion, previous: u32, payload: &[u8]) -> Encoded {
     let (mut bytes, checksum) = header(id, version as u32, previous, payload);
     bytes.extend_from_slice(payload);
     Encoded { bytes, checksum }
 }
 
-/// Returns the header, with room for the payload, and its checksum. It covers the payload, whose checksum it holds.
+/// Returns the header, with room for the payload, and its checksum. It covers the payload, whose
+/// checksum it holds.
 fn header(id: ObjectId, version: u32, previous: u32, payload: &[u8]) -> (Vec<u8>, u32) {
     let kind: u32 = match id.kind {
         ObjectKind::Commit => 1,
@@ -124,7 +127,8 @@ pub(super) struct DecodedObject<'a> {
 ///
 /// # Errors
 ///
-/// [`Error::Corrupt`] naming the first byte that is wrong, as far as it can be told; [`Error::NewerFormat`].
+/// [`Error::Corrupt`] naming the first byte that is wrong, as far as it can be told;
+/// [`Error::NewerFormat`].
 pub(super) fn decode<'a>(id: ObjectId, path: &Path, bytes: &'a [u8]) -> Result<DecodedObject<'a>> {
     let corrupt = |offset: usize, reason: &str| Error::corrupt(path, offset as u64, reason);
     let Some((found, payload)) = bytes.split_at_checked(HEADER_BYTES) else {

@@ -1,7 +1,7 @@
 //! Receipts that are kept for idempotency keys, as the manifest has them.
 //!
-//! Owns their bytes (docs/format.md, "Kept receipts"). Never decides how long a receipt is kept: `engine` does, and each
-//! commit says what is added and what is dropped.
+//! Owns their bytes (docs/format.md, "Kept receipts"). Never decides how long a receipt is kept:
+//! `engine` does, and each commit says what is added and what is dropped.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -19,7 +19,8 @@ pub(crate) struct Fingerprint {
     pub(crate) crc: u32,
 }
 
-/// The receipt of a write that had an idempotency key. Of fixed size but for the key, which clones share.
+/// The receipt of a write that had an idempotency key. Of fixed size but for the key, which clones
+/// share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdempotencyRecord {
     pub(crate) key: Arc<str>,

@@ -1,7 +1,7 @@
 //! What the manifest says now: databases, tables, schemas, live data files.
 //!
-//! Owns the state in memory, the rules that every edit has to obey, and the payload of a snapshot (docs/format.md,
-//! "Manifest"). Never touches a file.
+//! Owns the state in memory, the rules that every edit has to obey, and the payload of a snapshot
+//! (docs/format.md, "Manifest"). Never touches a file.
 
 use std::{
     borrow::Borrow,
@@ -146,7 +146,8 @@ impl ManifestState {
         }
     }
 
-    /// Says why an edit must not be committed. Costs nothing that grows with the files that are there.
+    /// Says why an edit must not be committed. Costs nothing that grows with the files that are
+    /// there.
     pub(crate) fn check(&self, edit: &ManifestEdit) -> Result<(), String> {
         if let Some(flushed) = edit.flushed.filter(|flushed| *flushed < self.flushed) {
             return Err(format!("flushed would go back from {} to {flushed}", self.flushed));
@@ -369,7 +370,8 @@ fn check_names(schema: &TableSchema, database: &str, table: &str) -> Result<(), 
     Ok(())
 }
 
-/// A path from the manifest is opened and removed as it is: it must not lead out of the data directory.
+/// A path from the manifest is opened and removed as it is: it must not lead out of the data
+/// directory.
 fn check_path(path: &str) -> Result<(), String> {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\\', '\0', ':']);
     if path.split('/').all(is_plain) { Ok(()) } else { Err(format!("{path:?} is no path below the data directory")) }

@@ -1,7 +1,9 @@
-//! The file `STORE`: says that a data directory has its data files and its manifest in an object store, and who it is there.
+//! The file `STORE`: says that a data directory has its data files and its manifest in an object
+//! store, and who it is there.
 //!
-//! Owns that file (docs/format.md, "Data directory"). Never asks the store. Without the file, a directory could be opened as
-//! if it had no points, or its log be replayed onto a manifest that counts another one's frames.
+//! Owns that file (docs/format.md, "Data directory"). Never asks the store. Without the file, a
+//! directory could be opened as if it had no points, or its log be replayed onto a manifest that
+//! counts another one's frames.
 
 #[cfg(feature = "object-store")]
 mod write;

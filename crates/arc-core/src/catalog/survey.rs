@@ -1,7 +1,8 @@
-//! Looking through a whole manifest, past any damage: which objects are whole, and how far they lead.
+//! Looking through a whole manifest, past any damage: which objects are whole, and how far they
+//! lead.
 //!
-//! Judges as opening does, and looks at what opening needs only in an emergency as well: the older of the two snapshots
-//! and the commits between them. Never changes a file.
+//! Judges as opening does, and looks at what opening needs only in an emergency as well: the older
+//! of the two snapshots and the commits between them. Never changes a file.
 
 use std::{
     io::ErrorKind,
@@ -32,7 +33,7 @@ pub(crate) struct ManifestSurvey {
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
     pub(crate) damage: Vec<ObjectDamage>,
-    /// Commits behind the break: those that are whole, with what they change.
+    /// Commits after the break: those that are whole, with what they change.
     pub(crate) unreachable: Vec<(u64, Option<ManifestEdit>)>,
     /// Files of objects that were never put.
     pub(crate) temporary: Vec<PathBuf>,
@@ -88,11 +89,13 @@ struct ManifestSurveyor<'a> {
 
 impl ManifestSurveyor<'_> {
     fn run(&mut self, listing: &Listing) -> Result<()> {
-        // The newest whole snapshot is where opening begins; the one before it is where it would begin otherwise.
+        // The newest whole snapshot is where opening begins; the one before it is where it would
+        // begin otherwise.
         let mut newest = None;
         let mut base = None;
         for (tried, number) in listing.snapshots.iter().rev().enumerate() {
-            // Those before the two newest are read only if nobody knows better; they wait to be removed.
+            // Those before the two newest are read only if nothing knows better; they wait to be
+            // removed.
             if tried >= 2 && newest.is_some() || base.is_some() {
                 break;
             }
@@ -108,7 +111,8 @@ impl ManifestSurveyor<'_> {
         let start = || Base { number: 0, checksum: 0, state: ManifestState::default() };
         let base = match (base, &newest) {
             (Some(base), _) => base,
-            // With one snapshot all commits are kept. With a damaged second one, those before the first may be gone.
+            // With one snapshot all commits are kept. With a damaged second one, those before the
+            // first may be gone.
             (None, Some(_)) if listing.snapshots.len() == 1 => start(),
             (None, Some(_)) => return self.replay_from_newest(newest),
             (None, None) => start(),

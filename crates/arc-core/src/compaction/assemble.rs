@@ -132,8 +132,8 @@ impl Assembler {
     }
 }
 
-/// Gathers a tag, which is the same in all rows of a piece. The dictionary has a value for each change of value: pieces
-/// of one series come one after the other.
+/// Gathers a tag, which is the same in all rows of a piece. The dictionary has a value for each
+/// change of value: pieces of one series come one after the other.
 fn tag_column(pending: &Pending, field: &Field) -> Result<ArrayRef> {
     let columns = by_batch(pending, field)?;
     let mut values = StringBuilder::new();
@@ -177,8 +177,8 @@ fn field_column(pending: &Pending, field: &Field, rows: &[BatchRow], texts: &mut
     Ok(interleave(&arrays, &chosen)?)
 }
 
-/// Returns where the value of each row is: of a row with versions, in the last one that has a value. What is nowhere is
-/// in the batch behind the last one.
+/// Returns where the value of each row is: of a row with versions, in the last one that has a
+/// value. What is nowhere is in the batch after the last one.
 fn last_values(pending: &Pending, columns: &[Option<&ArrayRef>], rows: usize) -> Vec<BatchRow> {
     let none = (columns.len(), 0);
     let has_column = |batch: usize| columns.get(batch).is_some_and(Option::is_some);

@@ -1,8 +1,9 @@
 //! One input of a merge: where it stands, and what comes next.
 //!
-//! Rows of one series stand together in a sorted file, so the tags are looked at once for each run of rows that share
-//! them: finding where a run ends compares dictionary keys, and only its first row is compared by its text. That an
-//! input is sorted is checked as it passes by; a merge of one that is not would be no merge.
+//! Rows of one series stand together in a sorted file, so the tags are looked at once for each run
+//! of rows that share them: finding where a run ends compares dictionary keys, and only its first
+//! row is compared by its text. That an input is sorted is checked as it passes by; a merge of one
+//! that is not would be no merge.
 
 use std::{cmp::Ordering, mem};
 
@@ -71,8 +72,9 @@ impl Cursor {
         self.time() == other.time() && self.compare_series(other).is_eq()
     }
 
-    /// Returns how many rows come before the next row of `other`, which does not come before the next row here. At
-    /// least one, and no more than the run has left. With `ties`, rows of one primary key go by rank; without, they stop.
+    /// Returns how many rows come before the next row of `other`, which does not come before the
+    /// next row here. At least one, and no more than the run has left. With `ties`, rows of one
+    /// primary key go by rank; without, they stop.
     pub(super) fn rows_before(&self, other: Option<&Self>, ties: bool) -> usize {
         let rest = self.run_end().saturating_sub(self.at);
         let Some(other) = other.filter(|other| self.compare_series(other).is_eq()) else { return rest };
@@ -137,7 +139,8 @@ impl Cursor {
         Ok(())
     }
 
-    /// Looks at the run that begins with the next row; `previous` is the time of the row before it, if there is one.
+    /// Looks at the run that begins with the next row; `previous` is the time of the row before it,
+    /// if there is one.
     fn enter_run(&mut self, previous: Option<i64>) -> Result<()> {
         let mut series = mem::take(&mut self.series);
         let last_series = previous.map(|_| series.clone());
@@ -196,8 +199,8 @@ impl PartialEq for Cursor {
 
 impl Eq for Cursor {}
 
-/// Returns how many of the first times fulfil `is_before`, which none does behind the first that does not. Quick where
-/// they are few, as where the rows of two inputs alternate.
+/// Returns how many of the first times fulfil `is_before`, which none does after the first that
+/// does not. Quick where they are few, as where the rows of two inputs alternate.
 #[inline]
 fn leading(times: &[i64], is_before: impl Fn(i64) -> bool) -> usize {
     let mut end = 1;
@@ -216,7 +219,8 @@ pub(super) fn value(tag: &DictionaryArray<Int32Type>, row: usize) -> Option<&str
     (values.is_valid(key)).then(|| values.value(key))
 }
 
-/// Marks the rows whose successor has another key. Different keys may mean one text; that only makes runs shorter.
+/// Marks the rows whose successor has another key. Different keys may mean one text; that only
+/// makes runs shorter.
 fn mark_changes(tag: &DictionaryArray<Int32Type>, is_last: &mut [bool]) {
     let keys = tag.keys().values();
     for (mark, pair) in is_last.iter_mut().zip(keys.windows(2)) {
@@ -229,8 +233,8 @@ fn mark_changes(tag: &DictionaryArray<Int32Type>, is_last: &mut [bool]) {
     }
 }
 
-/// Appends a text so that encoded lists of texts compare byte by byte as the lists do: nulls first, and a text before
-/// those that begin with it.
+/// Appends a text so that encoded lists of texts compare byte by byte as the lists do: nulls first,
+/// and a text before those that begin with it.
 fn encode(text: Option<&str>, series: &mut Vec<u8>) {
     let Some(text) = text else { return series.push(0) };
     series.push(1);

@@ -63,14 +63,17 @@ pub(crate) struct MergeJob<'a> {
     pub(crate) cancelled: &'a AtomicBool,
 }
 
-/// Merges the inputs into new files, durable once this returns, or once their pack is. `path` gives the path of each of them.
+/// Merges the inputs into new files, durable once this returns, or once their pack is. `path` gives
+/// the path of each of them.
 ///
-/// Returns no file where no row stays. When it fails, no new file is left, as far as the file system lets us remove it.
+/// Returns no file where no row stays. When it fails, no new file is left, as far as the file
+/// system lets us remove it.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) if an input is not what the manifest says it is, with its path;
-/// [`ErrorKind::Io`](crate::ErrorKind::Io); [`ErrorKind::Closed`](crate::ErrorKind::Closed) if cancelled.
+/// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) if an input is not what the manifest says it
+/// is, with its path; [`ErrorKind::Io`](crate::ErrorKind::Io);
+/// [`ErrorKind::Closed`](crate::ErrorKind::Closed) if cancelled.
 pub(crate) fn run(job: &MergeJob<'_>, path: impl FnMut() -> String) -> Result<Vec<DataFile>> {
     let mut written = Vec::new();
     match job.write(path, &mut written) {
@@ -86,7 +89,8 @@ pub(crate) fn run(job: &MergeJob<'_>, path: impl FnMut() -> String) -> Result<Ve
 }
 
 impl MergeJob<'_> {
-    /// Returns about how many bytes the merge holds at a time: rows that were read, and as many that are being encoded.
+    /// Returns about how many bytes the merge holds at a time: rows that were read, and as many
+    /// that are being encoded.
     pub(crate) fn memory_bytes(&self) -> usize {
         let rows: u64 = self.task.files.iter().map(|file| EXPANSION * file.bytes).sum();
         usize::try_from(2 * rows.min(self.batch_bytes)).unwrap_or(usize::MAX)
@@ -170,8 +174,8 @@ impl MergeJob<'_> {
         }
     }
 
-    /// Returns how many rows make a file, so that all of them have about the same size. One late file stays one, unless it is
-    /// parted by time: two that share a time would have one version.
+    /// Returns how many rows make a file, so that all of them have about the same size. One late
+    /// file stays one, unless it is parted by time: two that share a time would have one version.
     fn rows_per_file(&self) -> u64 {
         let sum = |of: fn(&DataFile) -> u64| self.task.files.iter().map(|file| of(file)).sum::<u64>();
         let files = match self.task.output {
@@ -217,8 +221,8 @@ impl<'a> OutputColumns<'a> {
         Ok(Self { schema: Arc::new(Schema::new(fields)), tags, all_tags })
     }
 
-    /// Returns the schema of the merge: that of the outputs, but fields of texts stay codes in dictionaries where all
-    /// inputs have them so.
+    /// Returns the schema of the merge: that of the outputs, but fields of texts stay codes in
+    /// dictionaries where all inputs have them so.
     fn with_dictionaries(&self, files: &[(&DataFile, CheckedDataFile)]) -> SchemaRef {
         let is_in_dictionaries = |name: &String| {
             files

@@ -1,8 +1,8 @@
-//! The rows of an input that are still wanted: the one place where compaction reads data files, and where rows that are
-//! to be gone are left out.
+//! The rows of an input that are still wanted: the one place where compaction reads data files, and
+//! where rows that are to be gone are left out.
 //!
-//! Whatever removes rows (their age, deletes) is applied here, before the merge, so that everything behind it only ever
-//! sees rows that stay.
+//! Whatever removes rows (their age, deletes) is applied here, before the merge, so that everything
+//! after it only ever sees rows that stay.
 
 use std::sync::Arc;
 
@@ -55,8 +55,8 @@ pub(super) struct LiveRows {
     schema: SchemaRef,
 }
 
-/// Returns the live rows of some time of a data file, of which `stream` has all rows, with columns of the types that `wanted`
-/// has.
+/// Returns the live rows of some time of a data file, of which `stream` has all rows, with columns
+/// of the types that `wanted` has.
 pub(super) fn live_rows(
     job: &MergeJob<'_>,
     file: &DataFile,

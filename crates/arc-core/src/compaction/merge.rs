@@ -1,8 +1,9 @@
 //! The k-way merge of sorted inputs, run by run.
 //!
-//! The inputs are kept in the order of their next rows. The first of them gives as many rows as come before the next
-//! row of the second, found by a binary search, so that inputs that hardly interleave cost next to nothing to compare.
-//! Rows are not moved here: what comes next is noted, and gathered a batch at a time.
+//! The inputs are kept in the order of their next rows. The first of them gives as many rows as
+//! come before the next row of the second, found by a binary search, so that inputs that hardly
+//! interleave cost next to nothing to compare. Rows are not moved here: what comes next is noted,
+//! and gathered a batch at a time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

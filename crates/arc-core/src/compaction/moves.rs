@@ -1,4 +1,5 @@
-//! Which files take part where one is to get another place: a pure function of what the manifest says.
+//! Which files take part where one is to get another place: a pure function of what the manifest
+//! says.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,8 +11,8 @@ use crate::{
 
 /// Returns tasks that give the `wanted` files of a table another place.
 ///
-/// A task of one file is the file as it is. Late files that it must not leave alone are merged with it. No file is in two
-/// tasks.
+/// A task of one file is the file as it is. Late files that it must not leave alone are merged with
+/// it. No file is in two tasks.
 pub(crate) fn moves(files: &[Arc<DataFile>], wanted: impl Fn(&DataFile) -> bool) -> Vec<MergeTask> {
     if !files.iter().any(|file| wanted(file)) {
         return Vec::new();
@@ -38,8 +39,8 @@ pub(crate) fn moves(files: &[Arc<DataFile>], wanted: impl Fn(&DataFile) -> bool)
 
 /// Returns whether a file of a partition may move to the end of its table's list as it is.
 ///
-/// Late files of one version overwrite each other in the order of that list. Without a log between them, all late files of an
-/// engine are of one version.
+/// Late files of one version overwrite each other in the order of that list. Without a log between
+/// them, all late files of an engine are of one version.
 pub(crate) fn moves_alone(partition: &[Arc<DataFile>], file: &DataFile) -> bool {
     let is_tied = |other: &DataFile| other.late && other.version() == file.version() && other.path != file.path;
     let is_tied = file.late && partition.iter().any(|other| is_tied(other));

@@ -13,7 +13,8 @@ pub(crate) enum MergeOutput {
     Late,
 }
 
-/// Returns what a merge of the `chosen` files of a partition makes, or `None` where it would change which row wins.
+/// Returns what a merge of the `chosen` files of a partition makes, or `None` where it would change
+/// which row wins.
 ///
 /// `partition` has all live files of one table and day. The module's documentation has the reasons.
 pub(crate) fn output(partition: &[Arc<DataFile>], chosen: impl Fn(&DataFile) -> bool) -> Option<MergeOutput> {
@@ -51,8 +52,8 @@ fn skips_a_version(late: &[&DataFile], chosen: &impl Fn(&DataFile) -> bool) -> b
     false
 }
 
-/// Returns whether every other late file that may share a row with the chosen ones stands before all of them or behind all
-/// of them, and so before or behind their merge.
+/// Returns whether every other late file that may share a row with the chosen ones stands before
+/// all of them or after all of them, and so before or after their merge.
 fn keeps_its_place(late: &[&DataFile], chosen: &impl Fn(&DataFile) -> bool) -> bool {
     let (run, others): (Vec<&DataFile>, Vec<&DataFile>) = late.iter().partition(|file| chosen(file));
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };

@@ -8,20 +8,22 @@ use crate::model::{DataFile, PartitionDay, TIME_COLUMN, TableSchema};
 /// Inputs of one task, whatever their columns.
 const MAX_INPUTS: usize = 128;
 
-/// Rows of a file from which on reading it is hardly dearer than reading as many rows of a larger one: those of a row group
-/// of merged files.
+/// Rows of a file from which on reading it is hardly dearer than reading as many rows of a larger
+/// one: those of a row group of merged files.
 const LARGE_ROWS: u64 = 1 << 20;
 /// How many times as many of such files are merged at a time.
 const LARGE_FACTOR: usize = 4;
 /// Such files of one append-only table and one day that are left as they are (decision 028).
 const MAX_LEFT_ALONE: usize = 1024;
 
-/// Rows of a slice, see [`Partition::slices`]: a few row groups, so that the rows of a series in a day are in few places.
+/// Rows of a slice, see [`Partition::slices`]: a few row groups, so that the rows of a series in a
+/// day are in few places.
 pub(crate) const SLICE_ROWS: u64 = 4 * LARGE_ROWS;
 /// Slices of a day, about, however many rows it has.
 const MAX_SLICES: u64 = 8;
 
-/// Bytes of what is merged from which on it gets a file of its own, and a commit. A file costs as much as encoding about 100 KB.
+/// Bytes of what is merged from which on it gets a file of its own, and a commit. A file costs as
+/// much as encoding about 100 KB.
 const SMALL_BYTES: u64 = 256 << 10;
 
 /// What decides when files are merged.
@@ -31,11 +33,13 @@ pub(crate) struct Settings {
     pub(crate) files: usize,
     /// Size that the last rewrite of a partition aims at.
     pub(crate) target_bytes: u64,
-    /// Columns, over all inputs of one task, that are open at a time; two inputs may be, whatever their columns.
+    /// Columns, over all inputs of one task, that are open at a time; two inputs may be, whatever
+    /// their columns.
     pub(crate) open_columns: usize,
     /// How long a partition whose day has ended must have been left alone before its last rewrite.
     pub(crate) quiet_ns: i64,
-    /// Rows from which on the last rewrite begins another file for later times; more where a partition has many.
+    /// Rows from which on the last rewrite begins another file for later times; more where a
+    /// partition has many.
     pub(crate) slice_rows: u64,
 }
 
@@ -46,18 +50,20 @@ pub(crate) struct MergeTask {
     /// The inputs, each overwriting those before it where a row of the same primary key is in both.
     pub(crate) files: Vec<Arc<DataFile>>,
     pub(crate) output: MergeOutput,
-    /// Times, ascending, at which the outputs are parted: no file has rows from before one of them and from it on.
+    /// Times, ascending, at which the outputs are parted: no file has rows from before one of them
+    /// and from it on.
     pub(crate) cuts: Vec<i64>,
-    /// Whether rows may be left out because of their age: only where every version of such a row takes part. A late file
-    /// that stays outside would show its version as if it were all of the row, and one that is merged with late ones
-    /// only would uncover what it has overwritten.
+    /// Whether rows may be left out because of their age: only where every version of such a row
+    /// takes part. A late file that stays outside would show its version as if it were all of the
+    /// row, and one that is merged with late ones only would uncover what it has overwritten.
     pub(crate) may_drop_old: bool,
     /// Whether the partition is over: what comes of this is left alone from then on.
     pub(crate) is_last: bool,
 }
 
 impl MergeTask {
-    /// Returns the task that merges or rewrites the `chosen` files of a partition and nothing else with them, if that may be.
+    /// Returns the task that merges or rewrites the `chosen` files of a partition and nothing else
+    /// with them, if that may be.
     pub(super) fn of(partition: &[Arc<DataFile>], chosen: impl Fn(&DataFile) -> bool) -> Option<Self> {
         let output = output(partition, &chosen)?;
         let files: Vec<Arc<DataFile>> = partition.iter().filter(|file| chosen(file)).cloned().collect();
@@ -93,7 +99,8 @@ pub(crate) fn plan(schema: &TableSchema, files: &[Arc<DataFile>], now_ns: i64, s
     }
     let mut plan = CompactionPlan::default();
     for (day, files) in partitions {
-        // The merge relies on the order; a file without it can only stay as it is, and with it what depends on it.
+        // The merge relies on the order; a file without it can only stay as it is, and with it what
+        // depends on it.
         if !files.iter().all(|file| is_sorted(schema, file)) {
             continue;
         }
@@ -111,8 +118,8 @@ pub(crate) fn plan(schema: &TableSchema, files: &[Arc<DataFile>], now_ns: i64, s
     plan
 }
 
-/// Returns whether the rows of `file` are in the order of (tags, time), as its table has its tags now. A tag that the
-/// file lacks is null in all its rows and changes no order.
+/// Returns whether the rows of `file` are in the order of (tags, time), as its table has its tags
+/// now. A tag that the file lacks is null in all its rows and changes no order.
 pub(super) fn is_sorted(schema: &TableSchema, file: &DataFile) -> bool {
     let has = |tag: &&str| file.columns.iter().any(|column| column.name == *tag);
     let expected = schema.tags().map(|tag| tag.name.as_ref()).filter(has).chain([TIME_COLUMN]);
@@ -158,15 +165,15 @@ impl<'a> Partition<'a> {
         let is_chosen = |file: &DataFile| chosen.files.iter().any(|chosen| chosen.path == file.path);
         let output = output(self.files, is_chosen)?;
         let mut files: Vec<Arc<DataFile>> = self.files.iter().filter(|file| is_chosen(file)).cloned().collect();
-        // Stable: files on time stay in the order in which they were added, which is that of rows of one time where
-        // rows append.
+        // Stable: files on time stay in the order in which they were added, which is that of rows
+        // of one time where rows append.
         files.sort_by_key(|file| if file.late { (1, file.version()) } else { (0, (0, 0)) });
         let may_drop_old = output == MergeOutput::OnTime && self.files.iter().all(|file| !file.late || is_chosen(file));
         Some(MergeTask { day: self.day, files, output, cuts: chosen.cuts, may_drop_old, is_last })
     }
 
-    /// All that is late, what it overlaps, and the small files beside these; or else the small files of one slice. A packed
-    /// file gets out of its pack, also where it is alone.
+    /// All that is late, what it overlaps, and the small files beside these; or else the small
+    /// files of one slice. A packed file gets out of its pack, also where it is alone.
     fn last_rewrite(&self) -> Option<ChosenFiles<'a>> {
         let (slices, late) = (self.slices(), by_version(self.files));
         let is_small = |slice: &&Vec<&DataFile>| slice.len() > 1 || slice.iter().any(|file| file.packed().is_some());
@@ -196,11 +203,13 @@ impl<'a> Partition<'a> {
         slice.iter().copied().take(self.limit).collect::<Vec<_>>().into()
     }
 
-    /// Returns the small files in groups, ascending in time, each of which the last rewrite makes one file of.
+    /// Returns the small files in groups, ascending in time, each of which the last rewrite makes
+    /// one file of.
     ///
-    /// In a file of a whole day, in order of (tags, time), the rows of an hour are everywhere: a query about that hour reads
-    /// all of it. So a slice that has enough rows ends where the next file begins behind the middle of its time. Files that
-    /// all reach over the same time are one slice, however many rows they have.
+    /// In a file of a whole day, in order of (tags, time), the rows of an hour are everywhere: a
+    /// query about that hour reads all of it. So a slice that has enough rows ends where the next
+    /// file begins after the middle of its time. Files that all reach over the same time are one
+    /// slice, however many rows they have.
     fn slices(&self) -> Vec<Vec<&'a DataFile>> {
         let rows: u64 = self.on_time().map(|file| file.rows).sum();
         let enough = self.settings.slice_rows.max(rows / MAX_SLICES);
@@ -214,13 +223,16 @@ impl<'a> Partition<'a> {
         slices
     }
 
-    /// What brings one late file nearer to being on time: the merge with what it overlaps, or else a cut.
+    /// What brings one late file nearer to being on time: the merge with what it overlaps, or else
+    /// a cut.
     ///
-    /// What is merged is parted where the late file begins and ends. Files on time that reach beyond would otherwise grow
-    /// with each part of a late file, and overlap the next one, all of them.
+    /// What is merged is parted where the late file begins and ends. Files on time that reach
+    /// beyond would otherwise grow with each part of a late file, and overlap the next one, all of
+    /// them.
     fn late_step(&self, late: &[&'a DataFile], file: &'a DataFile) -> Option<ChosenFiles<'a>> {
         let mut files: Vec<&DataFile> = vec![file];
-        // Those that it overwrites, from the latest to the earliest, with those that they overwrite.
+        // Those that it overwrites, from the latest to the earliest, with those that they
+        // overwrite.
         for earlier in late.iter().rev().skip_while(|earlier| earlier.path != file.path).skip(1) {
             if files.iter().any(|later| later.overlaps(earlier)) {
                 files.push(earlier);
@@ -237,7 +249,8 @@ impl<'a> Partition<'a> {
         Some(ChosenFiles { files: vec![file], cuts: vec![self.cut(file)?] })
     }
 
-    /// Returns a time at which to part a late file, so that one of the parts overlaps fewer files than may be open.
+    /// Returns a time at which to part a late file, so that one of the parts overlaps fewer files
+    /// than may be open.
     fn cut(&self, late: &DataFile) -> Option<i64> {
         let overlapped: Vec<&DataFile> = self.on_time().filter(|file| file.overlaps(late)).collect();
         let mut starts: Vec<i64> = overlapped.iter().map(|file| file.min_time).collect();
@@ -253,7 +266,8 @@ impl<'a> Partition<'a> {
         ends.map(|end| end + 1).filter(|time| open_at(*time) < self.limit).min()
     }
 
-    /// Late files that overlap each other and of which none can be cut: one of them is better than many.
+    /// Late files that overlap each other and of which none can be cut: one of them is better than
+    /// many.
     fn merge_of_stuck(&self, late: &[&'a DataFile]) -> Option<ChosenFiles<'a>> {
         late.iter().enumerate().find_map(|(index, first)| {
             let others = late.iter().skip(index + 1).take_while(|file| file.overlaps(first)).copied();
@@ -293,7 +307,8 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Late files into what they overlap, if they are enough to be worth it, and else into each other.
+    /// Late files into what they overlap, if they are enough to be worth it, and else into each
+    /// other.
     fn merge_of_late(&self, enough: usize) -> Option<Vec<&'a DataFile>> {
         let late = by_version(self.files);
         if late.len() < enough {
@@ -325,7 +340,8 @@ impl<'a> Partition<'a> {
         let is_small =
             |file: &&DataFile| file.bytes < self.settings.target_bytes.div_ceil(2) || file.packed().is_some();
         let mut small: Vec<&DataFile> = self.on_time().filter(is_small).collect();
-        // In order of time alone, rows of a merged file lie as they did in its inputs: one behind the other.
+        // In order of time alone, rows of a merged file lie as they did in its inputs: one after
+        // the other.
         let gains_nothing =
             |file: &DataFile| !self.has_primary_key && file.rows >= LARGE_ROWS && file.packed().is_none();
         if small.iter().filter(|file| gains_nothing(file)).count() <= MAX_LEFT_ALONE {
@@ -352,8 +368,8 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// Returns whether a slice of which some files are known takes the next one. A single file with half of what is enough is
-/// left alone: it is a slice of before, or as good as one.
+/// Returns whether a slice of which some files are known takes the next one. A single file with
+/// half of what is enough is left alone: it is a slice of before, or as good as one.
 fn takes(slice: &[&DataFile], next: &DataFile, enough: u64) -> bool {
     let rows: u64 = slice.iter().map(|file| file.rows).sum();
     let start = slice.iter().map(|file| file.min_time).min().unwrap_or(i64::MAX);

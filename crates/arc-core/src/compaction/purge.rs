@@ -11,13 +11,15 @@ use crate::{
     model::{DataFile, PartitionDay, TableSchema},
 };
 
-/// Files that one commit replaces, at most: what is written before it is for nothing if the process dies.
+/// Files that one commit replaces, at most: what is written before it is for nothing if the process
+/// dies.
 const MAX_FILES: usize = 64;
 
 /// Returns tasks that carry deletes out.
 ///
-/// All files of a partition of which nothing is left go together, whatever their order, for nothing is merged. Others are
-/// rewritten one by one, which keeps each in its place among the others; so any number of them may be committed at once.
+/// All files of a partition of which nothing is left go together, whatever their order, for nothing
+/// is merged. Others are rewritten one by one, which keeps each in its place among the others; so
+/// any number of them may be committed at once.
 pub(crate) fn purge(schema: &TableSchema, files: &[Arc<DataFile>], tombstones: &[Arc<Tombstone>]) -> Vec<MergeTask> {
     if tombstones.is_empty() {
         return Vec::new();
@@ -29,7 +31,8 @@ pub(crate) fn purge(schema: &TableSchema, files: &[Arc<DataFile>], tombstones: &
     partitions.into_iter().flat_map(|(day, files)| tasks(schema, day, &files, tombstones)).collect()
 }
 
-/// Parts tasks into those that one commit takes: a limited number of files, and of bytes if it is more than one task.
+/// Parts tasks into those that one commit takes: a limited number of files, and of bytes if it is
+/// more than one task.
 pub(crate) fn batches(tasks: Vec<MergeTask>, max_bytes: u64) -> Vec<Vec<MergeTask>> {
     let mut batches: Vec<Vec<MergeTask>> = Vec::new();
     let (mut files, mut bytes) = (0, 0);

@@ -6,8 +6,9 @@ use crate::model::{DataFile, PartitionDay};
 
 /// Returns the files of one table of which every row is older than `from_ns` and that may go.
 ///
-/// In a partition with late files all files go together, or none: without its late file a file on time would show
-/// values that were overwritten, and without the file on time a late one would show parts of rows.
+/// In a partition with late files all files go together, or none: without its late file a file on
+/// time would show values that were overwritten, and without the file on time a late one would show
+/// parts of rows.
 pub(crate) fn expired(files: &[Arc<DataFile>], from_ns: i64) -> Vec<Arc<DataFile>> {
     let is_expired = |file: &DataFile| file.max_time < from_ns;
     let mut partitions: BTreeMap<PartitionDay, Vec<&Arc<DataFile>>> = BTreeMap::new();

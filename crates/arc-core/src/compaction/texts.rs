@@ -1,5 +1,5 @@
-//! Gathers text fields that come as codes in dictionaries: each distinct text of an input is looked at once, not in
-//! every row that has it.
+//! Gathers text fields that come as codes in dictionaries: each distinct text of an input is looked
+//! at once, not in every row that has it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{Error, Result, arrays::TextDictionary};
 
 /// Bytes of distinct texts after which they are gathered anew.
 const MAX_BYTES: usize = 1 << 20;
-/// Texts of one dictionary whose codes are kept; those behind them are looked up in every row.
+/// Texts of one dictionary whose codes are kept; those after them are looked up in every row.
 const MAX_PLACES: usize = 65_536;
 
 /// The texts of one field that the merge has met.
@@ -35,7 +35,8 @@ struct Input {
 }
 
 impl MergedTexts {
-    /// Returns these rows, as codes in one dictionary. `columns` are dictionaries of texts; what is in none is null.
+    /// Returns these rows, as codes in one dictionary. `columns` are dictionaries of texts; what is
+    /// in none is null.
     pub(super) fn gather(&mut self, columns: &[Option<&ArrayRef>], rows: &[BatchRow]) -> Result<ArrayRef> {
         let columns: Vec<Option<&DictionaryArray<Int32Type>>> =
             columns.iter().map(|column| column.and_then(|column| column.as_dictionary_opt())).collect();

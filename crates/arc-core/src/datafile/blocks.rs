@@ -1,8 +1,11 @@
-//! Checksums of a data file's parts, so that a read of some bytes can tell whether they are those that were written.
+//! Checksums of a data file's parts, so that a read of some bytes can tell whether they are those
+//! that were written.
 //!
-//! A file up to [`WHOLE_BYTES`] is read whole, and compared with the checksum in the manifest. A larger one ends in its *tail*: the
-//! checksums of all blocks before it, then page indexes and footer (docs/format.md, "Tail"). Size and checksum of the tail are in
-//! the manifest. So every byte is in one checksum that can be compared by reading no more than a block too much on each side.
+//! A file up to [`WHOLE_BYTES`] is read whole, and compared with the checksum in the manifest. A
+//! larger one ends in its *tail*: the checksums of all blocks before it, then page indexes and
+//! footer (docs/format.md, "Tail"). Size and checksum of the tail are in the manifest. So every
+//! byte is in one checksum that can be compared by reading no more than a block too much on each
+//! side.
 
 /// Bytes of a file up to which all of it is read at once.
 pub(crate) const WHOLE_BYTES: u64 = 64 << 10;

@@ -99,7 +99,7 @@ impl ColumnChunk {
 pub(super) fn keeps_bounds(data_type: &DataType, has_nan: bool) -> bool {
     match data_type {
         DataType::Float32 | DataType::Float64 => !has_nan,
-        // Nobody looked for NaNs in there.
+        // Nothing looked for NaNs in there.
         data_type => !has_float_leaf(data_type),
     }
 }
@@ -122,8 +122,9 @@ fn has_float_leaf(data_type: &DataType) -> bool {
 
 /// Drops a column chunk's bounds and keeps its null count.
 ///
-/// The library leaves NaNs out of its bounds, while engines order NaN above all other values: a filter like `x > 5`
-/// would keep a NaN where it reads the rows and lose it where it skips them by bounds.
+/// The library leaves NaNs out of its bounds, while engines order NaN above all other values: a
+/// filter like `x > 5` would keep a NaN where it reads the rows and lose it where it skips them by
+/// bounds.
 pub(super) fn drop_bounds(close: &mut ColumnCloseResult) -> Result<()> {
     close.column_index = None;
     let Some(statistics) = close.metadata.statistics() else { return Ok(()) };

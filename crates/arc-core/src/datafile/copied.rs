@@ -8,7 +8,8 @@ use std::{
 use super::read_pieces;
 use crate::{Error, Result, model::TEMPORARY_SUFFIX, vfs::Vfs};
 
-/// Copies a file under a temporary name, syncs it and gives it its name if `check` lets its size and crc32c pass.
+/// Copies a file under a temporary name, syncs it and gives it its name if `check` lets its size
+/// and crc32c pass.
 pub(crate) fn copy_file(
     vfs: &dyn Vfs,
     from: &Path,
@@ -18,7 +19,7 @@ pub(crate) fn copy_file(
     let copied = copy_to_temporary(vfs, from, to, u64::MAX, check)?;
     let temporary = temporary_of(to);
     vfs.rename(&temporary, to).map_err(|e| Error::io("rename", &temporary, e)).inspect_err(|_| {
-        // Best effort: it has no name that anybody believes.
+        // Best effort: it has no name that any thread believes.
         let _ = vfs.remove_file(&temporary);
     })?;
     Ok(copied)
@@ -31,8 +32,8 @@ pub(crate) fn temporary_of(to: &Path) -> PathBuf {
     PathBuf::from(temporary)
 }
 
-/// Copies the first `most_bytes` of a file to the temporary name of `to` and syncs them, if `check` lets their number and
-/// crc32c pass; else there is no such file afterwards.
+/// Copies the first `most_bytes` of a file to the temporary name of `to` and syncs them, if `check`
+/// lets their number and crc32c pass; else there is no such file afterwards.
 pub(crate) fn copy_to_temporary(
     vfs: &dyn Vfs,
     from: &Path,

@@ -1,7 +1,7 @@
 //! Chooses how each column is encoded.
 //!
-//! Owns the writer properties of data files (docs/format.md, "Data files"). Every choice is one that was measured; any
-//! Parquet reader takes all of them.
+//! Owns the writer properties of data files (docs/format.md, "Data files"). Every choice is one
+//! that was measured; any Parquet reader takes all of them.
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, PrimitiveArray},
@@ -97,11 +97,13 @@ fn choose(
     let (words, dictionary) = match field.data_type() {
         // Neighbours in time are equal distances apart: about one bit a value.
         DataType::Timestamp(..) if index == 0 => (WordEncoding::Delta, false),
-        // Measured values mostly have few digits and repeat: a dictionary takes 1.8 bytes a value there, where splitting
-        // byte streams makes the file 2.2 times larger. On full-digit values a dictionary only fails late.
+        // Measured values mostly have few digits and repeat: a dictionary takes 1.8 bytes a value
+        // there, where splitting byte streams makes the file 2.2 times larger. On full-digit values
+        // a dictionary only fails late.
         DataType::Float64 => (WordEncoding::ByteStreams, !mostly_distinct(&sample()?, distinct_sample::<Float64Type>)),
         DataType::Float32 => (WordEncoding::ByteStreams, !mostly_distinct(&sample()?, distinct_sample::<Float32Type>)),
-        // Sorted by series, neighbours are close; in order of arrival, series alternate and only repeats help.
+        // Sorted by series, neighbours are close; in order of arrival, series alternate and only
+        // repeats help.
         _ => (WordEncoding::Delta, !sorted_by_series),
     };
     Ok(EncodingPlan { words, dictionary })
@@ -127,8 +129,8 @@ struct SampledValues {
     distinct: HashSet<u64, foldhash::fast::FixedState>,
 }
 
-/// Returns whether over half of the values would be distinct, going by a sample. The sample is spread over all rows:
-/// sorted rows begin with one series, which says little of the others.
+/// Returns whether over half of the values would be distinct, going by a sample. The sample is
+/// spread over all rows: sorted rows begin with one series, which says little of the others.
 fn mostly_distinct(sample: &Sample, take: fn(&ArrayRef, usize, &mut SampledValues)) -> bool {
     let mut found = SampledValues::default();
     let values: usize = sample.arrays.iter().map(|array| array.len().div_ceil(sample.step)).sum();
@@ -139,14 +141,16 @@ fn mostly_distinct(sample: &Sample, take: fn(&ArrayRef, usize, &mut SampledValue
     expected_distinct(&found, sample.rows) * 2.0 > sample.rows as f64
 }
 
-/// Returns how many distinct values `rows` values are likely to have. Gauges of two decimals have some 10,000: most of
-/// 10,000 sampled values are the only ones of their kind then, and yet a dictionary of all is small.
+/// Returns how many distinct values `rows` values are likely to have. Gauges of two decimals have
+/// some 10,000: most of 10,000 sampled values are the only ones of their kind then, and yet a
+/// dictionary of all is small.
 fn expected_distinct(sample: &SampledValues, rows: usize) -> f64 {
     let (seen, distinct) = (sample.seen as f64, sample.distinct.len() as f64);
     if sample.distinct.len() * 100 > sample.seen * 99 {
         return rows as f64;
     }
-    // Of v values that are equally likely, n draws meet v (1 - e^(-n/v)). That grows with v: halve the interval.
+    // Of v values that are equally likely, n draws meet v (1 - e^(-n/v)). That grows with v: halve
+    // the interval.
     let met = |values: f64, draws: f64| values * -(-draws / values).exp_m1();
     let (mut low, mut high) = (distinct.max(1.0), 100.0 * seen.max(1.0));
     for _ in 0..40 {
@@ -183,7 +187,8 @@ impl FloatBits for f64 {
     }
 }
 
-/// Leaves out columns that the file does not have: they are null throughout, which changes no order.
+/// Leaves out columns that the file does not have: they are null throughout, which changes no
+/// order.
 fn sorting_columns(spec: &DataFileSpec<'_>, descriptor: &SchemaDescriptor) -> Vec<SortingColumn> {
     let leaf_of = |name: &String| {
         let root = column_index(&spec.schema, name)?;

@@ -1,6 +1,7 @@
 //! Compares parts of a data file with their checksums, for those who read less than all of it.
 //!
-//! Which checksums there are is said in [`blocks`](super::blocks). Never reads a file, and trusts no number.
+//! Which checksums there are is said in [`blocks`](super::blocks). Never reads a file, and trusts
+//! no number.
 
 use std::ops::Range;
 

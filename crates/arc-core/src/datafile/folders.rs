@@ -1,7 +1,8 @@
 //! Folders of data files: they come with their first file and go with their last.
 //!
-//! A file is made in a folder that may be about to go. Nobody locks: a folder goes only while it is empty, and whoever finds
-//! it gone makes it again. What a loss of power leaves of empty folders goes on the next open.
+//! A file is made in a folder that may be about to go. Nothing locks: a folder goes only while it
+//! is empty, and the thread that finds it gone makes it again. What a loss of power leaves of empty
+//! folders goes on the next open.
 
 use std::{
     collections::BTreeSet,
@@ -22,16 +23,19 @@ use crate::{
 /// What an error says that was done when it came.
 pub(super) const SYNC_FOLDER: &str = "sync folder";
 
-/// How often a folder may go before a file can be made in it: each time, somebody has removed the last file of it meanwhile.
+/// How often a folder may go before a file can be made in it: each time, a thread has removed the
+/// last file of it meanwhile.
 const MAX_TRIES: usize = 100;
 
 /// Folders at which those that are known start to be forgotten.
 const MAX_KNOWN: usize = 1 << 16;
 
-/// Folders of days that are known to be durable with all folders above them, below the data directory.
+/// Folders of days that are known to be durable with all folders above them, below the data
+/// directory.
 ///
-/// What an earlier process has made may be in the cache only: a folder is known once this one has synced those above it,
-/// while a file was in it. Whoever is about to remove a file, and maybe its folder, has it forgotten first.
+/// What an earlier process has made may be in the cache only: a folder is known once this one has
+/// synced those above it, while a file was in it. A thread that is about to remove a file, and
+/// maybe its folder, has it forgotten first.
 #[derive(Debug, Default)]
 pub(crate) struct KnownFolders {
     known: Mutex<HashSet<PathBuf>>,
@@ -40,7 +44,8 @@ pub(crate) struct KnownFolders {
 }
 
 impl KnownFolders {
-    /// Takes note of a sync that failed: nobody knows which names in the folder are on the disk, nor would another sync tell.
+    /// Takes note of a sync that failed: nothing knows which names in the folder are on the disk,
+    /// nor would another sync tell.
     fn note(&self, folder: &Path, error: &io::Error) {
         // Those have failed before the sync.
         if !is_shortage(error) && error.kind() != io::ErrorKind::NotFound {
@@ -60,7 +65,8 @@ impl KnownFolders {
         self.failed.get().map(String::as_str)
     }
 
-    /// Fails once a sync of a folder has failed: no folder is synced again before the directory is opened anew.
+    /// Fails once a sync of a folder has failed: no folder is synced again before the directory is
+    /// opened anew.
     pub(crate) fn check(&self) -> Result<()> {
         self.failed.get().map_or(Ok(()), |reason| Err(Error::Closed { reason: reason.clone() }))
     }
@@ -85,7 +91,8 @@ impl KnownFolders {
     }
 }
 
-/// The folders of files that are published together. Each is synced once, however many of the files are below it.
+/// The folders of files that are published together. Each is synced once, however many of the files
+/// are below it.
 #[derive(Debug)]
 pub(crate) struct FolderSyncs<'a> {
     vfs: &'a dyn Vfs,
@@ -154,7 +161,8 @@ fn create_folders_too(vfs: &dyn Vfs, path: &Path) -> Result<Box<dyn VfsFile>> {
     };
     let gone = |failed: &(&str, &Path, io::Error)| match failed.2.kind() {
         io::ErrorKind::NotFound => true,
-        // The folder was there when it was to be made, and was not when the system was asked whether it is a folder.
+        // The folder was there when it was to be made, and was not when the system was asked
+        // whether it is a folder.
         io::ErrorKind::AlreadyExists => failed.1 == folder,
         _ => false,
     };
@@ -178,7 +186,8 @@ pub(crate) fn remove_data_file(vfs: &dyn Vfs, root: &Path, path: &str) -> io::Re
     Ok(())
 }
 
-/// Removes `folder` and those above it, up to but without that of all data files, as far as they are empty.
+/// Removes `folder` and those above it, up to but without that of all data files, as far as they
+/// are empty.
 pub(crate) fn remove_empty_folders(vfs: &dyn Vfs, root: &Path, folder: &Path) {
     let top = root.join(DATA_DIR);
     let below = folder.ancestors().take_while(|folder| **folder != *top && folder.starts_with(&top));
@@ -273,7 +282,7 @@ mod tests {
         assert!(known.check().is_ok() && folders.finish().is_err());
         faults.clear();
         assert_eq!(syncs(&paths[3..4]), 4);
-        // Whoever hears of another failure first finds it all the same.
+        // A thread that hears of another failure first finds it all the same.
         assert!(known.check().is_err() && known.failure().unwrap().contains("/r/data failed"), "{:?}", known.failure());
     }
 

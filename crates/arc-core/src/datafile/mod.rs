@@ -1,8 +1,9 @@
 //! Data files: record batches to immutable Parquet files, and back.
 //!
-//! Owns the files under `data/`, their names and their encodings (docs/format.md, "Data directory", "Names", "Data
-//! files"). Never decides which rows go into which file, never sorts, never decides that a file that was published
-//! goes, never touches the manifest. Called by `engine` on flush, and by `compaction`, which rewrites files.
+//! Owns the files under `data/`, their names and their encodings (docs/format.md, "Data directory",
+//! "Names", "Data files"). Never decides which rows go into which file, never sorts, never decides
+//! that a file that was published goes, never touches the manifest. Called by `engine` on flush,
+//! and by `compaction`, which rewrites files.
 
 mod blocks;
 mod column_chunks;

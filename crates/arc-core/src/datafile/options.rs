@@ -14,21 +14,27 @@ const MIN_DICTIONARY_BYTES: usize = 1 << 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParquetOptions {
-    /// Most rows of a row group. Default 262,144. More compresses a little better (dictionaries are written once for
-    /// each group) and costs memory while writing; fewer give queries more to skip and to run in parallel.
+    /// Most rows of a row group. Default 262,144. More compresses a little better (dictionaries are
+    /// written once for each group) and costs memory while writing; fewer give queries more to skip
+    /// and to run in parallel.
     pub row_group_rows: usize,
-    /// Encoded bytes after which a row group ends, whatever its rows. Default 64 MiB. Bounds the writer's memory where
-    /// wide rows come in batches, as in compaction; a flush holds one encoded column at a time, and does not need it.
+    /// Encoded bytes after which a row group ends, whatever its rows. Default 64 MiB. Bounds the
+    /// writer's memory where wide rows come in batches, as in compaction; a flush holds one encoded
+    /// column at a time, and does not need it.
     pub row_group_bytes: usize,
-    /// Bytes of rows that are gathered before they are encoded. Default 16 MiB. Fewer cost a fifth of the time more.
+    /// Bytes of rows that are gathered before they are encoded. Default 16 MiB. Fewer cost a fifth
+    /// of the time more.
     pub gather_bytes: usize,
-    /// Bytes after which a column's dictionary, and a page of texts without one, ends. Default 16 MiB, which is the most there
-    /// is: numbers have dictionaries of up to 1 MiB whatever this is, texts have pages of that size. Merging files takes as
-    /// much for each column; less makes columns with many repeated values larger.
+    /// Bytes after which a column's dictionary, and a page of texts without one, ends. Default 16
+    /// MiB, which is the most there is: numbers have dictionaries of up to 1 MiB whatever this is,
+    /// texts have pages of that size. Merging files takes as much for each column; less makes
+    /// columns with many repeated values larger.
     pub dictionary_bytes: usize,
-    /// Most rows of a page. Default 10,000. Fewer let a query of one series read less, and make the page index larger.
+    /// Most rows of a page. Default 10,000. Fewer let a query of one series read less, and make the
+    /// page index larger.
     pub page_rows: usize,
-    /// Zstandard level, 1 to 22. Default 1: on random text level 3 is slower and larger, above it only slower.
+    /// Zstandard level, 1 to 22. Default 1: on random text level 3 is slower and larger, above it
+    /// only slower.
     pub compression_level: i32,
 }
 
@@ -46,15 +52,16 @@ impl Default for ParquetOptions {
 }
 
 impl ParquetOptions {
-    /// Returns how compaction lays rows out: larger row groups, for its files are larger. It gathers less, which took 50 MB off
-    /// the peak of a server that merges while it is written to, and no more time.
+    /// Returns how compaction lays rows out: larger row groups, for its files are larger. It
+    /// gathers less, which took 50 MB off the peak of a server that merges while it is written to,
+    /// and no more time.
     pub(crate) fn compaction() -> Self {
         Self { row_group_rows: 1 << 20, gather_bytes: 4 << 20, ..Self::default() }
     }
 
-    /// Returns these options with what a writer of files with so many columns holds in proportion to a memory budget: several
-    /// files are written at a time, and none of them asks before it takes. Nor does a merge that reads them: it has a page
-    /// and a dictionary of each column.
+    /// Returns these options with what a writer of files with so many columns holds in proportion
+    /// to a memory budget: several files are written at a time, and none of them asks before it
+    /// takes. Nor does a merge that reads them: it has a page and a dictionary of each column.
     pub(crate) fn within(self, memory_bytes: usize, columns: usize) -> Self {
         let column_bytes = memory_bytes / 64 / columns.max(1);
         Self {

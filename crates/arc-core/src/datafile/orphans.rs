@@ -1,5 +1,6 @@
-//! Data files and packs that no manifest names, and folders without any: what a crash between a file's rename and its commit, or
-//! between the removal of a file and that of its folder, leaves behind.
+//! Data files and packs that no manifest names, and folders without any: what a crash between a
+//! file's rename and its commit, or between the removal of a file and that of its folder, leaves
+//! behind.
 
 use std::path::{Path, PathBuf};
 
@@ -13,17 +14,19 @@ use crate::{
     vfs::Vfs,
 };
 
-/// Removes the data files below `<root>/data` that `named` lacks, finished or not, and returns their paths; also
-/// the folders that are empty.
+/// Removes the data files below `<root>/data` that `named` lacks, finished or not, and returns
+/// their paths; also the folders that are empty.
 ///
-/// Only files named as we name them (a ULID, `.parquet` or `.pack`, perhaps `.tmp`) are touched. A pack is named by each data
-/// file in it. To be called before anything is
-/// flushed, with the files of the manifests of *all* writers, each by its [stored path](stored_path): a file is named by no manifest until it is committed. A file that cannot be
-/// removed is logged and stays for the next time.
+/// Only files named as we name them (a ULID, `.parquet` or `.pack`, perhaps `.tmp`) are touched. A
+/// pack is named by each data file in it. To be called before anything is flushed, with the files
+/// of the manifests of *all* writers, each by its [stored path](stored_path): a file is named by no
+/// manifest until it is committed. A file that cannot be removed is logged and stays for the next
+/// time.
 ///
-/// No crash leaves a manifest that names a file which is not there. Where there is one, the manifest is an older one than
-/// that of these files, as where its newest commits are gone, and what it does not name may be all that is left of some
-/// rows: `set_aside` is to keep it elsewhere first.
+/// No crash leaves a manifest that names a file which is not there. Where there is one, the
+/// manifest is an older one than that of these files, as where its newest commits are gone, and
+/// what it does not name may be all that is left of some rows: `set_aside` is to keep it elsewhere
+/// first.
 ///
 /// # Errors
 ///
@@ -75,8 +78,8 @@ fn missing(files: &[String], named: &HashSet<&str>) -> Option<String> {
 }
 
 fn unnamed(mut files: Vec<String>, named: &HashSet<&str>) -> Vec<String> {
-    // By file name, which is unique: on a file system that ignores case the folders of `cpu` and `CPU` are one, and are
-    // listed by the name of the first.
+    // By file name, which is unique: on a file system that ignores case the folders of `cpu` and
+    // `CPU` are one, and are listed by the name of the first.
     let live: HashSet<&str> = named.iter().map(|path| file_name(path)).collect();
     files.retain(|path| !live.contains(file_name(path)));
     files

@@ -1,8 +1,10 @@
-//! Packs: files in which small data files of many tables lie one behind the other, each of them whole.
+//! Packs: files in which small data files of many tables lie one after the other, each of them
+//! whole.
 //!
-//! Owns the bytes of a pack (docs/format.md, "Packs") and the paths of the data files in one: those of no file, but of a
-//! range in the pack. Whoever opens a data file does it through [`open_data_file`], and need not know where it is. Never
-//! decides which data files are packed, and never removes a pack: it goes with the last of them.
+//! Owns the bytes of a pack (docs/format.md, "Packs") and the paths of the data files in one: those
+//! of no file, but of a range in the pack. A thread that opens a data file does it through
+//! [`open_data_file`], and need not know where it is. Never decides which data files are packed,
+//! and never removes a pack: it goes with the last of them.
 
 use std::{
     io,
@@ -50,7 +52,8 @@ struct PackEntry<'a> {
     bytes: u64,
 }
 
-/// A pack that is being written. It is made with its first data file, and has its name once it is finished.
+/// A pack that is being written. It is made with its first data file, and has its name once it is
+/// finished.
 #[derive(Debug)]
 pub(crate) struct PackWriter<'a> {
     vfs: &'a dyn Vfs,
@@ -112,7 +115,8 @@ impl<'a> PackWriter<'a> {
         Ok(state)
     }
 
-    /// Syncs the pack and gives it its name, which its folder makes durable. Returns its path, or `None` if nothing is in it.
+    /// Syncs the pack and gives it its name, which its folder makes durable. Returns its path, or
+    /// `None` if nothing is in it.
     pub(crate) fn finish(self) -> Result<Option<String>> {
         let Some(state) = self.state.lock().take() else { return Ok(None) };
         let result = self.publish(state);

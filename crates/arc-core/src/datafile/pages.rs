@@ -1,9 +1,10 @@
 //! The pages of all columns of a data file, decompressed by one context.
 //!
-//! The Parquet library has a context of Zstandard for each column that is open, of which some 40 KB are in use. A merge of
-//! tables with a thousand columns has several thousand open at a time. So the library is told that columns are not compressed,
-//! hands their pages on as they are, and they are decompressed here. Never decodes a page; with any other compression the
-//! library decompresses, too.
+//! The Parquet library has a context of Zstandard for each column that is open, of which some 40 KB
+//! are in use. A merge of tables with a thousand columns has several thousand open at a time. So
+//! the library is told that columns are not compressed, hands their pages on as they are, and they
+//! are decompressed here. Never decodes a page; with any other compression the library
+//! decompresses, too.
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ pub(super) struct SharedRowGroups<R> {
     zstd: Arc<SharedContext>,
 }
 
-/// A context of Zstandard, made when the first page wants it: small files have none that is compressed.
+/// A context of Zstandard, made when the first page wants it: small files have none that is
+/// compressed.
 type SharedContext = Mutex<Option<Decompressor<'static>>>;
 
 impl<R: ChunkReader + 'static> SharedRowGroups<R> {

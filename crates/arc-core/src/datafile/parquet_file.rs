@@ -1,4 +1,5 @@
-//! A Parquet file under way: its encodings, its statistics, and what the library writes around columns.
+//! A Parquet file under way: its encodings, its statistics, and what the library writes around
+//! columns.
 
 use std::{io, sync::Arc, vec};
 
@@ -47,7 +48,8 @@ pub(super) struct ParquetFile<'a> {
 }
 
 impl<'a> ParquetFile<'a> {
-    /// Begins a file; `plans` says how each of its columns is encoded. Takes the scratch of an earlier file, if there is one.
+    /// Begins a file; `plans` says how each of its columns is encoded. Takes the scratch of an
+    /// earlier file, if there is one.
     pub(super) fn new(
         sink: &'a mut Sink,
         spec: &'a DataFileSpec<'a>,
@@ -140,7 +142,8 @@ impl<'a> ParquetFile<'a> {
         Ok(())
     }
 
-    /// Writes the tail, which the footer ends. The sink is complete then, but not durable. Leaves the scratch for the next file.
+    /// Writes the tail, which the footer ends. The sink is complete then, but not durable. Leaves
+    /// the scratch for the next file.
     pub(super) fn finish(mut self, scratch: &mut Option<Scratch>) -> Result<Totals> {
         let refused = |error: io::Error| encode_error(self.spec, ParquetError::External(Box::new(error)));
         self.library.flush().map_err(refused)?;
@@ -184,7 +187,8 @@ impl LibraryWriters {
     }
 }
 
-/// What the file system refused is told as such; all else the encoder refused, for the rows were checked before.
+/// What the file system refused is told as such; all else the encoder refused, for the rows were
+/// checked before.
 pub(super) fn encode_error(spec: &DataFileSpec<'_>, error: ParquetError) -> Error {
     match error {
         ParquetError::External(source) => match source.downcast::<std::io::Error>() {

@@ -1,4 +1,5 @@
-//! Reads a data file whole, checked: for tests, verification and compaction. Queries read through DataFusion instead.
+//! Reads a data file whole, checked: for tests, verification and compaction. Queries read through
+//! DataFusion instead.
 
 use std::path::Path;
 
@@ -12,12 +13,13 @@ use parquet::{arrow::arrow_reader::ParquetRecordBatchReaderBuilder, errors::Parq
 use super::DataFile;
 use crate::{Error, Result, vfs::Vfs};
 
-/// Returns the schema and all rows of a data file. The whole file and all rows are in memory at once.
+/// Returns the schema and all rows of a data file. The whole file and all rows are in memory at
+/// once.
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if the file cannot be read; [`Error::Corrupt`] if its size, checksum or number of rows is not what
-/// `data_file` says; [`Error::Parquet`] if it matches and yet is no Parquet file.
+/// [`Error::Io`] if the file cannot be read; [`Error::Corrupt`] if its size, checksum or number of
+/// rows is not what `data_file` says; [`Error::Parquet`] if it matches and yet is no Parquet file.
 pub(crate) fn read_data_file(
     vfs: &dyn Vfs,
     root: &Path,

@@ -1,9 +1,10 @@
 //! Encodes rows into row groups, column after column.
 //!
-//! Rows that come in batches are gathered up to a few megabytes and each column of them is then encoded at once, which is a
-//! fifth to a third cheaper than encoding one small batch after the other: the encoder of a column stays in the cache.
-//! Memory is bounded by what is gathered plus one encoded row group. Rows that are all there, in [`Columns`], are encoded
-//! column after column over whole row groups: what is held is one encoded column.
+//! Rows that come in batches are gathered up to a few megabytes and each column of them is then
+//! encoded at once, which is a fifth to a third cheaper than encoding one small batch after the
+//! other: the encoder of a column stays in the cache. Memory is bounded by what is gathered plus
+//! one encoded row group. Rows that are all there, in [`Columns`], are encoded column after column
+//! over whole row groups: what is held is one encoded column.
 
 use std::sync::Arc;
 
@@ -47,7 +48,8 @@ pub(super) fn write_columns(
 pub(super) struct RowGroupWriter<'a> {
     spec: &'a DataFileSpec<'a>,
     options: &'a ParquetOptions,
-    /// The sink until the first rows are known: they decide the encodings, and with them the file's header.
+    /// The sink until the first rows are known: they decide the encodings, and with them the file's
+    /// header.
     sink: Option<&'a mut Sink>,
     file: Option<ParquetFile<'a>>,
     /// Columns of the row group under way; empty between row groups.

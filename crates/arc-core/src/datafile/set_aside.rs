@@ -13,7 +13,8 @@ use crate::{
     vfs::Vfs,
 };
 
-/// Gives files a second name under `lost/`; durable after [`SetAside::sync`]. Their first name stays for the time being.
+/// Gives files a second name under `lost/`; durable after [`SetAside::sync`]. Their first name
+/// stays for the time being.
 pub(crate) struct SetAside<'a> {
     vfs: &'a dyn Vfs,
     root: &'a Path,
@@ -25,7 +26,8 @@ impl<'a> SetAside<'a> {
         Self { vfs, root, folders: BTreeSet::new() }
     }
 
-    /// Keeps one file below the data directory, or what lies in a pack; one that is missing needs no keeping.
+    /// Keeps one file below the data directory, or what lies in a pack; one that is missing needs
+    /// no keeping.
     pub(crate) fn keep(&mut self, path: &Path) -> Result<()> {
         let relative = path.strip_prefix(self.root).unwrap_or(path);
         let packed = relative.to_str().and_then(packed);
@@ -47,7 +49,8 @@ impl<'a> SetAside<'a> {
         }
     }
 
-    /// Returns a name that is free, or `None` if an earlier try that was cut off has kept the file already.
+    /// Returns a name that is free, or `None` if an earlier try that was cut off has kept the file
+    /// already.
     fn free_name(&self, wanted: &Path, path: &Path) -> Result<Option<PathBuf>> {
         let mut name = wanted.to_owned();
         for number in 1.. {

@@ -1,5 +1,5 @@
-//! A file being written from its start to its end, through a buffer that also keeps size and checksum; or one that is
-//! written to memory, to become a part of another.
+//! A file being written from its start to its end, through a buffer that also keeps size and
+//! checksum; or one that is written to memory, to become a part of another.
 
 use std::io::{self, Write};
 
@@ -49,7 +49,8 @@ impl Sink {
         self.buffer
     }
 
-    /// Begins the tail: returns where, and the checksums of all blocks before it, which are to be written next.
+    /// Begins the tail: returns where, and the checksums of all blocks before it, which are to be
+    /// written next.
     pub(super) fn begin_tail(&mut self) -> io::Result<(u64, Vec<u8>)> {
         self.flush()?;
         if self.file.is_none() {
@@ -71,7 +72,7 @@ impl Sink {
 
     fn write_through(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        // Whoever wrote may not have looked: a buffer that is dropped tells nobody.
+        // A thread that wrote may not have looked: a buffer that is dropped tells nothing.
         file.write_all_at(&[bytes], self.written).inspect_err(|_| self.failed = true)?;
         self.written += bytes.len() as u64;
         self.crc32c = crc32c::crc32c_append(self.crc32c, bytes);
@@ -99,7 +100,8 @@ impl Write for Sink {
             self.write_through(bytes)?;
         } else {
             if self.buffer.len() + bytes.len() > SMALL_BUFFER_BYTES {
-                // At once: each doubling would move it to pages that are touched for the first time.
+                // At once: each doubling would move it to pages that are touched for the first
+                // time.
                 self.buffer.reserve_exact(BUFFER_BYTES - self.buffer.len());
             }
             self.buffer.extend_from_slice(bytes);

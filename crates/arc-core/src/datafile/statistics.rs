@@ -110,7 +110,8 @@ impl StatisticsBuilder {
         }
     }
 
-    /// Returns whether the row group that ends here may have a NaN in this column, and begins the next one.
+    /// Returns whether the row group that ends here may have a NaN in this column, and begins the
+    /// next one.
     ///
     /// Known for columns of plain floats only; of all other types the answer means nothing.
     pub(super) fn end_row_group(&mut self) -> bool {
@@ -149,7 +150,8 @@ fn primitive_bounds<T: ArrowNumericType>(array: &ArrayRef) -> Option<(T::Native,
     min(array).zip(max(array))
 }
 
-/// Looks at each value that is used once: a dictionary may hold values that no row of this array has.
+/// Looks at each value that is used once: a dictionary may hold values that no row of this array
+/// has.
 fn tag_bounds(array: &ArrayRef) -> Option<(&str, &str)> {
     let array = array.as_dictionary::<Int32Type>();
     let values: &StringArray = array.values().as_string();
@@ -217,8 +219,8 @@ pub(super) fn lower_text(text: &str) -> (&str, bool) {
     (text.get(..cut).unwrap_or_default(), cut == text.len())
 }
 
-/// Returns the text itself, or the smallest text no longer than the limit that is larger than all that begin like it; and
-/// whether it is the text itself.
+/// Returns the text itself, or the smallest text no longer than the limit that is larger than all
+/// that begin like it; and whether it is the text itself.
 pub(super) fn upper_text(text: &str) -> Option<(String, bool)> {
     let (start, exact) = lower_text(text);
     let mut value = start.to_owned();

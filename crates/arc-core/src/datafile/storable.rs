@@ -4,7 +4,8 @@ use arrow::datatypes::{DataType, IntervalUnit};
 
 /// Returns whether columns of this type come back from a data file as they were written.
 ///
-/// Asked before a column is accepted: a type that cannot be written would make every flush of its table fail.
+/// Asked before a column is accepted: a type that cannot be written would make every flush of its
+/// table fail.
 pub(crate) fn is_storable(data_type: &DataType) -> bool {
     match data_type {
         DataType::Boolean

@@ -1,7 +1,8 @@
-//! Reads a data file piece by piece: its bytes for their checksum, its rows batch by batch, in bounded memory.
+//! Reads a data file piece by piece: its bytes for their checksum, its rows batch by batch, in
+//! bounded memory.
 //!
-//! For those who check or rewrite files; queries read through DataFusion instead. Never holds a whole file, never
-//! allocates more than the file has bytes.
+//! For those who check or rewrite files; queries read through DataFusion instead. Never holds a
+//! whole file, never allocates more than the file has bytes.
 
 use std::{
     io::{self, BufReader, Read},
@@ -66,7 +67,8 @@ impl OpenDataFile {
         &self.footer
     }
 
-    /// Has columns be of the types of `schema` from now on, which differs from the file's own in those that it may be read as.
+    /// Has columns be of the types of `schema` from now on, which differs from the file's own in
+    /// those that it may be read as.
     fn read_as(&mut self, schema: &SchemaRef) -> Result<()> {
         if schema != self.footer.schema() {
             let options = reader_options().with_schema(Arc::clone(schema));
@@ -94,7 +96,8 @@ impl OpenDataFile {
     }
 }
 
-/// Hands the first `most_bytes` of a file to `take`, in order and in pieces; returns their number and crc32c.
+/// Hands the first `most_bytes` of a file to `take`, in order and in pieces; returns their number
+/// and crc32c.
 ///
 /// # Errors
 ///
@@ -135,7 +138,8 @@ pub(crate) struct DataFileStream {
     refused: Refused,
 }
 
-/// What the file system refused, on its way past the Parquet reader, which keeps only the text of an error.
+/// What the file system refused, on its way past the Parquet reader, which keeps only the text of
+/// an error.
 type Refused = Arc<Mutex<Option<io::Error>>>;
 
 /// A data file whose bytes are what the manifest says, and whose footer is read.
@@ -149,8 +153,8 @@ impl CheckedDataFile {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the file cannot be read; [`Error::Corrupt`] if its size or checksum is not what `data_file`
-    /// says; [`Error::Parquet`] if it matches and yet is no Parquet file.
+    /// [`Error::Io`] if the file cannot be read; [`Error::Corrupt`] if its size or checksum is not
+    /// what `data_file` says; [`Error::Parquet`] if it matches and yet is no Parquet file.
     pub(crate) fn open(vfs: &dyn Vfs, root: &Path, data_file: &DataFile) -> Result<Self> {
         let path = root.join(&data_file.path);
         let chunks = if data_file.bytes <= WHOLE_BYTES {
@@ -162,7 +166,8 @@ impl CheckedDataFile {
         Ok(Self { expected_rows: data_file.rows, file: OpenDataFile::of(&path, chunks)? })
     }
 
-    /// Returns whether all texts of a column are in small dictionaries, so that it can be had as their dictionaries.
+    /// Returns whether all texts of a column are in small dictionaries, so that it can be had as
+    /// their dictionaries.
     pub(crate) fn has_dictionary(&self, column: &str) -> bool {
         let Ok(index) = self.file.footer.schema().index_of(column) else { return false };
         // A column of numbers, which its table has as text by now, may be in dictionaries as well.
@@ -170,13 +175,15 @@ impl CheckedDataFile {
             return false;
         }
         self.file.footer.metadata().row_groups().iter().all(|row_group| {
-            // Data files have one leaf for each column of text, but a library's nested types would have more.
+            // Data files have one leaf for each column of text, but a library's nested types would
+            // have more.
             row_group.columns().len() == self.file.footer.schema().fields().len()
                 && row_group.columns().get(index).is_some_and(is_in_small_dictionary)
         })
     }
 
-    /// Returns its rows, in batches of `batch_rows`. Columns of text are dictionaries in dictionaries where `schema` says so.
+    /// Returns its rows, in batches of `batch_rows`. Columns of text are dictionaries in
+    /// dictionaries where `schema` says so.
     ///
     /// # Errors
     ///
@@ -248,14 +255,16 @@ impl Iterator for DataFileStream {
     }
 }
 
-/// Rows are read from the first to the last, so of the page index only the dictionaries of pages are of use.
+/// Rows are read from the first to the last, so of the page index only the dictionaries of pages
+/// are of use.
 fn reader_options() -> ArrowReaderOptions {
     ArrowReaderOptions::new()
         .with_offset_index_policy(PageIndexPolicy::Optional)
         .with_column_index_policy(PageIndexPolicy::Skip)
 }
 
-/// A rewrite must not turn damaged bytes into a sound file: all of them are read before the first row is decoded.
+/// A rewrite must not turn damaged bytes into a sound file: all of them are read before the first
+/// row is decoded.
 fn check_bytes(vfs: &dyn Vfs, path: &Path, data_file: &DataFile) -> Result<()> {
     let (bytes, crc32c) = read_pieces(vfs, path, u64::MAX, |_, _| Ok(()))?;
     compare_bytes(path, data_file, bytes, crc32c)

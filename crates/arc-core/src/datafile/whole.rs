@@ -13,7 +13,8 @@ use crate::{Error, Result, vfs::Vfs};
 ///
 /// # Errors
 ///
-/// [`Error::Io`] if it cannot be read; [`Error::Corrupt`] if its size or checksum is not what `file` says.
+/// [`Error::Io`] if it cannot be read; [`Error::Corrupt`] if its size or checksum is not what
+/// `file` says.
 pub(crate) fn read_whole(vfs: &dyn Vfs, root: &Path, file: &DataFile) -> Result<Vec<u8>> {
     let path = root.join(&file.path);
     let mut found = Vec::new();

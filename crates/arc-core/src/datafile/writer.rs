@@ -20,19 +20,22 @@ use super::{
 };
 use crate::{Error, Result, SequenceNumber, arrays::Columns, model::TEMPORARY_SUFFIX, vfs::Vfs};
 
-/// Writes data files of sorted rows that are all in memory, one after the other, and uses its memory for each again.
+/// Writes data files of sorted rows that are all in memory, one after the other, and uses its
+/// memory for each again.
 #[derive(Default)]
 pub(crate) struct DataFileWriter(Option<Scratch>);
 
 /// What a data file is to be.
 #[derive(Debug, Clone)]
 pub(crate) struct DataFileSpec<'a> {
-    /// Path below the data directory, of [`data_file_path`](super::data_file_path); in a pack that of the pack.
+    /// Path below the data directory, of [`data_file_path`](super::data_file_path); in a pack that
+    /// of the pack.
     pub(crate) path: String,
-    /// Schema of every batch: the time in nanoseconds first, then any columns. A column that is null throughout may be left out.
-    /// Texts may come as indices in a dictionary.
+    /// Schema of every batch: the time in nanoseconds first, then any columns. A column that is
+    /// null throughout may be left out. Texts may come as indices in a dictionary.
     pub(crate) schema: SchemaRef,
-    /// Columns by which the rows are sorted, ascending, nulls first; may name tags that are left out.
+    /// Columns by which the rows are sorted, ascending, nulls first; may name tags that are left
+    /// out.
     pub(crate) sorted_by: Vec<String>,
     /// First sequence number whose rows may be in the file.
     pub(crate) min_seq: SequenceNumber,
@@ -46,15 +49,17 @@ pub(crate) struct DataFileSpec<'a> {
 
 /// Writes sorted batches to a new data file and returns what the manifest records of it.
 ///
-/// The file is written under a temporary name, synced and renamed; then its folder and the folders above it are synced.
-/// When this returns `Ok` the file survives a loss of power; when it fails no file is left, as far as the file system
-/// lets us remove it. Memory is bounded by the batches (16 MiB of them are gathered) and one encoded row group.
+/// The file is written under a temporary name, synced and renamed; then its folder and the folders
+/// above it are synced. When this returns `Ok` the file survives a loss of power; when it fails no
+/// file is left, as far as the file system lets us remove it. Memory is bounded by the batches (16
+/// MiB of them are gathered) and one encoded row group.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Io`](crate::ErrorKind::Io) with the path where the file system refuses, the error of `batches` where one
-/// is an error, and [`ErrorKind::Internal`](crate::ErrorKind::Internal) where the rows are none, have a time that is
-/// null, another schema than announced or a type that Parquet has not (see [`is_storable`](super::is_storable)).
+/// [`ErrorKind::Io`](crate::ErrorKind::Io) with the path where the file system refuses, the error
+/// of `batches` where one is an error, and [`ErrorKind::Internal`](crate::ErrorKind::Internal)
+/// where the rows are none, have a time that is null, another schema than announced or a type that
+/// Parquet has not (see [`is_storable`](super::is_storable)).
 pub(crate) fn write_data_file(
     vfs: &dyn Vfs,
     root: &Path,
@@ -119,8 +124,8 @@ fn fits(batch: &Fields, file: &Fields) -> bool {
 impl DataFileWriter {
     /// Does as [`write_data_file`], column after column, of which one is held encoded.
     ///
-    /// Leaves the folders to the caller: the file survives a loss of power once those above it are synced
-    /// ([`FolderSyncs`](super::FolderSyncs)).
+    /// Leaves the folders to the caller: the file survives a loss of power once those above it are
+    /// synced ([`FolderSyncs`](super::FolderSyncs)).
     ///
     /// # Errors
     ///
@@ -181,8 +186,8 @@ fn publish(
     publish_file(vfs, root, &spec.path, |sink, temporary| write_rows(sink, spec, temporary, write))
 }
 
-/// Has a file written and synced under a temporary name, and gives it its own. Where that fails no file is left, as far as
-/// the file system lets us remove it.
+/// Has a file written and synced under a temporary name, and gives it its own. Where that fails no
+/// file is left, as far as the file system lets us remove it.
 pub(super) fn publish_file<T>(
     vfs: &dyn Vfs,
     root: &Path,
@@ -248,8 +253,9 @@ fn data_file(spec: &DataFileSpec<'_>, totals: Totals, finished: &Finished) -> Re
 
 /// Syncs the file's folder and those above it, up to but without the data directory itself.
 ///
-/// The folders above are synced even if they were there: a crash of an earlier process may have left them in the cache
-/// only. A folder that did not change costs what the disk takes to empty its cache, 0.05 to 4 ms where it was measured.
+/// The folders above are synced even if they were there: a crash of an earlier process may have
+/// left them in the cache only. A folder that did not change costs what the disk takes to empty its
+/// cache, 0.05 to 4 ms where it was measured.
 fn sync_folders(vfs: &dyn Vfs, root: &Path, path: &Path) -> Result<()> {
     let folders = path.ancestors().skip(1).take_while(|folder| *folder != root);
     for folder in folders {

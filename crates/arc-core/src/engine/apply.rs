@@ -1,8 +1,9 @@
-//! From the log to the buffers: what is in the log, and as durable as was asked for, is applied in its order, and
-//! acknowledged.
+//! From the log to the buffers: what is in the log, and as durable as was asked for, is applied in
+//! its order, and acknowledged.
 //!
-//! One thread at a time applies: the one whose sync made a group ready, unless another is at it, which then takes that group as
-//! well. So no thread is woken for it, and the others log and sync meanwhile. Never touches a file.
+//! One thread at a time applies: the one whose sync made a group ready, unless another is at it,
+//! which then takes that group as well. So no thread is woken for it, and the others log and sync
+//! meanwhile. Never touches a file.
 
 use std::{
     collections::VecDeque,
@@ -80,12 +81,12 @@ impl Applying {
         }
     }
 
-    /// Adds a group that is in the log, to be applied behind those before it, once the log is as durable as it needs. Gives
-    /// it back if the log has failed meanwhile.
+    /// Adds a group that is in the log, to be applied after those before it, once the log is as
+    /// durable as it needs. Gives it back if the log has failed meanwhile.
     pub(super) fn add(&self, entries: Vec<QueueEntry>, logged: Logged) -> Option<Vec<QueueEntry>> {
         let mut waiting = self.waiting.lock();
         if waiting.is_broken {
-            // Whoever waits for an answer learns that there is none.
+            // A thread that waits for an answer learns that there is none.
             return None;
         }
         // What was applied before can still be flushed.
@@ -102,7 +103,8 @@ impl Applying {
         waiting.durable_seq = waiting.durable_seq.max(durable_seq);
     }
 
-    /// Applies the groups that are ready, and those that become so meanwhile, unless another thread does.
+    /// Applies the groups that are ready, and those that become so meanwhile, unless another thread
+    /// does.
     pub(super) fn apply_ready(&self) {
         let mut waiting = self.waiting.lock();
         if mem::replace(&mut waiting.is_applying, true) {
@@ -114,8 +116,8 @@ impl Applying {
         waiting.is_applying = false;
     }
 
-    /// Takes out what is not ready, now that the log has failed: nobody knows what is on disk, nor will before the next
-    /// open. In order.
+    /// Takes out what is not ready, now that the log has failed: nothing knows what is on disk, nor
+    /// will before the next open. In order.
     pub(super) fn fail(&self) -> Vec<QueueEntry> {
         let mut waiting = self.waiting.lock();
         waiting.has_failed = true;
@@ -124,7 +126,7 @@ impl Applying {
         waiting.groups.drain(ready..).flat_map(|group| group.entries).collect()
     }
 
-    /// Lets nobody wait for a thread that has died.
+    /// Lets nothing wait for a thread that has died.
     pub(super) fn break_off(&self) {
         let mut waiting = self.waiting.lock();
         waiting.is_broken = true;
@@ -145,13 +147,14 @@ struct Applier {
     /// Number of the last frame whose rows are in the buffers.
     applied: SequenceNumber,
     unacknowledged: Unacknowledged,
-    /// Whether something that is in the log could not be applied. Nothing is frozen from then on: a flush would take what is
-    /// in memory for all that the log has, and release it.
+    /// Whether something that is in the log could not be applied. Nothing is frozen from then on: a
+    /// flush would take what is in memory for all that the log has, and release it.
     has_failed: bool,
 }
 
-/// Writes that are applied, but whose writers do not know yet. They are told together: the first one wakes a thread of
-/// theirs, which then finds the others' tasks without being woken for each, and what they send next comes as one group.
+/// Writes that are applied, but whose writers do not know yet. They are told together: the first
+/// one wakes a thread of theirs, which then finds the others' tasks without being woken for each,
+/// and what they send next comes as one group.
 #[derive(Default)]
 struct Unacknowledged {
     answers: Vec<(oneshot::Sender<Result<Written>>, Result<Written>)>,
@@ -162,8 +165,9 @@ struct Unacknowledged {
 
 impl Applier {
     fn apply_group(&mut self, LoggedGroup { entries, logged }: LoggedGroup) {
-        // What is counted here is what a flush releases the log up to. If it were not the log's own number, nothing that is
-        // acknowledged would be safe any more: the thread ends, and with it all writes and flushes.
+        // What is counted here is what a flush releases the log up to. If it were not the log's own
+        // number, nothing that is acknowledged would be safe any more: the thread ends, and with it
+        // all writes and flushes.
         if let Some((first, _)) = logged.numbers {
             assert_eq!(first, self.applied.next(), "a group of the log is applied in its place");
         }
@@ -204,13 +208,15 @@ impl Applier {
                 self.applied = self.applied.next();
                 self.apply_delete(delete);
             }
-            // Shares the number of the frame before it: it is never replayed, and flushed with its neighbours.
+            // Shares the number of the frame before it: it is never replayed, and flushed with its
+            // neighbours.
             QueueEntry::Unlogged(write) => {
                 self.shared.unlogged.note_applied();
                 self.apply_write(write);
             }
             QueueEntry::Freeze(answer) => {
-                // The asker may have gone; the buffers are frozen all the same and flushed with the next round.
+                // The asker may have gone; the buffers are frozen all the same and flushed with the
+                // next round.
                 let _ = answer.send(self.freeze());
             }
             QueueEntry::Seal => {}
@@ -239,7 +245,7 @@ impl Applier {
             tracing::error!(%error, "rows in the log could not be applied, writes are refused from now on");
             queue.close(NOT_APPLIED);
         }
-        // Before the answer, so that whoever got it finds the receipt.
+        // Before the answer, so that the thread that got it finds the receipt.
         match (claim, &answered) {
             (Some(claim), Ok(written)) => claim.stored(self.applied, written),
             (Some(claim), Err(_)) => claim.unknown(NOT_APPLIED),
@@ -415,7 +421,8 @@ mod tests {
         assert_eq!(write(1).unwrap().points, 1);
         let table = engine.table("d", "m").unwrap();
         drop(table.rows().unwrap());
-        // Memory has something that nobody wrote and that cannot be made a chunk; it takes the point with it.
+        // Memory has something that nothing wrote and that cannot be made a chunk; it takes the
+        // point with it.
         let broken = crate::buffer::rows_that_cannot_be_sealed(1 << 20);
         let appended = |rows| table.undrained_rows().buffer.append(SequenceNumber(2), rows);
         assert!(broken.into_iter().all(|rows| appended(rows).is_ok()));
@@ -469,7 +476,8 @@ mod tests {
         let options = crate::Options { compaction: false, ..crate::Options::default() };
         let dir = tempfile::tempdir().unwrap();
         let engine = Engine::builder(dir.path().join("data")).options(options).open().unwrap();
-        // The first rows of known series are in row format, and those behind the first of a new one are not.
+        // The first rows of known series are in row format, and those after the first of a new one
+        // are not.
         let lines = |write: i64| {
             (0..6).map(move |row| format!("m,h={} v=1 {}\n", if row < 3 { row } else { write }, write * 10 + row))
         };

@@ -144,11 +144,13 @@ impl EngineBuilder {
         self
     }
 
-    /// Keeps data files and manifest in an object store. The data directory has the log, and files on their way.
+    /// Keeps data files and manifest in an object store. The data directory has the log, and files
+    /// on their way.
     ///
-    /// Acknowledged points are in the log until they are in the store. If the store fails or hangs, writes go on until
-    /// [`Options::max_buffer_bytes`] is full, and fail as busy then; all is made up for when it answers again. A data
-    /// directory belongs to one store and prefix, and has always to be opened with it.
+    /// Acknowledged points are in the log until they are in the store. If the store fails or hangs,
+    /// writes go on until [`Options::max_buffer_bytes`] is full, and fail as busy then; all is made
+    /// up for when it answers again. A data directory belongs to one store and prefix, and has
+    /// always to be opened with it.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -169,7 +171,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the file system under WAL, manifest and data files. Queries read data files from the real one.
+    /// Sets the file system under WAL, manifest and data files. Queries read data files from the
+    /// real one.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -191,8 +194,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the clock that points without a timestamp get their time from, and that tells when data is past its
-    /// retention and a day is over.
+    /// Sets the clock that points without a timestamp get their time from, and that tells when data
+    /// is past its retention and a day is over.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -263,11 +266,13 @@ impl EngineBuilder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for an option out of range, a folder that holds
-    /// other things, a newer format, or belongs to another object store; [`Busy`](crate::ErrorKind::Busy) for one in use by another process;
-    /// [`Corrupt`](crate::ErrorKind::Corrupt) where an acknowledged point is damaged, naming file and byte:
-    /// [`verify`](crate::verify) then names all damage, [`plan_repair`](crate::plan_repair) what can be done about it;
-    /// [`Io`](crate::ErrorKind::Io) with the path that failed.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for an option out of range, a
+    /// folder that holds other things, a newer format, or belongs to another object store;
+    /// [`Busy`](crate::ErrorKind::Busy) for one in use by another process;
+    /// [`Corrupt`](crate::ErrorKind::Corrupt) where an acknowledged point is damaged, naming file
+    /// and byte: [`verify`](crate::verify) then names all damage,
+    /// [`plan_repair`](crate::plan_repair) what can be done about it; [`Io`](crate::ErrorKind::Io)
+    /// with the path that failed.
     pub fn open(self) -> Result<Engine> {
         let (shared, lock) = open::open(Parts {
             #[cfg(feature = "object-store")]

@@ -1,4 +1,5 @@
-//! Decodes the frames of a log as replay does, and keeps nothing of their rows: for those who check or mend a log.
+//! Decodes the frames of a log as replay does, and keeps nothing of their rows: for those who check
+//! or mend a log.
 
 use std::sync::Arc;
 
@@ -62,8 +63,9 @@ impl FrameChecker {
         Ok(decoded.map_or(0, |(_, staged)| staged.points() as u64))
     }
 
-    /// Returns the changes of schema that a write needs and that no frame before it made: what stood right before it in
-    /// the log, for a write adds what its own points need. None if the frame is no write, or could not be decoded then.
+    /// Returns the changes of schema that a write needs and that no frame before it made: what
+    /// stood right before it in the log, for a write adds what its own points need. None if the
+    /// frame is no write, or could not be decoded then.
     pub(crate) fn missing_changes(&self, frame: &ReplayedFrame<'_>) -> Vec<SchemaChange> {
         self.find_changes(frame).unwrap_or_default()
     }
@@ -95,8 +97,9 @@ impl FrameChecker {
         Some(changes)
     }
 
-    /// Returns the schema that a lost frame said, as far as the write behind it tells, and the columns that changed their
-    /// type by it. That is the one that a later frame says, or else text, which can be all that the column had.
+    /// Returns the schema that a lost frame said, as far as the write after it tells, and the
+    /// columns that changed their type by it. That is the one that a later frame says, or else
+    /// text, which can be all that the column had.
     fn guess(&self, seq: SequenceNumber, base: &TableSchema, proposed: &TableSchema) -> (TableSchema, Vec<String>) {
         let later = self.said.iter().find(|(said, schema)| *said > seq && schema.continues(base));
         let (mut schema, mut widened) = (proposed.clone(), Vec::new());

@@ -1,9 +1,11 @@
 //! Opening a manifest in an object store, where no lock keeps other writers away.
 //!
-//! Two things have to hold before anything is read by its number or removed for having no name. The log of this data
-//! directory is the one that the manifest counts by: the manifest names the directory, and another one is refused. And
-//! nobody who had the manifest open before can commit any more, be it this engine's own process before it was killed, whose
-//! last request is still on its way: each opening makes a commit of its own, which takes the number that they would need.
+//! Two things have to hold before anything is read by its number or removed for having no name. The
+//! log of this data directory is the one that the manifest counts by: the manifest names the
+//! directory, and another one is refused. And no thread that had the manifest open before can
+//! commit any more, be it this engine's own process before it was killed, whose last request is
+//! still on its way: each opening makes a commit of its own, which takes the number that they would
+//! need.
 
 use std::path::Path;
 
@@ -21,7 +23,7 @@ use crate::{
     vfs::Vfs,
 };
 
-/// How often an opening begins again because somebody else has made a commit meanwhile.
+/// How often an opening begins again because another thread has made a commit meanwhile.
 const TRIES: usize = 10;
 
 /// What is needed to open a manifest in an object store.

@@ -1,7 +1,7 @@
 //! How strict a database or table is about the types of its columns: the setting.
 //!
-//! Stored by a commit of the manifest of its own. It decides about values that come later; what is in the log was decided
-//! before, and needs no setting to be read again.
+//! Stored by a commit of the manifest of its own. It decides about values that come later; what is
+//! in the log was decided before, and needs no setting to be read again.
 
 use std::sync::Arc;
 
@@ -15,12 +15,13 @@ use crate::{
 };
 
 impl Engine {
-    /// Sets how strict a table is about the types of its columns, or all tables of a database that do not say it themselves.
-    /// What `types` leaves out goes by the database, and then by
-    /// [`Options::column_types`](crate::Options::column_types); leaving out everything takes the setting away.
+    /// Sets how strict a table is about the types of its columns, or all tables of a database that
+    /// do not say it themselves. What `types` leaves out goes by the database, and then by
+    /// [`Options::column_types`](crate::Options::column_types); leaving out everything takes the
+    /// setting away.
     ///
-    /// Durable once this returns, and for all writes that begin later. Flushes, if the database or table is not in the
-    /// manifest yet. Columns that are there keep their types.
+    /// Durable once this returns, and for all writes that begin later. Flushes, if the database or
+    /// table is not in the manifest yet. Columns that are there keep their types.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -39,9 +40,10 @@ impl Engine {
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database or table;
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad pattern, and for one that matches a field which is there and
-    /// not text; [`Busy`](crate::ErrorKind::Busy) if something is being dropped meanwhile; [`Io`](crate::ErrorKind::Io) if
-    /// the setting cannot be stored; [`Closed`](crate::ErrorKind::Closed) once closed.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a bad pattern, and for one that matches
+    /// a field which is there and not text; [`Busy`](crate::ErrorKind::Busy) if something is being
+    /// dropped meanwhile; [`Io`](crate::ErrorKind::Io) if the setting cannot be stored;
+    /// [`Closed`](crate::ErrorKind::Closed) once closed.
     pub fn set_column_types(&self, database: &str, table: Option<&str>, types: &ColumnTypes) -> Result<()> {
         types.check()?;
         let found = self.database(database)?;
@@ -90,8 +92,10 @@ impl Engine {
         Ok(ColumnTypes::clone(&types))
     }
 
-    /// Returns what holds for a table, or for new tables of a database: what it says itself, and where it says nothing what its
-    /// database and [`Options::column_types`](crate::Options::column_types) say. The database and the table need not be there.
+    /// Returns what holds for a table, or for new tables of a database: what it says itself, and
+    /// where it says nothing what its database and
+    /// [`Options::column_types`](crate::Options::column_types) say. The database and the table need
+    /// not be there.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

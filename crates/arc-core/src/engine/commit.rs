@@ -1,10 +1,12 @@
-//! Group commit: two threads take turns. The one whose turn it is takes all that is queued and writes it to the log at once;
-//! then the turn is the other one's, while this one syncs, unless the other one is at it already and will do it. What is durable
-//! goes to the buffers in the order of the log, and is acknowledged only then (decision 022).
+//! Group commit: two threads take turns. The one whose turn it is takes all that is queued and
+//! writes it to the log at once; then the turn is the other one's, while this one syncs, unless the
+//! other one is at it already and will do it. What is durable goes to the buffers in the order of
+//! the log, and is acknowledged only then (decision 022).
 //!
-//! No timer: while the log is synced the next groups gather and are appended. When the log fails, the outcome of all groups that were not durable
-//! is unknown; the engine refuses writes from then on, and the next open decides from what is on disk. When there is no room for
-//! a new segment nothing was written: the group's writes are refused and later ones are tried again.
+//! No timer: while the log is synced the next groups gather and are appended. When the log fails,
+//! the outcome of all groups that were not durable is unknown; the engine refuses writes from then
+//! on, and the next open decides from what is on disk. When there is no room for a new segment
+//! nothing was written: the group's writes are refused and later ones are tried again.
 
 use std::{
     io,
@@ -30,7 +32,8 @@ use crate::{
     wal::{Frame, PendingSync, SpareMaker},
 };
 
-/// One that syncs and applies, and one that appends meanwhile. More of them take processor time and give nothing (decision 022).
+/// One that syncs and applies, and one that appends meanwhile. More of them take processor time and
+/// give nothing (decision 022).
 const COMMITTERS: usize = 2;
 
 /// When a write is tried again that met a shortage.
@@ -49,7 +52,8 @@ struct Committer {
 struct Log {
     /// Number of the last frame in the log.
     last_seq: SequenceNumber,
-    /// Schema changes that are visible already but found no room in the log: they go in front of the next group.
+    /// Schema changes that are visible already but found no room in the log: they go in front of
+    /// the next group.
     unlogged_changes: Vec<QueueEntry>,
 }
 
@@ -63,7 +67,8 @@ enum Failure {
     Unknown(String),
 }
 
-/// Starts the threads that commit, and the one that makes the log's next segment while this one fills.
+/// Starts the threads that commit, and the one that makes the log's next segment while this one
+/// fills.
 pub(super) fn spawn(shared: &Arc<Shared>) -> io::Result<Vec<JoinHandle<()>>> {
     let (spare, wanted) = sync_channel(1);
     let (maker, last_seq) = {
@@ -165,8 +170,8 @@ impl Committer {
         Ok(Logged { needs, numbers })
     }
 
-    /// Syncs as long as somebody waits for it, and applies what is durable then; unless another thread is at it, which goes
-    /// on with what this one has written.
+    /// Syncs as long as a thread waits for it, and applies what is durable then; unless another
+    /// thread is at it, which goes on with what this one has written.
     fn sync(&self) {
         while let Some(sync) = self.begin_sync() {
             match sync.run() {
@@ -197,8 +202,8 @@ impl Committer {
         self.shared.wal.lock().begin_sync()
     }
 
-    /// Answers a group that is not in the log, or may not be; if the log has failed, also those before it that are not
-    /// durable yet.
+    /// Answers a group that is not in the log, or may not be; if the log has failed, also those
+    /// before it that are not durable yet.
     fn refuse(&self, log: &mut Log, entries: Vec<QueueEntry>, failure: &Failure) {
         tracing::error!(reason = failure.because(), "the log cannot be written");
         if let Failure::Closed(because) | Failure::Unknown(because) = failure {
@@ -212,7 +217,8 @@ impl Committer {
         for entry in entries {
             match entry {
                 QueueEntry::Write(_, mut write) => {
-                    // Where it is known that nothing was stored the key is free again, before the answer says so.
+                    // Where it is known that nothing was stored the key is free again, before the
+                    // answer says so.
                     if let (Failure::Unknown(because), Some(claim)) = (failure, write.claim.take()) {
                         claim.unknown(because);
                     }
@@ -229,7 +235,8 @@ impl Committer {
                     let _ = delete.answer.send(Err(failure.refusal()));
                 }
                 QueueEntry::Seal => {}
-                // What was applied before is in the log and can be flushed, which is what makes room on a full disk.
+                // What was applied before is in the log and can be flushed, which is what makes
+                // room on a full disk.
                 freeze @ QueueEntry::Freeze(_) => drop(self.applying.add(vec![freeze], Logged::default())),
                 QueueEntry::Change(frame, waiting) => {
                     let is_visible = waiting.as_ref().is_none_or(|maker| maker.made.is_none());
@@ -318,9 +325,11 @@ fn needs_sync(entry: &QueueEntry) -> bool {
     match entry {
         QueueEntry::Write(_, write) => write.durability == Durability::Disk,
         QueueEntry::Delete(_, delete) => delete.durability == Durability::Disk,
-        // Somebody created a database and waits for it; other changes are as durable as the write that needs them.
+        // A thread created a database and waits for it; other changes are as durable as the write
+        // that needs them.
         QueueEntry::Change(_, waiting) => waiting.is_some(),
-        // Also where nobody waits any more: with it go receipts, which must not go without their points.
+        // Also where no thread waits any more: with it go receipts, which must not go without their
+        // points.
         QueueEntry::Drop(..) => true,
         QueueEntry::Unlogged(_) | QueueEntry::Freeze(_) | QueueEntry::Seal => false,
     }

@@ -1,9 +1,11 @@
-//! Compaction as the engine does it: plans for each table, has the files written, and swaps them in by one commit.
+//! Compaction as the engine does it: plans for each table, has the files written, and swaps them in
+//! by one commit.
 //!
-//! Files are read and written without any lock; the manifest is locked for the commit alone, so that no flush waits for
-//! a merge. Each step is durable before the next: write the outputs, commit the manifest (inputs out, outputs in), swap
-//! the views, retire the inputs. A crash between any two loses and doubles nothing: files that no manifest names are
-//! removed on open, be they outputs that came too early or inputs that are still there.
+//! Files are read and written without any lock; the manifest is locked for the commit alone, so
+//! that no flush waits for a merge. Each step is durable before the next: write the outputs, commit
+//! the manifest (inputs out, outputs in), swap the views, retire the inputs. A crash between any
+//! two loses and doubles nothing: files that no manifest names are removed on open, be they outputs
+//! that came too early or inputs that are still there.
 
 use std::{
     sync::{
@@ -60,7 +62,8 @@ pub struct CompactionReport {
     pub bytes_out: u64,
     /// Data files dropped because of their age.
     pub expired_files: u64,
-    /// Data files that moved as they are: out of packs of which little was needed, or into files of their own.
+    /// Data files that moved as they are: out of packs of which little was needed, or into files of
+    /// their own.
     pub moved_files: u64,
     /// Data files removed from disk.
     pub removed_files: u64,
@@ -172,7 +175,8 @@ impl Shared {
         }
         let expired = self.drop_expired(&mut round);
         round.note_failure(expired);
-        // Small files of many tables are merged together: what comes of that may be enough for another merge.
+        // Small files of many tables are merged together: what comes of that may be enough for
+        // another merge.
         loop {
             let mut small = SmallMerges::new(self);
             for database in self.registry.databases() {
@@ -244,7 +248,8 @@ impl Shared {
         merged_file_bytes(self.memory.limit(), schema.arrow().fields().len(), self.options.compaction_file_bytes)
     }
 
-    /// Waits for a while if the process is near the most that it may hold: merges have time, up to a point.
+    /// Waits for a while if the process is near the most that it may hold: merges have time, up to
+    /// a point.
     fn wait_for_memory(&self) {
         let patience = sync::now() + MEMORY_PATIENCE;
         while self.memory.pressure() > Pressure::None
@@ -270,8 +275,8 @@ impl Shared {
         self.commit_and_retire(merged, round).map(drop)
     }
 
-    /// Writes the outputs of one task, into a pack where one is given. A task with a damaged input is left out, and left
-    /// alone from then on.
+    /// Writes the outputs of one task, into a pack where one is given. A task with a damaged input
+    /// is left out, and left alone from then on.
     pub(super) fn run_undamaged(
         &self,
         table: &Arc<Table>,
@@ -320,7 +325,8 @@ impl Shared {
         keep: Keep,
         pack: Option<&PackWriter<'_>>,
     ) -> Result<Vec<Arc<DataFile>>> {
-        // Not a later one: a type that the log has not yet, and that a loss of power would take back, is for no file.
+        // Not a later one: a type that the log has not yet, and that a loss of power would take
+        // back, is for no file.
         let (schema, tombstones) = (table.committed.load_full(), table.stored().flushed_tombstones());
         let written_ns = task.files.iter().filter_map(|file| file.written_ns()).max();
         let job = MergeJob {
@@ -355,8 +361,8 @@ impl Shared {
         Ok(made.into_iter().map(|file| Arc::new(DataFile { deleted_seq, ..file })).collect())
     }
 
-    /// Returns the name of a new file that is as old as the newest of its rows, so that a partition that is merged still counts
-    /// as quiet.
+    /// Returns the name of a new file that is as old as the newest of its rows, so that a partition
+    /// that is merged still counts as quiet.
     pub(super) fn id_written(&self, written_ns: Option<i64>) -> Ulid {
         let written_ms = u64::try_from(written_ns.unwrap_or(0) / 1_000_000).unwrap_or(0);
         Ulid::from_parts(written_ms, self.random())
@@ -391,8 +397,9 @@ impl Shared {
         Counters::add(&counters.compaction_bytes_out, bytes_out);
     }
 
-    /// Swaps outputs for inputs, in the manifest and then in the tables; returns the tasks whose inputs were still what they
-    /// had been. The outputs of the others are removed. Merges of one table stand together.
+    /// Swaps outputs for inputs, in the manifest and then in the tables; returns the tasks whose
+    /// inputs were still what they had been. The outputs of the others are removed. Merges of one
+    /// table stand together.
     fn commit_merges(&self, merged: Vec<Merged>) -> Result<Vec<Merged>> {
         let mut manifest = self.manifest.lock();
         let partitions = live_partitions(&merged);
@@ -418,8 +425,8 @@ impl Shared {
                 if let Some(done) = of_table.first() {
                     done.table.replace_files(&gone, &made);
                 }
-                // Before the manifest is unlocked: whoever finds them in neither, as the close of the engine would, takes
-                // their pack for one that nobody reads.
+                // Before the manifest is unlocked: the thread that finds them in neither, as the
+                // close of the engine would, takes their pack for one that nothing reads.
                 self.compactor.retired.add(gone, self.clock.now_ns());
             }
             crash_point("compaction::swapped");
@@ -429,7 +436,8 @@ impl Shared {
         Ok(right)
     }
 
-    /// Lets go of files that are in no manifest and in no view, but not of what else is in their packs.
+    /// Lets go of files that are in no manifest and in no view, but not of what else is in their
+    /// packs.
     pub(super) fn discard_files(&self, files: &[Arc<DataFile>]) {
         let (in_packs, files): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.packed().is_some());
         self.compactor.retired.leave_files(files.into_iter().map(Arc::as_ref));
@@ -437,7 +445,7 @@ impl Shared {
     }
 }
 
-/// A task whose outputs are durable files that nobody knows yet.
+/// A task whose outputs are durable files that nothing knows yet.
 pub(super) struct Merged {
     pub(super) table: Arc<Table>,
     pub(super) task: MergeTask,
@@ -461,8 +469,8 @@ fn table_edit(merged: &[Merged]) -> TableEdit {
     }
 }
 
-/// Returns the live files of the tables and days that merges are about. Merges of one table stand together: of all its days,
-/// of which there may be very many, the files are looked at once.
+/// Returns the live files of the tables and days that merges are about. Merges of one table stand
+/// together: of all its days, of which there may be very many, the files are looked at once.
 fn live_partitions(merged: &[Merged]) -> HashMap<(*const Table, PartitionDay), Vec<Arc<DataFile>>> {
     let day_of = |done: &Merged| ((Arc::as_ptr(&done.table), done.task.day), Vec::new());
     let mut partitions: HashMap<_, Vec<Arc<DataFile>>> = merged.iter().map(day_of).collect();
@@ -479,8 +487,9 @@ fn live_partitions(merged: &[Merged]) -> HashMap<(*const Table, PartitionDay), V
 
 /// Returns whether all inputs are live, and their merge still leaves the same rows to win.
 ///
-/// Files that a flush added meanwhile cannot change what a file on time may hold (see `crate::compaction`); a late output
-/// has to stand between its neighbours as they are now, and a file that moved as it is must not pass by another.
+/// Files that a flush added meanwhile cannot change what a file on time may hold (see
+/// `crate::compaction`); a late output has to stand between its neighbours as they are now, and a
+/// file that moved as it is must not pass by another.
 ///
 /// `partition` has the live files of the table and day.
 pub(super) fn is_still_right(partition: &[Arc<DataFile>], Merged { task, is_moved, .. }: &Merged) -> bool {

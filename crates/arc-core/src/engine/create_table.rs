@@ -13,8 +13,9 @@ use crate::{
 };
 
 impl Engine {
-    /// Makes a table without rows: its columns, which of them are tags, and whether rows of the same tags and time merge.
-    /// Writes make theirs by themselves; this is for who wants to say it before. The database is made if there is none.
+    /// Makes a table without rows: its columns, which of them are tags, and whether rows of the
+    /// same tags and time merge. Writes make theirs by themselves; this is for who wants to say it
+    /// before. The database is made if there is none.
     ///
     /// Returns once it is as durable as `disk` says.
     ///
@@ -41,8 +42,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for bad names, for columns that no table can have, and for a
-    /// table that is there ([`Error::TableExists`]).
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for bad names, for columns that
+    /// no table can have, and for a table that is there ([`Error::TableExists`]).
     pub fn create_table(&self, schema: &TableSchema) -> Result<()> {
         check(schema)?;
         match self.create_database(&schema.database) {
@@ -52,8 +53,8 @@ impl Engine {
         self.inner.shared.create_table(schema)
     }
 
-    /// Makes a table as [`create_table`](Self::create_table) does, and says how strict it is about types as
-    /// [`set_column_types`](Self::set_column_types) does.
+    /// Makes a table as [`create_table`](Self::create_table) does, and says how strict it is about
+    /// types as [`set_column_types`](Self::set_column_types) does.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

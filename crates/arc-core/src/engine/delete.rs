@@ -1,9 +1,10 @@
-//! Deletes as the engine does them: checked, queued like a write, and applied to the table at their place in the log.
+//! Deletes as the engine does them: checked, queued like a write, and applied to the table at their
+//! place in the log.
 //!
-//! A delete is about every point that was acknowledged before it, and none that is written after it. Nothing is rewritten
-//! while its caller waits: the table's buffer is frozen, so that no buffer and no file has rows from both sides of the
-//! delete, and a tombstone takes the rows out of what queries read. Compaction takes them out of the files
-//! (see `crate::model`).
+//! A delete is about every point that was acknowledged before it, and none that is written after
+//! it. Nothing is rewritten while its caller waits: the table's buffer is frozen, so that no buffer
+//! and no file has rows from both sides of the delete, and a tombstone takes the rows out of what
+//! queries read. Compaction takes them out of the files (see `crate::model`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +26,8 @@ use crate::{
     wal::{ReplayedFrame, body_checksum},
 };
 
-/// Deletes of one table that may wait for compaction: each is a filter of every query that reads files it touches.
+/// Deletes of one table that may wait for compaction: each is a filter of every query that reads
+/// files it touches.
 const MAX_TOMBSTONES: usize = 1_000;
 
 /// What a delete found. How many points it took is what a query counts before it.
@@ -37,14 +39,15 @@ pub struct Deleted {
 }
 
 impl Engine {
-    /// Deletes the points of a table that meet `predicate`, of those that were acknowledged before this call. Points that
-    /// are written later are not deleted.
+    /// Deletes the points of a table that meet `predicate`, of those that were acknowledged before
+    /// this call. Points that are written later are not deleted.
     ///
-    /// Points of which the predicate says nothing, because a value is null, stay. In a table whose points are identified
-    /// by tags and time, the predicate may name only these. Once this returns no query sees the points any more, and the
-    /// delete is as durable as [`Options::durability`](crate::Options::durability) says, at least `process`. Their
-    /// bytes leave the disk after the next flush, when compaction rewrites the files that they are in; programs that read
-    /// the data files themselves see them until then.
+    /// Points of which the predicate says nothing, because a value is null, stay. In a table whose
+    /// points are identified by tags and time, the predicate may name only these. Once this returns
+    /// no query sees the points any more, and the delete is as durable as
+    /// [`Options::durability`](crate::Options::durability) says, at least `process`. Their bytes
+    /// leave the disk after the next flush, when compaction rewrites the files that they are in;
+    /// programs that read the data files themselves see them until then.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -63,10 +66,11 @@ impl Engine {
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database or table;
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a predicate that the table cannot have;
-    /// [`Busy`](crate::ErrorKind::Busy) while 1,000 earlier deletes of the table wait to be carried out in its files;
-    /// [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io) and
-    /// [`StorageFull`](crate::ErrorKind::StorageFull) if it cannot be logged; [`Unknown`](crate::ErrorKind::Unknown) if the
-    /// log failed meanwhile: whether the points are deleted is known when the engine is opened again.
+    /// [`Busy`](crate::ErrorKind::Busy) while 1,000 earlier deletes of the table wait to be carried
+    /// out in its files; [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io) and
+    /// [`StorageFull`](crate::ErrorKind::StorageFull) if it cannot be logged;
+    /// [`Unknown`](crate::ErrorKind::Unknown) if the log failed meanwhile: whether the points are
+    /// deleted is known when the engine is opened again.
     pub fn delete(&self, database: &str, table: &str, predicate: &Predicate) -> Result<Deleted> {
         let shared = &self.inner.shared;
         let receiver = {
@@ -97,8 +101,8 @@ impl Engine {
         crate::sync::block_on(receiver).unwrap_or_else(stopped)
     }
 
-    /// Returns `predicate` as a delete of this table would apply it: with values of the types that the columns have, so
-    /// that it counts in a query, as SQL text, what a delete would take.
+    /// Returns `predicate` as a delete of this table would apply it: with values of the types that
+    /// the columns have, so that it counts in a query, as SQL text, what a delete would take.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -142,7 +146,8 @@ pub(super) fn replay_delete(registry: &Registry, frame: &ReplayedFrame<'_>) -> R
 }
 
 impl Shared {
-    /// Lets go of the deletes that are carried out in all files. Called by compaction, which alone carries them out.
+    /// Lets go of the deletes that are carried out in all files. Called by compaction, which alone
+    /// carries them out.
     pub(super) fn forget_tombstones(&self, table: &Table) -> Result<()> {
         if table.stored().flushed_tombstones().is_empty() {
             return Ok(());
@@ -151,7 +156,8 @@ impl Shared {
         if table.is_dropped() {
             return Ok(());
         }
-        // What the manifest has was in the log before all files of a later flush, so no buffer is older than it.
+        // What the manifest has was in the log before all files of a later flush, so no buffer is
+        // older than it.
         let done: Vec<SequenceNumber> = {
             let stored = table.stored();
             let flushed = stored.flushed_tombstones();

@@ -1,8 +1,9 @@
 //! Dropping tables and databases.
 //!
-//! A drop is a frame of the log. Its table is out of sight from the moment the drop is queued, so that whatever is queued
-//! behind it is about a table of its own, be it of the same name. The flush that reaches the drop takes the table out of
-//! the manifest; its files then go like those that compaction has replaced, once nobody reads them.
+//! A drop is a frame of the log. Its table is out of sight from the moment the drop is queued, so
+//! that whatever is queued after it is about a table of its own, be it of the same name. The flush
+//! that reaches the drop takes the table out of the manifest; its files then go like those that
+//! compaction has replaced, once nothing reads them.
 
 use std::sync::Arc;
 
@@ -26,10 +27,11 @@ use crate::{
 };
 
 impl Engine {
-    /// Drops a table with all of its points and columns. Queries that read it go on; a write after it makes a new table.
+    /// Drops a table with all of its points and columns. Queries that read it go on; a write after
+    /// it makes a new table.
     ///
-    /// Durable once this returns, whatever the engine's durability. Flushes; the files leave the disk some time later, as
-    /// those do that compaction has replaced.
+    /// Durable once this returns, whatever the engine's durability. Flushes; the files leave the
+    /// disk some time later, as those do that compaction has replaced.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -45,14 +47,16 @@ impl Engine {
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if there is no such database or table;
-    /// [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io), [`StorageFull`](crate::ErrorKind::StorageFull)
-    /// and [`Unknown`](crate::ErrorKind::Unknown) if the log cannot be written: the table is out of sight then, and whether
-    /// it comes back is known when the engine is opened again.
+    /// [`Closed`](crate::ErrorKind::Closed); [`Io`](crate::ErrorKind::Io),
+    /// [`StorageFull`](crate::ErrorKind::StorageFull) and [`Unknown`](crate::ErrorKind::Unknown) if
+    /// the log cannot be written: the table is out of sight then, and whether it comes back is
+    /// known when the engine is opened again.
     pub fn drop_table(&self, database: &str, table: &str) -> Result<()> {
         self.inner.shared.drop_named(database, Some(table))
     }
 
-    /// Drops a database with all of its tables and settings, as [`drop_table`](Self::drop_table) does a table.
+    /// Drops a database with all of its tables and settings, as [`drop_table`](Self::drop_table)
+    /// does a table.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -105,7 +109,8 @@ impl Shared {
             })?;
             database
         };
-        // Its series leave memory without waiting for the next write. Whoever decodes holds them, so no lock is held here.
+        // Its series leave memory without waiting for the next write. A thread that decodes holds
+        // them, so no lock is held here.
         drop(database.fresh_series());
         let stopped = |_| Err(Error::unanswered());
         crate::sync::block_on(receiver).unwrap_or_else(stopped)?;
@@ -117,7 +122,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Lets go of tables that the manifest has no more: their rows in memory, and their files once nobody reads them.
+    /// Lets go of tables that the manifest has no more: their rows in memory, and their files once
+    /// nothing reads them.
     pub(super) fn finish_drops(&self, dropped: &[Arc<PendingDrop>]) {
         let now_ns = self.clock.now_ns();
         for table in dropped.iter().flat_map(|pending| &pending.tables) {

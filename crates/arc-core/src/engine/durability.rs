@@ -1,7 +1,7 @@
 //! The durability of a database: what its writes promise where they do not say it themselves.
 //!
-//! Stored by a commit of the manifest of its own. It decides how long writes wait from then on; what is in the log is not
-//! changed by it.
+//! Stored by a commit of the manifest of its own. It decides how long writes wait from then on;
+//! what is in the log is not changed by it.
 
 use super::Engine;
 use crate::{
@@ -12,8 +12,9 @@ use crate::{
 impl Engine {
     /// Sets what acknowledged points of a database survive, unless their write says otherwise.
     ///
-    /// `None` takes the setting away: the database then goes by [`Options::durability`](crate::Options::durability). Durable
-    /// once this returns, and for all writes that begin later. Flushes, if the database is not in the manifest yet.
+    /// `None` takes the setting away: the database then goes by
+    /// [`Options::durability`](crate::Options::durability). Durable once this returns, and for all
+    /// writes that begin later. Flushes, if the database is not in the manifest yet.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -33,7 +34,8 @@ impl Engine {
     ///
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown database;
     /// [`Busy`](crate::ErrorKind::Busy) if something is being dropped meanwhile;
-    /// [`Io`](crate::ErrorKind::Io) if the setting cannot be stored; [`Closed`](crate::ErrorKind::Closed) once closed.
+    /// [`Io`](crate::ErrorKind::Io) if the setting cannot be stored;
+    /// [`Closed`](crate::ErrorKind::Closed) once closed.
     pub fn set_database_durability(&self, database: &str, durability: Option<Durability>) -> Result<()> {
         let found = self.database(database)?;
         let shared = &self.inner.shared;

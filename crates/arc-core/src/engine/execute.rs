@@ -54,17 +54,18 @@ impl Deletion {
 }
 
 impl Engine {
-    /// Runs one SQL statement that changes data; a name without a database means a table of `database`.
-    /// [`sql`](Self::sql) never changes anything.
+    /// Runs one SQL statement that changes data; a name without a database means a table of
+    /// `database`. [`sql`](Self::sql) never changes anything.
     ///
     /// Knows `DELETE FROM table WHERE …` ([`delete`](Self::delete)), `DROP TABLE [IF EXISTS] table`
-    /// ([`drop_table`](Self::drop_table)), `DROP DATABASE [IF EXISTS] database` ([`drop_database`](Self::drop_database)),
-    /// `CREATE DATABASE [IF NOT EXISTS] database` ([`create_database`](Self::create_database)),
+    /// ([`drop_table`](Self::drop_table)), `DROP DATABASE [IF EXISTS] database`
+    /// ([`drop_database`](Self::drop_database)), `CREATE DATABASE [IF NOT EXISTS] database`
+    /// ([`create_database`](Self::create_database)),
     /// `CREATE TABLE [IF NOT EXISTS] table (column type, …, PRIMARY KEY (tags, time)) [WITH (string_columns = 'attr_*')]`
-    /// ([`create_table_with`](Self::create_table_with)),
-    /// `INSERT INTO table [(columns)] VALUES …`, which writes rows to a table that is there, all or nothing, and
-    /// `INSERT INTO table [(columns)] SELECT …`, for which [`run`](Self::run) is the better call: here the query has one
-    /// thread, and nothing but its time limit ends it.
+    /// ([`create_table_with`](Self::create_table_with)), `INSERT INTO table [(columns)] VALUES …`,
+    /// which writes rows to a table that is there, all or nothing, and
+    /// `INSERT INTO table [(columns)] SELECT …`, for which [`run`](Self::run) is the better call:
+    /// here the query has one thread, and nothing but its time limit ends it.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -84,7 +85,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] for a statement that is none of these; otherwise as the call that it stands for.
+    /// [`ErrorKind::InvalidInput`] for a statement that is none of these; otherwise as the call
+    /// that it stands for.
     pub fn execute(&self, database: &str, sql: &str) -> Result<Executed> {
         match crate::query::parse_change(&Statement::parse(sql)?)? {
             Change::InsertQuery { database: named, table, columns, query } => {
@@ -96,15 +98,16 @@ impl Engine {
         }
     }
 
-    /// Runs one SQL statement that changes data, as [`execute`](Self::execute) does, on a tokio runtime. What waits for the
-    /// disk, waits on a thread that may.
+    /// Runs one SQL statement that changes data, as [`execute`](Self::execute) does, on a tokio
+    /// runtime. What waits for the disk, waits on a thread that may.
     ///
-    /// `values` are for the placeholders of an `INSERT`, as in [`sql_with`](Self::sql_with). Of `options` the durability
-    /// holds for the rows of an `INSERT`.
+    /// `values` are for the placeholders of an `INSERT`, as in [`sql_with`](Self::sql_with). Of
+    /// `options` the durability holds for the rows of an `INSERT`.
     ///
-    /// An `INSERT` whose rows come from a query runs like one, within the limits of queries. It sees the tables as they
-    /// are when it begins, so that a table can be copied into itself. Its rows are stored in parts of some megabytes, each of
-    /// them as a whole or not at all, while the query goes on. Dropping the future ends it after the part under way.
+    /// An `INSERT` whose rows come from a query runs like one, within the limits of queries. It
+    /// sees the tables as they are when it begins, so that a table can be copied into itself. Its
+    /// rows are stored in parts of some megabytes, each of them as a whole or not at all, while the
+    /// query goes on. Dropping the future ends it after the part under way.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -126,8 +129,9 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`execute`](Self::execute) and [`sql`](Self::sql); [`Error::InsertStopped`] with the number of rows if a part of
-    /// them is stored; [`ErrorKind::InvalidInput`] for values that nothing takes.
+    /// As [`execute`](Self::execute) and [`sql`](Self::sql); [`Error::InsertStopped`] with the
+    /// number of rows if a part of them is stored; [`ErrorKind::InvalidInput`] for values that
+    /// nothing takes.
     pub async fn run(
         &self,
         database: &str,
@@ -180,8 +184,9 @@ impl Engine {
         }
     }
 
-    /// Returns what a statement would delete, `None` if it is another one that [`execute`](Self::execute) knows. The
-    /// predicate is as the delete would apply it ([`check_delete`](Self::check_delete)).
+    /// Returns what a statement would delete, `None` if it is another one that
+    /// [`execute`](Self::execute) knows. The predicate is as the delete would apply it
+    /// ([`check_delete`](Self::check_delete)).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -1,4 +1,5 @@
-//! Columns of a query in the types of a table: each value as it is, or the column is refused by its name.
+//! Columns of a query in the types of a table: each value as it is, or the column is refused by its
+//! name.
 //!
 //! Never rounds, cuts or wraps a value; a query that wants that says `CAST`.
 

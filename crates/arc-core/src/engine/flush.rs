@@ -1,8 +1,10 @@
-//! Flush: frozen buffers become data files, and one manifest commit for all tables makes them the truth.
+//! Flush: frozen buffers become data files, and one manifest commit for all tables makes them the
+//! truth.
 //!
-//! Each step is durable before the next: freeze at sequence S, write the files, commit the manifest with `flushed = S`,
-//! swap the views, release the log up to S. A crash between any two loses and doubles nothing: replay applies only what
-//! is newer than `flushed`, and files that no manifest names are removed on open.
+//! Each step is durable before the next: freeze at sequence S, write the files, commit the manifest
+//! with `flushed = S`, swap the views, release the log up to S. A crash between any two loses and
+//! doubles nothing: replay applies only what is newer than `flushed`, and files that no manifest
+//! names are removed on open.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -97,10 +99,12 @@ impl Shared {
         result
     }
 
-    /// Flushes what an earlier flush has frozen and could not write, and then the rest: while flushes fail, what comes in is
-    /// not frozen again and again, into buffers that would each become files of their own.
+    /// Flushes what an earlier flush has frozen and could not write, and then the rest: while
+    /// flushes fail, what comes in is not frozen again and again, into buffers that would each
+    /// become files of their own.
     fn flush_all(&self, manifest: &mut Manifest) -> Result<FlushReport> {
-        // With the manifest locked, which the end of the engine waits for: from then on another one may have the directory.
+        // With the manifest locked, which the end of the engine waits for: from then on another one
+        // may have the directory.
         if !is_on(Defect::FlushAfterClose) {
             self.compactor.check_running()?;
         }
@@ -143,8 +147,9 @@ impl Shared {
         }
         crash_point("flush::files_written");
         let mut receipts = self.keys.round(self.clock.now_ns());
-        // The manifest has no place for those of a database that is no more. What counts is what it will have: one whose
-        // drop is not in the log yet, or never will be, has its receipts as it has its points.
+        // The manifest has no place for those of a database that is no more. What counts is what it
+        // will have: one whose drop is not in the log yet, or never will be, has its receipts as it
+        // has its points.
         receipts.added.retain(|edit| {
             let has = |database: &Arc<Database>| *database.name == *edit.database;
             databases.iter().any(has) || manifest.state().databases.contains_key(&edit.database)
@@ -183,7 +188,8 @@ impl Shared {
     fn release_log(&self, seq: SequenceNumber) {
         let mut wal = self.wal.lock();
         if let Err(error) = wal.release(seq) {
-            // The points are in their files; what the log still holds is passed over by replay and released next time.
+            // The points are in their files; what the log still holds is passed over by replay and
+            // released next time.
             tracing::warn!(%error, "cannot release log segments");
         }
         self.counters.wal_bytes.store(wal.live_bytes(), Ordering::Relaxed);
@@ -203,10 +209,11 @@ impl Shared {
         folders.finish()
     }
 
-    /// Returns whether there are many tables and days with so few rows that a file of their own would cost more than they do.
+    /// Returns whether there are many tables and days with so few rows that a file of their own
+    /// would cost more than they do.
     ///
-    /// Of one table there may be any number of days, as where times have a wrong unit: a file for each would be made and
-    /// synced while no other flush can begin.
+    /// Of one table there may be any number of days, as where times have a wrong unit: a file for
+    /// each would be made and synced while no other flush can begin.
     fn has_many_small(&self, tables: &[TableRound]) -> bool {
         let mut small = 0;
         let mut frozen = tables.iter().flat_map(|round| &round.frozen);
@@ -326,8 +333,8 @@ impl Shared {
         report
     }
 
-    /// Returns how long a flush that has failed is left alone. An object store may be away for long, and each flush sends
-    /// all of it anew.
+    /// Returns how long a flush that has failed is left alone. An object store may be away for
+    /// long, and each flush sends all of it anew.
     fn retry_after(&self, failures: u32) -> Duration {
         if self.is_remote() { RETRY_AFTER * 2_u32.pow(failures.min(5)) } else { RETRY_AFTER }
     }
@@ -342,8 +349,8 @@ impl Shared {
     }
 }
 
-/// Returns what each table has to flush. A delete may have frozen rows since the freeze at `seq`: they come behind it in the
-/// log, and belong to the next round as the delete does.
+/// Returns what each table has to flush. A delete may have frozen rows since the freeze at `seq`:
+/// they come after it in the log, and belong to the next round as the delete does.
 fn tables_to_flush(tables: Vec<Arc<Table>>, seq: SequenceNumber) -> Vec<TableRound> {
     let round = |table: Arc<Table>| {
         let (frozen, tombstones) = {
@@ -351,8 +358,9 @@ fn tables_to_flush(tables: Vec<Arc<Table>>, seq: SequenceNumber) -> Vec<TableRou
             let is_new = |t: &&Arc<Tombstone>| t.seq > rows.stored.tombstones_flushed && t.seq <= seq;
             (rows.buffer.frozen_up_to(seq), rows.stored.tombstones.iter().filter(is_new).cloned().collect::<Vec<_>>())
         };
-        // Cleared before the schema is read: a change after it sets the mark again for the next round. One that is being made
-        // has put its schema in place and not set the mark yet: no file may have wider columns than the manifest says.
+        // Cleared before the schema is read: a change after it sets the mark again for the next
+        // round. One that is being made has put its schema in place and not set the mark yet: no
+        // file may have wider columns than the manifest says.
         let is_marked = table.schema_changed.swap(false, Ordering::AcqRel);
         let schema = table.schema();
         let schema_changed = is_marked || !Arc::ptr_eq(&schema, &table.committed.load());
@@ -386,13 +394,14 @@ fn edit(
     }
 }
 
-/// Starts the thread that flushes by size, age and log volume. It is also the one that notices when the log has come to rest, and
-/// has it sealed: so the commit path has no timer.
+/// Starts the thread that flushes by size, age and log volume. It is also the one that notices when
+/// the log has come to rest, and has it sealed: so the commit path has no timer.
 pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<sync::thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
     sync::thread::Builder::new().name("arc-flush".into()).spawn(move || {
         let mut failures = 0;
-        // If this thread dies, nothing makes room any more: better refuse writes at once than when memory is full.
+        // If this thread dies, nothing makes room any more: better refuse writes at once than when
+        // memory is full.
         let _close = CloseOnPanic(&shared);
         loop {
             match shared.flush_signal.wait(shared.options.flush_after) {
@@ -412,7 +421,8 @@ pub(super) fn spawn(shared: &Arc<Shared>) -> std::io::Result<sync::thread::JoinH
                     tracing::error!(%error, source, "flush failed, its points stay in memory and in the log");
                     shared.flush_signal.pause(shared.retry_after(failures));
                     failures += 1;
-                    // The points are still there: look again, unless a later write has asked already.
+                    // The points are still there: look again, unless a later write has asked
+                    // already.
                     shared.note_buffered();
                 }
             }

@@ -1,4 +1,5 @@
-//! What the engine puts into the log's frames: the kinds, and what a request needs besides its bytes to be decoded again.
+//! What the engine puts into the log's frames: the kinds, and what a request needs besides its
+//! bytes to be decoded again.
 //!
 //! Format: docs/format.md, "Frame kinds".
 
@@ -20,7 +21,8 @@ pub(super) enum FrameKind {
     Delete = 3,
     /// A table or database was dropped; metadata [`DropMeta`], no body.
     Drop = 4,
-    /// Columns of a table have changed their type, and others may be new; otherwise as [`Schema`](Self::Schema).
+    /// Columns of a table have changed their type, and others may be new; otherwise as
+    /// [`Schema`](Self::Schema).
     Widened = 5,
     /// Stands where a repair has given up a frame; no metadata, no body, no effect.
     GivenUp = 15,
@@ -30,7 +32,8 @@ pub(super) enum FrameKind {
     MessagePack = 17,
     /// A write of record batches; the body is an Arrow IPC stream.
     Arrow = 18,
-    /// The rows that a write of line protocol or MessagePack came to; metadata [`WriteMeta`], body in columns.
+    /// The rows that a write of line protocol or MessagePack came to; metadata [`WriteMeta`], body
+    /// in columns.
     Rows = 19,
 }
 

@@ -1,7 +1,9 @@
-//! Proves the frame of a write before it is appended: what replay will decode of it is what the write came to, bit by bit.
+//! Proves the frame of a write before it is appended: what replay will decode of it is what the
+//! write came to, bit by bit.
 //!
-//! Part of builds with debug assertions, so of all tests, and of the feature `check-frames`; never of a plain release. Knows
-//! nothing of how frames are encoded, and decodes as replay does: into a database that has just the tables as they will be.
+//! Part of builds with debug assertions, so of all tests, and of the feature `check-frames`; never
+//! of a plain release. Knows nothing of how frames are encoded, and decodes as replay does: into a
+//! database that has just the tables as they will be.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -32,7 +34,8 @@ use crate::{
 ///
 /// [`Error::Internal`] with the first difference.
 pub(super) fn check(frame: &QueuedFrame, staged: &Staged) -> Result<()> {
-    // Such rows are not stored, but decoded again, by the types or for the tables that there are then.
+    // Such rows are not stored, but decoded again, by the types or for the tables that there are
+    // then.
     let will_be_decoded_again = || staged.is_outdated() || staged.has_dropped();
     if will_be_decoded_again() {
         return Ok(());

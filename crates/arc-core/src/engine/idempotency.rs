@@ -1,11 +1,12 @@
 //! Idempotency keys: who is writing under which key now, and the receipts of those who have.
 //!
-//! Owns the rules for a write that is sent again. Never touches log or manifest: the key travels in the write's own frame
-//! (`frame`), and from the flush of its rows on in the manifest (`flush`), so that it is there if and only if the points
-//! are. Called by `write` before anything is decoded, by `commit` when the outcome is known, by `flush` and `open`.
+//! Owns the rules for a write that is sent again. Never touches log or manifest: the key travels in
+//! the write's own frame (`frame`), and from the flush of its rows on in the manifest (`flush`), so
+//! that it is there if and only if the points are. Called by `write` before anything is decoded, by
+//! `commit` when the outcome is known, by `flush` and `open`.
 //!
-//! Receipts are kept in the order of their writes, as rows are: fresh ones, frozen ones that the next commit of the
-//! manifest takes along, committed ones. The oldest are forgotten first.
+//! Receipts are kept in the order of their writes, as rows are: fresh ones, frozen ones that the
+//! next commit of the manifest takes along, committed ones. The oldest are forgotten first.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -80,7 +81,7 @@ enum KeySlot {
 /// What a write that has a key is to do.
 #[derive(Debug)]
 pub(super) enum Claimed {
-    /// Go on: nobody has written under this key.
+    /// Go on: nothing has written under this key.
     New(KeyClaim),
     /// Answer this receipt.
     Kept(IdempotencyRecord),
@@ -117,12 +118,12 @@ impl IdempotencyKeys {
         self.state.lock().keep(database, receipt, self.limit);
     }
 
-    /// Forgets the receipts of a database that is dropped, at the drop's place in the order of writes. The manifest forgets
-    /// those that it has with the database.
+    /// Forgets the receipts of a database that is dropped, at the drop's place in the order of
+    /// writes. The manifest forgets those that it has with the database.
     pub(super) fn forget(&self, database: &str) {
         let mut state = self.state.lock();
         if let Some(keys) = state.databases.get_mut(database) {
-            // A write under way may be one behind the drop.
+            // A write under way may be one after the drop.
             keys.retain(|_, slot| matches!(slot, KeySlot::Claimed(_)));
             if keys.is_empty() {
                 state.databases.remove(database);
@@ -172,7 +173,8 @@ impl IdempotencyKeys {
         state.frozen = state.end;
     }
 
-    /// Forgets what is past the window, and returns what the commit that flushes the frozen rows is to say.
+    /// Forgets what is past the window, and returns what the commit that flushes the frozen rows is
+    /// to say.
     pub(super) fn round(&self, now_ns: i64) -> ReceiptsRound {
         let mut state = self.state.lock();
         let window_ns = i64::try_from(self.window.as_nanos()).unwrap_or(i64::MAX);
@@ -256,7 +258,8 @@ impl KeysState {
     }
 }
 
-/// The right to write under a key. Dropped without an outcome it gives the key free: nothing was stored.
+/// The right to write under a key. Dropped without an outcome it gives the key free: nothing was
+/// stored.
 #[derive(Debug)]
 pub(super) struct KeyClaim {
     keys: Arc<IdempotencyKeys>,
@@ -268,7 +271,8 @@ pub(super) struct KeyClaim {
 }
 
 impl KeyClaim {
-    /// Keeps the receipt of a write whose rows are in the buffers as number `seq`, and answers those who wait for it.
+    /// Keeps the receipt of a write whose rows are in the buffers as number `seq`, and answers
+    /// those who wait for it.
     pub(super) fn stored(mut self, seq: SequenceNumber, written: &Written) {
         let receipt = IdempotencyRecord {
             key: Arc::clone(&self.key),
@@ -282,12 +286,13 @@ impl KeyClaim {
         self.settle(Some(receipt), &|| Ok(Written { replayed: true, ..written.clone() }));
     }
 
-    /// Gives the key free, for the write had nothing to store: sending it again has the same outcome.
+    /// Gives the key free, for the write had nothing to store: sending it again has the same
+    /// outcome.
     pub(super) fn refused(mut self, written: &Written) {
         self.settle(None, &|| Ok(Written { replayed: true, ..written.clone() }));
     }
 
-    /// Answers those who wait that nobody knows: the engine takes no more writes.
+    /// Answers those who wait that nothing knows: the engine takes no more writes.
     pub(super) fn unknown(mut self, reason: &str) {
         self.settle(None, &|| Err(Error::OutcomeUnknown { reason: reason.to_owned() }));
     }

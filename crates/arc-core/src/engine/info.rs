@@ -136,7 +136,8 @@ impl Engine {
         Ok(self.table(database, table)?.schema())
     }
 
-    /// Returns the live data files of a table, in the order in which they were added. Holding them keeps them on disk.
+    /// Returns the live data files of a table, in the order in which they were added. Holding them
+    /// keeps them on disk.
     ///
     /// Of a table with few rows among many tables they may lie in packs: see [`DataFile::packed`].
     ///
@@ -161,10 +162,11 @@ impl Engine {
         Ok(self.table(database, table)?.stored().files.clone())
     }
 
-    /// Returns a table at this moment: its data files and its unflushed rows, which no flush takes from the caller.
+    /// Returns a table at this moment: its data files and its unflushed rows, which no flush takes
+    /// from the caller.
     ///
-    /// Costs a copy of at most 64 Ki rows, those that came last. Rows are as they arrived: versions of one point are
-    /// not merged (see [`BufferPart::late`](crate::BufferPart::late)).
+    /// Costs a copy of at most 64 Ki rows, those that came last. Rows are as they arrived: versions
+    /// of one point are not merged (see [`BufferPart::late`](crate::BufferPart::late)).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -231,11 +233,12 @@ impl Engine {
         stats
     }
 
-    /// Returns why no more points are taken until the directory is opened again, if it has come to that: the engine is
-    /// closed, a sync of the log or the manifest has failed, another writer has the object store.
+    /// Returns why no more points are taken until the directory is opened again, if it has come to
+    /// that: the engine is closed, a sync of the log or the manifest has failed, another writer has
+    /// the object store.
     ///
-    /// Says so from the moment on, whoever it happens to, be it a thread of the engine. Memory or a disk that is full for now
-    /// is something else.
+    /// Says so from the moment on, the thread that it happens to, be it a thread of the engine.
+    /// Memory or a disk that is full for now is something else.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -264,7 +267,8 @@ impl Engine {
     }
 }
 
-/// Counts the rows that are not flushed. The next write and flush fail by what could not be applied.
+/// Counts the rows that are not flushed. The next write and flush fail by what could not be
+/// applied.
 fn buffered_rows(table: &crate::registry::Table) -> u64 {
     let rows = table.rows().unwrap_or_else(|error| {
         tracing::debug!(%error, "rows are missing from a count");

@@ -1,4 +1,5 @@
-//! Rows of a statement as a write: each value takes the type of its column, or the statement is refused.
+//! Rows of a statement as a write: each value takes the type of its column, or the statement is
+//! refused.
 
 use std::sync::Arc;
 
@@ -62,7 +63,8 @@ pub(super) fn target_columns(schema: &TableSchema, named: &[String]) -> Result<V
     Ok(columns)
 }
 
-/// Returns the settings of a write of these columns: those of them that are tags say which rows merge.
+/// Returns the settings of a write of these columns: those of them that are tags say which rows
+/// merge.
 pub(super) fn write_options(schema: &TableSchema, columns: &[String], options: &WriteOptions) -> WriteOptions {
     let is_given = |name: &str| columns.iter().any(|column| column == name);
     let tags = schema.tags().filter(|tag| is_given(&tag.name)).map(|tag| tag.name.to_string());

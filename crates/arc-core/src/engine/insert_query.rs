@@ -1,7 +1,8 @@
-//! Rows of a query as writes: part by part while the query goes on, so that their number does not matter.
+//! Rows of a query as writes: part by part while the query goes on, so that their number does not
+//! matter.
 //!
-//! A part is a write like any other, stored as a whole or not at all. What was stored before a failure is said in the
-//! error; nothing is taken back.
+//! A part is a write like any other, stored as a whole or not at all. What was stored before a
+//! failure is said in the error; nothing is taken back.
 
 use std::{collections::VecDeque, future::Future, sync::Arc, thread};
 
@@ -94,8 +95,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Plans an `INSERT` without running it: the columns are those of its rows. A placeholder that stands for a whole value
-    /// of `VALUES` has the type of the value's column.
+    /// Plans an `INSERT` without running it: the columns are those of its rows. A placeholder that
+    /// stands for a whole value of `VALUES` has the type of the value's column.
     pub(super) async fn describe_insert(
         &self,
         default: &str,
@@ -143,7 +144,8 @@ impl Shape {
         RecordBatch::new_empty(Arc::clone(&self.schema))
     }
 
-    /// Refuses an answer with another number of columns, or types that can have no value in common with the table's.
+    /// Refuses an answer with another number of columns, or types that can have no value in common
+    /// with the table's.
     fn check(&self, answer: &Answer) -> Result<()> {
         let given = answer.schema();
         let (given_count, expected) = (given.fields().len(), self.schema.fields().len());
@@ -227,7 +229,8 @@ impl Storing<'_> {
         self.acknowledge(PARTS_AHEAD).await
     }
 
-    /// Waits until no more than `ahead` parts wait to be durable; all that is stored is counted, whatever fails.
+    /// Waits until no more than `ahead` parts wait to be durable; all that is stored is counted,
+    /// whatever fails.
     async fn acknowledge(&mut self, ahead: usize) -> Result<()> {
         let mut result = Ok(());
         while self.pending.len() > ahead {

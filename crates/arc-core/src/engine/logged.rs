@@ -1,7 +1,8 @@
 //! Frames of writes, and of the changes of schema that stand before them.
 //!
-//! Decides whether a write is logged as its request came or as the rows that it came to, which is never more (decision 025). Never touches
-//! the log, and never decodes: `write` has done that, and queues what is made here.
+//! Decides whether a write is logged as its request came or as the rows that it came to, which is
+//! never more (decision 025). Never touches the log, and never decodes: `write` has done that, and
+//! queues what is made here.
 
 use bytes::Bytes;
 
@@ -17,8 +18,8 @@ use crate::{
 };
 
 impl Shared {
-    /// Returns the frame of a write: its rows in columns where that pays, and else its body, of which replay passes over what
-    /// was `rejected`.
+    /// Returns the frame of a write: its rows in columns where that pays, and else its body, of
+    /// which replay passes over what was `rejected`.
     pub(super) fn write_frame(
         &self,
         request: &WriteRequest,
@@ -47,7 +48,8 @@ impl Shared {
     }
 }
 
-/// Returns the frame of a schema, which is new or has grown, or has columns that were of another type before.
+/// Returns the frame of a schema, which is new or has grown, or has columns that were of another
+/// type before.
 pub(super) fn schema_change(schema: &TableSchema, has_widened: bool) -> Result<QueuedFrame> {
     let kind = if has_widened { FrameKind::Widened } else { FrameKind::Schema };
     let body = Bytes::from(encode_schema(schema));

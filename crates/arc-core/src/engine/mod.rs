@@ -72,8 +72,9 @@ use crate::{
 
 /// A time-series store in one folder.
 ///
-/// Cheap to clone; every clone is the same engine. It runs until [`close`](Self::close), or until the last clone is
-/// dropped: points that are acknowledged by then are in the log and come back when the folder is opened again.
+/// Cheap to clone; every clone is the same engine. It runs until [`close`](Self::close), or until
+/// the last clone is dropped: points that are acknowledged by then are in the log and come back
+/// when the folder is opened again.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -206,15 +207,17 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the files cannot be written; the points stay in memory and in the log.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the files cannot be written; the points stay in
+    /// memory and in the log.
     pub fn flush(&self) -> Result<FlushReport> {
         self.inner.shared.flush()
     }
 
-    /// Merges data files as far as there is anything to merge, drops those past their retention, and removes from disk
-    /// what nobody needs any more. Waits for a merge that runs already.
+    /// Merges data files as far as there is anything to merge, drops those past their retention,
+    /// and removes from disk what nothing needs any more. Waits for a merge that runs already.
     ///
-    /// A thread does the same by itself, unless [`Options::compaction`](crate::Options::compaction) says no.
+    /// A thread does the same by itself, unless [`Options::compaction`](crate::Options::compaction)
+    /// says no.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -231,9 +234,9 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The first of [`ErrorKind::Io`](crate::ErrorKind::Io), [`Corrupt`](crate::ErrorKind::Corrupt) with the path of a
-    /// data file that is damaged, and [`Closed`](crate::ErrorKind::Closed); whatever could be merged is, all the same,
-    /// and no point is lost.
+    /// The first of [`ErrorKind::Io`](crate::ErrorKind::Io), [`Corrupt`](crate::ErrorKind::Corrupt)
+    /// with the path of a data file that is damaged, and [`Closed`](crate::ErrorKind::Closed);
+    /// whatever could be merged is, all the same, and no point is lost.
     pub fn compact(&self) -> Result<CompactionReport> {
         self.inner.shared.compact()
     }
@@ -253,7 +256,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name or one that is taken.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name or one that is
+    /// taken.
     pub fn create_database(&self, database: &str) -> Result<()> {
         self.inner.shared.create_database(database)
     }
@@ -284,7 +288,7 @@ impl Engine {
         self.inner.shared.queue.close("the engine is closed");
         let shared = &self.inner.shared;
         shared.abort_waits();
-        // However long that takes: after it nobody can do it.
+        // However long that takes: after it nothing can do it.
         let flushed = shared.flush_with(shared.manifest.lock());
         // That flush may have carried out a drop. What has to stay for now goes on the next open.
         shared.remove_retired(shared.clock.now_ns());

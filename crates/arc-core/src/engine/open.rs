@@ -63,7 +63,7 @@ impl Parts {
         Arc::clone(&self.vfs)
     }
 
-    /// Opens the manifest where it is. Nobody else can write to it then.
+    /// Opens the manifest where it is. Nothing else can write to it then.
     #[cfg_attr(not(feature = "object-store"), expect(unused_variables, reason = "only an object store is mounted"))]
     fn open_manifest(&self, mounted: &dyn Vfs) -> Result<Manifest> {
         let (local, root) = (self.vfs.as_ref(), self.root.as_path());
@@ -87,7 +87,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let vfs = parts.mounted();
     let Parts { root, options, clock, random, .. } = &parts;
     let options = options.clone().within_budget();
-    // Before the lock file is made, so that a folder of somebody else stays as it is.
+    // Before the lock file is made, so that a folder of another thread stays as it is.
     check_layout(vfs.as_ref(), root)?;
     vfs.create_dir_all(root).map_err(|e| Error::io("create folder", root, e))?;
     let lock = lock(vfs.as_ref(), root)?;
@@ -108,7 +108,8 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         replay(&registry, &counters, &keys, &frame).map_err(damaged)
     };
     let wal = Wal::open(Arc::clone(&vfs), &wal_dir, wal_options, flushed, &mut visit)?;
-    // After the log: one that lacks what the manifest does not have refuses to be opened, and then nothing is removed.
+    // After the log: one that lacks what the manifest does not have refuses to be opened, and then
+    // nothing is removed.
     clear_orphans(vfs.as_ref(), root, manifest.state())?;
     crash_point("open::orphans_removed");
     counters.wal_bytes.store(wal.live_bytes(), std::sync::atomic::Ordering::Relaxed);
@@ -259,7 +260,8 @@ fn replay(
     Ok(())
 }
 
-/// Makes the change of schema that a frame says, or decodes its rows. The error is the reason why it is damaged.
+/// Makes the change of schema that a frame says, or decodes its rows. The error is the reason why
+/// it is damaged.
 pub(super) fn decode_frame(
     registry: &Registry,
     frame: &ReplayedFrame<'_>,
@@ -303,7 +305,8 @@ fn replay_schema(registry: &Registry, body: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Decodes the rows of a frame, whose database and columns are there. The error is the reason why it is damaged.
+/// Decodes the rows of a frame, whose database and columns are there. The error is the reason why
+/// it is damaged.
 pub(super) fn decode_write(request: &WriteRequest, database: &Arc<Database>) -> Result<Staged, String> {
     let staged = decode_logged(request, database).map_err(|e| e.to_string())?;
     if let Some(rejected) = staged.rejections.first.first() {

@@ -1,8 +1,9 @@
-//! Live data files move out of packs: into another one where little of their pack is needed, so that it can go; or into
-//! files of their own.
+//! Live data files move out of packs: into another one where little of their pack is needed, so
+//! that it can go; or into files of their own.
 //!
-//! A moved file has the same bytes at another place, so nothing is decoded, and which row wins stays as it is. It becomes
-//! the live one by a commit like those of merges, which come first: what they replace need not move.
+//! A moved file has the same bytes at another place, so nothing is decoded, and which row wins
+//! stays as it is. It becomes the live one by a commit like those of merges, which come first: what
+//! they replace need not move.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,8 @@ use super::{
 };
 use crate::{Result, compaction::moves, datafile::PackWriter, model::DataFile, sync::Mutex};
 
-/// A pack of which less than one part in so many is live gives that to another: for each byte that moves two go.
+/// A pack of which less than one part in so many is live gives that to another: for each byte that
+/// moves two go.
 const LIVE_SHARE: u64 = 3;
 
 /// Bytes that move in one round, about; what is left moves in the next.
@@ -27,12 +29,13 @@ const ROUND_BYTES: u64 = 64 << 20;
 pub(super) struct PackSizes(Mutex<HashMap<String, u64>>);
 
 impl Engine {
-    /// Gives each data file that lies in a pack a file of its own, so that other programs find all that was flushed by a
-    /// glob over `data/`.
+    /// Gives each data file that lies in a pack a file of its own, so that other programs find all
+    /// that was flushed by a glob over `data/`.
     ///
-    /// Of the report only `moved_files` and `removed_files` say something. Points in memory are not touched: flush first to have them, too. What is flushed later may be packed
-    /// again, unless [`Options::pack_bytes`](crate::Options::pack_bytes) is 0; with that compaction does the same by itself. Waits for a merge
-    /// that runs already.
+    /// Of the report only `moved_files` and `removed_files` say something. Points in memory are not
+    /// touched: flush first to have them, too. What is flushed later may be packed again, unless
+    /// [`Options::pack_bytes`](crate::Options::pack_bytes) is 0; with that compaction does the same
+    /// by itself. Waits for a merge that runs already.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -67,7 +70,8 @@ impl Shared {
         round.into_report()
     }
 
-    /// Moves what is live in packs of which that is little, and all packed files where nothing is to be packed.
+    /// Moves what is live in packs of which that is little, and all packed files where nothing is
+    /// to be packed.
     pub(super) fn move_packed(&self, round: &mut Round) {
         if !self.compactor.retired.has_lost_packed() {
             return;
@@ -110,7 +114,8 @@ impl Shared {
         live.into_iter().filter(is_sparse).map(|(pack, _)| pack).collect()
     }
 
-    /// Moves the wanted ones of all packed files, up to about `most_bytes` of them; returns whether that was all.
+    /// Moves the wanted ones of all packed files, up to about `most_bytes` of them; returns whether
+    /// that was all.
     fn move_files(
         &self,
         is_wanted: impl Fn(&DataFile) -> bool,
@@ -156,7 +161,8 @@ mod tests {
 
     const DAY_NS: i64 = 86_400_000_000_000;
 
-    /// An engine whose log has nothing between its files, with points of one day behind those of a later one.
+    /// An engine whose log has nothing between its files, with points of one day after those of a
+    /// later one.
     fn late_files(path: &std::path::Path, values: &[i64]) -> (Engine, Arc<Table>) {
         let options = Options {
             durability: Durability::Memory,

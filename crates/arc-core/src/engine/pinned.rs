@@ -1,4 +1,5 @@
-//! Versions of manifest and log that stay while somebody reads them: what verification and backups of an open directory are of.
+//! Versions of manifest and log that stay while a thread reads them: what verification and backups
+//! of an open directory are of.
 
 use std::{path::Path, sync::Arc};
 
@@ -19,7 +20,7 @@ impl Pinned {
     }
 }
 
-/// The log behind a version of the manifest. Its segments stay as long as this is held.
+/// The log after a version of the manifest. Its segments stay as long as this is held.
 #[derive(Debug)]
 pub(crate) struct PinnedLog<'a> {
     shared: &'a Shared,
@@ -28,7 +29,8 @@ pub(crate) struct PinnedLog<'a> {
 }
 
 impl<'a> PinnedLog<'a> {
-    /// Takes what is in the log now after `flushed`; the caller keeps the manifest from changing meanwhile.
+    /// Takes what is in the log now after `flushed`; the caller keeps the manifest from changing
+    /// meanwhile.
     fn new(shared: &'a Shared, flushed: SequenceNumber) -> Self {
         let mut wal = shared.wal.lock();
         Self { shared, parts: wal.hold(flushed), last_seq: wal.last_seq() }
@@ -50,7 +52,8 @@ impl Engine {
         (&self.inner.shared.vfs, &self.inner.shared.root)
     }
 
-    /// Pins the manifest as it is now, and has `check` look at it, and at the log up to a number, before the next flush.
+    /// Pins the manifest as it is now, and has `check` look at it, and at the log up to a number,
+    /// before the next flush.
     ///
     /// # Errors
     ///
@@ -67,7 +70,8 @@ impl Engine {
         Ok((check(&pinned.state, logged)?, pinned))
     }
 
-    /// Pins the manifest and the log after it, which have all that was acknowledged before the call.
+    /// Pins the manifest and the log after it, which have all that was acknowledged before the
+    /// call.
     ///
     /// # Errors
     ///

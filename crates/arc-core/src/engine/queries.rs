@@ -8,7 +8,8 @@ use crate::{Answer, Description, Result, Statement, StatementKind};
 impl Engine {
     /// Runs one SQL statement; names without a database resolve in `database`.
     ///
-    /// Must be called, and the answer read, on a tokio runtime. Sees every point that was acknowledged before.
+    /// Must be called, and the answer read, on a tokio runtime. Sees every point that was
+    /// acknowledged before.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -27,16 +28,18 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a statement that does not plan or is not
-    /// allowed; [`NotFound`](crate::ErrorKind::NotFound) for an unknown table; [`Closed`](crate::ErrorKind::Closed).
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a statement that does not
+    /// plan or is not allowed; [`NotFound`](crate::ErrorKind::NotFound) for an unknown table;
+    /// [`Closed`](crate::ErrorKind::Closed).
     pub async fn sql(&self, database: &str, sql: &str) -> Result<Answer> {
         self.query(database, &Statement::parse(sql)?, None).await
     }
 
-    /// Runs one SQL statement with `values` for its placeholders, as [`sql`](Self::sql) does for one without any.
+    /// Runs one SQL statement with `values` for its placeholders, as [`sql`](Self::sql) does for
+    /// one without any.
     ///
-    /// `values` has one row. `$1`, `$2` and so on are its columns in order, and so are the `?` of a statement that has
-    /// these instead; `$name` is the column of that name.
+    /// `values` has one row. `$1`, `$2` and so on are its columns in order, and so are the `?` of a
+    /// statement that has these instead; `$name` is the column of that name.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -60,13 +63,14 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`sql`](Self::sql), and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is not one value
-    /// for each placeholder.
+    /// As [`sql`](Self::sql), and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if
+    /// there is not one value for each placeholder.
     pub async fn sql_with(&self, database: &str, sql: &str, values: &RecordBatch) -> Result<Answer> {
         self.query(database, &Statement::parse(sql)?, Some(values)).await
     }
 
-    /// Runs a statement that reads, as [`sql_with`](Self::sql_with) and [`sql`](Self::sql) do with its text.
+    /// Runs a statement that reads, as [`sql_with`](Self::sql_with) and [`sql`](Self::sql) do with
+    /// its text.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -96,8 +100,8 @@ impl Engine {
         query.sql(database, statement, values).await
     }
 
-    /// Plans one SQL statement without running it. Without `values` its placeholders stay open. Of the statements that
-    /// change data it knows `INSERT`, whose columns are those of its rows.
+    /// Plans one SQL statement without running it. Without `values` its placeholders stay open. Of
+    /// the statements that change data it knows `INSERT`, whose columns are those of its rows.
     ///
     /// Must be called on a tokio runtime.
     ///

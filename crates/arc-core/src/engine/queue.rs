@@ -1,7 +1,8 @@
-//! The queue in front of the log: fixes the order of everything and holds writers back when memory is short.
+//! The queue in front of the log: fixes the order of everything and holds writers back when memory
+//! is short.
 //!
-//! Order in the queue is order in the log is order in the buffers. Bounded by bytes: when it stays full, a write fails
-//! as busy; nothing that was queued is ever dropped.
+//! Order in the queue is order in the log is order in the buffers. Bounded by bytes: when it stays
+//! full, a write fails as busy; nothing that was queued is ever dropped.
 
 use std::{sync::Arc, time::Duration};
 
@@ -72,8 +73,8 @@ pub(super) struct Maker {
     pub(super) made: Option<Made>,
 }
 
-/// A database or table that somebody makes before its first write. Nobody sees it before it is in the log: what is refused
-/// is not there.
+/// A database or table that a thread makes before its first write. Nothing sees it before it is in
+/// the log: what is refused is not there.
 #[derive(Debug)]
 pub(super) enum Made {
     Database(Arc<Database>),
@@ -126,13 +127,13 @@ struct QueueState {
     /// Why no more writes are taken.
     closed: Option<String>,
     stopping: bool,
-    /// Whether somebody has a [`CommitTurn`].
+    /// Whether a thread has a [`CommitTurn`].
     is_taken: bool,
-    /// Whether somebody was woken for what is queued and has not looked yet.
+    /// Whether a thread was woken for what is queued and has not looked yet.
     is_called: bool,
 }
 
-/// The right to log what was taken; while somebody has it nothing else is taken.
+/// The right to log what was taken; while a thread has it nothing else is taken.
 pub(super) struct CommitTurn<'a>(&'a Queue);
 
 impl Drop for CommitTurn<'_> {
@@ -182,11 +183,12 @@ impl Queue {
         Self { state: Mutex::new(state), work: Condvar::new(), freed: Condvar::new() }
     }
 
-    /// Queues schema changes and the write that needs them, as soon as `reserve(queued bytes)` has taken the memory for it.
+    /// Queues schema changes and the write that needs them, as soon as `reserve(queued bytes)` has
+    /// taken the memory for it.
     ///
-    /// `publish` makes the changes visible to other writers. It runs while the queue is locked: whoever sees them can
-    /// only be queued behind them, which is what makes replay meet them in the same order. Where it says false, nothing is
-    /// queued, and the write is given back.
+    /// `publish` makes the changes visible to other writers. It runs while the queue is locked: the
+    /// thread that sees them can only be queued after them, which is what makes replay meet them in
+    /// the same order. Where it says false, nothing is queued, and the write is given back.
     pub(super) fn push(
         &self,
         LoggedWrite { changes, frame, write }: LoggedWrite,
@@ -208,7 +210,7 @@ impl Queue {
             if timed_out {
                 return Err(over_budget());
             }
-            // Nobody tells when a query has given memory back.
+            // Nothing tells when a query has given memory back.
             let look_again = deadline.min(sync::now() + BUDGET_POLL);
             self.freed.wait_until(&mut state, look_again);
             timed_out = sync::now() >= deadline;
@@ -227,8 +229,8 @@ impl Queue {
         Ok(None)
     }
 
-    /// Queues a change of schema that no write needs, and what is made by it; the receiver gets its answer. `queued` is called
-    /// while the queue is locked.
+    /// Queues a change of schema that no write needs, and what is made by it; the receiver gets its
+    /// answer. `queued` is called while the queue is locked.
     pub(super) fn push_change(
         &self,
         change: QueuedFrame,
@@ -277,7 +279,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Has the committer freeze all buffers behind everything that is queued.
+    /// Has the committer freeze all buffers after everything that is queued.
     pub(super) fn freeze(&self) -> Result<oneshot::Receiver<Result<SequenceNumber>>> {
         let (answer, receiver) = oneshot::channel();
         let mut state = self.state.lock();
@@ -298,8 +300,9 @@ impl Queue {
         }
     }
 
-    /// Waits for work and for one's turn; `None` once the queue is stopped and empty. Until the turn is dropped nobody else
-    /// takes anything, so that what is taken is logged in the order of the queue.
+    /// Waits for work and for one's turn; `None` once the queue is stopped and empty. Until the
+    /// turn is dropped nothing else takes anything, so that what is taken is logged in the order of
+    /// the queue.
     pub(super) fn take(&self) -> Option<(Vec<QueueEntry>, CommitTurn<'_>)> {
         let mut state = self.state.lock();
         loop {
@@ -315,7 +318,8 @@ impl Queue {
         }
     }
 
-    /// Wakes one of those who wait for work, unless one is awake already or will look after its turn.
+    /// Wakes one of those who wait for work, unless one is awake already or will look after its
+    /// turn.
     fn call(&self, mut state: MutexGuard<'_, QueueState>) {
         if !state.is_taken && !state.is_called {
             state.is_called = self.work.notify_one();
@@ -375,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_the_log_cannot_have_is_refused_before_it_is_queued() {
-        // Memory that nobody touches.
+        // Memory that nothing touches.
         let frame = |bytes: usize| QueuedFrame {
             kind: FrameKind::Schema,
             meta: Vec::new(),

@@ -1,9 +1,10 @@
 //! Retention as the engine does it: the settings, and the rounds that drop what is past them.
 //!
-//! Data files go as a whole, by one commit for all tables, once every row in them is older than their table keeps rows.
-//! A file that has younger rows, too, stays until they have aged as well; where a merge rewrites it before that, it
-//! leaves the old ones out. Unflushed rows are never dropped: points that are older than their table keeps rows when they
-//! arrive are stored like any other, and go with the next round after their flush.
+//! Data files go as a whole, by one commit for all tables, once every row in them is older than
+//! their table keeps rows. A file that has younger rows, too, stays until they have aged as well;
+//! where a merge rewrites it before that, it leaves the old ones out. Unflushed rows are never
+//! dropped: points that are older than their table keeps rows when they arrive are stored like any
+//! other, and go with the next round after their flush.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -22,12 +23,14 @@ use crate::{
 };
 
 impl Engine {
-    /// Sets how long the rows of a table are kept, or of all tables of a database that have no setting of their own.
+    /// Sets how long the rows of a table are kept, or of all tables of a database that have no
+    /// setting of their own.
     ///
-    /// `None` takes the setting away: a table then goes by its database's, a database keeps rows for ever. A table in a
-    /// database with a setting keeps rows for ever with [`Duration::MAX`]. Durable once this returns; the next round of
-    /// compaction applies it. Rows go with the whole data file that they are in, so they may be seen for up to a day
-    /// longer. Flushes, if the database or table is not in the manifest yet.
+    /// `None` takes the setting away: a table then goes by its database's, a database keeps rows
+    /// for ever. A table in a database with a setting keeps rows for ever with [`Duration::MAX`].
+    /// Durable once this returns; the next round of compaction applies it. Rows go with the whole
+    /// data file that they are in, so they may be seen for up to a day longer. Flushes, if the
+    /// database or table is not in the manifest yet.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -68,8 +71,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns how long the rows of a table are kept by its own setting, or those of a database's tables that have none;
-    /// `None` if nothing is set.
+    /// Returns how long the rows of a table are kept by its own setting, or those of a database's
+    /// tables that have none; `None` if nothing is set.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -99,7 +102,8 @@ impl Engine {
 }
 
 impl Shared {
-    /// Locks the manifest, which has this database and table, for a setting of them. Flushes if it has them not.
+    /// Locks the manifest, which has this database and table, for a setting of them. Flushes if it
+    /// has them not.
     pub(super) fn manifest_with(
         &self,
         database: &Database,
@@ -109,7 +113,8 @@ impl Shared {
         let name = layout.as_ref().map(|layout| &*layout.schema.table);
         let is_ready = |manifest: &Manifest| {
             let state = manifest.state();
-            // What the manifest knows by these names may be something dropped that it was not told of yet.
+            // What the manifest knows by these names may be something dropped that it was not told
+            // of yet.
             !self.registry.has_pending_drops()
                 && name.map_or(state.databases.contains_key(&*database.name), |table| {
                     state.table(&database.name, table).is_some()
@@ -143,8 +148,8 @@ struct Expired {
 }
 
 impl Shared {
-    /// Drops the data files that are past their table's retention. Called with the compactor's lock held, so that none of
-    /// them is an input of a merge.
+    /// Drops the data files that are past their table's retention. Called with the compactor's lock
+    /// held, so that none of them is an input of a merge.
     pub(super) fn drop_expired(&self, round: &mut Round) -> Result<()> {
         let now_ns = self.clock.now_ns();
         let mut all = Vec::new();
@@ -155,7 +160,7 @@ impl Shared {
                 let live = table.stored().files.clone();
                 let files = expired(&live, from_ns);
                 let next = live.iter().map(|file| file.max_time).filter(|time| *time >= from_ns).min();
-                // A file goes once its newest time is behind `from_ns`.
+                // A file goes once its newest time is after `from_ns`.
                 let due = next.and_then(|time| time.checked_add_unsigned(retention.ns()?)?.checked_add(1));
                 round.note_due(due);
                 if !files.is_empty() {

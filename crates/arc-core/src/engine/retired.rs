@@ -24,16 +24,18 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Files that no manifest names any more, since this process took them out of it.
 ///
-/// A view, and with it a query, holds the files that it reads; a file that nobody holds cannot be asked for again, and what
-/// is known of its columns is not kept here. What is left here when the process ends is removed when the directory is opened the next
-/// time: the lock on it says that nobody reads there.
+/// A view, and with it a query, holds the files that it reads; a file that nothing holds cannot be
+/// asked for again, and what is known of its columns is not kept here. What is left here when the
+/// process ends is removed when the directory is opened the next time: the lock on it says that
+/// nothing reads there.
 #[derive(Debug, Default)]
 pub(super) struct Retired {
     files: Mutex<Vec<RetiredFile>>,
-    /// Paths of files that were never in the manifest, and may be there, and of packs that nobody needs.
+    /// Paths of files that were never in the manifest, and may be there, and of packs that nothing
+    /// needs.
     leftovers: Mutex<BTreeSet<String>>,
     held: Mutex<Vec<Weak<HashSet<String>>>>,
-    /// Whether packs are known to have as many live files as when somebody looked last.
+    /// Whether packs are known to have as many live files as when a thread looked last.
     packs_are_known: AtomicBool,
 }
 
@@ -49,8 +51,8 @@ struct RetiredFile {
 }
 
 impl Retired {
-    /// Keeps the files of a version of the manifest from being removed. Called with the manifest locked: what is being
-    /// removed meanwhile is not in it.
+    /// Keeps the files of a version of the manifest from being removed. Called with the manifest
+    /// locked: what is being removed meanwhile is not in it.
     pub(super) fn hold(&self, state: &ManifestState) -> Hold {
         let paths = Arc::new(state.files().map(|file| file.path.clone()).collect());
         self.held.lock().push(Arc::downgrade(&paths));
@@ -93,7 +95,8 @@ impl Retired {
         self.packs_are_known.store(false, Ordering::Release);
     }
 
-    /// Takes the path of a file, or pack, that is in no manifest and will be in none. It may be there or not.
+    /// Takes the path of a file, or pack, that is in no manifest and will be in none. It may be
+    /// there or not.
     pub(super) fn leave(&self, path: &str) {
         let mut leftovers = self.leftovers.lock();
         if !leftovers.contains(path) {
@@ -101,12 +104,14 @@ impl Retired {
         }
     }
 
-    /// Takes files that are in no manifest and will be in none, with the packs that they are in: all of what is in these.
+    /// Takes files that are in no manifest and will be in none, with the packs that they are in:
+    /// all of what is in these.
     pub(super) fn leave_files<'f>(&self, files: impl IntoIterator<Item = &'f DataFile>) {
         files.into_iter().for_each(|file| self.leave(file.stored_path()));
     }
 
-    /// Removes what was left; what cannot be removed stays for the next time, and at last for the next opening.
+    /// Removes what was left; what cannot be removed stays for the next time, and at last for the
+    /// next opening.
     pub(super) fn remove_leftovers(&self, shared: &Shared) {
         let mut leftovers = std::mem::take(&mut *self.leftovers.lock());
         let remove = |path: &str| {
@@ -123,7 +128,7 @@ impl Retired {
         self.leftovers.lock().extend(leftovers);
     }
 
-    /// Returns the files that may go: nobody holds them, and their time of grace is over.
+    /// Returns the files that may go: nothing holds them, and their time of grace is over.
     fn take_free(&self, now_ns: i64, grace_ns: i64) -> Vec<RetiredFile> {
         let held = self.held();
         let is_free = |retired: &mut RetiredFile| {
@@ -143,7 +148,8 @@ impl Retired {
 }
 
 impl Shared {
-    /// Removes from disk the files that may go; returns how many. One that cannot be removed stays for the next time.
+    /// Removes from disk the files that may go; returns how many. One that cannot be removed stays
+    /// for the next time.
     pub(super) fn remove_retired(&self, now_ns: i64) -> u64 {
         let mut removed = 0;
         let free = self.compactor.retired.take_free(now_ns, self.grace_ns());
@@ -166,7 +172,8 @@ impl Shared {
         removed
     }
 
-    /// Lets go of the packs that the data files of these paths, which nobody needs, were the last of.
+    /// Lets go of the packs that the data files of these paths, which nothing needs, were the last
+    /// of.
     pub(super) fn leave_empty_packs<'p>(&self, gone: impl Iterator<Item = &'p str>) {
         let mut packs: BTreeSet<&str> = gone.filter_map(packed).map(|(pack, _)| pack).collect();
         if packs.is_empty() {

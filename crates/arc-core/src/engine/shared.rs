@@ -47,9 +47,11 @@ pub(super) struct Shared {
     pub(super) memory: Arc<MemoryBudget>,
     /// Locked for each group by the committer, and for the release of segments by flush.
     pub(super) wal: Mutex<Wal>,
-    /// Locked for the whole of a flush, so that there is one at a time. Compaction takes it to commit, not to work.
+    /// Locked for the whole of a flush, so that there is one at a time. Compaction takes it to
+    /// commit, not to work.
     pub(super) manifest: Mutex<Manifest>,
-    /// Last sequence number of what is frozen and in no data file yet. Changed with the manifest locked.
+    /// Last sequence number of what is frozen and in no data file yet. Changed with the manifest
+    /// locked.
     pub(super) frozen: Frozen,
     pub(super) fresh: Fresh,
     pub(super) unlogged: Unlogged,
@@ -66,8 +68,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Returns the time for points that have none, and reserves `points` nanoseconds from it on, so that no two such
-    /// points share a time.
+    /// Returns the time for points that have none, and reserves `points` nanoseconds from it on, so
+    /// that no two such points share a time.
     pub(super) fn receive_time(&self, points: usize) -> i64 {
         let now = self.clock.now_ns();
         let points = i64::try_from(points).unwrap_or(i64::MAX);
@@ -84,8 +86,8 @@ impl Shared {
         false
     }
 
-    /// Locks the manifest for somebody who can come back later. An object store that does not answer holds it for as long as
-    /// it takes; a folder does not.
+    /// Locks the manifest for a thread that can come back later. An object store that does not
+    /// answer holds it for as long as it takes; a folder does not.
     pub(super) fn lock_manifest(&self) -> Result<MutexGuard<'_, Manifest>> {
         #[cfg(feature = "object-store")]
         if let Some(storage) = &self.storage {
@@ -97,8 +99,9 @@ impl Shared {
         Ok(self.manifest.lock())
     }
 
-    /// Commits to the manifest. Where that closes it, as a sync that fails does, nothing can be flushed until the directory is
-    /// opened again, and no more points are taken from this moment on.
+    /// Commits to the manifest. Where that closes it, as a sync that fails does, nothing can be
+    /// flushed until the directory is opened again, and no more points are taken from this moment
+    /// on.
     pub(super) fn commit(&self, manifest: &mut Manifest, edit: ManifestEdit) -> Result<()> {
         let committed = manifest.commit(edit);
         if let (Err(_), Some(reason)) = (&committed, manifest.closed())
@@ -109,8 +112,9 @@ impl Shared {
         committed
     }
 
-    /// Looks, after a failure to write data files, whether a folder could not be synced: then nothing is flushed or merged until
-    /// the directory is opened again, and no more points are taken.
+    /// Looks, after a failure to write data files, whether a folder could not be synced: then
+    /// nothing is flushed or merged until the directory is opened again, and no more points are
+    /// taken.
     pub(super) fn note_unsynced(&self, error: &Error) {
         self.folders.note_error(error);
         if let Some(reason) = self.folders.failure()
@@ -120,8 +124,8 @@ impl Shared {
         }
     }
 
-    /// Has the directory's marker say that there is a log, now that it has a segment: a log that goes missing is told from one
-    /// that never was. Nothing depends on it as long as none does.
+    /// Has the directory's marker say that there is a log, now that it has a segment: a log that
+    /// goes missing is told from one that never was. Nothing depends on it as long as none does.
     pub(super) fn mark_log(&self) {
         if self.log_is_marked.load(Ordering::Relaxed) {
             return;
@@ -132,8 +136,8 @@ impl Shared {
         }
     }
 
-    /// Proves in the log that what was synced is, where nothing there says so yet; once for each time that the log comes to rest.
-    /// A log of which all is flushed is left without such a proof.
+    /// Proves in the log that what was synced is, where nothing there says so yet; once for each
+    /// time that the log comes to rest. A log of which all is flushed is left without such a proof.
     pub(super) fn seal(&self) -> Result<()> {
         let sync = self.wal.lock().begin_seal()?;
         if let Some(sync) = sync {
@@ -151,15 +155,17 @@ impl Shared {
         }
     }
 
-    /// Notes that there are unflushed rows and asks for a flush if those that came since the last freeze are too many.
+    /// Notes that there are unflushed rows and asks for a flush if those that came since the last
+    /// freeze are too many.
     pub(super) fn note_buffered(&self) {
         let full = self.fresh.is_too_much(self.counters.wal_bytes.load(Ordering::Relaxed), &self.options);
         self.flush_signal.note_write(full);
     }
 }
 
-/// What came since the last freeze, roughly: what decides when the next flush begins. What is frozen is being flushed; with
-/// it counted, each flush of a busy engine would be followed by another one at once, of the little that came meanwhile.
+/// What came since the last freeze, roughly: what decides when the next flush begins. What is
+/// frozen is being flushed; with it counted, each flush of a busy engine would be followed by
+/// another one at once, of the little that came meanwhile.
 #[derive(Debug, Default)]
 pub(super) struct Fresh {
     /// Bytes of rows.
@@ -209,7 +215,8 @@ impl Frozen {
     }
 }
 
-/// Counts the writes that are not in the log, so that it is known whether files and log have everything.
+/// Counts the writes that are not in the log, so that it is known whether files and log have
+/// everything.
 #[derive(Debug, Default)]
 pub(super) struct Unlogged {
     applied: AtomicU64,
@@ -263,7 +270,8 @@ struct FlushSignalState {
     oldest: Option<Instant>,
     full: bool,
     stop: bool,
-    /// When to look whether the log rests; nobody looks while it was not synced since it was sealed.
+    /// When to look whether the log rests; nothing looks while it was not synced since it was
+    /// sealed.
     look: Option<Instant>,
     /// Whether the log was synced since the last look.
     synced: bool,

@@ -1,7 +1,8 @@
 //! Merges of small files, of as many tables as there are: what comes of them is committed together.
 //!
-//! A table with few rows has few to merge, and a commit and two syncs for each of ten thousand tables would cost more than
-//! the merges. Rows of a day that goes on stay in a pack, a new one; those of a day that is over get files of their own.
+//! A table with few rows has few to merge, and a commit and two syncs for each of ten thousand
+//! tables would cost more than the merges. Rows of a day that goes on stay in a pack, a new one;
+//! those of a day that is over get files of their own.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use crate::{
     registry::Table,
 };
 
-/// Merges that are committed together, at most: what is written before a commit is for nothing if the process dies.
+/// Merges that are committed together, at most: what is written before a commit is for nothing if
+/// the process dies.
 const MAX_MERGES: usize = 1024;
 /// Bytes of the pack that is written meanwhile, at most.
 const MAX_PACK_BYTES: u64 = 64 << 20;
@@ -37,7 +39,8 @@ impl<'a> SmallMerges<'a> {
         Self { shared, merged: Vec::new(), pack: None, published: Vec::new(), committed: 0 }
     }
 
-    /// Does the merges of a table, which are committed with those of other tables. What is committed is not planned anew here.
+    /// Does the merges of a table, which are committed with those of other tables. What is
+    /// committed is not planned anew here.
     pub(super) fn merge(
         &mut self,
         table: &Arc<Table>,

@@ -34,11 +34,13 @@ pub struct EngineStats {
     pub compaction_rows_out: u64,
     /// Bytes of the data files that merges replaced.
     pub compaction_bytes_in: u64,
-    /// Bytes of the data files that merges wrote. With `flushed_bytes`, and divided by it, how often a byte is written.
+    /// Bytes of the data files that merges wrote. With `flushed_bytes`, and divided by it, how
+    /// often a byte is written.
     pub compaction_bytes_out: u64,
     /// Data files dropped because of their age.
     pub expired_files: u64,
-    /// Data files that moved as they are, out of packs of which little was needed, or into files of their own.
+    /// Data files that moved as they are, out of packs of which little was needed, or into files of
+    /// their own.
     pub moved_files: u64,
     /// Data files that went with their table.
     pub dropped_files: u64,
@@ -60,7 +62,8 @@ pub struct EngineStats {
     pub memory_peak_bytes: u64,
     /// Bytes of it there are.
     pub memory_limit_bytes: u64,
-    /// Databases, and those of them whose own setting is [`Durability::Memory`](crate::Durability::Memory).
+    /// Databases, and those of them whose own setting is
+    /// [`Durability::Memory`](crate::Durability::Memory).
     pub databases: u64,
     /// See `databases`.
     pub memory_databases: u64,
@@ -74,7 +77,8 @@ pub struct EngineStats {
     pub queued_writes: u64,
     /// SQL statements that are being planned now.
     pub planning: u64,
-    /// Of those, the ones that nobody waits for any more: their time was over, or their client left.
+    /// Of those, the ones that no thread waits for any more: their time was over, or their client
+    /// left.
     pub planning_abandoned: u64,
     /// Frames replayed on open.
     pub replayed_frames: u64,

@@ -11,10 +11,11 @@ use super::{
 use crate::{PendingWrite, Result, WriteOptions, Written};
 
 impl Engine {
-    /// Writes line protocol with the default settings and waits until it is as durable as the engine's options say.
+    /// Writes line protocol with the default settings and waits until it is as durable as the
+    /// engine's options say.
     ///
-    /// Timestamps are nanoseconds; a point without one gets the time of arrival. Bad lines are named in the receipt,
-    /// the others are stored. The database is created by its first write.
+    /// Timestamps are nanoseconds; a point without one gets the time of arrival. Bad lines are
+    /// named in the receipt, the others are stored. The database is created by its first write.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -31,7 +32,8 @@ impl Engine {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a bad database name;
-    /// [`Busy`](crate::ErrorKind::Busy) when memory stays full; [`Closed`](crate::ErrorKind::Closed) once closed.
+    /// [`Busy`](crate::ErrorKind::Busy) when memory stays full;
+    /// [`Closed`](crate::ErrorKind::Closed) once closed.
     pub fn write_lp(&self, database: &str, body: &[u8]) -> Result<Written> {
         self.submit_lp(database, Bytes::copy_from_slice(body), &WriteOptions::new())?.wait()
     }
@@ -80,8 +82,9 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`write_lp`](Self::write_lp), and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a body
-    /// that cannot be read as a whole.
+    /// As [`write_lp`](Self::write_lp), and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a body that cannot be read
+    /// as a whole.
     pub fn write_msgpack(&self, database: &str, body: &[u8]) -> Result<Written> {
         self.submit_msgpack(database, Bytes::copy_from_slice(body), &WriteOptions::new())?.wait()
     }
@@ -112,7 +115,8 @@ impl Engine {
 
     /// Writes a record batch to one table and waits until it is durable: all of its rows or none.
     ///
-    /// The batch needs a column `time` without nulls. Rows append; see [`WriteOptions::tags`] for rows that merge.
+    /// The batch needs a column `time` without nulls. Rows append; see [`WriteOptions::tags`] for
+    /// rows that merge.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -133,9 +137,10 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for bad names or a bad time column;
-    /// [`SchemaConflict`](crate::ErrorKind::SchemaConflict) where a column has another type;
-    /// [`Busy`](crate::ErrorKind::Busy) and [`Closed`](crate::ErrorKind::Closed) as for line protocol.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for bad names or a bad time
+    /// column; [`SchemaConflict`](crate::ErrorKind::SchemaConflict) where a column has another
+    /// type; [`Busy`](crate::ErrorKind::Busy) and [`Closed`](crate::ErrorKind::Closed) as for line
+    /// protocol.
     pub fn write_batch(&self, database: &str, table: &str, batch: &RecordBatch) -> Result<Written> {
         self.submit_batches(database, table, std::slice::from_ref(batch), &WriteOptions::new())?.wait()
     }
@@ -178,8 +183,8 @@ impl Engine {
     /// Decodes an Arrow IPC stream or file and queues it as one write, all or nothing, as
     /// [`submit_batches`](Self::submit_batches) does.
     ///
-    /// Dictionaries and compressed buffers are fine. `body` is kept for the log, not copied; values are copied out of it
-    /// once.
+    /// Dictionaries and compressed buffers are fine. `body` is kept for the log, not copied; values
+    /// are copied out of it once.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -202,8 +207,9 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`write_batch`](Self::write_batch), and [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a body
-    /// that is damaged, cut off, or takes more memory than one write may once it is decompressed.
+    /// As [`write_batch`](Self::write_batch), and
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a body that is damaged, cut
+    /// off, or takes more memory than one write may once it is decompressed.
     pub fn submit_arrow(
         &self,
         database: &str,

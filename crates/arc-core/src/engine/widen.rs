@@ -1,9 +1,10 @@
 //! Columns that change their type: whether the values that are there allow it.
 //!
-//! An integer beyond 2^53 may be none that a float can be, and nobody has looked at those in buffers. So a column of integers
-//! becomes one of floats only after all of its integers have been looked at, those in the queue, too: writes of the
-//! database that were decoded before are decoded again, and none is decoded until that is settled (decision 023). Anything
-//! can be text, so there nothing is looked at.
+//! An integer beyond 2^53 may be none that a float can be, and nothing has looked at those in
+//! buffers. So a column of integers becomes one of floats only after all of its integers have been
+//! looked at, those in the queue, too: writes of the database that were decoded before are decoded
+//! again, and none is decoded until that is settled (decision 023). Anything can be text, so there
+//! nothing is looked at.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -19,8 +20,8 @@ use crate::{
     registry::Database,
 };
 
-/// Types that are about to change. What was decoded before is outdated from then on, and nothing of the database is decoded
-/// while this is held.
+/// Types that are about to change. What was decoded before is outdated from then on, and nothing of
+/// the database is decoded while this is held.
 #[derive(Debug, Default)]
 pub(super) struct Settled(Option<Arc<Database>>);
 
@@ -40,10 +41,12 @@ impl Drop for Settled {
 }
 
 impl Shared {
-    /// Finds out whether columns can become what a request makes of them, if it changes any. Called with the schema lock
-    /// held; what it returns is dropped once the change is queued, or is not going to be.
+    /// Finds out whether columns can become what a request makes of them, if it changes any. Called
+    /// with the schema lock held; what it returns is dropped once the change is queued, or is not
+    /// going to be.
     ///
-    /// `None` if they cannot: their table knows it from then on, and the request is to be decoded again.
+    /// `None` if they cannot: their table knows it from then on, and the request is to be decoded
+    /// again.
     pub(super) fn settle_types(&self, staged: &Staged, max_wait: Duration) -> Result<Option<Settled>> {
         let Some(first) = staged.tables.iter().find(|table| !table.widened.is_empty()) else {
             return Ok(Some(Settled::default()));

@@ -1,8 +1,8 @@
 //! The write path up to the queue: decode, check, register what is new, queue.
 //!
-//! A request is decoded against the schema of that moment without any lock. What it adds to the schema is checked again
-//! under the schema lock; where another request came first it is decoded again, so that what is queued is exactly
-//! what replay will decode.
+//! A request is decoded against the schema of that moment without any lock. What it adds to the
+//! schema is checked again under the schema lock; where another request came first it is decoded
+//! again, so that what is queued is exactly what replay will decode.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -31,10 +31,12 @@ use crate::{
 
 /// What the messages of a batch have besides its values, more or less.
 const MESSAGE_BYTES: usize = 1 << 10;
-/// Most room to make for batches before they are encoded: dictionaries are counted with each, and are there once.
+/// Most room to make for batches before they are encoded: dictionaries are counted with each, and
+/// are there once.
 const MAX_EXPECTED_BYTES: usize = 64 << 20;
 
-/// What was accepted before is decoded without limits, out of bodies that may be part of something larger.
+/// What was accepted before is decoded without limits, out of bodies that may be part of something
+/// larger.
 const COPIED: Terms = Terms { most_bytes: usize::MAX, may_keep: false };
 
 /// A request as it is logged.
@@ -45,7 +47,8 @@ pub(super) struct WriteRequest {
     pub(super) meta: WriteMeta,
 }
 
-/// Decodes a request that was accepted before: the same function for live writes and replay, which knows no limits.
+/// Decodes a request that was accepted before: the same function for live writes and replay, which
+/// knows no limits.
 pub(super) fn decode_logged(request: &WriteRequest, database: &Arc<Database>) -> Result<Staged> {
     decode(request, COPIED, &context(request, database, TypePolicy::Logged, usize::MAX))
 }
@@ -91,7 +94,8 @@ fn context<'r>(
     }
 }
 
-/// Refuses a request that has a table beyond its scope. Costs one look at each table, not at each point.
+/// Refuses a request that has a table beyond its scope. Costs one look at each table, not at each
+/// point.
 fn check_scope(scope: &AccessScope, database: &str, staged: &Staged) -> Result<()> {
     let mut names = staged.tables.iter().map(|table| table.table.schema());
     match names.find(|schema| !scope.access().writes(database, &schema.table)) {
@@ -100,7 +104,8 @@ fn check_scope(scope: &AccessScope, database: &str, staged: &Staged) -> Result<(
     }
 }
 
-/// A table or column of the request has been registered by another one meanwhile. Gives its claim back.
+/// A table or column of the request has been registered by another one meanwhile. Gives its claim
+/// back.
 struct Stale(Option<KeyClaim>);
 
 impl Shared {
@@ -141,7 +146,7 @@ impl Shared {
             let database = self.registry.database(name);
             let database = database.unwrap_or_else(|| Arc::new(Database::new(name, self.clock.now_ns(), false)));
             if !database.type_changes.load(Ordering::Acquire).is_multiple_of(2) {
-                // A column is about to change its type; whoever decides that has the lock.
+                // A column is about to change its type; the thread that decides that has the lock.
                 drop(self.schema_lock.try_lock_for(max_wait).ok_or_else(over_budget)?);
                 continue;
             }
@@ -189,7 +194,8 @@ impl Shared {
         let _at_work = self.decode_pool.at_work();
         let context = context(request, database, self.type_policy(), MAX_CELLS);
         if request.kind == FrameKind::LineProtocol {
-            // For each write that is queued there is somebody with a core of his own, or with the next write soon.
+            // For each write that is queued there is a thread with a core of his own, or with the
+            // next write soon.
             let others = || self.queue.writes();
             return Ok(ingest::decode_lp_parallel(&request.body, &context, &self.decode_pool, others));
         }
@@ -205,8 +211,8 @@ impl Shared {
         self.keys.claim(&request.meta.database, key, fingerprint(request), request.meta.receive_ns)
     }
 
-    /// Answers a request that is stored already. What was refused is not kept; as the request is the same, decoding it
-    /// again tells.
+    /// Answers a request that is stored already. What was refused is not kept; as the request is
+    /// the same, decoding it again tells.
     fn answer_again(&self, request: &WriteRequest, receipt: &IdempotencyRecord) -> Written {
         let mut written = answer(receipt);
         if written.rejected_points > 0
@@ -230,12 +236,12 @@ impl Shared {
             && write.staged.tables.iter().all(|table| !table.changes_schema() && table.table.is_registered())
             && !write.staged.has_dropped()
         {
-            // A drop may come in between; behind it in the queue there must be nothing that belongs to what it took.
-            // The same holds for a column that gets another type.
+            // A drop may come in between; after it in the queue there must be nothing that belongs
+            // to what it took. The same holds for a column that gets another type.
             let is_there = |write: &QueuedWrite| !write.staged.has_dropped() && !write.staged.is_outdated();
             return self.push(LoggedWrite { changes: Vec::new(), frame, write }, max_wait, is_there);
         }
-        // Whoever has it may be waiting for room.
+        // A thread that has it may be waiting for room.
         let _schema_lock = self.schema_lock.try_lock_for(max_wait).ok_or_else(over_budget)?;
         let current = self.registry.database(&database.name);
         if current.as_ref().is_some_and(|current| !Arc::ptr_eq(current, &database))
@@ -407,7 +413,7 @@ pub(super) fn arrow_body(batches: &[RecordBatch]) -> Result<Bytes> {
     let mut writer = arrow::ipc::writer::StreamWriter::try_new(body, &first.schema())?;
     batches.iter().try_for_each(|batch| writer.write(batch))?;
     let mut body = writer.into_inner()?;
-    // Rows may stay in it, and what lies unused behind it with them.
+    // Rows may stay in it, and what lies unused after it with them.
     body.shrink_to_fit();
     Ok(Bytes::from(body))
 }

@@ -15,7 +15,8 @@ impl Random {
         usize::try_from(self.next() % bound.max(1) as u64).unwrap()
     }
 
-    /// Returns one of the inputs with some bytes changed, put in or left out, or with the end of another; of at most `len` bytes.
+    /// Returns one of the inputs with some bytes changed, put in or left out, or with the end of
+    /// another; of at most `len` bytes.
     pub(crate) fn change(&mut self, inputs: &[Vec<u8>], len: usize) -> Vec<u8> {
         let mut input = inputs[self.below(inputs.len())].clone();
         if self.below(4) == 0 {

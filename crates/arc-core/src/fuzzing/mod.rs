@@ -1,7 +1,8 @@
-//! What the fuzz targets in `fuzz/` call, and the tests on changed inputs beside them: any bytes, and no panic.
+//! What the fuzz targets in `fuzz/` call, and the tests on changed inputs beside them: any bytes,
+//! and no panic.
 //!
-//! Owns no rule of its own: where bytes are taken for good they are written again, and have to come to the same. Not part of
-//! the crate for anybody else.
+//! Owns no rule of its own: where bytes are taken for good they are written again, and have to come
+//! to the same. Not part of the crate for any other caller.
 
 #[cfg(test)]
 mod changed;
@@ -35,7 +36,8 @@ fn put(fs: &CrashFs, path: &Path, bytes: &[u8]) {
     assert!(put.is_ok(), "a file in memory cannot be written: {put:?}");
 }
 
-/// A segment of the log, as it is and with checksums that are right: what opens is looked through and opened again as the same.
+/// A segment of the log, as it is and with checksums that are right: what opens is looked through
+/// and opened again as the same.
 pub fn log_segment(bytes: &[u8]) {
     let mut right = bytes.to_vec();
     let mut at = 0;
@@ -81,7 +83,8 @@ fn opened(fs: &CrashFs) -> Option<Vec<(SequenceNumber, Result<u64, String>)>> {
     wal.is_ok().then_some(frames)
 }
 
-/// An object of the manifest, as it is and under a header that is right: what opens is opened again as the same.
+/// An object of the manifest, as it is and under a header that is right: what opens is opened again
+/// as the same.
 pub fn manifest_object(bytes: &[u8]) {
     let is_snapshot = bytes.get(12) == Some(&2);
     let (number, suffix) = if is_snapshot { (7_u64, ".snapshot") } else { (1, "") };

@@ -1,4 +1,5 @@
-//! A short round of each target over changed inputs, the same every time. The inputs are what the golden directories have.
+//! A short round of each target over changed inputs, the same every time. The inputs are what the
+//! golden directories have.
 
 use std::{
     fs,
@@ -10,7 +11,8 @@ use super::{changed::Random, *};
 /// Longest input.
 const LENGTH: usize = 16 << 10;
 
-/// Returns the contents of all files below a folder whose path ends so, in an order that does not depend on the file system.
+/// Returns the contents of all files below a folder whose path ends so, in an order that does not
+/// depend on the file system.
 fn files(ending: &str) -> Vec<Vec<u8>> {
     fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {

@@ -1,7 +1,8 @@
-//! Parquet and Arrow files in pieces: their record batches, cut to size, with the time as a table has it.
+//! Parquet and Arrow files in pieces: their record batches, cut to size, with the time as a table
+//! has it.
 //!
-//! Rows without a time that can be stored are refused one by one; whatever else does not fit a table is found by the engine,
-//! and refuses the piece.
+//! Rows without a time that can be stored are refused one by one; whatever else does not fit a
+//! table is found by the engine, and refuses the piece.
 
 use std::sync::Arc;
 

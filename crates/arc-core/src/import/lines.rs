@@ -1,7 +1,7 @@
 //! Line protocol in pieces: whole records, as many as fit.
 //!
-//! Finds where records end, which is not at every line feed, and which measurements and times they have. What is wrong
-//! with a line is found by whoever stores it.
+//! Finds where records end, which is not at every line feed, and which measurements and times they
+//! have. What is wrong with a line is found by the caller that stores it.
 
 use std::io::{BufRead, Read};
 
@@ -33,7 +33,8 @@ pub(super) fn read(
                 wanted = (buffer.len() * 2).min(longest);
                 continue;
             }
-            // A string that is never closed, or not for long: up to the last line feed it is one bad record.
+            // A string that is never closed, or not for long: up to the last line feed it is one
+            // bad record.
             (0, _) if !is_end => match buffer.iter().rposition(|byte| *byte == b'\n') {
                 Some(at) => (at + 1, newlines(&buffer)),
                 None => return Err(source.bad(format!("line {line} is longer than {} bytes", buffer.len()))),
@@ -41,7 +42,8 @@ pub(super) fn read(
             whole => whole,
         };
         let extent = seen.extent;
-        // As large as this piece: a buffer that grows while it is read into is copied, and takes fresh pages, twice.
+        // As large as this piece: a buffer that grows while it is read into is copied, and takes
+        // fresh pages, twice.
         let mut rest = Vec::with_capacity(if is_end { 0 } else { buffer.len() });
         rest.extend_from_slice(buffer.get(end..).unwrap_or_default());
         buffer.truncate(end);
@@ -76,7 +78,8 @@ fn fill(bytes: &mut dyn BufRead, buffer: &mut Vec<u8>, wanted: usize) -> std::io
     Ok(read < missing)
 }
 
-/// Returns how many bytes of `buffer` are whole records, and how many lines; at the end of the file all are.
+/// Returns how many bytes of `buffer` are whole records, and how many lines; at the end of the file
+/// all are.
 fn whole_records<'a>(buffer: &'a [u8], seen: &mut Seen<'a>, is_end: bool) -> (usize, u64) {
     let mut chunks = Chunks::new();
     let done = chunks.parse(buffer, seen);
@@ -91,7 +94,8 @@ fn newlines(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// Empties the lines of all points of other measurements. Lines keep their numbers, and bad ones stay.
+/// Empties the lines of all points of other measurements. Lines keep their numbers, and bad ones
+/// stay.
 fn only(piece: &[u8], measurement: &str) -> Vec<u8> {
     let mut kept = Vec::with_capacity(piece.len());
     let mut copied = 0;

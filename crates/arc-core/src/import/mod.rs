@@ -1,10 +1,13 @@
-//! Bulk import: files of line protocol, CSV, Parquet or Arrow, plain, gzip or zstd, into an engine or another target.
+//! Bulk import: files of line protocol, CSV, Parquet or Arrow, plain, gzip or zstd, into an engine
+//! or another target.
 //!
-//! A file is read in pieces of a few MiB, one ahead of what is stored, and each piece is one write under an idempotency key
-//! that is made of the file and its place in it. So an import that was interrupted is simply begun again: what is
-//! stored is passed over, for as long as the target remembers its keys. Nothing else keeps track of how far it came.
+//! A file is read in pieces of a few MiB, one ahead of what is stored, and each piece is one write
+//! under an idempotency key that is made of the file and its place in it. So an import that was
+//! interrupted is simply begun again: what is stored is passed over, for as long as the target
+//! remembers its keys. Nothing else keeps track of how far it came.
 //!
-//! Never looks for files, never opens a socket, and decides nothing about a row that the engine decides for other writes.
+//! Never looks for files, never opens a socket, and decides nothing about a row that the engine
+//! decides for other writes.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -52,7 +55,8 @@ pub use target::{ImportAnswer, ImportBody, ImportReceipt, ImportTarget, ImportWr
 
 use self::{report::Extent, source::ImportSource};
 
-/// Writes whose answers are waited for at a time: enough to read and decode while the log is synced.
+/// Writes whose answers are waited for at a time: enough to read and decode while the log is
+/// synced.
 const WINDOW: usize = 3;
 /// How long a target may be busy with nothing stored.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -78,14 +82,16 @@ impl FileChunk {
 
 /// Imports a file to its end; `on_event` is told of progress and of every row that is refused.
 ///
-/// Pieces are stored in the order of the file, so that of two points with the same tags and time the later one counts.
-/// Holds a few pieces in memory, whatever the size of the file. A target that is busy is waited for.
+/// Pieces are stored in the order of the file, so that of two points with the same tags and time
+/// the later one counts. Holds a few pieces in memory, whatever the size of the file. A target that
+/// is busy is waited for.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a file that cannot be read as what it is said to be, for
-/// a table or columns that are missing, and where the file was imported before with other settings. What the target says
-/// of a piece that it does not take, with the rows it has. What is before that is stored, and another call goes on there.
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a file that cannot be read as
+/// what it is said to be, for a table or columns that are missing, and where the file was imported
+/// before with other settings. What the target says of a piece that it does not take, with the rows
+/// it has. What is before that is stored, and another call goes on there.
 pub fn import(
     target: &dyn ImportTarget,
     file: ImportFile,

@@ -19,7 +19,7 @@ pub enum ImportFormat {
 }
 
 impl ImportFormat {
-    /// Tells the format from a file's name; `.gz` and `.zst` behind it do not count.
+    /// Tells the format from a file's name; `.gz` and `.zst` after it do not count.
     ///
     /// ```
     /// use arc_core::import::ImportFormat;
@@ -92,13 +92,13 @@ impl FromStr for ImportType {
 pub struct ImportOptions {
     /// Where the points go. Default `default`.
     pub database: String,
-    /// The table of a CSV, Parquet or Arrow file, which has to be said. Of line protocol, the one measurement that is
-    /// taken. Default: none, and all.
+    /// The table of a CSV, Parquet or Arrow file, which has to be said. Of line protocol, the one
+    /// measurement that is taken. Default: none, and all.
     pub table: Option<String>,
     /// Default: by the end of the file's name.
     pub format: Option<ImportFormat>,
-    /// Unit of times that are numbers. Default: nanoseconds for line protocol, else by the size of the first one as in
-    /// MessagePack.
+    /// Unit of times that are numbers. Default: nanoseconds for line protocol, else by the size of
+    /// the first one as in MessagePack.
     pub precision: Option<Precision>,
     /// The column that has the time, not in line protocol. Default `time`.
     pub time_column: String,
@@ -110,14 +110,18 @@ pub struct ImportOptions {
     pub delimiter: u8,
     /// Lines before the names of CSV. Default 0.
     pub skip_rows: u64,
-    /// Types of columns of CSV. Default: what the table has, else the narrowest that fits all values of the file.
+    /// Types of columns of CSV. Default: what the table has, else the narrowest that fits all
+    /// values of the file.
     pub types: Vec<(String, ImportType)>,
-    /// What stands for no value in CSV, beside an empty one in a column of anything but text. Default none.
+    /// What stands for no value in CSV, beside an empty one in a column of anything but text.
+    /// Default none.
     pub nulls: Vec<String>,
-    /// How many bytes of a file are stored with one write. Default 4 MiB. More costs that much memory a few times over.
+    /// How many bytes of a file are stored with one write. Default 4 MiB. More costs that much
+    /// memory a few times over.
     pub chunk_bytes: usize,
-    /// A name for the import: the same file under the same name is stored once, as long as the target remembers its
-    /// writes. Default empty, which is a name. Without one each import is a new one.
+    /// A name for the import: the same file under the same name is stored once, as long as the
+    /// target remembers its writes. Default empty, which is a name. Without one each import is a
+    /// new one.
     pub id: Option<String>,
 }
 

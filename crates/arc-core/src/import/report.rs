@@ -14,7 +14,8 @@ pub const MAX_REFUSALS: usize = 100;
 pub struct Refusal {
     /// Physical line of line protocol and CSV, else the number of the row; the first is 1.
     pub row: u64,
-    /// Name of the column; of line protocol the byte in the line, the first is 1; empty where neither means anything.
+    /// Name of the column; of line protocol the byte in the line, the first is 1; empty where
+    /// neither means anything.
     pub column: String,
     /// What was found, and what was expected.
     pub reason: String,
@@ -34,7 +35,8 @@ pub struct ImportReport {
     pub refusals: Vec<Refusal>,
     /// Tables that the file has rows of.
     pub tables: BTreeSet<String>,
-    /// Columns of a CSV, Parquet or Arrow file in its order, with that of the time under its name in the table.
+    /// Columns of a CSV, Parquet or Arrow file in its order, with that of the time under its name
+    /// in the table.
     pub columns: Vec<String>,
     /// Times of the oldest and the newest row that says its time, in nanoseconds.
     pub times: Option<(i64, i64)>,
@@ -55,11 +57,12 @@ pub enum ImportEvent<'a> {
     },
     /// A row was refused.
     Refused(&'a Refusal),
-    /// Rows were refused that are not named one by one, because a write names the first hundred only.
+    /// Rows were refused that are not named one by one, because a write names the first hundred
+    /// only.
     AlsoRefused {
         /// How many.
         count: u64,
-        /// The line or row that they are behind, of those in the same write.
+        /// The line or row that they are after, of those in the same write.
         after: u64,
     },
     /// The target is busy, and the import waits.

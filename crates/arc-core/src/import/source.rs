@@ -1,8 +1,9 @@
 //! A file to import: what it is known by, and its bytes, decompressed as they are read.
 //!
-//! Owns the rule for a file's primary key, on which going on after an interruption rests: its length, its first and its last
-//! 64 KiB, wherever it lies and whatever it is called. Two files that agree in that much and differ between are found
-//! out later, for the bodies of their writes differ under one key.
+//! Owns the rule for a file's primary key, on which going on after an interruption rests: its
+//! length, its first and its last 64 KiB, wherever it lies and whatever it is called. Two files
+//! that agree in that much and differ between are found out later, for the bodies of their writes
+//! differ under one key.
 
 use std::{
     fs::File,
@@ -91,10 +92,11 @@ impl ImportSource {
         Ok(Self { name, format, primary_key, compression, file, position: Arc::default() })
     }
 
-    /// Returns the key of the piece of this file that begins at `offset`, a number that counts up along the file.
+    /// Returns the key of the piece of this file that begins at `offset`, a number that counts up
+    /// along the file.
     ///
-    /// Settings are not part of it: the same file with other settings is refused as another write under the same key,
-    /// rather than stored twice.
+    /// Settings are not part of it: the same file with other settings is refused as another write
+    /// under the same key, rather than stored twice.
     pub(super) fn key(&self, options: &ImportOptions, offset: u64) -> Option<String> {
         let mut name = crc32c::crc32c(options.id.as_ref()?.as_bytes());
         name = crc32c::crc32c_append(name, &[0]);
@@ -124,7 +126,8 @@ impl ImportSource {
         })
     }
 
-    /// Returns the bytes as a file that can be read at any place; one that is compressed is written out first.
+    /// Returns the bytes as a file that can be read at any place; one that is compressed is written
+    /// out first.
     pub(super) fn seekable(&self) -> Result<File> {
         let failed = |error| Error::io("decompress", &self.name, error);
         if self.compression == Compression::None {

@@ -76,8 +76,8 @@ pub trait ImportTarget: Sync {
     /// Why that cannot be said.
     fn columns(&self, database: &str, table: &str) -> Result<Vec<Column>>;
 
-    /// Returns how strict a table is about types, which need not be there: a target that does not know says nothing, and
-    /// types are then those of the table or the narrowest.
+    /// Returns how strict a table is about types, which need not be there: a target that does not
+    /// know says nothing, and types are then those of the table or the narrowest.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Times as text has them: RFC 3339 and its relatives, or numbers in a unit that is declared or guessed.
+//! Times as text has them: RFC 3339 and its relatives, or numbers in a unit that is declared or
+//! guessed.
 
 use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 

@@ -1,7 +1,8 @@
 //! Threads that lend a hand to a large request while there are cores that have nothing to do.
 //!
-//! Owns those threads, and the count of all that are at work on requests. Nobody ever waits for a thread: a task gets as many
-//! as are spare at that moment, and whoever has it does the rest. Knows nothing of the work.
+//! Owns those threads, and the count of all that are at work on requests. Nothing ever waits for a
+//! thread: a task gets as many as are spare at that moment, and the thread that has it does the
+//! rest. Knows nothing of the work.
 
 use std::{
     collections::VecDeque,
@@ -18,12 +19,13 @@ use crate::sync::{
     thread::{Builder, available_parallelism},
 };
 
-/// How long a thread without work stays. What it has freed is the allocator's again once it is gone.
+/// How long a thread without work stays. What it has freed is the allocator's again once it is
+/// gone.
 const KEPT: Duration = Duration::from_secs(5);
 
 /// Work that several threads may take a share of.
 pub(super) trait SharedWork: Send + Sync {
-    /// Does what is left to be done and nobody has begun; that may be nothing.
+    /// Does what is left to be done and nothing has begun; that may be nothing.
     fn help(&self);
 }
 
@@ -54,7 +56,8 @@ struct PoolState {
 }
 
 impl DecodePool {
-    /// DecodePool for as many threads in all as there are cores that this process may use. None of them is started yet.
+    /// DecodePool for as many threads in all as there are cores that this process may use. None of
+    /// them is started yet.
     pub(crate) fn new() -> Self {
         Self::with_cores(available_parallelism().map_or(1, usize::from))
     }
@@ -69,7 +72,8 @@ impl DecodePool {
         BusyThread(&self.0.busy)
     }
 
-    /// Takes up to `most` threads that are spare, given that `others` are at work that are not counted here.
+    /// Takes up to `most` threads that are spare, given that `others` are at work that are not
+    /// counted here.
     pub(super) fn borrow(&self, most: usize, others: usize) -> Option<Lease<'_>> {
         let mut count = 0;
         let take = |busy: usize| {

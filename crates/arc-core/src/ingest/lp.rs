@@ -1,9 +1,10 @@
 //! Line protocol into columns.
 //!
-//! Three guesses, and a lookup that costs little more where one is wrong. *Series*: a line whose raw `measurement,tags`
-//! bytes are known is not split. *Field order*: behind a column comes the one that came there last time. *Table*: the line
-//! before was of the same. Values go straight into the columns of the row that is being built; a line that turns out bad
-//! has them, and the columns it brought, taken back, so that it leaves nothing behind.
+//! Three guesses, and a lookup that costs little more where one is wrong. *Series*: a line whose
+//! raw `measurement,tags` bytes are known is not split. *Field order*: after a column comes the one
+//! that came there last time. *Table*: the line before was of the same. Values go straight into the
+//! columns of the row that is being built; a line that turns out bad has them, and the columns it
+//! brought, taken back, so that it leaves nothing behind.
 
 mod checks;
 mod line;
@@ -30,7 +31,8 @@ use lookahead::Lookahead;
 pub(crate) use parallel::decode as decode_parallel;
 use row_format::RowFormat;
 
-/// Decodes line protocol. Every bad line is recorded in [`Staged::rejections`]; the others become rows of their tables.
+/// Decodes line protocol. Every bad line is recorded in [`Staged::rejections`]; the others become
+/// rows of their tables.
 pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Staged {
     decode_to(body, context, false)
 }
@@ -103,8 +105,8 @@ impl<'a, 'c> LpDecoder<'a, 'c> {
     }
 }
 
-/// All that a plain line goes through is inlined into the parser by force: with more than one caller it would not be, which
-/// costs a fourteenth of the time.
+/// All that a plain line goes through is inlined into the parser by force: with more than one
+/// caller it would not be, which costs a fourteenth of the time.
 impl<'a> Sink<'a> for LpDecoder<'a, '_> {
     #[inline(always)]
     fn series(&mut self, number: u64, key: &'a [u8]) -> Series {
@@ -144,7 +146,8 @@ impl<'a> Sink<'a> for LpDecoder<'a, '_> {
             return;
         }
         self.line.tags.push((key.to_cow(), value.to_cow()));
-        // In a primary-key table a field with the name of a tag is found when the tags are looked at.
+        // In a primary-key table a field with the name of a tag is found when the tags are looked
+        // at.
         let has_primary_key = self.staged.tables.get(self.line.table).is_some_and(StagedTable::has_primary_key);
         if self.line.mode == Mode::Store && !has_primary_key {
             self.line.mode = Mode::Compare;
@@ -202,7 +205,8 @@ impl<'a, 'c> LpDecoder<'a, 'c> {
         self.lookahead.find(self.cache, self.body, start, (number, key))
     }
 
-    /// Begins a line whose series is not in the cache; an earlier line of the request may have had it.
+    /// Begins a line whose series is not in the cache; an earlier line of the request may have had
+    /// it.
     #[inline(never)]
     fn new_series(&mut self, key: &[u8]) -> Series {
         let Some((at, series)) = self.new_series.get(key).copied() else {
@@ -259,7 +263,8 @@ impl<'a, 'c> LpDecoder<'a, 'c> {
         (split.as_ptr() as usize).wrapping_sub(self.body.as_ptr() as usize).min(self.body.len())
     }
 
-    /// Stores a value in the column that followed last time; `false` where that is not its column, or not so easy.
+    /// Stores a value in the column that followed last time; `false` where that is not its column,
+    /// or not so easy.
     #[inline(always)]
     fn store_predicted(&mut self, key: Text<'a>, value: &FieldValue<'a>) -> bool {
         let line = &mut self.line;
@@ -336,13 +341,15 @@ impl<'a, 'c> LpDecoder<'a, 'c> {
         self.staged.tables.get(self.line.table).map_or(Ok(()), |table| table.check_cells(most_cells))?;
         let series = match self.line.series {
             Some(series) => Some(series),
-            // Last, for it remembers the series: a line that is refused behind this would leave it behind.
+            // Last, for it remembers the series: a line that is refused after this would leave it
+            // behind.
             None => self.resolve_tags()?,
         };
         let Some(table) = self.staged.tables.get_mut(self.line.table) else {
             return Err(LineFault::from("no table".to_owned()));
         };
-        // Only now, for the line is good: replay, which passes over bad lines, must count the same ones.
+        // Only now, for the line is good: replay, which passes over bad lines, must count the same
+        // ones.
         self.untimed += i64::from(timestamp.is_none());
         table.rows.end_row(time, series);
         Ok(())
@@ -365,7 +372,8 @@ impl<'a, 'c> LpDecoder<'a, 'c> {
     }
 }
 
-/// Puts a value into a column that has its type and stands at the row being built; `false` where it does not.
+/// Puts a value into a column that has its type and stands at the row being built; `false` where it
+/// does not.
 #[inline(always)]
 fn put(table: &mut StagedTable, column: usize, value: &FieldValue<'_>) -> bool {
     match value {

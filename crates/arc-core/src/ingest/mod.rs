@@ -1,7 +1,8 @@
 //! Points into columns: decoding and checking requests against the schema.
 //!
-//! Owns the decoders and the rules of types, names and conflicts. Never registers a table or column, never writes the
-//! log or the buffers: `engine` does, with what is staged here. Live writes and replay call the same functions.
+//! Owns the decoders and the rules of types, names and conflicts. Never registers a table or
+//! column, never writes the log or the buffers: `engine` does, with what is staged here. Live
+//! writes and replay call the same functions.
 
 mod arrow;
 mod decode_pool;

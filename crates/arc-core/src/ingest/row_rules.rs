@@ -1,5 +1,5 @@
-//! The rules of a row that line protocol and MessagePack share: which names its tags and fields may have, and what is said where
-//! one may not.
+//! The rules of a row that line protocol and MessagePack share: which names its tags and fields may
+//! have, and what is said where one may not.
 
 use arrow::datatypes::DataType;
 
@@ -13,8 +13,8 @@ pub(super) struct RowRules<'t> {
 }
 
 impl RowRules<'_> {
-    /// Checks that a row may have a tag. In an append-only table a tag is a field of text: `widen` says that one of another type
-    /// may become that, if the table lets it.
+    /// Checks that a row may have a tag. In an append-only table a tag is a field of text: `widen`
+    /// says that one of another type may become that, if the table lets it.
     pub(super) fn check_tag(&self, tag: &str, widen: Option<&Context<'_>>) -> Result<(), String> {
         if tag == TIME_COLUMN {
             return Err("invalid tag name \"time\": it is the name of the time column".into());

@@ -1,7 +1,8 @@
 //! What one request decodes to: rows by table, the columns it adds, and what was rejected.
 //!
-//! Nothing here is visible to anyone else yet. Columns and tables that the request introduces are only proposed;
-//! `engine` registers them, or has the request decoded again where another request came first.
+//! Nothing here is visible to anyone else yet. Columns and tables that the request introduces are
+//! only proposed; `engine` registers them, or has the request decoded again where another request
+//! came first.
 
 use std::sync::{Arc, OnceLock, atomic::Ordering};
 
@@ -18,14 +19,16 @@ use crate::{
     write::MAX_REJECTED,
 };
 
-/// Most columns of a table. Each costs memory for every row of a buffer, also where the row does not have it.
+/// Most columns of a table. Each costs memory for every row of a buffer, also where the row does
+/// not have it.
 pub(crate) const MAX_COLUMNS: usize = 4096;
 
-/// Most cells (rows by columns, also empty ones) that a new request may have in one table, beside those that came as whole
-/// columns: half a gigabyte of numbers.
+/// Most cells (rows by columns, also empty ones) that a new request may have in one table, beside
+/// those that came as whole columns: half a gigabyte of numbers.
 pub(crate) const MAX_CELLS: usize = 64 << 20;
 
-/// What decoding a request needs to know besides its bytes. Live writes and replay make the same one.
+/// What decoding a request needs to know besides its bytes. Live writes and replay make the same
+/// one.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) database: &'a Arc<Database>,
@@ -34,7 +37,8 @@ pub(crate) struct Context<'a> {
     pub(crate) precision: Option<Precision>,
     /// Declared tags of a columnar write.
     pub(crate) tags: &'a [String],
-    /// Lines or items to pass over, ascending: those that were rejected when the request came in first.
+    /// Lines or items to pass over, ascending: those that were rejected when the request came in
+    /// first.
     pub(crate) skip: &'a [u64],
     pub(crate) types: TypePolicy<'a>,
     /// Most cells in one table: [`MAX_CELLS`], or no limit for what was accepted before.
@@ -83,7 +87,8 @@ pub(crate) struct Staged {
     pub(crate) type_changes: u64,
     /// How often tables of it had been dropped before those of staged rows were found.
     pub(super) drops: u64,
-    /// Rows of tables of which the request has few. They come before those that `tables` has of the same table.
+    /// Rows of tables of which the request has few. They come before those that `tables` has of the
+    /// same table.
     pub(crate) rows: StagedRows,
     /// Registered tables, by the indices that those rows say.
     pub(crate) row_tables: Arc<Vec<Arc<Table>>>,
@@ -147,7 +152,8 @@ pub(crate) struct TableIndex {
 }
 
 impl TableIndex {
-    /// Returns the index in `staged` of the table called `name`, proposed as `has_primary_key` if there is none.
+    /// Returns the index in `staged` of the table called `name`, proposed as `has_primary_key` if
+    /// there is none.
     pub(crate) fn by_name(&mut self, staged: &mut Staged, name: &str, has_primary_key: bool) -> Result<usize, String> {
         if let Some(at) = self.find(staged, name) {
             return Ok(at);
@@ -158,7 +164,8 @@ impl TableIndex {
         Ok(self.add(staged, &Arc::new(Table::new(schema))))
     }
 
-    /// Returns the index in `staged` of the table called `name`, if it is registered or proposed already.
+    /// Returns the index in `staged` of the table called `name`, if it is registered or proposed
+    /// already.
     pub(crate) fn find(&mut self, staged: &mut Staged, name: &str) -> Option<usize> {
         if let Some(at) = self.by_name.get(name) {
             return Some(*at);
@@ -196,7 +203,8 @@ pub(crate) struct StagedTable {
     pub(crate) base: Arc<Layout>,
     /// Columns that the rows need beyond it.
     pub(crate) added: Vec<Column>,
-    /// Columns of it that the rows need to be of a wider type: their indices, and what they are then.
+    /// Columns of it that the rows need to be of a wider type: their indices, and what they are
+    /// then.
     pub(crate) widened: Vec<(usize, Column)>,
     /// All columns, also the added ones, by name.
     pub(crate) columns: Arc<ColumnIndex>,
@@ -207,7 +215,7 @@ pub(crate) struct StagedTable {
     pub(crate) in_row_format: (usize, usize),
     /// Cells of `rows` that came in whole columns: none of them was left empty by a row.
     pub(super) sent_cells: usize,
-    /// Looked up once somebody asks.
+    /// Looked up once a thread asks.
     pub(super) rules: OnceLock<TypeRules>,
 }
 
@@ -277,7 +285,8 @@ impl StagedTable {
         !self.added.is_empty() || !self.widened.is_empty()
     }
 
-    /// Checks that the rows so far, and `more` new columns, stay within what a table and a request may have.
+    /// Checks that the rows so far, and `more` new columns, stay within what a table and a request
+    /// may have.
     pub(crate) fn check_size(&self, more: usize, context: &Context<'_>) -> Result<(), String> {
         self.check_column_count(more)?;
         self.check_cells(context.most_cells)
@@ -292,8 +301,8 @@ impl StagedTable {
         Ok(())
     }
 
-    /// Checks that the request's rows do not leave more than `most` cells empty: rows by columns up to the last that has values,
-    /// which is the same whichever of them are in row format.
+    /// Checks that the request's rows do not leave more than `most` cells empty: rows by columns up
+    /// to the last that has values, which is the same whichever of them are in row format.
     #[inline]
     pub(crate) fn check_cells(&self, most: usize) -> Result<(), String> {
         let (rows, width) = (self.in_row_format.0 + self.rows.len(), self.in_row_format.1.max(self.rows.width()));
@@ -303,9 +312,9 @@ impl StagedTable {
         Err(self.too_empty(rows, width, most))
     }
 
-    /// The same as it will be behind `rows` more that come in whole columns, at the indices `columns`, or new where there is
-    /// none; other columns of a wide table count for nothing. Before they are appended: each column that lags behind the others
-    /// is filled up then.
+    /// The same as it will be after `rows` more that come in whole columns, at the indices
+    /// `columns`, or new where there is none; other columns of a wide table count for nothing.
+    /// Before they are appended: each column that lags after the others is filled up then.
     pub(super) fn check_columns(
         &self,
         rows: usize,
@@ -342,7 +351,8 @@ impl StagedTable {
         columns.len() - 1
     }
 
-    /// Takes back all proposed columns but the first `count`, and what is in them; returns whether there were any.
+    /// Takes back all proposed columns but the first `count`, and what is in them; returns whether
+    /// there were any.
     pub(crate) fn forget_columns(&mut self, count: usize) -> bool {
         if count >= self.added.len() {
             return false;
@@ -403,8 +413,8 @@ pub(crate) fn inexact(field: &str) -> String {
 
 /// Checks that no two rows of a columnar write have one primary key.
 ///
-/// Only asked where the write did not declare the tags that the table has: it expects its rows to append, and one would
-/// overwrite the other. The error names two rows, counted from 1.
+/// Only asked where the write did not declare the tags that the table has: it expects its rows to
+/// append, and one would overwrite the other. The error names two rows, counted from 1.
 pub(crate) fn check_distinct(table: &str, rows: impl Iterator<Item = (SeriesId, i64)>) -> Result<(), String> {
     let mut seen: HashMap<(SeriesId, i64), usize, FixedState> = HashMap::default();
     for (row, primary_key) in rows.enumerate() {

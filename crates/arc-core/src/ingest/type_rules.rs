@@ -1,7 +1,9 @@
-//! How strict a decode is about types: which columns are text by their name, and which change their type.
+//! How strict a decode is about types: which columns are text by their name, and which change their
+//! type.
 //!
-//! Looked up where a value does not fit, or a column is new; what fits never asks. A type that changes is only proposed here:
-//! whether all values that the table has allow it is for `engine` to find out.
+//! Looked up where a value does not fit, or a column is new; what fits never asks. A type that
+//! changes is only proposed here: whether all values that the table has allow it is for `engine` to
+//! find out.
 
 use arrow::datatypes::DataType;
 
@@ -18,7 +20,8 @@ use crate::{
 pub(crate) enum TypePolicy<'a> {
     /// The table, else its database, else these.
     Settings(&'a ColumnTypes),
-    /// The log: whatever was not rejected when it came in first fits, and the columns are of the types that made it so.
+    /// The log: whatever was not rejected when it came in first fits, and the columns are of the
+    /// types that made it so.
     Logged,
 }
 
@@ -60,8 +63,8 @@ impl TypeRules {
         if self.types.is_string(name) { DataType::Utf8 } else { own }
     }
 
-    /// Returns the type of a new field whose values came as Arrow: where columns may change their type, integers have 64 bits,
-    /// for nothing becomes of others.
+    /// Returns the type of a new field whose values came as Arrow: where columns may change their
+    /// type, integers have 64 bits, for nothing becomes of others.
     pub(crate) fn arrow_type_of_new(&self, own: &DataType) -> DataType {
         match own {
             DataType::Int8 | DataType::Int16 | DataType::Int32 if self.types.widens() => DataType::Int64,
@@ -75,19 +78,22 @@ impl TypeRules {
         self.is_logged || self.types.widens() || self.types.is_string(name)
     }
 
-    /// Returns whether a value that a column cannot have is of no account: in the log, one of a field that comes twice, when the
-    /// column was still one of integers. The last value counts, and all that counted became floats.
+    /// Returns whether a value that a column cannot have is of no account: in the log, one of a
+    /// field that comes twice, when the column was still one of integers. The last value counts,
+    /// and all that counted became floats.
     pub(crate) fn is_replaced(&self, value: Scalar<'_>, data_type: &DataType) -> bool {
         let is_integer = matches!(value, Scalar::Integer(_) | Scalar::Unsigned(_));
         self.is_logged && *data_type == DataType::Float64 && is_integer && value.exact_float().is_none()
     }
 
-    /// Returns what to add to a conflict between the types of a value and of a field: the way out, if there is one.
+    /// Returns what to add to a conflict between the types of a value and of a field: the way out,
+    /// if there is one.
     pub(crate) fn way_out(&self, own: &DataType, existing: &DataType) -> &'static str {
         if self.is_logged || self.types.widens() || !is_plain(own) || !is_plain(existing) { "" } else { WAY_OUT }
     }
 
-    /// Returns whether all values of a field become texts, which the table has as `existing` or not yet.
+    /// Returns whether all values of a field become texts, which the table has as `existing` or not
+    /// yet.
     pub(crate) fn are_texts(&self, name: &str, existing: Option<&DataType>) -> bool {
         match existing {
             None => self.types.is_string(name),
@@ -120,14 +126,16 @@ impl StagedTable {
         self.rules.get_or_init(|| context.type_rules(Some(&self.table)))
     }
 
-    /// Returns whether a column was proposed by this request, of integers, and floats can hold all of them exactly.
+    /// Returns whether a column was proposed by this request, of integers, and floats can hold all
+    /// of them exactly.
     pub(crate) fn is_own_of_integers(&self, index: usize) -> bool {
         index >= self.base.schema.columns.len()
             && self.rows.values(index).is_some_and(|values| values.widened().is_some())
     }
 
-    /// Returns the type that a field becomes of a value, or of values, of the type `own`, if its table lets it; that of floats
-    /// only where the values `are_floats`, and as far as the request can tell for those that the column has.
+    /// Returns the type that a field becomes of a value, or of values, of the type `own`, if its
+    /// table lets it; that of floats only where the values `are_floats`, and as far as the request
+    /// can tell for those that the column has.
     pub(crate) fn wider(
         &self,
         index: usize,

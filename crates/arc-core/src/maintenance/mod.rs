@@ -1,5 +1,5 @@
-//! Looking after data directories: verification, repair, backups. Stands above the engine, and does by itself only what the caller
-//! asks for.
+//! Looking after data directories: verification, repair, backups. Stands above the engine, and does
+//! by itself only what the caller asks for.
 
 pub(crate) mod backup;
 mod online;

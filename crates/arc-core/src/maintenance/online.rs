@@ -11,11 +11,13 @@ use crate::{
 };
 
 impl Engine {
-    /// Verifies the data directory while it is in use, as [`verify`](crate::verify) does while it is not.
+    /// Verifies the data directory while it is in use, as [`verify`](crate::verify) does while it
+    /// is not.
     ///
-    /// Looks at one version of the manifest: what is flushed meanwhile is not looked at, and files that no manifest names
-    /// are not either, for some of them are about to be named. Of the log it checks the bytes of all frames, but does not
-    /// decode them. Writes and queries go on; a flush waits until manifest and log are checked.
+    /// Looks at one version of the manifest: what is flushed meanwhile is not looked at, and files
+    /// that no manifest names are not either, for some of them are about to be named. Of the log it
+    /// checks the bytes of all frames, but does not decode them. Writes and queries go on; a flush
+    /// waits until manifest and log are checked.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -31,8 +33,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a folder, the manifest or the log cannot be read at all;
-    /// [`Closed`](crate::ErrorKind::Closed) once closed.
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a folder, the manifest or the log cannot be read
+    /// at all; [`Closed`](crate::ErrorKind::Closed) once closed.
     pub fn verify(&self) -> Result<VerifyReport> {
         let (vfs, root) = self.files();
         let (mut report, pinned) = self.pin(|state, logged| verify_held(vfs.as_ref(), root, state, logged))?;
@@ -40,15 +42,16 @@ impl Engine {
         Ok(report)
     }
 
-    /// Writes a backup to the folder `target`, while points are written and read: a data directory of its own, with every
-    /// point that was acknowledged before the call.
+    /// Writes a backup to the folder `target`, while points are written and read: a data directory
+    /// of its own, with every point that was acknowledged before the call.
     ///
-    /// Pins a version of the manifest and the log behind it, brings the data files to `target`, by hard link where both are
-    /// on one file system, by copying otherwise, and copies the log. Flushes nothing, unless there are points that were
-    /// acknowledged for memory only, which are not in the log. Links share the bytes with the files they were made from:
-    /// they outlive the data directory, but not its disk. If `target` holds an earlier backup of this directory, only the
-    /// data files that it lacks are brought, and what it no longer needs is removed at the end; at every moment it has at
-    /// least what the earlier backup had.
+    /// Pins a version of the manifest and the log after it, brings the data files to `target`, by
+    /// hard link where both are on one file system, by copying otherwise, and copies the log.
+    /// Flushes nothing, unless there are points that were acknowledged for memory only, which are
+    /// not in the log. Links share the bytes with the files they were made from: they outlive the
+    /// data directory, but not its disk. If `target` holds an earlier backup of this directory,
+    /// only the data files that it lacks are brought, and what it no longer needs is removed at the
+    /// end; at every moment it has at least what the earlier backup had.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -68,15 +71,16 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Error::BadTarget`](crate::Error::BadTarget) if `target` holds anything else; [`Error::InUse`](crate::Error::InUse)
-    /// while another backup is written to it; [`Error::Corrupt`](crate::Error::Corrupt) naming a data file that is damaged;
+    /// [`Error::BadTarget`](crate::Error::BadTarget) if `target` holds anything else;
+    /// [`Error::InUse`](crate::Error::InUse) while another backup is written to it;
+    /// [`Error::Corrupt`](crate::Error::Corrupt) naming a data file that is damaged;
     /// [`ErrorKind::Io`](crate::ErrorKind::Io); [`Closed`](crate::ErrorKind::Closed) once closed.
     pub fn backup(&self, target: impl AsRef<Path>) -> Result<BackupReport> {
         self.backup_with(target, |_| {})
     }
 
-    /// As [`backup`](Self::backup), and tells `progress` what is done after each file; the totals are known from the first
-    /// call on.
+    /// As [`backup`](Self::backup), and tells `progress` what is done after each file; the totals
+    /// are known from the first call on.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

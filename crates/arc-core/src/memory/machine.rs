@@ -1,7 +1,7 @@
 //! How much memory this process may use: what its control group allows, or what the machine has.
 //!
-//! Reads the kernel's files (man 7 cgroups, man 5 proc). Elsewhere than on Linux, and where nothing can be read, it takes a
-//! small machine for granted.
+//! Reads the kernel's files (man 7 cgroups, man 5 proc). Elsewhere than on Linux, and where nothing
+//! can be read, it takes a small machine for granted.
 
 use std::{path::Path, sync::LazyLock};
 

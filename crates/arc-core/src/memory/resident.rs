@@ -1,14 +1,15 @@
 //! What the process holds in truth: what is counted, what is not, and what the allocator keeps.
 //!
-//! Reads the kernel's figure (man 5 proc, `VmRSS`), not more often than it can have changed much. Elsewhere than on Linux
-//! there is none, and nothing is ever held back for it.
+//! Reads the kernel's figure (man 5 proc, `VmRSS`), not more often than it can have changed much.
+//! Elsewhere than on Linux there is none, and nothing is ever held back for it.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
-/// How long a figure is good for: fresh memory is filled at some 2 GB/s, so 10 MiB may be missed. Reading takes 20 µs.
+/// How long a figure is good for: fresh memory is filled at some 2 GB/s, so 10 MiB may be missed.
+/// Reading takes 20 µs.
 const GOOD_FOR: Duration = Duration::from_millis(5);
 
 /// How near the process is to the memory that it may have.
@@ -16,9 +17,10 @@ const GOOD_FOR: Duration = Duration::from_millis(5);
 pub(crate) enum Pressure {
     /// There is room.
     None,
-    /// Nobody should take much more: from an eighth of the limit before the next on.
+    /// Nothing should take much more: from an eighth of the limit before the next on.
     High,
-    /// Somebody has to give some back: from the last eighth of the limit on, or the last 48 MiB if that is more.
+    /// A thread has to give some back: from the last eighth of the limit on, or the last 48 MiB if
+    /// that is more.
     Critical,
 }
 
@@ -35,8 +37,9 @@ impl Pressure {
     }
 }
 
-/// What those take in all who took the last step before anybody looked, at most: requests on their way, a batch of each
-/// operator, a merge. Measured by `scripts/reliability/memory.py`, where it came to 33 MiB.
+/// What those take in all who took the last step before any thread looked, at most: requests on
+/// their way, a batch of each operator, a merge. Measured by `scripts/reliability/memory.py`, where
+/// it came to 33 MiB.
 const LAST_STEPS: u64 = 48 << 20;
 
 /// See the module.

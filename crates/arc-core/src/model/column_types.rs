@@ -1,7 +1,7 @@
 //! How strict a table is about the types of its columns: the setting, and what it says of a column.
 //!
-//! Owns the patterns of column names. Never looks at a table: which of its columns are of which type is for `ingest` to
-//! know.
+//! Owns the patterns of column names. Never looks at a table: which of its columns are of which
+//! type is for `ingest` to know.
 
 use std::{fmt, str::FromStr};
 
@@ -23,8 +23,8 @@ pub enum OnConflict {
     /// Its line, row or write is refused: a column has one type for life.
     #[default]
     Reject,
-    /// The column's type becomes one that has all of its values as they are: integers become floats, and whatever that
-    /// would alter becomes text.
+    /// The column's type becomes one that has all of its values as they are: integers become
+    /// floats, and whatever that would alter becomes text.
     Widen,
 }
 
@@ -61,13 +61,14 @@ impl<'de> Deserialize<'de> for OnConflict {
     }
 }
 
-/// What a database or table says about the types of its columns. What it leaves out is for the database to say, and then for
-/// [`Options`](crate::Options).
+/// What a database or table says about the types of its columns. What it leaves out is for the
+/// database to say, and then for [`Options`](crate::Options).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ColumnTypes {
-    /// Patterns of names, in which `*` stands for any text. New fields that one of them matches are text, whatever their
-    /// values are: numbers with all of their digits, booleans as `true` and `false`. No pattern at all matches nothing.
+    /// Patterns of names, in which `*` stands for any text. New fields that one of them matches are
+    /// text, whatever their values are: numbers with all of their digits, booleans as `true` and
+    /// `false`. No pattern at all matches nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub string_columns: Option<Vec<String>>,
     /// What becomes of a value whose type is not that of its column.
@@ -148,7 +149,8 @@ impl ColumnTypes {
         self.widens() && crate::model::may_become(existing, &DataType::Utf8)
     }
 
-    /// Returns whether a field that is there, or its values, may be made another type so that values of any type fit.
+    /// Returns whether a field that is there, or its values, may be made another type so that
+    /// values of any type fit.
     #[cfg(feature = "query")]
     pub(crate) fn gives_way(&self, name: &str, existing: &DataType) -> bool {
         let is_text = *existing == DataType::Utf8;

@@ -1,4 +1,5 @@
-//! What is known of a data file without opening it: the values that the manifest records and queries prune by.
+//! What is known of a data file without opening it: the values that the manifest records and
+//! queries prune by.
 
 use std::ops::Range;
 
@@ -9,15 +10,15 @@ use super::{PACK_SUFFIX, PartitionDay, packed, stored_path};
 /// One immutable Parquet file, as the manifest records it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct DataFile {
-    /// Path below the data directory, with `/` between its parts. That of a small one may say where in a pack it lies:
-    /// `<pack>/<offset>-<bytes>.parquet`; see [`packed`](Self::packed).
+    /// Path below the data directory, with `/` between its parts. That of a small one may say where
+    /// in a pack it lies: `<pack>/<offset>-<bytes>.parquet`; see [`packed`](Self::packed).
     pub path: String,
     /// Size in bytes.
     pub bytes: u64,
     /// crc32c of the whole file.
     pub crc32c: u32,
-    /// Its end, by which parts of it can be checked. `None` of a small file, which is read whole, and of one that an earlier
-    /// build wrote.
+    /// Its end, by which parts of it can be checked. `None` of a small file, which is read whole,
+    /// and of one that an earlier build wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<FileTail>,
     /// Number of rows.
@@ -30,10 +31,12 @@ pub struct DataFile {
     pub min_seq: u64,
     /// Last sequence number whose rows may be in the file.
     pub max_seq: u64,
-    /// Deletes up to this sequence number have been carried out in the file: its rows are what they left. 0 where none was.
+    /// Deletes up to this sequence number have been carried out in the file: its rows are what they
+    /// left. 0 where none was.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub deleted_seq: u64,
-    /// Whether rows may have the primary key of rows in older files, which they overwrite field by field.
+    /// Whether rows may have the primary key of rows in older files, which they overwrite field by
+    /// field.
     pub late: bool,
     /// Column names by which the rows are sorted, ascending, nulls first.
     pub sorted_by: Vec<String>,
@@ -43,21 +46,23 @@ pub struct DataFile {
 
 /// What is known of one column of one file without opening it.
 ///
-/// Bounds are kept for `time`, tags, and fields of type `Float64`, `Int64`, `UInt64`, `Boolean`, `Utf8` and
-/// `Timestamp(Nanosecond)`; columns of other types have only their null count.
+/// Bounds are kept for `time`, tags, and fields of type `Float64`, `Int64`, `UInt64`, `Boolean`,
+/// `Utf8` and `Timestamp(Nanosecond)`; columns of other types have only their null count.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ColumnStatistics {
     /// Column name.
     pub name: String,
     /// Number of nulls.
     pub null_count: u64,
-    /// Smallest value; `None` where all are null, a float column has any NaN, or no bound is kept for the type.
+    /// Smallest value; `None` where all are null, a float column has any NaN, or no bound is kept
+    /// for the type.
     pub min: Option<StatisticsValue>,
     /// Largest value, likewise; `None` too where a long text has no larger text of bounded length.
     pub max: Option<StatisticsValue>,
 }
 
-/// A bound of a column's values. Text bounds may be cut: a minimum is then lower, a maximum higher than any value.
+/// A bound of a column's values. Text bounds may be cut: a minimum is then lower, a maximum higher
+/// than any value.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum StatisticsValue {
     /// Signed integer, or nanoseconds of a timestamp.
@@ -83,7 +88,8 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl ColumnStatistics {
-    /// Returns whether the values are floats, or integers that are no larger than all are floats, too.
+    /// Returns whether the values are floats, or integers that are no larger than all are floats,
+    /// too.
     pub(crate) fn fits_floats(&self) -> bool {
         let fits = |bound: &Option<StatisticsValue>| match bound {
             None => true,
@@ -97,8 +103,9 @@ impl ColumnStatistics {
 }
 
 impl DataFile {
-    /// Returns in which file of many data files this one lies, by its path below the data directory, and where; `None` for
-    /// a file of its own. The bytes there are a whole Parquet file.
+    /// Returns in which file of many data files this one lies, by its path below the data
+    /// directory, and where; `None` for a file of its own. The bytes there are a whole Parquet
+    /// file.
     #[must_use]
     pub fn packed(&self) -> Option<(&str, Range<u64>)> {
         packed(&self.path)
@@ -109,7 +116,8 @@ impl DataFile {
         stored_path(&self.path)
     }
 
-    /// Returns the place of a late file in the order in which late files overwrite each other, lowest first.
+    /// Returns the place of a late file in the order in which late files overwrite each other,
+    /// lowest first.
     pub(crate) fn version(&self) -> (u64, u64) {
         (self.max_seq, self.min_seq)
     }
@@ -124,8 +132,9 @@ impl DataFile {
         PartitionDay::from_time_ns(self.min_time)
     }
 
-    /// Returns when the newest of the rows was first written to a data file, in nanoseconds since the epoch, or, of a
-    /// packed one, something later; `None` for a file that is not named as ours are.
+    /// Returns when the newest of the rows was first written to a data file, in nanoseconds since
+    /// the epoch, or, of a packed one, something later; `None` for a file that is not named as ours
+    /// are.
     pub(crate) fn written_ns(&self) -> Option<i64> {
         let name = self.stored_path().rsplit('/').next()?;
         let name = name.strip_suffix(".parquet").or_else(|| name.strip_suffix(PACK_SUFFIX))?;

@@ -25,8 +25,8 @@ pub(crate) const LOST_DIR: &str = "lost";
 pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
 /// Ending of a pack's name.
 pub(crate) const PACK_SUFFIX: &str = ".pack";
-/// Folder of all packs, below that of all data files. No database has a folder of such a name, and readers that take what is
-/// below for a table pass it over.
+/// Folder of all packs, below that of all data files. No database has a folder of such a name, and
+/// readers that take what is below for a table pass it over.
 const PACK_FOLDER: &str = "_packs";
 /// Returns the path of a new pack below the data directory.
 pub(crate) fn pack_path(id: Ulid) -> String {
@@ -40,7 +40,8 @@ pub(crate) fn is_pack(name: &str) -> bool {
     Ulid::from_string(id).is_ok_and(|ulid| ulid.to_string() == id)
 }
 
-/// Returns the path of the pack in which a data file lies, and where; `None` for a data file that is a file of its own.
+/// Returns the path of the pack in which a data file lies, and where; `None` for a data file that
+/// is a file of its own.
 pub(crate) fn packed(path: &str) -> Option<(&str, Range<u64>)> {
     let (pack, range) = path.rsplit_once('/')?;
     if !is_pack(pack.rsplit('/').next()?) {

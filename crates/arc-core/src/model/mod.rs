@@ -1,5 +1,6 @@
-//! Plain values that the engine is about: schemas, data files as the manifest records them, partitions, names and paths, deletes,
-//! settings of types. Never does input or output, and knows no other folder.
+//! Plain values that the engine is about: schemas, data files as the manifest records them,
+//! partitions, names and paths, deletes, settings of types. Never does input or output, and knows
+//! no other folder.
 
 mod column_types;
 mod data_file;

@@ -8,8 +8,9 @@ use ulid::Ulid;
 
 use super::{DATA_DIR, PartitionDay};
 
-/// Longest encoded name in bytes. Leaves room for suffixes below the 143 bytes that the tightest common file system
-/// (eCryptfs) allows, and for the whole path below the 260 characters of Windows.
+/// Longest encoded name in bytes. Leaves room for suffixes below the 143 bytes that the tightest
+/// common file system (eCryptfs) allows, and for the whole path below the 260 characters of
+/// Windows.
 const MAX_BYTES: usize = 120;
 
 /// `%h` and the 32 digits of the hash. No escape begins with `%h`, for `h` is no digit.
@@ -21,14 +22,16 @@ const RESERVED: [&str; 22] = [
     "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
 ];
 
-/// Encodes a database or table name into one path component that file systems, object stores and globs take as it is.
+/// Encodes a database or table name into one path component that file systems, object stores and
+/// globs take as it is.
 ///
-/// ASCII letters and digits, `-`, `_` and `.` stay as they are. Every other byte of the name's UTF-8 becomes `%` and two
-/// upper-case hexadecimal digits, and so do a leading `_` or `.` (hidden from readers), a trailing `.` and the first
-/// letter of a name that Windows reserves. What is longer than 120 bytes then is cut after a whole character, followed
-/// by `%h` and the name's 128-bit FNV-1a hash. Different names have different encodings (cut ones as surely as the hash
-/// tells them apart); names that differ only in case are different, so on a file system that ignores case they share a
-/// folder.
+/// ASCII letters and digits, `-`, `_` and `.` stay as they are. Every other byte of the name's
+/// UTF-8 becomes `%` and two upper-case hexadecimal digits, and so do a leading `_` or `.` (hidden
+/// from readers), a trailing `.` and the first letter of a name that Windows reserves. What is
+/// longer than 120 bytes then is cut after a whole character, followed by `%h` and the name's
+/// 128-bit FNV-1a hash. Different names have different encodings (cut ones as surely as the hash
+/// tells them apart); names that differ only in case are different, so on a file system that
+/// ignores case they share a folder.
 ///
 /// ```
 /// use arc_core::datafile::encode_name;
@@ -64,7 +67,8 @@ pub fn encode_name(name: &str) -> String {
     encoded
 }
 
-/// Returns the path of a new data file below the data directory: `data/<db>/<table>/day=2026-01-31/<ulid>.parquet`.
+/// Returns the path of a new data file below the data directory:
+/// `data/<db>/<table>/day=2026-01-31/<ulid>.parquet`.
 pub(crate) fn data_file_path(database: &str, table: &str, day: PartitionDay, id: Ulid) -> String {
     format!("{}/day={day}/{}.parquet", table_folder(database, table), id.to_string())
 }
@@ -88,7 +92,8 @@ fn push_formatted(encoded: &mut String, arguments: std::fmt::Arguments<'_>) {
     let _ = encoded.write_fmt(arguments);
 }
 
-/// FNV-1a with 128 bits: the folder of a name must never change, so the hash is one that is written down.
+/// FNV-1a with 128 bits: the folder of a name must never change, so the hash is one that is written
+/// down.
 fn fnv1a_128(bytes: &[u8]) -> u128 {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

@@ -45,9 +45,9 @@ impl fmt::Display for PartitionDay {
 
 /// Returns year, month and day of a number of days since 1970-01-01.
 ///
-/// Counts in eras of 400 years, which all have the same number of days, in years that begin on the first of March: then
-/// the day that leap years add is the last of the year, and the lengths of the months before it follow a straight line
-/// (five months have 153 days).
+/// Counts in eras of 400 years, which all have the same number of days, in years that begin on the
+/// first of March: then the day that leap years add is the last of the year, and the lengths of the
+/// months before it follow a straight line (five months have 153 days).
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     const DAYS_OF_ERA: i64 = 146_097;
     const EPOCH_SINCE_ERA_0: i64 = 719_468;

@@ -1,4 +1,5 @@
-//! What a table looks like: its columns, their roles and types, and the Arrow schema that SQL and Parquet see.
+//! What a table looks like: its columns, their roles and types, and the Arrow schema that SQL and
+//! Parquet see.
 
 use std::sync::Arc;
 
@@ -29,22 +30,24 @@ pub struct Column {
 
 /// The columns of one table at one moment.
 ///
-/// `columns` only ever grows at the end: an index into it stays valid for the table's life. A field keeps its type, unless its
-/// table [widens](crate::OnConflict::Widen).
+/// `columns` only ever grows at the end: an index into it stays valid for the table's life. A field
+/// keeps its type, unless its table [widens](crate::OnConflict::Widen).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableSchema {
     /// Database the table is in.
     pub database: Arc<str>,
     /// Table name (the measurement).
     pub table: Arc<str>,
-    /// Whether (all tags, time) identifies a row, so that a second one merges; otherwise rows append.
+    /// Whether (all tags, time) identifies a row, so that a second one merges; otherwise rows
+    /// append.
     pub has_primary_key: bool,
     /// Tags and fields in order of creation, without `time`.
     pub columns: Vec<Column>,
 }
 
 impl TableSchema {
-    /// Returns the schema that SQL and Parquet see: `time`, then tags, then fields, each in order of creation.
+    /// Returns the schema that SQL and Parquet see: `time`, then tags, then fields, each in order
+    /// of creation.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -83,7 +86,8 @@ impl TableSchema {
         self.columns.iter().filter(|c| c.kind == ColumnKind::Tag)
     }
 
-    /// Returns whether this is what `other` may have become: with more columns at its end, and some of a wider type.
+    /// Returns whether this is what `other` may have become: with more columns at its end, and some
+    /// of a wider type.
     pub(crate) fn continues(&self, other: &Self) -> bool {
         let may_be = |(new, old): (&Column, &Column)| {
             new.name == old.name
@@ -93,7 +97,8 @@ impl TableSchema {
         self.columns.len() >= other.columns.len() && self.columns.iter().zip(&other.columns).all(may_be)
     }
 
-    /// Returns whether a column has another type than in `other`, which this [continues](Self::continues).
+    /// Returns whether a column has another type than in `other`, which this
+    /// [continues](Self::continues).
     pub(crate) fn has_widened(&self, other: &Self) -> bool {
         self.columns.iter().zip(&other.columns).any(|(new, old)| new.data_type != old.data_type)
     }
@@ -116,8 +121,8 @@ impl TableSchema {
     }
 }
 
-/// Returns whether a field of type `from` may become one of type `to`. Its values stay what they are, which is looked at where
-/// it is decided (decision 023).
+/// Returns whether a field of type `from` may become one of type `to`. Its values stay what they
+/// are, which is looked at where it is decided (decision 023).
 pub(crate) fn may_become(from: &DataType, to: &DataType) -> bool {
     use DataType::{Boolean, Float64, Int64, UInt64, Utf8};
     matches!((from, to), (Int64 | UInt64, Float64) | (Int64 | UInt64 | Float64 | Boolean, Utf8))

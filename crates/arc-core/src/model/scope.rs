@@ -1,8 +1,9 @@
 //! What of the store a caller may touch, where not every caller may touch all of it.
 //!
-//! Owns the question, never the answer: whoever embeds the engine knows its callers. A [`AccessScope`] goes along with a statement
-//! ([`Statement::within`](crate::Statement::within)) or a write ([`WriteOptions::scope`](crate::WriteOptions::scope)). A
-//! statement sees no table beyond its scope, by whatever name it asks for it; a write to a table beyond it is refused as a whole.
+//! Owns the question, never the answer: the caller that embeds the engine knows its callers. A
+//! [`AccessScope`] goes along with a statement ([`Statement::within`](crate::Statement::within)) or
+//! a write ([`WriteOptions::scope`](crate::WriteOptions::scope)). A statement sees no table beyond
+//! its scope, by whatever name it asks for it; a write to a table beyond it is refused as a whole.
 
 use std::{fmt::Debug, sync::Arc};
 

@@ -1,7 +1,8 @@
-//! What is left of a delete until its rows are gone from all files: its position in the log, and which rows it took.
+//! What is left of a delete until its rows are gone from all files: its position in the log, and
+//! which rows it took.
 //!
-//! Owns the rule of what a tombstone applies to. Never removes anything: scans pass over the rows, compaction writes
-//! files without them, and forgets a tombstone that applies to no file any more.
+//! Owns the rule of what a tombstone applies to. Never removes anything: scans pass over the rows,
+//! compaction writes files without them, and forgets a tombstone that applies to no file any more.
 
 use std::sync::Arc;
 
@@ -27,8 +28,9 @@ pub struct Tombstone {
 }
 
 impl Tombstone {
-    /// Returns whether any row of a data file may be gone by this. A file has rows from before a delete, or from after
-    /// it, never both; unless the file was made by a merge that left the deleted rows out.
+    /// Returns whether any row of a data file may be gone by this. A file has rows from before a
+    /// delete, or from after it, never both; unless the file was made by a merge that left the
+    /// deleted rows out.
     #[must_use]
     pub fn applies_to(&self, file: &DataFile) -> bool {
         self.is_due(file) && self.outcomes(file).met
@@ -40,7 +42,8 @@ impl Tombstone {
     }
 
     fn is_due(&self, file: &DataFile) -> bool {
-        // A write that is not logged shares the number of the frame before it, which may be this delete's.
+        // A write that is not logged shares the number of the frame before it, which may be this
+        // delete's.
         file.max_seq < self.seq.0 && file.deleted_seq < self.seq.0
     }
 
@@ -48,7 +51,8 @@ impl Tombstone {
         self.predicate.outcomes(&|column| of_file(file, column))
     }
 
-    /// Returns whether it is about rows of a buffer, of which the last came with this number, at these times.
+    /// Returns whether it is about rows of a buffer, of which the last came with this number, at
+    /// these times.
     pub(crate) fn applies_to_rows(&self, max_seq: SequenceNumber, min_time: i64, max_time: i64) -> bool {
         max_seq < self.seq && self.predicate.outcomes(&|column| of_rows(column, min_time, max_time)).met
     }

@@ -1,6 +1,7 @@
 //! What each running query holds, so that the largest one can be told to end.
 //!
-//! Owns the list of running queries and the pool that counts for one of them. Never ends a query: each asks for itself.
+//! Owns the list of running queries and the pool that counts for one of them. Never ends a query:
+//! each asks for itself.
 
 use std::{
     fmt,
@@ -76,7 +77,8 @@ impl Accounts {
 }
 
 impl Account {
-    /// Returns whether this query has to end: the process is near its limit, and no other one holds more.
+    /// Returns whether this query has to end: the process is near its limit, and no other one holds
+    /// more.
     pub(super) fn must_end(&self) -> bool {
         self.all.must_end(&self.held)
     }
@@ -130,7 +132,7 @@ impl MemoryPool for CountingPool {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        // An operator that computes in a task of its own asks nobody else.
+        // An operator that computes in a task of its own asks nothing else.
         if additional > 0 && self.all.must_end(&self.held) {
             return resources_err!("{ENDED}");
         }
@@ -166,7 +168,7 @@ mod tests {
             let reservation = MemoryConsumer::new("sort").register(&pool);
             reservation.grow(100);
             reservation.shrink(10);
-            // Nobody asks an operator that computes in a task of its own, so it asks the pool.
+            // No caller asks an operator that computes in a task of its own, so it asks the pool.
             reservation.try_grow(0).unwrap();
             assert_eq!(reservation.try_grow(1).is_err(), is_tight);
             let other = MemoryConsumer::new("other").register(&small.pool(Arc::new(UnboundedMemoryPool::default())));

@@ -53,7 +53,7 @@ pub struct Answer {
 pub struct AnswerEnder(Over);
 
 impl AnswerEnder {
-    /// Ends the work soon; if somebody still reads the answer, an error tells that it has ended.
+    /// Ends the work soon; if a caller still reads the answer, an error tells that it has ended.
     pub fn end(&self) {
         self.0.set();
     }
@@ -63,7 +63,7 @@ impl AnswerEnder {
 struct Work {
     stream: Mutex<SendableRecordBatchStream>,
     account: Account,
-    /// Whether it was ended while nobody read.
+    /// Whether it was ended while nothing read.
     ended: AtomicBool,
 }
 
@@ -75,7 +75,8 @@ impl Work {
         true
     }
 
-    /// Ends the work of an answer that nobody reads, where its time is over or the process has no memory left for it.
+    /// Ends the work of an answer that nothing reads, where its time is over or the process has no
+    /// memory left for it.
     async fn watch(work: Weak<Self>, deadline: Instant) {
         let mut look = interval(WATCH_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -156,8 +157,8 @@ impl Answer {
         self.files
     }
 
-    /// Returns what ends the work from elsewhere: dropping an answer that another thread reads at the time has to wait for an
-    /// operator that does not pause.
+    /// Returns what ends the work from elsewhere: dropping an answer that another thread reads at
+    /// the time has to wait for an operator that does not pause.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -170,7 +171,7 @@ impl Answer {
     /// let answer = engine.sql("plant", "SELECT * FROM pump").await?;
     /// let ender = answer.ender();
     /// let reader = tokio::spawn(answer.collect());
-    /// ender.end(); // as soon as nobody wants the rows any more
+    /// ender.end(); // as soon as no caller wants the rows any more
     /// match reader.await? {
     ///     Ok(batches) => println!("all {} batches were there before", batches.len()),
     ///     Err(error) => println!("{error}"),
@@ -201,7 +202,8 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// The first error of the stream: the statement failed on its rows, took too long, or ran out of memory.
+    /// The first error of the stream: the statement failed on its rows, took too long, or ran out
+    /// of memory.
     pub async fn collect(self) -> Result<Vec<RecordBatch>> {
         self.try_collect().await
     }
@@ -214,7 +216,8 @@ impl Stream for Answer {
         if self.ended {
             return Poll::Ready(None);
         }
-        // A stream that is always ready leaves the timer no chance to fire, so the clock is asked, too.
+        // A stream that is always ready leaves the timer no chance to fire, so the clock is asked,
+        // too.
         let is_late = Instant::now() >= self.deadline.deadline() || self.deadline.as_mut().poll(cx).is_ready();
         let item = if is_late {
             Some(Err(error::timed_out(self.timeout)))

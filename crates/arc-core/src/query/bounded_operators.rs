@@ -1,5 +1,5 @@
-//! Operators and literals that make texts, lists and structures: planned as the functions of that name, which are held to a
-//! limit. DataFusion would take its own, which are not.
+//! Operators and literals that make texts, lists and structures: planned as the functions of that
+//! name, which are held to a limit. DataFusion would take its own, which are not.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,7 +1,8 @@
 //! Which unflushed rows meet the conditions of a scan.
 //!
-//! Owns the order in which they are looked at: times first, which need no column to be made, then one condition after the
-//! other, each for the rows that are left. One on a single tag is asked once for each of its values.
+//! Owns the order in which they are looked at: times first, which need no column to be made, then
+//! one condition after the other, each for the rows that are left. One on a single tag is asked
+//! once for each of its values.
 
 use std::sync::Arc;
 
@@ -40,7 +41,8 @@ struct BufferCondition {
 }
 
 impl Filter {
-    /// Returns the filter of rows that have one of the times and meet all conditions, which are over the columns of `table`.
+    /// Returns the filter of rows that have one of the times and meet all conditions, which are
+    /// over the columns of `table`.
     pub(super) fn new(
         table: &SchemaRef,
         times: Option<TimeRange>,

@@ -1,7 +1,7 @@
 //! Scan of unflushed rows.
 //!
-//! Makes the columns that are asked for, of the rows that meet the conditions, while they are read: nothing is made when a
-//! query is planned, and no more than some thousand rows are held at a time.
+//! Makes the columns that are asked for, of the rows that meet the conditions, while they are read:
+//! nothing is made when a query is planned, and no more than some thousand rows are held at a time.
 
 use std::{fmt, sync::Arc};
 
@@ -42,7 +42,8 @@ const PARTITION_ROWS: usize = 32 << 10;
 /// Rows that conditions look at at a time: few of them may be left.
 const LOOK_ROWS: usize = 64 << 10;
 
-/// Returns a scan of those rows of `parts` that have one of these times, in any order, spread over as many partitions as pay.
+/// Returns a scan of those rows of `parts` that have one of these times, in any order, spread over
+/// as many partitions as pay.
 pub(super) fn scan(
     state: &dyn Session,
     table: &SchemaRef,
@@ -117,7 +118,8 @@ impl BufferSource {
         }
     }
 
-    /// Returns whether conditions may leave few of the rows from the start: those of a sort do once some have been read.
+    /// Returns whether conditions may leave few of the rows from the start: those of a sort do once
+    /// some have been read.
     fn leaves_few(&self) -> bool {
         let changes = |condition| DynamicFilterTracking::classify(condition).contains_dynamic_filter();
         self.has_conditions() && !self.conditions.iter().any(changes)
@@ -141,7 +143,8 @@ impl DataSource for BufferSource {
             left: self.fetch.unwrap_or(usize::MAX),
             metrics: BaselineMetrics::new(&self.metrics, partition),
         };
-        // Others get their turn, and a query that ran out of time its end, also where no row is left for long.
+        // Others get their turn, and a query that ran out of time its end, also where no row is
+        // left for long.
         let batches = cooperative(RecordBatchStreamAdapter::new(Arc::clone(&self.output), stream::iter(reading)));
         let batches = batches.try_filter(|batch| future::ready(batch.num_rows() > 0));
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.output), batches)))
@@ -208,7 +211,8 @@ impl DataSource for BufferSource {
         Ok(Some(Arc::new(Self { columns, output, ..self.clone() })))
     }
 
-    /// Takes what is known of a sort with a limit, too: of rows that come too late no other column is made.
+    /// Takes what is known of a sort with a limit, too: of rows that come too late no other column
+    /// is made.
     fn try_pushdown_filters(
         &self,
         filters: Vec<Arc<dyn PhysicalExpr>>,

@@ -1,7 +1,7 @@
 //! Statements that change data: from text to what they ask the engine to do.
 //!
-//! Owns which of SQL's deletes, drops, inserts and creates can be said. Never runs anything: what queries may do is decided
-//! elsewhere and does not include this.
+//! Owns which of SQL's deletes, drops, inserts and creates can be said. Never runs anything: what
+//! queries may do is decided elsewhere and does not include this.
 
 use datafusion::sql::sqlparser::{
     ast::{self, FromTable, ObjectName, ObjectType, TableFactor, TableWithJoins},
@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{ColumnTypes, Error, Predicate, Result, model::Column};
 
-/// Stack for the parsed tree, which can be as deep as a statement has operators. Only pages that are touched take memory.
+/// Stack for the parsed tree, which can be as deep as a statement has operators. Only pages that
+/// are touched take memory.
 const STACK_BYTES: usize = 64 << 20;
 
 /// What a statement asks for.
@@ -29,9 +30,11 @@ pub(crate) enum Change {
     DropTable { database: Option<String>, table: String, if_exists: bool },
     /// `DROP DATABASE [IF EXISTS] database`.
     DropDatabase { database: String, if_exists: bool },
-    /// `INSERT INTO table … VALUES …` with values as they stand, in the database named or else the default one.
+    /// `INSERT INTO table … VALUES …` with values as they stand, in the database named or else the
+    /// default one.
     Insert { database: Option<String>, table: String, rows: InsertRows },
-    /// `INSERT INTO table … SELECT …`, likewise: the columns named, all where there are none, and the query.
+    /// `INSERT INTO table … SELECT …`, likewise: the columns named, all where there are none, and
+    /// the query.
     InsertQuery { database: Option<String>, table: String, columns: Vec<String>, query: Statement },
     /// `CREATE DATABASE [IF NOT EXISTS] database`.
     CreateDatabase { database: String, if_not_exists: bool },
@@ -54,7 +57,8 @@ pub(crate) fn parse(statement: &Statement) -> Result<Change> {
     })
 }
 
-/// Does what needs much stack, and drops there what is deep. Limits see to it that it does not take long.
+/// Does what needs much stack, and drops there what is deep. Limits see to it that it does not take
+/// long.
 pub(super) fn with_stack<T: Send>(parse: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("arc-parse".to_owned()).stack_size(STACK_BYTES);

@@ -1,7 +1,9 @@
-//! One data file as queries read it: bytes that are those that were written, or an error that names the file.
+//! One data file as queries read it: bytes that are those that were written, or an error that names
+//! the file.
 //!
-//! Only reads. Owns which bytes are read beside those asked for, so that checksums can be compared; which checksums there are is
-//! decided in `datafile`. Nothing is remembered of a check: what is read again is checked again.
+//! Only reads. Owns which bytes are read beside those asked for, so that checksums can be compared;
+//! which checksums there are is decided in `datafile`. Nothing is remembered of a check: what is
+//! read again is checked again.
 
 use std::{any::Any, fmt, ops::Range, sync::Arc};
 

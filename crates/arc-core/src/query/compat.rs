@@ -1,7 +1,8 @@
 //! Spellings of other engines, replaced in the parsed statement by what means the same here.
 //!
-//! InfluxDB 3 has one schema for the tables of a connection's database, `iox`, and functions that select a point; DuckDB
-//! and PostgreSQL tell which database one is in. Pure: a statement and the names of the databases go in.
+//! InfluxDB 3 has one schema for the tables of a connection's database, `iox`, and functions that
+//! select a point; DuckDB and PostgreSQL tell which database one is in. Pure: a statement and the
+//! names of the databases go in.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -32,7 +33,8 @@ const SAME: [(&str, &str); 4] = [
     ("list", "array_agg"),
 ];
 
-/// Functions of InfluxDB 3 that select a point, the ordered aggregate that finds it, and which argument is its order.
+/// Functions of InfluxDB 3 that select a point, the ordered aggregate that finds it, and which
+/// argument is its order.
 const SELECTORS: [(&str, &str, CompatOrder); 4] = [
     ("selector_first", "first_value", CompatOrder::Time),
     ("selector_last", "last_value", CompatOrder::Time),
@@ -46,8 +48,8 @@ enum CompatOrder {
     Value,
 }
 
-/// Replaces what other engines say; `database` is the one that the statement is about, unless it names others, and
-/// `exists` says of a name whether it is a database's.
+/// Replaces what other engines say; `database` is the one that the statement is about, unless it
+/// names others, and `exists` says of a name whether it is a database's.
 ///
 /// # Errors
 ///
@@ -59,8 +61,9 @@ pub(super) fn translate(statement: &mut Statement, database: &str, exists: &dyn 
     }
 }
 
-/// Gives the columns of each `SELECT` different names: those that have none are called by their text, and a name that was
-/// there before gets a number. Of those that others read from, all of one name get a number: none is the one that is meant.
+/// Gives the columns of each `SELECT` different names: those that have none are called by their
+/// text, and a name that was there before gets a number. Of those that others read from, all of one
+/// name get a number: none is the one that is meant.
 ///
 /// # Errors
 ///
@@ -83,8 +86,8 @@ pub(super) fn tell_apart(statement: &mut Statement) -> Result<()> {
     }
 }
 
-/// Makes casts a part of the names of what is computed with them, which leave them out otherwise: `sum(a)` and
-/// `sum(CAST(a AS DOUBLE))` would be one column.
+/// Makes casts a part of the names of what is computed with them, which leave them out otherwise:
+/// `sum(a)` and `sum(CAST(a AS DOUBLE))` would be one column.
 pub(super) fn name_casts(statement: &mut Statement) {
     let ControlFlow::Continue(()) = visit(statement, &mut NameCasts);
 }
@@ -201,8 +204,8 @@ fn arguments(function: &Function) -> Option<Vec<&Expr>> {
     }
 }
 
-/// A structure of `value` and `time` from the row that `take`, an ordered aggregate, finds at one end of `order`: of equal
-/// ones the earliest. Rows without a value do not count.
+/// A structure of `value` and `time` from the row that `take`, an ordered aggregate, finds at one
+/// end of `order`: of equal ones the earliest. Rows without a value do not count.
 fn selected(called: &Function, value: &Expr, time: &Expr, take: &str, order: &Expr) -> Expr {
     let structure = ["value", "time"].into_iter().zip([value, time]);
     let structure = structure.flat_map(|(name, expr)| [literal(name), expr.clone()]).collect();
@@ -326,7 +329,8 @@ impl VisitorMut for TellApart {
                 SelectItem::ExprWithAlias { expr, alias } => (expr, alias.to_string(), true),
                 _ => continue,
             };
-            // Further out the name would mean one of them, and nobody knows which: there it means none.
+            // Further out the name would mean one of them, and nothing knows which: there it means
+            // none.
             let is_ambiguous = !is_outermost && is_named && mentions.get(&name).is_some_and(|mentions| *mentions > 1);
             let is_new = !is_ambiguous && taken.insert(name.clone());
             if !(is_new && is_named) {

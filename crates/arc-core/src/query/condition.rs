@@ -1,7 +1,7 @@
 //! Conditions of deletes: from SQL's expressions to predicates.
 //!
-//! Owns which conditions can be said, and what is a value. Never looks at a schema: whether the columns are there, and
-//! have such values, is seen when the predicate is applied.
+//! Owns which conditions can be said, and what is a value. Never looks at a schema: whether the
+//! columns are there, and have such values, is seen when the predicate is applied.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, ValueWithSpan};
 
@@ -12,10 +12,11 @@ use super::{
 use crate::{Comparison, Literal, Predicate, Result};
 
 impl Predicate {
-    /// Reads a predicate as it stands behind `WHERE`.
+    /// Reads a predicate as it stands after `WHERE`.
     ///
-    /// Knows comparisons of a column with a value, `IN`, `BETWEEN`, `IS NULL`, `AND`, `OR`, `NOT`, `TRUE` and `FALSE`. Times
-    /// are texts such as `'2026-01-31T12:00:00Z'` or nanoseconds since the epoch.
+    /// Knows comparisons of a column with a value, `IN`, `BETWEEN`, `IS NULL`, `AND`, `OR`, `NOT`,
+    /// `TRUE` and `FALSE`. Times are texts such as `'2026-01-31T12:00:00Z'` or nanoseconds since
+    /// the epoch.
     ///
     /// ```
     /// let old = arc_core::Predicate::from_sql("time < '2026-01-01' AND host IN ('a', 'b')")?;
@@ -69,7 +70,8 @@ pub(super) fn condition(expr: &Expr) -> Result<Predicate> {
     }
 }
 
-/// Takes the conditions of a chain of `AND` or of `OR` in order, so that a long one makes no deep tree.
+/// Takes the conditions of a chain of `AND` or of `OR` in order, so that a long one makes no deep
+/// tree.
 fn flatten(expr: &Expr, operator: &BinaryOperator, parts: &mut Vec<Predicate>) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, op, right } if op == operator => {

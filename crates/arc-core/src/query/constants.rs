@@ -1,6 +1,8 @@
-//! Constants that a plan makes again for each row: refused when a batch of them would take too much memory.
+//! Constants that a plan makes again for each row: refused when a batch of them would take too much
+//! memory.
 //!
-//! Looks at the optimized plan, where what could be computed ahead has become a constant. Never changes a plan.
+//! Looks at the optimized plan, where what could be computed ahead has become a constant. Never
+//! changes a plan.
 
 use datafusion::{
     common::{
@@ -22,10 +24,12 @@ const MAX_ELEMENTS: usize = 1 << 20;
 /// Bytes from which a constant counts.
 const MIN_BYTES: usize = 1 << 10;
 
-/// How far the constants of one step may exceed what one function may make: many are never made for each row.
+/// How far the constants of one step may exceed what one function may make: many are never made for
+/// each row.
 const SLACK: usize = 4;
 
-/// Returns an error if the constants of one step of `plan` take much more than `limit_bytes` for one batch.
+/// Returns an error if the constants of one step of `plan` take much more than `limit_bytes` for
+/// one batch.
 pub(super) fn check(plan: &LogicalPlan, limit_bytes: usize) -> Result<()> {
     let allowed = limit_bytes.saturating_mul(SLACK);
     plan.apply_with_subqueries(|node| {
@@ -41,7 +45,8 @@ pub(super) fn check(plan: &LogicalPlan, limit_bytes: usize) -> Result<()> {
     .map_err(error::from_datafusion)
 }
 
-/// Adds the bytes of the large constants in `expression`, save those that rows are only compared with.
+/// Adds the bytes of the large constants in `expression`, save those that rows are only compared
+/// with.
 fn count(expression: &Expr, bytes: &mut usize) -> PlanResult<TreeNodeRecursion> {
     expression.apply(|part| match part {
         Expr::Literal(value, _) => {

@@ -1,8 +1,9 @@
 //! Operators that make many rows of few give way to others.
 //!
-//! A join or an unnest can compute for minutes between two rows of its input, without a point at which a query that ran
-//! out of time, or whose reader has left, could end. DataFusion's cooperative wrapper adds one for each batch they make, and
-//! conditions of joins are another, for those that make nothing.
+//! A join or an unnest can compute for minutes between two rows of its input, without a point at
+//! which a query that ran out of time, or whose reader has left, could end. DataFusion's
+//! cooperative wrapper adds one for each batch they make, and conditions of joins are another, for
+//! those that make nothing.
 
 use std::{
     fmt,
@@ -53,8 +54,8 @@ pub(super) fn wrap(plan: Arc<dyn ExecutionPlan>, over: &Over) -> Result<Arc<dyn 
     wrapped.map(|wrapped| wrapped.data)
 }
 
-/// Returns a join that ends with its query, if it has a condition: while no pair of rows meets it, nothing is made and nobody
-/// is given way to.
+/// Returns a join that ends with its query, if it has a condition: while no pair of rows meets it,
+/// nothing is made and nothing is given way to.
 fn with_checkpoint(plan: &Arc<dyn ExecutionPlan>, over: &Over) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let checked = |filter: &JoinFilter| {
         let expression = Checkpoint { condition: Arc::clone(filter.expression()), over: over.clone() };

@@ -1,8 +1,10 @@
-//! What planning a statement will cost, told from its parsed text: what is too large is refused before it is planned.
+//! What planning a statement will cost, told from its parsed text: what is too large is refused
+//! before it is planned.
 //!
-//! A few lines can mean any amount of work: a common table expression stands for its whole plan wherever it is mentioned,
-//! and each join has all columns of those before it. Owns the sums and their limits. Never resolves a name further than
-//! to a common table expression, and never plans; that the plan is allowed, and not too large either, is seen afterwards.
+//! A few lines can mean any amount of work: a common table expression stands for its whole plan
+//! wherever it is mentioned, and each join has all columns of those before it. Owns the sums and
+//! their limits. Never resolves a name further than to a common table expression, and never plans;
+//! that the plan is allowed, and not too large either, is seen afterwards.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,26 +22,30 @@ use datafusion::sql::{
 use super::statement::refuse;
 use crate::{Error, Result};
 
-/// Tables, queries and windows that a statement may have, each common table expression written out where it is mentioned.
+/// Tables, queries and windows that a statement may have, each common table expression written out
+/// where it is mentioned.
 const MAX_PARTS: u64 = 4_000;
 
-/// Columns and expressions that they may have together; a join has those of all tables before it once more.
+/// Columns and expressions that they may have together; a join has those of all tables before it
+/// once more.
 const MAX_ENTRIES: u64 = 1_000_000;
 
-/// Share of these that a statement may have which is explained: its plan is written as text some thirty times.
+/// Share of these that a statement may have which is explained: its plan is written as text some
+/// thirty times.
 const EXPLAINED: u64 = 16;
 
 /// Columns that one `SELECT` may have.
 const MAX_COLUMNS: u64 = 16_384;
 
-/// Parts and entries that planning may walk through: it goes through all that a `SELECT` reads for each of its columns, and
-/// through the common table expressions in scope for each query.
+/// Parts and entries that planning may walk through: it goes through all that a `SELECT` reads for
+/// each of its columns, and through the common table expressions in scope for each query.
 const MAX_STEPS: u64 = 100_000_000;
 
 /// Bytes of a constant that count as much as one expression.
 const ENTRY_BYTES: usize = 64;
 
-/// Returns an error if planning `statement` would take too much time or memory. `width` says how many columns a table has.
+/// Returns an error if planning `statement` would take too much time or memory. `width` says how
+/// many columns a table has.
 pub(super) fn check(statement: &Parsed, width: &dyn Fn(&ObjectName) -> usize) -> Result<()> {
     let (statement, share) = match statement {
         Parsed::Explain(explain) => (&*explain.statement, EXPLAINED),

@@ -1,4 +1,5 @@
-//! `CREATE TABLE` and `CREATE DATABASE`: from the parsed statement to what they ask the engine to do.
+//! `CREATE TABLE` and `CREATE DATABASE`: from the parsed statement to what they ask the engine to
+//! do.
 //!
 //! Owns which of SQL's types are which of ours, and that the texts of a primary key are tags.
 

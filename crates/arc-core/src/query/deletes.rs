@@ -1,8 +1,9 @@
 //! What deletes have taken: as filters of the data files that still have it.
 //!
-//! Owns the filter and which files need it. Buffers need none: their rows were taken out when the view was made. The
-//! filter comes before the merge of late rows, as a delete came before the rows that are newer than it. Its node knows no
-//! exact statistics, so that nothing is counted from the manifest where rows may be missing.
+//! Owns the filter and which files need it. Buffers need none: their rows were taken out when the
+//! view was made. The filter comes before the merge of late rows, as a delete came before the rows
+//! that are newer than it. Its node knows no exact statistics, so that nothing is counted from the
+//! manifest where rows may be missing.
 
 use std::sync::Arc;
 
@@ -67,7 +68,8 @@ pub(super) fn left(deletes: &Deletes<'_>, schema: &SchemaRef) -> Result<Vec<Expr
 /// Returns a predicate in the form of DataFusion.
 fn expression(predicate: &Predicate, schema: &SchemaRef) -> Result<Expr> {
     let column_of = |column: &str| Expr::Column(Name::from_name(column));
-    // A column that has become text since the delete was accepted is compared by the values that it had then.
+    // A column that has become text since the delete was accepted is compared by the values that it
+    // had then.
     let name = |column: &str, value: &Literal| match (schema.field_with_name(column)?.data_type(), type_of(value)) {
         (DataType::Utf8, Some(was)) => Ok(Expr::TryCast(TryCast::new(Box::new(column_of(column)), was))),
         _ => Ok::<_, DataFusionError>(column_of(column)),

@@ -1,7 +1,9 @@
-//! The SQL dialect: the parser's generic one, with a limit on how much work one statement may cause.
+//! The SQL dialect: the parser's generic one, with a limit on how much work one statement may
+//! cause.
 //!
-//! The parser tries several readings of words such as `CAST` or `INTERVAL`, each of which tries several readings of
-//! what follows: forty of them in a row that end in an error would take it longer than the age of the universe.
+//! The parser tries several readings of words such as `CAST` or `INTERVAL`, each of which tries
+//! several readings of what follows: forty of them in a row that end in an error would take it
+//! longer than the age of the universe.
 
 use std::{any::TypeId, cell::Cell};
 
@@ -11,8 +13,8 @@ use datafusion::sql::sqlparser::{
     parser::{Parser, ParserError},
 };
 
-/// Expressions that the parser may begin for each token, and for a statement at least. Queries that people and tools
-/// write take less than two for each token.
+/// Expressions that the parser may begin for each token, and for a statement at least. Queries that
+/// people and tools write take less than two for each token.
 const ATTEMPTS_PER_TOKEN: usize = 8;
 const MIN_ATTEMPTS: usize = 10_000;
 
@@ -30,7 +32,8 @@ impl Limited {
         Self { generic: GenericDialect {}, attempts }
     }
 
-    /// Returns whether the limit was hit. What was parsed then means nothing: readings failed that are right.
+    /// Returns whether the limit was hit. What was parsed then means nothing: readings failed that
+    /// are right.
     pub(super) fn is_exhausted(&self) -> bool {
         self.attempts.get() == 0
     }
@@ -67,8 +70,8 @@ impl Dialect for Limited {
         self.generic.is_identifier_part(ch)
     }
 
-    // Those about statements that are refused in any case are left out, and so are those about parts of a query that
-    // planning would pass over.
+    // Those about statements that are refused in any case are left out, and so are those about
+    // parts of a query that planning would pass over.
     as_generic!(
         allow_extract_custom,
         allow_extract_single_quotes,

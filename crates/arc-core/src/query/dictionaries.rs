@@ -1,8 +1,9 @@
 //! Dictionaries of answers, in which each text is once.
 //!
-//! Where rows of several files come together, in a sort above all, Arrow puts their dictionaries one behind the other, and
-//! a host is in as many places as there were files. Arrow allows that; pandas, which calls dictionaries categories, refuses
-//! to make a frame of it. Never changes what a row says.
+//! Where rows of several files come together, in a sort above all, Arrow puts their dictionaries
+//! one after the other, and a host is in as many places as there were files. Arrow allows that;
+//! pandas, which calls dictionaries categories, refuses to make a frame of it. Never changes what a
+//! row says.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -32,7 +33,8 @@ struct DictionaryColumn {
 #[derive(Debug, Clone)]
 struct KnownDictionary {
     values: ArrayRef,
-    /// The texts once, and the index among them of each of `values`; `None` if these are different already.
+    /// The texts once, and the index among them of each of `values`; `None` if these are different
+    /// already.
     distinct: Option<(ArrayRef, Arc<[i32]>)>,
 }
 

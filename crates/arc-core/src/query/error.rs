@@ -24,7 +24,8 @@ pub(super) fn busy(reason: &'static str) -> Error {
     Error::Busy { reason, retry_after: RETRY_AFTER }
 }
 
-/// Returns the error for a panic, which would be a bug of a library: input is checked where it is ours.
+/// Returns the error for a panic, which would be a bug of a library: input is checked where it is
+/// ours.
 pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
@@ -34,7 +35,8 @@ pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
 
 /// Returns our error for DataFusion's.
 ///
-/// What a statement causes is the statement's error; what memory, disk and our own files cause is not.
+/// What a statement causes is the statement's error; what memory, disk and our own files cause is
+/// not.
 pub(super) fn from_datafusion(error: DataFusionError) -> Error {
     match error {
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_datafusion(*inner),
@@ -53,8 +55,8 @@ pub(super) fn external(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// An error that passed through DataFusion in a box: ours, one of its own, or one of a library such as that of regular
-/// expressions, which a statement's values cause.
+/// An error that passed through DataFusion in a box: ours, one of its own, or one of a library such
+/// as that of regular expressions, which a statement's values cause.
 fn from_external(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
     let error = match error.downcast::<Error>() {
         Ok(ours) => return *ours,

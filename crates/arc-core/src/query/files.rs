@@ -53,7 +53,8 @@ pub(super) fn scan(
     });
     let groups = FileGroup::new(listed.collect::<Result<Vec<_>>>()?).split_files(state.config().target_partitions());
     let source = source(state.config_options(), state.runtime_env(), TableSchema::from(Arc::clone(schema)))?;
-    // Columns are decoded only where the conditions on others hold: half the time where few rows meet them.
+    // Columns are decoded only where the conditions on others hold: half the time where few rows
+    // meet them.
     let source = source.with_pushdown_filters(true);
     let has_all = files.iter().all(|file| wanted.times.covers(TimeRange::new(file.min_time, file.max_time)));
     let source = TimedSource::new(state, source, (!has_all).then_some(wanted.times), wanted.few)?;
@@ -66,7 +67,8 @@ pub(super) fn scan(
     Ok(DataSourceExec::from_data_source(config))
 }
 
-/// Returns the Parquet source of a scan, with the session's settings. It keeps the footers and page indexes that it reads.
+/// Returns the Parquet source of a scan, with the session's settings. It keeps the footers and page
+/// indexes that it reads.
 pub(super) fn source(options: &ConfigOptions, runtime: &RuntimeEnv, schema: TableSchema) -> Result<ParquetSource> {
     let options = TableParquetOptions { global: options.execution.parquet.clone(), ..Default::default() };
     let store = runtime.object_store(session::data_url()?)?;

@@ -1,9 +1,10 @@
 //! Grouping sets over keys that are constant or in order.
 //!
-//! Where rows go into an aggregate with all of one host, or in order of their hosts, DataFusion 55 says the same of the
-//! groups that come out. With `ROLLUP`, `CUBE` and `GROUPING SETS` that is not so: some of the groups have NULL instead.
-//! Whatever stands above then takes a group for finished when the next one comes, and gives it in several rows
-//! (apache/datafusion#24421 is one of the forms). Here nothing is said of such groups. Never changes rows.
+//! Where rows go into an aggregate with all of one host, or in order of their hosts, DataFusion 55
+//! says the same of the groups that come out. With `ROLLUP`, `CUBE` and `GROUPING SETS` that is not
+//! so: some of the groups have NULL instead. Whatever stands above then takes a group for finished
+//! when the next one comes, and gives it in several rows (apache/datafusion#24421 is one of the
+//! forms). Here nothing is said of such groups. Never changes rows.
 
 use std::{fmt, sync::Arc};
 

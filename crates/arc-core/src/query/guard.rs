@@ -1,7 +1,7 @@
 //! What a statement may do, decided on its logical plan: read our tables, and nothing else.
 //!
-//! A list of what is allowed, so that a kind of plan which is new in a later DataFusion is refused until somebody
-//! thought about it.
+//! A list of what is allowed, so that a kind of plan which is new in a later DataFusion is refused
+//! until a caller thought about it.
 
 use datafusion::{
     catalog::{TableProvider, streaming::StreamingTable},
@@ -20,12 +20,13 @@ use crate::{Error, Result};
 /// Nodes that a plan may have, counting shared ones each time they are used.
 const MAX_NODES: usize = 4_000;
 
-/// Levels that an expression may have, not counting `AND` and `OR`: evaluating one takes stack for each level, on a
-/// thread that we don't own. Debug builds overflow 2 MiB of stack between 500 and 550 levels.
+/// Levels that an expression may have, not counting `AND` and `OR`: evaluating one takes stack for
+/// each level, on a thread that we don't own. Debug builds overflow 2 MiB of stack between 500 and
+/// 550 levels.
 const MAX_LEVELS: usize = 250;
 
-/// Levels of `AND` and `OR` that an expression may have, which is the number of conditions in a row. They take little
-/// stack, but planning takes time with the square of their number.
+/// Levels of `AND` and `OR` that an expression may have, which is the number of conditions in a
+/// row. They take little stack, but planning takes time with the square of their number.
 const MAX_CONDITIONS: usize = 1_000;
 
 /// Returns an error if `plan` does anything but read our tables, or is too large.

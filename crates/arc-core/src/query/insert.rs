@@ -1,6 +1,7 @@
 //! `INSERT INTO …`: from the statement to what they ask the engine to do.
 //!
-//! An `INSERT` whose rows have to be computed is cut in two: the query is left as a statement of its own.
+//! An `INSERT` whose rows have to be computed is cut in two: the query is left as a statement of
+//! its own.
 
 use datafusion::sql::sqlparser::{
     ast::{self, Expr, SetExpr, TableObject, Value, ValueWithSpan},
@@ -17,7 +18,8 @@ use super::{
 };
 use crate::{Error, Literal, Result};
 
-/// Rows to insert: the columns named, all where there are none, and their values, `None` for `NULL`.
+/// Rows to insert: the columns named, all where there are none, and their values, `None` for
+/// `NULL`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct InsertRows {
     pub(crate) columns: Vec<String>,
@@ -81,7 +83,8 @@ fn offset(sql: &str, location: Location) -> Option<usize> {
     Some(before + within)
 }
 
-/// Reads an `INSERT` whose rows begin at `source`. Values that have to be computed first are a query like any other.
+/// Reads an `INSERT` whose rows begin at `source`. Values that have to be computed first are a
+/// query like any other.
 pub(super) fn of_source(statement: &Statement, source: InsertSource) -> Result<Change> {
     if source.is_values
         && let Some(rows) = insert(&change::one(statement.tokens().to_vec())?)?
@@ -128,7 +131,8 @@ fn insert(statement: &ast::Statement) -> Result<Option<Change>> {
     Ok(Some(Change::Insert { database, table, rows: InsertRows { columns, values } }))
 }
 
-/// Returns the placeholders that stand for a whole value each in a query of `VALUES`, and the column that the value is for.
+/// Returns the placeholders that stand for a whole value each in a query of `VALUES`, and the
+/// column that the value is for.
 pub(crate) fn placeholders(query: &Statement) -> Result<Vec<(String, usize)>> {
     change::with_stack(|| {
         let mut tokens = query.tokens().to_vec();

@@ -1,5 +1,5 @@
-//! The operator `//`, as DuckDB has it: division of integers without a rest, which is what `/` does here as well. Of floats
-//! it is their quotient, there and here.
+//! The operator `//`, as DuckDB has it: division of integers without a rest, which is what `/` does
+//! here as well. Of floats it is their quotient, there and here.
 
 use datafusion::{
     common::{DFSchema, Result},

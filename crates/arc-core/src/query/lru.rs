@@ -1,7 +1,9 @@
-//! What is remembered as long as there is room: a map bounded in bytes. What was not used for longest goes first.
+//! What is remembered as long as there is room: a map bounded in bytes. What was not used for
+//! longest goes first.
 //!
-//! Owns what is held and the count of its bytes, as its users tell them. Never computes a value, never waits but for its
-//! own lock. Used for what is known of data files, which never change (`times`, `latest`).
+//! Owns what is held and the count of its bytes, as its users tell them. Never computes a value,
+//! never waits but for its own lock. Used for what is known of data files, which never change
+//! (`times`, `latest`).
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
@@ -44,7 +46,8 @@ impl<K: Clone + Eq + Hash, V> Lru<K, V> {
         Some(Arc::clone(&entry.value))
     }
 
-    /// Remembers `value`, in place of what there was, unless it is too large. `bytes` are those of the value and its key.
+    /// Remembers `value`, in place of what there was, unless it is too large. `bytes` are those of
+    /// the value and its key.
     pub(super) fn hold(&self, key: K, value: &Arc<V>, bytes: usize) {
         let mut held = self.held.lock();
         held.remove(&key);
@@ -78,7 +81,8 @@ impl<K: Clone + Eq + Hash, V> LruState<K, V> {
         }
     }
 
-    /// Lets go of what was not used for longest. Some at a time, so that a full map is not sorted for each new entry.
+    /// Lets go of what was not used for longest. Some at a time, so that a full map is not sorted
+    /// for each new entry.
     fn shrink(&mut self, bytes: usize) {
         let mut keys: Vec<(u64, K)> = self.entries.iter().map(|(key, entry)| (entry.used, key.clone())).collect();
         keys.sort_unstable_by_key(|(used, _)| *used);

@@ -1,8 +1,9 @@
 //! SQL: plans one statement over the tables that the engine hands out, and streams its rows.
 //!
-//! Owns the DataFusion session, the catalog that SQL sees, the scan of data files and buffers, and the merge of late
-//! rows. Never writes, never lists a directory, never lets a statement reach the host: what a statement may do is
-//! decided on its plan. Called by `engine`, which implements [`QueryTables`].
+//! Owns the DataFusion session, the catalog that SQL sees, the scan of data files and buffers, and
+//! the merge of late rows. Never writes, never lists a directory, never lets a statement reach the
+//! host: what a statement may do is decided on its plan. Called by `engine`, which implements
+//! [`QueryTables`].
 
 mod account;
 mod answer;
@@ -97,8 +98,8 @@ pub(crate) trait QueryTables: Debug + Send + Sync + 'static {
 pub struct Description {
     /// The columns of its answer. Where placeholders have no values yet, their types are a guess.
     pub columns: SchemaRef,
-    /// Its placeholders: those with a number in order, named `$1` and so on, or else those with a name, without the `$`.
-    /// The type is `Null` where the statement does not tell it.
+    /// Its placeholders: those with a number in order, named `$1` and so on, or else those with a
+    /// name, without the `$`. The type is `Null` where the statement does not tell it.
     pub parameters: SchemaRef,
 }
 
@@ -115,8 +116,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl QueryEngine {
-    /// Returns an engine that reads data files below `data_dir`, which must exist and be held by this process: what
-    /// another one spilled there is removed. If there is a `store`, the data files are there.
+    /// Returns an engine that reads data files below `data_dir`, which must exist and be held by
+    /// this process: what another one spilled there is removed. If there is a `store`, the data
+    /// files are there.
     pub(crate) fn new(
         tables: Arc<dyn QueryTables>,
         data_dir: &Path,
@@ -132,10 +134,11 @@ impl QueryEngine {
         })
     }
 
-    /// Runs one statement with values for its placeholders; names without a database mean tables of `database`, which
-    /// need not exist.
+    /// Runs one statement with values for its placeholders; names without a database mean tables of
+    /// `database`, which need not exist.
     ///
-    /// Must be called within a tokio runtime that has its timer enabled: reading and the time limit run there.
+    /// Must be called within a tokio runtime that has its timer enabled: reading and the time limit
+    /// run there.
     pub(crate) async fn sql(
         &self,
         database: &str,
@@ -161,7 +164,8 @@ impl QueryEngine {
         Ok(())
     }
 
-    /// Returns how many statements are planned now, and how many of them nobody waits for any more.
+    /// Returns how many statements are planned now, and how many of them no caller waits for any
+    /// more.
     pub(crate) fn planning(&self) -> (usize, usize) {
         self.planner.threads()
     }

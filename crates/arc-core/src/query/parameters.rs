@@ -1,7 +1,7 @@
 //! Values for the placeholders of a statement: `$1`, `$2` and so on, `?`, or `$name`.
 //!
-//! Values take the place of placeholders in the plan, before types are settled. Never in the text: no value can become
-//! a part of the statement.
+//! Values take the place of placeholders in the plan, before types are settled. Never in the text:
+//! no value can become a part of the statement.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -44,8 +44,8 @@ pub(super) fn number(tokens: &mut [TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the placeholders of a plan as columns: by number where they have numbers, else by name. A type that cannot
-/// be told is `Null`.
+/// Returns the placeholders of a plan as columns: by number where they have numbers, else by name.
+/// A type that cannot be told is `Null`.
 pub(super) fn of(plan: &LogicalPlan) -> Result<SchemaRef> {
     let found = plan.get_parameter_fields().map_err(error::from_datafusion)?;
     // Of `$2` and `$10` the first is the one with the lower number.
@@ -63,8 +63,8 @@ fn position(id: &str) -> Option<u64> {
     id.trim_start_matches('$').parse().ok()
 }
 
-/// Puts the one row of `values` in the place of the plan's placeholders: the column at its position for one with a
-/// number, the column of its name for others.
+/// Puts the one row of `values` in the place of the plan's placeholders: the column at its position
+/// for one with a number, the column of its name for others.
 pub(super) fn bind(plan: LogicalPlan, values: &RecordBatch) -> Result<LogicalPlan> {
     let placeholders = of(&plan)?;
     check(&placeholders, values)?;

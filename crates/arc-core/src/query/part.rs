@@ -75,7 +75,8 @@ impl Part<'_> {
         }
     }
 
-    /// Returns a value that no row's value is below (`RangeEnd::Min`) or above (`RangeEnd::Max`), if one is known.
+    /// Returns a value that no row's value is below (`RangeEnd::Min`) or above (`RangeEnd::Max`),
+    /// if one is known.
     fn bound(&self, column: &str, data_type: &DataType, bound: RangeEnd) -> Option<ScalarValue> {
         if column == TIME_COLUMN {
             let (min, max) = self.time_range();
@@ -107,7 +108,8 @@ pub(super) fn survivors<'a>(
     let filter = state.create_physical_expr(filter.clone(), &columns)?;
     let builder = PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema));
     let Some(predicate) = builder.build(filter) else { return Ok(parts) };
-    // An error here, such as an overflow, is the statement's own and appears where its rows are computed.
+    // An error here, such as an overflow, is the statement's own and appears where its rows are
+    // computed.
     let Ok(keep) = predicate.prune(&PartStatistics { schema, parts: &parts }) else { return Ok(parts) };
     Ok(parts.into_iter().zip(keep).filter_map(|(part, keep)| keep.then_some(part)).collect())
 }

@@ -1,4 +1,5 @@
-//! Planning: from a statement to what runs, in order: its cost, its logical plan, whether that is allowed, its physical plan.
+//! Planning: from a statement to what runs, in order: its cost, its logical plan, whether that is
+//! allowed, its physical plan.
 
 use std::{mem, sync::Arc};
 
@@ -36,7 +37,8 @@ const SAME_NAMES: &str = "require unique expression names";
 /// What it says where two columns below a `SELECT` have one name, since names leave casts out.
 const SAME_BUT_CAST: &str = "duplicate unqualified field name";
 
-/// Columns that a table is taken to have which is not one of ours, such as one of the information schema.
+/// Columns that a table is taken to have which is not one of ours, such as one of the information
+/// schema.
 const OTHER_WIDTH: usize = 32;
 
 /// Makes running plans of statements.
@@ -65,7 +67,8 @@ impl StatementPlanner {
         }
     }
 
-    /// Returns how many statements are planned now, and how many of them nobody waits for any more.
+    /// Returns how many statements are planned now, and how many of them no caller waits for any
+    /// more.
     pub(super) fn threads(&self) -> (usize, usize) {
         self.threads.counts()
     }
@@ -119,7 +122,7 @@ impl StatementPlanner {
 /// One statement on its way to a plan.
 struct StatementPlanning {
     tables: Arc<dyn QueryTables>,
-    /// Whether nobody waits for the answer any more.
+    /// Whether no caller waits for the answer any more.
     over: Over,
     /// With the query's own pool.
     runtime: Arc<RuntimeEnv>,
@@ -202,7 +205,8 @@ impl StatementPlanning {
                     are_apart = true;
                     compat::tell_apart(&mut statement)?;
                 }
-                // Of windows and groups it says so in other words, and their names are no different after the above.
+                // Of windows and groups it says so in other words, and their names are no different
+                // after the above.
                 Err(Error::Sql { reason })
                     if !casts_are_named && [SAME_BUT_CAST, SAME_NAMES].iter().any(|said| reason.contains(said)) =>
                 {
@@ -220,8 +224,8 @@ impl StatementPlanning {
         if matches!(*explain.statement, Parsed::Explain(_)) {
             return refuse("EXPLAIN of EXPLAIN is not supported");
         }
-        // A plan is written as text only once it is allowed: what is asked for is planned first, and put in the place of
-        // another.
+        // A plan is written as text only once it is allowed: what is asked for is planned first,
+        // and put in the place of another.
         let explained = mem::replace(&mut *explain.statement, parsed("VALUES (1)")?);
         let explained = Arc::new(self.guarded(explained).await?);
         let plan = self.state.statement_to_plan(Parsed::Explain(explain)).await.map_err(error::from_datafusion)?;
@@ -271,7 +275,7 @@ impl StatementPlanning {
 
     async fn physical(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
         let optimized = match plan {
-            // Otherwise each rule's plan would be written as text, for nobody.
+            // Otherwise each rule's plan would be written as text, for nothing.
             LogicalPlan::Explain(explain) if !explain.verbose => LogicalPlan::Explain(Explain {
                 plan: Arc::new(self.state.optimize(&explain.plan).map_err(error::from_datafusion)?),
                 stringified_plans: Vec::new(),
@@ -286,7 +290,8 @@ impl StatementPlanning {
         physical.and_then(|physical| sized::wrap(physical, self.limit_bytes)).map_err(error::from_datafusion)
     }
 
-    /// Adds to a plan what became of data files; plans have a column for what a row is about, and one for the text.
+    /// Adds to a plan what became of data files; plans have a column for what a row is about, and
+    /// one for the text.
     fn with_scans(&self, plan: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
         let scans = self.catalogs().map(Catalogs::scans).unwrap_or_default();
         let schema = plan.schema();
@@ -304,16 +309,16 @@ impl StatementPlanning {
         catalogs.downcast_ref::<Catalogs>()
     }
 
-    /// Makes the rows hold what they are read from: the plan knows data files by their paths only, and a file that no
-    /// view holds may be removed.
+    /// Makes the rows hold what they are read from: the plan knows data files by their paths only,
+    /// and a file that no view holds may be removed.
     fn pin(&self, stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
         let views = Arc::clone(self.state.catalog_list());
         let pinned = stream.schema();
         Box::pin(RecordBatchStreamAdapter::new(pinned, stream.inspect(move |_| _ = &views)))
     }
 
-    /// Returns the tables that the statement names. A name of its own, such as that of a common table expression in another
-    /// branch, may be among them.
+    /// Returns the tables that the statement names. A name of its own, such as that of a common
+    /// table expression in another branch, may be among them.
     fn tables_named(&self, statement: &Parsed) -> Result<Vec<ResolvedTableReference>> {
         let references = self.state.resolve_table_references(statement).map_err(error::from_datafusion)?;
         let resolve = |reference: TableReference| reference.resolve(session::CATALOG, &self.database);

@@ -1,7 +1,8 @@
 //! The threads that plan: planning recurses as deep as a statement is, and keeps a core busy.
 //!
-//! Nothing can end a thread from outside. One whose statement nobody waits for any more ends at the next rule of the
-//! optimizer, gives its permit to others at once, and is counted until then; too many of these, and nothing is planned.
+//! Nothing can end a thread from outside. One whose statement no thread waits for any more ends at
+//! the next rule of the optimizer, gives its permit to others at once, and is counted until then;
+//! too many of these, and nothing is planned.
 
 use std::{
     cell::RefCell,
@@ -30,10 +31,10 @@ use crate::{Error, Result};
 /// Stack of a planning thread. Only pages that are touched take memory.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Threads for each core that plan for somebody who waits.
+/// Threads for each core that plan for a thread that waits.
 const FOR_EACH_CORE: usize = 2;
 
-/// How many times as many may still be at it that nobody waits for.
+/// How many times as many may still be at it that no thread waits for.
 const ABANDONED: usize = 4;
 
 thread_local! {
@@ -44,7 +45,7 @@ thread_local! {
 /// The threads that plan.
 #[derive(Debug)]
 pub(super) struct Threads {
-    /// One for each statement that is planned while somebody waits.
+    /// One for each statement that is planned while a thread waits.
     permits: Semaphore,
     most_abandoned: usize,
     counts: Arc<Mutex<PlanningCounts>>,
@@ -71,14 +72,14 @@ impl Threads {
         Self { permits: Semaphore::new(permits), most_abandoned: ABANDONED * permits, counts: Arc::default() }
     }
 
-    /// Returns how many threads there are, and how many of them nobody waits for any more.
+    /// Returns how many threads there are, and how many of them no thread waits for any more.
     pub(super) fn counts(&self) -> (usize, usize) {
         let counts = self.counts.lock();
         (counts.running, counts.abandoned)
     }
 
-    /// Does `work` on a thread with much stack, once not too many others are at it. A caller that stops waiting gives up
-    /// `work`, which ends when it asks [`check`].
+    /// Does `work` on a thread with much stack, once not too many others are at it. A caller that
+    /// stops waiting gives up `work`, which ends when it asks [`check`].
     pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
         let runtime = Handle::try_current().map_err(|_| Error::internal("SQL needs a tokio runtime"))?;
         let _permit = self.permits.acquire().await.map_err(|e| Error::internal(e.to_string()))?;
@@ -93,7 +94,7 @@ impl Threads {
             // Some plans start tasks.
             let _runtime = runtime.enter();
             let planned = catch_unwind(AssertUnwindSafe(work));
-            // Before the answer: whoever has it finds nothing running.
+            // Before the answer: the thread that has it finds nothing running.
             drop(running);
             // The caller may have stopped waiting.
             let _ = sender.send(planned.unwrap_or_else(|panic| Err(error::panicked(&*panic))));
@@ -138,7 +139,7 @@ impl Drop for WaitingCaller {
     }
 }
 
-/// Returns an error if nobody waits for the statement that this thread plans.
+/// Returns an error if no thread waits for the statement that this thread plans.
 pub(super) fn check() -> PlanResult<()> {
     let is_abandoned = JOB.with_borrow(|job| job.as_ref().is_some_and(|job| job.is_abandoned.load(Ordering::Relaxed)));
     if is_abandoned {
@@ -148,7 +149,7 @@ pub(super) fn check() -> PlanResult<()> {
     Ok(())
 }
 
-/// A rule that is not applied once nobody waits.
+/// A rule that is not applied once no thread waits.
 #[derive(Debug)]
 pub(super) struct AbortableRule<R>(pub(super) R);
 
@@ -186,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// Waits until as many threads are at it, and as many of them for nobody.
+    /// Waits until as many threads are at it, and as many of them for nothing.
     async fn until(threads: &Threads, expected: (usize, usize)) {
         let wait = async {
             while threads.counts() != expected {

@@ -1,7 +1,7 @@
 //! The memory of queries, as a share of the engine's budget.
 //!
-//! Keeps DataFusion's rule of who gets how much (operators that can spill share alike) and counts what is granted in the
-//! budget, so that a query never gets memory that buffers hold.
+//! Keeps DataFusion's rule of who gets how much (operators that can spill share alike) and counts
+//! what is granted in the budget, so that a query never gets memory that buffers hold.
 
 use std::{fmt, sync::Arc};
 
@@ -30,7 +30,8 @@ impl BudgetedPool {
         Self { fair: FairSpillPool::new(limit), limit, budget }
     }
 
-    /// Refuses more than a little where the process holds nearly all that it may: an operator that can spill does so then.
+    /// Refuses more than a little where the process holds nearly all that it may: an operator that
+    /// can spill does so then.
     fn check_pressure(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let wanted = reservation.size().saturating_add(additional);
         let allowed = match self.budget.pressure() {

@@ -15,7 +15,8 @@ pub(super) struct Pruned {
     pub(super) by_values: usize,
 }
 
-/// How many data files a statement reads, and how many it leaves out; a table that it scans twice counts twice.
+/// How many data files a statement reads, and how many it leaves out; a table that it scans twice
+/// counts twice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScannedFiles {

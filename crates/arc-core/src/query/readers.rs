@@ -1,4 +1,5 @@
-//! Readers of data files whose footers and page indexes are read and decoded once, and whose bytes are all checked.
+//! Readers of data files whose footers and page indexes are read and decoded once, and whose bytes
+//! are all checked.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -25,8 +26,9 @@ use crate::datafile::{FileChecks, FileComparison};
 
 /// Makes readers that remember page indexes along with footers.
 ///
-/// DataFusion's own remember what they are asked for. A scan asks for a footer first, and reads the page indexes of the
-/// whole file later, past the cache: most of the time that a small question takes.
+/// DataFusion's own remember what they are asked for. A scan asks for a footer first, and reads the
+/// page indexes of the whole file later, past the cache: most of the time that a small question
+/// takes.
 pub(super) struct IndexedReaders {
     store: Arc<dyn ObjectStore>,
     footers: Arc<FileMetadataCache>,

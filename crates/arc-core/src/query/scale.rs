@@ -1,11 +1,13 @@
 //! How wide a plan runs, and in what pieces: in proportion to the memory that queries may take.
 //!
-//! Owns the numbers. What an operator holds between two questions for memory grows with the partitions of a plan, the rows
-//! of a batch and the bytes of a row, and is in no account. With plenty of memory these are DataFusion's own defaults.
+//! Owns the numbers. What an operator holds between two questions for memory grows with the
+//! partitions of a plan, the rows of a batch and the bytes of a row, and is in no account. With
+//! plenty of memory these are DataFusion's own defaults.
 
 use datafusion::common::config::ConfigOptions;
 
-/// Memory for each partition of a plan: below it, hash tables and sorts of several would not fit side by side.
+/// Memory for each partition of a plan: below it, hash tables and sorts of several would not fit
+/// side by side.
 const PARTITION_BYTES: usize = 64 << 20;
 /// Memory for each row of a batch.
 const BATCH_ROW_BYTES: usize = 16 << 10;
@@ -19,8 +21,8 @@ const PART: usize = 16;
 /// Most that operators are not given of the memory.
 const MAX_HEADROOM: usize = 128 << 20;
 
-/// Returns what operators may hold as they count it. A group-by that has to spill holds its groups, the batches made of them
-/// and those batches in order at the same time, and counts the first.
+/// Returns what operators may hold as they count it. A group-by that has to spill holds its groups,
+/// the batches made of them and those batches in order at the same time, and counts the first.
 pub(super) fn counted_bytes(memory_bytes: usize) -> usize {
     memory_bytes - (memory_bytes / 2).min(MAX_HEADROOM)
 }
@@ -57,8 +59,8 @@ pub(super) fn times_bytes(memory_bytes: usize) -> usize {
     (memory_bytes / PART / 4).min(16 << 20)
 }
 
-/// Returns the bytes that are kept of what reads of data files have used, for the next ones: a row group for each of a few
-/// partitions.
+/// Returns the bytes that are kept of what reads of data files have used, for the next ones: a row
+/// group for each of a few partitions.
 pub(super) fn read_bytes(memory_bytes: usize) -> usize {
     (memory_bytes / PART / 2).min(32 << 20)
 }

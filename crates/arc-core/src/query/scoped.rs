@@ -1,7 +1,8 @@
 //! The tables that a statement sees whose caller may not see all of them.
 //!
-//! Everything that a statement can find out about tables comes through [`QueryTables`]: planning, `SHOW`, the information schema and
-//! `EXPLAIN`. What is left out here is not there for any of them.
+//! Everything that a statement can find out about tables comes through [`QueryTables`]: planning,
+//! `SHOW`, the information schema and `EXPLAIN`. What is left out here is not there for any of
+//! them.
 
 use std::sync::Arc;
 

@@ -57,7 +57,8 @@ pub(super) fn base_state(
     let runtime = runtime(data_dir, store, options, memory)?;
     let limit_bytes = functions::limit(options.query_memory_bytes);
     let scalar_functions = functions::all(SessionStateDefaults::default_scalar_functions(), limit_bytes);
-    // Functions of every kind, but neither file formats nor table factories: nothing to reach the host with.
+    // Functions of every kind, but neither file formats nor table factories: nothing to reach the
+    // host with.
     Ok(SessionStateBuilder::new()
         .with_config(config(options.query_memory_bytes))
         .with_runtime_env(runtime)
@@ -77,7 +78,8 @@ pub(super) fn base_state(
         .build())
 }
 
-/// Returns DataFusion's rules, and ours that has to stand among them: conditions come down to it, and go on below it.
+/// Returns DataFusion's rules, and ours that has to stand among them: conditions come down to it,
+/// and go on below it.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     let behind = rules.iter().position(|rule| rule.name() == "push_down_filter").map_or(rules.len(), |at| at + 1);
@@ -150,7 +152,8 @@ fn config(memory_bytes: usize) -> SessionConfig {
     let options = config.options_mut();
     options.catalog.create_default_catalog_and_schema = false;
     options.catalog.default_catalog = CATALOG.to_owned();
-    // Names are case-sensitive on disk and are taken as written; keywords and functions stay case-insensitive.
+    // Names are case-sensitive on disk and are taken as written; keywords and functions stay
+    // case-insensitive.
     options.sql_parser.enable_ident_normalization = false;
     // Clients of today cannot read view types.
     options.sql_parser.map_string_types_to_utf8view = false;

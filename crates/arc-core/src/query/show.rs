@@ -1,5 +1,5 @@
-//! Answers of `SHOW DATABASES`, `SHOW TABLES` and `SHOW COLUMNS`, whose columns existing clients expect, and what to ask
-//! for `SHOW SERIES`.
+//! Answers of `SHOW DATABASES`, `SHOW TABLES` and `SHOW COLUMNS`, whose columns existing clients
+//! expect, and what to ask for `SHOW SERIES`.
 
 use std::sync::Arc;
 

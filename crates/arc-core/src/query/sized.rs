@@ -1,7 +1,7 @@
 //! What projections make of rows, held to a size: a net below the limits of single functions.
 //!
-//! A value that doubles with each of some dozen projections would soon be larger than any memory, and none of it is in an
-//! account. Changes neither plans nor what is shown of them.
+//! A value that doubles with each of some dozen projections would soon be larger than any memory,
+//! and none of it is in an account. Changes neither plans nor what is shown of them.
 
 use std::{fmt, sync::Arc};
 

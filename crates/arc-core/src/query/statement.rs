@@ -20,13 +20,15 @@ use crate::{AccessScope, Error, Result};
 /// Longest statement accepted, in bytes.
 const MAX_SQL_BYTES: usize = 1 << 20;
 
-/// Most words, numbers, texts and signs of a statement: each takes a few hundred bytes while it is parsed, however short.
+/// Most words, numbers, texts and signs of a statement: each takes a few hundred bytes while it is
+/// parsed, however short.
 const MAX_TOKENS: usize = 1 << 18;
 
 /// Levels of nested expressions and subqueries that the parser follows.
 pub(super) const MAX_NESTING: usize = 200;
 
-/// Operators and keywords that may follow each other without a comma: each can make the parsed tree one level deeper.
+/// Operators and keywords that may follow each other without a comma: each can make the parsed tree
+/// one level deeper.
 const MAX_CHAIN: usize = 4_000;
 
 /// Tables that one statement may name, counting each mention.
@@ -52,7 +54,8 @@ pub struct Statement {
     scope: Option<AccessScope>,
 }
 
-/// What a statement asks for, by the word that it begins with. Whether it is well formed shows when it is run.
+/// What a statement asks for, by the word that it begins with. Whether it is well formed shows when
+/// it is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StatementKind {
@@ -71,8 +74,8 @@ pub enum StatementKind {
 }
 
 impl StatementKind {
-    /// Returns whether such a statement changes data: whether it is one for [`Engine::run`](crate::Engine::run) and not for
-    /// [`Engine::query`](crate::Engine::query).
+    /// Returns whether such a statement changes data: whether it is one for
+    /// [`Engine::run`](crate::Engine::run) and not for [`Engine::query`](crate::Engine::query).
     ///
     /// ```
     /// use arc_core::Statement;
@@ -113,8 +116,8 @@ impl Statement {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a text that is too long or too deep, or whose quotes
-    /// do not match.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a text that is too long or
+    /// too deep, or whose quotes do not match.
     pub fn parse(sql: &str) -> Result<Self> {
         if sql.len() > MAX_SQL_BYTES {
             return refuse(format!("the statement is longer than {MAX_SQL_BYTES} bytes"));
@@ -143,8 +146,8 @@ impl Statement {
         self.kind
     }
 
-    /// Has the statement see no more than a scope has; all there is if there is none. What it changes is not looked at: see
-    /// [`change_target`](Self::change_target).
+    /// Has the statement see no more than a scope has; all there is if there is none. What it
+    /// changes is not looked at: see [`change_target`](Self::change_target).
     #[must_use]
     pub fn within(mut self, scope: Option<AccessScope>) -> Self {
         self.scope = scope;
@@ -195,7 +198,8 @@ pub(super) enum ReadRequest {
     ShowSeries(Option<String>, String),
 }
 
-/// Runs the parser over `tokens`. The only index that does: a parser without the limiter may never end.
+/// Runs the parser over `tokens`. The only index that does: a parser without the limiter may never
+/// end.
 pub(super) fn grammar<T>(
     tokens: Vec<TokenWithSpan>,
     parse: impl FnOnce(&Limited, Vec<TokenWithSpan>) -> Result<T>,
@@ -307,7 +311,8 @@ fn deepens(token: &Token) -> bool {
     }
 }
 
-/// Turns `SHOW` and `word` at the beginning into `SHOW` and `keyword`; returns whether they were there.
+/// Turns `SHOW` and `word` at the beginning into `SHOW` and `keyword`; returns whether they were
+/// there.
 fn replace_second_word(tokens: &mut [TokenWithSpan], word: &str, keyword: &str) -> bool {
     let mut words = tokens.iter_mut().filter(|t| !matches!(t.token, Token::Whitespace(_)));
     let is_word = |token: &Token, text| matches!(token, Token::Word(w) if is_unquoted(w, text));
@@ -361,7 +366,8 @@ fn show(statement: ast::Statement) -> Result<ReadRequest> {
     }
 }
 
-/// Returns the request for a statement whose plan has to be looked at: a query may turn out to write, too.
+/// Returns the request for a statement whose plan has to be looked at: a query may turn out to
+/// write, too.
 fn planned(mut statement: Parsed) -> Result<ReadRequest> {
     nest(&mut statement);
     if relations(&statement) > MAX_RELATIONS {

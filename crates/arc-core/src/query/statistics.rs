@@ -25,8 +25,8 @@ pub(super) fn time(time_ns: i64) -> ScalarValue {
     ScalarValue::TimestampNanosecond(Some(time_ns), Some("UTC".into()))
 }
 
-/// Returns a manifest value as a bound of `data_type` and whether a row has exactly this value, or `None` where the
-/// value says nothing about that type.
+/// Returns a manifest value as a bound of `data_type` and whether a row has exactly this value, or
+/// `None` where the value says nothing about that type.
 pub(super) fn bound(value: &StatisticsValue, data_type: &DataType) -> Option<(ScalarValue, bool)> {
     Some(match (value, data_type) {
         (_, DataType::Dictionary(key, inner)) => {
@@ -40,7 +40,8 @@ pub(super) fn bound(value: &StatisticsValue, data_type: &DataType) -> Option<(Sc
         }
         (StatisticsValue::Unsigned(v), DataType::UInt64) => (ScalarValue::UInt64(Some(*v)), true),
         (StatisticsValue::Boolean(v), DataType::Boolean) => (ScalarValue::Boolean(Some(*v)), true),
-        // Of a file that is older than the column's type; the integers are such that floats are exactly them.
+        // Of a file that is older than the column's type; the integers are such that floats are
+        // exactly them.
         (StatisticsValue::Integer(v), DataType::Float64) => (ScalarValue::Float64(Some(*v as f64)), true),
         (StatisticsValue::Unsigned(v), DataType::Float64) => (ScalarValue::Float64(Some(*v as f64)), true),
         (StatisticsValue::Float(v), DataType::Float64) => (ScalarValue::Float64(Some(*v)), true),

@@ -64,7 +64,8 @@ impl QueriedTable {
         files.map(Part::File).chain(buffers.map(Part::Buffer)).collect()
     }
 
-    /// Returns whether a filter looks at nothing but what identifies a row: rows that merge then pass it together.
+    /// Returns whether a filter looks at nothing but what identifies a row: rows that merge then
+    /// pass it together.
     fn is_on_primary_key(&self, filter: &Expr) -> bool {
         let is_key = |name: &str| name == TIME_COLUMN || self.view.schema.tags().any(|tag| &*tag.name == name);
         filter.column_refs().into_iter().all(|column| is_key(&column.name))
@@ -76,8 +77,9 @@ impl QueriedTable {
         filters.iter().flat_map(Expr::column_refs).any(|column| tags.contains(&column.name.as_str()))
     }
 
-    /// Returns those of `filters` that can be applied to single rows here. One without a physical form, such as one that
-    /// holds a subquery, is left to the plan above, which applies all of them in any case.
+    /// Returns those of `filters` that can be applied to single rows here. One without a physical
+    /// form, such as one that holds a subquery, is left to the plan above, which applies all of
+    /// them in any case.
     pub(super) fn usable<'a>(&self, state: &dyn Session, filters: &'a [Expr]) -> Result<Vec<&'a Expr>> {
         let columns = DFSchema::try_from(Arc::clone(&self.schema))?;
         let has_form = |filter: &&Expr| state.create_physical_expr((*filter).clone(), &columns).is_ok();
@@ -154,7 +156,8 @@ impl TableProvider for QueriedTable {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        // A range of times is left to the scan, which need not look at the time of each row; see `times`.
+        // A range of times is left to the scan, which need not look at the time of each row; see
+        // `times`.
         let push_down = |filter: &&Expr| match TimeRange::of(filter) {
             Some(_) => TableProviderFilterPushDown::Exact,
             None => TableProviderFilterPushDown::Inexact,

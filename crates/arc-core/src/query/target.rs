@@ -19,12 +19,14 @@ pub struct ChangeTarget {
 impl Statement {
     /// Returns what the statement changes, if names without a database mean tables of `database`.
     ///
-    /// Whether there is such a table shows when the statement is run. The tables that an `INSERT` reads are not named here:
-    /// [`within`](Self::within) is for them. Parses the statement on a thread of its own, and waits for it.
+    /// Whether there is such a table shows when the statement is run. The tables that an `INSERT`
+    /// reads are not named here: [`within`](Self::within) is for them. Parses the statement on a
+    /// thread of its own, and waits for it.
     ///
     /// # Errors
     ///
-    /// As [`Engine::execute`](crate::Engine::execute) for a statement that does not parse, or changes nothing.
+    /// As [`Engine::execute`](crate::Engine::execute) for a statement that does not parse, or
+    /// changes nothing.
     pub fn change_target(&self, database: &str) -> Result<ChangeTarget> {
         let (named, table) = match change::parse(self)? {
             Change::Delete { database, table, .. }

@@ -1,7 +1,9 @@
-//! Columns of data files that their table has as text by now, and had as numbers or booleans when the file was written.
+//! Columns of data files that their table has as text by now, and had as numbers or booleans when
+//! the file was written.
 //!
-//! DataFusion casts columns whose type in a file is another than in the table. Its text of a float is not ours, so those casts
-//! are replaced. Only scans that meet such a file differ from stock ones.
+//! DataFusion casts columns whose type in a file is another than in the table. Its text of a float
+//! is not ours, so those casts are replaced. Only scans that meet such a file differ from stock
+//! ones.
 
 use std::{
     fmt,
@@ -31,7 +33,8 @@ use crate::{
     model::{DataFile, StatisticsValue, may_become},
 };
 
-/// Returns what a scan of these files needs to read them as `schema` has its columns, if that is anything.
+/// Returns what a scan of these files needs to read them as `schema` has its columns, if that is
+/// anything.
 pub(super) fn adapter<'f>(
     schema: &Schema,
     files: impl IntoIterator<Item = &'f DataFile>,
@@ -74,8 +77,8 @@ impl PhysicalExprAdapter for Adapter {
 }
 
 impl Adapter {
-    /// Returns what stands for the cast of a column that has become text; one that a query asks for is of a column that is
-    /// of the same type in the file.
+    /// Returns what stands for the cast of a column that has become text; one that a query asks for
+    /// is of a column that is of the same type in the file.
     fn text_of(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
         let cast = expr.downcast_ref::<CastExpr>()?;
         let column = cast.expr().downcast_ref::<Column>()?;

@@ -1,9 +1,10 @@
 //! The optimizer rule that groups tags as plain text.
 //!
-//! DataFusion keeps groups in columns of the types that it knows, and dictionaries are not among them: with one, all keys
-//! are encoded row by row, which takes twice as long. Below the aggregate a tag is cast to a string view, which copies no
-//! text; above it, where there are as many rows as groups, back. So is what `approx_distinct` counts, which takes no
-//! dictionaries. Never changes the columns of a plan.
+//! DataFusion keeps groups in columns of the types that it knows, and dictionaries are not among
+//! them: with one, all keys are encoded row by row, which takes twice as long. Below the aggregate
+//! a tag is cast to a string view, which copies no text; above it, where there are as many rows as
+//! groups, back. So is what `approx_distinct` counts, which takes no dictionaries. Never changes
+//! the columns of a plan.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! Conditions go down through operators by the indices of their columns, not by their names.
 //!
-//! DataFusion's pushdown finds a column again by its name in each operator on the way, so that of two columns of one name,
-//! as both sides of a join have them, it takes the first. Where an operator has several columns of one name, a condition
-//! on one of them stays above it. Planning in tables has taken down before what can go down.
+//! DataFusion's pushdown finds a column again by its name in each operator on the way, so that of
+//! two columns of one name, as both sides of a join have them, it takes the first. Where an
+//! operator has several columns of one name, a condition on one of them stays above it. Planning in
+//! tables has taken down before what can go down.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -31,7 +32,8 @@ use datafusion::{
 
 type NamesRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// Returns a rule that pushes conditions down, with a fence above each operator whose columns have no names of their own.
+/// Returns a rule that pushes conditions down, with a fence above each operator whose columns have
+/// no names of their own.
 pub(super) fn fenced(rule: NamesRule) -> NamesRule {
     Arc::new(Fenced { rule })
 }
@@ -81,7 +83,8 @@ fn unique_columns(plan: &Arc<dyn ExecutionPlan>) -> HashSet<usize> {
     named.map(|(index, _)| index).collect()
 }
 
-/// Lets through conditions on columns with a name of their own. There only while conditions are pushed down.
+/// Lets through conditions on columns with a name of their own. There only while conditions are
+/// pushed down.
 #[derive(Debug)]
 struct Fence {
     input: Arc<dyn ExecutionPlan>,

@@ -1,7 +1,8 @@
 //! What windows hold, in the query's account.
 //!
-//! DataFusion's operators for windows take in the rows of a whole partition, or of a frame, and count none of it. One node
-//! below such an operator counts the rows that go in, one above it those that came out. Never changes a row.
+//! DataFusion's operators for windows take in the rows of a whole partition, or of a frame, and
+//! count none of it. One node below such an operator counts the rows that go in, one above it those
+//! that came out. Never changes a row.
 
 use std::{
     collections::HashMap,

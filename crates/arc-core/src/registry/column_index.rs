@@ -1,8 +1,9 @@
 //! Columns of a table by name, as fast as lines need it.
 //!
-//! A field of a line is nearly always in a column that can be guessed, so the first question is whether a name is that of
-//! a certain column: two words and a length answer it, for names of up to 16 bytes without looking at the text. Where
-//! the guess is wrong, the same words are the hash. Knows nothing of columns but their names and order.
+//! A field of a line is nearly always in a column that can be guessed, so the first question is
+//! whether a name is that of a certain column: two words and a length answer it, for names of up to
+//! 16 bytes without looking at the text. Where the guess is wrong, the same words are the hash.
+//! Knows nothing of columns but their names and order.
 
 use std::sync::Arc;
 
@@ -11,11 +12,13 @@ use std::sync::Arc;
 pub(crate) struct ColumnIndex {
     marks: Vec<Mark>,
     names: Vec<Arc<str>>,
-    /// Open addressing: a column plus one, or 0 where nothing is. A power of two, at least half of it empty.
+    /// Open addressing: a column plus one, or 0 where nothing is. A power of two, at least half of
+    /// it empty.
     slots: Vec<u32>,
 }
 
-/// The first and the last eight bytes of a name (of a shorter one, overlapping parts that make up all of it), and its length.
+/// The first and the last eight bytes of a name (of a shorter one, overlapping parts that make up
+/// all of it), and its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     first: u64,
@@ -74,7 +77,7 @@ impl ColumnIndex {
         self.names.len()
     }
 
-    /// Adds a column behind the last one.
+    /// Adds a column after the last one.
     pub(crate) fn push(&mut self, name: Arc<str>) {
         let mark = Mark::of(name.as_bytes());
         self.marks.push(mark);

@@ -1,7 +1,7 @@
 //! Tables that were dropped: out of sight at once, and kept until the manifest has forgotten them.
 //!
-//! Owns which tables a flush is about while drops are on their way. Never decides when a drop is done: that is its place
-//! in the log, which the committer notes here.
+//! Owns which tables a flush is about while drops are on their way. Never decides when a drop is
+//! done: that is its place in the log, which the committer notes here.
 
 use std::{
     collections::BTreeMap,
@@ -52,11 +52,12 @@ pub(crate) struct Flushable {
 }
 
 impl Registry {
-    /// Takes a table out of sight. Called with the queue locked, so that every write behind it finds it gone. Waits for
-    /// nobody who decodes: no write of any database is logged or answered meanwhile.
+    /// Takes a table out of sight. Called with the queue locked, so that every write after it finds
+    /// it gone. Waits for no thread that decodes: no write of any database is logged or answered
+    /// meanwhile.
     pub(crate) fn drop_table(&self, database: &Arc<Database>, table: &Arc<Table>) -> Arc<PendingDrop> {
-        // Before the count goes up: whoever is about to remember a series of it finds it dropped, or what is remembered
-        // outdated.
+        // Before the count goes up: the thread that is about to remember a series of it finds it
+        // dropped, or what is remembered outdated.
         table.dropped.store(true, Ordering::Release);
         let name = Arc::clone(&table.layout().schema.table);
         if is_on(Defect::DropLeavesBothLists) {
@@ -67,8 +68,8 @@ impl Registry {
             drop(database.series_cache.write());
         }
         database.drops.fetch_add(1, Ordering::Release);
-        // Among the dropped ones before it leaves the live ones: a flush that found it in neither list would leave its rows
-        // out, and release them from the log.
+        // Among the dropped ones before it leaves the live ones: a flush that found it in neither
+        // list would leave its rows out, and release them from the log.
         let pending = self.add_pending(PendingDrop {
             database: Arc::clone(database),
             whole: false,
@@ -116,15 +117,16 @@ impl Registry {
 
     /// Returns what a flush of everything up to `seq` is about.
     ///
-    /// A drop behind `seq` may never come to be: what it took is flushed as if it had not been. What has taken its name
-    /// since waits for the next flush, all of it being behind the drop.
+    /// A drop after `seq` may never come to be: what it took is flushed as if it had not been. What
+    /// has taken its name since waits for the next flush, all of it being after the drop.
     pub(crate) fn flushable(&self, seq: SequenceNumber) -> Flushable {
-        // The live ones are listed first: what is dropped in between is in both lists then, not in neither.
+        // The live ones are listed first: what is dropped in between is in both lists then, not in
+        // neither.
         let live: Vec<_> = self.databases().into_iter().map(|database| (database.tables(), database)).collect();
         let (dropped, pending): (Vec<_>, Vec<_>) =
             self.pending_drops.lock().iter().cloned().partition(|pending| pending.is_reached(seq));
-        // Of each name the first database whose end is not reached: all that has taken its name since is newer than `seq`,
-        // and so is a database that is in neither list.
+        // Of each name the first database whose end is not reached: all that has taken its name
+        // since is newer than `seq`, and so is a database that is in neither list.
         let mut databases: BTreeMap<&str, &Arc<Database>> = BTreeMap::new();
         let whole = pending.iter().filter(|pending| pending.whole).map(|pending| &pending.database);
         for database in whole.chain(live.iter().map(|(_, database)| database)) {

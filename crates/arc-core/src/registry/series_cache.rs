@@ -1,7 +1,8 @@
 //! Series by the bytes that name them in line protocol.
 //!
-//! Owns the keys and how they are found. Never parses one, never decides what a key means: a series that was resolved from
-//! its tags is put here, so that the next line of the same bytes need not be split.
+//! Owns the keys and how they are found. Never parses one, never decides what a key means: a series
+//! that was resolved from its tags is put here, so that the next line of the same bytes need not be
+//! split.
 
 use std::{hash::BuildHasher, sync::Arc};
 
@@ -11,14 +12,16 @@ use hashbrown::{HashMap, HashTable};
 use super::Table;
 use crate::buffer::SeriesId;
 
-/// Number of entries, and bytes of their keys, at which the cache starts anew; a series costs about its key and 24 bytes.
+/// Number of entries, and bytes of their keys, at which the cache starts anew; a series costs about
+/// its key and 24 bytes.
 const MAX_CACHED_SERIES: usize = 1 << 21;
 const MAX_KEY_BYTES: usize = 1 << 30;
 
 /// Series that do not fit into the caches of a core together with all else.
 const LARGE_CACHE: usize = 1 << 14;
 
-/// Finds (table, series) by the raw bytes that name them in line protocol, so that known tags are not parsed again.
+/// Finds (table, series) by the raw bytes that name them in line protocol, so that known tags are
+/// not parsed again.
 ///
 /// Only primary-key tables are in it, for only they have series.
 #[derive(Debug)]
@@ -103,8 +106,8 @@ impl SeriesCache {
         start.zip(end(at)).and_then(|(start, end)| self.keys.get(start..end)).unwrap_or_default()
     }
 
-    /// Returns the series of `key`, looking at the entry `guess` first. Agents send their series in the same order
-    /// again and again, which is the order in which they came here first.
+    /// Returns the series of `key`, looking at the entry `guess` first. Agents send their series in
+    /// the same order again and again, which is the order in which they came here first.
     #[inline(always)]
     pub(crate) fn get(&self, key: &[u8], guess: usize) -> Option<FoundSeries<'_>> {
         self.at(guess, key).or_else(|| self.at(self.find(key)?, key))
@@ -118,17 +121,20 @@ impl SeriesCache {
         Some(FoundSeries { table: self.tables.get(slot)?, slot, series: entry.series, next: at + 1 })
     }
 
-    /// Returns for each of some keys the entry that is likely to have it, or `usize::MAX` where none has.
+    /// Returns for each of some keys the entry that is likely to have it, or `usize::MAX` where
+    /// none has.
     ///
-    /// Looked for one by one, a key of many waits for memory three times, one after the other. Here each step is done for all
-    /// keys before the next one, so that the processor waits for all at once.
+    /// Looked for one by one, a key of many waits for memory three times, one after the other. Here
+    /// each step is done for all keys before the next one, so that the processor waits for all at
+    /// once.
     pub(crate) fn likely<const N: usize>(&self, keys: &[&[u8]; N]) -> [usize; N] {
         let hashes = keys.map(|key| self.hash(key));
         let likely = hashes.map(|hash| {
             let same = |at: &u32| self.entries.get(*at as usize).is_some_and(|entry| entry.hash == hash);
             self.by_key.find(spread(hash), same).map_or(usize::MAX, |at| *at as usize)
         });
-        // Nobody needs the bytes now, but they are on their way: those of the key, and of the next one, which is looked at first.
+        // Nothing needs the bytes now, but they are on their way: those of the key, and of the next
+        // one, which is looked at first.
         let bytes = likely.map(|at| (self.key(at).first().copied(), self.key(at.saturating_add(1)).last().copied()));
         std::hint::black_box(bytes);
         likely
@@ -172,7 +178,8 @@ impl SeriesCache {
     }
 
     pub(crate) fn insert(&mut self, key: &[u8], table: &Arc<Table>, series: SeriesId) {
-        // The cache is emptied after a drop has marked its table: what comes later must not bring the table back.
+        // The cache is emptied after a drop has marked its table: what comes later must not bring
+        // the table back.
         if table.is_dropped() || self.find(key).is_some() {
             return;
         }
@@ -195,7 +202,8 @@ impl SeriesCache {
     }
 }
 
-/// The table takes the place of an entry from the low bits of a hash, and what it compares first from the high ones.
+/// The table takes the place of an entry from the low bits of a hash, and what it compares first
+/// from the high ones.
 fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }

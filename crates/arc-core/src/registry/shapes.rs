@@ -1,8 +1,9 @@
 //! Shapes: columns as staged rows need them, shared by the tables that have the same.
 //!
-//! Ten thousand tables often have the same few columns. Where the lines of a request are of a thousand tables, the columns
-//! of a thousand tables would have to come from memory; a table's shape is a number, and its columns are at hand since the
-//! last line. A shape never changes: a table that gets another column gets another shape.
+//! Ten thousand tables often have the same few columns. Where the lines of a request are of a
+//! thousand tables, the columns of a thousand tables would have to come from memory; a table's
+//! shape is a number, and its columns are at hand since the last line. A shape never changes: a
+//! table that gets another column gets another shape.
 
 use std::{
     hash::{BuildHasher as _, Hash as _, Hasher as _},
@@ -23,8 +24,8 @@ use crate::{
     sync::Mutex,
 };
 
-/// Most columns of a shape, and of all shapes of a database: they stay for as long as it is open. Tables that have no shape
-/// have no staged rows.
+/// Most columns of a shape, and of all shapes of a database: they stay for as long as it is open.
+/// Tables that have no shape have no staged rows.
 const MAX_COLUMNS: usize = 64;
 const MAX_ALL_COLUMNS: usize = 64 << 10;
 

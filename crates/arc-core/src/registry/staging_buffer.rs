@@ -1,8 +1,9 @@
 //! Staged rows that are applied, on their way to the buffers of their tables.
 //!
-//! Ten thousand tables do not fit into a processor's cache: where their rows come in turn, each one waits for the lock, the
-//! buffer and the ends of the columns of its table. So rows are pending up, and go to their tables together, one table after
-//! the other. Nobody sees a difference: whoever looks at rows that are not frozen has the staging drained first
+//! Ten thousand tables do not fit into a processor's cache: where their rows come in turn, each one
+//! waits for the lock, the buffer and the ends of the columns of its table. So rows are pending up,
+//! and go to their tables together, one table after the other. Nothing sees a difference: the
+//! thread that looks at rows that are not frozen has the staging drained first
 //! ([`Table::rows`](super::Table::rows)), and of one table rows stay in the order of the log.
 
 use std::sync::{
@@ -57,7 +58,8 @@ impl StagingBuffer {
     ///
     /// # Errors
     ///
-    /// As [`drain`](Self::drain), also where this would not have to be done yet: nobody would ever see the rows.
+    /// As [`drain`](Self::drain), also where this would not have to be done yet: nothing would ever
+    /// see the rows.
     pub(crate) fn push(&self, seq: SequenceNumber, rows: StagedRows, tables: &Arc<Vec<Arc<Table>>>) -> Result<()> {
         let mut pending = self.rows.lock();
         pending.check()?;
@@ -76,7 +78,8 @@ impl StagingBuffer {
     ///
     /// # Errors
     ///
-    /// Once rows could not be put there, always: what the log has is not in memory then, and must not be taken for flushed.
+    /// Once rows could not be put there, always: what the log has is not in memory then, and must
+    /// not be taken for flushed.
     pub(crate) fn drain(&self) -> Result<()> {
         if self.has_rows.load(Ordering::Acquire) { self.drain_now(&mut self.rows.lock()) } else { Ok(()) }
     }
@@ -119,8 +122,9 @@ impl PendingRows {
 
 /// Appends rows to some tables.
 ///
-/// First all that is needed of any of them is looked at, so that it comes from memory together: one after the other each look
-/// would wait for the one before. Nobody who has the rows of one table locked waits for those of another.
+/// First all that is needed of any of them is looked at, so that it comes from memory together: one
+/// after the other each look would wait for the one before. No thread that has the rows of one
+/// table locked waits for those of another.
 fn append_groups<'r>(
     groups: &[TableGroup<'r>],
     row: impl Fn(&RowAddress) -> Option<(SequenceNumber, StagedRow<'r>)>,
@@ -139,8 +143,8 @@ fn append_groups<'r>(
     Ok(())
 }
 
-/// Returns all rows by table, and where those of each table end. Sorts by counting, so that of one table
-/// rows stay in their order.
+/// Returns all rows by table, and where those of each table end. Sorts by counting, so that of one
+/// table rows stay in their order.
 fn by_table(writes: &[(SequenceNumber, StagedRows)], rows: usize, tables: usize) -> (Vec<RowAddress>, Vec<usize>) {
     let mut ends = vec![0; tables];
     for table in writes.iter().flat_map(|(_, rows)| rows.tables()) {
@@ -165,7 +169,8 @@ fn by_table(writes: &[(SequenceNumber, StagedRows)], rows: usize, tables: usize)
     (order, ends)
 }
 
-/// Puts the rows of one write into the buffers of their tables, those of each table at once: no reader finds half of them.
+/// Puts the rows of one write into the buffers of their tables, those of each table at once: no
+/// reader finds half of them.
 fn apply(seq: SequenceNumber, rows: &StagedRows, tables: &[Arc<Table>]) -> Result<()> {
     ByTable::new(rows, tables).append_rest(seq)
 }
@@ -295,7 +300,7 @@ mod tests {
     fn what_could_not_be_drained_is_never_taken_for_drained() {
         let (staging, tables) = (StagingBuffer::default(), tables(2));
         staging.push(SequenceNumber(1), rows(&[(0, 1), (1, 2)]), &tables).unwrap();
-        // Somebody dies while rows are on their way.
+        // A thread dies while rows are on their way.
         std::thread::scope(|scope| {
             let dying = scope.spawn(|| {
                 let mut pending = staging.rows.lock();

@@ -1,7 +1,8 @@
 //! Blocks of packs that were fetched to read a part of them, and kept for the parts beside it.
 //!
-//! What reads many small data files goes from table to table, and so do packs: of each it reads one file after the other. One
-//! request brings some hundred of them. Packs never change, so that a block is right for as long as it is kept.
+//! What reads many small data files goes from table to table, and so do packs: of each it reads one
+//! file after the other. One request brings some hundred of them. Packs never change, so that a
+//! block is right for as long as it is kept.
 
 use std::{collections::VecDeque, io, ops::Range, time::SystemTime};
 
@@ -77,7 +78,8 @@ fn fetch(client: &StoreClient, key: &StorePath, range: Range<u64>) -> io::Result
                     check_length(bytes.len(), range.end - range.start)?;
                     return Ok((meta, bytes));
                 }
-                // A range behind the end is an error, which says that in as many ways as there are stores.
+                // A range after the end is an error, which says that in as many ways as there are
+                // stores.
                 Err(error) => (store.head(&key).await?, error),
             };
             match size {

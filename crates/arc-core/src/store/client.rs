@@ -1,8 +1,8 @@
 //! Requests to an object store, made by threads that wait for the answer.
 //!
-//! Owns the threads on which requests run, their time limit, and the pauses between tries. What failed or took too long may
-//! still be carried out: only what does no harm when it is done twice, or late, may be asked for through here. Never decides
-//! what an answer means.
+//! Owns the threads on which requests run, their time limit, and the pauses between tries. What
+//! failed or took too long may still be carried out: only what does no harm when it is done twice,
+//! or late, may be asked for through here. Never decides what an answer means.
 
 use std::{
     error::Error as StdError,
@@ -35,9 +35,10 @@ const HURRIED_TRIES: u32 = 2;
 pub(super) struct StoreClient {
     store: Arc<dyn ObjectStore>,
     pub(super) options: StoreOptions,
-    /// The requests run here, on threads of their own, so that a caller may be on a thread of another runtime.
+    /// The requests run here, on threads of their own, so that a caller may be on a thread of
+    /// another runtime.
     runtime: Option<Runtime>,
-    /// Whether nobody is to wait for a store that fails any more.
+    /// Whether no caller is to wait for a store that fails any more.
     aborted: Mutex<bool>,
     abort: Condvar,
 }
@@ -74,7 +75,7 @@ impl StoreClient {
         Arc::clone(&self.store)
     }
 
-    /// From now on a request is tried twice at most, and nobody pauses.
+    /// From now on a request is tried twice at most, and no caller pauses.
     pub(super) fn abort_waits(&self) {
         *self.aborted.lock() = true;
         self.abort.notify_all();
@@ -156,9 +157,10 @@ impl StoreClient {
 
     /// Puts an object unless its name is taken, and finds out what became of it.
     ///
-    /// It may have been put by any try, or within the store's own client, though the answer was an error: `is_ours` then
-    /// looks at what is there. If nothing is there, that says nothing, for a request may still be under way: the same bytes
-    /// are put again. A `patient` caller waits until the store answers, or until waits are aborted.
+    /// It may have been put by any try, or within the store's own client, though the answer was an
+    /// error: `is_ours` then looks at what is there. If nothing is there, that says nothing, for a
+    /// request may still be under way: the same bytes are put again. A `patient` caller waits until
+    /// the store answers, or until waits are aborted.
     pub(super) fn put_new(
         &self,
         key: &StorePath,
@@ -219,7 +221,8 @@ impl StoreClient {
 impl Drop for StoreClient {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Waiting for it would panic on a thread of another runtime. What runs here nobody waits for.
+            // Waiting for it would panic on a thread of another runtime. What runs here no caller
+            // waits for.
             runtime.shutdown_background();
         }
     }
@@ -266,7 +269,8 @@ fn is_final(error: &StoreError) -> bool {
     is_refusal(error) || matches!(error, StoreError::NotFound { .. })
 }
 
-/// Returns the error with the text of its first and its last cause: each one in between says the same again.
+/// Returns the error with the text of its first and its last cause: each one in between says the
+/// same again.
 #[expect(clippy::needless_pass_by_value, reason = "it stands in for the error")]
 pub(super) fn io_error(error: StoreError) -> io::Error {
     let kind = match &error {

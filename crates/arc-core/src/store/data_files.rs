@@ -13,7 +13,8 @@ use crate::{
     vfs::Vfs,
 };
 
-/// Returns the paths of all files below `<root>/data` that are named as data files are, relative to `root`.
+/// Returns the paths of all files below `<root>/data` that are named as data files are, relative to
+/// `root`.
 pub(crate) fn data_files(vfs: &dyn Vfs, root: &Path) -> Result<Vec<String>> {
     Ok(find_data_files(vfs, root)?.files)
 }
@@ -67,4 +68,49 @@ fn is_data_file(name: &str) -> bool {
     let id = name.strip_suffix(".parquet").unwrap_or_default();
     // The library reads lower-case letters, too; we write none.
     is_pack(name) || Ulid::from_string(id).is_ok_and(|ulid| ulid.to_string() == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::CrashFs;
+
+    const ID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
+    #[test]
+    fn only_names_that_we_give_are_those_of_data_files() {
+        let cases = [
+            (format!("{ID}.parquet"), true),
+            (format!("{ID}.parquet.tmp"), true),
+            (format!("{ID}.pack"), true),
+            (format!("{}.parquet", ID.to_lowercase()), false),
+            (format!("{ID}.csv"), false),
+            (ID.to_owned(), false),
+            ("notes.parquet".to_owned(), false),
+            (String::new(), false),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(is_data_file(&name), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn files_and_empty_folders_are_found_at_any_depth() {
+        let (disk, root) = (CrashFs::new(), Path::new("/arc"));
+        let found = find_data_files(&disk, root).unwrap();
+        assert!(found.files.is_empty(), "no folder is no error");
+        for folder in ["data/plant/pump/day=2026-01-31", "data/plant/fan", "data/_packs"] {
+            disk.create_dir_all(&root.join(folder)).unwrap();
+        }
+        let pumped = format!("data/plant/pump/day=2026-01-31/{ID}.parquet");
+        let packed = format!("data/_packs/{ID}.pack");
+        for file in [&pumped, &packed, &"data/plant/README".to_owned()] {
+            disk.create_new(&root.join(file)).unwrap();
+        }
+        let found = find_data_files(&disk, root).unwrap();
+        let mut files = found.files;
+        files.sort();
+        assert_eq!(files, [packed, pumped]);
+        assert_eq!(found.empty_folders, ["data/plant/fan"]);
+    }
 }

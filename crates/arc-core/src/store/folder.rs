@@ -1,7 +1,7 @@
 //! A folder of the file system as a location for objects.
 //!
-//! Owns nothing but the folder's path. Whoever writes to it holds the lock of the data directory, so that no other writer
-//! can be about to put the same name.
+//! Owns nothing but the folder's path. A caller that writes to it holds the lock of the data
+//! directory, so that no other writer can be about to put the same name.
 
 use std::{
     fmt::Debug,
@@ -35,8 +35,8 @@ impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectLocation for Folder
         self.dir.join(name)
     }
 
-    /// A crash between the rename and the sync of an object left it in the cache only: it must not be lost after it has
-    /// been believed. The same goes for the folder itself.
+    /// A crash between the rename and the sync of an object left it in the cache only: it must not
+    /// be lost after it has been believed. The same goes for the folder itself.
     fn prepare(&self) -> Result<()> {
         self.vfs.create_dir_all(&self.dir).map_err(|e| Error::io("create folder", &self.dir, e))?;
         for folder in self.dir.parent().into_iter().chain([self.dir.as_path()]) {
@@ -45,7 +45,7 @@ impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectLocation for Folder
         Ok(())
     }
 
-    /// Whoever writes to it holds the lock of the data directory.
+    /// A caller that writes to it holds the lock of the data directory.
     fn is_locked(&self) -> bool {
         true
     }
@@ -54,7 +54,7 @@ impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectLocation for Folder
         let path = self.path(name);
         let temporary = self.names.next(&path);
         stage(&*self.vfs, &temporary, &[bytes]).map_err(PutError::NotThere)?;
-        // Nobody else writes the same bytes.
+        // No other caller writes the same bytes.
         publish(&*self.vfs, [&temporary, &path], Existing::Keep, |found| found == bytes)
     }
 
@@ -74,5 +74,82 @@ impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectLocation for Folder
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.vfs.remove_file(&self.path(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        store::PutError,
+        vfs::{CrashFs, Fault, FaultFs},
+    };
+
+    const DIR: &str = "/meta";
+
+    fn location(vfs: Arc<dyn Vfs>) -> FolderLocation<Arc<dyn Vfs>> {
+        FolderLocation::new(vfs, Path::new(DIR))
+    }
+
+    fn names(location: &FolderLocation<Arc<dyn Vfs>>) -> Vec<String> {
+        location.list().unwrap().into_iter().map(|found| found.name).collect()
+    }
+
+    #[test]
+    fn an_object_that_was_put_survives_any_loss_of_power() {
+        let disk = CrashFs::new();
+        let location = location(Arc::new(disk.clone()));
+        assert!(names(&location).is_empty(), "the folder is not there yet");
+        location.prepare().unwrap();
+        location.put_new("1", b"first").unwrap();
+        for image in disk.power_cut().images(1, 50) {
+            assert_eq!(image.get(&location.path("1")), Some(b"first".as_slice()));
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_keeps_its_object_and_the_same_one_may_come_again() {
+        let location = location(Arc::new(CrashFs::new()));
+        location.prepare().unwrap();
+        location.put_new("1", b"first").unwrap();
+        assert!(matches!(location.put_new("1", b"second"), Err(PutError::Taken)));
+        location.put_new("1", b"first").unwrap();
+        assert_eq!(location.get("1").unwrap(), b"first");
+        assert_eq!(names(&location), ["1"], "nothing temporary is left");
+        location.remove("1").unwrap();
+        assert!(names(&location).is_empty());
+    }
+
+    #[test]
+    fn whichever_call_fails_what_a_put_says_is_so() {
+        let mut seen = [0; 3];
+        for nth in 1.. {
+            let disk = CrashFs::new();
+            location(Arc::new(disk.clone())).prepare().unwrap();
+            let faults = Arc::new(FaultFs::new(Arc::new(disk.clone())));
+            let location = location(faults.clone());
+            faults.set(Fault::nth(nth, io::ErrorKind::Other));
+            let put = location.put_new("1", b"first");
+            let is_done = faults.failed().is_empty();
+            let is_there = |image: crate::vfs::Image| image.get(&location.path("1")).is_some();
+            match put {
+                Ok(()) => {
+                    seen[0] += 1;
+                    assert!(disk.power_cut().images(nth, 50).all(is_there), "call {nth}");
+                }
+                Err(PutError::NotThere(_)) => {
+                    seen[1] += 1;
+                    assert!(!disk.power_cut().images(nth, 50).any(is_there), "call {nth}");
+                }
+                Err(PutError::Unknown(_)) => seen[2] += 1,
+                Err(PutError::Taken) => panic!("call {nth}: nothing else has the name"),
+            }
+            if is_done {
+                break;
+            }
+        }
+        assert!(seen.iter().all(|count| *count > 0), "stored, not there, unknown: {seen:?}");
     }
 }

@@ -1,8 +1,9 @@
 //! Where whole objects are put under names: a folder of the file system, or any object store.
 //!
-//! Owns how an object is put so that it is there whole and durable or not at all, and what an error in between means.
-//! Never looks into an object, never replaces one, never decides which are still needed. The manifest is written through
-//! [`ObjectLocation`], with the same code for both locations; `DurableLocal` makes a local folder an object store that syncs.
+//! Owns how an object is put so that it is there whole and durable or not at all, and what an error
+//! in between means. Never looks into an object, never replaces one, never decides which are still
+//! needed. The manifest is written through [`ObjectLocation`], with the same code for both
+//! locations; `DurableLocal` makes a local folder an object store that syncs.
 
 #[cfg(feature = "object-store")]
 mod blocks;
@@ -61,10 +62,11 @@ pub trait ObjectLocation: Debug + Send + Sync {
     /// [`Error::Io`].
     fn prepare(&self) -> Result<()>;
 
-    /// Returns whether a lock keeps other writers away, for as long as anybody has the location.
+    /// Returns whether a lock keeps other writers away, for as long as any caller has the location.
     fn is_locked(&self) -> bool;
 
-    /// Puts an object unless its name is taken. After `Ok` it is durable, and whole for every reader.
+    /// Puts an object unless its name is taken. After `Ok` it is durable, and whole for every
+    /// reader.
     ///
     /// # Errors
     ///
@@ -98,8 +100,8 @@ pub trait ObjectLocation: Debug + Send + Sync {
 pub struct FoundObject {
     /// The name.
     pub name: String,
-    /// Whether it may be removed once it is not needed: a writer that stalled before it put the same name has had the time
-    /// to run into it.
+    /// Whether it may be removed once it is not needed: a writer that stalled before it put the
+    /// same name has had the time to run into it.
     pub settled: bool,
 }
 

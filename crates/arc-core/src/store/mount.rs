@@ -1,8 +1,9 @@
 //! A file system whose data files and manifest are objects of a store.
 //!
-//! Owns the way from a path below `data/` and `meta/` to an object; everything else goes to the local file system as it is.
-//! A data file is gathered in a local file, and is an object from its rename on: then it is durable, and syncing it or its
-//! folder does nothing. Never replaces an object, and never writes one of the manifest: that is for
+//! Owns the way from a path below `data/` and `meta/` to an object; everything else goes to the
+//! local file system as it is. A data file is gathered in a local file, and is an object from its
+//! rename on: then it is durable, and syncing it or its folder does nothing. Never replaces an
+//! object, and never writes one of the manifest: that is for
 //! [`StoreLocation`](super::StoreLocation).
 
 use std::{

@@ -1,6 +1,8 @@
-//! An object store as queries read it, with the data files that lie in packs as objects of their own.
+//! An object store as queries read it, with the data files that lie in packs as objects of their
+//! own.
 //!
-//! Only reads. Owns the way from the path of a packed data file to a range of its pack; all else is the store's below.
+//! Only reads. Owns the way from the path of a packed data file to a range of its pack; all else is
+//! the store's below.
 
 use std::{fmt, io, ops::Range, sync::Arc};
 
@@ -36,7 +38,8 @@ fn packed_file(location: &StorePath) -> Result<Option<(StorePath, Range<u64>)>> 
     Ok(Some((StorePath::parse(pack)?, range)))
 }
 
-/// Returns where in the pack a part of a packed data file lies, which has `file` there. What lies beside is of others.
+/// Returns where in the pack a part of a packed data file lies, which has `file` there. What lies
+/// beside is of others.
 fn within(file: &Range<u64>, part: &Range<u64>) -> Result<Range<u64>> {
     if part.start <= part.end && part.end <= file.end - file.start {
         return Ok(file.start + part.start..file.start + part.end);

@@ -1,7 +1,7 @@
 //! Putting a file under its name: whole and durable, or not at all.
 //!
-//! Owns temporary files and their names. The bytes are written and synced under a name of their own, which is then
-//! renamed, and the folder synced. Never creates folders.
+//! Owns temporary files and their names. The bytes are written and synced under a name of their
+//! own, which is then renamed, and the folder synced. Never creates folders.
 
 use std::{
     io::ErrorKind,
@@ -26,8 +26,8 @@ pub(super) enum Existing {
     Replace,
 }
 
-/// Hands out temporary names that this process has not used before: one that could not be removed must not stand in the
-/// way.
+/// Hands out temporary names that this process has not used before: one that could not be removed
+/// must not stand in the way.
 #[derive(Debug, Default)]
 pub(super) struct TemporaryNames(AtomicU64);
 
@@ -47,7 +47,8 @@ pub(crate) fn object_of_temporary(name: &str) -> Option<&str> {
     (is_number && !object.is_empty()).then_some(object)
 }
 
-/// Writes `parts` one after the other to a new file, and syncs it. Leaves nothing behind where it fails.
+/// Writes `parts` one after the other to a new file, and syncs it. Leaves nothing after where it
+/// fails.
 pub(super) fn stage(vfs: &dyn Vfs, temporary: &Path, parts: &[&[u8]]) -> Result<()> {
     let file = vfs.create_new(temporary).map_err(|e| Error::io("create", temporary, e))?;
     let written = file.write_all_at(parts, 0).map_err(|e| Error::io("write", temporary, e));
@@ -62,14 +63,17 @@ pub(super) fn sync(file: &dyn VfsFile, path: &Path) -> Result<()> {
     file.sync_all().map_err(|e| Error::io("sync", path, e))
 }
 
-/// Removes a temporary file. Best effort: what stays is no object, and removed by the next that opens the location.
+/// Removes a temporary file. Best effort: what stays is no object, and removed by the next that
+/// opens the location.
 pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
     let _ = vfs.remove_file(temporary);
 }
 
-/// Gives a file that is synced its name, and makes the name durable. The temporary name is gone afterwards.
+/// Gives a file that is synced its name, and makes the name durable. The temporary name is gone
+/// afterwards.
 ///
-/// `is_ours` says whether what has the name is the same object: a rename may be done and still fail.
+/// `is_ours` says whether what has the name is the same object: a rename may be done and still
+/// fail.
 pub(super) fn publish(
     vfs: &dyn Vfs,
     [temporary, path]: [&Path; 2],

@@ -1,7 +1,8 @@
 //! An object store as queries read it: whole answers or an error, within a time limit.
 //!
-//! Only reads. A body that breaks off, a request that fails or hangs is asked for again; the requests run on the client's own
-//! threads, so that no connection dies with the runtime of the query that opened it.
+//! Only reads. A body that breaks off, a request that fails or hangs is asked for again; the
+//! requests run on the client's own threads, so that no connection dies with the runtime of the
+//! query that opened it.
 
 use std::{fmt, ops::Range, sync::Arc};
 

@@ -1,8 +1,8 @@
 //! A prefix of any object store as a location for objects.
 //!
-//! Owns what an unclear answer means: a request that failed or took too long may still be carried out, so an object is put
-//! again, with the same bytes under the same name, until the store says what it has there. Never puts other bytes under a
-//! name whose fate is unknown.
+//! Owns what an unclear answer means: a request that failed or took too long may still be carried
+//! out, so an object is put again, with the same bytes under the same name, until the store says
+//! what it has there. Never puts other bytes under a name whose fate is unknown.
 
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// [`ObjectLocation`] below a prefix of an object store that can put if absent. Its calls block; they may be made from
-/// anywhere.
+/// [`ObjectLocation`] below a prefix of an object store that can put if absent. Its calls block;
+/// they may be made from anywhere.
 #[derive(Debug)]
 pub struct StoreLocation {
     client: Arc<StoreClient>,
@@ -36,7 +36,8 @@ impl StoreLocation {
         Ok(Self { client: Arc::new(StoreClient::new(store, options)?), prefix, patient: false })
     }
 
-    /// Returns a location whose puts wait for the store for as long as it takes, unless the waits of the client are aborted.
+    /// Returns a location whose puts wait for the store for as long as it takes, unless the waits
+    /// of the client are aborted.
     pub(super) fn patient(client: Arc<StoreClient>, prefix: StorePath) -> Self {
         Self { client, prefix, patient: true }
     }
@@ -63,7 +64,7 @@ impl ObjectLocation for StoreLocation {
     fn put_new(&self, name: &str, bytes: &[u8]) -> Result<(), PutError> {
         let key = self.key(name);
         let payload = PutPayload::from(bytes.to_vec());
-        // The bytes tell whose object it is, for nobody else writes the same ones.
+        // The bytes tell whose object it is, for no other caller writes the same ones.
         let is_ours = || self.client.once(read(self.client.store(), key.clone())).map(|found| found == bytes);
         let failed = |error| Error::io("put", self.path(name), io_error(error));
         self.client.put_new(&key, &payload, self.patient, is_ours).map_err(|failure| match failure {

@@ -1,8 +1,9 @@
 //! An object store named by a URL: S3, and what speaks its protocol.
 //!
-//! Owns what a URL means and how the client of `object_store` is set up. Credentials come from the environment
-//! (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL` and so on), or from the machine's role; they
-//! are never part of a URL, an error or a log line. Without the feature `object-store-aws` every URL is refused.
+//! Owns what a URL means and how the client of `object_store` is set up. Credentials come from the
+//! environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL` and
+//! so on), or from the machine's role; they are never part of a URL, an error or a log line.
+//! Without the feature `object-store-aws` every URL is refused.
 
 use super::ObjectStorage;
 use crate::{Error, Result};
@@ -21,8 +22,9 @@ impl ObjectStorage {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] for a URL that names no bucket of S3, for settings in the environment that make no sense,
-    /// and for any URL in a build without the feature `object-store-aws`.
+    /// [`Error::InvalidOption`] for a URL that names no bucket of S3, for settings in the
+    /// environment that make no sense, and for any URL in a build without the feature
+    /// `object-store-aws`.
     pub fn from_url(url: &str, endpoint: Option<&str>) -> Result<Self> {
         let location = parse(url).ok_or_else(|| refused(format!("{url:?} is not like s3://bucket/prefix")))?;
         open(&location, endpoint)
@@ -51,8 +53,8 @@ fn open(location: &Location<'_>, endpoint: Option<&str>) -> Result<ObjectStorage
 
     use object_store::{ClientOptions, RetryConfig, aws::AmazonS3Builder};
 
-    // Requests are tried again by those who know what an unclear answer means; the client tries once more, for connections
-    // that were closed while they were idle.
+    // Requests are tried again by those who know what an unclear answer means; the client tries
+    // once more, for connections that were closed while they were idle.
     let retry = RetryConfig { max_retries: 1, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() };
     let client =
         ClientOptions::new().with_timeout(Duration::from_secs(25)).with_connect_timeout(Duration::from_secs(5));
@@ -62,7 +64,7 @@ fn open(location: &Location<'_>, endpoint: Option<&str>) -> Result<ObjectStorage
             .into_iter()
             .find_map(|name| std::env::var(name).ok())
     };
-    // A server without TLS was chosen by whoever wrote `http`.
+    // A server without TLS was chosen by the caller that wrote `http`.
     let is_plain = endpoint.map(str::to_owned).or_else(from_environment).is_some_and(|url| url.starts_with("http://"));
     builder = builder.with_client_options(client.with_allow_http(is_plain));
     if let Some(endpoint) = endpoint {

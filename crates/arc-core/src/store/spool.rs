@@ -1,8 +1,9 @@
 //! Local files on their way to and from an object store.
 //!
-//! Owns the folder `tmp/store` of a data directory: files that are written there before they are put as one object, and
-//! files that are fetched before they are read in any order. So neither takes more memory than a part of it, and a part that
-//! fails is asked for again alone. Nothing here is ever synced: what counts is in the store.
+//! Owns the folder `tmp/store` of a data directory: files that are written there before they are
+//! put as one object, and files that are fetched before they are read in any order. So neither
+//! takes more memory than a part of it, and a part that fails is asked for again alone. Nothing
+//! here is ever synced: what counts is in the store.
 
 use std::{
     io,
@@ -51,7 +52,7 @@ enum Content {
     File(SpoolFile),
 }
 
-/// A local file that goes away once nobody reads it.
+/// A local file that goes away once nothing reads it.
 #[derive(Debug)]
 struct SpoolFile {
     local: Arc<dyn Vfs>,
@@ -95,7 +96,8 @@ impl Spool {
         self.client.options.part_bytes.max(1)
     }
 
-    /// Returns the local file of an object that is being written. The names of data files are unique, wherever they are.
+    /// Returns the local file of an object that is being written. The names of data files are
+    /// unique, wherever they are.
     pub(super) fn unfinished(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
@@ -221,7 +223,8 @@ impl Spool {
                 self.client.once(complete).map(drop).map_err(io_error)
             }
             Err(error) => {
-                // Best effort: parts that stay are no object, but take room; see docs/operations.md.
+                // Best effort: parts that stay are no object, but take room; see
+                // docs/operations.md.
                 let _ = self.client.once(async move { upload.abort().await });
                 Err(error)
             }

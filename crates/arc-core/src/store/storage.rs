@@ -9,10 +9,12 @@ use super::reads::StoreReads;
 use super::{ObjectLocation, StoreLocation, StoreOptions, client::StoreClient, mount::StoreMount, spool};
 use crate::{Error, Result, vfs::Vfs};
 
-/// Where in which object store data files and manifest are kept, and how patiently. The log stays in the data directory.
+/// Where in which object store data files and manifest are kept, and how patiently. The log stays
+/// in the data directory.
 ///
-/// The store must be able to put an object if there is none (`PutMode::Create`), and show an object to everybody once it
-/// is put. One data directory at a time writes below one prefix: it is noted there, and another one is refused.
+/// The store must be able to put an object if there is none (`PutMode::Create`), and show an object
+/// to everybody once it is put. One data directory at a time writes below one prefix: it is noted
+/// there, and another one is refused.
 #[derive(Clone)]
 #[must_use = "it does nothing before an engine is opened with it"]
 pub struct ObjectStorage {
@@ -42,10 +44,11 @@ impl ObjectStorage {
         self
     }
 
-    /// Whether a new, empty data directory takes over what another one has written below the prefix. Default no.
+    /// Whether a new, empty data directory takes over what another one has written below the
+    /// prefix. Default no.
     ///
-    /// What only the log of the other has is not here then, and is never taken from it later: if the other still runs it is
-    /// fenced, and it cannot be opened again.
+    /// What only the log of the other has is not here then, and is never taken from it later: if
+    /// the other still runs it is fenced, and it cannot be opened again.
     pub fn take_over(mut self, take_over: bool) -> Self {
         self.take_over = take_over;
         self
@@ -65,7 +68,8 @@ impl OpenStorage {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] for a prefix that cannot be one; [`Error::Io`] if the threads cannot be started.
+    /// [`Error::InvalidOption`] for a prefix that cannot be one; [`Error::Io`] if the threads
+    /// cannot be started.
     pub(crate) fn new(storage: ObjectStorage) -> Result<Self> {
         let ObjectStorage { store, prefix, options, take_over } = storage;
         let prefix = StorePath::parse(&prefix)
@@ -73,12 +77,14 @@ impl OpenStorage {
         Ok(Self { client: Arc::new(StoreClient::new(store, options)?), prefix, take_over })
     }
 
-    /// Returns `local` with the data files and the manifest of the data directory `root` in the store.
+    /// Returns `local` with the data files and the manifest of the data directory `root` in the
+    /// store.
     pub(crate) fn mount(&self, local: Arc<dyn Vfs>, root: &Path) -> Arc<dyn Vfs> {
         Arc::new(StoreMount::new(local, root, Arc::clone(&self.client), self.prefix.clone()))
     }
 
-    /// Removes what a process that was killed has left in the data directory on its way to or from the store.
+    /// Removes what a process that was killed has left in the data directory on its way to or from
+    /// the store.
     ///
     /// # Errors
     ///
@@ -87,7 +93,8 @@ impl OpenStorage {
         spool::clear(local, root).map_err(|e| Error::io("clear", root.join(spool::SPOOL_DIR), e))
     }
 
-    /// Returns the place of one writer's manifest. Its puts wait for the store as long as it takes, unless its waits are aborted.
+    /// Returns the place of one writer's manifest. Its puts wait for the store as long as it takes,
+    /// unless its waits are aborted.
     pub(crate) fn location(&self, folder: [&str; 2]) -> Arc<dyn ObjectLocation> {
         let prefix = folder.into_iter().fold(self.prefix.clone(), StorePath::join);
         Arc::new(StoreLocation::patient(Arc::clone(&self.client), prefix))
@@ -99,7 +106,7 @@ impl OpenStorage {
         Arc::new(StoreReads::new(Arc::clone(&self.client), self.prefix.clone()))
     }
 
-    /// Returns how long somebody waits who could be told to come back later.
+    /// Returns how long a caller waits who could be told to come back later.
     pub(crate) fn patience(&self) -> Duration {
         self.client.options.request_timeout
     }

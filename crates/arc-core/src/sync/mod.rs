@@ -1,8 +1,9 @@
 //! Locks, threads and time, for all that waits for another thread.
 //!
-//! In every ordinary build these are those of parking_lot and std themselves. With the feature `schedules` they are doubles
-//! that ask a scheduler at each step who goes on, so that a seed decides the order of everything (decision 029); a thread that
-//! is in no schedule gets the ordinary ones from them, too. Who goes around this module is not seen by the scheduler, and a
+//! In every ordinary build these are those of parking_lot and std themselves. With the feature
+//! `schedules` they are doubles that ask a scheduler at each step who goes on, so that a seed
+//! decides the order of everything (decision 029); a thread that is in no schedule gets the
+//! ordinary ones from them, too. Who goes around this module is not seen by the scheduler, and a
 //! lock of another kind that is held while a thread waits here stops a schedule for good.
 
 #[cfg(feature = "schedules")]

@@ -1,8 +1,9 @@
 //! A file system in memory that models the loss of power.
 //!
-//! Owns an ordered history of everything done to it: writes, changed names, syncs. From any point of that history it
-//! derives the states that a disk may legally be in when the power fails there (see [`PowerCut`]). Never fails by itself
-//! (wrap it in [`FaultFs`](super::FaultFs) for that), never touches the real disk except in [`Image::write_to`].
+//! Owns an ordered history of everything done to it: writes, changed names, syncs. From any point
+//! of that history it derives the states that a disk may legally be in when the power fails there
+//! (see [`PowerCut`]). Never fails by itself (wrap it in [`FaultFs`](super::FaultFs) for that),
+//! never touches the real disk except in [`Image::write_to`].
 
 mod disk;
 mod image;
@@ -29,9 +30,10 @@ pub use self::{
 
 /// [`Vfs`] in memory that knows what was synced and what was not. Clones are the same file system.
 ///
-/// Its rules are stricter than those of most real file systems, and all of them are allowed by POSIX: a new, renamed or
-/// removed name survives only after [`Vfs::sync_dir`] of its folder (also a folder's name in its parent), contents and
-/// length only after a sync of the file, and nothing unsynced keeps any order. One rename is atomic.
+/// Its rules are stricter than those of most real file systems, and all of them are allowed by
+/// POSIX: a new, renamed or removed name survives only after [`Vfs::sync_dir`] of its folder (also
+/// a folder's name in its parent), contents and length only after a sync of the file, and nothing
+/// unsynced keeps any order. One rename is atomic.
 #[derive(Debug, Clone, Default)]
 pub struct CrashFs {
     state: Arc<Mutex<CrashState>>,
@@ -55,7 +57,8 @@ impl CrashFs {
         Self::default()
     }
 
-    /// Returns a file system that holds `image`, everything synced: the machine after it started again.
+    /// Returns a file system that holds `image`, everything synced: the machine after it started
+    /// again.
     #[must_use]
     pub fn from_image(image: &Image) -> Self {
         let start = image.to_disk();
@@ -106,13 +109,15 @@ impl CrashFs {
         PowerCuts::new(PowerCut::new(state.start.clone()), state.history.clone())
     }
 
-    /// Lets every unsynced write be lost for good while the process still sees it, which is what Linux makes of pages that
-    /// it failed to write: they count as clean, and a later sync succeeds without them.
+    /// Lets every unsynced write be lost for good while the process still sees it, which is what
+    /// Linux makes of pages that it failed to write: they count as clean, and a later sync succeeds
+    /// without them.
     pub fn forget_unsynced_writes(&self) {
         self.state.lock().record(Event::ForgetWrites);
     }
 
-    /// As [`forget_unsynced_writes`](Self::forget_unsynced_writes), of one file: what a sync of it that fails leaves behind.
+    /// As [`forget_unsynced_writes`](Self::forget_unsynced_writes), of one file: what a sync of it
+    /// that fails leaves behind.
     pub fn forget_unsynced_writes_of(&self, path: &Path) {
         let mut state = self.state.lock();
         if let Ok(inode) = state.inode(&normal(path)) {
@@ -120,8 +125,8 @@ impl CrashFs {
         }
     }
 
-    /// Lets changes of names in a folder that are not synced be lost for good while the process still sees them: what a sync of
-    /// the folder that fails may leave behind.
+    /// Lets changes of names in a folder that are not synced be lost for good while the process
+    /// still sees them: what a sync of the folder that fails may leave behind.
     pub fn forget_unsynced_names_in(&self, dir: &Path) {
         self.state.lock().record(Event::ForgetNames(normal(dir)));
     }
@@ -225,7 +230,8 @@ impl Vfs for CrashFs {
         let inode = state.inode(&from)?;
         state.parent_exists(&to)?;
         if from != to {
-            // The old name goes first, so that the list reads well when both are in one folder; the event is atomic.
+            // The old name goes first, so that the list reads well when both are in one folder; the
+            // event is atomic.
             state.record(Event::Names(vec![(from, None), (to, Some(DiskEntry::File(inode)))]));
         }
         Ok(())

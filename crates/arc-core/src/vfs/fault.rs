@@ -1,8 +1,9 @@
 //! A file system whose calls fail when told to.
 //!
-//! Owns the counting of calls and the decision which of them fail; everything else is the wrapped file system's. Never
-//! undoes anything: a call that fails was not made, except a short write, of which the first half was, and a sync over a
-//! [`CrashFs`] that forgets: what it was to make durable never will be, whoever syncs again.
+//! Owns the counting of calls and the decision which of them fail; everything else is the wrapped
+//! file system's. Never undoes anything: a call that fails was not made, except a short write, of
+//! which the first half was, and a sync over a [`CrashFs`] that forgets: what it was to make
+//! durable never will be, whoever syncs again.
 
 use std::{
     any::Any,
@@ -109,8 +110,8 @@ pub enum Forgets {
 /// Characters of a ULID, which names a data file.
 const ULID_LEN: usize = 26;
 
-/// A place in the protocol: a kind of call on a kind of file. Numbers and ULIDs in the file's name are `#`, so that all
-/// segments, or all data files, are one site.
+/// A place in the protocol: a kind of call on a kind of file. Numbers and ULIDs in the file's name
+/// are `#`, so that all segments, or all data files, are one site.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site {
     /// The call.
@@ -119,7 +120,8 @@ pub struct Site {
     pub name: String,
 }
 
-/// [`Vfs`] over another one that counts calls and makes chosen ones fail. Clones share counts and faults.
+/// [`Vfs`] over another one that counts calls and makes chosen ones fail. Clones share counts and
+/// faults.
 #[derive(Debug, Clone)]
 pub struct FaultFs {
     inner: Arc<dyn Vfs>,

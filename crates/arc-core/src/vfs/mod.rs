@@ -1,7 +1,8 @@
-//! The file system as the engine sees it: every file operation of WAL, manifest and data files goes through [`Vfs`].
+//! The file system as the engine sees it: every file operation of WAL, manifest and data files goes
+//! through [`Vfs`].
 //!
-//! Owns the trait and its implementations: [`RealVfs`], and the doubles that crash and fault tests use. Never caches,
-//! never retries, never decides what is durable: the caller says when to sync.
+//! Owns the trait and its implementations: [`RealVfs`], and the doubles that crash and fault tests
+//! use. Never caches, never retries, never decides what is durable: the caller says when to sync.
 
 mod crash;
 mod fault;
@@ -25,8 +26,8 @@ pub use real::RealVfs;
 
 use range::FileRange;
 
-/// Returns whether a call failed because the process or the machine had no file descriptors or no memory left for it: then
-/// nothing was done, and it can be tried again.
+/// Returns whether a call failed because the process or the machine had no file descriptors or no
+/// memory left for it: then nothing was done, and it can be tried again.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let codes = [Errno::MFILE, Errno::NFILE, Errno::NOMEM].map(Errno::raw_os_error);
@@ -48,19 +49,21 @@ pub struct DirEntry {
 
 /// Files and folders. Paths are absolute or relative to the process, as in `std::fs`.
 ///
-/// Nothing is durable before `sync_data`/`sync_all` of the file *and*, for a name that is new, changed or gone,
-/// [`Vfs::sync_dir`] of its folder.
+/// Nothing is durable before `sync_data`/`sync_all` of the file *and*, for a name that is new,
+/// changed or gone, [`Vfs::sync_dir`] of its folder.
 #[allow(clippy::missing_errors_doc, reason = "every call fails where the operating system's does")]
 pub trait Vfs: Debug + Send + Sync + 'static {
     /// Creates a folder and its parents; it is no error if they exist.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
-    /// Creates a file that does not exist (`AlreadyExists` otherwise), open for reading and writing.
+    /// Creates a file that does not exist (`AlreadyExists` otherwise), open for reading and
+    /// writing.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn VfsFile>>;
     /// Opens a file that exists for reading and writing.
     fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>>;
     /// Opens a file that exists for reading: writes to it fail.
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn VfsFile>>;
-    /// Opens some bytes of a file that exists for reading, as if they were a file: as many of them as there are.
+    /// Opens some bytes of a file that exists for reading, as if they were a file: as many of them
+    /// as there are.
     fn open_range(&self, path: &Path, range: Range<u64>) -> io::Result<Box<dyn VfsFile>> {
         Ok(Box::new(FileRange::new(self.open_read(path)?, range)?))
     }
@@ -70,8 +73,8 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Renames a file unless `to` exists (`AlreadyExists` then): the local form of put-if-absent.
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives a file a second name (`AlreadyExists` if `to` exists). Fails where the file system has no such thing, or `to`
-    /// is on another one.
+    /// Gives a file a second name (`AlreadyExists` if `to` exists). Fails where the file system has
+    /// no such thing, or `to` is on another one.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
@@ -81,12 +84,14 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Lists a folder, sorted by name.
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
-    /// Returns the paths of all files in a folder and in those below it, where that takes fewer calls than listing each.
+    /// Returns the paths of all files in a folder and in those below it, where that takes fewer
+    /// calls than listing each.
     fn list_below(&self, dir: &Path) -> Option<io::Result<Vec<PathBuf>>> {
         let _ = dir;
         None
     }
-    /// Takes an exclusive lock on a file (created if absent) until the guard is dropped; `WouldBlock` if another has it.
+    /// Takes an exclusive lock on a file (created if absent) until the guard is dropped;
+    /// `WouldBlock` if another has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>>;
 }
 
@@ -100,7 +105,8 @@ pub trait VfsFile: Debug + Send + Sync {
     fn modified(&self) -> io::Result<SystemTime>;
     /// Reads at `offset` until `buf` is full or the file ends; returns how many bytes were read.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Writes all `parts` one after the other from `offset` on. Refused by files that are only read.
+    /// Writes all `parts` one after the other from `offset` on. Refused by files that are only
+    /// read.
     fn write_all_at(&self, _parts: &[&[u8]], _offset: u64) -> io::Result<()> {
         Err(io::ErrorKind::PermissionDenied.into())
     }

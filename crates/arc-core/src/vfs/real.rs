@@ -1,6 +1,7 @@
 //! The operating system's files, on Linux and macOS.
 //!
-//! Never buffers across calls and never retries a failed sync: what a sync that failed left behind is unknown.
+//! Never buffers across calls and never retries a failed sync: what a sync that failed left behind
+//! is unknown.
 
 use std::{
     any::Any,
@@ -48,8 +49,9 @@ impl Vfs for RealVfs {
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        // A hard link fails where the name exists, on every Unix; plain rename would replace it. A crash between the two
-        // calls leaves both names on the same complete file: `to` is published, `from` is swept with the temporary files.
+        // A hard link fails where the name exists, on every Unix; plain rename would replace it. A
+        // crash between the two calls leaves both names on the same complete file: `to` is
+        // published, `from` is swept with the temporary files.
         std::fs::hard_link(from, to)?;
         std::fs::remove_file(from)
     }
@@ -98,8 +100,8 @@ struct Locked(File);
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // Closing is not enough: a child process that is just being started shares the open file, and so the lock, until
-        // it runs its program.
+        // Closing is not enough: a child process that is just being started shares the open file,
+        // and so the lock, until it runs its program.
         let _ = self.0.unlock();
     }
 }
@@ -153,8 +155,8 @@ impl VfsFile for File {
         Ok(())
     }
 
-    // On macOS both of std's calls are `fcntl(F_FULLFSYNC)`, which empties the drive's cache as well; plain `fsync` there
-    // does not.
+    // On macOS both of std's calls are `fcntl(F_FULLFSYNC)`, which empties the drive's cache as
+    // well; plain `fsync` there does not.
     fn sync_data(&self) -> io::Result<()> {
         File::sync_data(self)
     }

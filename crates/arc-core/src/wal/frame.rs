@@ -17,8 +17,9 @@ pub(crate) const MAX_PART_BYTES: usize = u32::MAX as usize;
 /// Frames start at multiples of this many bytes.
 pub(super) const ALIGNMENT: usize = 8;
 
-/// Kind of a *seal*, which is the log's own: a frame without meta and body that stands where the next frame will, and says how far
-/// the log was durable. It has no number of its own, and is never replayed.
+/// Kind of a *seal*, which is the log's own: a frame without meta and body that stands where the
+/// next frame will, and says how far the log was durable. It has no number of its own, and is never
+/// replayed.
 pub(super) const SEAL: u8 = 0xFF;
 
 /// Everything about a frame but its meta and body.
@@ -30,7 +31,8 @@ pub(super) struct Header {
     pub(super) body_len: u32,
     pub(super) kind: u8,
     pub(super) seq: SequenceNumber,
-    /// The highest sequence number known durable when this frame was written: proof that it and all before were synced.
+    /// The highest sequence number known durable when this frame was written: proof that it and all
+    /// before were synced.
     pub(super) durable_seq: SequenceNumber,
 }
 
@@ -110,10 +112,12 @@ impl Header {
         bytes
     }
 
-    /// Reads the header at `offset` of a segment, unless the bytes there are none of this segment's life.
+    /// Reads the header at `offset` of a segment, unless the bytes there are none of this segment's
+    /// life.
     ///
-    /// A checksum of 32 bits is not enough for that: the rest of a segment has millions of places to try, with frames of the
-    /// file's earlier lives, in which floats lie as they are. So a number must be one that a frame can have there, too.
+    /// A checksum of 32 bits is not enough for that: the rest of a segment has millions of places
+    /// to try, with frames of the file's earlier lives, in which floats lie as they are. So a
+    /// number must be one that a frame can have there, too.
     pub(super) fn decode(segment: &[u8], offset: usize, name: SegmentName) -> Option<Self> {
         let bytes: &[u8; HEADER_BYTES] = segment.get(offset..)?.first_chunk()?;
         // The cheapest test first: a search for headers tries every eighth byte of a segment.
@@ -133,8 +137,8 @@ impl Header {
         is_one.then_some(header)
     }
 
-    /// Returns whether a segment that begins with frame `first` can have this one at `offset`: numbers count up by one, and
-    /// no frame is shorter than its header.
+    /// Returns whether a segment that begins with frame `first` can have this one at `offset`:
+    /// numbers count up by one, and no frame is shorter than its header.
     fn can_be_at(&self, offset: usize, first: SequenceNumber) -> bool {
         let before = self.seq.0.checked_sub(first.0);
         before.is_some_and(|before| before <= (offset / HEADER_BYTES) as u64)
@@ -151,7 +155,8 @@ impl Header {
         (self.meta_len as usize + self.body_len as usize).wrapping_neg() % ALIGNMENT
     }
 
-    /// Returns where a frame that starts at `offset` ends; a length that lies ends behind every segment.
+    /// Returns where a frame that starts at `offset` ends; a length that lies ends after every
+    /// segment.
     pub(super) fn end(&self, offset: usize) -> usize {
         usize::try_from(self.frame_bytes()).unwrap_or(usize::MAX).saturating_add(offset)
     }
@@ -179,9 +184,11 @@ pub(super) fn decode(segment: &[u8], offset: usize, name: SegmentName) -> Result
     Ok(DecodedFrame { header, meta, body, end })
 }
 
-/// Returns the headers of this segment's life from `offset` on, wherever they are, and their offsets.
+/// Returns the headers of this segment's life from `offset` on, wherever they are, and their
+/// offsets.
 ///
-/// Bytes inside a frame whose header is whole are not searched, so what a client sent is not mistaken for a frame.
+/// Bytes inside a frame whose header is whole are not searched, so what a client sent is not
+/// mistaken for a frame.
 pub(super) fn headers(segment: &[u8], offset: usize, name: SegmentName) -> impl Iterator<Item = (usize, Header)> {
     let mut next = offset.next_multiple_of(ALIGNMENT);
     std::iter::from_fn(move || {
@@ -228,7 +235,8 @@ fn matches(stored: u32, computed: u32) -> bool {
 
 #[cfg(test)]
 thread_local! {
-    /// The bits of a header's checksum that are compared: with fewer of them, what happens once in 2^32 places happens often.
+    /// The bits of a header's checksum that are compared: with fewer of them, what happens once in
+    /// 2^32 places happens often.
     static CHECKED_BITS: std::cell::Cell<u32> = const { std::cell::Cell::new(u32::MAX) };
 }
 

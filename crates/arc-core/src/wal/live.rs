@@ -1,4 +1,4 @@
-//! How many bytes of frames are in the log that nobody has released yet.
+//! How many bytes of frames are in the log that nothing has released yet.
 
 use std::collections::VecDeque;
 

@@ -1,13 +1,15 @@
-//! Write-ahead log: keeps accepted changes as checked frames in segment files until their owner releases them.
+//! Write-ahead log: keeps accepted changes as checked frames in segment files until their owner
+//! releases them.
 //!
-//! Owns the files of one folder and their format (docs/format.md, "WAL"). Never looks inside a frame's meta or body, never
-//! reads the clock, never decides when to sync, and never gives up a frame before [`Wal::release`] names it. Written by
-//! the engine's commit threads, read back once, in [`Wal::open`].
+//! Owns the files of one folder and their format (docs/format.md, "WAL"). Never looks inside a
+//! frame's meta or body, never reads the clock, never decides when to sync, and never gives up a
+//! frame before [`Wal::release`] names it. Written by the engine's commit threads, read back once,
+//! in [`Wal::open`].
 //!
-//! What a crash may take is what no [`PendingSync`] has said to be durable; what it may not take is the rest. A frame that
-//! fails its check is a torn tail if nothing proves it had been synced: it and everything after it is wiped, and the log
-//! goes on in its place. If a later frame proves that it had been synced, the log is damaged: opening fails and changes
-//! nothing.
+//! What a crash may take is what no [`PendingSync`] has said to be durable; what it may not take is
+//! the rest. A frame that fails its check is a torn tail if nothing proves it had been synced: it
+//! and everything after it is wiped, and the log goes on in its place. If a later frame proves that
+//! it had been synced, the log is damaged: opening fails and changes nothing.
 
 mod frame;
 mod live;
@@ -53,8 +55,8 @@ pub(crate) struct LogPart {
     pub(crate) bytes: u64,
 }
 
-/// Returns the checksum of a frame's body. The caller computes it, so that this happens in parallel and outside the
-/// log's thread.
+/// Returns the checksum of a frame's body. The caller computes it, so that this happens in parallel
+/// and outside the log's thread.
 pub(crate) fn body_checksum(body: &[u8]) -> u32 {
     crc32c::crc32c(body)
 }

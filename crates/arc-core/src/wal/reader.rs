@@ -1,6 +1,8 @@
-//! Reading the log back: which frames are whole, where they end, and whether any are gone that had been synced.
+//! Reading the log back: which frames are whole, where they end, and whether any are gone that had
+//! been synced.
 //!
-//! Never changes a file. Holds one segment in memory at a time, or those of one first number, unless the visitor keeps bodies.
+//! Never changes a file. Holds one segment in memory at a time, or those of one first number,
+//! unless the visitor keeps bodies.
 
 use std::{collections::VecDeque, path::Path};
 
@@ -23,11 +25,12 @@ pub(super) type Visit<'a> = dyn FnMut(ReplayedFrame<'_>) -> Result<()> + 'a;
 pub(super) struct Findings {
     /// The segments of the log, in order.
     pub(super) segments: Vec<FoundSegment>,
-    /// Segments behind the end of the log. Nothing in them was ever synced.
+    /// Segments after the end of the log. Nothing in them was ever synced.
     pub(super) abandoned: Vec<FoundSegment>,
     /// Where the log ends in its last segment; `None` if the next frame needs a new segment.
     pub(super) tail: Option<u64>,
-    /// Segments with frames behind the end, which are not part of the log and must not become it, and where the end is.
+    /// Segments with frames after the end, which are not part of the log and must not become it,
+    /// and where the end is.
     pub(super) torn: Vec<(FoundSegment, u64)>,
     /// The highest number that a frame says was durable.
     pub(super) proven_seq: SequenceNumber,
@@ -62,7 +65,8 @@ pub(super) fn read(vfs: &dyn Vfs, dir: &Path, replay_after: SequenceNumber, visi
         live: LiveBytes::default(),
     };
     let mut walked = first_needed(&segments, reader.next);
-    // Of several segments with one first number all but one are empty, whichever of them comes last.
+    // Of several segments with one first number all but one are empty, whichever of them comes
+    // last.
     let mut stops: Vec<Stop> = Vec::new();
     while let Some(found) = segments.get(walked).filter(|found| found.name.first_seq <= reader.next) {
         stops.retain(|before| before.found.name.first_seq == found.name.first_seq);
@@ -78,7 +82,8 @@ pub(super) fn read(vfs: &dyn Vfs, dir: &Path, replay_after: SequenceNumber, visi
     Ok(Findings { segments, abandoned, tail, torn, unproven, last_seq, proven_seq, is_sealed, live })
 }
 
-/// Returns the index of the first segment that may hold frame `next`; all before hold only frames before it.
+/// Returns the index of the first segment that may hold frame `next`; all before hold only frames
+/// before it.
 ///
 /// Two segments begin with the same frame if the first of them took none, for want of room.
 pub(super) fn first_needed(segments: &[FoundSegment], next: SequenceNumber) -> usize {
@@ -141,8 +146,8 @@ impl SegmentReader<'_, '_> {
         Ok(Stop { found, bytes, offset, seq: self.next, damage })
     }
 
-    /// Moves over the frames before the next one to replay, and over any damage between them: nobody needs them.
-    /// Returns where to go on, and which frame is expected there.
+    /// Moves over the frames before the next one to replay, and over any damage between them:
+    /// nothing needs them. Returns where to go on, and which frame is expected there.
     fn skip(&mut self, bytes: &[u8], found: &FoundSegment) -> (usize, SequenceNumber) {
         let (mut offset, mut seq) = (0, found.name.first_seq);
         if seq < self.next {
@@ -192,8 +197,8 @@ impl SegmentReader<'_, '_> {
         }
     }
 
-    /// Checks that nothing behind the end proves that the missing frame had been synced. Returns in which segments frames are
-    /// behind it, and from where on.
+    /// Checks that nothing after the end proves that the missing frame had been synced. Returns in
+    /// which segments frames are after it, and from where on.
     fn check_end(&self, stops: &[Stop], later: &[FoundSegment]) -> Result<Vec<(FoundSegment, u64)>> {
         let mut torn = Vec::new();
         for stop in stops {
@@ -226,7 +231,8 @@ impl SegmentReader<'_, '_> {
         Error::corrupt(stop.found.name.path(self.dir), stop.offset as u64, reason)
     }
 
-    /// Checks a log none of whose segments can hold the frame needed first: that is right only if there are none.
+    /// Checks a log none of whose segments can hold the frame needed first: that is right only if
+    /// there are none.
     fn check_start(&self, segments: &[FoundSegment]) -> Result<Vec<(FoundSegment, u64)>> {
         let Some(first) = segments.first() else { return Ok(Vec::new()) };
         let reason = format!("the log begins at frame {}, but frame {} is needed", first.name.first_seq, self.next);

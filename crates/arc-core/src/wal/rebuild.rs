@@ -1,7 +1,9 @@
-//! Writing the log anew from the frames that are left of it: for a repair, while nobody has the log open.
+//! Writing the log anew from the frames that are left of it: for a repair, while nothing has the
+//! log open.
 //!
-//! New segments are written beside the old ones under temporary names and get their own when all of them are whole. They
-//! keep the numbers of the frames, so that a log with segments of both kinds reads like either. Never touches a frame.
+//! New segments are written beside the old ones under temporary names and get their own when all of
+//! them are whole. They keep the numbers of the frames, so that a log with segments of both kinds
+//! reads like either. Never touches a frame.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,7 +1,7 @@
 //! Making the log on disk what was just read of it, before anything is added.
 //!
-//! Can be cut off anywhere and starts over at the next open: until it is done the same frames are found again. Never
-//! touches a frame that is proven to have been synced.
+//! Can be cut off anywhere and starts over at the next open: until it is done the same frames are
+//! found again. Never touches a frame that is proven to have been synced.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::{
     spare,
 };
 
-/// Wipes what is behind the end of the log and makes every frame in it durable.
+/// Wipes what is after the end of the log and makes every frame in it durable.
 pub(super) fn repair(vfs: &dyn Vfs, dir: &Path, findings: &Findings) -> Result<()> {
     findings.torn.iter().try_for_each(|torn| wipe_torn_tail(vfs, dir, *torn))?;
     for found in &findings.abandoned {
@@ -25,7 +25,7 @@ pub(super) fn repair(vfs: &dyn Vfs, dir: &Path, findings: &Findings) -> Result<(
     vfs.sync_dir(dir).map_err(|e| Error::io("sync", dir, e))
 }
 
-/// Frames behind a torn one must not follow the frame that is about to be written in its place.
+/// Frames after a torn one must not follow the frame that is about to be written in its place.
 fn wipe_torn_tail(vfs: &dyn Vfs, dir: &Path, (found, end): (FoundSegment, u64)) -> Result<()> {
     let path = found.name.path(dir);
     let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;
@@ -35,8 +35,8 @@ fn wipe_torn_tail(vfs: &dyn Vfs, dir: &Path, (found, end): (FoundSegment, u64)) 
 
 /// Writes frames again where they are, and syncs them.
 ///
-/// A sync alone is not enough: after one that failed, Linux takes the pages for clean, so what was read may be only in
-/// memory, and another sync would do nothing and succeed.
+/// A sync alone is not enough: after one that failed, Linux takes the pages for clean, so what was
+/// read may be only in memory, and another sync would do nothing and succeed.
 fn rewrite(vfs: &dyn Vfs, dir: &Path, run: &FrameRun) -> Result<()> {
     let path = run.segment.name.path(dir);
     let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;

@@ -1,7 +1,8 @@
 //! Segment files: their names, and the open one that takes frames.
 //!
-//! A segment has no header of its own. Its first sequence number and its salt are in its name, which is durable before a
-//! frame is written: no damage inside a file can hide the frames behind it.
+//! A segment has no header of its own. Its first sequence number and its salt are in its name,
+//! which is durable before a frame is written: no damage inside a file can hide the frames after
+//! it.
 
 use std::{
     path::{Path, PathBuf},
@@ -26,8 +27,9 @@ pub(super) struct SegmentName {
 }
 
 impl SegmentName {
-    /// Names a new segment. That its salt differs from those of the file's earlier lives is what matters, not that nobody
-    /// can guess it; with the number mixed in it does even if the source begins anew at each start.
+    /// Names a new segment. That its salt differs from those of the file's earlier lives is what
+    /// matters, not that nothing can guess it; with the number mixed in it does even if the source
+    /// begins anew at each start.
     pub(super) fn new(first_seq: SequenceNumber, random: &dyn RandomSource) -> Self {
         Self { first_seq, salt: random.next() ^ first_seq.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) }
     }
@@ -57,7 +59,8 @@ pub(super) struct FoundSegment {
     pub(super) size: u64,
 }
 
-/// Returns the segments in `dir` by first sequence number. Other files are none of the log's business.
+/// Returns the segments in `dir` by first sequence number. Other files are none of the log's
+/// business.
 pub(super) fn list(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<FoundSegment>> {
     let entries = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let found =

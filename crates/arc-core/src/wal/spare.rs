@@ -1,9 +1,10 @@
 //! Spares: synced files of a segment's size that become the next segments by a rename.
 //!
-//! A file whose blocks exist and are synced makes `fdatasync` about ten times cheaper than one that grows. Zeroing one
-//! takes long, so it happens ahead of need, on a thread of the engine's choice; and segments that are released become
-//! spares, so that in the steady state none is zeroed at all: that would write every byte of the log twice, and its sync
-//! would hold up those of the log. Never keeps more than [`MAX_SPARES`] files.
+//! A file whose blocks exist and are synced makes `fdatasync` about ten times cheaper than one that
+//! grows. Zeroing one takes long, so it happens ahead of need, on a thread of the engine's choice;
+//! and segments that are released become spares, so that in the steady state none is zeroed at all:
+//! that would write every byte of the log twice, and its sync would hold up those of the log. Never
+//! keeps more than [`MAX_SPARES`] files.
 
 use std::{
     io::{self, ErrorKind},
@@ -40,9 +41,10 @@ struct Spare {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     size: u64,
-    /// Locked for moments, never while a file is filled: a release must find a place for its segments meanwhile.
+    /// Locked for moments, never while a file is filled: a release must find a place for its
+    /// segments meanwhile.
     state: Mutex<SpareState>,
-    /// Whether one is there, or nobody makes one any more.
+    /// Whether one is there, or nothing makes one any more.
     changed: Condvar,
 }
 
@@ -52,14 +54,15 @@ struct SpareState {
     ready: Vec<Ready>,
     /// The file for a frame that is larger than a segment.
     large: Option<Box<dyn VfsFile>>,
-    /// Whether somebody fills a file.
+    /// Whether a thread fills a file.
     is_filling: bool,
 }
 
 #[derive(Debug)]
 struct Ready {
     name: String,
-    /// Open before the log needs it: then a new segment takes no file descriptor, of which there may be none left.
+    /// Open before the log needs it: then a new segment takes no file descriptor, of which there
+    /// may be none left.
     file: Option<Box<dyn VfsFile>>,
 }
 
@@ -74,7 +77,7 @@ impl SpareState {
 pub(super) enum NotPlaced {
     /// All is as it was, and it can be tried again.
     Unchanged(Error),
-    /// Nobody knows what name the file has on the disk.
+    /// Nothing knows what name the file has on the disk.
     Unknown(Error),
 }
 
@@ -105,16 +108,18 @@ impl SpareMaker {
         Ok(maker)
     }
 
-    /// Returns whether there is no spare, or none that is open, and nobody is making one. Never waits.
+    /// Returns whether there is no spare, or none that is open, and nothing is making one. Never
+    /// waits.
     pub(crate) fn needed(&self) -> bool {
         let is_there = |state: &SpareState| state.ready.last().is_some_and(|next| next.file.is_some());
         self.spare.state.try_lock().is_some_and(|state| !is_there(&state) && !state.is_filling)
     }
 
-    /// Makes a spare if there is none: writes and syncs a whole segment of zeros. Opens the next one.
+    /// Makes a spare if there is none: writes and syncs a whole segment of zeros. Opens the next
+    /// one.
     ///
-    /// An append that needs a new segment meanwhile waits for it. After an error there is no spare, or none that is open,
-    /// and nothing else has changed; it can be tried again.
+    /// An append that needs a new segment meanwhile waits for it. After an error there is no spare,
+    /// or none that is open, and nothing else has changed; it can be tried again.
     pub(crate) fn make(&self) -> Result<()> {
         let mut state = self.spare.state.lock();
         loop {
@@ -133,9 +138,11 @@ impl SpareMaker {
         }
     }
 
-    /// Makes sure that there is a file of at least `bytes` for [`SpareMaker::place`] and returns its size.
+    /// Makes sure that there is a file of at least `bytes` for [`SpareMaker::place`] and returns
+    /// its size.
     ///
-    /// The only step of a new segment that needs room on the disk; after an error it can be tried again.
+    /// The only step of a new segment that needs room on the disk; after an error it can be tried
+    /// again.
     pub(super) fn reserve(&self, bytes: u64) -> Result<u64> {
         if bytes <= self.spare.size {
             self.make()?;
@@ -166,7 +173,8 @@ impl SpareMaker {
             if is_large { state.large.take() } else { state.ready.pop().and_then(|next| next.file) }
         };
         let file = file.ok_or_else(|| NotPlaced::Unknown(Error::internal("a segment was placed that is not open")))?;
-        // Before the first frame is written, so that no frame is ever in a file whose name (with its salt) can be lost.
+        // Before the first frame is written, so that no frame is ever in a file whose name (with
+        // its salt) can be lost.
         match vfs.sync_dir(dir) {
             Ok(()) => Ok(file),
             // Whatever name it has on the disk, it has no frames.
@@ -201,17 +209,18 @@ impl SpareMaker {
         Err(NotPlaced::Unchanged(error))
     }
 
-    /// Keeps a segment's file as a spare, or removes it if there are enough or the file has another size. Never waits for
-    /// one that is being filled.
+    /// Keeps a segment's file as a spare, or removes it if there are enough or the file has another
+    /// size. Never waits for one that is being filled.
     ///
-    /// The folder is not synced: if the power fails, the old name may be back, with frames that nobody needs.
+    /// The folder is not synced: if the power fails, the old name may be back, with frames that
+    /// nothing needs.
     pub(super) fn recycle(&self, size: u64, path: &Path) -> Result<()> {
         let Spare { vfs, dir, state, changed, .. } = &*self.spare;
         let mut state = state.lock();
         match state.free_name().filter(|_| size == self.spare.size) {
             Some(name) => {
                 vfs.rename(path, &dir.join(&name)).map_err(|e| Error::io("rename", path, e))?;
-                // Behind the one that is open already.
+                // After the one that is open already.
                 state.ready.insert(0, Ready { name, file: None });
                 changed.notify_all();
                 Ok(())
@@ -222,7 +231,8 @@ impl SpareMaker {
 }
 
 impl Spare {
-    /// Makes a file of zeros, with the name `to` or that of a spare. A file of such a name exists only whole and synced.
+    /// Makes a file of zeros, with the name `to` or that of a spare. A file of such a name exists
+    /// only whole and synced.
     fn fill(&self, state: &mut MutexGuard<'_, SpareState>, size: u64, to: Option<&str>) -> Result<()> {
         let path = self.dir.join(UNFINISHED);
         let filled = {
@@ -234,8 +244,8 @@ impl Spare {
             None => state.free_name(),
         };
         let (Some(name), Ok(_)) = (&name, &filled) else {
-            // Room on the disk is what may be missing, or so much was released that there are enough by now. What cannot
-            // be removed now is removed at the next try.
+            // Room on the disk is what may be missing, or so much was released that there are
+            // enough by now. What cannot be removed now is removed at the next try.
             let _ = self.vfs.remove_file(&path);
             return filled.map(drop);
         };

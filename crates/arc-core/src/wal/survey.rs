@@ -1,8 +1,10 @@
-//! Looking through the whole log, past any damage: which frames are whole, which are gone, where the log ends.
+//! Looking through the whole log, past any damage: which frames are whole, which are gone, where
+//! the log ends.
 //!
-//! Judges as opening does (see [`reader`](super::reader)): a frame is *gone* if something proves that it had been synced,
-//! and the log *ends* at the first frame that is not whole and that nothing proves. Unlike opening it goes on behind a gap.
-//! Never changes a file; holds one segment in memory at a time.
+//! Judges as opening does (see [`reader`](super::reader)): a frame is *gone* if something proves
+//! that it had been synced, and the log *ends* at the first frame that is not whole and that
+//! nothing proves. Unlike opening it goes on after a gap. Never changes a file; holds one segment
+//! in memory at a time.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +47,8 @@ pub(crate) struct Survey {
     pub(crate) gaps: Vec<Gap>,
     /// Whether the segments that held the first frames are gone.
     pub(crate) begins_late: bool,
-    /// Where the log ends though there are further frames, none of which is known to have been synced.
+    /// Where the log ends though there are further frames, none of which is known to have been
+    /// synced.
     pub(crate) torn: Option<FrameLocation>,
     /// The last frame that is whole or gone.
     pub(crate) last_seq: SequenceNumber,
@@ -53,8 +56,8 @@ pub(crate) struct Survey {
 
 /// Looks through the log in `dir` for the frames after `replay_after`.
 ///
-/// `synced` is a number known to be in the log by other means, as a log that is open knows it: all frames up to it have to
-/// be there. 0 otherwise.
+/// `synced` is a number known to be in the log by other means, as a log that is open knows it: all
+/// frames up to it have to be there. 0 otherwise.
 ///
 /// # Errors
 ///
@@ -114,7 +117,8 @@ struct LogSurveyor<'a, 'v> {
 }
 
 impl LogSurveyor<'_, '_> {
-    /// A log whose first segment begins behind the frame needed first has lost what was before, proven or not.
+    /// A log whose first segment begins after the frame needed first has lost what was before,
+    /// proven or not.
     fn check_start(&mut self, segments: &[FoundSegment]) {
         let Some(first) = segments.first().filter(|first| first.name.first_seq > self.next) else { return };
         self.location = FrameLocation { path: first.name.path(self.dir), offset: 0 };
@@ -165,7 +169,8 @@ impl LogSurveyor<'_, '_> {
         Ok(true)
     }
 
-    /// Goes on to frame `to`, the frames before which are not there; returns false if the log ends here instead.
+    /// Goes on to frame `to`, the frames before which are not there; returns false if the log ends
+    /// here instead.
     fn pass(&mut self, to: SequenceNumber, damage: Damage) -> bool {
         let end = to.min(self.proven.next());
         if self.next < end {
@@ -178,7 +183,7 @@ impl LogSurveyor<'_, '_> {
         self.next == to
     }
 
-    /// What is known to have been synced and stood behind the last whole frame.
+    /// What is known to have been synced and stood after the last whole frame.
     fn check_end(&mut self) {
         if self.next <= self.proven {
             let reason = format!("frame {} {}, but it had been synced", self.next, Damage::Header);

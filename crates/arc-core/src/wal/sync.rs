@@ -1,8 +1,9 @@
-//! The sync under way, at most one: it covers all that was appended before it began, while more is appended.
+//! The sync under way, at most one: it covers all that was appended before it began, while more is
+//! appended.
 //!
-//! Never two at a time. Linux tells an open file once that pages could not be written, so of two syncs only one would hear
-//! of it and the other would answer for bytes that are lost; and the disks that were measured put flushes one behind the
-//! other anyway (decision 022).
+//! Never two at a time. Linux tells an open file once that pages could not be written, so of two
+//! syncs only one would hear of it and the other would answer for bytes that are lost; and the
+//! disks that were measured put flushes one after the other anyway (decision 022).
 
 use std::{error::Error as _, path::PathBuf, sync::Arc};
 
@@ -49,15 +50,16 @@ impl SyncState {
         error
     }
 
-    /// Begins a sync of `files` that makes the frames through `through` durable. The caller has made sure that there is none.
+    /// Begins a sync of `files` that makes the frames through `through` durable. The caller has
+    /// made sure that there is none.
     pub(super) fn begin(self: &Arc<Self>, through: SequenceNumber, files: Vec<SyncFile>) -> PendingSync {
         self.0.lock().is_under_way = true;
         PendingSync { state: Arc::clone(self), through, files, is_done: false }
     }
 }
 
-/// A sync that has begun; another one can begin once it has run. Dropping it without [`run`](Self::run) fails the log, for
-/// nobody would sync those frames.
+/// A sync that has begun; another one can begin once it has run. Dropping it without
+/// [`run`](Self::run) fails the log, for nothing would sync those frames.
 #[derive(Debug)]
 #[must_use = "nothing is durable before it has run"]
 pub(crate) struct PendingSync {
@@ -79,9 +81,9 @@ impl PendingSync {
     ///
     /// # Errors
     ///
-    /// After an error the log is failed, as after [`Wal::append`](super::Wal::append); also if an append has failed
-    /// meanwhile. The same file is never synced again: what the system does with pages that it failed to write is not to
-    /// be relied on.
+    /// After an error the log is failed, as after [`Wal::append`](super::Wal::append); also if an
+    /// append has failed meanwhile. The same file is never synced again: what the system does with
+    /// pages that it failed to write is not to be relied on.
     pub(crate) fn run(mut self) -> Result<SequenceNumber> {
         self.state.check_usable()?;
         for SyncFile { file, path } in &self.files {

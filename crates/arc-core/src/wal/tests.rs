@@ -38,8 +38,8 @@ impl Entry {
     }
 }
 
-/// The frame that tests write at `seq` in the given life of the log: its length depends on the number only, so that the
-/// frames of two lives lie at the same places.
+/// The frame that tests write at `seq` in the given life of the log: its length depends on the
+/// number only, so that the frames of two lives lie at the same places.
 fn entry_of(life: u8, seq: u64) -> Entry {
     let byte = seq.to_le_bytes()[0] ^ life;
     let len = usize::try_from(seq * 37 % 300).unwrap();
@@ -247,7 +247,8 @@ fn a_segment_without_room_for_its_first_frame_is_left_empty() {
 fn released_segments_are_used_again_and_their_old_frames_never_come_back() {
     let fs = CrashFs::new();
     let (mut wal, _) = open(&fs, 0).unwrap();
-    // Frames of one size: those of a segment's earlier life lie exactly where the new ones are expected.
+    // Frames of one size: those of a segment's earlier life lie exactly where the new ones are
+    // expected.
     let same = |seq| Entry { seq, kind: 3, meta: vec![1; 8], body: vec![2; 144] };
     for seq in 1..=500_u64 {
         append_all(&mut wal, &[same(seq)]).unwrap();
@@ -295,7 +296,8 @@ fn the_spare_is_made_ahead_by_another_thread() {
     let maker = wal.spare_maker();
     std::thread::spawn(move || maker.make()).join().unwrap().unwrap();
     assert!(!wal.spare_needed());
-    // Whole or not there, in every case: that it is synced is what makes the syncs of the log cheap.
+    // Whole or not there, in every case: that it is synced is what makes the syncs of the log
+    // cheap.
     let made = |image: Image| image.get(Path::new("/wal/spare")).map(<[u8]>::to_vec);
     assert_eq!(made(fs.current()), Some(vec![0; 4096]));
     assert!(fs.power_cut().images(1, 50).filter_map(made).all(|spare| spare == [0; 4096]));

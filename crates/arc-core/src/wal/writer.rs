@@ -31,7 +31,7 @@ pub(crate) struct Wal {
     active: Option<Segment>,
     last_seq: SequenceNumber,
     sync_state: Arc<SyncState>,
-    /// The last frame that somebody waits for to be synced.
+    /// The last frame that a thread waits for to be synced.
     wanted_seq: SequenceNumber,
     /// Up to where frames were synced, as some frame or seal in the log says.
     proven_seq: SequenceNumber,
@@ -53,15 +53,17 @@ struct Sealed {
 }
 
 impl Wal {
-    /// Opens the log in `dir`, which is created if absent, and hands every frame after `replay_after` to `visit`, in
-    /// order. The log is then ready to append after the last whole frame, and all that was visited is durable.
+    /// Opens the log in `dir`, which is created if absent, and hands every frame after
+    /// `replay_after` to `visit`, in order. The log is then ready to append after the last whole
+    /// frame, and all that was visited is durable.
     ///
-    /// Everything through `replay_after` must be durable elsewhere; damage to such frames does not matter.
+    /// Everything through `replay_after` must be durable elsewhere; damage to such frames does not
+    /// matter.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] with file and offset if a frame is damaged or absent that had been synced: nothing is changed
-    /// then. What `visit` returns.
+    /// [`Error::Corrupt`] with file and offset if a frame is damaged or absent that had been
+    /// synced: nothing is changed then. What `visit` returns.
     pub(crate) fn open(
         vfs: Arc<dyn Vfs>,
         dir: &Path,
@@ -112,7 +114,8 @@ impl Wal {
         Ok(())
     }
 
-    /// Returns the number of the last frame, or the `replay_after` of [`Wal::open`] if that is higher.
+    /// Returns the number of the last frame, or the `replay_after` of [`Wal::open`] if that is
+    /// higher.
     pub(crate) fn last_seq(&self) -> SequenceNumber {
         self.last_seq
     }
@@ -122,7 +125,8 @@ impl Wal {
         self.sync_state.durable_seq()
     }
 
-    /// Returns the bytes of frames that are not released, those of a partly released 64 KiB (or group) included.
+    /// Returns the bytes of frames that are not released, those of a partly released 64 KiB (or
+    /// group) included.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.live.bytes()
     }
@@ -132,7 +136,8 @@ impl Wal {
         self.active.is_some() || !self.sealed.is_empty()
     }
 
-    /// Returns whether the next segment should be made ahead of need, by [`SpareMaker::make`]. Never waits.
+    /// Returns whether the next segment should be made ahead of need, by [`SpareMaker::make`].
+    /// Never waits.
     pub(crate) fn spare_needed(&self) -> bool {
         self.spare.needed()
     }
@@ -147,17 +152,18 @@ impl Wal {
         self.sync_state.is_failed()
     }
 
-    /// Appends a group of frames whose numbers follow [`Wal::last_seq`] one by one; it then survives the end of the
-    /// process, but not the loss of power before a [`PendingSync`] that begins later has run.
+    /// Appends a group of frames whose numbers follow [`Wal::last_seq`] one by one; it then
+    /// survives the end of the process, but not the loss of power before a [`PendingSync`] that
+    /// begins later has run.
     ///
     /// One write, unless the group is larger than a segment.
     ///
     /// # Errors
     ///
-    /// After an error the log is failed: how much of the group was written is unknown, all later calls return
-    /// [`Error::Closed`], and the next [`Wal::open`] decides from disk. Only where nothing can have been written is the
-    /// log as it was, and [`Wal::is_failed`] false: no space for a new segment, no file descriptor or
-    /// memory for one, or frames that are no valid group.
+    /// After an error the log is failed: how much of the group was written is unknown, all later
+    /// calls return [`Error::Closed`], and the next [`Wal::open`] decides from disk. Only where
+    /// nothing can have been written is the log as it was, and [`Wal::is_failed`] false: no space
+    /// for a new segment, no file descriptor or memory for one, or frames that are no valid group.
     pub(crate) fn append(&mut self, frames: &[Frame<'_>]) -> Result<()> {
         self.check_usable()?;
         let headers = self.headers(frames)?;
@@ -180,13 +186,14 @@ impl Wal {
         Ok(())
     }
 
-    /// Notes that somebody waits until all that is appended is durable.
+    /// Notes that a thread waits until all that is appended is durable.
     pub(crate) fn want_sync(&mut self) {
         self.wanted_seq = self.last_seq;
     }
 
-    /// Begins to make all appended frames durable, if somebody waits for that and no sync is under way: whoever runs that
-    /// one asks again afterwards. [`PendingSync::run`] does it, without the log, so that more can be appended meanwhile.
+    /// Begins to make all appended frames durable, if a thread waits for that and no sync is under
+    /// way: the thread that runs that one asks again afterwards. [`PendingSync::run`] does it,
+    /// without the log, so that more can be appended meanwhile.
     pub(crate) fn begin_sync(&mut self) -> Option<PendingSync> {
         if self.is_failed() || self.wanted_seq <= self.durable_seq() || self.sync_state.is_under_way() {
             return None;
@@ -200,12 +207,13 @@ impl Wal {
         Some(self.sync_state.begin(self.last_seq, files))
     }
 
-    /// Begins to prove that the frames which are durable by now are, where no frame in the log says so: damage to them would be
-    /// taken for the torn tail of a crash. Returns what is to be run for it as after [`Wal::begin_sync`], or nothing where
-    /// nothing is to be proven, a sync is under way, or the segment is full.
+    /// Begins to prove that the frames which are durable by now are, where no frame in the log says
+    /// so: damage to them would be taken for the torn tail of a crash. Returns what is to be run
+    /// for it as after [`Wal::begin_sync`], or nothing where nothing is to be proven, a sync is
+    /// under way, or the segment is full.
     ///
-    /// The proof is a *seal*, in the place that the next frame takes. It is wiped once all is released, so that a build that
-    /// knows no seals can open what was closed.
+    /// The proof is a *seal*, in the place that the next frame takes. It is wiped once all is
+    /// released, so that a build that knows no seals can open what was closed.
     ///
     /// # Errors
     ///
@@ -237,8 +245,9 @@ impl Wal {
         self.begin_sync().map_or(Ok(()), |sync| sync.run().map(drop))
     }
 
-    /// Gives up all frames through `through`, which must be durable elsewhere: segments with no others, except the
-    /// last one, become the spare or are removed. A log that has had a frame is never without a segment.
+    /// Gives up all frames through `through`, which must be durable elsewhere: segments with no
+    /// others, except the last one, become the spare or are removed. A log that has had a frame is
+    /// never without a segment.
     ///
     /// # Errors
     ///
@@ -259,8 +268,8 @@ impl Wal {
         Ok(())
     }
 
-    /// Returns where the frames after `after` are, oldest first, and keeps all segments from now on until
-    /// [`Wal::let_go`], so that they can be copied while frames are appended and released.
+    /// Returns where the frames after `after` are, oldest first, and keeps all segments from now on
+    /// until [`Wal::let_go`], so that they can be copied while frames are appended and released.
     pub(crate) fn hold(&mut self, after: SequenceNumber) -> Vec<LogPart> {
         self.holders += 1;
         let sealed = self.sealed.iter().filter(|sealed| sealed.last_seq > after);
@@ -299,8 +308,8 @@ impl Wal {
         frames.iter().map(&mut header).collect()
     }
 
-    /// Returns how many of the frames go into the active segment now: all of them or none, so that a group is one write,
-    /// unless no segment can take them all.
+    /// Returns how many of the frames go into the active segment now: all of them or none, so that
+    /// a group is one write, unless no segment can take them all.
     fn fitting(&self, headers: &[Header]) -> usize {
         let remaining = self.active.as_ref().map_or(0, Segment::remaining);
         let mut total = 0;

@@ -1,4 +1,5 @@
-//! Compaction through the public interface: fewer files, the same rows, and nothing taken from those who read.
+//! Compaction through the public interface: fewer files, the same rows, and nothing taken from
+//! those who read.
 
 use std::{path::Path, time::Duration};
 
@@ -8,7 +9,7 @@ use crate::support::{HandClock, number, open, query, quiet, shown, write};
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// Options under which data files that were replaced go as soon as nobody reads them.
+/// Options under which data files that were replaced go as soon as nothing reads them.
 fn no_grace() -> Options {
     let mut options = Options::default();
     options.compaction_grace = Duration::ZERO;

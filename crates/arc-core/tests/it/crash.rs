@@ -1,4 +1,5 @@
-//! What was acknowledged is there, exactly once, after a loss of power at any moment and after any failed call.
+//! What was acknowledged is there, exactly once, after a loss of power at any moment and after any
+//! failed call.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,12 +24,14 @@ const DROPPED: i64 = 2_000_000;
 
 const YEAR_NS: i64 = 365 * 86_400_000_000_000;
 
-/// Folder of the engine in the file system that crashes. It exists for real, empty, because queries look there.
+/// Folder of the engine in the file system that crashes. It exists for real, empty, because queries
+/// look there.
 pub(crate) fn root() -> PathBuf {
     std::env::temp_dir()
 }
 
-/// The clock stands at the epoch, in the day that the points are of; only `clock` can make that day be over.
+/// The clock stands at the epoch, in the day that the points are of; only `clock` can make that day
+/// be over.
 pub(crate) fn engine(vfs: Arc<dyn Vfs>, root: &Path, clock: &HandClock) -> Result<Engine, Error> {
     let mut options = Options::default();
     options.wal_segment_bytes = 64 << 10;
@@ -51,7 +54,8 @@ pub(crate) fn disk() -> CrashFs {
     fs
 }
 
-/// One write of the scenario: its points, and between which operations of the file system it was under way.
+/// One write of the scenario: its points, and between which operations of the file system it was
+/// under way.
 #[derive(Debug)]
 pub(crate) struct Write {
     pub(crate) points: Vec<i64>,
@@ -68,7 +72,8 @@ pub(crate) struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// Writes lines with `points`, every other time logged in columns, and notes when that was acknowledged, if it was.
+    /// Writes lines with `points`, every other time logged in columns, and notes when that was
+    /// acknowledged, if it was.
     fn write(&mut self, engine: &Engine, database: &str, points: Vec<i64>, lines: &str) {
         let begun = (self.operations)();
         let lines = if self.writes.len().is_multiple_of(2) { in_columns(lines) } else { lines.to_owned() };
@@ -89,10 +94,11 @@ impl Sent<'_> {
     }
 }
 
-/// Writes, flushes, deletes, drops, late points, new columns and ones that change their type, merges of files, a retention and a restart; goes on after
-/// errors, as clients do.
+/// Writes, flushes, deletes, drops, late points, new columns and ones that change their type,
+/// merges of files, a retention and a restart; goes on after errors, as clients do.
 ///
-/// Returns the writes, and how many merges were done and files expired, moved out of sparse packs, and unpacked.
+/// Returns the writes, and how many merges were done and files expired, moved out of sparse packs,
+/// and unpacked.
 pub(crate) fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> (Vec<Write>, [u64; 3]) {
     let (mut sent, mut done) = (Sent { operations, writes: Vec::new() }, [0; 3]);
     for restart in 0..2 {
@@ -157,7 +163,8 @@ fn delete_some(sent: &mut Sent<'_>, engine: &Engine, next: i64) {
     sent.write(engine, "d", vec![first + 2], &format!("other,h=b n={}i {next}", first + 2));
 }
 
-/// A table, and after the restart a database, that are dropped when a part of them is in files, and then made anew.
+/// A table, and after the restart a database, that are dropped when a part of them is in files, and
+/// then made anew.
 fn drop_some(sent: &mut Sent<'_>, engine: &Engine, next: i64, (restart, step): (i64, i64)) {
     let (database, table) = [("d", "dropped"), ("e", "m")][usize::from(restart == 1)];
     let n = DROPPED * (1 + restart) + next;
@@ -169,7 +176,8 @@ fn drop_some(sent: &mut Sent<'_>, engine: &Engine, next: i64, (restart, step): (
         sent.take_away(|n| n / DROPPED == 1 + restart, || drop().is_ok());
     }
 }
-/// The numbers of all points in those of the tables that are there; one statement, for planning is most of the work.
+/// The numbers of all points in those of the tables that are there; one statement, for planning is
+/// most of the work.
 pub(crate) fn numbers(engine: &Engine, tables: &[(&str, &str)]) -> Vec<i64> {
     let there = tables.iter().filter(|(database, table)| engine.schema(database, table).is_ok());
     let parts: Vec<String> = there.map(|(database, table)| format!("SELECT n FROM {database}.{table}")).collect();

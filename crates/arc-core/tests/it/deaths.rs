@@ -1,4 +1,5 @@
-//! A process that dies at a named step: the test starts itself again, with a data directory and a crash point.
+//! A process that dies at a named step: the test starts itself again, with a data directory and a
+//! crash point.
 //!
 //! Owns how that process is started and what it says. Needs the feature `crash-points`.
 
@@ -62,8 +63,8 @@ pub(crate) fn run(test: &str, directory: &Path, point: &str) -> Said {
     Said { text: String::from_utf8_lossy(&child.stdout).into_owned(), died: !child.status.success() }
 }
 
-/// Runs it in directories of their own at each of `points`, at the first passages of each, and calls `check` with what it
-/// left and said.
+/// Runs it in directories of their own at each of `points`, at the first passages of each, and
+/// calls `check` with what it left and said.
 pub(crate) fn at_each(test: &str, points: &[&str], check: impl Fn(&Path, &str, &Said)) {
     for point in points {
         // Opening passes its point once.

@@ -151,7 +151,8 @@ fn of_writers_with_one_key_at_a_time_one_stores_and_all_get_its_answer() {
     let written = std::thread::scope(|scope| {
         let write = || {
             start.wait();
-            // New tables and columns all along, so that requests are decoded again while they hold their key.
+            // New tables and columns all along, so that requests are decoded again while they hold
+            // their key.
             (0..40).map(|n| send(&engine, &format!("m,t{n}=a v{n}=1"), &keyed(&format!("k{n}"))).unwrap()).collect()
         };
         let writers: Vec<_> = (0..WRITERS).map(|_| scope.spawn(write)).collect();

@@ -1,8 +1,8 @@
-//! Losses of power in random scenarios: writes at every durability to tables with and without a key, flushes, merges,
-//! drops and restarts in an order drawn from a seed.
+//! Losses of power in random scenarios: writes at every durability to tables with and without a
+//! key, flushes, merges, drops and restarts in an order drawn from a seed.
 //!
-//! The short round runs with the other tests; the long one, of `ARC_TEST_IMAGES` states of the disk from the seed
-//! `ARC_TEST_SEED` on, is asked for:
+//! The short round runs with the other tests; the long one, of `ARC_TEST_IMAGES` states of the disk
+//! from the seed `ARC_TEST_SEED` on, is asked for:
 //!
 //! ```sh
 //! ARC_TEST_IMAGES=100000 ARC_TEST_SEED=1 cargo test --release -p arc-core --test it -- images:: --ignored --nocapture
@@ -24,8 +24,8 @@ use crate::{
 /// States of the disk after each operation of a scenario.
 const IMAGES_PER_CUT: usize = 4;
 const STEPS: u64 = 24;
-/// Databases and tables, and where the numbers of their points begin: a table with a key, one that appends, one that is
-/// dropped, and one that is dropped with its database.
+/// Databases and tables, and where the numbers of their points begin: a table with a key, one that
+/// appends, one that is dropped, and one that is dropped with its database.
 const TABLES: [(&str, &str, i64); 4] =
     [("d", "m", 0), ("d", "appended", 1_000_000), ("d", "dropped", 2_000_000), ("e", "m", 3_000_000)];
 
@@ -135,7 +135,8 @@ fn survivors(image: &Image) -> BTreeSet<i64> {
     found
 }
 
-/// Goes through scenarios from `seed` on until it has checked so many images, after every `stride`-th operation.
+/// Goes through scenarios from `seed` on until it has checked so many images, after every
+/// `stride`-th operation.
 fn round(seed: u64, images: usize, stride: usize) {
     let (mut checked, mut scenarios) = (0, 0);
     while checked < images {

@@ -1,4 +1,5 @@
-//! Rows that a statement writes: in the log and in files like any others, and nothing of a statement that does not fit.
+//! Rows that a statement writes: in the log and in files like any others, and nothing of a
+//! statement that does not fit.
 
 use std::{path::Path, sync::Arc};
 

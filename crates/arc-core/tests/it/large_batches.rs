@@ -1,4 +1,5 @@
-//! Record batches that stay in the memory that they came in are the rows that small ones are, wherever these are by now.
+//! Record batches that stay in the memory that they came in are the rows that small ones are,
+//! wherever these are by now.
 
 use std::sync::Arc;
 
@@ -76,7 +77,8 @@ fn large_batches_are_what_small_ones_are() {
             let dir = tempfile::tempdir().unwrap();
             let mut engine = open(dir.path());
             let held = fill(&engine, durability, tags);
-            // Times, a number, a float, and texts in two forms; hosts, where they are no tags, are a byte each.
+            // Times, a number, a float, and texts in two forms; hosts, where they are no tags, are
+            // a byte each.
             assert!(held > 3 * ROWS as u64 * (3 * 8 + 2 * 19), "{held}");
             check(&engine, "in memory");
             if durability != Durability::Memory {

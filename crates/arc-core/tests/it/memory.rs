@@ -1,4 +1,5 @@
-//! One budget for writes, flushes and queries: what is held stays within it, and nothing acknowledged pays for that.
+//! One budget for writes, flushes and queries: what is held stays within it, and nothing
+//! acknowledged pays for that.
 
 use std::{path::Path, process::Command, time::Duration};
 

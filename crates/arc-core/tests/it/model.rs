@@ -1,5 +1,5 @@
-//! The engine equals a map of points under random writes, writes that are sent again under their keys, deletes, drops,
-//! flushes, merges of files and restarts.
+//! The engine equals a map of points under random writes, writes that are sent again under their
+//! keys, deletes, drops, flushes, merges of files and restarts.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
@@ -28,11 +28,13 @@ enum Step {
     Compact(bool),
     Unpack,
     Restart,
-    /// A backup of the running engine, restored to a directory of its own, which then goes on in place of the old one.
+    /// A backup of the running engine, restored to a directory of its own, which then goes on in
+    /// place of the old one.
     Restore,
 }
 
-/// Points to delete: by host, 0 for none, and by day, from one up to another; with the opposite of both.
+/// Points to delete: by host, 0 for none, and by day, from one up to another; with the opposite of
+/// both.
 #[derive(Debug, Clone)]
 struct Delete {
     host: Option<usize>,
@@ -54,7 +56,8 @@ impl Delete {
         if self.negated { Predicate::Not(Box::new(all)) } else { all }
     }
 
-    /// Whether a point goes. In SQL a point without a host is neither on a list of hosts nor not on it.
+    /// Whether a point goes. In SQL a point without a host is neither on a list of hosts nor not on
+    /// it.
     fn takes(&self, host: Option<&str>, time: i64) -> bool {
         let of_host = match self.host.map(name) {
             None => Some(true),

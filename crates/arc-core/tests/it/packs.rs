@@ -21,8 +21,8 @@ use crate::support::{HandClock, number, quiet, shown, write};
 const DAY_NS: i64 = 86_400_000_000_000;
 const TABLES: i64 = 5;
 
-/// An engine at noon of the first day, for which little is up to 64 KiB, three tables are many, and two files enough to be
-/// merged.
+/// An engine at noon of the first day, for which little is up to 64 KiB, three tables are many, and
+/// two files enough to be merged.
 fn builder(path: &Path, clock: &HandClock) -> EngineBuilder {
     let mut options = Options::default();
     (options.pack_tables, options.pack_bytes) = (3, 64 << 10);
@@ -77,7 +77,8 @@ fn rows(engine: &Engine) -> String {
     shown(engine, "d", &format!("{all} ORDER BY t, time"))
 }
 
-/// Compacts until nobody reads what was replaced: whoever planned a query may hold it for a moment more.
+/// Compacts until nothing reads what was replaced: the caller that planned a query may hold it for
+/// a moment more.
 fn let_go(engine: &Engine) {
     while engine.stats().retired_files > 0 {
         engine.compact().unwrap();
@@ -216,7 +217,7 @@ fn a_pack_stays_while_one_data_file_of_it_is_live_or_read() {
 fn live(engine: &Engine, dir: &Path) -> Vec<(DataFile, Vec<u8>)> {
     let files = (0..TABLES).flat_map(|table| engine.data_files("d", &format!("small{table}")).unwrap());
     let read = |file: Arc<DataFile>| {
-        // Whoever holds the file itself reads it.
+        // A caller that holds the file itself reads it.
         let file = DataFile::clone(&file);
         let bytes = match file.packed() {
             Some((pack, range)) => part(&std::fs::read(dir.join(pack)).unwrap(), range),
@@ -319,7 +320,8 @@ fn a_damaged_file_is_named_and_stays_in_its_pack_while_the_others_move() {
     let packed = live(&engine, dir.path()).into_iter().filter(|(file, _)| file.packed().is_some());
     assert_eq!(packed.map(|(file, _)| file.path).collect::<Vec<_>>(), std::slice::from_ref(&bad.path));
     assert_eq!((0..TABLES).filter(|table| *table != 2).map(|table| count(&engine, table)).sum::<i64>(), 4);
-    // The rest of it is a sparse pack, which compaction would move as well; nothing of it is lost meanwhile.
+    // The rest of it is a sparse pack, which compaction would move as well; nothing of it is lost
+    // meanwhile.
     assert!(engine.compact().is_err() && pack.exists());
 }
 

@@ -1,5 +1,5 @@
-//! The process dies at each named step of commit, flush, compaction, drop and recovery: what it had acknowledged is there,
-//! exactly once, and what it had dropped is not.
+//! The process dies at each named step of commit, flush, compaction, drop and recovery: what it had
+//! acknowledged is there, exactly once, and what it had dropped is not.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -25,8 +25,8 @@ const MORE_POINTS: [&str; 8] = [
 const TABLE: i64 = 100;
 const DATABASE: i64 = 200;
 
-/// Not a test by itself: writes, flushes, compacts and drops until it dies, and says which points were acknowledged, and
-/// before which one all were dropped.
+/// Not a test by itself: writes, flushes, compacts and drops until it dies, and says which points
+/// were acknowledged, and before which one all were dropped.
 #[test]
 #[ignore = "started by the test below"]
 fn the_process_that_dies() {

@@ -1,4 +1,5 @@
-//! Damage of every kind: refused, planned, repaired; what is missing then is what the plan said, and nothing else.
+//! Damage of every kind: refused, planned, repaired; what is missing then is what the plan said,
+//! and nothing else.
 
 use std::{
     collections::BTreeSet,
@@ -12,8 +13,8 @@ use arrow::{array::AsArray, datatypes::Int64Type};
 
 use crate::support::{in_columns, open, query, quiet, write};
 
-/// Points 0 to 2 in one data file, 3 to 5 in another, 6 to 11 in the log, of which 9 has a column of its own, and so has 10, which is
-/// logged in columns.
+/// Points 0 to 2 in one data file, 3 to 5 in another, 6 to 11 in the log, of which 9 has a column
+/// of its own, and so has 10, which is logged in columns.
 fn store(dir: &Path) {
     let engine = open(dir);
     for n in 0..12 {
@@ -56,7 +57,8 @@ fn change(path: &Path, damage: impl FnOnce(&mut Vec<u8>)) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Damages the log where a text stands for the first time: the bytes from `before` in front of it, so many.
+/// Damages the log where a text stands for the first time: the bytes from `before` in front of it,
+/// so many.
 fn damage_log(dir: &Path, text: &str, before: usize, count: usize) {
     let segment = files(dir, ".wal").remove(0);
     change(&segment, |bytes| {
@@ -104,7 +106,7 @@ fn what_is_missing_after_a_repair_is_what_the_plan_gives_up() {
         ("header", |dir| damage_log(dir, "m,k=a n=8i", 60, 60), true, &[8], "has no valid header"),
         ("first needed", |dir| damage_log(dir, "m,k=a n=6i", 0, 1), true, &[6], "GIVES UP frame 9 ("),
         ("many", |dir| damage_log(dir, "m,k=a n=7i", 0, 150), true, &[7, 8], "GIVES UP 2 frames"),
-        // The schema frame is made again from the write behind it.
+        // The schema frame is made again from the write after it.
         ("schema", |dir| damage_log(dir, "f9", 0, 2), true, &[], "1 lost changes of schema"),
         ("schema and write", |dir| damage_log(dir, "f9", 0, 60), true, &[9], "GIVES UP frame 13 ("),
         ("schema of rows", |dir| damage_log(dir, "f10", 0, 3), true, &[], "1 lost changes of schema"),
@@ -208,7 +210,7 @@ fn a_manifest_of_which_too_little_is_left_is_not_guessed() {
 
 #[test]
 fn a_lost_change_of_type_is_told_from_the_writes_behind_it_or_becomes_text() {
-    // What is written behind the change, and what the column is then.
+    // What is written after the change, and what the column is then.
     let cases: [(&[&str], &str, &[&str]); 3] = [
         (&["m n=3i 3"], "Utf8", &["1", "2.5", "3"]),
         (&["m n=3i,h9=1 3"], "Float64", &["1.0", "2.5", "3.0"]),

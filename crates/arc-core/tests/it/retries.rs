@@ -1,8 +1,9 @@
-//! A write whose outcome nobody knows is sent again under its key, and is there exactly once: after a loss of power at any
-//! moment, after any failed call, after a death at any named step.
+//! A write whose outcome nothing knows is sent again under its key, and is there exactly once:
+//! after a loss of power at any moment, after any failed call, after a death at any named step.
 //!
-//! The points have no timestamps, so that a write that is stored twice makes two rows. That makes this the strongest proof
-//! that nothing is doubled: points that merge with themselves would hide it.
+//! The points have no timestamps, so that a write that is stored twice makes two rows. That makes
+//! this the strongest proof that nothing is doubled: points that merge with themselves would hide
+//! it.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -39,8 +40,8 @@ pub(crate) fn send(engine: &Engine, n: i64) -> arc_core::Result<arc_core::Writte
 /// One acknowledgement: of which write, after how many operations of the file system.
 type Acknowledged = Vec<(i64, usize)>;
 
-/// Sends writes one after the other, and each of them again, flushes, restarts and goes on. Whatever fails is sent again
-/// at once and after the restart, as clients do.
+/// Sends writes one after the other, and each of them again, flushes, restarts and goes on.
+/// Whatever fails is sent again at once and after the restart, as clients do.
 fn scenario(vfs: &Arc<dyn Vfs>, operations: &dyn Fn() -> usize) -> Acknowledged {
     let mut acknowledged = Vec::new();
     for restart in 0..2 {
@@ -81,7 +82,8 @@ fn stored(engine: &Engine) -> BTreeMap<i64, u64> {
     found
 }
 
-/// Sends every write again, to an engine that a crash left behind; those in `known` were acknowledged before.
+/// Sends every write again, to an engine that a crash left behind; those in `known` were
+/// acknowledged before.
 pub(crate) fn send_all_again(engine: &Engine, known: &dyn Fn(i64) -> bool, case: &str) {
     let before = stored(engine);
     for n in 0..WRITES {
@@ -111,7 +113,8 @@ fn check(image: &Image, known: &dyn Fn(i64) -> bool, case: &str) {
     send_all_again(&engine, &|_| true, case);
 }
 
-/// Whether a write was acknowledged within `operations` and promised to survive: process alone promises it for a kill.
+/// Whether a write was acknowledged within `operations` and promised to survive: process alone
+/// promises it for a kill.
 fn is_known(acknowledged: &Acknowledged, operations: usize, power_cut: bool) -> impl Fn(i64) -> bool {
     move |n| {
         let is_promised = !power_cut || n % 4 != 2;

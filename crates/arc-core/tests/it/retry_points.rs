@@ -1,5 +1,5 @@
-//! The process dies at each named step of commit, flush and recovery, and its writes are sent again to the next one: each is
-//! there exactly once.
+//! The process dies at each named step of commit, flush and recovery, and its writes are sent again
+//! to the next one: each is there exactly once.
 
 use crate::{
     deaths::{POINTS, at_each, directory, run, say},

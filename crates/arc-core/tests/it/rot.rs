@@ -1,4 +1,5 @@
-//! Bits that rot: of a data file in which one has flipped a query answers what was stored, or an error that names the file.
+//! Bits that rot: of a data file in which one has flipped a query answers what was stored, or an
+//! error that names the file.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -7,7 +8,8 @@ use arrow::{array::RecordBatch, util::pretty::pretty_format_batches};
 
 use crate::support::{query, quiet, write};
 
-/// Reads all columns, some of the rows by time or by a column, and the newest ones: each has a way of its own to the file.
+/// Reads all columns, some of the rows by time or by a column, and the newest ones: each has a way
+/// of its own to the file.
 const QUESTIONS: [&str; 5] = [
     "SELECT * FROM m ORDER BY time",
     "SELECT sum(f), max(i), count(s), count(b), min(s), count(host) FROM m",
@@ -55,7 +57,8 @@ struct Stored {
 }
 
 impl Stored {
-    /// Stores so many rows, beside other tables or alone: then in a file that is read whole only if they are few.
+    /// Stores so many rows, beside other tables or alone: then in a file that is read whole only if
+    /// they are few.
     fn new(count: u64, others: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("data");

@@ -1,5 +1,5 @@
-//! Every place at which the engine calls the file system has failed, in each way that calls fail: nothing acknowledged is
-//! lost, and the next open is clean.
+//! Every place at which the engine calls the file system has failed, in each way that calls fail:
+//! nothing acknowledged is lost, and the next open is clean.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +23,8 @@ struct Way {
     from_then_on: bool,
 }
 
-/// Sites, and a failure after which each was called: some are called only because another call failed.
+/// Sites, and a failure after which each was called: some are called only because another call
+/// failed.
 type Called = BTreeMap<Site, (u64, Way)>;
 
 impl Way {
@@ -37,8 +38,8 @@ impl Way {
     }
 }
 
-/// EIO, ENOSPC and EINTR once, half a write, half a read, and a disk that fails for good. What a sync that fails was to make
-/// durable is lost, in every way.
+/// EIO, ENOSPC and EINTR once, half a write, half a read, and a disk that fails for good. What a
+/// sync that fails was to make durable is lost, in every way.
 const WAYS: [Way; 6] = [
     Way::once(ErrorKind::Other),
     Way::once(ErrorKind::StorageFull),
@@ -69,7 +70,8 @@ fn run(nth: u64, way: Way) -> Run {
     run_with(nth, way, None, None)
 }
 
-/// Runs the scenario with a failure, of any call or of one kind, and perhaps a second one, independent of it.
+/// Runs the scenario with a failure, of any call or of one kind, and perhaps a second one,
+/// independent of it.
 fn run_with(nth: u64, way: Way, kind: Option<Operation>, second: Option<Fault>) -> Run {
     let fs = disk();
     let first = FaultFs::over(&fs, Forgets::Writes);
@@ -95,7 +97,8 @@ impl Run {
     }
 }
 
-/// Fails each call of the scenario in turn, once; returns which calls are whose, and all sites ever called.
+/// Fails each call of the scenario in turn, once; returns which calls are whose, and all sites ever
+/// called.
 fn fail_each_call() -> (BTreeMap<Site, Vec<u64>>, Called) {
     let (mut calls, mut called) = (BTreeMap::<Site, Vec<u64>>::new(), Called::new());
     for nth in 1.. {
@@ -115,8 +118,8 @@ fn fail_each_call() -> (BTreeMap<Site, Vec<u64>>, Called) {
 fn fail_each_site(calls: &BTreeMap<Site, Vec<u64>>, way: Way, called: &mut Called) -> BTreeSet<Site> {
     let mut failed = BTreeSet::new();
     for (site, calls) in calls.iter().filter(|(site, _)| way.can_be_at(site)) {
-        // Which call is whose depends a little on threads: take another if it was not this site's, and at last any call of
-        // its kind, three times over.
+        // Which call is whose depends a little on threads: take another if it was not this site's,
+        // and at last any call of its kind, three times over.
         let mut left = CALLS_PER_SITE;
         let of_site = calls.iter().take(16).map(|nth| (*nth, None));
         let of_kind = (0..3).flat_map(|_| (1..=MOST_OF_A_KIND).map(|nth| (nth, Some(site.operation))));
@@ -136,7 +139,8 @@ fn fail_each_site(calls: &BTreeMap<Site, Vec<u64>>, way: Way, called: &mut Calle
     failed
 }
 
-/// Fails a site that is called after the failure of another call; false if it was not called this time.
+/// Fails a site that is called after the failure of another call; false if it was not called this
+/// time.
 fn fail_after(site: &Site, nth: u64, way: Way) -> bool {
     // The first call of its kind that is this site's.
     for second in 1.. {
@@ -163,10 +167,12 @@ fn every_call_site_has_failed_in_every_way_and_nothing_acknowledged_is_lost() {
         assert!(missing.is_empty(), "{way:?} at none of {missing:?}");
         ever.extend(failed);
     }
-    // Nothing depends on whether an empty folder goes, and whether it is empty by then depends on threads.
+    // Nothing depends on whether an empty folder goes, and whether it is empty by then depends on
+    // threads.
     let must_fail = |site: &Site| !ever.contains(site) && site.operation != Operation::RemoveDir;
     for (site, (nth, way)) in called.iter().filter(|(site, _)| must_fail(site)) {
-        // What is called after a failure depends a little on threads, so it may take more than one attempt.
+        // What is called after a failure depends a little on threads, so it may take more than one
+        // attempt.
         let failed = (0..ATTEMPTS).any(|_| fail_after(site, *nth, *way));
         assert!(failed, "{site:?} was called after {way:?} at call {nth} and never failed");
     }

@@ -37,7 +37,8 @@ pub(crate) fn open(path: &Path) -> Engine {
     quiet(path).open().unwrap()
 }
 
-/// Opens what a crash left behind: clean before, clean while open, and clean after it is closed like by another crash.
+/// Opens what a crash left behind: clean before, clean while open, and clean after it is closed
+/// like by another crash.
 pub(crate) fn check_crashed(path: &Path, open: impl FnOnce() -> Engine, read: impl FnOnce(&Engine)) {
     match arc_core::verify(path) {
         Ok(report) => assert!(report.is_clean(), "before opening: {report}"),

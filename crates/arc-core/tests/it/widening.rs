@@ -1,4 +1,5 @@
-//! Columns that change their type equal a map of what was written, whatever comes in between and in whichever form.
+//! Columns that change their type equal a map of what was written, whatever comes in between and in
+//! whichever form.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -166,7 +167,8 @@ impl Model {
         let own = if NAMES[column].starts_with("attr_") { DataType::Utf8 } else { value.data_type() };
         let mut before = self.rows.values().filter(|(of, _)| *of == column).map(|(_, value)| value);
         let is_float = value.as_float().is_some();
-        // MessagePack rows give a new column one type: floats if these hold all of its integers, also great ones.
+        // MessagePack rows give a new column one type: floats if these hold all of its integers,
+        // also great ones.
         let is_new = matches!(form, Form::Rows) && !self.known.contains(&column) && matches!(value, Float(_));
         let fits = |value: &Value| if is_new { value.as_float().is_some() } else { value.is_small() };
         let of_message_pack = matches!(form, Form::Rows | Form::Columns);

@@ -1,8 +1,8 @@
-//! The path of a commit under one seed: queue, two threads that commit, sync, spare segments, buffers, flush; over a disk whose
-//! calls fail and take their time.
+//! The path of a commit under one seed: queue, two threads that commit, sync, spare segments,
+//! buffers, flush; over a disk whose calls fail and take their time.
 //!
-//! Each write carries a mark that is found again in the bytes of the log, so that what was appended and what was synced is known
-//! at the very moment at which a writer is told.
+//! Each write carries a mark that is found again in the bytes of the log, so that what was appended
+//! and what was synced is known at the very moment at which a writer is told.
 
 use std::{
     collections::BTreeMap,
@@ -84,7 +84,8 @@ impl Book {
         let is_in_log = |path: &Path| path.parent() == Some(Path::new("/store/wal"));
         let is_log = |path: &Path| is_in_log(path) && !path.to_string_lossy().contains("spare");
         match call {
-            // A spare is open already when it becomes a segment, and keeps the name it was opened by.
+            // A spare is open already when it becomes a segment, and keeps the name it was opened
+            // by.
             Call::Wrote { path, parts } if is_in_log(path) => {
                 for mark in parts.iter().flat_map(|part| marks(part)) {
                     let Some(told) = self.told.get_mut(&mark).filter(|told| told.appended.is_none()) else { continue };
@@ -105,7 +106,7 @@ impl Book {
         }
     }
 
-    /// Notes that a writer is being told, by whoever tells it.
+    /// Notes that a writer is being told, by the thread that tells it.
     fn answer(&mut self, mark: &str) {
         let place = self.answered;
         self.answered += 1;

@@ -1,5 +1,5 @@
-//! The whole core under one seed: everybody at once, power cuts on the way, then a phase without faults in which everything
-//! has to come to its end.
+//! The whole core under one seed: everybody at once, power cuts on the way, then a phase without
+//! faults in which everything has to come to its end.
 
 use std::{
     fmt,
@@ -32,7 +32,8 @@ use crate::{
 
 const ROOT: &str = "/store";
 const MOST_STEPS: u64 = 3_000_000;
-/// The name of a writer that takes long while it decodes, how long, and what others may take meanwhile.
+/// The name of a writer that takes long while it decodes, how long, and what others may take
+/// meanwhile.
 const SLOW: (&str, Duration) = ("slow", Duration::from_secs(1));
 const NOT_SLOW: Duration = Duration::from_millis(500);
 /// Most power cuts of one life.
@@ -221,7 +222,7 @@ impl Life {
         for _ in 0..self.swarm.writes {
             let (mut database, table) = (self.database(draws), self.table(draws));
             if self.swarm.has_slow {
-                // One that nobody drops, and the slow one never writes to.
+                // One that no thread drops, and the slow one never writes to.
                 database = if writer == 0 { "d0".to_owned() } else { "d9".to_owned() };
             }
             let mut slots: Vec<u64> = (0..=draws.below(3)).map(|_| draws.below(self.swarm.slots)).collect();
@@ -473,7 +474,8 @@ impl Life {
         }
     }
 
-    /// A close that has failed leaves nothing that could still write, whoever opens the directory next.
+    /// A close that has failed leaves nothing that could still write, whoever opens the directory
+    /// next.
     fn after_close(self: &Arc<Self>, old: Engine, closed: Result<(), Error>) {
         if let Err(error) = &closed {
             ended(error);
@@ -544,7 +546,8 @@ impl Life {
     }
 }
 
-/// What a write that failed has come to. Whatever the disk does, nobody is told of a bug or of damage.
+/// What a write that failed has come to. Whatever the disk does, nothing is told of a bug or of
+/// damage.
 fn ended(error: &Error) -> End {
     match error.kind() {
         ErrorKind::Unknown => End::Unknown,

@@ -1,4 +1,5 @@
-//! The core in simulation: a seed decides the order of all threads, what the disk does, and what is asked of the engine.
+//! The core in simulation: a seed decides the order of all threads, what the disk does, and what is
+//! asked of the engine.
 //!
 //! `scripts/reliability/simulate` builds and runs this; without arguments it is a short round.
 

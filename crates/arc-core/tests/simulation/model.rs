@@ -1,8 +1,8 @@
 //! What the engine may hold: all that was asked of it, when, and what it was told of each.
 //!
-//! Each point belongs to one writer, so that its versions have an order; drops and deletes come from others at the same time,
-//! and take place at some moment between their call and their answer. From this follows what a reader may find and what it
-//! must not miss.
+//! Each point belongs to one writer, so that its versions have an order; drops and deletes come
+//! from others at the same time, and take place at some moment between their call and their answer.
+//! From this follows what a reader may find and what it must not miss.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -74,7 +74,7 @@ pub(crate) enum End {
     Done,
     /// Nothing of it was done.
     Refused,
-    /// Nobody knows, now or ever.
+    /// Nothing knows, now or ever.
     Unknown,
 }
 
@@ -87,7 +87,8 @@ struct Event {
 }
 
 impl Event {
-    /// Whether it was done for certain before `moment`, and is not lost by what takes what is below `level`.
+    /// Whether it was done for certain before `moment`, and is not lost by what takes what is below
+    /// `level`.
     fn is_done(&self, moment: u64, level: Durability) -> bool {
         self.level >= level && self.end.is_some_and(|(at, end)| end == End::Done && at <= moment)
     }
@@ -117,7 +118,7 @@ struct Inner {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked(usize);
 
-/// When somebody looked, and what has to be there by then.
+/// When a thread looked, and what has to be there by then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
     /// What was done before must be seen.

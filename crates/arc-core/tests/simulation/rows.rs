@@ -1,4 +1,5 @@
-//! Reading all points of an engine without SQL: files, then buffers, later versions over earlier ones.
+//! Reading all points of an engine without SQL: files, then buffers, later versions over earlier
+//! ones.
 
 use std::{path::Path, sync::Arc};
 
@@ -69,7 +70,7 @@ fn of_table(engine: &Engine, fs: &CrashFs, database: &str, table: &str, rows: &m
     Ok(())
 }
 
-/// Returns the rows of a table that nobody deletes from, as they lie in files and buffers.
+/// Returns the rows of a table that no thread deletes from, as they lie in files and buffers.
 pub(crate) fn batches(engine: &Engine, fs: &CrashFs, database: &str, table: &str) -> Result<Vec<RecordBatch>, String> {
     let view = engine.view(database, table).map_err(|error| error.to_string())?;
     let mut batches = Vec::new();

@@ -17,7 +17,8 @@ use arc_core::sync::{
 const STRATEGIES: [Strategy; 3] =
     [Strategy::Random { one_in: 1 }, Strategy::Random { one_in: 4 }, Strategy::Priorities { changes: 3, within: 30 }];
 
-/// Runs something under many orders; returns how many of them failed, for which the reasons are looked at.
+/// Runs something under many orders; returns how many of them failed, for which the reasons are
+/// looked at.
 fn failures(work: fn(), why: &str) -> usize {
     let mut count = 0;
     for strategy in STRATEGIES {
@@ -108,7 +109,7 @@ fn what_real_locks_do() {
     let pair = Arc::new((Mutex::new(0), Condvar::new(), AtomicUsize::new(0)));
     let waits = pair.1.wait_for(&mut pair.0.lock(), Duration::from_secs(3_600));
     assert!(waits.timed_out() && began.elapsed() >= Duration::from_secs(3_600));
-    // One at a time has it, and whoever waits gets it.
+    // One at a time has it, and the thread that waits gets it.
     scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {

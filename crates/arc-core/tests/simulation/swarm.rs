@@ -1,4 +1,5 @@
-//! What one seed is about: settings of the engine, who does what at the same time, and how the disk behaves.
+//! What one seed is about: settings of the engine, who does what at the same time, and how the disk
+//! behaves.
 
 use std::time::Duration;
 
@@ -35,13 +36,14 @@ pub(crate) struct Swarm {
     pub(crate) widens: bool,
     /// How the phase with faults ends.
     pub(crate) ends: Ends,
-    /// Whether the first writer takes long while it decodes, and whoever writes elsewhere must not notice.
+    /// Whether the first writer takes long while it decodes, and the thread that writes elsewhere
+    /// must not notice.
     pub(crate) has_slow: bool,
     /// How often the directory is opened once more and all begins anew.
     pub(crate) lives: u64,
 }
 
-/// What somebody does beside those who write.
+/// What a thread does beside those who write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     Flush,

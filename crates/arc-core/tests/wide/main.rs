@@ -1,5 +1,5 @@
-//! Merges of tables with many columns hold a bounded part of the memory budget, however many columns: counted by the
-//! allocator, of all threads. What Zstandard takes is not seen by it.
+//! Merges of tables with many columns hold a bounded part of the memory budget, however many
+//! columns: counted by the allocator, of all threads. What Zstandard takes is not seen by it.
 
 #![allow(clippy::disallowed_methods, reason = "tests make files and measure time")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]

@@ -1,9 +1,9 @@
 //! Where the bytes that matter are: one bit for each, 64 bytes at a time.
 //!
 //! The one module with `unsafe` code: vector instructions need it for loading and for calling what
-//! only some processors have. What they gain is in docs/performance.md; what they must do is said by
-//! the portable classifier, which the tests compare them with and Miri runs.
-//! Knows single bytes only, never what they mean next to each other: that is the walker's part.
+//! only some processors have. What they gain is in docs/performance.md; what they must do is said
+//! by the portable classifier, which the tests compare them with and Miri runs. Knows single bytes
+//! only, never what they mean next to each other: that is the walker's part.
 //!
 //! `RUSTFLAGS="--cfg arc_lp_portable"` builds without vectors, to measure what they gain.
 #![allow(unexpected_cfgs, reason = "`arc_lp_portable` is set by hand and by nobody else")]
@@ -72,7 +72,7 @@ fn structural_in_tail(tail: &[u8]) -> u64 {
     structural_in_block(&padded(tail))
 }
 
-/// The bytes of `tail`, fewer than a block, with bytes behind them that are in no set.
+/// The bytes of `tail`, fewer than a block, with bytes after them that are in no set.
 fn padded(tail: &[u8]) -> [u8; BLOCK] {
     let mut block = [b'.'; BLOCK];
     block.iter_mut().zip(tail).for_each(|(to, &byte)| *to = byte);

@@ -49,8 +49,9 @@ fn classify_sse2(bytes: &[u8], masks: &mut [Masks]) {
     });
 }
 
-/// Asks for the bytes that will be classified in the next call, as far behind as a call goes: between
-/// two calls they are on their way. The processor's own foresight ends with each page of 4 KiB.
+/// Asks for the bytes that will be classified in the next call, as far after as a call goes:
+/// between two calls they are on their way. The processor's own foresight ends with each page of 4
+/// KiB.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn fetch_ahead(block: &[u8; BLOCK]) {

@@ -64,8 +64,8 @@ pub(super) fn quotient(digits: u64, places: usize) -> Option<f64> {
 fn wide_quotient(digits: u64, divisor: &Divisor) -> f64 {
     let shift = digits.leading_zeros();
     let dividend = digits << shift;
-    // Both top bits are set: the quotient of `dividend * 2^63` is between 2^62 and 2^64. The estimate
-    // is at most two below it.
+    // Both top bits are set: the quotient of `dividend * 2^63` is between 2^62 and 2^64. The
+    // estimate is at most two below it.
     let mut quotient = high_word(u128::from(dividend) * u128::from(divisor.reciprocal));
     let mut rest = (u128::from(dividend) << 63) - u128::from(quotient) * u128::from(divisor.value);
     while rest >= u128::from(divisor.value) {
@@ -118,8 +118,7 @@ mod tests {
     fn ties_and_their_neighbours_round_to_even() {
         for places in 0..=MAX_PLACES {
             let edges = [0, 1, (1 << 53) - 1, 1 << 53, u64::MAX, u64::MAX - 1, 1 << 63];
-            // Halfway between two floats where nothing is divided.
-            // Miri is slow: it looks at a few.
+            // Halfway between two floats where nothing is divided. Miri is slow: it looks at a few.
             let some = if cfg!(miri) { 2 } else { 64 };
             let ties = (0..some).map(|odd| (1 << 63) + 1024 * odd).flat_map(|tie| [tie - 1, tie, tie + 1]);
             // Halfway where what is divided leaves nothing.

@@ -1,12 +1,12 @@
 //! Numbers of line protocol: exact or an error, never rounded silently out of range.
 //!
-//! No sign but `-`, no `_`, no hexadecimal, no NaN, no infinity: a value that cannot be written back
-//! is refused (VictoriaMetrics and arc take some of these; InfluxDB 2 and 3 do not).
+//! No sign but `-`, no `_`, no hexadecimal, no NaN, no infinity: a value that cannot be written
+//! back is refused (VictoriaMetrics and arc take some of these; InfluxDB 2 and 3 do not).
 
 //!
 //! Each function takes the bytes that *end* with the number, as many as there are, and its length:
-//! the fast ways read whole words backwards from the end. What they do not cover takes the slow way,
-//! which is also what they are tested against.
+//! the fast ways read whole words backwards from the end. What they do not cover takes the slow
+//! way, which is also what they are tested against.
 
 mod decimal;
 mod swar;
@@ -35,8 +35,8 @@ pub(crate) fn unsigned(bytes: &[u8], length: usize) -> Result<u64, ErrorKind> {
     }
 }
 
-/// Reads the last `length` bytes of `bytes` as
-/// `-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?`, rounded to nearest even.
+/// Reads the last `length` bytes of `bytes` as `-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?`,
+/// rounded to nearest even.
 #[inline(always)]
 pub(crate) fn float(bytes: &[u8], length: usize) -> Result<f64, ErrorKind> {
     let number = last(bytes, length);
@@ -53,7 +53,7 @@ pub(crate) fn float(bytes: &[u8], length: usize) -> Result<f64, ErrorKind> {
 }
 
 /// Digits with or without a point among the first eight bytes, at most 19 of them: all the digits
-/// as one number, and how many stand behind the point.
+/// as one number, and how many stand after the point.
 #[inline(always)]
 fn long_decimal(bytes: &[u8], length: usize) -> Option<(u64, usize)> {
     let Some(whole) = swar::point_place(last(bytes, length)) else {
@@ -165,7 +165,7 @@ mod tests {
         ProptestConfig::with_cases(cases)
     }
 
-    /// Reads `written` alone, which leaves no room for the fast ways, and behind other bytes.
+    /// Reads `written` alone, which leaves no room for the fast ways, and after other bytes.
     fn assert_ways<T: PartialEq + core::fmt::Debug>(
         written: &str,
         read: fn(&[u8], usize) -> Result<T, ErrorKind>,

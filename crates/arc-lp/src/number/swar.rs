@@ -1,8 +1,8 @@
 //! Eight digits at a time in one word, as plain arithmetic on `u64`.
 //!
 //! Numbers are read backwards from their last digit: words are loaded so that they *end* with the
-//! digits, whatever stands in front of them in the input, and the bytes in front are masked away. So
-//! there is no loop over digits and no branch on how many there are, up to eight.
+//! digits, whatever stands in front of them in the input, and the bytes in front are masked away.
+//! So there is no loop over digits and no branch on how many there are, up to eight.
 
 /// The byte `0` eight times.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
@@ -34,8 +34,8 @@ pub(super) fn last_digits(bytes: &[u8], count: usize) -> Option<u64> {
 }
 
 /// Reads the last `count` bytes of `bytes`, at most eight, as digits with or without a point among
-/// them; returns all the digits as one number and how many of them stand behind the point. `None`
-/// as for [`last_digits`], and for a point alone.
+/// them; returns all the digits as one number and how many of them stand after the point. `None` as
+/// for [`last_digits`], and for a point alone.
 #[inline(always)]
 pub(super) fn last_decimal(bytes: &[u8], count: usize) -> Option<(u64, usize)> {
     if count == 0 || count > 8 {
@@ -88,8 +88,8 @@ const fn zero_bytes(word: u64) -> u64 {
 /// Joins eight digits, given by their values, the first one lowest; `None` where one is above nine.
 #[inline(always)]
 const fn eight_digits(digits: u64) -> Option<u64> {
-    // Whether a byte is above nine shows in its top bit once 0x76 is added; a carry out of one
-    // byte only comes with that bit.
+    // Whether a byte is above nine shows in its top bit once 0x76 is added; a carry out of one byte
+    // only comes with that bit.
     if (digits | digits.wrapping_add(0x7676_7676_7676_7676)) & TOPS != 0 {
         return None;
     }

@@ -10,7 +10,7 @@ use crate::number;
 use crate::text::{Escapes, Span};
 use crate::value::RawValue;
 
-/// The end of a field value, and the comma, space or line feed behind it.
+/// The end of a field value, and the comma, space or line feed after it.
 #[derive(Copy, Clone)]
 pub(super) struct Stop {
     pub(super) end: usize,
@@ -84,7 +84,7 @@ impl<'a> Walker<'_, 'a> {
             let raw = self.cursor.slice(start, at);
             let good = valid_utf8_len(raw);
             if good < raw.len() {
-                // Goes on behind the string: what is inside it is no line.
+                // Goes on after the string: what is inside it is no line.
                 return Err(self.bad_until(ErrorKind::NotUtf8, start + good, at));
             }
         }
@@ -112,7 +112,7 @@ impl<'a> Walker<'_, 'a> {
         Ok(Stop { end, next, next_byte: self.cursor.byte(next) })
     }
 
-    /// `[SP+ timestamp] SP*` behind the fields; returns it with the end of the record's last part.
+    /// `[SP+ timestamp] SP*` after the fields; returns it with the end of the record's last part.
     #[inline(always)]
     pub(super) fn timestamp(&mut self, fields: Stop) -> Result<(Option<i64>, usize), Bad> {
         if fields.next_byte == b'\n' {

@@ -4,7 +4,7 @@
 //! count and the recovery after an error. Never copies, never looks back further than the record.
 //!
 //! The order of the steps is the order of the bytes, so that the first thing wrong in a record is
-//! the one reported. Each step leaves the cursor behind the byte that ended it.
+//! the one reported. Each step leaves the cursor after the byte that ended it.
 //!
 //! Everything but what follows an error is inlined into the face that drives it: the state of the
 //! walk then stays in registers.
@@ -39,14 +39,14 @@ pub(crate) struct Body {
     pub(crate) key_end: usize,
     pub(crate) fields_start: usize,
     pub(crate) fields_end: usize,
-    /// Behind the last byte that is no space and no line end.
+    /// After the last byte that is no space and no line end.
     pub(crate) end: usize,
     pub(crate) timestamp: Option<i64>,
     /// The physical line of `start`.
     pub(crate) line: u64,
 }
 
-/// What is wrong, and from where to look for the line feed behind which parsing goes on.
+/// What is wrong, and from where to look for the line feed after which parsing goes on.
 #[derive(Copy, Clone, Debug)]
 struct Fault {
     kind: ErrorKind,
@@ -133,7 +133,7 @@ impl<'w, 'a> Walker<'w, 'a> {
         }
     }
 
-    /// Goes behind the first line feed from `at` on, whatever stands in front of it.
+    /// Goes after the first line feed from `at` on, whatever stands in front of it.
     #[inline(always)]
     fn skip_line(&mut self, at: usize) {
         self.cursor.seek(at);
@@ -144,7 +144,7 @@ impl<'w, 'a> Walker<'w, 'a> {
         self.end_line(next);
     }
 
-    /// Goes behind the line feed at `at`, or stays there where it is the end of the input.
+    /// Goes after the line feed at `at`, or stays there where it is the end of the input.
     #[inline(always)]
     fn end_line(&mut self, at: usize) {
         let is_line_feed = at < self.cursor.input().len();

@@ -126,8 +126,8 @@ impl<'a> Walker<'_, 'a> {
         self.bad(kind, end)
     }
 
-    /// The byte that ends the name in which `next` is the first structural byte; and `escapes` if there
-    /// is one in front of it.
+    /// The byte that ends the name in which `next` is the first structural byte; and `escapes` if
+    /// there is one in front of it.
     #[inline(always)]
     fn end_of_name(&mut self, mut next: usize, escapes: Escapes, equals_ends: bool) -> (usize, Option<Escapes>) {
         let mut found = None;

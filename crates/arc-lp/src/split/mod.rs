@@ -1,8 +1,8 @@
-//! The pull face with a buffer of the caller's: each point's tags and fields are found once, kept as
-//! [`Token`]s, and may then be counted, indexed and gone over as often as one likes.
+//! The pull face with a buffer of the caller's: each point's tags and fields are found once, kept
+//! as [`Token`]s, and may then be counted, indexed and gone over as often as one likes.
 //!
-//! The same walk as the push face, with a sink that writes down what it is told. Never allocates but
-//! where the buffer is a `Vec`, and that only until it has room for the longest record.
+//! The same walk as the push face, with a sink that writes down what it is told. Never allocates
+//! but where the buffer is a `Vec`, and that only until it has room for the longest record.
 
 mod token;
 

@@ -17,8 +17,8 @@ pub struct Token {
     text_escapes: Option<Escapes>,
 }
 
-/// What the bits of a token are: the types of [`FieldValue`] in its order, so that the compiler need
-/// not tell numbers apart.
+/// What the bits of a token are: the types of [`FieldValue`] in its order, so that the compiler
+/// need not tell numbers apart.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -42,7 +42,7 @@ impl Token {
         Span { start: self.key_start, end: self.key_end, escapes: self.key_escapes }.text(input)
     }
 
-    /// The text that begins `gap` bytes behind the key.
+    /// The text that begins `gap` bytes after the key.
     #[inline(always)]
     fn text<'a>(&self, input: &'a [u8], gap: usize) -> Text<'a> {
         let end = usize::try_from(self.bits).unwrap_or_default();
@@ -51,7 +51,7 @@ impl Token {
 
     #[inline(always)]
     pub(super) fn tag<'a>(&self, input: &'a [u8]) -> (Text<'a>, Text<'a>) {
-        // Behind the equals sign.
+        // After the equals sign.
         (self.key(input), self.text(input, 1))
     }
 
@@ -62,7 +62,7 @@ impl Token {
             Kind::Integer => FieldValue::Integer(self.bits.cast_signed()),
             Kind::Unsigned => FieldValue::Unsigned(self.bits),
             Kind::Boolean => FieldValue::Boolean(self.bits != 0),
-            // Behind the equals sign and the quote.
+            // After the equals sign and the quote.
             Kind::Text => FieldValue::String(self.text(input, 2)),
         };
         (self.key(input), value)
@@ -79,7 +79,7 @@ mod sealed {
     use super::Token;
 
     pub trait Room {
-        /// Keeps `token` as number `at`, one behind the last; `false` where there is no room.
+        /// Keeps `token` as number `at`, one after the last; `false` where there is no room.
         fn put(&mut self, at: usize, token: Token) -> bool;
         fn tokens(&self) -> &[Token];
     }

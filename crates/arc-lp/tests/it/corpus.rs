@@ -41,8 +41,8 @@ fn the_corpus_cut_in_two_equals_the_whole() {
     });
 }
 
-/// The bodies of all fuzz targets on changed inputs of the corpus: a fuzzer without a fuzzer, which is
-/// the same everywhere.
+/// The bodies of all fuzz targets on changed inputs of the corpus: a fuzzer without a fuzzer, which
+/// is the same everywhere.
 #[test]
 #[ignore = "takes ten seconds; `scripts/test lp-fuzz` runs it"]
 fn changes_of_the_corpus_agree_too() {
@@ -81,7 +81,8 @@ impl Random {
         usize::try_from(self.next() % bound as u64).unwrap()
     }
 
-    /// The beginning of one input and the end of another, with some bytes changed, put in or left out.
+    /// The beginning of one input and the end of another, with some bytes changed, put in or left
+    /// out.
     fn change(&mut self, inputs: &[Vec<u8>]) -> Vec<u8> {
         let (front, back) = (&inputs[self.below(inputs.len())], &inputs[self.below(inputs.len())]);
         let mut input = front[..self.below(front.len() + 1)].to_vec();

@@ -8,7 +8,7 @@ use crate::collect::{
 };
 use arc_lp::{Backslash, Dialect, Utf8};
 
-/// The part of the record that is wrong, and the offset behind which the next line feed is sought.
+/// The part of the record that is wrong, and the offset after which the next line feed is sought.
 type Bad = (&'static str, usize);
 
 /// A good record, or the line and the part that is wrong.
@@ -37,7 +37,7 @@ pub(crate) fn parse(input: &[u8], rules: Rules) -> Vec<Naive> {
                         outcomes.push(Ok(record));
                         at = end;
                     }
-                    // 12: go on behind the next line feed.
+                    // 12: go on after the next line feed.
                     Err((part, offset)) => {
                         outcomes.push(Err((line, part)));
                         at = behind_line_feed(input, offset);

@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn half_of_the_files_is_an_error_and_none_is_no_tls() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Tls::open(&config::TlsFilesFiles::default()).unwrap().is_none());
+        assert!(Tls::open(&config::TlsFiles::default()).unwrap().is_none());
         let mut files = write(dir.path());
         files.client_ca = Some(dir.path().join("nowhere.pem"));
         assert!(matches!(Tls::open(&files), Err(TlsError::Io { .. })));

@@ -1,4 +1,5 @@
-//! The values of a column as they lie in memory, for those who write them somewhere and read them back.
+//! The values of a column as they lie in memory, for those who write them somewhere and read them
+//! back.
 
 use super::{Bits, BufferedValues, ColumnValues};
 
@@ -15,7 +16,8 @@ pub(crate) enum Plain<'a> {
 }
 
 impl ColumnValues {
-    /// Returns the values as they lie in memory; `None` where the type is another, or texts are codes.
+    /// Returns the values as they lie in memory; `None` where the type is another, or texts are
+    /// codes.
     pub(crate) fn plain(&self) -> Option<Plain<'_>> {
         Some(match &self.values {
             BufferedValues::Float(v) => Plain::Float(v),
@@ -30,7 +32,8 @@ impl ColumnValues {
         })
     }
 
-    /// Returns which values are there, as bits from the lowest of the first word on, if some may not be.
+    /// Returns which values are there, as bits from the lowest of the first word on, if some may
+    /// not be.
     pub(crate) fn present(&self) -> Option<&[u64]> {
         self.valid.as_ref().map(Bits::words)
     }

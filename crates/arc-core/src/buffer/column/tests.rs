@@ -68,7 +68,7 @@ fn append_keeps_values_and_validity_for_every_type() {
         two.push_nulls(1);
         two.push(value).unwrap();
         one.append(&two).unwrap();
-        // The third row is behind the column's last one, the fourth in a column without any.
+        // The third row is after the column's last one, the fourth in a column without any.
         one.append_rows(&two, &[1, 0, 2]).unwrap();
         one.append_rows(&ColumnValues::new(&data_type), &[0]).unwrap();
         let array = one.into_array().unwrap();

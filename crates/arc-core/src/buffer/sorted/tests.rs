@@ -112,7 +112,8 @@ fn only_rows_that_a_file_may_have_go_to_late_files() {
     let first: [Point; 2] = [(Some("a"), 10, Some(1.0), None), (Some("b"), 20, Some(1.0), None)];
     buffer.append(SequenceNumber(1), rows(&mut index, true, &first)).unwrap();
     assert_eq!(flush(&mut buffer, &table, &mut index).len(), 1);
-    // Out of order within the buffer only; older than what was flushed; and newer for its series, though not for all.
+    // Out of order within the buffer only; older than what was flushed; and newer for its series,
+    // though not for all.
     let second: [Point; 4] = [
         (Some("a"), 40, Some(2.0), None),
         (Some("a"), 30, Some(3.0), None),
@@ -161,8 +162,9 @@ fn columns_without_a_value_are_left_out() {
 }
 
 proptest! {
-    /// Whatever the order of arrival and wherever flushes fall: files in the order main, then late by round, folded
-    /// field by field, are the model; and rows that are not late never repeat a primary key.
+    /// Whatever the order of arrival and wherever flushes fall: files in the order main, then late
+    /// by round, folded field by field, are the model; and rows that are not late never repeat a
+    /// primary key.
     #[test]
     fn files_folded_in_order_equal_the_last_writes(
         points in prop::collection::vec((0..3usize, 0..12i64, prop::option::of(0..100i32), prop::option::of(0..100i32)), 1..120),

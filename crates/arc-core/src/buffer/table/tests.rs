@@ -78,8 +78,8 @@ fn memory_is_kept_where_rows_come_to_use_it() {
             buffer.append(SequenceNumber(1), rows(&points)).unwrap();
         }
     };
-    // Chunks before and during each flush, which the next one flushes as well, and those that there is space for at its
-    // end. Of what came during it the last one is still the tail.
+    // Chunks before and during each flush, which the next one flushes as well, and those that there
+    // is space for at its end. Of what came during it the last one is still the tail.
     for (before, during, kept) in [(4, 0, 0), (4, 1, 0), (4, 2, 5), (2, 1, 0), (4, 2, 5), (2, 2, 4), (1, 2, 3)] {
         fill(&mut buffer, before);
         buffer.freeze().unwrap();

@@ -126,7 +126,8 @@ proptest! {
     }
 }
 
-/// Appends requests of so many rows, of which row n has the text `text(n)`; returns whether they are encoded in the end.
+/// Appends requests of so many rows, of which row n has the text `text(n)`; returns whether they
+/// are encoded in the end.
 fn become_dictionary(rows: usize, requests: usize, text: impl Fn(usize) -> String) -> bool {
     let mut all = ColumnValues::new(&DataType::Utf8);
     let texts: Values = (0..rows * requests).map(|row| Some(text(row))).collect();

@@ -19,16 +19,18 @@ impl Manifest {
         Self::write_anew_at(Arc::new(FolderLocation::new(Arc::clone(vfs), dir)), state)
     }
 
-    /// Makes `state` what the stream in `location` says, whatever it said before: all of it or nothing.
+    /// Makes `state` what the stream in `location` says, whatever it said before: all of it or
+    /// nothing.
     ///
-    /// A snapshot under a number above all others makes the change; it has no commit to follow, which its checksum 0 says.
-    /// An empty commit and a second snapshot come after it, so that damage to any one of the three does no harm, and older
-    /// objects are removed. Where no lock keeps others away, a writer who has the stream open is fenced first.
+    /// A snapshot under a number above all others makes the change; it has no commit to follow,
+    /// which its checksum 0 says. An empty commit and a second snapshot come after it, so that
+    /// damage to any one of the three does no harm, and older objects are removed. Where no lock
+    /// keeps others away, a writer who has the stream open is fenced first.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] if another writer has made a commit meanwhile; [`Error::Io`] if it could not be written. Then the
-    /// stream says the old or the new.
+    /// [`Error::Closed`] if another writer has made a commit meanwhile; [`Error::Io`] if it could
+    /// not be written. Then the stream says the old or the new.
     pub(super) fn write_anew_at(location: Arc<dyn ObjectLocation>, state: ManifestState) -> Result<()> {
         location.prepare()?;
         let listing = Listing::read(location.as_ref())?;
@@ -45,7 +47,8 @@ impl Manifest {
     }
 }
 
-/// Takes the number behind `newest` with an empty commit, so that nobody else can make it one of the old stream.
+/// Takes the number after `newest` with an empty commit, so that nothing else can make it one of
+/// the old stream.
 fn fence(location: &dyn ObjectLocation, newest: u64) -> Result<()> {
     let last = ObjectId::commit(newest);
     let path = location.path(&last.name());

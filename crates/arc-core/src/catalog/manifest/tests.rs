@@ -1,4 +1,5 @@
-//! The manifest through its whole life: commits, snapshots, damage, fences, faults and the loss of power.
+//! The manifest through its whole life: commits, snapshots, damage, fences, faults and the loss of
+//! power.
 
 #[cfg(feature = "object-store")]
 mod faults;
@@ -66,7 +67,8 @@ fn receipt(number: u64) -> IdempotencyRecord {
     }
 }
 
-/// The edit that creates the table, then ones that add a file and a receipt each; receipts go after a while.
+/// The edit that creates the table, then ones that add a file and a receipt each; receipts go after
+/// a while.
 fn edit(number: u64) -> ManifestEdit {
     let table = TableEdit { database: "db".into(), table: "t".into(), ..TableEdit::default() };
     let flushed = Some(SequenceNumber(number));
@@ -490,8 +492,8 @@ fn a_commit_is_as_large_as_its_edit_whatever_is_live(location: Location) {
     assert_eq!(size(1), size(2_000));
 }
 
-/// Any one call fails, once or for ever: `Ok` means durable, an error means before or after, and a manifest that stays
-/// open knows which.
+/// Any one call fails, once or for ever: `Ok` means durable, an error means before or after, and a
+/// manifest that stays open knows which.
 fn a_commit_in_which_any_call_fails_is_whole_or_absent(location: Location) {
     let before_commit = |snapshot_is_due: bool| {
         let vfs = location.fresh();
@@ -561,7 +563,8 @@ fn no_acknowledged_commit_is_lost_with_the_power(location: Location) {
         }
         for cut in vfs.fs.power_cuts() {
             let done = acknowledged.iter().filter(|operations| **operations <= cut.operations()).count();
-            // Long streams take long to open: the states in which all, nothing or the names alone reached the disk.
+            // Long streams take long to open: the states in which all, nothing or the names alone
+            // reached the disk.
             for image in cut.images(11, if skip == 0 { 12 } else { 3 }) {
                 let reopened = location.on(&image).open().unwrap();
                 let allowed = &states[first + done..states.len().min(first + done + 2)];

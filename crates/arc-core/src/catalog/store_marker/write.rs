@@ -9,7 +9,8 @@ use crate::{
     vfs::Vfs,
 };
 
-/// Names a data directory that has no name and nothing that would have to be in the store; durable then.
+/// Names a data directory that has no name and nothing that would have to be in the store; durable
+/// then.
 ///
 /// # Errors
 ///

@@ -92,8 +92,8 @@ fn late_files_are_merged_into_what_they_overlap_once_it_is_worth_it() {
     assert_eq!(planned(&files, 0), [(vec!["x", "y", "z"], MergeOutput::Late)]);
 }
 
-/// Does what is planned until there is nothing left to do, and returns the files then and how many tasks it took. Rows
-/// are spread evenly over the time of their file.
+/// Does what is planned until there is nothing left to do, and returns the files then and how many
+/// tasks it took. Rows are spread evenly over the time of their file.
 fn settled(mut files: Vec<Arc<DataFile>>, settings: &Settings) -> (Vec<Arc<DataFile>>, usize) {
     for tasks in 0..20_000 {
         let Some(task) = plan(&table(), &files, OVER, settings).tasks.pop() else { return (files, tasks) };
@@ -252,7 +252,8 @@ fn a_day_of_many_rows_is_rewritten_into_files_that_follow_each_other_in_time() {
         ends.sort_unstable();
         ends
     };
-    // So few rows that one file has all of them; slices of just enough; ends that overlap; as many slices as there may be.
+    // So few rows that one file has all of them; slices of just enough; ends that overlap; as many
+    // slices as there may be.
     for (wide, rows, expected) in [
         (9, 4, vec![(0, 239)]),
         (9, 15, vec![(0, 69), (70, 139), (140, 209), (210, 239)]),

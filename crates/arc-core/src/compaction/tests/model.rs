@@ -29,7 +29,8 @@ use crate::{
     vfs::CrashFs,
 };
 
-/// Folder of the engine in the file system in memory. With queries its temporary folder is made for real.
+/// Folder of the engine in the file system in memory. With queries its temporary folder is made for
+/// real.
 fn root() -> PathBuf {
     std::env::temp_dir().join("arc-compaction")
 }
@@ -141,7 +142,8 @@ impl Files {
         self.live.extend(made.unwrap().into_iter().map(Arc::new));
     }
 
-    /// Reads all rows as a query does: those on time, which must be unique, and late ones over them.
+    /// Reads all rows as a query does: those on time, which must be unique, and late ones over
+    /// them.
     fn rows(&self) -> Rows {
         let mut rows = Rows::new();
         let on_time = self.live.iter().map(Arc::as_ref).filter(|file| !file.late);
@@ -182,10 +184,11 @@ fn rows_of(batch: &RecordBatch) -> Vec<(PrimaryKey, Row)> {
 /// What is merged next.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Of the files of one day those whose bit is set, if that is allowed; parted in the middle of their time or not.
+    /// Of the files of one day those whose bit is set, if that is allowed; parted in the middle of
+    /// their time or not.
     Any(i64, u32, bool),
-    /// All that the planner plans, and what it plans then: files to a merge, whether the day is over, target bytes, columns
-    /// that may be open, rows of a slice.
+    /// All that the planner plans, and what it plans then: files to a merge, whether the day is
+    /// over, target bytes, columns that may be open, rows of a slice.
     Planned(usize, bool, u64, usize, u64),
 }
 

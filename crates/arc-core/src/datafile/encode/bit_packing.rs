@@ -1,8 +1,10 @@
-//! Packs small integers into as few bits each as they need, lowest bits first: what Parquet's encodings of integers,
-//! dictionary indices and levels have in common (parquet-format, `Encodings.md`, "Bit packed").
+//! Packs small integers into as few bits each as they need, lowest bits first: what Parquet's
+//! encodings of integers, dictionary indices and levels have in common (parquet-format,
+//! `Encodings.md`, "Bit packed").
 //!
-//! Values are packed in lots of 64 by code made for one width each, in which every shift is a constant: 0.3 to 0.8 ns a
-//! value, where a loop that asks for the width takes some 2 ns. Never looks at whether a value fits: the caller knows.
+//! Values are packed in lots of 64 by code made for one width each, in which every shift is a
+//! constant: 0.3 to 0.8 ns a value, where a loop that asks for the width takes some 2 ns. Never
+//! looks at whether a value fits: the caller knows.
 
 /// Values that are packed at a time.
 pub(super) const LOT: usize = 64;
@@ -10,7 +12,8 @@ pub(super) const LOT: usize = 64;
 /// Appends one lot.
 type Kernel<T> = fn(&[T; LOT], &mut Vec<u8>);
 
-/// Appends values of `width` bits each; the last byte of every eight values is filled up with zeros.
+/// Appends values of `width` bits each; the last byte of every eight values is filled up with
+/// zeros.
 pub(super) fn pack<T: Copy + Default + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
     let end = out.len() + values.len().div_ceil(8) * width as usize;
     let kernel = kernel::<T>(width);

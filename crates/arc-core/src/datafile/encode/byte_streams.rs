@@ -1,5 +1,6 @@
-//! `BYTE_STREAM_SPLIT`: the first bytes of all values, then the second bytes, and so on (parquet-format, `Encodings.md`,
-//! "Byte Stream Split"). Signs and exponents of neighbours are alike, and compress once they stand together.
+//! `BYTE_STREAM_SPLIT`: the first bytes of all values, then the second bytes, and so on
+//! (parquet-format, `Encodings.md`, "Byte Stream Split"). Signs and exponents of neighbours are
+//! alike, and compress once they stand together.
 
 /// Appends all values.
 pub(super) fn encode(values: &[u64], out: &mut Vec<u8>) {
@@ -29,8 +30,8 @@ pub(super) fn encode(values: &[u64], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the lowest bytes of all eight, then the second bytes, and so on: swaps halves, quarters, then bytes between
-/// rows that are as far apart.
+/// Returns the lowest bytes of all eight, then the second bytes, and so on: swaps halves, quarters,
+/// then bytes between rows that are as far apart.
 fn transpose(mut rows: [u64; 8]) -> [u64; 8] {
     for (distance, mask) in [(4_u32, 0x0000_0000_ffff_ffff_u64), (2, 0x0000_ffff_0000_ffff), (1, 0x00ff_00ff_00ff_00ff)]
     {

@@ -1,7 +1,7 @@
 //! Finished pages of one column in one row group, and what the file says of them.
 //!
-//! Headers of pages, the indexes and the column's metadata are written by the Parquet library; which bytes stand in a page
-//! is the encoders' business.
+//! Headers of pages, the indexes and the column's metadata are written by the Parquet library;
+//! which bytes stand in a page is the encoders' business.
 
 use std::collections::BTreeMap;
 
@@ -105,7 +105,8 @@ impl ChunkPages {
     /// Compresses and appends a page.
     pub(super) fn push(&mut self, page: DataPage<'_>, compressor: &mut PageCompressor) -> Result<()> {
         if !self.encodings.contains_key(&page.encoding) {
-            // That indices did not shrink says nothing of the texts that come when their dictionary is full.
+            // That indices did not shrink says nothing of the texts that come when their dictionary
+            // is full.
             self.worth = Worth::default();
         }
         if self.pages.capacity() == 0 {
@@ -237,8 +238,8 @@ impl ChunkReader for ChunkBytes {
     }
 }
 
-/// Appends a page behind its header; returns its size before compression and after, header included. The library's buffer is
-/// not kept: 8 KiB for each column.
+/// Appends a page after its header; returns its size before compression and after, header included.
+/// The library's buffer is not kept: 8 KiB for each column.
 fn append_page(pages: &mut Vec<u8>, page: CompressedPage) -> Result<(usize, usize)> {
     let mut sink = TrackedWrite::new(pages);
     let spec = SerializedPageWriter::new(&mut sink).write_page(page)?;

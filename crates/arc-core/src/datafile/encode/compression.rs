@@ -1,8 +1,9 @@
 //! Compresses pages with Zstandard, or stores them where that gains nothing.
 //!
-//! Pages of the first version of the format are compressed all or none within a column chunk. A page that does not
-//! shrink becomes a frame of raw blocks (RFC 8878, section 3.1.1.2.2), which any reader of Zstandard takes as a compressed
-//! one, and which costs a copy. Bit-packed indices of measured values are such pages, and the bulk of most files.
+//! Pages of the first version of the format are compressed all or none within a column chunk. A
+//! page that does not shrink becomes a frame of raw blocks (RFC 8878, section 3.1.1.2.2), which any
+//! reader of Zstandard takes as a compressed one, and which costs a copy. Bit-packed indices of
+//! measured values are such pages, and the bulk of most files.
 
 use zstd::{bulk::Compressor, zstd_safe::compress_bound};
 
@@ -37,8 +38,8 @@ impl PageCompressor {
         std::mem::take(&mut self.spare)
     }
 
-    /// Takes the memory of pages that are written. The kernel clears each page of memory that it hands out, which takes longer
-    /// than filling it.
+    /// Takes the memory of pages that are written. The kernel clears each page of memory that it
+    /// hands out, which takes longer than filling it.
     pub(super) fn recycle(&mut self, mut used: Vec<u8>) {
         if (self.spare.capacity()..MAX_SPARE_BYTES).contains(&used.capacity()) {
             used.clear();
@@ -68,8 +69,8 @@ impl PageCompressor {
 
 /// Appends a frame that holds the bytes as they are.
 fn store(page: &[u8], out: &mut Vec<u8>) {
-    // The magic number; "one segment, so no window size; the size of the content has four bytes"; that size. A page has
-    // less than 2 GiB.
+    // The magic number; "one segment, so no window size; the size of the content has four bytes";
+    // that size. A page has less than 2 GiB.
     out.extend_from_slice(&[0x28, 0xb5, 0x2f, 0xfd, 0b1010_0000]);
     out.extend(page.len().to_le_bytes().into_iter().take(4));
     let mut blocks = page.chunks(RAW_BLOCK_BYTES).peekable();

@@ -1,5 +1,5 @@
-//! `DELTA_BINARY_PACKED`: integers as the differences between neighbours, in as few bits as the largest of them needs
-//! (parquet-format, `Encodings.md`, "Delta Encoding").
+//! `DELTA_BINARY_PACKED`: integers as the differences between neighbours, in as few bits as the
+//! largest of them needs (parquet-format, `Encodings.md`, "Delta Encoding").
 //!
 //! Differences wrap around, as the format says, so that any two values have one.
 
@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn bytes_are_those_of_the_format() {
-        // Block size 256, 4 miniblocks, 3 values, the first is 7; least difference -1, widths 3, 0, 0, 0; 0 and 5.
+        // Block size 256, 4 miniblocks, 3 values, the first is 7; least difference -1, widths 3, 0,
+        // 0, 0; 0 and 5.
         let mut out = Vec::new();
         encode(&[7, 6, 10], &mut out);
         let mut expected = vec![0x80, 0x02, 4, 3, 14, 1, 3, 0, 0, 0, 0b10_1000];

@@ -1,5 +1,5 @@
-//! The hybrid of runs and bit-packed values that holds levels and dictionary indices (parquet-format, `Encodings.md`,
-//! "Run Length Encoding / Bit-Packing Hybrid").
+//! The hybrid of runs and bit-packed values that holds levels and dictionary indices
+//! (parquet-format, `Encodings.md`, "Run Length Encoding / Bit-Packing Hybrid").
 
 use super::{
     bit_packing::{LOT, pack},

@@ -1,9 +1,10 @@
 //! Encodes columns into Parquet's pages: values in, finished column chunks out.
 //!
-//! The Parquet library's writer takes any type, and 22 ns a value. Most columns are of a few types that are known well
-//! here: times and numbers of eight bytes, booleans, texts, and tags, which are sorted and come as indices in a dictionary.
-//! These are encoded by loops made for them; all others go through the library ([`EncodingPlan::encoder`] says `None`). What
-//! surrounds pages (their headers, statistics, indexes, footer) stays the library's, which takes a chunk as if it had been
+//! The Parquet library's writer takes any type, and 22 ns a value. Most columns are of a few types
+//! that are known well here: times and numbers of eight bytes, booleans, texts, and tags, which are
+//! sorted and come as indices in a dictionary. These are encoded by loops made for them; all others
+//! go through the library ([`EncodingPlan::encoder`] says `None`). What surrounds pages (their
+//! headers, statistics, indexes, footer) stays the library's, which takes a chunk as if it had been
 //! copied from another file.
 //!
 //! Never sorts, never looks at names, never writes a file. Called by `row_groups`.
@@ -95,7 +96,8 @@ pub(super) trait ColumnEncoder: Send {
     /// Takes the next rows.
     fn push(&mut self, array: &dyn Array, scratch: &mut Scratch) -> Result<()>;
 
-    /// Returns about how many bytes the chunk has so far; what is not compressed yet counts as it is.
+    /// Returns about how many bytes the chunk has so far; what is not compressed yet counts as it
+    /// is.
     fn bytes(&self) -> usize;
 
     /// Returns how many of them are not compressed yet: the dictionary and the page under way.
@@ -135,9 +137,11 @@ impl EncodingPlan {
     }
 }
 
-/// Returns whether a dictionary of so many entries is not worth having after so many values, of any size.
+/// Returns whether a dictionary of so many entries is not worth having after so many values, of any
+/// size.
 ///
-/// Values that are drawn evenly and all but differ after some thousands are more than half different after tens of thousands.
+/// Values that are drawn evenly and all but differ after some thousands are more than half
+/// different after tens of thousands.
 fn is_futile(entries: usize, values: usize) -> bool {
     (values >= 4096 && entries > values - values / 16) || (values >= 32_768 && entries > values / 2)
 }

@@ -1,4 +1,5 @@
-//! Columns of all kinds through whole data files, read back by the Parquet library, which shares no code with them.
+//! Columns of all kinds through whole data files, read back by the Parquet library, which shares no
+//! code with them.
 
 use std::sync::Arc;
 
@@ -171,8 +172,8 @@ fn of_library(rows: &RecordBatch, row_group_rows: usize) -> Bytes {
     writer.into_inner().unwrap().into()
 }
 
-/// Compares what the footer says with what the library would have said, but for floats: their bounds are left out where
-/// there is any NaN.
+/// Compares what the footer says with what the library would have said, but for floats: their
+/// bounds are left out where there is any NaN.
 fn assert_same_statistics(ours: &ParquetMetaData, library: &ParquetMetaData) {
     for (ours, library) in ours.row_groups().iter().zip(library.row_groups()) {
         assert_eq!(ours.num_rows(), library.num_rows());

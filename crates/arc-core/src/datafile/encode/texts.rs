@@ -1,7 +1,8 @@
-//! Encodes columns of texts: tags, which come as numbers in a dictionary, and fields, which come as they are.
+//! Encodes columns of texts: tags, which come as numbers in a dictionary, and fields, which come as
+//! they are.
 //!
-//! Rows are taken as runs of equal texts. Those of a tag are found by comparing the numbers that come; where rows are sorted
-//! by tags, a tag costs next to nothing a row.
+//! Rows are taken as runs of equal texts. Those of a tag are found by comparing the numbers that
+//! come; where rows are sorted by tags, a tag costs next to nothing a row.
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, DictionaryArray, StringArray},
@@ -30,7 +31,8 @@ use crate::{
     datafile::statistics::{lower_text, upper_text},
 };
 
-/// Bytes from which on a dictionary has to be worth its size, and bytes that none exceeds for long, if it may have as many.
+/// Bytes from which on a dictionary has to be worth its size, and bytes that none exceeds for long,
+/// if it may have as many.
 const LARGE_DICTIONARY_BYTES: usize = 1 << 20;
 const MAX_DICTIONARY_BYTES: usize = 16 << 20;
 /// Bytes of texts after which a page ends, whatever its rows.
@@ -351,7 +353,8 @@ pub(super) fn run_length(keys: &[i32]) -> usize {
     start + rest.iter().take_while(|key| *key == first).count()
 }
 
-/// Returns an upper bound and whether it is the text itself: the text, whatever its length, where there is no shorter one.
+/// Returns an upper bound and whether it is the text itself: the text, whatever its length, where
+/// there is no shorter one.
 fn upper(text: &str) -> (String, bool) {
     upper_text(text).unwrap_or_else(|| (text.to_owned(), true))
 }

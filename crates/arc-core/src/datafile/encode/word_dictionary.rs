@@ -2,7 +2,8 @@
 
 use crate::arrays::width_of;
 
-/// Slots of a new table; it has four times as many as there are values, so that most are found at first sight.
+/// Slots of a new table; it has four times as many as there are values, so that most are found at
+/// first sight.
 const MIN_SLOTS: usize = 256;
 
 /// Values in order of their first use, found through an open table of numbers.

@@ -230,7 +230,8 @@ impl WordKind {
         words.ok_or_else(|| ParquetError::General(format!("an array of {} came unexpected", array.data_type())))
     }
 
-    /// Makes numbers that are ordered as the values are: floats totally, with -0.0 below 0.0 and NaN at the ends.
+    /// Makes numbers that are ordered as the values are: floats totally, with -0.0 below 0.0 and
+    /// NaN at the ends.
     #[inline(always)]
     fn key(self, word: u64) -> u64 {
         match self {
@@ -265,7 +266,8 @@ impl WordKind {
         self == Self::Float && f64::from_bits(word).is_nan()
     }
 
-    /// Returns bounds as they are written: the format wants a zero to be negative as a minimum, positive as a maximum.
+    /// Returns bounds as they are written: the format wants a zero to be negative as a minimum,
+    /// positive as a maximum.
     pub(super) fn written(self, min: u64, max: u64) -> (u64, u64) {
         let is_zero = |word: u64| self == Self::Float && word & !SIGN == 0;
         (if is_zero(min) { SIGN } else { min }, if is_zero(max) { 0 } else { max })
@@ -294,8 +296,9 @@ impl WordKind {
 
 const SIGN: u64 = 1 << 63;
 
-/// Returns the keys of the least and the greatest float, compared as floats are, several at a time. `None` where that is not
-/// how they are ordered in a file: among NaNs, and where a bound is a zero, of which there are two.
+/// Returns the keys of the least and the greatest float, compared as floats are, several at a time.
+/// `None` where that is not how they are ordered in a file: among NaNs, and where a bound is a
+/// zero, of which there are two.
 fn finite_bounds(words: &[u64]) -> Option<(u64, u64)> {
     const LANES: usize = 8;
     let (lots, rest) = words.as_chunks::<LANES>();

@@ -27,13 +27,16 @@ pub struct WrittenFile<T = ()> {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct FileStatistics {
-    /// Earliest time, in the unit of the time column; `None` without a time column, or where it is null throughout.
+    /// Earliest time, in the unit of the time column; `None` without a time column, or where it is
+    /// null throughout.
     pub first_time: Option<i64>,
     /// Latest time, likewise.
     pub last_time: Option<i64>,
-    /// Null counts and bounds of the columns that are in the file, in its order. Timestamps are integers in their unit.
+    /// Null counts and bounds of the columns that are in the file, in its order. Timestamps are
+    /// integers in their unit.
     pub columns: Vec<ColumnStatistics>,
-    /// Distinct values of the columns that [`distinct`](super::ParquetWriterBuilder::distinct) names, in that order.
+    /// Distinct values of the columns that [`distinct`](super::ParquetWriterBuilder::distinct)
+    /// names, in that order.
     pub distinct: Vec<DistinctValues>,
 }
 
@@ -43,7 +46,8 @@ pub struct FileStatistics {
 pub struct DistinctValues {
     /// Name of the column.
     pub column: String,
-    /// The values in order: texts by their bytes, floats with -0.0 below 0.0. Empty where there are too many.
+    /// The values in order: texts by their bytes, floats with -0.0 below 0.0. Empty where there are
+    /// too many.
     pub values: Vec<Value<'static>>,
     /// Whether `values` has all of them: `false` where they are more than
     /// [`max_distinct`](super::ParquetWriterBuilder::max_distinct).
@@ -58,7 +62,8 @@ pub trait Accumulator: Send {
     /// What is handed out with the file.
     type Output;
 
-    /// Takes in the next rows of the file: all declared columns, in their order, with the types that they have in the file.
+    /// Takes in the next rows of the file: all declared columns, in their order, with the types
+    /// that they have in the file.
     fn update(&mut self, rows: &RecordBatch);
 
     /// Ends with the file's last row.

@@ -1,8 +1,10 @@
-//! Lays out a Parquet file: column chunks one after the other, and a footer that names those that are to be seen.
+//! Lays out a Parquet file: column chunks one after the other, and a footer that names those that
+//! are to be seen.
 //!
-//! The Parquet library's own file writer wants to know the columns before the first row group. Here the schema is settled by
-//! the footer: a chunk of nulls alone, written before it was known that its column never has a value, is left out of it.
-//! Such a chunk stays in the file as some hundred bytes that no reader looks at.
+//! The Parquet library's own file writer wants to know the columns before the first row group. Here
+//! the schema is settled by the footer: a chunk of nulls alone, written before it was known that
+//! its column never has a value, is left out of it. Such a chunk stays in the file as some hundred
+//! bytes that no reader looks at.
 
 use std::{
     io::{self, Write},
@@ -90,8 +92,8 @@ impl Assembly {
         Ok(ColumnChunkFooter { metadata: metadata.build()?, column_index, offset_index })
     }
 
-    /// Writes the footer and returns the sink, complete but not durable. `schema` has the columns that are to be seen, `seen`
-    /// says of each declared column whether it is one of them.
+    /// Writes the footer and returns the sink, complete but not durable. `schema` has the columns
+    /// that are to be seen, `seen` says of each declared column whether it is one of them.
     pub(super) fn finish(mut self, schema: &Schema, seen: &[bool]) -> Result<Sink> {
         let descriptor = Arc::new(ArrowSchemaConverter::new().convert(schema)?);
         let mut properties = WriterProperties::builder().build();

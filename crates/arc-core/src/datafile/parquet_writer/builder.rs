@@ -27,7 +27,7 @@ use crate::{
     vfs::{RealVfs, Vfs},
 };
 
-/// Most threads of a writer: more than there are columns worth one help nobody.
+/// Most threads of a writer: more than there are columns worth one help nothing.
 const MAX_THREADS: usize = 64;
 
 /// Stores what it is given; [`open`](Self::open) checks it.
@@ -68,8 +68,8 @@ impl ParquetWriterBuilder {
         }
     }
 
-    /// Sets how files are called: with `logs` they are `logs-00000.parquet`, `logs-00001.parquet` and so on. Default `part`.
-    /// A file that is there already is never replaced: the writer fails.
+    /// Sets how files are called: with `logs` they are `logs-00000.parquet`, `logs-00001.parquet`
+    /// and so on. Default `part`. A file that is there already is never replaced: the writer fails.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -91,8 +91,9 @@ impl ParquetWriterBuilder {
         self
     }
 
-    /// Sets how rows are laid out in a file. Default: 4 MiB of rows are gathered, a row group ends at 8 MiB or 1,048,576 rows, a
-    /// page at 20,000. A writer holds about the sum of the first two, and some megabytes of dictionaries.
+    /// Sets how rows are laid out in a file. Default: 4 MiB of rows are gathered, a row group ends
+    /// at 8 MiB or 1,048,576 rows, a page at 20,000. A writer holds about the sum of the first two,
+    /// and some megabytes of dictionaries.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -117,8 +118,8 @@ impl ParquetWriterBuilder {
         self
     }
 
-    /// Ends a file at so many rows. No limit by default. With [`group_by`](Self::group_by) it goes on to the end of the group
-    /// that the last of these rows is of.
+    /// Ends a file at so many rows. No limit by default. With [`group_by`](Self::group_by) it goes
+    /// on to the end of the group that the last of these rows is of.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -145,9 +146,10 @@ impl ParquetWriterBuilder {
 
     /// Ends a file when it has about so many bytes, likewise. No limit by default.
     ///
-    /// How large rows are is known once they are encoded, and how large the next ones will be is guessed by those before. Files
-    /// of megabytes meet the limit within some hundredths, those of some ten kilobytes within a fifth; the first file of a writer may be
-    /// half as large, for how well its rows are compressed is not known yet.
+    /// How large rows are is known once they are encoded, and how large the next ones will be is
+    /// guessed by those before. Files of megabytes meet the limit within some hundredths, those of
+    /// some ten kilobytes within a fifth; the first file of a writer may be half as large, for how
+    /// well its rows are compressed is not known yet.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -169,10 +171,11 @@ impl ParquetWriterBuilder {
         self
     }
 
-    /// Names the columns of the key: neighbouring rows with equal values in all of them (null equals null, NaN equals NaN) are
-    /// never cut apart into two files, in one batch or over many. So a file can be larger than its limits, by the rest of a
-    /// group. Rows are to come grouped: of a key that comes again later, behind rows of another one, the later rows may well
-    /// be in another file. Memory does not grow with groups.
+    /// Names the columns of the key: neighbouring rows with equal values in all of them (null
+    /// equals null, NaN equals NaN) are never cut apart into two files, in one batch or over many.
+    /// So a file can be larger than its limits, by the rest of a group. Rows are to come grouped:
+    /// of a key that comes again later, after rows of another one, the later rows may well be in
+    /// another file. Memory does not grow with groups.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -197,9 +200,10 @@ impl ParquetWriterBuilder {
         self
     }
 
-    /// Makes texts of the integers, floats and booleans in columns whose names begin with any of these: no digit is lost, and
-    /// a float is as short as it can be and still reads back the same (`200.0`, `0.1`, `1e16`). Such columns also take texts
-    /// and, in rows, values of mixed kinds. Columns of other types stay as they are.
+    /// Makes texts of the integers, floats and booleans in columns whose names begin with any of
+    /// these: no digit is lost, and a float is as short as it can be and still reads back the same
+    /// (`200.0`, `0.1`, `1e16`). Such columns also take texts and, in rows, values of mixed kinds.
+    /// Columns of other types stay as they are.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -222,7 +226,8 @@ impl ParquetWriterBuilder {
         self
     }
 
-    /// Names the column of timestamps, or of integers, that first and last time are taken of. Rows need not be in its order.
+    /// Names the column of timestamps, or of integers, that first and last time are taken of. Rows
+    /// need not be in its order.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -247,8 +252,8 @@ impl ParquetWriterBuilder {
         self
     }
 
-    /// Names columns whose distinct values each file is to tell: of texts, integers or floats of eight bytes, booleans or
-    /// timestamps.
+    /// Names columns whose distinct values each file is to tell: of texts, integers or floats of
+    /// eight bytes, booleans or timestamps.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -273,7 +278,8 @@ impl ParquetWriterBuilder {
         self
     }
 
-    /// Sets up to how many distinct values are told. Default 1,000. Each costs some 50 bytes and its text.
+    /// Sets up to how many distinct values are told. Default 1,000. Each costs some 50 bytes and
+    /// its text.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -297,8 +303,8 @@ impl ParquetWriterBuilder {
         self
     }
 
-    /// Sets how many threads encode columns, that of the caller included. Default 1. Others live only while rows are encoded,
-    /// and each needs some megabytes.
+    /// Sets how many threads encode columns, that of the caller included. Default 1. Others live
+    /// only while rows are encoded, and each needs some megabytes.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -367,8 +373,9 @@ impl ParquetWriterBuilder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a setting that is out of range, for a column that is
-    /// named and not declared, and for one of a type that is not written.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a setting that is out of
+    /// range, for a column that is named and not declared, and for one of a type that is not
+    /// written.
     pub fn open(self) -> Result<ParquetWriter> {
         self.open_with(|| ())
     }

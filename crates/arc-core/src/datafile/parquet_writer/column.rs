@@ -1,7 +1,8 @@
-//! One column of the files of a writer: which encoder it has, and what it is in the row group under way.
+//! One column of the files of a writer: which encoder it has, and what it is in the row group under
+//! way.
 //!
-//! A column that has been null throughout has no encoder and no chunk yet, just a count of nulls: whether it is in the file at
-//! all is known at the file's end.
+//! A column that has been null throughout has no encoder and no chunk yet, just a count of nulls:
+//! whether it is in the file at all is known at the file's end.
 
 use std::sync::Arc;
 
@@ -48,7 +49,8 @@ const NULLS_AT_ONCE: usize = 16_384;
 #[derive(Debug)]
 pub(super) struct ColumnSpec {
     pub(super) field: FieldRef,
-    /// The type in which values reach the encoder: one that `encode` knows, where there is one for the same bytes.
+    /// The type in which values reach the encoder: one that `encode` knows, where there is one for
+    /// the same bytes.
     pub(super) carrier: DataType,
     is_time: bool,
     limits: ColumnLimits,
@@ -109,7 +111,8 @@ impl ColumnSpec {
         work(&mut writer, &factory)
     }
 
-    /// Ends what the library has encoded: its leaves are laid out in a file in memory, for it tells their bytes to nobody.
+    /// Ends what the library has encoded: its leaves are laid out in a file in memory, for it tells
+    /// their bytes to nothing.
     fn library_leaves(&self, encoders: Vec<ArrowColumnWriter>, has_nan: bool) -> Result<Vec<Leaf>> {
         let chunks = encoders.into_iter().map(|encoder| {
             let mut chunk = encoder.close()?;
@@ -257,7 +260,8 @@ impl OpenColumn {
         chunk.push(&self.spec.field, array, &mut self.statistics, scratch)
     }
 
-    /// Ends the row group. A column without any value so far gets a chunk of nulls if `more` may come.
+    /// Ends the row group. A column without any value so far gets a chunk of nulls if `more` may
+    /// come.
     pub(super) fn end_row_group(&mut self, more: bool, scratch: &mut Scratch) -> crate::Result<()> {
         self.finished = self.try_end_row_group(more, scratch).map_err(|error| self.error(&error))?;
         Ok(())
@@ -321,7 +325,8 @@ fn are_close(sample: &Sample) -> bool {
     integers::are_close(&values)
 }
 
-/// Returns the type that has the same values in Parquet's terms and is encoded here, or the type itself.
+/// Returns the type that has the same values in Parquet's terms and is encoded here, or the type
+/// itself.
 fn carrier(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Timestamp(..) => DataType::Int64,

@@ -34,7 +34,8 @@ enum DistinctSet {
 }
 
 impl Distinct {
-    /// `data_type` is the type in which the column is encoded. Returns `None` for one whose values cannot be collected.
+    /// `data_type` is the type in which the column is encoded. Returns `None` for one whose values
+    /// cannot be collected.
     pub(super) fn new(data_type: &DataType, max_values: usize) -> Option<Self> {
         let kind = match data_type {
             DataType::Utf8 => DistinctKind::Text,

@@ -1,7 +1,9 @@
-//! Chooses between two encodings of integers by the first of them: distances to the one before, or indices in a dictionary.
+//! Chooses between two encodings of integers by the first of them: distances to the one before, or
+//! indices in a dictionary.
 //!
-//! Clocks, counters and gauges that are sorted by what they measure are close to their neighbours. Codes and states repeat, and
-//! so do gauges in order of arrival. Nobody has told the writer in which order rows come.
+//! Clocks, counters and gauges that are sorted by what they measure are close to their neighbours.
+//! Codes and states repeat, and so do gauges in order of arrival. Nothing has told the writer in
+//! which order rows come.
 
 use hashbrown::HashSet;
 
@@ -12,7 +14,8 @@ const BLOCK: usize = 32;
 /// Bits that a run takes beside its value.
 const RUN_BITS: usize = 16;
 
-/// Returns whether distances take fewer bits than indices in a dictionary, or that is not worth having.
+/// Returns whether distances take fewer bits than indices in a dictionary, or that is not worth
+/// having.
 pub(super) fn are_close(values: &[i64]) -> bool {
     let distinct: HashSet<i64, foldhash::fast::FixedState> = values.iter().copied().collect();
     // The dictionary itself is shared by many more values than these.

@@ -1,6 +1,7 @@
 //! Columns by name.
 //!
-//! Rows mostly name the same columns in the same order: behind a column the one that came there last time is tried first.
+//! Rows mostly name the same columns in the same order: after a column the one that came there last
+//! time is tried first.
 
 use arrow::datatypes::Schema;
 use hashbrown::HashMap;
@@ -20,7 +21,7 @@ impl ColumnNames {
         Self { indices: names.iter().cloned().zip(0..).collect(), follows: (0..=names.len()).collect(), names }
     }
 
-    /// Returns the place of a name that comes behind the index `last`.
+    /// Returns the place of a name that comes after the index `last`.
     #[inline]
     pub(super) fn find(&mut self, name: &str, last: Option<usize>) -> Option<usize> {
         let next = self.follows.get_mut(last.map_or(0, |last| last + 1))?;

@@ -1,4 +1,5 @@
-//! A file under way: rows are gathered up to a few megabytes, encoded column after column, and written by row groups.
+//! A file under way: rows are gathered up to a few megabytes, encoded column after column, and
+//! written by row groups.
 
 use std::{
     path::{Path, PathBuf},
@@ -54,8 +55,8 @@ pub(super) struct Complete {
     pub(super) scale: Scale,
 }
 
-/// By how much sizes differ from what was expected: of what was not compressed yet, and of the footer. Handed
-/// from file to file.
+/// By how much sizes differ from what was expected: of what was not compressed yet, and of the
+/// footer. Handed from file to file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
     pending: f64,
@@ -131,12 +132,14 @@ impl GrowingFile {
         self.written_rows + self.encoded_rows as u64
     }
 
-    /// Returns how many of the next rows the file has room for, at least until it is asked again; 0 if it is full.
+    /// Returns how many of the next rows the file has room for, at least until it is asked again; 0
+    /// if it is full.
     pub(super) fn remaining(&mut self, next: &RecordBatch, scratches: &mut [Scratch]) -> Result<usize> {
         let by_rows = self.spec.limits.rows.saturating_sub(self.rows());
         let mut by_bytes = self.rows_until(self.spec.limits.bytes, next);
         while self.gathered_rows > 0 && by_bytes <= self.gathered_rows as u64 {
-            // As many rows are gathered as were expected to fill the file: their size is known once they are encoded.
+            // As many rows are gathered as were expected to fill the file: their size is known once
+            // they are encoded.
             self.encode_gathered(scratches)?;
             by_bytes = self.rows_until(self.spec.limits.bytes, next);
         }
@@ -144,7 +147,8 @@ impl GrowingFile {
         Ok(usize::try_from(remaining).unwrap_or(usize::MAX))
     }
 
-    /// Returns how many rows beyond those that are encoded fill the file up to a size, going by what rows took so far.
+    /// Returns how many rows beyond those that are encoded fill the file up to a size, going by
+    /// what rows took so far.
     fn rows_until(&self, bytes: u64, next: &RecordBatch) -> u64 {
         if bytes == u64::MAX {
             return u64::MAX;
@@ -268,7 +272,8 @@ impl GrowingFile {
     }
 }
 
-/// Returns the columns with their places, those first that take longest: no thread is left with one of them at the end.
+/// Returns the columns with their places, those first that take longest: no thread is left with one
+/// of them at the end.
 fn largest_first(columns: &mut [OpenColumn]) -> impl Iterator<Item = (usize, &mut OpenColumn)> {
     let mut columns: Vec<(usize, &mut OpenColumn)> = columns.iter_mut().enumerate().collect();
     columns.sort_by_key(|(_, column)| std::cmp::Reverse(column.bytes()));

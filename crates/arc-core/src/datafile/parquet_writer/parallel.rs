@@ -7,10 +7,11 @@ use crate::{
     sync::{Mutex, thread},
 };
 
-/// Works on all items, in order where there is one tool, and on as many threads as there are tools: the caller's is one.
+/// Works on all items, in order where there is one tool, and on as many threads as there are tools:
+/// the caller's is one.
 ///
-/// Whoever is done takes the next item: a thread that gets no processor holds up no more than one of them. After an error no
-/// further item is begun; the first one is returned.
+/// A thread that is done takes the next item: a thread that gets no processor holds up no more than
+/// one of them. After an error no further item is begun; the first one is returned.
 pub(super) fn for_each<I: Send, T: Send>(
     items: impl Iterator<Item = I> + Send,
     tools: &mut [T],

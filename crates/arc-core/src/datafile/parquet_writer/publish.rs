@@ -1,7 +1,8 @@
 //! The folder that files appear in: all files of a writer under their names, or none.
 //!
-//! A file is written under a temporary name of its own, and synced there. When the last one is, each gets its name, which no
-//! other file may have, the temporary names go, and the folder is synced. Whatever fails before that is over is undone.
+//! A file is written under a temporary name of its own, and synced there. When the last one is,
+//! each gets its name, which no other file may have, the temporary names go, and the folder is
+//! synced. Whatever fails before that is over is undone.
 
 use std::{
     io,
@@ -102,7 +103,7 @@ impl Folder {
             }
         }
         for folder in self.made.drain(..) {
-            // One that somebody else has put a file into refuses.
+            // One that another thread has put a file into refuses.
             let _ = self.vfs.remove_dir(&folder);
         }
     }

@@ -1,7 +1,7 @@
 //! Values of one column of rows, on their way to an array.
 //!
-//! What is noted are the rows that have a value, and their values: a row costs nothing in the columns that it has none of.
-//! Nulls come in between when the array is made, all at once.
+//! What is noted are the rows that have a value, and their values: a row costs nothing in the
+//! columns that it has none of. Nulls come in between when the array is made, all at once.
 
 use std::{mem, sync::Arc};
 
@@ -82,8 +82,9 @@ impl RowColumn {
         self.rows.last() == Some(&row)
     }
 
-    /// Takes the value of a row, which comes after all others so far; adds to `bytes` what it takes. `false` for a value that
-    /// the column cannot hold, which [`take_back`](Self::take_back) is to follow.
+    /// Takes the value of a row, which comes after all others so far; adds to `bytes` what it
+    /// takes. `false` for a value that the column cannot hold, which [`take_back`](Self::take_back)
+    /// is to follow.
     #[inline]
     pub(super) fn push(&mut self, row: u32, value: &Value<'_>, bytes: &mut usize) -> bool {
         let is_taken = match (&mut self.values, value) {
@@ -129,7 +130,7 @@ impl RowColumn {
         if self.has_value(row) {
             self.rows.pop();
         }
-        // A text that was refused may stand behind the last end.
+        // A text that was refused may stand after the last end.
         self.values.truncate(self.rows.len());
     }
 
@@ -209,7 +210,8 @@ fn spread<T: Clone + Default>(values: &mut Vec<T>, at: &[u32], rows: usize) -> V
     spread
 }
 
-/// Returns where the text of each row ends, behind a 0: that of a row without one where the text before it does.
+/// Returns where the text of each row ends, after a 0: that of a row without one where the text
+/// before it does.
 fn offsets(ends: &[i32], at: &[u32], rows: usize) -> Vec<i32> {
     let mut offsets = vec![0; rows + 1];
     for (end, row) in ends.iter().zip(at) {

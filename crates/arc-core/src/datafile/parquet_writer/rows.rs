@@ -1,6 +1,7 @@
 //! Rows on their way to columns: which column a value is of, and whether a row is taken.
 //!
-//! Values are appended to their columns as they come. Rows become a record batch once there are some thousands of them.
+//! Values are appended to their columns as they come. Rows become a record batch once there are
+//! some thousands of them.
 
 use std::sync::Arc;
 
@@ -55,7 +56,8 @@ impl RowBuffer {
         self.rows >= MAX_ROWS || self.bytes >= MAX_BYTES
     }
 
-    /// Takes a row of one value for each column, or refuses all of it. `row` is its number, for errors.
+    /// Takes a row of one value for each column, or refuses all of it. `row` is its number, for
+    /// errors.
     pub(super) fn push(&mut self, values: &[Value<'_>], row: u64) -> Result<()> {
         if let Some(field) = self.schema.fields().get(values.len()) {
             return Err(refused(row, field.name(), "the row ends before it"));

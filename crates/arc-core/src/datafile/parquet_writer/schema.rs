@@ -1,4 +1,5 @@
-//! The columns of a writer: as they were declared, as they are in files, and how a record batch becomes one of files.
+//! The columns of a writer: as they were declared, as they are in files, and how a record batch
+//! becomes one of files.
 
 use std::sync::Arc;
 
@@ -56,7 +57,8 @@ impl WriterColumns {
         Ok(Self { schema: Arc::new(Schema::new(fields)), to_text, last: None })
     }
 
-    /// Checks that all rows of a batch can be taken. `row` is the number of the first one, for errors.
+    /// Checks that all rows of a batch can be taken. `row` is the number of the first one, for
+    /// errors.
     pub(super) fn check(&mut self, batch: &RecordBatch, row: u64) -> Result<()> {
         self.index(batch, row)?;
         for ((field, to_text), array) in self.with_arrays(batch) {

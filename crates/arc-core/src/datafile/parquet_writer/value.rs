@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 /// A value of a row, as [`ParquetWriter::push_row`](super::ParquetWriter::push_row) takes it.
 ///
-/// A column takes a value that it can hold exactly: an integer also goes into a column of floats if no digit of it is lost,
-/// a float into one of integers if it has no fraction. Into a column of timestamps goes an integer, in the column's unit.
+/// A column takes a value that it can hold exactly: an integer also goes into a column of floats if
+/// no digit of it is lost, a float into one of integers if it has no fraction. Into a column of
+/// timestamps goes an integer, in the column's unit.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Value<'a> {

@@ -19,22 +19,24 @@ const PIECE_ROWS: usize = 32_768;
 
 /// Writes rows to Parquet files.
 ///
-/// The schema is known when the writer is opened. Rows come as record batches ([`push`](Self::push)), as values in the order
-/// of the columns ([`push_row`](Self::push_row)) or by the columns' names ([`push_named`](Self::push_named)), in any mixture,
-/// and keep their order. Columns that are null throughout a file are left out of it, but for the first one where all are.
+/// The schema is known when the writer is opened. Rows come as record batches
+/// ([`push`](Self::push)), as values in the order of the columns ([`push_row`](Self::push_row)) or
+/// by the columns' names ([`push_named`](Self::push_named)), in any mixture, and keep their order.
+/// Columns that are null throughout a file are left out of it, but for the first one where all are.
 ///
-/// **Files appear when the writer is closed**, all of them or none. Until then they have temporary names in the same folder,
-/// which end in `.tmp`. Each is synced, then gets its name, which must be free, then the folder is synced: when
-/// [`close`](Self::close) returns `Ok`, all files survive a loss of power. A writer that is dropped or aborted, or fails,
-/// removes its files. After a crash there may be temporary ones, which nobody needs.
+/// **Files appear when the writer is closed**, all of them or none. Until then they have temporary
+/// names in the same folder, which end in `.tmp`. Each is synced, then gets its name, which must be
+/// free, then the folder is synced: when [`close`](Self::close) returns `Ok`, all files survive a
+/// loss of power. A writer that is dropped or aborted, or fails, removes its files. After a crash
+/// there may be temporary ones, which nothing needs.
 ///
 /// **What is refused changes nothing.** A row or batch that does not fit is refused as a whole with
-/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput), by the number of its row and the name of its column, and the
-/// writer goes on. Any other error ends the writer: its files are removed, and later calls fail as
-/// [`ErrorKind::Closed`](crate::ErrorKind::Closed).
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput), by the number of its row and the
+/// name of its column, and the writer goes on. Any other error ends the writer: its files are
+/// removed, and later calls fail as [`ErrorKind::Closed`](crate::ErrorKind::Closed).
 ///
-/// **Memory** is bounded by the layout ([`layout`](ParquetWriterBuilder::layout)), whatever comes: rows that are gathered,
-/// one encoded row group, and some megabytes for each thread.
+/// **Memory** is bounded by the layout ([`layout`](ParquetWriterBuilder::layout)), whatever comes:
+/// rows that are gathered, one encoded row group, and some megabytes for each thread.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -94,7 +96,8 @@ enum WriterState {
 }
 
 impl ParquetWriter {
-    /// Returns the settings of a writer to a folder, which is made if it is not there. `schema` has all columns that may come.
+    /// Returns the settings of a writer to a folder, which is made if it is not there. `schema` has
+    /// all columns that may come.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -132,7 +135,8 @@ impl<A: Accumulator> ParquetWriter<A> {
 
     /// Takes the rows of a batch. Its columns are found by name; those that it lacks are null.
     ///
-    /// Buffers are shared, not copied, until some megabytes are gathered. Blocks while these are encoded and written.
+    /// Buffers are shared, not copied, until some megabytes are gathered. Blocks while these are
+    /// encoded and written.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -156,8 +160,8 @@ impl<A: Accumulator> ParquetWriter<A> {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a column that is not declared, has another type or is null where it may not be: no row of the batch
-    /// is taken, and the writer goes on. Else see [`ParquetWriter`].
+    /// `InvalidInput` for a column that is not declared, has another type or is null where it may
+    /// not be: no row of the batch is taken, and the writer goes on. Else see [`ParquetWriter`].
     pub fn push(&mut self, rows: &RecordBatch) -> Result<()> {
         self.check_open()?;
         // All of it is looked at before any of it is written.
@@ -190,16 +194,16 @@ impl<A: Accumulator> ParquetWriter<A> {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a value that its column cannot hold exactly, or a wrong number of them: the row is not taken, and the
-    /// writer goes on. Else see [`ParquetWriter`].
+    /// `InvalidInput` for a value that its column cannot hold exactly, or a wrong number of them:
+    /// the row is not taken, and the writer goes on. Else see [`ParquetWriter`].
     pub fn push_row(&mut self, values: &[Value<'_>]) -> Result<()> {
         self.check_open()?;
         self.buffered.push(values, self.rows + 1)?;
         self.end_row()
     }
 
-    /// Takes a row: values by the names of their columns, in any order; the others are null. A map gives them by
-    /// `map.iter().map(|(name, value)| (name.as_str(), value))`.
+    /// Takes a row: values by the names of their columns, in any order; the others are null. A map
+    /// gives them by `map.iter().map(|(name, value)| (name.as_str(), value))`.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -226,7 +230,8 @@ impl<A: Accumulator> ParquetWriter<A> {
         self.end_row()
     }
 
-    /// Writes what is left, gives all files their names and returns them in the order of their rows; none without rows.
+    /// Writes what is left, gives all files their names and returns them in the order of their
+    /// rows; none without rows.
     ///
     /// Called again, it returns the same.
     ///
@@ -251,7 +256,8 @@ impl<A: Accumulator> ParquetWriter<A> {
     ///
     /// # Errors
     ///
-    /// See [`ParquetWriter`]: none of the files is there then. `Closed` after [`abort`](Self::abort).
+    /// See [`ParquetWriter`]: none of the files is there then. `Closed` after
+    /// [`abort`](Self::abort).
     pub fn close(&mut self) -> Result<&[WrittenFile<A::Output>]> {
         if self.state != WriterState::Closed {
             self.check_open()?;

@@ -1,4 +1,5 @@
-//! Bits that rot: every one of a data file is in a checksum that its readers compare, wherever and however it was written.
+//! Bits that rot: every one of a data file is in a checksum that its readers compare, wherever and
+//! however it was written.
 
 use ulid::Ulid;
 
@@ -55,7 +56,8 @@ fn files(fs: &CrashFs, root: &Path) -> Vec<(DataFile, bool)> {
     let pack = PackWriter::new(fs, root, Ulid::from_parts(1, 2));
     let owner = Owner { database: "d", table: "t", day: PartitionDay::from_time_ns(0) };
     let mut writer = DataFileWriter::default();
-    // A small one, one of few rows and many columns, and one of more rows than the writer of small ones takes.
+    // A small one, one of few rows and many columns, and one of more rows than the writer of small
+    // ones takes.
     for (rows, columns, has_tail) in [(50, 2, false), (1_000, 20, true), (9_000, 2, true)] {
         let rows = floats(rows, columns);
         let spec = DataFileSpec { path: pack.path().into(), ..spec(rows.schema(), &[]) };

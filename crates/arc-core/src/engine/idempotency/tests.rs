@@ -46,7 +46,8 @@ fn kept(keys: &Arc<IdempotencyKeys>, key: &str) -> Option<u64> {
     }
 }
 
-/// Flushes; returns the keys that went to the manifest and the number up to which receipts were dropped.
+/// Flushes; returns the keys that went to the manifest and the number up to which receipts were
+/// dropped.
 fn flush(keys: &IdempotencyKeys, manifest: &mut ManifestState, now_ns: i64) -> (Vec<String>, Option<u64>) {
     keys.freeze();
     let round = keys.round(now_ns);

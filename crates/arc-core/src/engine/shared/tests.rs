@@ -65,7 +65,8 @@ fn whoever_loses_the_manifest_closes_the_engine_to_writes_at_once() {
     ];
     for (what, work) in works {
         let mut reasons = Vec::new();
-        // Some sync of a folder is that of the manifest's; those before it are of folders of data files.
+        // Some sync of a folder is that of the manifest's; those before it are of folders of data
+        // files.
         for nth in 1..20 {
             let faults = FaultFs::new(Arc::new(CrashFs::new()));
             let open = engine(&faults);
@@ -86,7 +87,8 @@ fn whoever_loses_the_manifest_closes_the_engine_to_writes_at_once() {
             assert_eq!(refused.kind(), crate::ErrorKind::Closed, "{what}");
             let syncs = faults.calls(Operation::SyncDir);
             assert!(work(&open).is_err(), "{what}");
-            // Where only the manifest is lost, a merge writes files of other folders before it finds out.
+            // Where only the manifest is lost, a merge writes files of other folders before it
+            // finds out.
             assert!(!is_of_data || faults.calls(Operation::SyncDir) == syncs, "{what}: no folder is synced again");
             drop(open);
             let again = engine(&faults);
@@ -140,7 +142,7 @@ fn a_log_that_rests_is_sealed_once_and_damage_to_its_last_group_is_found_from_th
         wait_until(|| syncs() == 2 * n);
         let before = calls();
         check_sealed(&fs.current());
-        // Nobody looks again before something is written.
+        // Nothing looks again before something is written.
         assert!(shared.flush_signal.state.lock().look.is_none());
         assert_eq!(calls(), before);
     }

@@ -21,7 +21,8 @@ use crate::{
 /// A row as its primary key (only of a primary-key table), and its fields by name.
 type Row = (String, BTreeMap<String, String>);
 
-/// Returns the contents of all tables, a line for each table, column and row; rows in an order of their own.
+/// Returns the contents of all tables, a line for each table, column and row; rows in an order of
+/// their own.
 pub(super) fn contents(engine: &Engine) -> Vec<String> {
     let mut lines = Vec::new();
     for database in engine.databases() {

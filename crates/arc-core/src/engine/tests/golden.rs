@@ -1,12 +1,16 @@
-//! Directories of every format that there has been, kept for good: `tests/golden/<format>/` of the crate.
+//! Directories of every format that there has been, kept for good: `tests/golden/<format>/` of the
+//! crate.
 //!
-//! A format's name is the newest version of a manifest object, the number of kinds of frames, and the version of data files.
-//! Each folder has `data`, what a kill left of [`scenario`](super::scenario) when builds wrote that format, without the zeros at the
-//! ends of segments; `backup`, a backup of it; and `contents`, what is in either. The later ones have `repaired`, too: what a repair
-//! made of it after its first frame was damaged, and `contents.repaired`.
+//! A format's name is the newest version of a manifest object, the number of kinds of frames, and
+//! the version of data files. Each folder has `data`, what a kill left of
+//! [`scenario`](super::scenario) when builds wrote that format, without the zeros at the ends of
+//! segments; `backup`, a backup of it; and `contents`, what is in either. The later ones have
+//! `repaired`, too: what a repair made of it after its first frame was damaged, and
+//! `contents.repaired`.
 //!
-//! When a format changes, [`each_format_has_a_directory`] fails until `UPDATE_GOLDEN=1` was set for it once, which adds the new
-//! format's folder. It never writes one that is there: to write the current one anew, remove it first.
+//! When a format changes, [`each_format_has_a_directory`] fails until `UPDATE_GOLDEN=1` was set for
+//! it once, which adds the new format's folder. It never writes one that is there: to write the
+//! current one anew, remove it first.
 
 use std::{
     fs,

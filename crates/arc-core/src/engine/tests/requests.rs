@@ -1,4 +1,5 @@
-//! Requests of every format, with whatever a value can be: extremes, NaN with a payload, both zeros, empty texts, nulls.
+//! Requests of every format, with whatever a value can be: extremes, NaN with a payload, both
+//! zeros, empty texts, nulls.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -50,7 +51,8 @@ impl Request {
         Self { table, kind, body: body.into(), options: WriteOptions::new().precision(Precision::Nanosecond) }
     }
 
-    /// Sends it, and returns how many points were stored. What is refused must be the request's fault.
+    /// Sends it, and returns how many points were stored. What is refused must be the request's
+    /// fault.
     pub(super) fn send(&self, engine: &Engine) -> u64 {
         let (body, options) = (self.body.clone(), &self.options);
         let pending = match self.kind {
@@ -255,7 +257,8 @@ impl Columns {
         request
     }
 
-    /// Returns them as record batches, cut in the middle; those after the fifth field in types that only Arrow has.
+    /// Returns them as record batches, cut in the middle; those after the fifth field in types that
+    /// only Arrow has.
     pub(super) fn batches(&self) -> Request {
         let mut columns: Vec<(String, ArrayRef, bool)> =
             vec![("time".into(), Arc::new(TimestampNanosecondArray::from(self.times.clone())), false)];
@@ -282,7 +285,8 @@ impl Columns {
     }
 }
 
-/// Returns values as an array of the type of the first that is there; those of another type are null.
+/// Returns values as an array of the type of the first that is there; those of another type are
+/// null.
 fn array(values: &[Value]) -> ArrayRef {
     macro_rules! of {
         ($array:ty, $kind:path, $make:expr) => {

@@ -1,6 +1,8 @@
-//! What is done to a directory that is kept for good: each kind of file, of manifest entry and of frame comes of it.
+//! What is done to a directory that is kept for good: each kind of file, of manifest entry and of
+//! frame comes of it.
 //!
-//! Times are given or of a clock that stands still, so that the contents are the same whenever and by whatever build it is done.
+//! Times are given or of a clock that stands still, so that the contents are the same whenever and
+//! by whatever build it is done.
 
 use std::sync::Arc;
 
@@ -42,11 +44,13 @@ pub(super) enum Era {
     Types,
 }
 
-/// A file in the place of a table's folder, so that no flush ends any more: not even that of a drop, whose frame stays.
+/// A file in the place of a table's folder, so that no flush ends any more: not even that of a
+/// drop, whose frame stays.
 pub(super) const BLOCK: &str = "data/d/blocked";
 
-/// Does it in the directory that `open` opens, given from how many small tables on a flush writes packs. The engine that is
-/// returned has points that are in its log only, and cannot flush; who wants that removes [`BLOCK`].
+/// Does it in the directory that `open` opens, given from how many small tables on a flush writes
+/// packs. The engine that is returned has points that are in its log only, and cannot flush; who
+/// wants that removes [`BLOCK`].
 pub(super) fn carry_out(era: Era, open: impl Fn(usize) -> Engine) -> Engine {
     let engine = open(64);
     files(&engine);

@@ -41,7 +41,8 @@ impl CellType {
         })
     }
 
-    /// Reads a value; the error says what was expected. An empty one is null, but in a column of text.
+    /// Reads a value; the error says what was expected. An empty one is null, but in a column of
+    /// text.
     pub(super) fn read<'r>(&self, text: &'r str) -> Result<CsvCell<'r>, String> {
         if text.is_empty() && !matches!(self, Self::Text) {
             return Ok(CsvCell::Null);

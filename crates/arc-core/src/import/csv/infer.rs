@@ -1,6 +1,7 @@
-//! What the columns of a file are that nobody has said: the narrowest type that all values fit.
+//! What the columns of a file are that nothing has said: the narrowest type that all values fit.
 //!
-//! Digits are never lost for it: `007` is text, and so is a column of integers of which some fit no 64 bits.
+//! Digits are never lost for it: `007` is text, and so is a column of integers of which some fit no
+//! 64 bits.
 
 use csv::ByteRecord;
 
@@ -60,7 +61,8 @@ impl InferredKinds {
     }
 }
 
-/// Finds the types that are missing in `types`; one stays missing where a column has no value at all.
+/// Finds the types that are missing in `types`; one stays missing where a column has no value at
+/// all.
 pub(super) fn infer(
     source: &ImportSource,
     reader: &mut CsvReader,

@@ -1,7 +1,8 @@
 //! CSV in pieces: names on the first line, then rows of typed values.
 //!
-//! The grammar is that of the crate `csv`; here is what a value means. The types of columns are what the import or the table
-//! says, else the narrowest that all values of the file fit, which takes a reading of its own.
+//! The grammar is that of the crate `csv`; here is what a value means. The types of columns are
+//! what the import or the table says, else the narrowest that all values of the file fit, which
+//! takes a reading of its own.
 
 mod column;
 mod infer;
@@ -62,8 +63,9 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Returns the line that a row begins at, given the one behind it: blank lines before it are not part of the row, and the
-/// reader counts them as if they were. A last row without a line feed may be one less.
+/// Returns the line that a row begins at, given the one after it: blank lines before it are not
+/// part of the row, and the reader counts them as if they were. A last row without a line feed may
+/// be one less.
 fn line_of(record: &ByteRecord, behind: u64) -> u64 {
     let inner = record.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
     record.position().map_or(0, csv::Position::line).max(behind.saturating_sub(inner + 1))

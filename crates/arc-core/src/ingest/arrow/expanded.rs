@@ -1,7 +1,7 @@
 //! How many bytes an array takes once every value stands for itself.
 //!
-//! Dictionaries and views name the same bytes as often as they like, so that a small body can mean terabytes of text.
-//! Everything else takes what its buffers have.
+//! Dictionaries and views name the same bytes as often as they like, so that a small body can mean
+//! terabytes of text. Everything else takes what its buffers have.
 
 use arrow::{
     array::{Array, AsArray, GenericByteArray},

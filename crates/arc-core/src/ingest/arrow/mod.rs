@@ -1,7 +1,7 @@
 //! Record batches into columns: whole arrays, checked once each.
 //!
-//! A write of batches is all or nothing: the first thing that does not fit refuses it. Small batches are copied into
-//! columns; large ones stay in the body that they came in (`kept`).
+//! A write of batches is all or nothing: the first thing that does not fit refuses it. Small
+//! batches are copied into columns; large ones stay in the body that they came in (`kept`).
 
 mod expanded;
 #[cfg(feature = "import")]
@@ -44,8 +44,8 @@ pub(crate) use stream::of_file;
 /// The columns of a batch that have any value, by index in the table.
 type BatchColumns = Vec<(usize, ArrayRef)>;
 
-/// What a body is decoded within. Replay, which decodes what was accepted, knows no limit, and its bodies are part of
-/// something larger.
+/// What a body is decoded within. Replay, which decodes what was accepted, knows no limit, and its
+/// bodies are part of something larger.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms {
     /// What the values may take that are compressed or shared in the stream.
@@ -58,7 +58,8 @@ pub(crate) struct Terms {
 ///
 /// # Errors
 ///
-/// [`Error::InvalidPayload`], [`Error::InvalidName`] or [`Error::SchemaConflict`]; nothing is stored then.
+/// [`Error::InvalidPayload`], [`Error::InvalidName`] or [`Error::SchemaConflict`]; nothing is
+/// stored then.
 pub(crate) fn decode(
     body: &Bytes,
     table: &str,
@@ -67,7 +68,8 @@ pub(crate) fn decode(
     context: &Context<'_>,
 ) -> Result<Staged> {
     let staged = decode_within(body, table, time_column, terms, context)?;
-    // What decides whether a column can be widened looks at the rows that are copied, and converts these.
+    // What decides whether a column can be widened looks at the rows that are copied, and converts
+    // these.
     let keeps_other_types = staged.tables.iter().any(|table| {
         let schema = table.grown_schema();
         table.kept.chunks.iter().any(|chunk| !chunk.has_types_of(&schema))
@@ -263,7 +265,8 @@ fn exact(array: &ArrayRef, data_type: &DataType) -> Result<Option<ArrayRef>> {
     Ok((back.as_ref() == Some(array)).then_some(other))
 }
 
-/// Returns which of the plain types an array is of, or could be, and whether floats can hold its values.
+/// Returns which of the plain types an array is of, or could be, and whether floats can hold its
+/// values.
 fn own_type(array: &ArrayRef) -> Result<(DataType, bool)> {
     let data_type = array.data_type();
     if data_type.is_integer() || data_type.is_floating() {
@@ -321,7 +324,8 @@ fn conflict(table: &StagedTable, column: &str, types: SentTypes<'_>, way_out: &'
     }
 }
 
-/// Returns a column of a batch in the type of the table's, and which that is; it is proposed if it is new.
+/// Returns a column of a batch in the type of the table's, and which that is; it is proposed if it
+/// is new.
 fn fitting(
     table: &mut StagedTable,
     name: &str,
@@ -383,7 +387,8 @@ fn fitting(
     Ok(Some((index, array)))
 }
 
-/// Returns whether values of one type can be those of another; that none is altered is checked by converting back.
+/// Returns whether values of one type can be those of another; that none is altered is checked by
+/// converting back.
 fn widens(from: &DataType, to: &DataType) -> bool {
     match to {
         DataType::Float64 => from.is_integer() || matches!(from, DataType::Float32 | DataType::Float16),

@@ -1,7 +1,8 @@
-//! An Arrow IPC stream or file that is too large for one piece: message by message, each checked as in a body.
+//! An Arrow IPC stream or file that is too large for one piece: message by message, each checked as
+//! in a body.
 //!
-//! Never seeks: the messages of a file come in the order of a stream, and its footer is only looked at to see that it is
-//! there.
+//! Never seeks: the messages of a file come in the order of a stream, and its footer is only looked
+//! at to see that it is there.
 
 use std::io::{self, Read};
 
@@ -81,7 +82,7 @@ impl<R: Read> ArrowReader<R> {
         Ok(Some(message))
     }
 
-    /// Reads the first four bytes of a message, behind the magic and the padding of a file.
+    /// Reads the first four bytes of a message, after the magic and the padding of a file.
     fn begin(&mut self, message: &mut Vec<u8>) -> Result<(), String> {
         self.read(4, message)?;
         if self.begun.is_some() {

@@ -1,11 +1,13 @@
-//! Arrow IPC as it comes from outside: checked message by message, then given to Arrow's own decoder.
+//! Arrow IPC as it comes from outside: checked message by message, then given to Arrow's own
+//! decoder.
 //!
-//! Owns what that decoder takes for granted: it slices buffers where the metadata says, reserves as many bytes as a
-//! compressed buffer claims to have, and panics on types that it does not know. Nothing is decoded here, and no value
-//! is looked at. Format: <https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc>.
+//! Owns what that decoder takes for granted: it slices buffers where the metadata says, reserves as
+//! many bytes as a compressed buffer claims to have, and panics on types that it does not know.
+//! Nothing is decoded here, and no value is looked at. Format:
+//! <https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc>.
 //!
-//! Stricter than the format: a stream must have its end mark, without which one that was cut off between two messages looks
-//! whole.
+//! Stricter than the format: a stream must have its end mark, without which one that was cut off
+//! between two messages looks whole.
 
 use std::{
     io,
@@ -21,7 +23,8 @@ use bytes::Bytes;
 
 use super::types::{SchemaShape, check_schema};
 
-/// What stands before the length of a message, in all versions of the format that are still written.
+/// What stands before the length of a message, in all versions of the format that are still
+/// written.
 pub(super) const CONTINUATION: &[u8] = &[0xff; 4];
 pub(super) const NO_SCHEMA: &str = "the stream has no schema";
 /// What a file begins and ends with; at the beginning two more bytes fill up the eight.
@@ -54,13 +57,15 @@ pub(crate) fn of_file(body: &Bytes) -> Result<Bytes, String> {
     Ok(messages.slice(padding.min(messages.len())..))
 }
 
-/// Calls `each` with every record batch of a stream. Buffers lie in `body` unless they are compressed or not aligned.
+/// Calls `each` with every record batch of a stream. Buffers lie in `body` unless they are
+/// compressed or not aligned.
 ///
 /// `most_bytes` is how much buffers may take together once they are decompressed.
 ///
 /// # Errors
 ///
-/// What is wrong with the stream, or what `each` says, where both are told apart by the type that `each` has.
+/// What is wrong with the stream, or what `each` says, where both are told apart by the type that
+/// `each` has.
 pub(super) fn batches<E: From<String>>(
     body: &Bytes,
     most_bytes: usize,
@@ -117,7 +122,8 @@ impl Checker {
     }
 }
 
-/// Gives the rest of `bytes`, which are whole messages, to Arrow's decoder; returns a batch if that has one.
+/// Gives the rest of `bytes`, which are whole messages, to Arrow's decoder; returns a batch if that
+/// has one.
 pub(super) fn decode(decoder: &mut StreamDecoder, bytes: &mut Buffer) -> Result<Option<RecordBatch>, String> {
     // What the checks do not know of must not end the process; the decoder is not used again then.
     let decoded = catch_unwind(AssertUnwindSafe(|| decoder.decode(bytes)));
@@ -131,7 +137,8 @@ struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// Returns the next message with its body, or nothing at the end mark, which must be the last thing there is.
+    /// Returns the next message with its body, or nothing at the end mark, which must be the last
+    /// thing there is.
     fn next(&mut self) -> Result<Option<(Message<'a>, &'a [u8])>, String> {
         let mut length = self.take(4)?;
         if length == CONTINUATION {
@@ -194,7 +201,8 @@ fn check_batch(batch: ipc::RecordBatch<'_>, body: &[u8], views: usize, budget: &
         let bytes = bytes.ok_or("a buffer lies outside of its message")?;
         let held = match codec {
             Some(codec) if !bytes.is_empty() => decompressed_size(codec, bytes)?,
-            // Unaligned ones are copied, and nothing keeps them from being the same bytes again and again.
+            // Unaligned ones are copied, and nothing keeps them from being the same bytes again and
+            // again.
             _ => bytes.len(),
         };
         *budget = budget.checked_sub(held).ok_or("decompressed it takes more memory than one write may")?;
@@ -216,9 +224,11 @@ fn decompressed_size(codec: CompressionType, buffer: &[u8]) -> Result<usize, Str
     Ok(size)
 }
 
-/// Checks that an LZ4 frame is as large as it should be: Arrow decodes it to its end, however far that is.
+/// Checks that an LZ4 frame is as large as it should be: Arrow decodes it to its end, however far
+/// that is.
 ///
-/// So these frames are decoded twice; the first time nothing is kept. For zstd Arrow stops at the size by itself.
+/// So these frames are decoded twice; the first time nothing is kept. For zstd Arrow stops at the
+/// size by itself.
 fn check_lz4(frame: &[u8], size: usize) -> Result<(), String> {
     use io::Read;
     let expected = u64::try_from(size).unwrap_or(u64::MAX);

@@ -1,7 +1,7 @@
 //! The tag columns of a record batch: which series each row belongs to.
 //!
-//! Dictionaries stay dictionaries: rows that have the same keys are of the same series, which is looked up once. Text is
-//! compared with the row before, for rows mostly come in runs.
+//! Dictionaries stay dictionaries: rows that have the same keys are of the same series, which is
+//! looked up once. Text is compared with the row before, for rows mostly come in runs.
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, StringArray},
@@ -26,7 +26,8 @@ pub(super) struct TagColumn<'a> {
 }
 
 impl<'a> TagColumn<'a> {
-    /// Takes a column of text in any of its forms, also one of nulls only; `None` for any other type.
+    /// Takes a column of text in any of its forms, also one of nulls only; `None` for any other
+    /// type.
     pub(super) fn new(name: &'a str, array: &ArrayRef) -> Result<Option<Self>> {
         let plain = |array: &ArrayRef| match array.data_type() {
             DataType::Utf8 => Ok(Some(array.as_string::<i32>().clone())),
@@ -90,7 +91,8 @@ fn resolve_row(index: &mut SeriesIndex, tags: &[TagColumn<'_>], row: usize) -> R
     index.resolve(tags.iter().filter_map(|tag| tag.of(row)))
 }
 
-/// Makes one number of the keys of each row, if all tags are dictionaries and not too large for that.
+/// Makes one number of the keys of each row, if all tags are dictionaries and not too large for
+/// that.
 fn combined_keys(tags: &[TagColumn<'_>], rows: usize) -> Option<Vec<usize>> {
     let mut combined = vec![0; rows];
     let mut distinct = 1_usize;

@@ -1,7 +1,7 @@
 //! The time column of a record batch in nanoseconds, exactly or not at all.
 //!
-//! Takes timestamps of every unit and zone (they count from the same moment in all of them), dates, and integers in a unit
-//! that the write declares.
+//! Takes timestamps of every unit and zone (they count from the same moment in all of them), dates,
+//! and integers in a unit that the write declares.
 
 use arrow::{
     array::{Array, ArrayRef, AsArray, PrimitiveArray},
@@ -16,7 +16,8 @@ use crate::Precision;
 const MILLISECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400_000 * MILLISECOND;
 
-/// Returns the times of a column, where they lie if they are nanoseconds; the error says what it has instead.
+/// Returns the times of a column, where they lie if they are nanoseconds; the error says what it
+/// has instead.
 pub(super) fn time_values(
     array: &ArrayRef,
     name: &str,

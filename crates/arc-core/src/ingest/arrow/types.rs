@@ -1,7 +1,8 @@
-//! The types of an Arrow IPC schema: whether they are some that a table can have, before anything is made of them.
+//! The types of an Arrow IPC schema: whether they are some that a table can have, before anything
+//! is made of them.
 //!
-//! Arrow's own conversion takes a schema for a good one and panics otherwise. Never decides what a column of the type
-//! becomes: that is the parent's part.
+//! Arrow's own conversion takes a schema for a good one and panics otherwise. Never decides what a
+//! column of the type becomes: that is the parent's part.
 
 use arrow::ipc::{self, DateUnit, Endianness, IntervalUnit, Precision, TimeUnit, Type};
 use foldhash::fast::FixedState;

@@ -1,7 +1,9 @@
-//! Large batches that stay where they lie: in the body of their request, or in memory that was made for their values alone.
+//! Large batches that stay where they lie: in the body of their request, or in memory that was made
+//! for their values alone.
 //!
-//! Decides which batches those are, and owns the count of what they hold: one value in a body keeps all of it, so a body of
-//! which little would be used is let go, and its values are copied after all. Never decides what a value may be.
+//! Decides which batches those are, and owns the count of what they hold: one value in a body keeps
+//! all of it, so a body of which little would be used is let go, and its values are copied after
+//! all. Never decides what a value may be.
 
 use arrow::{
     array::ArrayData,
@@ -16,8 +18,8 @@ use crate::{
     buffer::{Chunk, SeriesId, WHOLE_ROWS, ZeroCopyRows, owned},
 };
 
-/// Smallest body that is kept. One that came in a single piece may lie in a buffer of its connection, which nobody has
-/// counted and which is no larger.
+/// Smallest body that is kept. One that came in a single piece may lie in a buffer of its
+/// connection, which nothing has counted and which is no larger.
 const MIN_BODY_BYTES: usize = 1 << 20;
 /// A body is kept if so many quarters of it are values.
 const MIN_USED_QUARTERS: usize = 3;
@@ -39,8 +41,8 @@ impl BorrowedBatches {
         Self { body, chunks: Vec::new(), in_body: 0, beside: 0 }
     }
 
-    /// Returns whether a batch of so many rows is kept, `before` rows of whose write were copied. Those come later, so that
-    /// rows stay in their order.
+    /// Returns whether a batch of so many rows is kept, `before` rows of whose write were copied.
+    /// Those come later, so that rows stay in their order.
     pub(super) fn takes(&self, rows: usize, before: usize) -> bool {
         self.body.is_some() && rows >= WHOLE_ROWS && before == 0
     }

@@ -1,8 +1,9 @@
 //! From the bytes of a frame to decoded rows.
 //!
-//! Columns may have come to be of a wider type since, as their values would have. Whatever else is not as it was written is
-//! damage, which is named. How many rows and columns there may be was decided when they were accepted: there is no limit here
-//! that a live write did not know, and nothing is made for a cell that the bytes do not have.
+//! Columns may have come to be of a wider type since, as their values would have. Whatever else is
+//! not as it was written is damage, which is named. How many rows and columns there may be was
+//! decided when they were accepted: there is no limit here that a live write did not know, and
+//! nothing is made for a cell that the bytes do not have.
 
 use arrow::datatypes::DataType;
 

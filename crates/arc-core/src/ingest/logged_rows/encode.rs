@@ -17,14 +17,14 @@ use crate::{
 
 /// What a table's name and columns, and a row by itself, take more or less.
 const HEAD_BYTES: usize = 256;
-/// Bodies that are larger are logged as they are: together with the rows in front of them, all texts of one would still fit
-/// a column.
+/// Bodies that are larger are logged as they are: together with the rows in front of them, all
+/// texts of one would still fit a column.
 const MAX_BODY: usize = 1 << 30;
 /// Most bytes of memory that an encoder keeps for the next request.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// Returns whether rows are worth being encoded, where their request has `received` bytes: the columns are two thirds of it at
-/// most, even if no number gets any smaller.
+/// Returns whether rows are worth being encoded, where their request has `received` bytes: the
+/// columns are two thirds of it at most, even if no number gets any smaller.
 fn pays(staged: &Staged, received: usize) -> bool {
     let heads = (staged.tables.len() + staged.rows.len()) * HEAD_BYTES;
     received <= MAX_BODY && heads < received && (staged.bytes() + heads) / 2 * 3 <= received
@@ -35,13 +35,14 @@ fn pays(staged: &Staged, received: usize) -> bool {
 pub(crate) struct Encoders(Mutex<Vec<Encoder>>);
 
 impl Encoders {
-    /// Returns the rows as the log stores them, if they are such as can be and it is known beforehand that they take less than
-    /// the `received` bytes of their request.
+    /// Returns the rows as the log stores them, if they are such as can be and it is known
+    /// beforehand that they take less than the `received` bytes of their request.
     pub(crate) fn encode_if_smaller(&self, staged: &Staged, received: usize) -> Option<Bytes> {
         if pays(staged, received) { self.encode(staged, received) } else { None }
     }
 
-    /// Returns the rows as the log stores them, if they are such as can be, and in less than `most` bytes.
+    /// Returns the rows as the log stores them, if they are such as can be, and in less than `most`
+    /// bytes.
     pub(crate) fn encode(&self, staged: &Staged, most: usize) -> Option<Bytes> {
         let idle = self.0.lock().pop();
         let mut encoder = idle.unwrap_or_default();
@@ -262,7 +263,7 @@ impl Encoder {
         write_indices(values_of_series, values.numbers().len() + 1, to);
     }
 
-    /// Writes rows, whose series stand behind `first` others.
+    /// Writes rows, whose series stand after `first` others.
     fn block(&mut self, rows: &Rows, columns: &[usize], first: usize) -> Option<()> {
         self.to.number(rows.len());
         integers::write_signed(&rows.time, &mut self.to);

@@ -1,11 +1,13 @@
-//! Numbers as differences from the least of them, each in as many bytes as the largest difference needs.
+//! Numbers as differences from the least of them, each in as many bytes as the largest difference
+//! needs.
 //!
-//! One width for a whole column: so both directions are loops without branches. Differences wrap around, so that any
-//! numbers come back.
+//! One width for a whole column: so both directions are loops without branches. Differences wrap
+//! around, so that any numbers come back.
 
 use super::encode::EncodedBytes;
 
-/// Returns how many bytes `largest` needs, one at least: so rows are never more than the bytes that they are read from.
+/// Returns how many bytes `largest` needs, one at least: so rows are never more than the bytes that
+/// they are read from.
 fn width(largest: u64) -> usize {
     (8 - largest.leading_zeros() as usize / 8).max(1)
 }

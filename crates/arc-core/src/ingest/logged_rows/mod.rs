@@ -1,9 +1,9 @@
 //! Rows as the log stores them: by table, in columns, with the tags of each series once.
 //!
-//! Owns these bytes (docs/format.md, "Rows in columns"), and the choice whether a request is logged so or as it was
-//! received. The bytes need nothing of the process that wrote them; what they come to is what the request came to. Never
-//! decides what a value is, nor changes one: that was done when the request was decoded. Written by `engine` for live
-//! writes, read back by replay.
+//! Owns these bytes (docs/format.md, "Rows in columns"), and the choice whether a request is logged
+//! so or as it was received. The bytes need nothing of the process that wrote them; what they come
+//! to is what the request came to. Never decides what a value is, nor changes one: that was done
+//! when the request was decoded. Written by `engine` for live writes, read back by replay.
 
 mod decode;
 mod encode;

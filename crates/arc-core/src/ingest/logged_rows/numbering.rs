@@ -3,7 +3,8 @@
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-/// Numbers below this are looked up in a vector, of eight bytes each; it is kept for the next request.
+/// Numbers below this are looked up in a vector, of eight bytes each; it is kept for the next
+/// request.
 const DIRECT: u32 = 1 << 16;
 
 /// Gives each number that comes a rank, in the order in which they come first.

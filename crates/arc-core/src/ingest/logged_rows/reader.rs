@@ -1,4 +1,5 @@
-//! Bytes that may be damaged, read from the front. Nothing is allocated for a length that was not checked.
+//! Bytes that may be damaged, read from the front. Nothing is allocated for a length that was not
+//! checked.
 
 /// What is left to be read.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +54,7 @@ impl<'a> LoggedRowsReader<'a> {
         Err(format!("{what} has no end"))
     }
 
-    /// Returns text behind its length.
+    /// Returns text after its length.
     pub(super) fn text(&mut self, what: &str) -> Result<&'a str, String> {
         let len = self.number(what)?;
         let bytes = self.take(len, what)?;

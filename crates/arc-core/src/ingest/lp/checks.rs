@@ -1,4 +1,5 @@
-//! The slow path of a field: new columns, values that need converting, and everything that is refused.
+//! The slow path of a field: new columns, values that need converting, and everything that is
+//! refused.
 
 use arc_lp::{FieldValue, Text};
 use arrow::datatypes::DataType;
@@ -37,7 +38,8 @@ impl<'a> LpDecoder<'a, '_> {
         if known.and_then(|column| table.column(column)).is_some_and(|column| column.kind == ColumnKind::Tag) {
             return Err(RowRules { measurement: table.name(), table: Some(table) }.is_a_tag(&name));
         }
-        // A tag with the name of a field that a primary-key table has is found when the tags are looked at.
+        // A tag with the name of a field that a primary-key table has is found when the tags are
+        // looked at.
         if (known.is_none() || !table.has_primary_key()) && self.line.tags.iter().any(|(tag, _)| *tag == name) {
             return Err(named_as_a_tag(&name, "line"));
         }
@@ -73,7 +75,8 @@ impl<'a> LpDecoder<'a, '_> {
         Ok(())
     }
 
-    /// Checks that a column of the line's table takes a value; `is_new` says that the line itself has brought the column.
+    /// Checks that a column of the line's table takes a value; `is_new` says that the line itself
+    /// has brought the column.
     fn check_fit(&self, column: usize, name: &str, value: Scalar<'_>, is_new: bool) -> Result<(), String> {
         let Some(table) = self.staged.tables.get(self.line.table) else { return Err("no table".into()) };
         let Some(column) = table.column(column) else { return Err("no column".into()) };
@@ -96,7 +99,8 @@ impl<'a> LpDecoder<'a, '_> {
         }
     }
 
-    /// Returns the type that a column of the line's table becomes of a value; its staged rows have a say, too.
+    /// Returns the type that a column of the line's table becomes of a value; its staged rows have
+    /// a say, too.
     fn wider(&self, column: usize, value: Scalar<'_>) -> Option<DataType> {
         let table = self.staged.tables.get(self.line.table)?;
         let slot = self.cache.slot(&table.table);

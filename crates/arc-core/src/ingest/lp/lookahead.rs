@@ -1,8 +1,10 @@
-//! Looks for the series of lines to come, many at a time, where they come in no order that the cache has seen.
+//! Looks for the series of lines to come, many at a time, where they come in no order that the
+//! cache has seen.
 //!
-//! A look-up among a million series waits for memory several times, some tenths of a microsecond in all, unless others are
-//! under way meanwhile. Knows of a line only where it begins and where its key ends. What is found is a prediction, which whoever
-//! asks compares with the key: lines that are not split as the parser splits them cost time, and nothing else.
+//! A look-up among a million series waits for memory several times, some tenths of a microsecond in
+//! all, unless others are under way meanwhile. Knows of a line only where it begins and where its
+//! key ends. What is found is a prediction, which the thread that asks compares with the key: lines
+//! that are not split as the parser splits them cost time, and nothing else.
 
 use memchr::{memchr, memchr_iter};
 
@@ -10,7 +12,8 @@ use crate::registry::{FoundSeries, SeriesCache};
 
 /// Lines looked at together.
 const LINES: usize = 32;
-/// Lines up to which the last one that had no good prediction is near: that one may have been where another agent's lines begin.
+/// Lines up to which the last one that had no good prediction is near: that one may have been where
+/// another agent's lines begin.
 const NEAR: u64 = 4;
 
 /// What was found of lines to come.
@@ -99,7 +102,8 @@ mod tests {
     fn series_in_any_order_are_those_that_the_cache_has() {
         let cache = cache((0..20_000).map(|n| format!("t,host={n}")).chain(["t,host=a\\ b".to_owned()]));
         assert!(cache.is_large());
-        // Known, unknown, with what is taken for another line, with an escape; lines that nobody asks for between them.
+        // Known, unknown, with what is taken for another line, with an escape; lines that no thread
+        // asks for between them.
         let line = |n: usize| match n % 11 {
             3 => (format!("t,host=none{n}"), " x=1 1\n"),
             5 => (format!("t,host={n}"), " x=\"a\nt,host=7 x=1 b\" 1\n"),

@@ -1,8 +1,10 @@
-//! A large body on several threads: cut at line feeds, decoded in splits at the same time, joined in its order.
+//! A large body on several threads: cut at line feeds, decoded in splits at the same time, joined
+//! in its order.
 //!
-//! Gives what decoding it in one gives. One decoder goes through the body, as ever. Where it comes to a cut and a split
-//! that begins there is decoded, its rows are taken and it goes on behind them; what a split has left out it decodes
-//! itself. If it does not come to an end exactly at a cut, the cut is inside a string: from there on it goes alone.
+//! Gives what decoding it in one gives. One decoder goes through the body, as ever. Where it comes
+//! to a cut and a split that begins there is decoded, its rows are taken and it goes on after them;
+//! what a split has left out it decodes itself. If it does not come to an end exactly at a cut, the
+//! cut is inside a string: from there on it goes alone.
 
 use std::{ops::Range, sync::Arc};
 
@@ -31,7 +33,8 @@ const MAX_BODY: usize = 1 << 30;
 /// Staged rows that a table may have, at most.
 const MAX_ROWS: usize = super::row_format::MAX_LINES as usize;
 
-/// Does as [`decode_rows`](super::decode_rows), with threads that are spare while `others` are at work for earlier requests.
+/// Does as [`decode_rows`](super::decode_rows), with threads that are spare while `others` are at
+/// work for earlier requests.
 pub(crate) fn decode(
     body: &Bytes,
     context: &Context<'_>,
@@ -75,7 +78,7 @@ pub(super) fn decode_splits(body: &Bytes, context: &Context<'_>, splits: &Splits
     staged
 }
 
-/// The decoder of a whole body, and the rows of others that come behind its own.
+/// The decoder of a whole body, and the rows of others that come after its own.
 struct Joined<'a, 'c> {
     decoder: LpDecoder<'a, 'c>,
     body: &'a [u8],
@@ -85,7 +88,7 @@ struct Joined<'a, 'c> {
     taken: Taken,
 }
 
-/// Rows behind those of the decoder.
+/// Rows after those of the decoder.
 #[derive(Default)]
 struct Taken {
     /// Not merged, for that would copy them: a table may be there for each split.
@@ -143,11 +146,13 @@ impl<'a> Joined<'a, '_> {
         Ok(())
     }
 
-    /// Returns whether rows belong behind those that there are: with the same schema, and without too many empty cells.
+    /// Returns whether rows belong after those that there are: with the same schema, and without
+    /// too many empty cells.
     fn fits(&self, rows: &SplitRows) -> bool {
         let staged = &self.decoder.staged.tables;
         rows.tables.iter().all(|table| {
-            // As if the most rows were in row format that the decoder may know of without a index in `staged`.
+            // As if the most rows were in row format that the decoder may know of without a index
+            // in `staged`.
             let (mut rows, mut width) = (table.rows.len() + MAX_ROWS, table.rows.width());
             let known = staged.iter().chain(&self.taken.tables);
             for known in known.filter(|known| Arc::ptr_eq(&known.table, &table.table)) {
@@ -172,7 +177,7 @@ impl<'a> Joined<'a, '_> {
         self.at = rows.end;
     }
 
-    /// Puts the rows that were taken behind those of the decoder, so that it may add others.
+    /// Puts the rows that were taken after those of the decoder, so that it may add others.
     fn merge_taken(&mut self) -> Result<()> {
         let Taken { tables, series } = std::mem::take(&mut self.taken);
         if tables.is_empty() {
@@ -202,7 +207,8 @@ impl LpDecoder<'_, '_> {
             if Arc::ptr_eq(&known.base, &table.base) {
                 known.rows.append(&table.rows, None)?;
             } else {
-                // It has no rows yet, and another request has given the table columns since the split was begun.
+                // It has no rows yet, and another request has given the table columns since the
+                // split was begun.
                 *known = StagedTable { in_row_format: known.in_row_format, ..table };
             }
         }

@@ -1,9 +1,10 @@
-//! Lines whose rows need no columns of the request's own: of known series, in tables of which the request has few lines.
+//! Lines whose rows need no columns of the request's own: of known series, in tables of which the
+//! request has few lines.
 //!
-//! The first lines of each table are taken for such. A line whose values are not all of columns that its table has, each of
-//! the column's own type, is moved to the table's columns, and so are all behind it: of one table, staged rows come before
-//! the others. From the first line of a series that is not in the cache on there are no staged rows any more, for it says
-//! its table by name.
+//! The first lines of each table are taken for such. A line whose values are not all of columns
+//! that its table has, each of the column's own type, is moved to the table's columns, and so are
+//! all after it: of one table, staged rows come before the others. From the first line of a series
+//! that is not in the cache on there are no staged rows any more, for it says its table by name.
 
 use std::sync::Arc;
 
@@ -16,9 +17,10 @@ use arc_lp::{FieldValue, Text};
 
 /// Lines of a table from which on its own columns cost less.
 pub(super) const MAX_LINES: u16 = 4;
-/// Values of a line up to which all before are looked at where a column comes behind a later one.
+/// Values of a line up to which all before are looked at where a column comes after a later one.
 const MAX_COMPARED: usize = 64;
-/// Tables of the cache for each byte of a request, at most: what is kept of each is cleared for each request.
+/// Tables of the cache for each byte of a request, at most: what is kept of each is cleared for
+/// each request.
 const MAX_TABLES_PER_BYTE: usize = 2;
 
 /// Where lines of tables go, and what is known of the line that is being read.
@@ -34,7 +36,7 @@ pub(super) struct RowFormat {
     shape: usize,
     /// Slot of the line's table in the cache.
     slot: usize,
-    /// The column behind that of the last field.
+    /// The column after that of the last field.
     next: usize,
 }
 
@@ -143,7 +145,7 @@ impl<'a> LpDecoder<'a, '_> {
         rows.put(column, value)
     }
 
-    /// Makes the line, and those behind it of its table, one of the table's columns.
+    /// Makes the line, and those after it of its table, one of the table's columns.
     #[cold]
     fn leave_row_format(&mut self) {
         self.line.mode = Mode::Store;

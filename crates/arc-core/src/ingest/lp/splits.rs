@@ -1,8 +1,9 @@
 //! Splits of a body that are decoded before it is known what stands in front of them.
 //!
-//! A split takes *plain* lines only: of registered tables and columns, with a timestamp, and nothing wrong with them. It ends
-//! in front of the first other one. So a split has nothing but rows, and they are the same whatever the lines before it are.
-//! Whether it begins at a line at all, and not inside a string, is found out by whoever decodes what is in front of it.
+//! A split takes *plain* lines only: of registered tables and columns, with a timestamp, and
+//! nothing wrong with them. It ends in front of the first other one. So a split has nothing but
+//! rows, and they are the same whatever the lines before it are. Whether it begins at a line at
+//! all, and not inside a string, is found out by the thread that decodes what is in front of it.
 
 use std::{
     ops::Range,
@@ -33,13 +34,13 @@ const MAX_TABLES: usize = 64;
 /// How much of a body is looked at for quotes at a time.
 const LOOK_BYTES: usize = 4096;
 
-/// The splits of one body behind the first one, and what came of them.
+/// The splits of one body after the first one, and what came of them.
 pub(super) struct Splits {
     body: Bytes,
     database: Arc<Database>,
     precision: Option<Precision>,
     ranges: Vec<Range<usize>>,
-    /// The first that nobody has begun.
+    /// The first that nothing has begun.
     next: AtomicUsize,
     slots: Mutex<Vec<SplitSlot>>,
     changed: Condvar,
@@ -58,7 +59,8 @@ enum SplitSlot {
 /// The rows of the plain lines that a split begins with.
 pub(super) struct SplitRows {
     pub(super) tables: Vec<StagedTable>,
-    /// Series that were not in the cache: where in the body their keys are, and the index in `tables` of their tables.
+    /// Series that were not in the cache: where in the body their keys are, and the index in
+    /// `tables` of their tables.
     pub(super) series: Vec<(Range<usize>, usize, SeriesId)>,
     /// As of the [`Staged`](crate::ingest::Staged) that the tables are of.
     pub(super) type_changes: u64,
@@ -88,7 +90,7 @@ impl Splits {
         &self.ranges
     }
 
-    /// Returns the rows of a split that somebody has begun, once they are there.
+    /// Returns the rows of a split that a thread has begun, once they are there.
     pub(super) fn take(&self, index: usize) -> Option<SplitRows> {
         let mut slots = self.slots.lock();
         loop {
@@ -104,7 +106,7 @@ impl Splits {
         }
     }
 
-    /// Has nobody begin another split.
+    /// Has nothing begin another split.
     pub(super) fn cancel(&self) {
         self.next.store(self.ranges.len(), Ordering::Relaxed);
     }
@@ -121,7 +123,8 @@ impl Splits {
             types: TypePolicy::STRICT,
             most_cells: MAX_CELLS,
         };
-        // Recursive, for a writer may be waiting for whoever has the body, who has the lock and waits for this.
+        // Recursive, for a writer may be waiting for the thread that has the body, who has the lock
+        // and waits for this.
         let cache = self.database.series_cache.read_recursive();
         let mut decoder = LpDecoder::new(body, &context, &cache);
         decoder.open_rows();
@@ -250,7 +253,8 @@ impl<'a> ResumableSink<'a> for Split<'a, '_> {
 }
 
 impl Split<'_, '_> {
-    /// Whether the line whose fields were stored has brought nothing new, as far as that is known before it is ended.
+    /// Whether the line whose fields were stored has brought nothing new, as far as that is known
+    /// before it is ended.
     #[inline(always)]
     fn is_plain(&self) -> bool {
         let LpDecoder { line, staged, .. } = &self.decoder;
@@ -261,7 +265,8 @@ impl Split<'_, '_> {
             && (line.series.is_some() || self.has_plain_tags(table))
     }
 
-    /// The same of its tags. In a body with strings they may be the text of one, which must not become a series.
+    /// The same of its tags. In a body with strings they may be the text of one, which must not
+    /// become a series.
     #[cold]
     fn has_plain_tags(&self, table: &StagedTable) -> bool {
         self.decoder.line.tags.iter().all(|(key, _)| table.position(key).is_some())

@@ -19,9 +19,11 @@ use crate::{
 /// Slot of the table and number of the series, by the key of its lines.
 pub(super) type NewSeries<'a> = HashMap<&'a [u8], (usize, SeriesId), FixedState>;
 
-/// Puts the series that were new into the cache, if their tables and all tags are registered by now.
+/// Puts the series that were new into the cache, if their tables and all tags are registered by
+/// now.
 ///
-/// If not, the next request does: this one may still be refused, and a line whose series is known proposes no tags.
+/// If not, the next request does: this one may still be refused, and a line whose series is known
+/// proposes no tags.
 pub(super) fn remember(staged: &Staged, new_series: &NewSeries<'_>) {
     let registered = |at: &usize| {
         let table = staged.tables.get(*at).filter(|table| table.has_primary_key())?;
@@ -43,7 +45,8 @@ pub(super) fn remember(staged: &Staged, new_series: &NewSeries<'_>) {
 }
 
 impl LpDecoder<'_, '_> {
-    /// In a primary-key table the tags make a series; in one that appends they are text fields like any other.
+    /// In a primary-key table the tags make a series; in one that appends they are text fields like
+    /// any other.
     #[inline(never)]
     pub(super) fn resolve_tags(&mut self) -> Result<Option<SeriesId>, LineFault> {
         self.check_tags()?;

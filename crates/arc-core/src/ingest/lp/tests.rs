@@ -435,7 +435,8 @@ fn staged_rows_count_among_the_cells_of_a_request() {
     assert_eq!(refused[0], refused[1]);
 }
 
-/// What a request gave: rows as (table, time, values by name), and refusals as (line, column, reason).
+/// What a request gave: rows as (table, time, values by name), and refusals as (line, column,
+/// reason).
 type Outcome = (Vec<(String, i64, BTreeMap<String, String>)>, Vec<(u64, u64, String)>);
 
 /// Adds the outcome of one request to `all`, its lines counted from `first_line`.
@@ -458,7 +459,8 @@ fn collect(decoder: &mut LineDecoder, body: &[u8], first_line: u64, all: &mut Ou
     all.1.extend(decoded.rejected.into_iter().map(|r| (r.line + first_line - 1, r.column, r.reason)));
 }
 
-/// One line, often good, of few names: they meet again with other types, in other orders, as tags, with escapes.
+/// One line, often good, of few names: they meet again with other types, in other orders, as tags,
+/// with escapes.
 fn any_line() -> impl Strategy<Value = String> {
     let name =
         || prop::sample::select(vec!["a", "b", "c", "x\\ y", "long_name_of_a_field_1", "long_name_of_a_field_2"]);
@@ -509,7 +511,8 @@ proptest! {
             refused.push((seq, body, found.rejections.numbers));
         }
         prop_assert_eq!(as_rows.rows(), staged.rows());
-        // With the schemas that the tables have in the end, as when a flush has put them into the manifest.
+        // With the schemas that the tables have in the end, as when a flush has put them into the
+        // manifest.
         for table in as_rows.0.tables() {
             replayed.0.add(Arc::new(Table::new(TableSchema::clone(&table.schema()))));
         }

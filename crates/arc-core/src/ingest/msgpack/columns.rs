@@ -1,7 +1,8 @@
 //! A map of whole columns into the table it names.
 //!
-//! All columns are read and checked before the table is touched. In an append-only table every column is a field; in a
-//! with a primary key one those named like its tags, or declared as tags with the write, make the series of each row.
+//! All columns are read and checked before the table is touched. In an append-only table every
+//! column is a field; in a with a primary key one those named like its tags, or declared as tags
+//! with the write, make the series of each row.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -192,7 +193,7 @@ fn tag_values<'a>(
     Ok(values)
 }
 
-/// Puts checked columns behind the rows that the table has.
+/// Puts checked columns after the rows that the table has.
 fn append(
     table: &mut StagedTable,
     columns: CheckedColumns<'_>,

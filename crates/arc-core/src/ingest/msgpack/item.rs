@@ -1,6 +1,7 @@
 //! One map of the payload: which of the known keys it has, and what they hold.
 //!
-//! Knows the forms of a map but no table. Columns and tags are only found here, and read when their table is known.
+//! Knows the forms of a map but no table. Columns and tags are only found here, and read when their
+//! table is known.
 
 use std::borrow::Cow;
 
@@ -38,7 +39,8 @@ impl Key {
         }
     }
 
-    /// Takes a key of the map. An unknown one is refused, for what it holds would be dropped in silence.
+    /// Takes a key of the map. An unknown one is refused, for what it holds would be dropped in
+    /// silence.
     fn of(key: &[u8]) -> Result<Self, ItemFault> {
         Ok(match key {
             b"m" => Self::Name,
@@ -82,8 +84,8 @@ impl<'a> Item<'a> {
     /// Reads the next map.
     pub(super) fn read(&mut self, reader: &mut MsgpackReader<'a>) -> Result<(), ItemFault> {
         let fields = std::mem::take(&mut self.fields);
-        // Absent bytes are empty ones of the body: glibc compares with masked loads, which at the address of an empty
-        // slice that points nowhere cost 100 ns.
+        // Absent bytes are empty ones of the body: glibc compares with masked loads, which at the
+        // address of an empty slice that points nowhere cost 100 ns.
         let absent = reader.since(reader);
         *self = Self { fields, tag_bytes: (absent, absent), ..Self::default() };
         self.fields.clear();

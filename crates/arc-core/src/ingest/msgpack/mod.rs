@@ -1,11 +1,12 @@
 //! MessagePack into columns, straight from the bytes.
 //!
-//! A payload is one map or an array of maps (bare, or as `{"batch": […]}`). A map with `columns` carries whole columns,
-//! any other is one row; both are *items*. An item is read and checked as a whole before any of it is stored, so a bad
-//! one leaves nothing behind. A body that is not MessagePack refuses the whole payload, for nothing after the fault can
-//! be trusted.
+//! A payload is one map or an array of maps (bare, or as `{"batch": […]}`). A map with `columns`
+//! carries whole columns, any other is one row; both are *items*. An item is read and checked as a
+//! whole before any of it is stored, so a bad one leaves nothing behind. A body that is not
+//! MessagePack refuses the whole payload, for nothing after the fault can be trusted.
 //!
-//! Never makes a value per value: columns go into typed vectors, rows into two lists that are used again.
+//! Never makes a value per value: columns go into typed vectors, rows into two lists that are used
+//! again.
 
 mod columns;
 mod item;
@@ -29,11 +30,13 @@ use crate::{Error, Precision, Result};
 /// Most columns, fields or tags that one map may have: checks among them must stay cheap.
 const MAX_NAMES: usize = MAX_COLUMNS;
 
-/// Decodes a MessagePack payload. Every bad item is recorded in [`Staged::rejections`]; the others become rows.
+/// Decodes a MessagePack payload. Every bad item is recorded in [`Staged::rejections`]; the others
+/// become rows.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidPayload`] if the body is not MessagePack of one of the forms above, or is an empty array.
+/// [`Error::InvalidPayload`] if the body is not MessagePack of one of the forms above, or is an
+/// empty array.
 pub(crate) fn decode(body: &[u8], context: &Context<'_>) -> Result<Staged> {
     if i32::try_from(body.len()).is_err() {
         let reason = format!("the body has {} bytes, expected less than 2 GiB", body.len());
@@ -132,7 +135,8 @@ struct MsgpackDecoder<'a, 'c> {
     /// The item being read.
     item: Item<'a>,
     rows: RowScratch<'a>,
-    /// Unit of the times of all rows: the declared one, or what the first row that has a number for its time implies.
+    /// Unit of the times of all rows: the declared one, or what the first row that has a number for
+    /// its time implies.
     row_unit: Option<Precision>,
     /// Points stored so far that had no time.
     untimed: i64,
@@ -142,7 +146,8 @@ impl MsgpackDecoder<'_, '_> {
     fn item(&mut self, number: u64) -> Result<()> {
         let start = self.reader;
         if self.row_unit.is_none() {
-            // Before anything can be wrong with the item, so that replay, which passes over it, decides the same.
+            // Before anything can be wrong with the item, so that replay, which passes over it,
+            // decides the same.
             self.row_unit = row_unit(start);
         }
         if self.context.skip.binary_search(&number).is_ok() {
@@ -160,7 +165,7 @@ impl MsgpackDecoder<'_, '_> {
         }
     }
 
-    /// Reads the next item and stores it, or leaves nothing of it behind.
+    /// Reads the next item and stores it, or leaves nothing of it after.
     fn store(&mut self) -> Result<(), ItemFault> {
         self.item.read(&mut self.reader)?;
         let name =

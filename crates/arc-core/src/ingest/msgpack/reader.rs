@@ -1,12 +1,12 @@
 //! MessagePack bytes as values, one after the other, after the specification of the format.
 //!
-//! Owns how a value is encoded and where a body is broken. Never copies text, never recurses by what the body says, and
-//! never believes a length that the rest of the body cannot hold: whoever allocates by one allocates in proportion to
-//! the body.
+//! Owns how a value is encoded and where a body is broken. Never copies text, never recurses by
+//! what the body says, and never believes a length that the rest of the body cannot hold: the
+//! thread that allocates by one allocates in proportion to the body.
 
 use crate::buffer::TextColumn;
 
-/// How deep arrays and maps may be nested within a value that nobody asked for.
+/// How deep arrays and maps may be nested within a value that no thread asked for.
 const MAX_DEPTH: usize = 64;
 
 /// A body that is not MessagePack.
@@ -180,7 +180,8 @@ impl<'a> MsgpackReader<'a> {
         Ok(value)
     }
 
-    /// Reads the rest of a value; `None` where the body ends, as it does in every value that is not here.
+    /// Reads the rest of a value; `None` where the body ends, as it does in every value that is not
+    /// here.
     fn long(&mut self, marker: u8) -> Option<MsgpackValue<'a>> {
         match marker {
             0x80..=0x8f => Some(MsgpackValue::Map(usize::from(marker & 0x0f))),

@@ -16,7 +16,8 @@ use crate::{
     model::{Column, ColumnKind, may_become, tag_type},
 };
 
-/// What decides the series of a row: the table's ordinal, and the bytes of `tags` and `h` as they came.
+/// What decides the series of a row: the table's ordinal, and the bytes of `tags` and `h` as they
+/// came.
 type TagsKey<'a> = (usize, (&'a [u8], &'a [u8]));
 
 /// What storing a row needs, used again for the next one.
@@ -28,9 +29,11 @@ pub(super) struct RowScratch<'a> {
     new: Vec<(Cow<'a, str>, DataType, Scalar<'a>)>,
     /// Columns that this row gives another type.
     widened: Vec<(usize, DataType)>,
-    /// By table: the column of each field of its last row, for the next row has most likely the same fields.
+    /// By table: the column of each field of its last row, for the next row has most likely the
+    /// same fields.
     predicted: Vec<Vec<usize>>,
-    /// Series of the tags that came before in this payload, so that the same bytes are not read again.
+    /// Series of the tags that came before in this payload, so that the same bytes are not read
+    /// again.
     series: HashMap<TagsKey<'a>, SeriesId, FixedState>,
 }
 
@@ -92,7 +95,8 @@ impl<'a> RowScratch<'a> {
         self.new.clear();
         self.widened.clear();
         for (ordinal, (name, value)) in fields.iter().enumerate() {
-            // The tags of a series that came before are columns of the table, which is checked below.
+            // The tags of a series that came before are columns of the table, which is checked
+            // below.
             if self.tags.iter().any(|(tag, _)| tag == name) {
                 return refuse(named_as_a_tag(name, "row"));
             }
@@ -109,7 +113,8 @@ impl<'a> RowScratch<'a> {
                     {
                         self.known.push((index, *value));
                     }
-                    // The column came with this request, as integers, and may still become one of floats.
+                    // The column came with this request, as integers, and may still become one of
+                    // floats.
                     None if is_float(*value)
                         && !self.has(index)
                         && table.is_some_and(|(_, table)| table.is_own_of_integers(index)) =>
@@ -118,7 +123,8 @@ impl<'a> RowScratch<'a> {
                         self.widened.push((index, DataType::Float64));
                     }
                     None => {
-                        // Of several values of one field only text is sure to be what all of them can be.
+                        // Of several values of one field only text is sure to be what all of them
+                        // can be.
                         let (own, is_float) = (value.data_type(), value.exact_float().is_some() && !self.has(index));
                         let wider = table.and_then(|(_, table)| table.wider(index, &own, is_float, context));
                         if table.is_some_and(|(_, table)| table.rules(context).is_replaced(*value, &column.data_type)) {
@@ -174,8 +180,9 @@ impl<'a> RowScratch<'a> {
         Some(found)
     }
 
-    /// The last one of a name counts, as for a column that the table has; both must have one type, or it would depend on
-    /// whether the table has the column, and replay could not decide as the first time.
+    /// The last one of a name counts, as for a column that the table has; both must have one type,
+    /// or it would depend on whether the table has the column, and replay could not decide as the
+    /// first time.
     fn add_new(&mut self, name: Cow<'a, str>, data_type: DataType, value: Scalar<'a>) -> Result<(), ItemFault> {
         match self.new.iter_mut().find(|(other, ..)| *other == name) {
             Some((_, first, other)) if *first == data_type => *other = value,

@@ -1,8 +1,9 @@
-//! Times as MessagePack carries them: numbers in a unit that is declared or guessed, and timestamps that are exact.
+//! Times as MessagePack carries them: numbers in a unit that is declared or guessed, and timestamps
+//! that are exact.
 //!
-//! A unit that nobody declared follows from the magnitude of the first number: below 1e10 seconds (so is every negative
-//! number), below 1e13 milliseconds, below 1e16 microseconds, else nanoseconds. Who writes times before 1970 in another
-//! unit than seconds declares it.
+//! A unit that nothing declared follows from the magnitude of the first number: below 1e10 seconds
+//! (so is every negative number), below 1e13 milliseconds, below 1e16 microseconds, else
+//! nanoseconds. Who writes times before 1970 in another unit than seconds declares it.
 
 use super::{
     ItemFault,
@@ -55,7 +56,8 @@ impl Time {
     }
 }
 
-/// The whole units and the fraction are scaled apart, for their product may need more digits than a float has.
+/// The whole units and the fraction are scaled apart, for their product may need more digits than a
+/// float has.
 fn float_nanoseconds(time: f64, unit_ns: i64) -> Result<i64, String> {
     let outside = || format!("time {time:?} in units of {unit_ns} ns is outside the range of 64-bit nanoseconds");
     // 2^63 is a float; the next one below fits.
@@ -89,7 +91,8 @@ fn timestamp(bytes: &[u8]) -> Result<i64, String> {
     if nanoseconds > 999_999_999 {
         return Err(format!("a timestamp with {nanoseconds} nanoseconds in its second"));
     }
-    // Not in 64 bits: the seconds before the earliest time are out of range until the nanoseconds are added.
+    // Not in 64 bits: the seconds before the earliest time are out of range until the nanoseconds
+    // are added.
     i64::try_from(i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds))
         .map_err(|_| "a timestamp outside the range of 64-bit nanoseconds".to_owned())
 }

@@ -1,11 +1,11 @@
 //! The array of one column as typed values.
 //!
-//! The type follows from all of the values: integers beside floats widen, anything beside text becomes text. It must be
-//! the type that the table has, but for integers in a column of floats. Booleans beside numbers, and arrays, maps, binary
-//! and extensions as values are refused.
+//! The type follows from all of the values: integers beside floats widen, anything beside text
+//! becomes text. It must be the type that the table has, but for integers in a column of floats.
+//! Booleans beside numbers, and arrays, maps, binary and extensions as values are refused.
 //!
-//! Arrays of one kind without nil take a loop of their own; any other array is looked over once for its kinds and read
-//! once more as the type they decide.
+//! Arrays of one kind without nil take a loop of their own; any other array is looked over once for
+//! its kinds and read once more as the type they decide.
 
 use arrow::datatypes::DataType;
 

@@ -1,4 +1,5 @@
-//! How many cells rows may leave empty: so many live, and any number where they were accepted before.
+//! How many cells rows may leave empty: so many live, and any number where they were accepted
+//! before.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Copying data files: by hard link where the file system has them, else byte by byte with their checksum.
+//! Copying data files: by hard link where the file system has them, else byte by byte with their
+//! checksum.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +18,8 @@ use crate::{
     vfs::Vfs,
 };
 
-/// Brings data files from one directory to another, a pack with all that is in it; durable after [`Copier::sync_folders`].
+/// Brings data files from one directory to another, a pack with all that is in it; durable after
+/// [`Copier::sync_folders`].
 pub(super) struct Copier<'a> {
     vfs: &'a dyn Vfs,
     from: &'a Path,
@@ -90,7 +92,8 @@ impl<'a> Copier<'a> {
     /// Finds the file there already, or gives it a second name; `None` if it has to be copied.
     fn share(&self, file: &DataFile, from: &Path, to: &Path) -> Result<Option<Brought>> {
         let there = self.size(from)?;
-        // What a pack is to have only the manifest of its day could tell: its data files are looked at one by one.
+        // What a pack is to have only the manifest of its day could tell: its data files are looked
+        // at one by one.
         let expected = if file.packed().is_some() { there } else { Some(file.bytes) };
         match self.size(to)? {
             // Files never change, and have their names only once they are whole.
@@ -103,7 +106,8 @@ impl<'a> Copier<'a> {
             Some(bytes) if there != expected => compare_bytes(from, file, bytes, file.crc32c)?,
             Some(_) => {}
         }
-        // Another disk, a file system without links, a limit on links: whatever it is, a copy may do.
+        // Another disk, a file system without links, a limit on links: whatever it is, a copy may
+        // do.
         Ok(self.vfs.hard_link(from, to).is_ok().then_some(Brought::Linked))
     }
 
@@ -111,7 +115,7 @@ impl<'a> Copier<'a> {
         let packed = self.packs.get(file.stored_path()).map(|(files, _)| files);
         copy_file(self.vfs, from, to, |bytes, crc32c| match packed {
             None => compare_bytes(from, file, bytes, crc32c),
-            // Before the copy has its name: nobody looks at it again.
+            // Before the copy has its name: nothing looks at it again.
             Some(files) => files.iter().try_for_each(|file| self.check_packed(file, &temporary_of(to))),
         })?;
         Ok(())

@@ -1,5 +1,5 @@
-//! The log's part of a backup: copied under temporary names first, so that the log is held for no longer than that takes,
-//! and given its names once the manifest that it goes on from is there.
+//! The log's part of a backup: copied under temporary names first, so that the log is held for no
+//! longer than that takes, and given its names once the manifest that it goes on from is there.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use crate::{
     wal::LogPart,
 };
 
-/// Copies the beginnings of segments to the folder `wal`, durably but for their names. Returns their bytes.
+/// Copies the beginnings of segments to the folder `wal`, durably but for their names. Returns
+/// their bytes.
 pub(super) fn stage(vfs: &dyn Vfs, log: &[LogPart], wal: &Path) -> Result<u64> {
     for part in log {
         copy_to_temporary(vfs, &part.path, &staged(wal, part), part.bytes, |bytes, _| {

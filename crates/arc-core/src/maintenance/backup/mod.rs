@@ -1,11 +1,14 @@
-//! Copies of a data directory: backups that are taken while it is in use, and what a backup is restored to.
+//! Copies of a data directory: backups that are taken while it is in use, and what a backup is
+//! restored to.
 //!
-//! A backup is a data directory itself: the data files of one version of the manifest, and the log behind it. Owns the order
-//! in which one comes to be: data files first, then the manifest that names them, then the log, segment by segment, the
-//! marker at the end, and only then what is needed no longer is removed. So a copy is no data directory yet, or it is whole,
-//! with all that the older one had and maybe more, wherever it is cut off: the new manifest has everything up to some frame,
-//! and what is there of the older log or of the new one goes on from that frame. Never changes the directory that is copied, and never
-//! writes into a folder that holds anything but an earlier backup of the same.
+//! A backup is a data directory itself: the data files of one version of the manifest, and the log
+//! after it. Owns the order in which one comes to be: data files first, then the manifest that
+//! names them, then the log, segment by segment, the marker at the end, and only then what is
+//! needed no longer is removed. So a copy is no data directory yet, or it is whole, with all that
+//! the older one had and maybe more, wherever it is cut off: the new manifest has everything up to
+//! some frame, and what is there of the older log or of the new one goes on from that frame. Never
+//! changes the directory that is copied, and never writes into a folder that holds anything but an
+//! earlier backup of the same.
 
 mod copy;
 mod log;
@@ -56,17 +59,19 @@ pub struct BackupReport {
     pub copied_bytes: u64,
     /// Files of an earlier backup that were removed, because the data directory no longer has them.
     pub removed_files: u64,
-    /// Bytes of the log that were copied: points that were in no data file, which the first opening replays.
+    /// Bytes of the log that were copied: points that were in no data file, which the first opening
+    /// replays.
     pub log_bytes: u64,
 }
 
-/// A data directory of which a state is to be copied; the caller keeps its files from being removed.
+/// A data directory of which a state is to be copied; the caller keeps its files from being
+/// removed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BackupSource<'a> {
     pub(crate) vfs: &'a Arc<dyn Vfs>,
     pub(crate) root: &'a Path,
     pub(crate) state: &'a ManifestState,
-    /// The log behind that state, oldest first, and its last frame.
+    /// The log after that state, oldest first, and its last frame.
     pub(crate) log: &'a [LogPart],
     pub(crate) logged: SequenceNumber,
 }
@@ -81,7 +86,8 @@ pub(crate) struct Backup<'a> {
 }
 
 impl<'a> Backup<'a> {
-    /// Begins a backup of `source` to `target`, and copies the log: what it is in is needed no longer afterwards.
+    /// Begins a backup of `source` to `target`, and copies the log: what it is in is needed no
+    /// longer afterwards.
     pub(crate) fn begin(source: BackupSource<'a>, target: &'a Path) -> Result<Self> {
         let vfs = source.vfs.as_ref();
         let folder = Target::prepare(vfs, source.root, target, source.log)?;

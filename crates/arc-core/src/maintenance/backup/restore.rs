@@ -38,10 +38,11 @@ pub struct RestoreReport {
     pub frames: u64,
 }
 
-/// Copies the backup at `from`, or any data directory that nobody has open, to `to`, which has to be absent or empty.
+/// Copies the backup at `from`, or any data directory that nothing has open, to `to`, which has to
+/// be absent or empty.
 ///
-/// Compares every byte of the data files with their checksums and every frame of the log, on the way. Always copies: what
-/// is restored shares nothing with the backup.
+/// Compares every byte of the data files with their checksums and every frame of the log, on the
+/// way. Always copies: what is restored shares nothing with the backup.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -57,9 +58,9 @@ pub struct RestoreReport {
 ///
 /// # Errors
 ///
-/// [`Error::Corrupt`] naming the file of the backup that is damaged; [`Error::NotADataDirectory`]; [`Error::InUse`];
-/// [`Error::BadTarget`] if there are files in `to`; [`Error::Io`]. Then `to` is no data directory, and the files copied
-/// so far are removed.
+/// [`Error::Corrupt`] naming the file of the backup that is damaged; [`Error::NotADataDirectory`];
+/// [`Error::InUse`]; [`Error::BadTarget`] if there are files in `to`; [`Error::Io`]. Then `to` is
+/// no data directory, and the files copied so far are removed.
 pub fn restore(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<RestoreReport> {
     let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
     restore_on(&vfs, from.as_ref(), to.as_ref())
@@ -100,7 +101,7 @@ fn read_manifest(vfs: &dyn Vfs, root: &Path) -> Result<ManifestState> {
     Ok(manifest.state)
 }
 
-/// Checks the log behind the data files.
+/// Checks the log after the data files.
 fn read_log(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Survey> {
     let dir = root.join(WAL_DIR);
     let logged = logged(vfs, root)?;
@@ -115,7 +116,7 @@ fn read_log(vfs: &dyn Vfs, root: &Path, state: &ManifestState) -> Result<Survey>
         }
         Ok(())
     })?;
-    // Frames behind a gap may make no sense without those that are gone.
+    // Frames after a gap may make no sense without those that are gone.
     let gap = found.gaps.first().map(|gap| (gap.location.clone(), gap.reason.clone()));
     match gap.or(bad) {
         Some((location, reason)) => Err(Error::corrupt(location.path, location.offset, reason)),

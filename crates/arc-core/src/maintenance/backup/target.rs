@@ -1,4 +1,4 @@
-//! The folder that a copy goes to: whose it is, and that nobody else uses it.
+//! The folder that a copy goes to: whose it is, and that nothing else uses it.
 
 use std::{
     io::ErrorKind,
@@ -23,7 +23,8 @@ pub(super) struct BackupMarker {
     arc_backup: u32,
     /// Path of the data directory that it is a backup of.
     source: PathBuf,
-    /// Files of the log that a backup has put there, or is about to. Others come from an engine that had it open.
+    /// Files of the log that a backup has put there, or is about to. Others come from an engine
+    /// that had it open.
     #[serde(default)]
     log: Vec<LogFile>,
     /// Last frame of the log in it, when it was whole the last time.
@@ -58,13 +59,13 @@ pub(super) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Makes `path` a folder that a backup of `source` may be written to, with these files of the log, and takes exclusive
-    /// use of it.
+    /// Makes `path` a folder that a backup of `source` may be written to, with these files of the
+    /// log, and takes exclusive use of it.
     ///
     /// # Errors
     ///
-    /// [`Error::BadTarget`] if it holds anything but an earlier backup of the same directory; [`Error::InUse`];
-    /// [`Error::Io`].
+    /// [`Error::BadTarget`] if it holds anything but an earlier backup of the same directory;
+    /// [`Error::InUse`]; [`Error::Io`].
     pub(super) fn prepare(vfs: &'a dyn Vfs, source: &Path, path: &'a Path, log: &[LogPart]) -> Result<Self> {
         let source = absolute(source)?;
         check_apart(&source, &absolute(path)?)?;
@@ -84,8 +85,8 @@ impl<'a> Target<'a> {
         Ok(target)
     }
 
-    /// Notes that the backup is whole, with these files of the log and no others, which end with frame `logged`. Others are
-    /// removed.
+    /// Notes that the backup is whole, with these files of the log and no others, which end with
+    /// frame `logged`. Others are removed.
     pub(super) fn finish(&self, log: &[LogPart], logged: SequenceNumber) -> Result<()> {
         let wal = self.path.join(WAL_DIR);
         let log: Vec<LogFile> = log.iter().map(LogFile::of).collect();
@@ -122,7 +123,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Returns the frame up to which a directory has to have everything, in data files or in its log, because a backup says so.
+/// Returns the frame up to which a directory has to have everything, in data files or in its log,
+/// because a backup says so.
 ///
 /// # Errors
 ///
@@ -153,7 +155,8 @@ pub(super) fn check_apart(source: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns what an earlier backup says of itself, or refuses the folder if it is anything else but empty.
+/// Returns what an earlier backup says of itself, or refuses the folder if it is anything else but
+/// empty.
 fn check_contents(vfs: &dyn Vfs, source: &Path, target: &Path) -> Result<Option<BackupMarker>> {
     let bad = |reason: String| Err(Error::BadTarget { path: target.into(), reason });
     let Some(marker) = read_marker(vfs, target)? else {
@@ -172,7 +175,8 @@ fn check_contents(vfs: &dyn Vfs, source: &Path, target: &Path) -> Result<Option<
         Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
         listed => listed.map_err(|e| Error::io("list", &wal, e))?,
     };
-    // Segments in a backup have no room left: whoever goes on in it needs a file of its own.
+    // Segments in a backup have no room left: the caller that goes on in it needs a file of its
+    // own.
     let is_known = |entry: &DirEntry| {
         entry.name.ends_with(TEMPORARY_SUFFIX)
             || marker.log.iter().any(|file| (&file.name, file.bytes) == (&entry.name, entry.len))

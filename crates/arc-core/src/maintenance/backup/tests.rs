@@ -1,4 +1,5 @@
-//! A backup is whole or not there, whatever happens while it is written, and what it is made from does not change.
+//! A backup is whole or not there, whatever happens while it is written, and what it is made from
+//! does not change.
 
 use std::{
     io::ErrorKind,

@@ -14,7 +14,8 @@ use crate::{
     wal::{Frame, FrameLocation, Rebuild, ReplayedFrame, Survey, body_checksum, segments, survey},
 };
 
-/// Most frames that may be missing in a row. Each gets a frame of 40 bytes in its place, so that numbers stay as they are.
+/// Most frames that may be missing in a row. Each gets a frame of 40 bytes in its place, so that
+/// numbers stay as they are.
 const MAX_MISSING: u64 = 1 << 20;
 
 /// Returns the last frame of the log if it reaches back to `state`, whatever is damaged in it.
@@ -26,7 +27,8 @@ pub(super) fn end_if_reaching_back(vfs: &dyn Vfs, dir: &Path, state: &ManifestSt
     Ok((!found.begins_late).then_some(found.last_seq))
 }
 
-/// Returns the step that makes the log whole on top of `state`, or `None` if it is, and the reason if it cannot be.
+/// Returns the step that makes the log whole on top of `state`, or `None` if it is, and the reason
+/// if it cannot be.
 pub(super) fn plan(vfs: &dyn Vfs, dir: &Path, state: &ManifestState) -> Result<Result<Option<RepairStep>, String>> {
     let (found, fixer) = walk(vfs, dir, state, None)?;
     if found.gaps.is_empty() && fixer.bad.is_empty() {
@@ -120,7 +122,8 @@ impl Fixer {
         }
     }
 
-    /// Decodes a frame, if need be with the changes of schema that stood in the last of the `missing` frames before it.
+    /// Decodes a frame, if need be with the changes of schema that stood in the last of the
+    /// `missing` frames before it.
     fn check(&mut self, frame: &ReplayedFrame<'_>, missing: u64) -> Result<(u64, Vec<SchemaChange>), String> {
         let reason = match self.checker.check(frame) {
             Ok(points) => return Ok((points, Vec::new())),

@@ -22,13 +22,14 @@ pub(super) struct Mended {
 
 /// Returns the state to go on with, or `None` if nothing is left to begin with.
 ///
-/// Behind a commit that is damaged there are two ways. To stop before it, and replay the log from there, gives up nothing
-/// if the log still reaches back so far and no file of that moment has been removed since. Otherwise the later commits are
-/// applied as far as they fit.
+/// After a commit that is damaged there are two ways. To stop before it, and replay the log from
+/// there, gives up nothing if the log still reaches back so far and no file of that moment has been
+/// removed since. Otherwise the later commits are applied as far as they fit.
 pub(super) fn mend(vfs: &dyn Vfs, root: &Path, survey: ManifestSurvey) -> Result<Option<Mended>> {
     let ManifestSurvey { state, mut reached, mut unreachable, damage, .. } = survey;
     if reached == 0 {
-        // Commits that are missing were removed because a snapshot had what they say, and no snapshot is left.
+        // Commits that are missing were removed because a snapshot had what they say, and no
+        // snapshot is left.
         if damage.iter().any(|damage| !damage.is_there) {
             return Ok(None);
         }
@@ -41,7 +42,8 @@ pub(super) fn mend(vfs: &dyn Vfs, root: &Path, survey: ManifestSurvey) -> Result
     }
     let all: Vec<u64> = unreachable.iter().map(|(number, _)| *number).collect();
     let is_there = |file: &DataFile| open_data_file(vfs, &root.join(&file.path)).is_ok();
-    // Segments are given up oldest first: where the log has the frame after `flushed`, it has all later ones.
+    // Segments are given up oldest first: where the log has the frame after `flushed`, it has all
+    // later ones.
     let flushed = unreachable.iter().filter_map(|(_, edit)| edit.as_ref()?.flushed).max().unwrap_or_default();
     let reaches_back = |end: SequenceNumber| end > state.flushed && end >= flushed;
     let log = log::end_if_reaching_back(vfs, &root.join(WAL_DIR), &state)?;

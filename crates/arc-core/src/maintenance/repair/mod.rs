@@ -1,11 +1,12 @@
 //! Repair: makes a damaged data directory one that opens, and says first what is given up by it.
 //!
-//! Never done by itself: somebody asks for a plan, reads it, and asks for that very plan to be carried out. Never destroys
-//! a byte: what is taken out is kept under `lost/`. Owns the decisions; what is damaged is found by the surveys of log and
-//! manifest, which verification uses as well.
+//! Never done by itself: a caller asks for a plan, reads it, and asks for that very plan to be
+//! carried out. Never destroys a byte: what is taken out is kept under `lost/`. Owns the decisions;
+//! what is damaged is found by the surveys of log and manifest, which verification uses as well.
 //!
-//! Carried out in an order that can be cut off anywhere: second names under `lost/` first, then the log, the manifest and
-//! the marker, each in one step or in steps that leave it as readable as it was, and then the old names go.
+//! Carried out in an order that can be cut off anywhere: second names under `lost/` first, then the
+//! log, the manifest and the marker, each in one step or in steps that leave it as readable as it
+//! was, and then the old names go.
 
 mod log;
 mod manifest;
@@ -36,7 +37,8 @@ use crate::{
     wal::{Rebuild, segments},
 };
 
-/// Finds out what it takes to mend the data directory at `path`, which nobody may have open. Changes nothing.
+/// Finds out what it takes to mend the data directory at `path`, which no process may have open.
+/// Changes nothing.
 ///
 /// A directory that is whole has an empty plan. Reads all that [`verify`](crate::verify) reads.
 ///
@@ -58,7 +60,8 @@ pub fn plan_repair(path: impl AsRef<Path>) -> Result<RepairPlan> {
     Ok(find(&RealVfs, root)?.plan)
 }
 
-/// Carries out a plan of [`plan_repair`], and verifies what came of it. Gives up what the plan says, and no more.
+/// Carries out a plan of [`plan_repair`], and verifies what came of it. Gives up what the plan
+/// says, and no more.
 ///
 /// May be cut off anywhere and begun again with a new plan.
 ///
@@ -75,7 +78,8 @@ pub fn plan_repair(path: impl AsRef<Path>) -> Result<RepairPlan> {
 ///
 /// # Errors
 ///
-/// [`Error::InvalidOption`] if the directory now asks for another plan; [`Error::InUse`]; [`Error::Io`].
+/// [`Error::InvalidOption`] if the directory now asks for another plan; [`Error::InUse`];
+/// [`Error::Io`].
 pub fn repair(path: impl AsRef<Path>, plan: &RepairPlan) -> Result<VerifyReport> {
     let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
     repair_on(&vfs, path.as_ref(), plan, Arc::new(SystemRandom::default()))
@@ -228,7 +232,8 @@ fn apply(vfs: &Arc<dyn Vfs>, root: &Path, found: &FoundDamage, random: Arc<dyn R
         write_marker(files, root)?;
     }
     for path in &old.all {
-        // Objects of the manifest are gone by now, and the marker is a new one. A pack goes once nothing in it is live.
+        // Objects of the manifest are gone by now, and the marker is a new one. A pack goes once
+        // nothing in it is live.
         if path.starts_with(root.join(META_DIR)) || path.ends_with(MARKER) || path.to_str().and_then(packed).is_some() {
             continue;
         }
@@ -265,7 +270,8 @@ fn taken_out(vfs: &dyn Vfs, root: &Path, plan: &RepairPlan) -> Result<TakenOut> 
     Ok(taken)
 }
 
-/// Whether a step is carried out by writing the manifest anew, which removes all of its older objects.
+/// Whether a step is carried out by writing the manifest anew, which removes all of its older
+/// objects.
 fn is_of_manifest(step: &RepairStep) -> bool {
     matches!(step, RepairStep::RewriteManifest { .. } | RepairStep::DropDataFile { .. })
 }

@@ -37,7 +37,8 @@ pub enum RepairStep {
     RewriteManifest {
         /// Objects that are damaged or missing.
         damaged: Vec<PathBuf>,
-        /// The last commit whose changes are kept; later ones are kept as far as they are not in `lost_commits`.
+        /// The last commit whose changes are kept; later ones are kept as far as they are not in
+        /// `lost_commits`.
         commit: u64,
         /// Commits whose changes are given up, because they are damaged or need one that is.
         lost_commits: Vec<u64>,
@@ -57,7 +58,8 @@ pub enum RepairStep {
         /// What is wrong with it.
         reason: String,
     },
-    /// A data file that no commit names, and that a lost one may have named, is kept from being removed.
+    /// A data file that no commit names, and that a lost one may have named, is kept from being
+    /// removed.
     KeepUnnamed {
         /// The file.
         path: PathBuf,
@@ -72,7 +74,7 @@ pub enum RepairStep {
         points: u64,
         /// Frames given up.
         given_up: Vec<GivenUp>,
-        /// Changes of schema among the lost frames that could be told from the writes behind them.
+        /// Changes of schema among the lost frames that could be told from the writes after them.
         recreated: u64,
         /// Columns that are given another type because a change of it is among the lost frames.
         widened: Vec<String>,

@@ -1,4 +1,5 @@
-//! A repair that is cut off or fails gives up nothing more than one that is not, once it is done again.
+//! A repair that is cut off or fails gives up nothing more than one that is not, once it is done
+//! again.
 
 use std::sync::Arc;
 
@@ -57,7 +58,8 @@ fn flip(image: &mut Image, path: &Path) {
     image.set(path, bytes);
 }
 
-/// The sample with two frames, a data file, a commit and the marker damaged: 11 + 2 points are lost for good.
+/// The sample with two frames, a data file, a commit and the marker damaged: 11 + 2 points are lost
+/// for good.
 fn damaged() -> Image {
     let mut image = sample();
     damage_frame(&mut image, 40);
@@ -100,7 +102,7 @@ fn a_log_of_several_segments_is_written_anew_without_what_is_lost() {
     assert_eq!(repaired(&fs), 128);
     let report = crate::maintenance::verify::verify_on(&fs, Path::new(ROOT)).unwrap();
     assert!(report.findings.iter().all(|finding| finding.severity == Severity::Info), "{report}");
-    // The log goes on behind it, under numbers that were never used.
+    // The log goes on after it, under numbers that were never used.
     let open = engine(&fs);
     assert_eq!(open.write_lp("d", b"m,host=a n=130i 130").unwrap().points, 1);
     open.close().unwrap();

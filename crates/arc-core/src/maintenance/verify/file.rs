@@ -43,8 +43,8 @@ impl FileChecker<'_> {
         }
     }
 
-    /// Compares what a file holds with what manifest and table say of it, given that its bytes are those that were written.
-    /// Returns its rows, and what does not agree.
+    /// Compares what a file holds with what manifest and table say of it, given that its bytes are
+    /// those that were written. Returns its rows, and what does not agree.
     pub(crate) fn check_contents(&self, data_file: &DataFile) -> (u64, Vec<String>) {
         let mut contradictions = contradictions(self.table, self.flushed, data_file);
         match check_rows(self.vfs, &self.root.join(&data_file.path), self.table, data_file) {

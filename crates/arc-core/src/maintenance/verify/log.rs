@@ -1,4 +1,4 @@
-//! The log behind the data files: its bytes, and what its frames say.
+//! The log after the data files: its bytes, and what its frames say.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use crate::{
     wal::{Survey, survey},
 };
 
-/// Checks all frames that opening would replay on top of `manifest`, and decodes them. Those up to `logged` have to be there.
+/// Checks all frames that opening would replay on top of `manifest`, and decodes them. Those up to
+/// `logged` have to be there.
 pub(super) fn check(
     vfs: &dyn crate::vfs::Vfs,
     dir: &Path,
@@ -48,7 +49,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Checks the frames after `flushed` through `logged`, which all have to be there, but not what they say.
+/// Checks the frames after `flushed` through `logged`, which all have to be there, but not what
+/// they say.
 pub(super) fn check_bytes(
     vfs: &dyn crate::vfs::Vfs,
     dir: &Path,

@@ -1,8 +1,9 @@
 //! Verification: whether a data directory is what was written there, and agrees with itself.
 //!
-//! Compares marker, manifest, data files and log with their checksums and with each other. Never changes a byte, never
-//! repairs (see `repair`), and holds one segment of the log or one batch of rows in memory at a time. Called by people, by
-//! [`Engine::verify`](crate::Engine::verify), and by tests after everything that crashes.
+//! Compares marker, manifest, data files and log with their checksums and with each other. Never
+//! changes a byte, never repairs (see `repair`), and holds one segment of the log or one batch of
+//! rows in memory at a time. Called by people, by [`Engine::verify`](crate::Engine::verify), and by
+//! tests after everything that crashes.
 
 mod file;
 mod log;
@@ -41,10 +42,10 @@ const REPAIR: &str = "a repair can mend this; a backup may have what it would gi
 const REPAIR_MANIFEST: &str = "a repair writes the manifest anew from what is whole";
 const LEFTOVER: &str = "the next opening removes it";
 
-/// Verifies the data directory at `path`, which nobody may have open. Changes nothing.
+/// Verifies the data directory at `path`, which no process may have open. Changes nothing.
 ///
-/// Reads everything: all objects of the manifest, all bytes and rows of all live data files, and the whole log behind
-/// them. Damage is what the report says; it is no error of this function.
+/// Reads everything: all objects of the manifest, all bytes and rows of all live data files, and
+/// the whole log after them. Damage is what the report says; it is no error of this function.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -60,16 +61,19 @@ const LEFTOVER: &str = "the next opening removes it";
 ///
 /// # Errors
 ///
-/// [`Error::InUse`] while a process has it open; [`Error::NotADataDirectory`]; [`Error::NewerFormat`]; [`Error::Io`] if a
-/// folder, the manifest or the log cannot be read at all.
+/// [`Error::InUse`] while a process has it open; [`Error::NotADataDirectory`];
+/// [`Error::NewerFormat`]; [`Error::Io`] if a folder, the manifest or the log cannot be read at
+/// all.
 pub fn verify(path: impl AsRef<Path>) -> Result<VerifyReport> {
     verify_on(&RealVfs, path.as_ref())
 }
 
-/// Verifies a data directory whose data files and manifest are in an object store; as [`verify`] otherwise.
+/// Verifies a data directory whose data files and manifest are in an object store; as [`verify`]
+/// otherwise.
 ///
-/// Reads all of it from there, each data file at least once, and larger ones through a file under `tmp/store`. That
-/// nobody else has the store open is not looked at: what another engine writes meanwhile may be called an orphan.
+/// Reads all of it from there, each data file at least once, and larger ones through a file under
+/// `tmp/store`. That nothing else has the store open is not looked at: what another engine writes
+/// meanwhile may be called an orphan.
 ///
 /// # Errors
 ///
@@ -132,7 +136,8 @@ pub(crate) fn verify_pinned(
     check_files(vfs, root, state, report)
 }
 
-/// Verifies the manifest and the log of an engine that runs and keeps both from changing what is there already.
+/// Verifies the manifest and the log of an engine that runs and keeps both from changing what is
+/// there already.
 pub(crate) fn verify_held(
     vfs: &dyn Vfs,
     root: &Path,
@@ -151,7 +156,8 @@ pub(crate) fn verify_held(
     Ok(report)
 }
 
-/// Takes the lock of a directory that was ever open. One that was not has no lock file, and gets none here.
+/// Takes the lock of a directory that was ever open. One that was not has no lock file, and gets
+/// none here.
 pub(crate) fn lock_if_used(vfs: &dyn Vfs, root: &Path) -> Result<Option<Lock>> {
     let entries = match vfs.list(root) {
         Err(e) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&e.kind()) => {
@@ -163,7 +169,7 @@ pub(crate) fn lock_if_used(vfs: &dyn Vfs, root: &Path) -> Result<Option<Lock>> {
         return Ok(None);
     }
     match lock(vfs, root) {
-        // Where nobody can write, nobody has it open for writing.
+        // Where nothing can write, nothing has it open for writing.
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::ReadOnlyFilesystem => Ok(None),
         locked => locked.map(Some),
     }

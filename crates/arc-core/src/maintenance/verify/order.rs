@@ -23,7 +23,8 @@ pub(super) struct OrderCheck {
 }
 
 impl OrderCheck {
-    /// Checks rows of `schema` against the order by `sorted_by`; columns that are not there are null throughout.
+    /// Checks rows of `schema` against the order by `sorted_by`; columns that are not there are
+    /// null throughout.
     pub(super) fn new(schema: &Schema, sorted_by: &[String], unique: bool) -> Result<Self, ArrowError> {
         let columns: Vec<usize> = sorted_by.iter().filter_map(|name| schema.index_of(name).ok()).collect();
         let ascending = SortOptions { descending: false, nulls_first: true };

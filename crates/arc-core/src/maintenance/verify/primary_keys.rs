@@ -1,7 +1,9 @@
-//! Whether rows that are not late are unique by primary key across the data files of a primary-key table.
+//! Whether rows that are not late are unique by primary key across the data files of a primary-key
+//! table.
 //!
-//! Only rows with equal times can repeat each other, so only files whose times overlap are read again. Identities are
-//! compared by hash, in several passes where there are many, and equal hashes by what they stand for.
+//! Only rows with equal times can repeat each other, so only files whose times overlap are read
+//! again. Identities are compared by hash, in several passes where there are many, and equal hashes
+//! by what they stand for.
 
 use std::{hash::BuildHasher, path::Path, sync::Arc};
 
@@ -123,7 +125,8 @@ struct KeyReader<'a> {
 }
 
 impl KeyReader<'_> {
-    /// Hands on each row at a contested time: its batch, its row there, and the hash of its primary key.
+    /// Hands on each row at a contested time: its batch, its row there, and the hash of its primary
+    /// key.
     fn read(&self, file: &DataFile, mut take: impl FnMut(&RecordBatch, usize, u64)) -> Result<()> {
         let path = self.root.join(&file.path);
         let opened = OpenDataFile::open(self.vfs, &path)?;

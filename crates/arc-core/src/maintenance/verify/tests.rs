@@ -43,7 +43,8 @@ fn sample() -> Image {
     for n in 0..6 {
         write(&open, &format!("m,host=c{n} late{n}=true {n}"));
     }
-    // What kill -9 leaves before the log has come to rest and is sealed: dropping the engine would flush nothing either.
+    // What kill -9 leaves before the log has come to rest and is sealed: dropping the engine would
+    // flush nothing either.
     let image = fs.current();
     assert!(open.verify().unwrap().is_clean(), "{}", open.verify().unwrap());
     image

@@ -14,16 +14,16 @@ use crate::{
 /// Levels that a predicate may have: it is walked by recursion wherever it is applied.
 const MAX_LEVELS: usize = 64;
 
-/// Conditions and values that a predicate may have: it is stored with the table, and applied to its rows until they are
-/// gone.
+/// Conditions and values that a predicate may have: it is stored with the table, and applied to its
+/// rows until they are gone.
 const MAX_PARTS: usize = 10_000;
 
 /// Returns the predicate with values of the types that the columns have.
 ///
 /// # Errors
 ///
-/// [`Error::Predicate`] where it is too large, names a column that is not there, has a value that the column's type
-/// cannot have, or names a field of a primary-key table.
+/// [`Error::Predicate`] where it is too large, names a column that is not there, has a value that
+/// the column's type cannot have, or names a field of a primary-key table.
 pub(crate) fn bind(predicate: &Predicate, schema: &TableSchema) -> Result<Predicate> {
     Binder { schema, parts: 0 }.bind(predicate, 0)
 }
@@ -87,7 +87,8 @@ impl Binder<'_> {
             return refuse(format!("table {table:?} has no column {name:?}"));
         };
         if self.schema.has_primary_key && column.kind == ColumnKind::Field {
-            // Versions of one point can differ in their fields: some would go, and what they had overwritten come back.
+            // Versions of one point can differ in their fields: some would go, and what they had
+            // overwritten come back.
             return refuse(format!(
                 "{name:?} is a field, and points of table {table:?} are identified by tags and time: only these can \
                  say which points to delete"

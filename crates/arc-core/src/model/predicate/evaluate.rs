@@ -18,7 +18,8 @@ use arrow::{
 use super::{Comparison, Literal, Predicate};
 use crate::{Error, Result};
 
-/// Returns the rows of `batch` that do not meet the predicate. A column that the batch lacks is null.
+/// Returns the rows of `batch` that do not meet the predicate. A column that the batch lacks is
+/// null.
 pub(crate) fn without(batch: RecordBatch, predicate: &Predicate) -> Result<RecordBatch> {
     match left(&batch, predicate)? {
         None => Ok(batch),
@@ -26,8 +27,8 @@ pub(crate) fn without(batch: RecordBatch, predicate: &Predicate) -> Result<Recor
     }
 }
 
-/// Returns which rows of `batch` do not meet the predicate: those that meet its opposite, and those of which nothing can be
-/// said. `None` if none meets it.
+/// Returns which rows of `batch` do not meet the predicate: those that meet its opposite, and those
+/// of which nothing can be said. `None` if none meets it.
 pub(crate) fn left(batch: &RecordBatch, predicate: &Predicate) -> Result<Option<BooleanArray>> {
     let met = predicate.evaluate(batch)?;
     let met = if met.null_count() > 0 { prep_null_mask_filter(&met) } else { met };
@@ -88,7 +89,8 @@ fn compare(batch: &RecordBatch, column: &str, comparison: Comparison, value: &Li
 }
 
 impl Literal {
-    /// Returns a column that may have become text since a delete was accepted, with the values that it had then.
+    /// Returns a column that may have become text since a delete was accepted, with the values that
+    /// it had then.
     fn as_compared(&self, column: &ArrayRef) -> Result<ArrayRef> {
         let was = match self {
             Self::Integer(_) => DataType::Int64,
@@ -119,7 +121,8 @@ impl Literal {
             (Self::Time(time_ns), DataType::Timestamp(TimeUnit::Nanosecond, zone)) => {
                 Arc::new(TimestampNanosecondArray::from(vec![*time_ns]).with_timezone_opt(zone.clone()))
             }
-            // The column was one of integers when the delete was accepted, and all that it can take were such.
+            // The column was one of integers when the delete was accepted, and all that it can take
+            // were such.
             (Self::Integer(value), DataType::Float64) => Arc::new(Float64Array::from(vec![*value as f64])),
             (Self::Unsigned(value), DataType::Float64) => Arc::new(Float64Array::from(vec![*value as f64])),
             // Otherwise values have the columns' types since the delete was accepted.

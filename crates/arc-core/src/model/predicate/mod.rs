@@ -1,8 +1,8 @@
 //! Which rows a delete is about: conditions on the columns of one table.
 //!
-//! Owns what can be said, how it is checked against a table's schema, and how it is stored (docs/format.md,
-//! "Predicate"). Never reads SQL: `query` makes predicates from statements, and filters of scans from predicates. Applied
-//! to rows by `compaction` and to buffers by `registry`.
+//! Owns what can be said, how it is checked against a table's schema, and how it is stored
+//! (docs/format.md, "Predicate"). Never reads SQL: `query` makes predicates from statements, and
+//! filters of scans from predicates. Applied to rows by `compaction` and to buffers by `registry`.
 
 mod bind;
 mod evaluate;
@@ -19,7 +19,8 @@ pub(crate) use bind::fit;
 pub(crate) use evaluate::{left, without};
 pub(crate) use outcomes::{KnownValues, Outcomes};
 
-/// A condition that a row meets, does not meet, or of which nothing can be said because a value is null: SQL's logic.
+/// A condition that a row meets, does not meet, or of which nothing can be said because a value is
+/// null: SQL's logic.
 ///
 /// ```
 /// use arc_core::{Comparison, Literal, Predicate};
@@ -64,7 +65,8 @@ pub enum Predicate {
     Or(Vec<Predicate>),
 }
 
-/// How two values compare. Floats are ordered totally, as SQL orders them here: -0.0 below 0.0, NaN above all.
+/// How two values compare. Floats are ordered totally, as SQL orders them here: -0.0 below 0.0, NaN
+/// above all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Comparison {
     /// `=`

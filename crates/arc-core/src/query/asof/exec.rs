@@ -75,8 +75,8 @@ pub(super) struct Join {
 }
 
 impl Join {
-    /// Returns the order of each expression: for the nearest earlier row upwards, for the nearest later one the times
-    /// downwards, so that it is the last one before in both.
+    /// Returns the order of each expression: for the nearest earlier row upwards, for the nearest
+    /// later one the times downwards, so that it is the last one before in both.
     pub(super) fn orders(&self) -> impl Iterator<Item = SortOptions> {
         let (count, later) = (self.left_by.len(), self.nearest.later);
         (1..=count).map(move |at| SortOptions { descending: later && at == count, nulls_first: true })

@@ -16,8 +16,8 @@ use datafusion::{
 
 use super::node::AsOf;
 
-/// Conditions on the left side go there; those on what has to be equal, to both sides. None on other columns of the right
-/// side does: it would change which row is the nearest.
+/// Conditions on the left side go there; those on what has to be equal, to both sides. None on
+/// other columns of the right side does: it would change which row is the nearest.
 #[derive(Debug)]
 pub(in crate::query) struct SinkFilters;
 
@@ -54,7 +54,8 @@ fn is_of_left(join: &AsOf, part: &Expr) -> bool {
     is_plain && columns.iter().all(|column| join.left.schema().has_column(column))
 }
 
-/// Returns a condition of the left side as one of the right side, if it is only about what has to be equal.
+/// Returns a condition of the left side as one of the right side, if it is only about what has to
+/// be equal.
 fn of_right(join: &AsOf, part: &Expr) -> Result<Option<Expr>> {
     let keys = join.by.split_last().map(|(_, keys)| keys).unwrap_or_default();
     let same = |column: &Column| {

@@ -1,6 +1,7 @@
 //! The merge of two sorted streams.
 //!
-//! Of the right side it holds the batch that it is at, and those whose rows wait to be put out with rows of the left side: a few.
+//! Of the right side it holds the batch that it is at, and those whose rows wait to be put out with
+//! rows of the left side: a few.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub(super) struct Merging {
     times: RowConverter,
     /// The next row of the right side, if there is one.
     ahead: Option<NearestRow>,
-    /// The last row of the right side that is not behind the current one of the left side.
+    /// The last row of the right side that is not after the current one of the left side.
     nearest: Option<NearestRow>,
     /// The rows of the left side, and the next of them.
     at: Option<(SortedBatch, usize)>,
@@ -83,7 +84,7 @@ impl Merging {
         Ok(Self { join, left, right, keys, times, ahead: None, nearest: None, at: None, metrics })
     }
 
-    /// Returns the next rows, `None` behind the last.
+    /// Returns the next rows, `None` after the last.
     pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             let Some((left, from)) = self.next_left().await? else { return Ok(None) };
@@ -117,7 +118,7 @@ impl Merging {
         Ok(None)
     }
 
-    /// Goes on in the right side until the next row is behind a row of the left side.
+    /// Goes on in the right side until the next row is after a row of the left side.
     async fn go_to(&mut self, left: &SortedBatch, row: usize) -> Result<()> {
         let strictly = self.join.nearest.strictly;
         let limit = (left.key(row), left.times.row(row));

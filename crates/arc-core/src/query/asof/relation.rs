@@ -1,4 +1,5 @@
-//! From the parsed join to its plan node: what has to be equal, which are the times, and what columns come out.
+//! From the parsed join to its plan node: what has to be equal, which are the times, and what
+//! columns come out.
 
 use std::sync::Arc;
 

@@ -1,7 +1,9 @@
 //! DuckDB's `ASOF [LEFT] JOIN … ON|USING` in the words of the parser, which knows Snowflake's only.
 //!
-//! There the match condition stands apart: `ASOF JOIN … MATCH_CONDITION (left.time >= right.time) ON …`. A truth in its place
-//! says that it is part of what follows, and whether all rows of the left side stay. Snowflake's own always keeps them.
+//! There the match condition stands apart:
+//! `ASOF JOIN … MATCH_CONDITION (left.time >= right.time) ON …`. A truth in its place says that it
+//! is part of what follows, and whether all rows of the left side stay. Snowflake's own always
+//! keeps them.
 
 use std::{iter::Peekable, ops::ControlFlow};
 
@@ -17,7 +19,8 @@ pub(in crate::query) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         return;
     }
     let mut spelled: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len() + 8);
-    // For each join that waits for its condition: the parentheses that it is in, and whether it keeps all rows.
+    // For each join that waits for its condition: the parentheses that it is in, and whether it
+    // keeps all rows.
     let mut waiting: Vec<(usize, bool)> = Vec::new();
     let mut depth = 0_usize;
     let mut rest = std::mem::take(tokens).into_iter().peekable();
@@ -52,7 +55,8 @@ pub(in crate::query) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     *tokens = spelled;
 }
 
-/// Returns whether a join may follow, so that the next word is none that somebody gave to a table or column.
+/// Returns whether a join may follow, so that the next word is none that a caller gave to a table
+/// or column.
 fn is_behind_a_table(before: &[TokenWithSpan]) -> bool {
     let last = before.iter().rev().find(|token| !matches!(token.token, Token::Whitespace(_)));
     last.is_some_and(|last| match (&last.token, keyword(last)) {
@@ -88,7 +92,8 @@ fn match_condition(outer: bool) -> impl Iterator<Item = TokenWithSpan> {
     [Token::make_keyword("MATCH_CONDITION"), Token::LParen, outer, Token::RParen].into_iter().map(TokenWithSpan::wrap)
 }
 
-/// Puts each such join in parentheses with all that stands before it, for relations can be planned by others, joins not.
+/// Puts each such join in parentheses with all that stands before it, for relations can be planned
+/// by others, joins not.
 pub(in crate::query) fn nest(statement: &mut Statement) {
     let _ = VisitMut::visit(statement, &mut Nesting);
 }

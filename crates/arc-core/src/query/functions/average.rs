@@ -1,9 +1,10 @@
 //! `avg` of floats by group, for rows that come sorted by group.
 //!
-//! Rows of data files are in order of their series, so that the same group comes thousands of times in a row. DataFusion's
-//! own accumulator then waits, at each row, for the sum that it stored at the row before. Here the rows of one run are
-//! summed at once and handed to that accumulator as a state to merge. Sums of floats may differ in their last digits, as
-//! they do with any other order of the rows.
+//! Rows of data files are in order of their series, so that the same group comes thousands of times
+//! in a row. DataFusion's own accumulator then waits, at each row, for the sum that it stored at
+//! the row before. Here the rows of one run are summed at once and handed to that accumulator as a
+//! state to merge. Sums of floats may differ in their last digits, as they do with any other order
+//! of the rows.
 
 use std::sync::Arc;
 
@@ -203,7 +204,8 @@ fn runs(values: &[f64], groups: &[usize]) -> Option<BatchRuns> {
     Some(runs)
 }
 
-/// Returns the sum of some numbers as floats, added up in an order that depends on how many there are, and on nothing else.
+/// Returns the sum of some numbers as floats, added up in an order that depends on how many there
+/// are, and on nothing else.
 pub(in crate::query) fn sum<T: Copy>(values: &[T], float: impl Fn(T) -> f64) -> f64 {
     let (rows, rest) = values.as_chunks::<LANES>();
     let rest: f64 = rest.iter().map(|value| float(*value)).sum();

@@ -1,7 +1,7 @@
 //! `+`, `-` and `*` of integers, which fail where DataFusion's begin again from the other end.
 //!
-//! Not functions that statements can call: a rule puts them in the place of the operators. Never changes what a column is
-//! called.
+//! Not functions that statements can call: a rule puts them in the place of the operators. Never
+//! changes what a column is called.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,7 +1,9 @@
-//! `mode` and `histogram`: what the values of a group tell once it is known how often each is there.
+//! `mode` and `histogram`: what the values of a group tell once it is known how often each is
+//! there.
 //!
-//! `mode` is the value that is there most often, the least of them where several are; `histogram` is all values in order,
-//! each with its count. Nulls do not count, and zeros are one value whatever their sign; of no value at all both are null.
+//! `mode` is the value that is there most often, the least of them where several are; `histogram`
+//! is all values in order, each with its count. Nulls do not count, and zeros are one value
+//! whatever their sign; of no value at all both are null.
 
 use std::{cmp::Reverse, sync::Arc};
 

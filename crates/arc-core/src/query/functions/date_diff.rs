@@ -1,7 +1,7 @@
 //! `date_diff(unit, from, to)`: how many units begin between two times, as DuckDB counts them.
 //!
-//! Not how many fit in: from 10:59 to 11:01 it is one hour, and the other way round minus one. Weeks begin on Mondays, as in
-//! `date_trunc`; DuckDB counts them from a Thursday.
+//! Not how many fit in: from 10:59 to 11:01 it is one hour, and the other way round minus one.
+//! Weeks begin on Mondays, as in `date_trunc`; DuckDB counts them from a Thursday.
 
 use std::sync::Arc;
 

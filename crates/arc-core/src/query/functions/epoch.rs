@@ -1,4 +1,5 @@
-//! `epoch_ns(time)`, `epoch_us(time)`, `epoch_ms(time)`: whole units since 1970-01-01T00:00:00Z, rounded down.
+//! `epoch_ns(time)`, `epoch_us(time)`, `epoch_ms(time)`: whole units since 1970-01-01T00:00:00Z,
+//! rounded down.
 
 use arrow::{
     array::{Array, AsArray, Int64Array},

@@ -1,8 +1,9 @@
 //! `min` and `max` of floats, whatever the order of the rows.
 //!
-//! DataFusion's own take a NaN for what it replaces, and for what replaces it, in an order that comes from partitions,
-//! flushes and merges of files. Here floats are in the order in which `ORDER BY` has them: a NaN is greater than every
-//! number (one with a sign is less), and the two zeros are one, which comes out as `0.0`. All other types are DataFusion's.
+//! DataFusion's own take a NaN for what it replaces, and for what replaces it, in an order that
+//! comes from partitions, flushes and merges of files. Here floats are in the order in which
+//! `ORDER BY` has them: a NaN is greater than every number (one with a sign is less), and the two
+//! zeros are one, which comes out as `0.0`. All other types are DataFusion's.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -222,7 +223,8 @@ impl Accumulator for One {
 #[derive(Debug)]
 struct SlidingExtreme {
     end: LeastOrGreatest,
-    /// Ranks with their numbers: each is better than all that came after it, so that the first is the best.
+    /// Ranks with their numbers: each is better than all that came after it, so that the first is
+    /// the best.
     frame: VecDeque<(usize, i64)>,
     came: usize,
     gone: usize,

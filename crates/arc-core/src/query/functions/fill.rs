@@ -1,9 +1,10 @@
 //! Window functions that fill gaps: `locf(value)` and `interpolate(value, time)`.
 //!
-//! `locf` carries the last value that is not null on to the rows behind it, in the order of the window. `interpolate` puts
-//! a row without a value on the straight line between the rows with values before and after it, by the time given; rows
-//! before the first value and behind the last one stay null. The rows themselves come from elsewhere: a series of times
-//! that a table is joined to.
+//! `locf` carries the last value that is not null on to the rows after it, in the order of the
+//! window. `interpolate` puts a row without a value on the straight line between the rows with
+//! values before and after it, by the time given; rows before the first value and after the last
+//! one stay null. The rows themselves come from elsewhere: a series of times that a table is joined
+//! to.
 
 use std::sync::Arc;
 

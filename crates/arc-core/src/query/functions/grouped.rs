@@ -12,7 +12,8 @@ pub(super) struct Grouped<N> {
     numbers: Vec<N>,
     /// What a group has before its first value.
     start: N,
-    /// Which groups have had a value; all, as long as no batch had a null or a filter: a group is made for a row.
+    /// Which groups have had a value; all, as long as no batch had a null or a filter: a group is
+    /// made for a row.
     seen: Option<Vec<bool>>,
 }
 
@@ -53,7 +54,8 @@ impl<N: Copy> Grouped<N> {
         Ok(())
     }
 
-    /// Returns the numbers of some groups, of which those without a value are null, and forgets them.
+    /// Returns the numbers of some groups, of which those without a value are null, and forgets
+    /// them.
     pub(super) fn take(&mut self, which: EmitTo) -> (Vec<N>, Option<NullBuffer>) {
         let numbers = which.take_needed(&mut self.numbers);
         let seen = self.seen.as_mut().map(|seen| which.take_needed(seen));

@@ -1,5 +1,5 @@
-//! SQL functions: those that DataFusion lacks and clients of time-series stores use, and limits on those that it has.
-//! Pure: no function here sees a table.
+//! SQL functions: those that DataFusion lacks and clients of time-series stores use, and limits on
+//! those that it has. Pure: no function here sees a table.
 
 mod average;
 mod bounded;
@@ -40,7 +40,8 @@ pub(super) use self::{
     time_bucket::origin_ns as time_bucket_origin_ns,
 };
 
-/// Returns DataFusion's functions and ours; none makes much more than `limit_bytes` of little at once.
+/// Returns DataFusion's functions and ours; none makes much more than `limit_bytes` of little at
+/// once.
 pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<ScalarUDF>> {
     let epochs = [Epoch::new("epoch_ns", 1), Epoch::new("epoch_us", 1_000), Epoch::new("epoch_ms", 1_000_000)];
     let mut functions: Vec<Arc<ScalarUDF>> = epochs.into_iter().map(|epoch| Arc::new(ScalarUDF::from(epoch))).collect();
@@ -54,7 +55,8 @@ pub(super) fn all(theirs: Vec<Arc<ScalarUDF>>, limit_bytes: usize) -> Vec<Arc<Sc
     functions
 }
 
-/// Returns DataFusion's aggregate functions and ours; none makes one value of more than `limit_bytes`.
+/// Returns DataFusion's aggregate functions and ours; none makes one value of more than
+/// `limit_bytes`.
 pub(super) fn aggregates(theirs: Vec<Arc<AggregateUDF>>, limit_bytes: usize) -> Vec<Arc<AggregateUDF>> {
     let mut functions: Vec<Arc<AggregateUDF>> = theirs.into_iter().map(replaced).collect();
     functions.extend([ValueAt::greatest(), ValueAt::least()].map(|function| Arc::new(AggregateUDF::from(function))));

@@ -1,4 +1,5 @@
-//! A value under another name, for planning: names leave casts out, and two columns of a step cannot have one name.
+//! A value under another name, for planning: names leave casts out, and two columns of a step
+//! cannot have one name.
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::{

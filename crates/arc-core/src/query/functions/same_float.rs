@@ -1,7 +1,7 @@
 //! A value in which both zeros are `0.0`: floats that are equal become the same bits.
 //!
-//! Not a function that statements can call: rules put it around what DataFusion compares bit by bit. Never changes what a
-//! column is called.
+//! Not a function that statements can call: rules put it around what DataFusion compares bit by
+//! bit. Never changes what a column is called.
 
 use std::sync::{Arc, LazyLock};
 
@@ -38,7 +38,8 @@ impl SameFloat {
     }
 }
 
-/// Returns an expression in which floats that are equal are the same, and whose column has the name that it had.
+/// Returns an expression in which floats that are equal are the same, and whose column has the name
+/// that it had.
 pub(in crate::query) fn same_float(expr: Expr) -> Expr {
     if is_same_float(&expr) { expr } else { UNSEEN.call(vec![expr]) }
 }

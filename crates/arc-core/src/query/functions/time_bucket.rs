@@ -1,8 +1,8 @@
 //! `time_bucket(interval, time [, origin])`: the start of the bucket that a time is in.
 //!
-//! DataFusion's `date_bin` with the origin that people expect: weeks start on Monday (2000-01-03), months and years on
-//! the first (2000-01-01). Rounds down before the origin, too, and keeps the precision and zone of `time`: a day is
-//! one by the clock of that zone, in `date_bin` as well.
+//! DataFusion's `date_bin` with the origin that people expect: weeks start on Monday (2000-01-03),
+//! months and years on the first (2000-01-01). Rounds down before the origin, too, and keeps the
+//! precision and zone of `time`: a day is one by the clock of that zone, in `date_bin` as well.
 
 use datafusion::{
     common::{Result, ScalarValue, exec_err},

@@ -1,7 +1,8 @@
 //! Functions that take times apart, without the detour over a time zone that has no offset.
 //!
-//! DataFusion asks the zone's rules for each row, also for those of UTC: `date_trunc` over our times took twenty times
-//! as long as over times without a zone. Never changes what a function returns.
+//! DataFusion asks the zone's rules for each row, also for those of UTC: `date_trunc` over our
+//! times took twenty times as long as over times without a zone. Never changes what a function
+//! returns.
 
 use std::sync::Arc;
 

@@ -1,8 +1,10 @@
-//! `arg_max(value, by)` and `arg_min(value, by)`: the value of the row where `by` is greatest or least.
+//! `arg_max(value, by)` and `arg_min(value, by)`: the value of the row where `by` is greatest or
+//! least.
 //!
-//! `last(value, time)` and `first(value, time)` are the same, as are `max_by` and `min_by`. Rows without a value or
-//! without a `by` do not count. The planner replaces them by `last_value(value ORDER BY by)` and its sister, which are
-//! faster; as window functions they run here.
+//! `last(value, time)` and `first(value, time)` are the same, as are `max_by` and `min_by`. Rows
+//! without a value or without a `by` do not count. The planner replaces them by
+//! `last_value(value ORDER BY by)` and its sister, which are faster; as window functions they run
+//! here.
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,8 @@
-//! `width_bucket(value, low, high, count)`: which of `count` buckets of one width a value is in, as PostgreSQL counts them.
+//! `width_bucket(value, low, high, count)`: which of `count` buckets of one width a value is in, as
+//! PostgreSQL counts them.
 //!
-//! The first is 1, a value below all of them is in 0 and one at `high` or above in `count + 1`. With `low` above `high` the
-//! buckets go down.
+//! The first is 1, a value below all of them is in 0 and one at `high` or above in `count + 1`.
+//! With `low` above `high` the buckets go down.
 
 use std::sync::Arc;
 

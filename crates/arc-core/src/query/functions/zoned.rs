@@ -1,8 +1,8 @@
 //! Buckets by the clock of a zone: where the time has one other than UTC, a day is a day there.
 //!
-//! Times become those of the clock, are put into buckets, and the beginnings become times again. Where the clock is turned
-//! back, the hour that comes twice is two hours, as in `date_trunc`; a beginning that the clock leaves out is the time at
-//! which it was turned.
+//! Times become those of the clock, are put into buckets, and the beginnings become times again.
+//! Where the clock is turned back, the hour that comes twice is two hours, as in `date_trunc`; a
+//! beginning that the clock leaves out is the time at which it was turned.
 
 use std::sync::Arc;
 
@@ -50,7 +50,8 @@ impl ZonedClock {
         retyped(shown, &DataType::Timestamp(unit, None))
     }
 
-    /// Returns the times at which the buckets of `times` begin, of which `shown` is what the clock shows.
+    /// Returns the times at which the buckets of `times` begin, of which `shown` is what the clock
+    /// shows.
     pub(super) fn began(&self, times: &ColumnarValue, shown: &ColumnarValue, rows: usize) -> Result<ColumnarValue> {
         let (times, shown) = match (times, shown) {
             (ColumnarValue::Scalar(time), ColumnarValue::Scalar(shown)) => {
@@ -87,7 +88,8 @@ impl ZonedClock {
         second.checked_mul(whole).and_then(|began| began.checked_add(rest)).ok_or_else(out_of_range)
     }
 
-    /// Returns the second at which the clock was turned forward to `now`, and left out what it would have shown.
+    /// Returns the second at which the clock was turned forward to `now`, and left out what it
+    /// would have shown.
     fn turned(&self, shown: i64, now: i64) -> Result<i64> {
         let (mut before, mut after) = (shown - now, shown - self.offset(shown - now)?);
         while after - before > 1 {

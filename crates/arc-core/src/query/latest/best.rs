@@ -16,7 +16,7 @@ const MAPPED: usize = 2;
 pub(super) struct NewestSoFar {
     hasher: FixedState,
     slots: HashTable<usize>,
-    /// The key of each slot, one behind the other, and where it ends.
+    /// The key of each slot, one after the other, and where it ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
     newest: Vec<Option<NewestRow>>,
@@ -32,7 +32,8 @@ struct NewestRow {
 }
 
 impl NewestSoFar {
-    /// Takes the index of a part. `passes` says which of its rows count, all of them where there is none.
+    /// Takes the index of a part. `passes` says which of its rows count, all of them where there is
+    /// none.
     ///
     /// Returns the entries whose rows are the newest so far, ascending.
     pub(super) fn add(&mut self, part: usize, index: &Index, passes: Option<&BooleanArray>) -> Vec<usize> {
@@ -54,7 +55,8 @@ impl NewestSoFar {
         won
     }
 
-    /// Says that of the index of a part only these entries are kept, as returned by [`Self::add`] just before.
+    /// Says that of the index of a part only these entries are kept, as returned by [`Self::add`]
+    /// just before.
     pub(super) fn keep_only(&mut self, part: usize, entries: &[usize]) {
         let Some((_, slots)) = self.mapped.first() else { return };
         for (kept, entry) in entries.iter().enumerate() {
@@ -94,7 +96,8 @@ impl NewestSoFar {
         slot
     }
 
-    /// Returns, for each of `parts` parts, the entries of its index that are the newest of their keys, ascending.
+    /// Returns, for each of `parts` parts, the entries of its index that are the newest of their
+    /// keys, ascending.
     pub(super) fn entries(&self, parts: usize) -> Vec<Vec<usize>> {
         let mut entries = vec![Vec::new(); parts];
         for newest in self.newest.iter().flatten() {

@@ -1,7 +1,7 @@
 //! What is remembered of data files: the newest row of each key, by the columns that make the key.
 //!
-//! A data file never changes, so what was once read of it stays true. Equal sets of keys are held once: whether two files
-//! have the same series shows in a pointer.
+//! A data file never changes, so what was once read of it stays true. Equal sets of keys are held
+//! once: whether two files have the same series shows in a pointer.
 
 use std::{
     collections::HashMap,
@@ -42,10 +42,10 @@ impl FileKey {
 #[derive(Debug)]
 pub(super) struct KnownFile {
     pub(super) index: Index,
-    /// The keys as columns, and the times, once somebody asked for them.
+    /// The keys as columns, and the times, once a caller asked for them.
     decoded: OnceLock<RecordBatch>,
-    /// Other columns of the rows of the index, in its order, as far as somebody asked for them: of each type that their table
-    /// had then.
+    /// Other columns of the rows of the index, in its order, as far as a caller asked for them: of
+    /// each type that their table had then.
     columns: Mutex<HashMap<(String, DataType), ArrayRef>>,
 }
 
@@ -80,7 +80,7 @@ impl KnownFile {
 #[derive(Debug)]
 pub(in crate::query) struct NewestRowsCache {
     files: Lru<FileKey, KnownFile>,
-    /// The sets of keys that somebody holds, by their hash.
+    /// The sets of keys that a caller holds, by their hash.
     sets: Mutex<HashMap<u64, Weak<KeySet>>>,
 }
 

@@ -121,7 +121,8 @@ impl ExecutionPlan for LatestExec {
     }
 }
 
-/// Notes which rows of a part are the newest so far. Of an index that is not remembered, the others are given up.
+/// Notes which rows of a part are the newest so far. Of an index that is not remembered, the others
+/// are given up.
 fn add(job: &NewestRowsJob, best: &mut NewestSoFar, part: usize, found: FoundNewest) -> Result<FoundNewest> {
     let passes = match &job.on_index {
         Some(condition) => Some(mask(condition, found.known.decoded(&job.index_schema)?)?),
@@ -157,7 +158,8 @@ impl Execution {
         self.reader.context.session_config().target_partitions()
     }
 
-    /// Returns batches that have the newest row of each key: first finds out which they are, then reads them.
+    /// Returns batches that have the newest row of each key: first finds out which they are, then
+    /// reads them.
     async fn of_each_key(mut self) -> Result<stream::BoxStream<'static, Result<RecordBatch>>> {
         let width = self.width();
         let reservation = MemoryConsumer::new("LatestExec").register(self.reader.context.memory_pool());

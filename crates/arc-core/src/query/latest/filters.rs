@@ -47,7 +47,8 @@ impl SortedConditions {
         sorted
     }
 
-    /// Returns whether all rows up to this time meet the conditions but those on keys and for newer rows.
+    /// Returns whether all rows up to this time meet the conditions but those on keys and for newer
+    /// rows.
     pub(super) fn others_hold_up_to(&self, max_time: i64) -> bool {
         self.others.is_empty() || self.before.is_some_and(|before| max_time < before)
     }

@@ -1,7 +1,7 @@
 //! Which row is the newest of each key, among the rows of one part.
 //!
-//! Pure: knows neither files nor plans. Keys are compared by their bytes in Arrow's row format, which are equal for equal
-//! values whatever part and dictionary they come from.
+//! Pure: knows neither files nor plans. Keys are compared by their bytes in Arrow's row format,
+//! which are equal for equal values whatever part and dictionary they come from.
 
 use std::{hash::BuildHasher, ops::Range, sync::Arc};
 
@@ -151,7 +151,8 @@ impl Indexing {
         })
     }
 
-    /// Takes rows; `number` says which row of the part each of them is. Of rows with one time the first counts.
+    /// Takes rows; `number` says which row of the part each of them is. Of rows with one time the
+    /// first counts.
     pub(super) fn push(
         &mut self,
         keys: &[ArrayRef],
@@ -204,7 +205,7 @@ impl Indexing {
     }
 }
 
-/// Returns the bytes of one of several keys that are behind each other.
+/// Returns the bytes of one of several keys that are after each other.
 pub(super) fn of_slot<'b>(bytes: &'b [u8], ends: &[usize], slot: usize) -> &'b [u8] {
     let start = slot.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
     ends.get(slot).and_then(|end| bytes.get(start..*end)).unwrap_or_default()
@@ -216,8 +217,8 @@ pub(super) fn times_of(batch: &RecordBatch) -> Result<&[i64], ArrowError> {
     times.map(|times| &**times.values()).ok_or_else(|| ArrowError::SchemaError("rows without a time".to_owned()))
 }
 
-/// Returns rows among which the newest row of each key is: far fewer than all where rows of a key follow each other, or
-/// where the key is one dictionary.
+/// Returns rows among which the newest row of each key is: far fewer than all where rows of a key
+/// follow each other, or where the key is one dictionary.
 fn candidates(keys: &[ArrayRef], times: &[i64]) -> Result<UInt32Array, ArrowError> {
     if let [key] = keys
         && let Some(dictionary) = key.as_dictionary_opt::<Int32Type>()
@@ -255,7 +256,8 @@ fn codes(column: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Returns some rows of a column as plain values: the row format would encode each dictionary whole.
+/// Returns some rows of a column as plain values: the row format would encode each dictionary
+/// whole.
 fn plain_rows(column: &ArrayRef, rows: &UInt32Array) -> Result<ArrayRef, ArrowError> {
     let taken = take(column, rows, None)?;
     match taken.as_dictionary_opt::<Int32Type>() {

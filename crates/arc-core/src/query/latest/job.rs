@@ -39,7 +39,8 @@ pub(super) struct NewestRowsJob {
     pub(super) output_schema: SchemaRef,
     /// The columns of `keys`, then the time.
     pub(super) index_schema: SchemaRef,
-    /// The condition as far as the newest row of a key decides it for all rows of the key: over `index_schema`.
+    /// The condition as far as the newest row of a key decides it for all rows of the key: over
+    /// `index_schema`.
     pub(super) on_index: Option<Arc<dyn PhysicalExpr>>,
     /// The condition over `schema`: parts of files are skipped by it, and rows of buffers left out.
     pub(super) predicate: Option<Arc<dyn PhysicalExpr>>,
@@ -60,8 +61,8 @@ pub(super) enum PartRows {
     File(Box<FilePart>),
     /// Unflushed rows, of which `predicate` says which count.
     Buffer(ChunkRows),
-    /// Late rows and those that they may overwrite: an input of the node, by its number. It has only rows that count, with
-    /// the columns of the answer, then those of `index_schema`.
+    /// Late rows and those that they may overwrite: an input of the node, by its number. It has
+    /// only rows that count, with the columns of the answer, then those of `index_schema`.
     Merged(usize),
 }
 
@@ -87,7 +88,8 @@ pub(super) struct RowCondition {
 }
 
 impl RowCondition {
-    /// Returns the rows of `batch` for which the condition holds. Its first columns must be `columns`.
+    /// Returns the rows of `batch` for which the condition holds. Its first columns must be
+    /// `columns`.
     pub(super) fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         Ok(filter_record_batch(batch, &mask(&self.holds, batch)?)?)
     }

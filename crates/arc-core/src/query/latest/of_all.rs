@@ -1,4 +1,5 @@
-//! The newest rows of a table, whatever their keys: parts are looked into newest first, until no older one can have any.
+//! The newest rows of a table, whatever their keys: parts are looked into newest first, until no
+//! older one can have any.
 
 use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
 
@@ -87,7 +88,8 @@ pub(super) fn batches(run: Execution, rows: usize, ties: bool) -> impl Stream<It
     groups.try_flatten()
 }
 
-/// Returns the parts to look into next: one, and if that was not enough as many at a time as there are cores.
+/// Returns the parts to look into next: one, and if that was not enough as many at a time as there
+/// are cores.
 fn next_group(run: &Execution, newest: &NewestTimes, next: usize) -> Option<std::ops::Range<usize>> {
     let rest = run.job.parts.get(next..)?;
     let wanted = rest.iter().take_while(|part| newest.wants(part.max_time)).count();

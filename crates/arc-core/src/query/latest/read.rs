@@ -41,7 +41,7 @@ pub(super) enum WhichRows<'a> {
 }
 
 impl DataFileReader {
-    /// Returns streams of the rows, one behind the other.
+    /// Returns streams of the rows, one after the other.
     pub(super) fn streams(
         &self,
         file: &DataFile,

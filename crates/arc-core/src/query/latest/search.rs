@@ -1,4 +1,5 @@
-//! Finds the newest row of each key in one part: in what is remembered, or by reading keys and times.
+//! Finds the newest row of each key in one part: in what is remembered, or by reading keys and
+//! times.
 
 use std::sync::Arc;
 
@@ -160,7 +161,7 @@ fn in_batch(job: &NewestRowsJob, batch: RecordBatch) -> Result<FoundNewest> {
     Ok(FoundNewest { known, rows: FoundRows::Batch(batch) })
 }
 
-/// Takes rows whose columns are those of the index, behind `others`.
+/// Takes rows whose columns are those of the index, after `others`.
 fn index_batch(job: &NewestRowsJob, batch: &RecordBatch, others: usize) -> Result<Index> {
     let keys: Vec<ArrayRef> = batch.columns().iter().skip(others).take(job.keys.len()).cloned().collect();
     let mut indexing = Indexing::new(&key_types(job))?;
@@ -168,7 +169,8 @@ fn index_batch(job: &NewestRowsJob, batch: &RecordBatch, others: usize) -> Resul
     Ok(indexing.finish())
 }
 
-/// Reads rows that come one after the other and cannot be read again; keeps no more than the newest of each key, and some.
+/// Reads rows that come one after the other and cannot be read again; keeps no more than the newest
+/// of each key, and some.
 async fn in_stream(job: &NewestRowsJob, mut rows: SendableRecordBatchStream) -> Result<FoundNewest> {
     let schema = rows.schema();
     let (mut held, mut held_rows, mut allowed): (Vec<RecordBatch>, usize, usize) = (Vec::new(), 0, HELD_ROWS);

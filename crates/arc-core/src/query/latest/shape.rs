@@ -1,8 +1,9 @@
 //! Recognises statements for which the newest rows of a table are enough.
 //!
-//! Each shape is a node that looks at the newest rows of its input and at nothing else, above a chain of plain
-//! projections and at most one condition that ends in one of our tables. Two rows of one time are equals: statements that
-//! order them by more than the time are not recognised, unless all of them are read.
+//! Each shape is a node that looks at the newest rows of its input and at nothing else, above a
+//! chain of plain projections and at most one condition that ends in one of our tables. Two rows of
+//! one time are equals: statements that order them by more than the time are not recognised, unless
+//! all of them are read.
 
 use std::sync::Arc;
 

@@ -85,7 +85,8 @@ struct ScanPlanning<'a> {
     table: &'a QueriedTable,
     wanted: &'a WantedOfTable,
     schema: SchemaRef,
-    /// Columns of the key: those wanted, and tags that conditions look at, so that one index serves many conditions.
+    /// Columns of the key: those wanted, and tags that conditions look at, so that one index serves
+    /// many conditions.
     keys: Vec<usize>,
     time: usize,
     output: Vec<usize>,
@@ -189,7 +190,8 @@ impl<'a> ScanPlanning<'a> {
         self.state.create_physical_expr(condition, &DFSchema::try_from(schema.clone())?)
     }
 
-    /// Returns the rows of late parts and those below them that count, with the columns that a job asks for.
+    /// Returns the rows of late parts and those below them that count, with the columns that a job
+    /// asks for.
     fn merge(&self, parts: &[Part<'_>], on_primary_key: Option<Expr>) -> Result<Arc<dyn ExecutionPlan>> {
         let kept: Vec<usize> = self.output.iter().copied().chain(self.index_columns()).collect();
         let looked_at = self.wanted.filters.iter().flat_map(Expr::column_refs);

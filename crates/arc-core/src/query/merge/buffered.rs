@@ -1,4 +1,5 @@
-//! Unflushed rows on their way to a merge: made into batches while they are read, some thousand at a time.
+//! Unflushed rows on their way to a merge: made into batches while they are read, some thousand at
+//! a time.
 
 use std::{fmt, sync::Arc};
 
@@ -61,13 +62,15 @@ impl RankedBuffers {
         }
     }
 
-    /// Returns some rows of a part, from the one with this number on, without those that do not count.
+    /// Returns some rows of a part, from the one with this number on, without those that do not
+    /// count.
     fn batch(&self, filter: &Filter, rank: u64, rows: &ChunkRows, first: usize) -> Result<RecordBatch> {
         let rows = filter.apply(rows)?;
         let first = i64::try_from(first).map_err(|e| DataFusionError::External(e.into()))?;
         let count = i64::try_from(rows.len()).map_err(|e| DataFusionError::External(e.into()))?;
         let ranks: ArrayRef = Arc::new(UInt64Array::from_value(rank, rows.len()));
-        // Numbers only have to ascend: those of the next batch begin after all rows that were looked at here.
+        // Numbers only have to ascend: those of the next batch begin after all rows that were
+        // looked at here.
         let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + count));
         let visible = rows.project(&self.columns).map_err(external)?;
         let columns = visible.columns().iter().map(Arc::clone).chain([ranks, numbers]).collect();

@@ -29,7 +29,8 @@ use futures::{StreamExt, stream};
 
 use super::fold;
 
-/// Number of columns at the end of the input that order the versions of a row and are not part of the output.
+/// Number of columns at the end of the input that order the versions of a row and are not part of
+/// the output.
 pub(super) const HIDDEN_COLUMNS: usize = 2;
 
 /// Ascending, nulls first: how data files are sorted.
@@ -37,10 +38,11 @@ pub(super) const ASCENDING: SortOptions = SortOptions { descending: false, nulls
 
 /// Folds rows of equal keys into one.
 ///
-/// The input's last [`HIDDEN_COLUMNS`] columns order the versions of a row and are dropped. Asks for one partition,
-/// sorted by (keys, hidden columns), which the optimizer provides by merging sorted files and sorting the rest. No filter
-/// and no limit passes through this node: a Parquet source takes a filter as a hint, lets other rows through, and yet
-/// counts the filtered column as constant in its order, so that runs would come apart.
+/// The input's last [`HIDDEN_COLUMNS`] columns order the versions of a row and are dropped. Asks
+/// for one partition, sorted by (keys, hidden columns), which the optimizer provides by merging
+/// sorted files and sorting the rest. No filter and no limit passes through this node: a Parquet
+/// source takes a filter as a hint, lets other rows through, and yet counts the filtered column as
+/// constant in its order, so that runs would come apart.
 #[derive(Debug)]
 pub(super) struct MergeExec {
     input: Arc<dyn ExecutionPlan>,
@@ -50,7 +52,8 @@ pub(super) struct MergeExec {
 }
 
 impl MergeExec {
-    /// Returns a node that folds the rows of `input`; `keys` are indices of its columns, tags before time.
+    /// Returns a node that folds the rows of `input`; `keys` are indices of its columns, tags
+    /// before time.
     pub(super) fn try_new(input: Arc<dyn ExecutionPlan>, keys: Vec<usize>) -> Result<Self> {
         let input_schema = input.schema();
         let visible = input_schema.fields().len().saturating_sub(HIDDEN_COLUMNS);
@@ -105,7 +108,8 @@ impl ExecutionPlan for MergeExec {
         vec![sort_expressions(&schema, columns).map(OrderingRequirements::from)]
     }
 
-    /// It does, but says no: a sort above is not to go below, where rows have to be in this order and in no other.
+    /// It does, but says no: a sort above is not to go below, where rows have to be in this order
+    /// and in no other.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }
@@ -203,7 +207,8 @@ impl Folding {
             self.held = Some(batch);
             return Ok(Some(fold::fold(&held, &self.keys)?));
         }
-        // Only the last row can still change; holding no more keeps memory bounded however long a run is.
+        // Only the last row can still change; holding no more keeps memory bounded however long a
+        // run is.
         let folded = fold::fold(&concat_batches(&self.schema, [&held, &batch])?, &self.keys)?;
         let complete = folded.num_rows().saturating_sub(1);
         self.held = Some(folded.slice(complete, folded.num_rows() - complete));

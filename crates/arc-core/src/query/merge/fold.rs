@@ -9,11 +9,12 @@ use arrow::{
     error::ArrowError,
 };
 
-/// Returns one row for each run of rows with equal `keys`: its keys, and of every other column the last value that is
-/// not null.
+/// Returns one row for each run of rows with equal `keys`: its keys, and of every other column the
+/// last value that is not null.
 ///
-/// `keys` are column indices, at least one. Runs must be consecutive, which they are in a sorted batch; null keys are
-/// equal to each other. Folding a folded batch together with later rows gives what folding all rows at once gives.
+/// `keys` are column indices, at least one. Runs must be consecutive, which they are in a sorted
+/// batch; null keys are equal to each other. Folding a folded batch together with later rows gives
+/// what folding all rows at once gives.
 pub(super) fn fold(batch: &RecordBatch, keys: &[usize]) -> Result<RecordBatch, ArrowError> {
     let columns = batch.columns();
     let key_columns: Vec<ArrayRef> = keys.iter().filter_map(|key| columns.get(*key)).map(Arc::clone).collect();
@@ -37,7 +38,8 @@ fn last_row(run: &Range<usize>) -> u64 {
     run.end.saturating_sub(1) as u64
 }
 
-/// Returns whether the last row of `earlier` and the first row of `later` have the same `keys`. Neither may be empty.
+/// Returns whether the last row of `earlier` and the first row of `later` have the same `keys`.
+/// Neither may be empty.
 pub(super) fn continues(earlier: &RecordBatch, later: &RecordBatch, keys: &[usize]) -> Result<bool, ArrowError> {
     let last = earlier.num_rows().saturating_sub(1);
     for key in keys {

@@ -33,9 +33,11 @@ const RANK: &str = "\u{1}rank";
 /// Order of a row in its part.
 const ROW: &str = "\u{1}row";
 
-/// Returns the parts that can be scanned as they are, and those that must be merged, the latter in order of version.
+/// Returns the parts that can be scanned as they are, and those that must be merged, the latter in
+/// order of version.
 ///
-/// Rows that are not late never conflict with each other, so a part that no late part overlaps in time is plain.
+/// Rows that are not late never conflict with each other, so a part that no late part overlaps in
+/// time is plain.
 pub(in crate::query) fn split(parts: Vec<Part<'_>>) -> (Vec<Part<'_>>, Vec<Part<'_>>) {
     let (mut late, other): (Vec<_>, Vec<_>) = parts.into_iter().partition(Part::is_late);
     let (mut merged, plain): (Vec<_>, Vec<_>) =
@@ -51,7 +53,8 @@ pub(in crate::query) fn split(parts: Vec<Part<'_>>) -> (Vec<Part<'_>>, Vec<Part<
 
 /// Returns a plan for the merged rows of `parts` of a view, which are in order of version.
 ///
-/// `on_identity` may look at tags and time only. It is applied before the merge, which has less to sort then.
+/// `on_identity` may look at tags and time only. It is applied before the merge, which has less to
+/// sort then.
 pub(in crate::query) fn scan(
     state: &dyn Session,
     view: &TableView,
@@ -73,7 +76,8 @@ pub(in crate::query) fn scan(
     }
     let mut inputs: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(3);
     for (files, is_sorted) in [(sorted, true), (unsorted, false)] {
-        // A delete of a table with primary keys looks at nothing else, so its columns are read in any case.
+        // A delete of a table with primary keys looks at nothing else, so its columns are read in
+        // any case.
         for group in deletes::groups(files, |(_, file)| file, &view.tombstones) {
             let scanned = needed.scan_files(state, &group.files, is_sorted)?;
             inputs.push(deletes::live(state, scanned, &group.deletes)?);
@@ -120,8 +124,8 @@ impl Needed {
         Ok(Self { tags, table: arrow, columns, keys, schema })
     }
 
-    /// Returns whether the rows of `file` are in order of (tags, time). A tag that the file lacks is null in all its
-    /// rows, so that it changes no order.
+    /// Returns whether the rows of `file` are in order of (tags, time). A tag that the file lacks
+    /// is null in all its rows, so that it changes no order.
     fn is_sorted(&self, file: &DataFile) -> bool {
         let has = |tag: &&Arc<str>| file.columns.iter().any(|column| *column.name == ***tag);
         let expected = self.tags.iter().filter(has).map(|tag| &**tag).chain([TIME_COLUMN]);

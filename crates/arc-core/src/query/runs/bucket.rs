@@ -51,7 +51,8 @@ impl Buckets {
         Some((column, buckets?))
     }
 
-    /// Returns the bucket that a time is in, or `None` at the ends of all times, where functions fail.
+    /// Returns the bucket that a time is in, or `None` at the ends of all times, where functions
+    /// fail.
     pub(super) fn around(&self, time: i64) -> Option<Range<i64>> {
         let time = time.checked_sub(self.origin_ns)?;
         let start = time.checked_sub(time.rem_euclid(self.width_ns))?;

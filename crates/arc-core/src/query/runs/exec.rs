@@ -175,7 +175,8 @@ impl Grouping {
         Ok(())
     }
 
-    /// Returns the groups that are held. Where runs are short, DataFusion takes the rows that are left.
+    /// Returns the groups that are held. Where runs are short, DataFusion takes the rows that are
+    /// left.
     fn give(&mut self) -> Result<RecordBatch> {
         if self.groups.are_short() {
             self.rest = Some(self.hand_over()?);

@@ -36,7 +36,7 @@ pub(super) struct Function {
 pub(super) struct Slots {
     /// Those of the runs, in order.
     of_runs: Vec<usize>,
-    /// Those of the rows, once somebody asked for them.
+    /// Those of the rows, once a caller asked for them.
     of_rows: Option<Vec<usize>>,
     /// How many groups there are with these.
     total: usize,

@@ -21,8 +21,9 @@ use datafusion::{
 
 use super::bucket::Buckets;
 
-/// Rows of a run, on average, from which it pays to look for runs: with tags among the keys, which are text in a hash
-/// table, and with times only. Of few groups, a hash table takes a row of six in less time than the second phase a run.
+/// Rows of a run, on average, from which it pays to look for runs: with tags among the keys, which
+/// are text in a hash table, and with times only. Of few groups, a hash table takes a row of six in
+/// less time than the second phase a run.
 const ROWS_WITH_TAGS: usize = 4;
 const ROWS_WITHOUT: usize = 16;
 
@@ -53,8 +54,8 @@ impl KeySource {
 }
 
 impl Keys {
-    /// Returns the keys of an aggregate over rows of `schema`, or `None` if they depend on anything but dictionaries and
-    /// buckets of time.
+    /// Returns the keys of an aggregate over rows of `schema`, or `None` if they depend on anything
+    /// but dictionaries and buckets of time.
     pub(super) fn new(group_by: &PhysicalGroupBy, schema: &Schema) -> Result<Option<Self>> {
         let mut columns = Vec::new();
         let known = group_by.expr().iter().all(|(expression, _)| gather(expression, schema, &mut columns).is_some());
@@ -97,7 +98,8 @@ impl Keys {
     }
 }
 
-/// Returns the same text without a hold on that of the rows between, which is the dictionary of a row group.
+/// Returns the same text without a hold on that of the rows between, which is the dictionary of a
+/// row group.
 fn compact(keys: ArrayRef) -> ArrayRef {
     match keys.as_string_view_opt() {
         Some(text) if !text.data_buffers().is_empty() => Arc::new(text.gc()),
@@ -148,7 +150,8 @@ fn moved(key: &Arc<dyn PhysicalExpr>, positions: &[usize]) -> Result<Arc<dyn Phy
     Arc::clone(key).transform_down(to_slot).data()
 }
 
-/// Marks the rows whose tag is not that of the row before. Two positions in a dictionary may hold the same text.
+/// Marks the rows whose tag is not that of the row before. Two positions in a dictionary may hold
+/// the same text.
 fn mark_tags(column: &ArrayRef, starts: &mut [u8]) {
     match column.as_dictionary_opt::<Int32Type>() {
         Some(tags) => {
@@ -191,7 +194,7 @@ fn mark_nulls<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, starts: &mut [u
 /// The runs of a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KeyRuns {
-    /// The row behind each.
+    /// The row after each.
     ends: Vec<usize>,
 }
 

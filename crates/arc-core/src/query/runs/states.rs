@@ -1,6 +1,8 @@
-//! States of aggregates, run by run: loops over neighbouring values, which need no group for each row.
+//! States of aggregates, run by run: loops over neighbouring values, which need no group for each
+//! row.
 //!
-//! A state is what DataFusion's accumulator of the same function gives and merges, or ours where there is one in its place. Values with nulls are left to that one.
+//! A state is what DataFusion's accumulator of the same function gives and merges, or ours where
+//! there is one in its place. Values with nulls are left to that one.
 
 use std::sync::Arc;
 
@@ -40,7 +42,8 @@ impl StateKind {
         }
     }
 
-    /// Returns the states of all runs, column by column, or `None` for values that are not taken here.
+    /// Returns the states of all runs, column by column, or `None` for values that are not taken
+    /// here.
     pub(super) fn states(self, values: &ArrayRef, runs: &KeyRuns) -> Option<Vec<ArrayRef>> {
         // Nulls may also be in the values of a dictionary.
         if values.is_nullable() {
@@ -63,7 +66,8 @@ impl StateKind {
         }
     }
 
-    /// Returns the states of all runs of integers as floats, or `None` for values that are not taken here.
+    /// Returns the states of all runs of integers as floats, or `None` for values that are not
+    /// taken here.
     pub(super) fn states_of_integers(self, integers: &ArrayRef, runs: &KeyRuns) -> Option<Vec<ArrayRef>> {
         let integers = integers.as_primitive_opt::<Int64Type>().filter(|integers| !integers.is_nullable())?;
         (self == Self::Average).then(|| average(runs, sums(integers.values(), runs, |integer| integer as f64)))
@@ -182,7 +186,8 @@ mod tests {
                 taken += 1;
             }
         }
-        // All functions but the average of two floats, four of three other columns without nulls, none of what has nulls.
+        // All functions but the average of two floats, four of three other columns without nulls,
+        // none of what has nulls.
         assert_eq!(taken, 5 + 5 + 4 + 4 + 1);
     }
 

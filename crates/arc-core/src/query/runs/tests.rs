@@ -28,7 +28,8 @@ use super::{
     GroupRuns,
 };
 
-/// Some rows of one series: its tags, the time of the first and the step to the next, and what the rows carry.
+/// Some rows of one series: its tags, the time of the first and the step to the next, and what the
+/// rows carry.
 #[derive(Debug, Clone)]
 struct Span {
     host: Option<i32>,

@@ -1,12 +1,14 @@
 //! Aggregates with a `FILTER`, which two rules of DataFusion pass over.
 //!
-//! What is known of all rows answers an aggregate of all rows without reading any. Where that has a `FILTER`, DataFusion looks for
-//! one without below it, takes that of a subquery for it, and ends with an error.
+//! What is known of all rows answers an aggregate of all rows without reading any. Where that has a
+//! `FILTER`, DataFusion looks for one without below it, takes that of a subquery for it, and ends
+//! with an error.
 //!
-//! `min` and `max` of all rows push bounds down to files while they run.
-//! DataFusion leaves a bound out that is not known yet, as that of an aggregate of whose `FILTER` no row has been met, and
-//! then passes over rows that only this aggregate needs. Bounds of files say nothing of their NaN, which may be the greatest
-//! of all. Where an aggregate has a `FILTER` or is of floats, no bounds are pushed down.
+//! `min` and `max` of all rows push bounds down to files while they run. DataFusion leaves a bound
+//! out that is not known yet, as that of an aggregate of whose `FILTER` no row has been met, and
+//! then passes over rows that only this aggregate needs. Bounds of files say nothing of their NaN,
+//! which may be the greatest of all. Where an aggregate has a `FILTER` or is of floats, no bounds
+//! are pushed down.
 
 use std::sync::Arc;
 
@@ -50,7 +52,8 @@ impl PhysicalOptimizerRule for AggregateBounds {
     }
 }
 
-/// The rule that answers from what is known of files, where no aggregate of all rows has a `FILTER`.
+/// The rule that answers from what is known of files, where no aggregate of all rows has a
+/// `FILTER`.
 #[derive(Debug)]
 pub(in super::super) struct UnfilteredStatistics(pub(in super::super) BoundsRule);
 

@@ -141,7 +141,8 @@ fn other_zero(item: &Expr) -> Option<Expr> {
     Some(Expr::Literal(other, None))
 }
 
-/// Has a join compare zeros as equal: it does, but what it finds on one side becomes a list for the other.
+/// Has a join compare zeros as equal: it does, but what it finds on one side becomes a list for the
+/// other.
 pub(super) fn with_equal_keys(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(mut join) = plan else { return Ok(Transformed::no(plan)) };
     let mut wrapped = false;

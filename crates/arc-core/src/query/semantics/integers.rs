@@ -17,7 +17,8 @@ use super::{
 /// Puts a check into each operation of an expression that needs one.
 pub(super) fn checked_within(expr: Expr, schema: &DFSchema, phase: Phase) -> Result<Transformed<Expr>> {
     expr.transform_down(|expr| match expr {
-        // Several sums of a column and constants become one sum of the column, and then there is nothing to check.
+        // Several sums of a column and constants become one sum of the column, and then there is
+        // nothing to check.
         Expr::AggregateFunction(mut function) if phase == Phase::First && function.func.name() == "sum" => {
             let mut changed = false;
             for argument in &mut function.params.args {

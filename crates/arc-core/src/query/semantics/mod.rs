@@ -1,9 +1,10 @@
 //! The rule that has plans compute what SQL says where DataFusion computes something else.
 //!
-//! Both zeros are equal: DataFusion compares floats bit by bit in lists, `CASE`, `nullif`, what is DISTINCT, windows, keys of
-//! joins and inside of lists and structures. Integers do not wrap around. A condition without a column is asked where it stands. Runs before the other rules, which compute
-//! constants ahead, and after them, because they make lists and joins of other conditions. Never changes what a column is
-//! called.
+//! Both zeros are equal: DataFusion compares floats bit by bit in lists, `CASE`, `nullif`, what is
+//! DISTINCT, windows, keys of joins and inside of lists and structures. Integers do not wrap
+//! around. A condition without a column is asked where it stands. Runs before the other rules,
+//! which compute constants ahead, and after them, because they make lists and joins of other
+//! conditions. Never changes what a column is called.
 
 mod aggregate_bounds;
 mod floats;

@@ -1,7 +1,8 @@
 //! Groups by a float of which only the first few are wanted.
 //!
-//! DataFusion keeps them in a map of its own that compares by `==`, so that NaN never finds its group and makes a new one
-//! with each row. Here such aggregates keep all of their groups, as those without a limit do.
+//! DataFusion keeps them in a map of its own that compares by `==`, so that NaN never finds its
+//! group and makes a new one with each row. Here such aggregates keep all of their groups, as those
+//! without a limit do.
 
 use std::sync::Arc;
 

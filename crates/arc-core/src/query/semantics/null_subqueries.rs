@@ -1,8 +1,9 @@
 //! `IN` and `NOT IN` of a subquery that may give NULL.
 //!
-//! `x NOT IN (…)` is NULL, not true, where the subquery gives NULL and not `x`. DataFusion knows that where it is a
-//! condition by itself and `x` has a column. A constant `x`, and one inside of `OR`, `NOT` or another expression, became a
-//! test for a partner that is true or false. Here such tests say first when they are NULL, by two more of them.
+//! `x NOT IN (…)` is NULL, not true, where the subquery gives NULL and not `x`. DataFusion knows
+//! that where it is a condition by itself and `x` has a column. A constant `x`, and one inside of
+//! `OR`, `NOT` or another expression, became a test for a partner that is true or false. Here such
+//! tests say first when they are NULL, by two more of them.
 
 use std::ops::Not;
 

@@ -17,8 +17,8 @@ use datafusion::{
 /// More rows than any answer has.
 const MOST_ROWS: usize = u32::MAX as usize;
 
-/// Keeps conditions without a column above aggregates that give a row of no rows: below one, such a condition leaves out
-/// what it counts, and not the row.
+/// Keeps conditions without a column above aggregates that give a row of no rows: below one, such a
+/// condition leaves out what it counts, and not the row.
 pub(super) fn above_aggregates(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut is_needed = false;
     plan.apply_with_subqueries(|plan| {
@@ -41,8 +41,8 @@ pub(super) fn above_aggregates(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(fenced).data()
 }
 
-/// Returns how many rows an aggregate gives at most, if it gives one of no rows: that of all rows, and of the empty set of
-/// `GROUPING SETS`.
+/// Returns how many rows an aggregate gives at most, if it gives one of no rows: that of all rows,
+/// and of the empty set of `GROUPING SETS`.
 fn rows_of_none(plan: &LogicalPlan) -> Option<usize> {
     let LogicalPlan::Aggregate(aggregate) = plan else { return None };
     if aggregate.group_expr.is_empty() {
@@ -56,8 +56,8 @@ fn is_about_nothing(condition: &Expr) -> bool {
     condition.column_refs().is_empty() && !condition.contains_outer() && !matches!(condition, Expr::Literal(..))
 }
 
-/// Asks of a value that is about no column whether it is not in a subquery by counting: as a join, it would not look at the
-/// nulls there.
+/// Asks of a value that is about no column whether it is not in a subquery by counting: as a join,
+/// it would not look at the nulls there.
 pub(super) fn counted(expr: Expr) -> Result<Transformed<Expr>> {
     let Expr::InSubquery(InSubquery { expr: value, subquery, negated: true }) = &expr else {
         return Ok(Transformed::no(expr));

@@ -130,7 +130,8 @@ async fn conditions_and_other_joins_around_it_mean_what_they_say() {
     let all = expected(&left, &right, ">=", false, true);
     let number = |row: &str, at: usize| row.split('|').nth(at - 1).unwrap().trim().parse::<i64>().unwrap();
     let join = "FROM l ASOF JOIN r ON l.k = r.k AND l.t >= r.t";
-    // What is said of the left side or of both may be asked of rows before they are joined, what is said of the right side not.
+    // What is said of the left side or of both may be asked of rows before they are joined, what is
+    // said of the right side not.
     let of_left = format!("SELECT l.n, r.n AS m {join} WHERE l.n > 50 ORDER BY 1");
     let kept: Vec<_> = all.iter().filter(|row| number(row, 1) > 50).cloned().collect();
     assert_eq!(store.rows(&of_left).await, kept);

@@ -51,7 +51,8 @@ async fn what_would_make_too_much_of_little_is_refused() {
         ("SELECT length(regexp_replace(repeat('x', 100000), '.', repeat('y', 100000), 'g'))", "regexp_replace"),
         ("SELECT length(array_to_string(range(0, 10000), repeat('x', 10000)))", "array_to_string"),
         ("SELECT array_replace_all(array_repeat('x', 10000), 'x', repeat('y', 10000))", "array_replace_all"),
-        // More than the limit for sure, and not much more: nothing is made that is not refused at once.
+        // More than the limit for sure, and not much more: nothing is made that is not refused at
+        // once.
         ("SELECT length(replace(repeat('x', 600000), 'x', 'xx'))", "replace"),
         ("SELECT max(length(replace(repeat(text, 300), 'a', repeat('y', 100)))) FROM big", "replace"),
     ];

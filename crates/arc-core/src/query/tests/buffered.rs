@@ -1,4 +1,5 @@
-//! Unflushed rows, more of them than are looked at at a time: none is left out, and none is there twice.
+//! Unflushed rows, more of them than are looked at at a time: none is left out, and none is there
+//! twice.
 
 use super::fake::{
     Cell::{Integer, Tag},

@@ -1,4 +1,5 @@
-//! Any points, in any parts, before and after their files are merged: SQL answers what a map of points answers.
+//! Any points, in any parts, before and after their files are merged: SQL answers what a map of
+//! points answers.
 
 use std::{
     collections::{BTreeMap, HashMap},

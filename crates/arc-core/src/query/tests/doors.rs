@@ -1,5 +1,5 @@
-//! Statements that double, nest and repeat, at every door of SQL: each ends with an answer or an error, and no thread goes
-//! on planning for somebody who has left.
+//! Statements that double, nest and repeat, at every door of SQL: each ends with an answer or an
+//! error, and no thread goes on planning for a caller that has left.
 
 use std::{sync::mpsc, thread, time::Duration};
 

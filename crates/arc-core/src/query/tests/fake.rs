@@ -358,7 +358,8 @@ fn sorted(columns: &[Column], batch: &RecordBatch) -> RecordBatch {
 /// Returns the size and the checksum of the file.
 fn write_file(path: &Path, batch: &RecordBatch) -> (u64, u32) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // Several row groups in each file; in those of many rows there is room for rows at equal distances.
+    // Several row groups in each file; in those of many rows there is room for rows at equal
+    // distances.
     let row_group_rows = if batch.num_rows() > 200 { 97 } else { 4 };
     let mut properties = WriterProperties::builder().set_max_row_group_row_count(Some(row_group_rows));
     let schema = batch.schema();

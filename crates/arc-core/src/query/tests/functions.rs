@@ -52,7 +52,8 @@ async fn units_between_two_times_are_counted_as_in_duckdb() {
         ("year", "32"),
         ("quarter", "125"),
         ("month", "375"),
-        // DuckDB says 1627: its weeks begin on Thursdays here, as 1970 did, though not in its `date_trunc`.
+        // DuckDB says 1627: its weeks begin on Thursdays here, as 1970 did, though not in its
+        // `date_trunc`.
         ("week", "1628"),
         ("DAY", "11390"),
         ("hr", "273337"),
@@ -228,7 +229,8 @@ async fn counters_are_exact_and_skip_what_is_no_number() {
     let cases = [
         (format!("SELECT increase(x, t), rate(x, t), delta(x, t) FROM {large}"), "2.0|1.0|2.0"),
         (format!("SELECT increase(x, t) FROM {unsigned}"), "5.0"),
-        // From 4 it fell to 2, which counts in full; without a NaN at the end it is two from 1 to 2.
+        // From 4 it fell to 2, which counts in full; without a NaN at the end it is two from 1 to
+        // 2.
         (format!("SELECT increase(x, t), delta(x, t), rate(x, t) FROM {gaps}"), "5.0|1.0|1.25"),
         (format!("SELECT delta(x, t), increase(x, t) FROM {ends}"), "1.8446744073709552e19|1.8446744073709552e19"),
         ("SELECT increase(x, t) FROM (VALUES (5, TIMESTAMP '2020-01-01'), (2, TIMESTAMP '2020-01-01'), (7, TIMESTAMP '2020-01-02')) p(x, t)".to_owned(), "5.0"),

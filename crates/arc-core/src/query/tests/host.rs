@@ -1,4 +1,5 @@
-//! From SQL to the host there is no way: each kind of statement that the parser knows is refused, but those that read.
+//! From SQL to the host there is no way: each kind of statement that the parser knows is refused,
+//! but those that read.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -21,8 +22,8 @@ use super::{
 };
 use crate::{ErrorKind, Options};
 
-/// Names all kinds of statements. A later parser with more of them does not compile here, until somebody thought about
-/// each.
+/// Names all kinds of statements. A later parser with more of them does not compile here, until a
+/// caller thought about each.
 macro_rules! kinds {
     ($($kind:ident),* $(,)?) => {
         const KINDS: &[&str] = &[$(stringify!($kind)),*];

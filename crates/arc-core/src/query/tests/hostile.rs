@@ -1,4 +1,5 @@
-//! Statements that would take all time and memory there is: each ends with an answer or an error, and the next one runs.
+//! Statements that would take all time and memory there is: each ends with an answer or an error,
+//! and the next one runs.
 
 use std::time::Duration;
 

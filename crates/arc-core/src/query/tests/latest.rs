@@ -1,4 +1,5 @@
-//! The newest rows: which statements are answered by looking for them, and that the answers are right.
+//! The newest rows: which statements are answered by looking for them, and that the answers are
+//! right.
 
 use std::sync::Arc;
 

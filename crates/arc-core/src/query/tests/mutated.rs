@@ -1,4 +1,5 @@
-//! Statements with pieces missing, doubled and swapped: whatever the text, an answer or an error, never a panic.
+//! Statements with pieces missing, doubled and swapped: whatever the text, an answer or an error,
+//! never a panic.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! What a query does not have to read: parts outside its conditions, and rows where statistics are enough.
+//! What a query does not have to read: parts outside its conditions, and rows where statistics are
+//! enough.
 
 use super::fake::{
     Cell::{Boolean, Float, Integer, Tag, Text},

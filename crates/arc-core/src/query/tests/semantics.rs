@@ -1,5 +1,5 @@
-//! Both zeros are equal, a NaN is greater than every number, and no integer wraps around: in every operator, whatever the
-//! order of the rows and wherever they are.
+//! Both zeros are equal, a NaN is greater than every number, and no integer wraps around: in every
+//! operator, whatever the order of the rows and wherever they are.
 
 use proptest::{
     prelude::*,
@@ -13,7 +13,8 @@ use super::fake::{
 };
 use crate::ErrorKind;
 
-/// Statements over the column `x` of `z`, whose answers may not depend on the signs of its zeros. Their rows have an order.
+/// Statements over the column `x` of `z`, whose answers may not depend on the signs of its zeros.
+/// Their rows have an order.
 const OF_ZEROS: [&str; 42] = [
     "SELECT time FROM z WHERE x IN (0.0, 1.0, 2.0) ORDER BY time",
     "SELECT time FROM z WHERE x IN (0.0, 1.0, 2.0, 3.0, 4.0) ORDER BY time",
@@ -397,7 +398,8 @@ async fn an_aggregate_with_a_filter_sees_rows_that_others_have_no_use_for() {
 async fn a_test_of_a_subquery_that_gives_null_is_null() {
     let values =
         [("5, NULL", "(VALUES (5),(NULL))"), ("1, 5", "(VALUES (1),(5))"), ("nothing", "(VALUES (1) LIMIT 0)")];
-    // Conditions over x of 1, 2 and NULL, and the numbers of rows that they let through for each of the subqueries.
+    // Conditions over x of 1, 2 and NULL, and the numbers of rows that they let through for each of
+    // the subqueries.
     let cases = [
         ("7 NOT IN ({})", [0, 3, 3]),
         ("5 NOT IN ({})", [0, 0, 3]),

@@ -1,5 +1,5 @@
-//! Statements whose answers, left to DataFusion, depend on how rows are spread: floats that are zero, with either sign
-//! (docs/sql.md, "Known differences"), and grouping sets.
+//! Statements whose answers, left to DataFusion, depend on how rows are spread: floats that are
+//! zero, with either sign (docs/sql.md, "Known differences"), and grouping sets.
 
 use super::fake::{
     Cell::{Float, Integer},
@@ -23,8 +23,9 @@ fn store(parts: &[&[(i64, f64)]]) -> Store {
 
 #[tokio::test]
 async fn a_sort_with_a_limit_has_the_numbers_that_the_whole_sort_begins_with() {
-    // The last row of the second part comes first in a whole sort. When it comes, two zeros of smaller n are there, and
-    // by a condition that takes zeros for equal it is not among the first two.
+    // The last row of the second part comes first in a whole sort. When it comes, two zeros of
+    // smaller n are there, and by a condition that takes zeros for equal it is not among the first
+    // two.
     let first: &[(i64, f64)] = &[(1, 0.0), (2, 0.0), (3, 5.0)];
     let second: &[(i64, f64)] = &[(4, 7.0), (5, -0.0)];
     for parts in [vec![first, second], vec![second, first], vec![first, first, second]] {
@@ -34,7 +35,7 @@ async fn a_sort_with_a_limit_has_the_numbers_that_the_whole_sort_begins_with() {
             let found = store.rows(&format!("SELECT x + 0.0 FROM m ORDER BY x, n LIMIT {limit}")).await;
             assert_eq!(found, whole[..limit], "{limit}");
         }
-        // Where they are made equal, what comes behind decides.
+        // Where they are made equal, what comes after decides.
         let sql = "SELECT n FROM m ORDER BY x + 0.0, n";
         let whole = store.rows(sql).await;
         for limit in 1..=whole.len() {

@@ -1,4 +1,5 @@
-//! What statements may say: names, SHOW, the information schema, errors, and everything that is refused.
+//! What statements may say: names, SHOW, the information schema, errors, and everything that is
+//! refused.
 
 use std::sync::atomic::Ordering;
 

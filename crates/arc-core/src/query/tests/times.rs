@@ -15,7 +15,8 @@ fn at(time: i64) -> String {
     format!("'1970-01-01T00:00:00.{time:09}Z'")
 }
 
-/// Many rows of a few hosts, at equal distances but for host `c`; `x` has few values, with nulls and NaN among them.
+/// Many rows of a few hosts, at equal distances but for host `c`; `x` has few values, with nulls
+/// and NaN among them.
 fn rows(start: i64, count: i64) -> Vec<Row> {
     let row = |host: usize, n: i64| {
         let jitter = if host == 2 { (n * n) % 7 } else { 0 };
@@ -24,7 +25,8 @@ fn rows(start: i64, count: i64) -> Vec<Row> {
         match (n + 3 * host as i64) % 11 {
             0 => {}
             1 if n % 5 == 0 => cells.push(("x", Float(f64::NAN))),
-            // Zeros have the same sign: DataFusion's filter of a sort with a limit takes them for equal, its sort does not.
+            // Zeros have the same sign: DataFusion's filter of a sort with a limit takes them for
+            // equal, its sort does not.
             x => cells.push(("x", Float(-((x % 5) as f64)))),
         }
         (time, cells)

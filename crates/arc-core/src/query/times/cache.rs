@@ -8,7 +8,8 @@ use object_store::ObjectMeta;
 
 use super::{super::lru::Lru, pieces::PackedTimes};
 
-/// One row group: the path of the file, what tells its bytes from others of that path, and the number in the file.
+/// One row group: the path of the file, what tells its bytes from others of that path, and the
+/// number in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct GroupKey {
     path: object_store::path::Path,

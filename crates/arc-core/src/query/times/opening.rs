@@ -91,7 +91,8 @@ impl FileOpening {
         self.wanted.filter(|wanted| !bounds.is_some_and(|bounds| wanted.covers(bounds)))
     }
 
-    /// Returns the times out of which no row of a file is wanted, as far as is known at this moment.
+    /// Returns the times out of which no row of a file is wanted, as far as is known at this
+    /// moment.
     fn still_wanted(&self, file: &PartitionedFile) -> TimeRange {
         let bounds = bounds(file).unwrap_or(TimeRange::ALL);
         let wanted = self.wanted.unwrap_or(TimeRange::ALL).and(bounds);
@@ -105,7 +106,7 @@ impl FileOpening {
         Ok(self.reader.create_reader(self.partition, file.clone(), None, self.all.metrics())?)
     }
 
-    /// Returns where the times of a row group lie; reads them if nobody did.
+    /// Returns where the times of a row group lie; reads them if nothing did.
     async fn times(&self, file: &PartitionedFile, row_group: usize) -> Result<Arc<PackedTimes>> {
         let key = GroupKey::new(&file.object_meta, row_group);
         if let Some(known) = self.cache.get(&key) {
@@ -126,7 +127,8 @@ impl FileOpening {
         Ok(times)
     }
 
-    /// Opens a file as a Parquet source does: in steps, some of which read and some of which bring rows.
+    /// Opens a file as a Parquet source does: in steps, some of which read and some of which bring
+    /// rows.
     fn open_by(&self, source: &ParquetSource, file: PartitionedFile) -> Result<FileOpenFuture> {
         let files = source.create_morselizer(Arc::clone(&self.store), &self.config, self.partition)?;
         let mut planners = VecDeque::from([files.plan_file(file)?]);
@@ -186,7 +188,8 @@ struct RowGroupCandidate {
     opened: Vec<Range<usize>>,
 }
 
-/// Returns the rows of a file whose times are wanted, and maybe others that do not meet the condition.
+/// Returns the rows of a file whose times are wanted, and maybe others that do not meet the
+/// condition.
 async fn rows(opening: FileOpening, file: PartitionedFile) -> Result<RowStream> {
     if opening.still_wanted(&file).is_empty() {
         return Ok(stream::empty().boxed());
@@ -266,7 +269,7 @@ async fn choose(
         }
     };
     chosen.plan.set(candidate.row_group, access);
-    // There are two looks at most, and nobody asks after the second.
+    // There are two looks at most, and no caller asks after the second.
     candidate.opened = selected.ranges;
     Ok(())
 }

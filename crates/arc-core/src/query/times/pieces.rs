@@ -9,7 +9,8 @@ const MIN_EVEN: u32 = 32;
 /// Most rows of a piece of which only the ends are known.
 const MAX_MIXED: u32 = 128;
 
-/// The times of consecutive rows, piece by piece. Takes at most a byte for a row, and far less where distances are equal.
+/// The times of consecutive rows, piece by piece. Takes at most a byte for a row, and far less
+/// where distances are equal.
 #[derive(Debug)]
 pub(super) struct PackedTimes {
     pieces: Vec<TimesPiece>,
@@ -20,7 +21,8 @@ struct TimesPiece {
     rows: u32,
     min: i64,
     max: i64,
-    /// Distance of one row from the next, in which case they ascend; 0 where nothing is known but the ends.
+    /// Distance of one row from the next, in which case they ascend; 0 where nothing is known but
+    /// the ends.
     step: i64,
 }
 

@@ -108,8 +108,8 @@ impl TimeRange {
         Ok(conjunction(ends.collect::<Result<Vec<_>>>()?))
     }
 
-    /// Returns times out of which no row of a file meets `condition`, which is over the columns of a table. `known` has
-    /// what is known of the file's columns.
+    /// Returns times out of which no row of a file meets `condition`, which is over the columns of
+    /// a table. `known` has what is known of the file's columns.
     pub(super) fn implied(condition: &Arc<dyn PhysicalExpr>, known: &Statistics) -> Self {
         if let Some(dynamic) = condition.downcast_ref::<DynamicFilterPhysicalExpr>() {
             return dynamic.current().map_or(Self::ALL, |current| Self::implied(&current, known));
@@ -167,7 +167,8 @@ fn is_impossible(column: &Column, op: Operator, value: &ScalarValue, known: &Sta
     }
 }
 
-/// Compares numbers as a filter does, for which the zeros are equal; nothing is said of NaN and of other types.
+/// Compares numbers as a filter does, for which the zeros are equal; nothing is said of NaN and of
+/// other types.
 fn order(bound: &ScalarValue, value: &ScalarValue) -> Option<std::cmp::Ordering> {
     match (bound, value) {
         (ScalarValue::Float64(Some(bound)), ScalarValue::Float64(Some(value))) => bound.partial_cmp(value),

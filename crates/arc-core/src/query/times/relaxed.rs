@@ -12,9 +12,11 @@ use datafusion::{
     },
 };
 
-/// Returns a condition on nothing but a column that holds wherever `condition` holds at this moment, if there is one.
+/// Returns a condition on nothing but a column that holds wherever `condition` holds at this
+/// moment, if there is one.
 ///
-/// Rows that fail it need no other column: of a sort by several columns with a limit, most rows fail by the first.
+/// Rows that fail it need no other column: of a sort by several columns with a limit, most rows
+/// fail by the first.
 pub(super) fn relaxed(condition: &Arc<dyn PhysicalExpr>, column: &str) -> Result<Option<Arc<dyn PhysicalExpr>>> {
     if let Some(dynamic) = condition.downcast_ref::<DynamicFilterPhysicalExpr>() {
         return relaxed(&dynamic.current()?, column);

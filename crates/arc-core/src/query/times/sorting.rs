@@ -36,7 +36,8 @@ pub(super) enum EndOfTime {
 }
 
 impl EndOfTime {
-    /// Returns what the files or row groups of some times are ordered by, those nearest to the end first.
+    /// Returns what the files or row groups of some times are ordered by, those nearest to the end
+    /// first.
     pub(super) fn rank(self, bounds: TimeRange) -> i64 {
         match self {
             Self::Oldest => bounds.min,

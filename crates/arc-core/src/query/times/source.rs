@@ -1,4 +1,5 @@
-//! A Parquet source that knows of a condition on time, and leaves it out of the Parquet library's hands where it can.
+//! A Parquet source that knows of a condition on time, and leaves it out of the Parquet library's
+//! hands where it can.
 
 use std::{fmt, sync::Arc};
 
@@ -28,7 +29,8 @@ use super::{
     sorting::Sorting,
 };
 
-/// Said of a file: its rows are in order of (tags, time), so that finding out where its times lie pays.
+/// Said of a file: its rows are in order of (tags, time), so that finding out where its times lie
+/// pays.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::query) struct InTimeOrder;
 
@@ -52,7 +54,8 @@ struct Timed {
 }
 
 impl TimedSource {
-    /// Returns a source of the rows with a time in `range`; `few` where conditions on tags leave few of them.
+    /// Returns a source of the rows with a time in `range`; `few` where conditions on tags leave
+    /// few of them.
     pub(in crate::query) fn new(
         state: &dyn Session,
         parquet: ParquetSource,
@@ -87,7 +90,8 @@ impl TimedSource {
         }
     }
 
-    /// Returns a source for few rows of each series: the Parquet library decodes whole batches for what it may need again.
+    /// Returns a source for few rows of each series: the Parquet library decodes whole batches for
+    /// what it may need again.
     fn without_predicate_cache(&self) -> Self {
         let mut options = self.parquet.table_parquet_options().clone();
         options.global.max_predicate_cache_size = Some(0);
@@ -128,7 +132,8 @@ impl FileSource for TimedSource {
 
     fn reorder_files(&self, mut files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
         let Some(sort) = self.limited_sort() else { return self.parquet.reorder_files(files) };
-        // The Parquet source keeps the order of files that are equal to it, or turns all of it round.
+        // The Parquet source keeps the order of files that are equal to it, or turns all of it
+        // round.
         files.sort_by_key(|file| opening::bounds(file).map(|bounds| sort.time.rank(bounds)));
         if sort.first_descends {
             files.reverse();

@@ -1,9 +1,10 @@
 //! Memory for what is read of files, used again.
 //!
-//! A query over large files reads megabytes, decodes them and lets go of them, row group by row group. The allocator gives
-//! so much memory back to the operating system, which has to clear it, page by page, before it gives it out again: that
-//! takes longer than reading does where a file is in memory already. So some is kept for the next read. Never holds more
-//! than it is told to, never gives out memory that somebody still reads.
+//! A query over large files reads megabytes, decodes them and lets go of them, row group by row
+//! group. The allocator gives so much memory back to the operating system, which has to clear it,
+//! page by page, before it gives it out again: that takes longer than reading does where a file is
+//! in memory already. So some is kept for the next read. Never holds more than it is told to, never
+//! gives out memory that a caller still reads.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -36,7 +37,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffers {
-    /// Returns a store of at most so many bytes that nobody uses.
+    /// Returns a store of at most so many bytes that nothing uses.
     pub(super) fn new(limit_bytes: usize) -> Self {
         Self { limit_bytes, idle: Mutex::default() }
     }

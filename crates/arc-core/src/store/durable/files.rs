@@ -116,7 +116,8 @@ impl Files {
 
     /// Returns the folder of a prefix, or the file of an object whose name was checked.
     fn folder(&self, prefix: &StorePath) -> Result<PathBuf> {
-        // A location never has such parts, however it was made; a file outside the root would be too high a price if it did.
+        // A location never has such parts, however it was made; a file outside the root would be
+        // too high a price if it did.
         let outside = |part: &str| part.is_empty() || part == "." || part == ".." || part.contains(['/', '\0']);
         if !prefix.is_root() && prefix.as_ref().split('/').any(outside) {
             return Err(generic(format!("{prefix} leads out of the root")));
@@ -134,7 +135,8 @@ impl Files {
         })
     }
 
-    /// Returns the name for a new file that is to become `path`, in a folder that is there and stays.
+    /// Returns the name for a new file that is to become `path`, in a folder that is there and
+    /// stays.
     pub(super) fn begin(&self, path: &Path) -> Result<PathBuf> {
         if let Some(reason) = &self.doubt.lock().reason {
             return Err(generic(reason.clone()));
@@ -196,7 +198,7 @@ impl Files {
         }
         let temporary = self.begin(&path)?;
         self.vfs.hard_link(&source.path, &temporary).map_err(|e| failed(&source.path, "link", e))?;
-        // Whoever has the name has other bytes, or had them first.
+        // A caller that has the name has other bytes, or had them first.
         let copied = self.publish(&temporary, &path, existing, |_| false);
         // A rename between two names of one file does nothing at all.
         discard(self.vfs.as_ref(), &temporary);
@@ -248,7 +250,8 @@ impl Files {
         Ok(())
     }
 
-    /// Creates a folder where it is missing; its name is durable, and those of the folders that lead to it.
+    /// Creates a folder where it is missing; its name is durable, and those of the folders that
+    /// lead to it.
     fn make_folder(&self, dir: &Path) -> Result<()> {
         if self.durable_folders.lock().contains(dir) {
             return Ok(());

@@ -1,8 +1,8 @@
 //! A local folder as an object store that syncs what it is given.
 //!
-//! Owns the way from a location to a file, and the syncs. An object is durable before it is acknowledged: its bytes, its
-//! name, and the folders that lead to it. Never changes a file once it has its name, never goes on after a failed sync of a
-//! name, never leaves the root.
+//! Owns the way from a location to a file, and the syncs. An object is durable before it is
+//! acknowledged: its bytes, its name, and the folders that lead to it. Never changes a file once it
+//! has its name, never goes on after a failed sync of a name, never leaves the root.
 
 mod buffers;
 mod files;
@@ -28,24 +28,28 @@ const PIECE_BYTES: u64 = 1 << 20;
 
 /// [`ObjectStore`] over a folder of a [`Vfs`]. Clones are the same store.
 ///
-/// As `object_store`'s own `LocalFileSystem`, but durable: `put`, `complete`, `copy`, `rename` and `delete` return after the
-/// file and the names of the file and of new folders were synced, and what a listing shows is durable, though another
-/// process put it and was killed. Locations are paths below the root as they are; those that end in `.<number>.tmp` are
-/// refused, for unfinished files have such names. There are no tags, versions and attributes, and no put on condition of
-/// an earlier version.
+/// As `object_store`'s own `LocalFileSystem`, but durable: `put`, `complete`, `copy`, `rename` and
+/// `delete` return after the file and the names of the file and of new folders were synced, and
+/// what a listing shows is durable, though another process put it and was killed. Locations are
+/// paths below the root as they are; those that end in `.<number>.tmp` are refused, for unfinished
+/// files have such names. There are no tags, versions and attributes, and no put on condition of an
+/// earlier version.
 ///
-/// After a failed sync of a name nobody knows what is durable: the store then takes no more objects, and does not show the
-/// one in doubt. Copies share their bytes on disk, so both names have to be on one file system.
+/// After a failed sync of a name nothing knows what is durable: the store then takes no more
+/// objects, and does not show the one in doubt. Copies share their bytes on disk, so both names
+/// have to be on one file system.
 ///
-/// Called from a task of tokio, it does its work on the threads for blocking calls; from elsewhere, where it is called.
+/// Called from a task of tokio, it does its work on the threads for blocking calls; from elsewhere,
+/// where it is called.
 #[derive(Debug, Clone)]
 pub struct DurableLocal {
     files: Arc<Files>,
 }
 
 impl DurableLocal {
-    /// Opens the store below `root`, which exists and is durable, and which nobody else writes to: what a process that was
-    /// killed has not finished is removed, and would be in the way of an object of the same name.
+    /// Opens the store below `root`, which exists and is durable, and which no other caller writes
+    /// to: what a process that was killed has not finished is removed, and would be in the way of
+    /// an object of the same name.
     ///
     /// # Errors
     ///
@@ -56,14 +60,15 @@ impl DurableLocal {
         Ok(store)
     }
 
-    /// Returns the store below `root`, which exists and is durable. Asks nothing, removes nothing; for those who only read,
-    /// or share the folder with others.
+    /// Returns the store below `root`, which exists and is durable. Asks nothing, removes nothing;
+    /// for those who only read, or share the folder with others.
     #[must_use]
     pub fn new(vfs: Arc<dyn Vfs>, root: &Path) -> Self {
         Self::keeping(vfs, root, 0)
     }
 
-    /// As [`new`](Self::new); keeps up to `idle_bytes` of memory that reads have used for the next ones.
+    /// As [`new`](Self::new); keeps up to `idle_bytes` of memory that reads have used for the next
+    /// ones.
     pub(crate) fn keeping(vfs: Arc<dyn Vfs>, root: &Path, idle_bytes: usize) -> Self {
         Self { files: Arc::new(Files::new(vfs, root, idle_bytes)) }
     }
@@ -128,7 +133,8 @@ impl ObjectStore for DurableLocal {
                 opened.check_is_file()?;
                 stream::empty().boxed()
             } else if range.end - range.start <= PIECE_BYTES {
-                // What a query asks for: one visit to the threads for blocking calls is all it takes.
+                // What a query asks for: one visit to the threads for blocking calls is all it
+                // takes.
                 let bytes = opened.read(range.clone())?;
                 stream::iter([Ok(bytes)]).boxed()
             } else {

@@ -1,4 +1,5 @@
-//! What a durable folder promises: `object_store`'s own rules, and that nothing acknowledged goes with the power.
+//! What a durable folder promises: `object_store`'s own rules, and that nothing acknowledged goes
+//! with the power.
 
 use futures::executor::block_on;
 use object_store::{GetRange, ObjectStoreExt, PutMode, local::LocalFileSystem};
@@ -138,7 +139,8 @@ fn no_location_leaves_the_root_or_is_that_of_an_unfinished_file() {
 /// Objects by location, and what is in them; `None` is one that is gone.
 type Seen = Vec<(&'static str, Option<&'static str>)>;
 
-/// One call of each kind, each acknowledged; returns the operations done by then with what must be seen from there on.
+/// One call of each kind, each acknowledged; returns the operations done by then with what must be
+/// seen from there on.
 fn changes(store: &DurableLocal, fs: &CrashFs) -> Vec<(usize, Seen)> {
     let mut done: Vec<(usize, Seen)> = vec![(0, Vec::new())];
     let mut now = std::collections::BTreeMap::new();

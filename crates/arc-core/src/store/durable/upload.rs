@@ -60,7 +60,7 @@ impl MultipartUpload for Upload {
     async fn complete(&mut self) -> Result<PutResult> {
         let file = self.file.take().ok_or_else(|| generic("the upload is over"))?;
         let (files, path, temporary) = (Arc::clone(&self.files), self.path.clone(), self.temporary.clone());
-        // A part that failed, or that nobody waited for, would be a hole.
+        // A part that failed, or that nothing waited for, would be a hole.
         let is_whole = self.written.load(Ordering::Acquire) == self.offset;
         blocking(move || {
             let missing = || Err(generic("parts of the upload are missing"));

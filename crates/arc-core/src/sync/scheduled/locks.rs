@@ -1,7 +1,7 @@
 //! Locks: those of parking_lot, which are never waited for inside a schedule.
 //!
-//! A thread of a schedule waits for the scheduler to wake it, and then finds the lock free, for nobody else runs. The address
-//! of a lock names it.
+//! A thread of a schedule waits for the scheduler to wake it, and then finds the lock free, for
+//! nothing else runs. The address of a lock names it.
 
 use std::{
     fmt,
@@ -71,7 +71,7 @@ impl<T> Mutex<T> {
         MutexGuard { lock: self, guard }
     }
 
-    /// Returns whether somebody has it.
+    /// Returns whether a thread has it.
     pub fn is_locked(&self) -> bool {
         self.0.is_locked()
     }
@@ -260,7 +260,7 @@ impl<T> RwLock<T> {
         Self(parking_lot::RwLock::new(value))
     }
 
-    /// Waits until nobody writes or is about to.
+    /// Waits until no thread writes or is about to.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         if let Some(me) = me() {
             me.step();
@@ -271,7 +271,7 @@ impl<T> RwLock<T> {
         self.shared(self.0.read())
     }
 
-    /// Waits until nobody writes, for somebody who may read it already.
+    /// Waits until no thread writes, for a thread that may read it already.
     pub fn read_recursive(&self) -> RwLockReadGuard<'_, T> {
         if let Some(me) = me() {
             me.step();
@@ -282,7 +282,7 @@ impl<T> RwLock<T> {
         self.shared(self.0.read_recursive())
     }
 
-    /// Waits until nobody reads or writes.
+    /// Waits until nothing reads or writes.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         if let Some(me) = me() {
             me.step();
@@ -297,7 +297,7 @@ impl<T> RwLock<T> {
         self.alone(self.0.write())
     }
 
-    /// Locks it if nobody reads or writes.
+    /// Locks it if nothing reads or writes.
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         if let Some(me) = me() {
             me.step();

@@ -3,13 +3,15 @@
 /// How a schedule is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// Any thread that can run may go on, at one step in `one_in`; at the others the one that runs does.
+    /// Any thread that can run may go on, at one step in `one_in`; at the others the one that runs
+    /// does.
     Random {
         /// Steps for each draw, on average.
         one_in: u64,
     },
-    /// Each thread has a priority, and the highest goes on; at `changes` steps among the first `within` it falls below all
-    /// others (PCT: Burckhardt and others, "A randomized scheduler with probabilistic guarantees of finding bugs", 2010).
+    /// Each thread has a priority, and the highest goes on; at `changes` steps among the first
+    /// `within` it falls below all others (PCT: Burckhardt and others, "A randomized scheduler with
+    /// probabilistic guarantees of finding bugs", 2010).
     Priorities {
         /// Times that the running thread falls.
         changes: u64,

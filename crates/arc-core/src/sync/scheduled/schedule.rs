@@ -19,8 +19,8 @@ pub struct Schedule {
     pub strategy: Strategy,
     /// Steps after which it counts as one that does not end.
     pub most_steps: u64,
-    /// The name of a thread that takes so long now and then while it shares a lock with others, and has none alone: as
-    /// somebody does who decodes a large request.
+    /// The name of a thread that takes so long now and then while it shares a lock with others, and
+    /// has none alone: as a thread does who decodes a large request.
     pub slow: Option<(&'static str, Duration)>,
 }
 
@@ -87,7 +87,8 @@ pub fn note(number: u64) {
     }
 }
 
-/// Draws a number below `end` for what the code under test leaves to chance; 0 outside of a schedule.
+/// Draws a number below `end` for what the code under test leaves to chance; 0 outside of a
+/// schedule.
 #[must_use]
 pub fn draw(end: usize) -> usize {
     me().map_or(0, |me| me.draw(end))

@@ -1,4 +1,4 @@
-//! Threads that are in the schedule of whoever starts them.
+//! Threads that are in the schedule of the thread that starts them.
 
 use std::{
     io,
@@ -74,7 +74,8 @@ impl Builder {
     }
 }
 
-/// Does the work of a thread; `None` never comes to whoever joins it, for then the schedule has ended.
+/// Does the work of a thread; `None` never comes to the thread that joins it, for then the schedule
+/// has ended.
 fn run<T>(me: Option<Me>, work: impl FnOnce() -> T) -> Option<T> {
     match me {
         Some(me) => inside(me, work),
@@ -117,7 +118,7 @@ fn wait_for(number: Option<usize>) {
     }
 }
 
-/// Where threads may borrow from whoever waits for them.
+/// Where threads may borrow from the thread that waits for them.
 #[derive(Debug)]
 pub struct Scope<'scope, 'env> {
     scope: &'scope std::thread::Scope<'scope, 'env>,

@@ -1,7 +1,8 @@
 //! The scheduler: of all threads of a schedule one runs at a time, until it comes to a step.
 //!
-//! They are threads of the system, so that code under it needs no more than this facade; each waits for its turn. Time is a
-//! number that grows a little with each step, and jumps to the next deadline when nobody can run.
+//! They are threads of the system, so that code under it needs no more than this facade; each waits
+//! for its turn. Time is a number that grows a little with each step, and jumps to the next
+//! deadline when nothing can run.
 
 use std::{
     cell::RefCell,
@@ -21,8 +22,8 @@ use super::{
 
 /// What a step takes.
 const STEP_NS: u64 = 1_000;
-/// How long a schedule may stand still in truth before it is given up: a thread waits for something that the scheduler does
-/// not know.
+/// How long a schedule may stand still in truth before it is given up: a thread waits for something
+/// that the scheduler does not know.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 thread_local! {
@@ -156,8 +157,8 @@ impl World {
         Me { world: Arc::clone(self), thread }
     }
 
-    /// Lets the first thread go and waits until all have ended, or the schedule has failed. Then those that are left wait
-    /// for ever.
+    /// Lets the first thread go and waits until all have ended, or the schedule has failed. Then
+    /// those that are left wait for ever.
     pub(super) fn run(&self) -> Outcome {
         let mut state = self.state();
         if let Some(first) = state.threads.first() {
@@ -195,7 +196,7 @@ impl WorldState {
         }
     }
 
-    /// Returns who goes on, after time has gone on where nobody can.
+    /// Returns who goes on, after time has gone on where nothing can.
     fn next(&mut self, current: usize) -> Option<usize> {
         loop {
             let mut first = None;
@@ -254,7 +255,7 @@ impl Me {
         self.thread
     }
 
-    /// One step: whoever is chosen goes on.
+    /// One step: the thread that is chosen goes on.
     pub(super) fn step(&self) {
         if std::thread::panicking() {
             return;
@@ -331,7 +332,8 @@ impl Me {
         self.fail(state, failure);
     }
 
-    /// Waits until somebody wakes those that wait on `on`, or for the time; returns whether that was over.
+    /// Waits until a thread wakes those that wait on `on`, or for the time; returns whether that
+    /// was over.
     pub(super) fn wait(&self, on: usize, time: Option<Duration>) -> bool {
         let mut state = self.world.state();
         let until_ns = time.map(|time| state.now_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));

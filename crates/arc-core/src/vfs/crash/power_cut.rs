@@ -10,7 +10,8 @@ use super::{
 /// What a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
 
-/// The loss of power at one point of a history: what is safe, and what may or may not have reached the disk.
+/// The loss of power at one point of a history: what is safe, and what may or may not have reached
+/// the disk.
 #[derive(Debug, Clone)]
 pub struct PowerCut {
     operations: usize,
@@ -24,7 +25,8 @@ pub struct PowerCut {
 enum Fate {
     Lost,
     Kept,
-    /// Some sectors of a write reach the disk, drawn from the number; a name change has no parts and is kept.
+    /// Some sectors of a write reach the disk, drawn from the number; a name change has no parts
+    /// and is kept.
     Torn(u64),
 }
 
@@ -60,8 +62,9 @@ impl PowerCut {
 
     /// Returns up to `budget` different legal states, always the same ones for one `seed`.
     ///
-    /// First nothing unsynced, everything, names without contents and contents without names; then, for up to half of the
-    /// budget, each single operation lost and each single write torn; then random fates for all operations.
+    /// First nothing unsynced, everything, names without contents and contents without names; then,
+    /// for up to half of the budget, each single operation lost and each single write torn; then
+    /// random fates for all operations.
     pub fn images(&self, seed: u64, budget: usize) -> impl Iterator<Item = Image> {
         self.plans(seed, budget).into_iter().map(|plan| self.image(&plan))
     }
@@ -125,8 +128,8 @@ fn changes_folder(event: &Event, dir: &Path) -> bool {
     matches!(event, Event::Names(changes) if changes.iter().any(|(path, _)| path.parent() == Some(dir)))
 }
 
-/// Applies some sectors of a write: its first ones, its last ones, or any. Where it made the file longer, the new length
-/// may be there without the bytes.
+/// Applies some sectors of a write: its first ones, its last ones, or any. Where it made the file
+/// longer, the new length may be there without the bytes.
 fn tear(disk: &mut Disk, inode: Inode, offset: usize, bytes: &[u8], draw: u64) {
     let mut draws = FateDraws(draw);
     let (shape, whole_len) = (draws.below(3), draws.below(2) == 0);

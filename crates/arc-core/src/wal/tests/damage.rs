@@ -1,5 +1,5 @@
-//! Damaged bytes: a clean prefix where nothing proves that more had been synced, and otherwise a refusal that names the
-//! location and changes nothing.
+//! Damaged bytes: a clean prefix where nothing proves that more had been synced, and otherwise a
+//! refusal that names the location and changes nothing.
 
 use proptest::prelude::*;
 
@@ -41,7 +41,8 @@ impl FrameLocation {
 }
 
 impl Log {
-    /// Groups of `group` frames each, synced one by one: each group's frames prove that the groups before were synced.
+    /// Groups of `group` frames each, synced one by one: each group's frames prove that the groups
+    /// before were synced.
     fn new(groups: u64, group: u64) -> Self {
         let fs = CrashFs::new();
         let (mut wal, _) = open(&fs, 0).unwrap();
@@ -66,7 +67,7 @@ impl Log {
         image
     }
 
-    /// A survey finds the first gap where opening does, and all frames behind it that are whole.
+    /// A survey finds the first gap where opening does, and all frames after it that are whole.
     fn check_gaps(&self, damaged: &Image, found: (Vec<Entry>, Survey), proven: u64, location: (&PathBuf, u64)) {
         let (entries, survey) = found;
         assert_eq!((&survey.gaps[0].location.path, survey.gaps[0].location.offset), location);
@@ -130,7 +131,8 @@ fn surveyed(fs: &CrashFs) -> (Vec<Entry>, Survey) {
     (entries, survey.unwrap())
 }
 
-/// What was dropped stays dropped while the log goes on in its place with frames of the same lengths.
+/// What was dropped stays dropped while the log goes on in its place with frames of the same
+/// lengths.
 fn goes_on_cleanly(mut wal: Wal, fs: &CrashFs, next: u64) {
     let mut expected = entries(1..=next - 1);
     for seq in next..next + 2 {
@@ -183,7 +185,8 @@ fn swapped_frames_are_found() {
     for (a, b) in log.frames.iter().zip(log.frames.iter().skip(1)).filter(|(a, b)| a.path == b.path) {
         let swap = |bytes: &mut Vec<u8>| bytes[a.offset..b.offset + b.padded_len()].rotate_left(a.padded_len());
         let swapped = log.damaged(&a.path, swap);
-        // Frame 2 cannot be at the beginning, whatever its checksum says: a survey finds frame 1 behind it.
+        // Frame 2 cannot be at the beginning, whatever its checksum says: a survey finds frame 1
+        // after it.
         if a.offset == 0 {
             assert!(matches!(open_image(&swapped, 0), Err(Error::Corrupt { offset: 0, .. })));
             continue;
@@ -237,7 +240,7 @@ fn damage_to_frames_that_nobody_needs_does_not_matter() {
 
 #[test]
 fn what_a_client_sent_is_not_taken_for_a_frame() {
-    // A client that sends a log's own bytes: they lie in a body, also behind a torn frame.
+    // A client that sends a log's own bytes: they lie in a body, also after a torn frame.
     let log = Log::new(3, 4);
     let stolen = log.image.get(&files(&log.image, ".wal")[0]).unwrap().to_vec();
     let fs = CrashFs::from_image(&log.image);

@@ -1,4 +1,5 @@
-//! Calls of the file system that fail: no frame is durable without its sync, and the next open is clean.
+//! Calls of the file system that fail: no frame is durable without its sync, and the next open is
+//! clean.
 
 use std::{collections::BTreeSet, io};
 
@@ -49,7 +50,8 @@ fn check_failure(result: Result<()>, wal: &mut Wal) -> Result<()> {
     result
 }
 
-/// Runs the scenario with one fault and checks what is left; returns the error, and the sites called and failed.
+/// Runs the scenario with one fault and checks what is left; returns the error, and the sites
+/// called and failed.
 fn run_with(fault: Fault) -> (Option<Error>, BTreeSet<Site>, BTreeSet<Site>) {
     let crash = CrashFs::new();
     let faulty = FaultFs::new(Arc::new(crash.clone()));

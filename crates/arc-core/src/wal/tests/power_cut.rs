@@ -1,8 +1,10 @@
-//! Power cuts after every operation: every synced frame survives, whatever the disk made of the rest.
+//! Power cuts after every operation: every synced frame survives, whatever the disk made of the
+//! rest.
 
 use super::{seal::seal, *};
 
-/// A pseudo-random walk through the log's calls, with the points of its history that promises hang on.
+/// A pseudo-random walk through the log's calls, with the points of its history that promises hang
+/// on.
 struct Scenario {
     fs: CrashFs,
     /// A sync that has begun and not run.
@@ -83,7 +85,8 @@ impl Scenario {
     }
 }
 
-/// Opens what the power left and checks that frames `after + 1 ..= durable` are there; returns how many frames are.
+/// Opens what the power left and checks that frames `after + 1 ..= durable` are there; returns how
+/// many frames are.
 fn check_survival(fs: &CrashFs, after: u64, durable: u64) -> (Wal, u64) {
     let (wal, replayed) = open(fs, after).unwrap_or_else(|e| panic!("refused after {after}: {e}"));
     let last = wal.last_seq().0;
@@ -176,7 +179,7 @@ fn what_was_appended_during_a_sync_is_not_made_durable_by_it() {
         for image in fs.power_cut().images(seed, 20) {
             check_survival(&CrashFs::from_image(&image), 0, 9);
         }
-        // Nobody has asked for the last one, but it goes with the others.
+        // Nothing has asked for the last one, but it goes with the others.
         assert_eq!(wal.begin_sync().unwrap().run().unwrap().0, 25);
         assert!(wal.begin_sync().is_none());
         for image in fs.power_cut().images(seed, 20) {

@@ -1,5 +1,5 @@
-//! Nothing acknowledged is lost or doubled on an object store that fails, whatever fails and however; and what could not be
-//! done is made up for.
+//! Nothing acknowledged is lost or doubled on an object store that fails, whatever fails and
+//! however; and what could not be done is made up for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,8 +24,8 @@ const DAY_NS: i64 = 86_400_000_000_000;
 
 fn storage(store: &Arc<Faulty>) -> ObjectStorage {
     let mut options = StoreOptions::default();
-    // What hangs does so for good, and everything else answers at once: on a slow machine a request that does neither
-    // counts as one more failure.
+    // What hangs does so for good, and everything else answers at once: on a slow machine a request
+    // that does neither counts as one more failure.
     options.request_timeout = Duration::from_millis(5);
     options.tries = 3;
     options.first_pause = Duration::ZERO;
@@ -53,7 +53,8 @@ struct Oracle {
 }
 
 impl Oracle {
-    /// Writes points of several days and series, some of which are late; large enough to come in parts.
+    /// Writes points of several days and series, some of which are late; large enough to come in
+    /// parts.
     fn write(&mut self, engine: &Engine, random: &mut Random) {
         let mut body = String::new();
         let points: Vec<i64> = (self.next..self.next + 1 + i64::try_from(random.below(40)).unwrap()).collect();

@@ -1,4 +1,5 @@
-//! An object store with weather: whether a request fails, and how, is drawn from a seed. Time passes by requests.
+//! An object store with weather: whether a request fails, and how, is drawn from a seed. Time
+//! passes by requests.
 
 use std::{
     collections::BTreeMap,
@@ -157,7 +158,8 @@ impl Faulty {
         self.sky.weather.lock().forced = Some(how);
     }
 
-    /// From now on no commit of the manifest is answered; each is on its way until everything settles.
+    /// From now on no commit of the manifest is answered; each is on its way until everything
+    /// settles.
     pub(crate) fn hold_commits(&self) {
         self.sky.weather.lock().holds_commits = true;
     }

@@ -138,7 +138,8 @@ fn damage_in_the_store_is_found_and_named() {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     assert_eq!(report.findings.len(), 4, "{text}");
-    // While one is missing that the manifest names, those that it does not may be all that is left of some rows.
+    // While one is missing that the manifest names, those that it does not may be all that is left
+    // of some rows.
     drop(open(dir.path(), &store));
     assert_eq!(verify_in_store(dir.path(), storage(&store)).unwrap().findings.len(), 4);
 }

@@ -1,4 +1,4 @@
-//! Which data directory an object store belongs to, and that nobody else writes there.
+//! Which data directory an object store belongs to, and that no other caller writes there.
 
 use arc_core::{Engine, Error, ErrorKind, Result, plan_repair, verify, verify_in_store};
 
@@ -68,7 +68,8 @@ fn a_new_directory_can_take_a_store_over_and_the_old_one_is_fenced() {
     assert!(now.len() == 3 && before.iter().all(|path| now.contains(path)), "{now:?}");
 }
 
-/// Each opening takes a number of the manifest, so that a commit of an earlier process that arrives late finds it taken.
+/// Each opening takes a number of the manifest, so that a commit of an earlier process that arrives
+/// late finds it taken.
 #[test]
 fn every_opening_makes_a_commit() {
     let (dir, store) = (tempfile::tempdir().unwrap(), in_memory());
@@ -78,7 +79,7 @@ fn every_opening_makes_a_commit() {
     }
 }
 
-/// All data files would be taken for what nobody knows.
+/// All data files would be taken for what nothing knows.
 #[test]
 fn a_store_whose_manifest_is_gone_is_damaged_and_keeps_its_files() {
     let (dir, other, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), in_memory());

@@ -1,5 +1,5 @@
-//! The manifest on an object store that fails: before and after it did what it was asked, for a while or for ever, late,
-//! or in the middle of an answer.
+//! The manifest on an object store that fails: before and after it did what it was asked, for a
+//! while or for ever, late, or in the middle of an answer.
 
 use std::{
     ops::Range,
@@ -283,7 +283,7 @@ fn a_writer_that_stalled_runs_into_the_fence_however_far_the_other_has_gone() {
 #[test]
 fn a_stream_that_is_begun_anew_fences_who_has_it_open() {
     for (how, requests) in ALL.into_iter().flat_map(|how| failing().map(move |requests| (how, requests))) {
-        // The fence must not be removed while somebody may run into it.
+        // The fence must not be removed while a thread may run into it.
         let day = StoreOptions::default().settled_after;
         let case = format!("{how:?} {requests:?}");
         let store = Faulty::new();
@@ -309,7 +309,8 @@ fn a_stream_that_is_begun_anew_fences_who_has_it_open() {
     }
 }
 
-/// Two writers take turns on a store that fails now and then; whoever is fenced or in doubt opens the stream again.
+/// Two writers take turns on a store that fails now and then; the thread that is fenced or in doubt
+/// opens the stream again.
 #[test]
 fn two_writers_that_fence_each_other_lose_no_commit() {
     for how in ALL {

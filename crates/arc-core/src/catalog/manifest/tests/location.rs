@@ -156,7 +156,8 @@ fn key(path: &Path) -> object_store::path::Path {
     path.to_str().unwrap().into()
 }
 
-/// Returns the place of the tests in a store: it waits for nothing, and objects are old enough at once.
+/// Returns the place of the tests in a store: it waits for nothing, and objects are old enough at
+/// once.
 #[cfg(feature = "object-store")]
 pub(super) fn store_location(store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectLocation> {
     use std::time::Duration;

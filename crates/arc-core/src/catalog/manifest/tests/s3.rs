@@ -1,4 +1,5 @@
-//! The manifest on an S3 server, which `scripts/s3` starts. One test runs at a time there, in its own bucket's prefix.
+//! The manifest on an S3 server, which `scripts/s3` starts. One test runs at a time there, in its
+//! own bucket's prefix.
 
 use super::*;
 use crate::{

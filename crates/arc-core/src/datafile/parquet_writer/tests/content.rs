@@ -16,7 +16,8 @@ use parquet::{
 use super::*;
 use crate::datafile::ParquetWriter;
 
-/// Returns rows of all kinds of columns; each has its own share of nulls, and `late` has none but nulls up to `late_from`.
+/// Returns rows of all kinds of columns; each has its own share of nulls, and `late` has none but
+/// nulls up to `late_from`.
 fn mixed(rows: usize, late_from: usize) -> RecordBatch {
     let mut random = Random(7);
     let mut some = |limit: u64| -> Vec<Option<u64>> {
@@ -124,7 +125,7 @@ fn page_indexes_lead_to_the_rows_that_they_name() {
             assert_eq!(column, &rows.column_by_name(field.name()).unwrap().slice(start, 5), "{field}, {start}");
         }
     }
-    // Chunks of a row group lie one behind the other, within the file.
+    // Chunks of a row group lie one after the other, within the file.
     let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
     let ranges = reader.metadata().row_groups().iter().flat_map(|row_group| row_group.columns());
     let mut end = 4;

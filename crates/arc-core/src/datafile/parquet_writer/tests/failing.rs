@@ -44,7 +44,8 @@ fn whatever_call_fails_nothing_is_left_behind_and_the_writer_stays_ended() {
                 break;
             };
             match result {
-                // Whether a file or folder is there already is asked, and a name may be given in two ways.
+                // Whether a file or folder is there already is asked, and a name may be given in
+                // two ways.
                 Ok(files) => {
                     let asked = matches!(site.operation, Operation::OpenRead | Operation::List);
                     assert!(asked || site.operation == Operation::HardLink, "{site:?}");

@@ -86,7 +86,8 @@ fn decoded(body: &Bytes, tags: &[&str], may_keep: bool) -> StagedTable {
     decode(body, "t", None, Terms { most_bytes: 1 << 30, may_keep }, &context).unwrap().tables.remove(0)
 }
 
-/// Puts rows into a buffer, behind one of the same times, and returns all of it: rows on time, then late ones.
+/// Puts rows into a buffer, after one of the same times, and returns all of it: rows on time, then
+/// late ones.
 fn buffered(staged: StagedTable) -> RecordBatch {
     let schema = staged.grown_schema();
     let mut buffer = TableBuffer::new(None);

@@ -36,7 +36,8 @@ fn write_all(db: &Buffered, bodies: &[(String, Vec<usize>)], types: TypePolicy<'
     log
 }
 
-/// Replays a log; with the schemas that the tables have in the end where a flush has put them into the manifest.
+/// Replays a log; with the schemas that the tables have in the end where a flush has put them into
+/// the manifest.
 fn replay(log: &[Logged], is_flushed: bool) -> Buffered {
     let db = Buffered::new();
     let last = log.last().map(|logged| &logged.schemas);

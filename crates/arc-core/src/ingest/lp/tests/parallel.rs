@@ -50,7 +50,8 @@ fn assert_same_as(bodies: &[(String, Vec<usize>)], threads: usize, types: TypePo
     }
 }
 
-/// How many rows of `body` are found without the decoder of the whole body, cut in front of `second`.
+/// How many rows of `body` are found without the decoder of the whole body, cut in front of
+/// `second`.
 fn rows_of_splits(db: &Buffered, body: &str, second: &str) -> usize {
     let context = Context::plain(&db.0);
     let cut = body.find(second).unwrap();

@@ -104,7 +104,8 @@ impl Given {
         Self { database, precision: None, tags: Vec::new(), skip: Vec::new() }
     }
 
-    /// A table with the columns `tag: host`, `f`, `i`, `u`, `s`, `b` (the tag only if it is with a primary key).
+    /// A table with the columns `tag: host`, `f`, `i`, `u`, `s`, `b` (the tag only if it is with a
+    /// primary key).
     fn table(name: &str, has_primary_key: bool) -> Self {
         let given = Self::nothing();
         let fields = [
@@ -180,7 +181,8 @@ fn assert_nothing(staged: &Staged) {
     assert!(staged.tables.iter().all(|table| table.added.is_empty()), "{:?}", staged.tables);
 }
 
-/// Writes each staged row as `table time column=value …`; text is quoted, tags are in brackets, floats have a point.
+/// Writes each staged row as `table time column=value …`; text is quoted, tags are in brackets,
+/// floats have a point.
 fn rows(staged: Staged) -> Vec<String> {
     staged.tables.into_iter().flat_map(table_rows).collect()
 }

@@ -170,6 +170,6 @@ fn a_file_in_the_wrong_folder_or_with_columns_of_another_table_is_found() {
     image.set(&Path::new(ROOT).join(&moved.path), bytes);
     let fs = CrashFs::from_image(&image);
     let path = Path::new(ROOT).join(&moved.path);
-    // The file that was left behind is no data file by its name, so nobody looks at it.
+    // The file that was left behind is no data file by its name, so nothing looks at it.
     has_error(&directory(&fs, true, vec![moved]), &path, "not in the folder of its table and day");
 }

@@ -82,7 +82,8 @@ impl Growth {
         })
     }
 
-    /// Returns whether a number says how large the answer is: a few bytes of a statement can ask for any size.
+    /// Returns whether a number says how large the answer is: a few bytes of a statement can ask
+    /// for any size.
     pub(super) fn is_from_counts(self) -> bool {
         matches!(self, Self::Repeat | Self::Pad | Self::RepeatElement | Self::Resize | Self::Series)
     }
@@ -102,7 +103,8 @@ impl Growth {
 
     /// Returns about how many bytes the answer for `rows` rows takes.
     ///
-    /// A constant counts once for each row, since a constant answer takes its size for each row soon after.
+    /// A constant counts once for each row, since a constant answer takes its size for each row
+    /// soon after.
     pub(super) fn estimate(self, arguments: &[ColumnarValue], rows: usize) -> Result<u64> {
         match (self, arguments) {
             (Self::Repeat, [text, count]) => Ok(products(rows, &bytes(text)?, 0, &integers(count)?)),
@@ -122,7 +124,8 @@ impl Growth {
             }
             (Self::Replace, [text, _, new, ..]) => {
                 let (text, new) = (bytes(text)?, bytes(new)?);
-                // There is a match before each character and one at the end, if what is replaced is empty.
+                // There is a match before each character and one at the end, if what is replaced is
+                // empty.
                 Ok(text.total(rows).saturating_add(products(rows, &new, 0, &text)).saturating_add(new.total(rows)))
             }
             (Self::ReplaceElements, [list, _, new, ..]) => Ok(products(rows, &bytes(new)?, 0, &elements(list)?)),

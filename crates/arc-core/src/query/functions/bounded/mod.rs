@@ -1,7 +1,8 @@
 //! Functions that make much of little, such as `repeat`, held to what one batch of rows may become.
 //!
-//! What a function returns is outside of the query's memory pool, so its size is estimated before it is made. Owns the
-//! limit and the wrapper; never changes what a function returns, and never guesses a type.
+//! What a function returns is outside of the query's memory pool, so its size is estimated before
+//! it is made. Owns the limit and the wrapper; never changes what a function returns, and never
+//! guesses a type.
 
 mod concat;
 mod estimate;
@@ -34,7 +35,8 @@ const SHARE: usize = 4;
 /// How many comparisons a call may make for each byte that it might.
 const COMPARISONS: u64 = 16;
 
-/// Parts that a type may have which a function makes: structures of structures double with a few words each.
+/// Parts that a type may have which a function makes: structures of structures double with a few
+/// words each.
 const MAX_TYPE_PARTS: usize = 4_096;
 
 /// Returns the most bytes that one call of a function may make, in a query with `memory_bytes`.
@@ -56,13 +58,15 @@ fn bound(inner: Arc<ScalarUDF>, limit_bytes: u64) -> Arc<ScalarUDF> {
     let Some(growth) = Growth::of(inner.name()) else { return inner };
     let mut signature = inner.signature().clone();
     if growth.is_from_counts() {
-        // Would otherwise be made once while planning, as a constant that later takes its size for each row.
+        // Would otherwise be made once while planning, as a constant that later takes its size for
+        // each row.
         signature.volatility = Volatility::Volatile;
     }
     Arc::new(ScalarUDF::from(Bounded { inner, growth, signature, limit_bytes }))
 }
 
-/// A function with a limit. Simplifications of the inner function are left out: they would bring it back without one.
+/// A function with a limit. Simplifications of the inner function are left out: they would bring it
+/// back without one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Bounded {
     inner: Arc<ScalarUDF>,
@@ -89,7 +93,8 @@ impl Bounded {
         self.refuse(bytes, arguments.number_rows, allowed)
     }
 
-    /// Calls the function for a few rows at a time: what an estimate takes for too much may be little.
+    /// Calls the function for a few rows at a time: what an estimate takes for too much may be
+    /// little.
     fn invoke_in_pieces(
         &self,
         arguments: &ScalarFunctionArgs,

@@ -1,4 +1,5 @@
-//! One number for each row of an argument: its integer value, or the bytes or elements of its value.
+//! One number for each row of an argument: its integer value, or the bytes or elements of its
+//! value.
 
 use std::sync::Arc;
 
@@ -165,7 +166,8 @@ fn span<O: OffsetSizeTrait>(offsets: &[O]) -> u64 {
     }
 }
 
-/// Returns the bytes of nested values, each taken out so that what it shares with others does not count.
+/// Returns the bytes of nested values, each taken out so that what it shares with others does not
+/// count.
 fn nested_bytes(array: &ArrayRef) -> Result<ArrayRef> {
     let one = |row: usize| -> Result<i64> {
         let row = UInt64Array::from_iter_values(u64::try_from(row));

@@ -1,10 +1,12 @@
-//! How a value changed over time: `delta`, `increase`, `rate` and `derivative`, of a value and its time.
+//! How a value changed over time: `delta`, `increase`, `rate` and `derivative`, of a value and its
+//! time.
 //!
-//! `delta` is the last value less the first, and `derivative` that for each second between them. `increase` is for
-//! counters: the sum of all steps from one value to the next, where a lower value means that the counter began again
-//! from zero, so that it counts in full; `rate` is that for each second. Nothing is guessed beyond the first and the last
-//! row. Rows without a value or a time do not count, nor do those whose value is NaN; with fewer than two there is no
-//! change to speak of: null. Of rows of one time the lesser value comes first. Integers change exactly; the answer is a
+//! `delta` is the last value less the first, and `derivative` that for each second between them.
+//! `increase` is for counters: the sum of all steps from one value to the next, where a lower value
+//! means that the counter began again from zero, so that it counts in full; `rate` is that for each
+//! second. Nothing is guessed beyond the first and the last row. Rows without a value or a time do
+//! not count, nor do those whose value is NaN; with fewer than two there is no change to speak of:
+//! null. Of rows of one time the lesser value comes first. Integers change exactly; the answer is a
 //! float.
 
 mod points;
@@ -104,7 +106,8 @@ impl AggregateUDFImpl for ChangeFunction {
     }
 }
 
-/// The change of the points of one group: they come in any order, and a counter's resets show only in the right one.
+/// The change of the points of one group: they come in any order, and a counter's resets show only
+/// in the right one.
 #[derive(Debug)]
 struct Changing<V: PointValue> {
     kind: ChangeKind,

@@ -1,7 +1,8 @@
-//! Points in order of time, of which some may come and others go at any time: what a window asks for at each of its rows.
+//! Points in order of time, of which some may come and others go at any time: what a window asks
+//! for at each of its rows.
 //!
-//! They are in blocks, of each of which the change is known: at each row one block is looked at, and what is known of the
-//! others. Points that come in order cost nothing more.
+//! They are in blocks, of each of which the change is known: at each row one block is looked at,
+//! and what is known of the others. Points that come in order cost nothing more.
 
 use std::{cmp::Ordering, fmt, iter};
 

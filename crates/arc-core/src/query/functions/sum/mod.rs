@@ -1,8 +1,10 @@
-//! `sum`, which fails where the sum does not fit into its type, instead of beginning again from the other end.
+//! `sum`, which fails where the sum does not fit into its type, instead of beginning again from the
+//! other end.
 //!
-//! DataFusion's wraps around. Here integers, decimals and durations are added up in a wider type, so that an answer does
-//! not depend on the order of the rows, nor on which of them were added up first; only what comes out must fit. Floats
-//! are summed as DataFusion does, but in windows that let go of rows, where it subtracts: a NaN would stay for ever.
+//! DataFusion's wraps around. Here integers, decimals and durations are added up in a wider type,
+//! so that an answer does not depend on the order of the rows, nor on which of them were added up
+//! first; only what comes out must fit. Floats are summed as DataFusion does, but in windows that
+//! let go of rows, where it subtracts: a NaN would stay for ever.
 
 mod one;
 mod wide;

@@ -193,8 +193,8 @@ impl Accumulator for SlidingDistinctSum {
     }
 }
 
-/// Floats of a frame that moves, with their sum. Nothing is ever subtracted: what was added to a NaN or to something much
-/// larger cannot be had back that way.
+/// Floats of a frame that moves, with their sum. Nothing is ever subtracted: what was added to a
+/// NaN or to something much larger cannot be had back that way.
 #[derive(Debug, Default)]
 pub(in super::super) struct SlidingFloats {
     /// Those that go next, the next one last, each with the sum of it and those that go after it.

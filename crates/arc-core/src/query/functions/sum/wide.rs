@@ -21,7 +21,8 @@ pub(in crate::query) trait Summed: ArrowPrimitiveType + Send + Sync {
     fn narrow(sum: <Self::Wide as ArrowPrimitiveType>::Native, data_type: &DataType) -> Option<Self::Native>;
     /// Returns the type of a sum that is handed on, where `data_type` is that of the answer.
     fn state_type(data_type: &DataType) -> DataType;
-    /// Returns the sum of values among which there are no nulls, where there is a faster way than one after the other.
+    /// Returns the sum of values among which there are no nulls, where there is a faster way than
+    /// one after the other.
     fn total(_values: &[Self::Native]) -> Option<<Self::Wide as ArrowPrimitiveType>::Native> {
         None
     }
@@ -150,7 +151,8 @@ intervals!(IntervalYearMonthType IntervalDayTimeType IntervalMonthDayNanoType);
 /// Numbers that are summed before their sum is widened: halves of so many fit into 64 bits.
 const CHUNK: usize = 1 << 30;
 
-/// Returns the sum, whatever it is. Upper and lower halves are summed apart, which needs no carry from row to row.
+/// Returns the sum, whatever it is. Upper and lower halves are summed apart, which needs no carry
+/// from row to row.
 pub(in crate::query) fn total_of_integers(values: &[i64]) -> i128 {
     let sums = values.chunks(CHUNK).map(|chunk| {
         let upper: i64 = chunk.iter().map(|value| value >> 32).sum();
