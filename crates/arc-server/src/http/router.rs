@@ -62,33 +62,6 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/compaction/status", get(compaction::status))
         .route("/api/v1/compaction/stats", get(compaction::stats))
         .route("/api/v1/compaction/trigger", post(compaction::trigger))
-        .route("/api/v1/auth/verify", get(auth::verify))
-        .route("/api/v1/auth/tokens", get(auth::list).post(auth::create))
-        .route("/api/v1/auth/tokens/{id}", get(auth::get).patch(auth::patch).delete(auth::delete))
-        .route("/api/v1/auth/tokens/{id}/revoke", post(auth::revoke))
-        .route("/api/v1/auth/tokens/{id}/rotate", post(auth::rotate))
-        .route("/api/v1/auth/cache/stats", get(auth::cache_stats))
-        .route("/api/v1/auth/cache/invalidate", post(auth::no_cache))
-        .route("/api/v3/configure/token", post(auth::create_scoped).delete(auth::delete_named))
-        .route("/api/v3/configure/token/admin", post(auth::create_admin))
-        .route("/api/v3/configure/token/named_admin", post(auth::create_named_admin))
-        .route("/api/v3/enterprise/configure/token", post(auth::create_scoped))
-        .route("/api/v2/orgs", get(buckets::orgs))
-        .route("/api/v2/buckets", get(buckets::list).post(buckets::create))
-        .route("/api/v2/buckets/{id}", get(buckets::get).delete(buckets::drop))
-        .route("/api/v2/delete", post(buckets::delete))
-        .route("/api/v2/setup", get(buckets::setup).post(buckets::set_up))
-        .route("/api/v2/ready", get(buckets::ready))
-        .route("/debug/vars", get(influx::vars))
-        .route(
-            "/api/v3/configure/database",
-            get(configure::databases).post(configure::create_database).delete(configure::drop_database),
-        )
-        .route("/api/v3/configure/table", post(configure::create_table).delete(configure::drop_table))
-        .route("/query", any(influx::query))
-        .route("/ping", get(influx::ping).post(influx::ping))
-        .route("/api/v3/query_sql", any(influx::query_sql))
-        .route("/api/v3/write_lp", post(influx::write_lp))
         .route("/health", get(admin::health))
         .route("/ready", get(admin::ready))
         .route("/ready/write", get(admin::ready))
@@ -96,6 +69,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/metrics", get(admin::metrics_as_json))
         .route("/api/v1/metrics/endpoints", get(admin::metrics_by_part))
         .route("/api/v1/metrics/timeseries/{type}", get(history::timeseries));
+    let routes = routes.merge(token_routes()).merge(influx_routes());
     let routes = if app.backups.is_some() { routes.merge(backup_routes()) } else { routes };
     let flight = flight::routes(&app);
     let routes = routes
@@ -121,6 +95,42 @@ fn within(routes: Router, app: Arc<App>) -> Router {
 
 fn retention_of() -> MethodRouter<Arc<App>> {
     get(retention::get).put(retention::put).delete(retention::delete)
+}
+
+fn token_routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v1/auth/verify", get(auth::verify))
+        .route("/api/v1/auth/tokens", get(auth::list).post(auth::create))
+        .route("/api/v1/auth/tokens/{id}", get(auth::get).patch(auth::patch).delete(auth::delete))
+        .route("/api/v1/auth/tokens/{id}/revoke", post(auth::revoke))
+        .route("/api/v1/auth/tokens/{id}/rotate", post(auth::rotate))
+        .route("/api/v1/auth/cache/stats", get(auth::cache_stats))
+        .route("/api/v1/auth/cache/invalidate", post(auth::no_cache))
+        .route("/api/v3/configure/token", post(auth::create_scoped).delete(auth::delete_named))
+        .route("/api/v3/configure/token/admin", post(auth::create_admin))
+        .route("/api/v3/configure/token/named_admin", post(auth::create_named_admin))
+        .route("/api/v3/enterprise/configure/token", post(auth::create_scoped))
+}
+
+/// Returns the routes that only clients of InfluxDB know, beside those for writes.
+fn influx_routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v2/orgs", get(buckets::orgs))
+        .route("/api/v2/buckets", get(buckets::list).post(buckets::create))
+        .route("/api/v2/buckets/{id}", get(buckets::get).delete(buckets::drop))
+        .route("/api/v2/delete", post(buckets::delete))
+        .route("/api/v2/setup", get(buckets::setup).post(buckets::set_up))
+        .route("/api/v2/ready", get(buckets::ready))
+        .route("/debug/vars", get(influx::vars))
+        .route(
+            "/api/v3/configure/database",
+            get(configure::databases).post(configure::create_database).delete(configure::drop_database),
+        )
+        .route("/api/v3/configure/table", post(configure::create_table).delete(configure::drop_table))
+        .route("/query", any(influx::query))
+        .route("/ping", get(influx::ping).post(influx::ping))
+        .route("/api/v3/query_sql", any(influx::query_sql))
+        .route("/api/v3/write_lp", post(influx::write_lp))
 }
 
 fn backup_routes() -> Router<Arc<App>> {

@@ -132,8 +132,8 @@ mod tests {
         assert!(matches!(Tls::open(&files), Err(TlsError::Io { .. })));
         (files.client_ca, files.key) = (None, None);
         assert!(matches!(Tls::open(&files), Err(TlsError::Incomplete)));
-        let mut key_alone = config::TlsFiles::default();
-        key_alone.key = Some(dir.path().join("key.pem"));
+        let key = Some(dir.path().join("key.pem"));
+        let key_alone = config::TlsFiles { key, ..config::TlsFiles::default() };
         assert!(matches!(Tls::open(&key_alone), Err(TlsError::Incomplete)));
     }
 }
