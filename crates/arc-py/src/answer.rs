@@ -24,11 +24,10 @@ use crate::{
 
 /// The rows that answer a SQL statement: an Arrow stream that can be read once.
 ///
-/// Whatever understands the Arrow PyCapsule interface reads it, without a copy:
-/// ``pyarrow.table(answer)``, ``polars.DataFrame(answer)``, ``pyarrow.table(answer).to_pandas()``,
-/// ``duckdb.sql("SELECT * FROM answer")``, ``engine.write("copy", answer)``. Rows are computed
-/// while they are read; dropping the answer stops the work. An error that comes up while they are
-/// read is raised by the reader, as its own kind of exception.
+/// Whatever understands the Arrow PyCapsule interface reads it, without a copy: ``pyarrow.table(answer)``,
+/// ``polars.DataFrame(answer)``, ``pyarrow.table(answer).to_pandas()``, ``duckdb.sql("SELECT * FROM answer")``,
+/// ``engine.write("copy", answer)``. Rows are computed while they are read; dropping the answer stops the work. An
+/// error that comes up while they are read is raised by the reader, as its own kind of exception.
 #[pyclass(frozen, module = "arc")]
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -80,8 +79,8 @@ impl Answer {
     }
 }
 
-/// The stream under an answer. Pulled by the caller that reads it, on their thread, with or without
-/// the interpreter's lock: nothing below it ever takes that lock.
+/// The stream under an answer. Pulled by whoever reads it, on their thread, with or without the interpreter's lock:
+/// nothing below it ever takes that lock.
 #[derive(Debug)]
 pub(crate) struct Rows {
     pub(crate) answer: arc_core::Answer,

@@ -28,8 +28,7 @@ pub(crate) fn body(data: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     Err(PyTypeError::new_err(format!("data must be str, bytes or bytearray, not {}", data.get_type().name()?)))
 }
 
-/// Reads everything that `data` has, as record batches of one schema; at least one, which may be
-/// empty.
+/// Reads everything that `data` has, as record batches of one schema; at least one, which may be empty.
 pub(crate) fn batches(data: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
     if !data.hasattr("__arrow_c_stream__")? && !data.hasattr("__arrow_c_array__")? {
         return Err(PyTypeError::new_err(format!(
@@ -41,7 +40,7 @@ pub(crate) fn batches(data: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
     let invalid = |reason: String| Error::InvalidPayload { format: "Arrow", reason };
     let imported = data.extract::<AnyRecordBatch>().and_then(AnyRecordBatch::into_reader);
     let reader = imported.map_err(|e| invalid(e.value(data.py()).to_string())).raise(data.py())?;
-    // A caller that produces the data may need the lock for it.
+    // Whoever produces the data may need the lock for it.
     let read = data.py().detach(|| {
         let schema = reader.schema();
         let mut batches = reader.collect::<Result<Vec<_>, _>>()?;

@@ -30,27 +30,23 @@ const DEFAULT_DATABASE: &str = "default";
 
 /// Opens the data directory at ``path``; creates it if there is none.
 ///
-/// What was acknowledged before a crash comes back. Times are seconds (a number or a
-/// ``datetime.timedelta``), sizes are bytes; ``None`` leaves a setting as the engine has it.
+/// What was acknowledged before a crash comes back. Times are seconds (a number or a ``datetime.timedelta``), sizes are
+/// bytes; ``None`` leaves a setting as the engine has it.
 ///
-/// durability: what a point survives once its write returns, unless the write says otherwise:
-/// ``"disk"`` (loss of
+/// durability: what a point survives once its write returns, unless the write says otherwise: ``"disk"`` (loss of
 ///     power), ``"process"`` (``kill -9``) or ``"memory"`` (nothing).
-/// string_columns: patterns such as ``"attr_*"``; new fields that one of them matches are text,
-/// whatever their values are. on_conflict: what becomes of a value whose type is not its column's:
-/// ``"reject"`` refuses it, ``"widen"`` changes the
+/// string_columns: patterns such as ``"attr_*"``; new fields that one of them matches are text, whatever their values are.
+/// on_conflict: what becomes of a value whose type is not its column's: ``"reject"`` refuses it, ``"widen"`` changes the
 ///     column's type to one that has all of its values: integers become floats, and what that would alter becomes text.
-/// flush_after: the oldest age of points in memory before they go to Parquet files; 60 s. Longer
-/// makes fewer and larger
+/// flush_after: the oldest age of points in memory before they go to Parquet files; 60 s. Longer makes fewer and larger
 ///     files, and a longer replay after a crash.
-/// memory_bytes: the memory that points, flushes and queries share; half of what the machine or its
-/// control group has. It
+/// memory_bytes: the memory that points, flushes and queries share; half of what the machine or its control group has. It
 ///     limits the sizes below to shares of it.
-/// flush_bytes: the size of all points in memory that starts a flush; 64 MiB. More makes larger
-/// files and costs memory. flush_wal_bytes: the size of the log since the last flush that starts
-/// one; 512 MiB. max_buffer_bytes: the size of all points in memory and in the queue above which
-/// writes wait; 160 MiB. write_timeout: how long a write waits for room before it raises
-/// ``BusyError``; 5 s. wal_segment_bytes: the size of one file of the log; 64 MiB.
+/// flush_bytes: the size of all points in memory that starts a flush; 64 MiB. More makes larger files and costs memory.
+/// flush_wal_bytes: the size of the log since the last flush that starts one; 512 MiB.
+/// max_buffer_bytes: the size of all points in memory and in the queue above which writes wait; 160 MiB.
+/// write_timeout: how long a write waits for room before it raises ``BusyError``; 5 s.
+/// wal_segment_bytes: the size of one file of the log; 64 MiB.
 /// query_memory_bytes: the memory that running queries share before they spill to disk; 1 GiB.
 /// query_timeout: the longest time a query may run; 300 s.
 #[pyfunction]
@@ -103,10 +99,9 @@ fn column_types(string_columns: Option<Vec<String>>, on_conflict: Option<&str>) 
 
 /// A time-series store in one folder, opened by ``arc.open``.
 ///
-/// Use it as a context manager, or call ``close``. All methods may be called from any number of
-/// threads at once; they give the interpreter's lock free while the engine works. Use it in the
-/// process that opened it: in a forked child every call raises ``ClosedError`` (``multiprocessing``
-/// with ``"spawn"`` is safe, and so is opening another folder).
+/// Use it as a context manager, or call ``close``. All methods may be called from any number of threads at once; they
+/// give the interpreter's lock free while the engine works. Use it in the process that opened it: in a forked child
+/// every call raises ``ClosedError`` (``multiprocessing`` with ``"spawn"`` is safe, and so is opening another folder).
 #[pyclass(frozen, module = "arc")]
 #[derive(Debug)]
 pub(crate) struct Engine(Owned<arc_core::Engine>);
@@ -136,14 +131,13 @@ impl Engine {
     /// Writes line protocol and returns once it is as durable as asked for.
     ///
     /// Good lines are stored; bad lines are named in the returned ``Written``, and raise nothing:
-    /// ``write_lp(...).raise_for_rejected()`` turns them into an ``InvalidInputError``. A point
-    /// without a timestamp gets the time of arrival. A point whose measurement, tags and time are
-    /// there already overwrites its fields. The database is created by its first write.
+    /// ``write_lp(...).raise_for_rejected()`` turns them into an ``InvalidInputError``. A point without a timestamp
+    /// gets the time of arrival. A point whose measurement, tags and time are there already overwrites its fields. The
+    /// database is created by its first write.
     ///
-    /// precision: the unit of the timestamps: ``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"m"`` or
-    /// ``"h"``. durability: ``"disk"``, ``"process"`` or ``"memory"``; ``None`` is that of the
-    /// engine. idempotency_key: a name for this write, up to 255 bytes. Sending the same lines
-    /// again under it stores nothing and
+    /// precision: the unit of the timestamps: ``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"m"`` or ``"h"``.
+    /// durability: ``"disk"``, ``"process"`` or ``"memory"``; ``None`` is that of the engine.
+    /// idempotency_key: a name for this write, up to 255 bytes. Sending the same lines again under it stores nothing and
     ///     returns the first receipt, with ``replayed`` set: what to do when a write's answer was lost. Names last a day, and
     ///     survive what the points survive.
     #[pyo3(
@@ -163,23 +157,19 @@ impl Engine {
         self.send_lp(py, &database, body(data)?, &arguments.options(py)?)
     }
 
-    /// Writes a table of columns and returns once it is as durable as asked for: all of its rows or
-    /// none.
+    /// Writes a table of columns and returns once it is as durable as asked for: all of its rows or none.
     ///
-    /// ``data`` is anything with the Arrow PyCapsule interface: tables and batches of pyarrow, data
-    /// frames of polars and of pandas from 2.2, results of DuckDB, an ``Answer``. All of it is held
-    /// in memory: write what is very large in pieces. An index of pandas that is not the default
-    /// one is a column like the others.
+    /// ``data`` is anything with the Arrow PyCapsule interface: tables and batches of pyarrow, data frames of polars
+    /// and of pandas from 2.2, results of DuckDB, an ``Answer``. All of it is held in memory: write what is very large
+    /// in pieces. An index of pandas that is not the default one is a column like the others.
     ///
-    /// tags: the columns that are tags. Together with the time they identify a row: a second row of
-    /// the same identity
+    /// tags: the columns that are tags. Together with the time they identify a row: a second row of the same identity
     ///     overwrites its fields. ``None`` takes those that the table has; rows of a table without tags append.
-    /// time: the column that holds the time, a timestamp or integers of ``precision``. It is stored
-    /// as ``time``. precision: the unit of integers in the time column: ``"ns"``, ``"us"``,
-    /// ``"ms"``, ``"s"``, ``"m"`` or ``"h"``. durability: ``"disk"``, ``"process"`` or
-    /// ``"memory"``; ``None`` is that of the engine. database: the database of the table; created
-    /// by its first write. idempotency_key: a name for this write, as in ``write_lp``. The same
-    /// table and settings are to be sent again.
+    /// time: the column that holds the time, a timestamp or integers of ``precision``. It is stored as ``time``.
+    /// precision: the unit of integers in the time column: ``"ns"``, ``"us"``, ``"ms"``, ``"s"``, ``"m"`` or ``"h"``.
+    /// durability: ``"disk"``, ``"process"`` or ``"memory"``; ``None`` is that of the engine.
+    /// database: the database of the table; created by its first write.
+    /// idempotency_key: a name for this write, as in ``write_lp``. The same table and settings are to be sent again.
     #[pyo3(
         signature = (table, data, **settings),
         text_signature = "($self, table, data, *, tags=None, time='time', precision='ns', durability=None, \
@@ -203,9 +193,8 @@ impl Engine {
 
     /// Runs one SQL statement and returns its ``Answer``, an Arrow stream.
     ///
-    /// Tables without a database in front of their name are those of ``database``. The statement
-    /// sees every point whose write has returned. It is planned here, so most errors are raised
-    /// here; rows are computed while they are read.
+    /// Tables without a database in front of their name are those of ``database``. The statement sees every point whose
+    /// write has returned. It is planned here, so most errors are raised here; rows are computed while they are read.
     fn sql(&self, py: Python<'_>, database: PyBackedStr, query: PyBackedStr) -> PyResult<Answer> {
         let engine = self.0.get(py)?.clone();
         let runtime = runtime::get()
@@ -215,14 +204,13 @@ impl Engine {
         Ok(Answer::new(Rows { answer, runtime, _engine: engine }))
     }
 
-    /// Deletes the points of a table that meet a condition, as SQL writes it after ``WHERE``, and
-    /// returns once that is durable.
+    /// Deletes the points of a table that meet a condition, as SQL writes it behind ``WHERE``, and returns once that is
+    /// durable.
     ///
-    /// It is about points whose write has returned; points written later stay. ``where`` compares
-    /// columns with values, and knows ``IN``, ``BETWEEN``, ``IS NULL``, ``AND``, ``OR`` and
-    /// ``NOT``; ``"TRUE"`` takes every point. Where tags and time identify a point, it may name
-    /// only these. A point whose value is missing is not deleted by it. No query sees the points
-    /// any more; their bytes leave the disk after the next flush, when their files are rewritten.
+    /// It is about points whose write has returned; points written later stay. ``where`` compares columns with values, and
+    /// knows ``IN``, ``BETWEEN``, ``IS NULL``, ``AND``, ``OR`` and ``NOT``; ``"TRUE"`` takes every point. Where tags and
+    /// time identify a point, it may name only these. A point whose value is missing is not deleted by it. No query sees
+    /// the points any more; their bytes leave the disk after the next flush, when their files are rewritten.
     #[pyo3(signature = (database, table, r#where), text_signature = "($self, database, table, where)")]
     fn delete(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr, r#where: PyBackedStr) -> PyResult<()> {
         let engine = self.0.get(py)?;
@@ -230,8 +218,7 @@ impl Engine {
         py.detach(delete).raise(py).map(drop)
     }
 
-    /// Drops a table with all of its points and columns; a write after it makes a new one. Durable
-    /// once it returns.
+    /// Drops a table with all of its points and columns; a write after it makes a new one. Durable once it returns.
     fn drop_table(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr) -> PyResult<()> {
         let engine = self.0.get(py)?;
         py.detach(|| engine.drop_table(&database, &table)).raise(py)
@@ -243,16 +230,13 @@ impl Engine {
         py.detach(|| engine.drop_database(&database)).raise(py)
     }
 
-    /// Sets how long the points of a table are kept, or of all tables of a database that have no
-    /// setting of their own.
+    /// Sets how long the points of a table are kept, or of all tables of a database that have no setting of their own.
     ///
-    /// retention: seconds or a ``datetime.timedelta``; ``math.inf`` is for ever, and ``None`` takes
-    /// the setting away: a table
+    /// retention: seconds or a ``datetime.timedelta``; ``math.inf`` is for ever, and ``None`` takes the setting away: a table
     ///     then goes by its database's, a database keeps its points.
     /// table: a table of ``database``, or ``None`` for the database.
     ///
-    /// Kept across restarts. Points go with the whole file that they are in, so they may be seen
-    /// for up to a day longer.
+    /// Kept across restarts. Points go with the whole file that they are in, so they may be seen for up to a day longer.
     #[pyo3(
         signature = (database, retention, *, table=None),
         text_signature = "($self, database, retention, *, table=None)"
@@ -275,8 +259,8 @@ impl Engine {
         py.detach(|| engine.set_retention(&database, table.as_deref(), retention)).raise(py)
     }
 
-    /// Returns how many seconds the points of a table or a database are kept by a setting of its
-    /// own: ``math.inf`` for ever, ``None`` if nothing is set.
+    /// Returns how many seconds the points of a table or a database are kept by a setting of its own: ``math.inf`` for ever,
+    /// ``None`` if nothing is set.
     #[pyo3(signature = (database, *, table=None), text_signature = "($self, database, *, table=None)")]
     fn retention(&self, py: Python<'_>, database: PyBackedStr, table: Option<PyBackedStr>) -> PyResult<Option<f64>> {
         let retention = self.0.get(py)?.retention(&database, table.as_deref()).raise(py)?;
@@ -284,9 +268,8 @@ impl Engine {
         Ok(retention.map(|kept| if is_for_ever(kept) { f64::INFINITY } else { kept.as_secs_f64() }))
     }
 
-    /// Sets what the points of ``database`` survive once their write returns, where the write does
-    /// not say it itself: ``"disk"``, ``"process"`` or ``"memory"``. ``None`` takes the setting
-    /// away. Kept across restarts.
+    /// Sets what the points of ``database`` survive once their write returns, where the write does not say it itself:
+    /// ``"disk"``, ``"process"`` or ``"memory"``. ``None`` takes the setting away. Kept across restarts.
     fn set_durability(&self, py: Python<'_>, database: PyBackedStr, durability: Option<PyBackedStr>) -> PyResult<()> {
         let engine = self.0.get(py)?;
         let durability = durability.map(|name| parse("durability", &name)).transpose().raise(py)?;
@@ -301,17 +284,14 @@ impl Engine {
         Ok(found.ok_or_else(missing).raise(py)?.durability.map(|level| level.to_string()))
     }
 
-    /// Sets how strict a table is about the types of its columns, or all tables of a database that
-    /// do not say it themselves.
+    /// Sets how strict a table is about the types of its columns, or all tables of a database that do not say it themselves.
     ///
-    /// string_columns: patterns such as ``"attr_*"``; new fields that one of them matches are text,
-    /// whatever their values are. on_conflict: what becomes of a value whose type is not its
-    /// column's: ``"reject"`` or ``"widen"``. table: a table of ``database``, or ``None`` for the
-    /// database.
+    /// string_columns: patterns such as ``"attr_*"``; new fields that one of them matches are text, whatever their values are.
+    /// on_conflict: what becomes of a value whose type is not its column's: ``"reject"`` or ``"widen"``.
+    /// table: a table of ``database``, or ``None`` for the database.
     ///
-    /// This is the whole setting: ``None`` leaves it to the database, and then to what ``arc.open``
-    /// was told. Kept across restarts. Raises ``InvalidInputError`` if a pattern matches a field
-    /// that is there and not text.
+    /// This is the whole setting: ``None`` leaves it to the database, and then to what ``arc.open`` was told. Kept across
+    /// restarts. Raises ``InvalidInputError`` if a pattern matches a field that is there and not text.
     #[pyo3(
         signature = (database, *, table=None, string_columns=None, on_conflict=None),
         text_signature = "($self, database, *, table=None, string_columns=None, on_conflict=None)"
@@ -329,8 +309,7 @@ impl Engine {
         py.detach(|| engine.set_column_types(&database, table.as_deref(), &types)).raise(py)
     }
 
-    /// Returns what ``set_column_types`` was told for a table or a database: its ``string_columns``
-    /// and ``on_conflict``.
+    /// Returns what ``set_column_types`` was told for a table or a database: its ``string_columns`` and ``on_conflict``.
     #[pyo3(signature = (database, *, table=None), text_signature = "($self, database, *, table=None)")]
     fn column_types(
         &self,
@@ -347,8 +326,7 @@ impl Engine {
         slf.py().import("arc.database")?.getattr("Database")?.call1((slf, name))
     }
 
-    /// Writes all points in memory to Parquet files and returns how many rows and which files that
-    /// made.
+    /// Writes all points in memory to Parquet files and returns how many rows and which files that made.
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let engine = self.0.get(py)?;
         let report = py.detach(|| engine.flush()).raise(py)?;
@@ -357,35 +335,31 @@ impl Engine {
         py.import("arc.receipts")?.getattr("FlushReport")?.call1((report.rows, files))
     }
 
-    /// Writes a backup to the folder ``target``, which is absent, empty, or an earlier backup of
-    /// the same directory.
+    /// Writes a backup to the folder ``target``, which is absent, empty, or an earlier backup of the same directory.
     ///
-    /// Every point whose write has returned is in it; points may be written meanwhile. See
-    /// ``arc.restore``.
+    /// Every point whose write has returned is in it; points may be written meanwhile. See ``arc.restore``.
     fn backup<'py>(&self, py: Python<'py>, target: PathBuf) -> PyResult<Bound<'py, PyAny>> {
         let engine = self.0.get(py)?;
         maintenance::backup_report(py, &py.detach(|| engine.backup(target)).raise(py)?)
     }
 
-    /// Gives each of the files that lie in a pack (see ``data_files``) a file of its own; returns
-    /// how many there were.
+    /// Gives each of the files that lie in a pack (see ``data_files``) a file of its own; returns how many there were.
     ///
-    /// Then a glob finds all that was flushed: ``flush`` first to have every point in files. What
-    /// is flushed later may be packed again.
+    /// Then a glob finds all that was flushed: ``flush`` first to have every point in files. What is flushed later may be
+    /// packed again.
     fn unpack(&self, py: Python<'_>) -> PyResult<u64> {
         let engine = self.0.get(py)?;
         Ok(py.detach(|| engine.unpack()).raise(py)?.moved_files)
     }
 
-    /// Compares the data directory with what was written there, while it is in use. See
-    /// ``arc.verify``.
+    /// Compares the data directory with what was written there, while it is in use. See ``arc.verify``.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let engine = self.0.get(py)?;
         maintenance::verify_report(py, &py.detach(|| engine.verify()).raise(py)?)
     }
 
-    /// Flushes, stops and gives the data directory free. A second call does nothing; any other call
-    /// then raises ``ClosedError``.
+    /// Flushes, stops and gives the data directory free. A second call does nothing; any other call then raises
+    /// ``ClosedError``.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let engine = self.0.get(py)?;
         py.detach(|| engine.close()).raise(py)
@@ -404,12 +378,11 @@ impl Engine {
         Ok(tables.into_iter().map(|table| table.schema.table.to_string()).collect())
     }
 
-    /// Returns the paths of the Parquet files of ``table``, oldest first. Points that are not
-    /// flushed are not in them.
+    /// Returns the paths of the Parquet files of ``table``, oldest first. Points that are not flushed are not in them.
     ///
-    /// With many small tables a path may be ``….pack/<offset>-<bytes>.parquet``: not a file, but so
-    /// many bytes of the file before it, from there on. They are a whole Parquet file. Compaction
-    /// makes files of them, when their day is over at the latest, and ``unpack`` at once.
+    /// With many small tables a path may be ``….pack/<offset>-<bytes>.parquet``: not a file, but so many bytes of the file
+    /// before it, from there on. They are a whole Parquet file. Compaction makes files of them, when their day is over at the latest, and ``unpack`` at
+    /// once.
     fn data_files(&self, py: Python<'_>, database: PyBackedStr, table: PyBackedStr) -> PyResult<Vec<OsString>> {
         let engine = self.0.get(py)?;
         let files = py.detach(|| engine.data_files(&database, &table)).raise(py)?;

@@ -1,8 +1,7 @@
 //! The keyword arguments of a call that has many of them.
 //!
-//! In Python each setting stands with its name, so that a function with a dozen of them reads well
-//! there. Here they are taken one by one by the struct that they are for. A name that nothing takes
-//! is refused, as Python does.
+//! In Python each setting stands with its name, so that a function with a dozen of them reads well there. Here they are taken
+//! one by one by the struct that they are for. A name that nothing takes is refused, as Python does.
 
 use pyo3::{conversion::FromPyObjectOwned, exceptions::PyTypeError, prelude::*, types::PyDict};
 

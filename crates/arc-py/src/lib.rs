@@ -1,8 +1,7 @@
 //! The native half of the Python package `arc`: the engine, and the answers of its SQL.
 //!
-//! Converts arguments, gives the interpreter's lock free, calls `arc-core` and hands Arrow data
-//! over without a copy. Never stores, decodes or queries anything itself. What needs no Rust
-//! (exceptions, receipts) is in `python/arc/`.
+//! Converts arguments, gives the interpreter's lock free, calls `arc-core` and hands Arrow data over without a copy.
+//! Never stores, decodes or queries anything itself. What needs no Rust (exceptions, receipts) is in `python/arc/`.
 
 mod answer;
 mod arguments;

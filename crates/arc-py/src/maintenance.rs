@@ -6,8 +6,7 @@ use pyo3::{prelude::*, types::PyList};
 
 use crate::errors::Raise;
 
-/// Verifies the data directory at ``path``, which no process may have open, and returns a
-/// ``VerifyReport``. Changes nothing.
+/// Verifies the data directory at ``path``, which nobody may have open, and returns a ``VerifyReport``. Changes nothing.
 ///
 /// Reads every byte of it. Damage is what the report says, and raises nothing.
 #[pyfunction]
@@ -16,11 +15,9 @@ pub(crate) fn verify(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>
     verify_report(py, &py.detach(|| arc_core::verify(path)).raise(py)?)
 }
 
-/// Copies the backup at ``source`` to a data directory at ``target``, which has to be absent or
-/// empty.
+/// Copies the backup at ``source`` to a data directory at ``target``, which has to be absent or empty.
 ///
-/// Compares every byte with its checksum on the way and raises ``CorruptError``, naming the file,
-/// where one is damaged.
+/// Compares every byte with its checksum on the way and raises ``CorruptError``, naming the file, where one is damaged.
 #[pyfunction]
 #[pyo3(text_signature = "(source, target)")]
 pub(crate) fn restore(py: Python<'_>, source: PathBuf, target: PathBuf) -> PyResult<()> {

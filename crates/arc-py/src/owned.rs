@@ -1,8 +1,7 @@
 //! Values that belong to one process.
 //!
-//! A fork copies the memory of the engine but none of its threads: a call in the child would wait
-//! for ever, and dropping the engine there would wait for threads that do not exist. Never shared
-//! between processes, so never dropped there.
+//! A fork copies the memory of the engine but none of its threads: a call in the child would wait for ever, and dropping
+//! the engine there would wait for threads that do not exist. Never shared between processes, so never dropped there.
 
 use pyo3::prelude::*;
 
@@ -35,8 +34,8 @@ impl<T: Send> Drop for Owned<T> {
             std::mem::forget(value);
             return;
         }
-        // Python drops with its lock held, and the last engine waits for its threads. The lock
-        // cannot be taken any more once the interpreter ends; there is nothing to wait for it then.
+        // Python drops with its lock held, and the last engine waits for its threads. The lock cannot be taken any more
+        // once the interpreter ends; there is nobody to wait for it then.
         let mut value = Some(value);
         let dropped = Python::try_attach(|py| {
             let value = value.take();

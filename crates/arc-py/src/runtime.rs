@@ -1,5 +1,4 @@
-//! The threads that queries run on: one tokio runtime for the whole module, made by the first
-//! query.
+//! The threads that queries run on: one tokio runtime for the whole module, made by the first query.
 //!
 //! Never used for writes, which wait on the engine's own threads.
 
@@ -28,8 +27,7 @@ pub(crate) fn get() -> io::Result<Arc<Runtime>> {
     }
     let runtime = Arc::new(Builder::new_multi_thread().enable_all().thread_name("arc-query").build()?);
     let before = current.replace((process, Arc::clone(&runtime)));
-    // That of the process this one was forked from: its threads are not here, so it could never
-    // end.
+    // That of the process this one was forked from: its threads are not here, so it could never end.
     std::mem::forget(before);
     Ok(runtime)
 }

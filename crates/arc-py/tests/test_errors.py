@@ -93,7 +93,7 @@ def test_memory_that_stays_full_is_busy(folder: Path) -> None:
     with arc.open(folder, flush_bytes=1 << 10, max_buffer_bytes=1 << 10, write_timeout=0) as engine:
         lines = "\n".join(f"pump,id={n} rpm={n}i {n}" for n in range(10_000))
         with pytest.raises(arc.BusyError, match="max_buffer_bytes") as raised:
-            for _ in range(100):
+            for _ in range(2_000):
                 engine.write_lp("plant", lines)
         assert raised.value.retry_after is not None and raised.value.retry_after > 0
 
