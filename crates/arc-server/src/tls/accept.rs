@@ -13,7 +13,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const HANDSHAKE: u8 = 22;
 /// What those are told who do not encrypt.
 const PLAIN: &[u8] =
-    b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: 68\r\nconnection: close\r\n\r\n\
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: 69\r\nconnection: close\r\n\r\n\
     {\"error\":\"this address speaks TLS: use https:// or grpc+tls:// here\"}";
 
 /// Returns the connection with what is to be around it; `None` if its client does not go along.
