@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import os
@@ -24,6 +25,7 @@ def binary() -> str:
     return path
 
 
+@functools.cache
 def knows(flag: str) -> bool:
     """Returns whether this server has a flag: the same scripts storm older ones."""
     return f"--{flag}" in subprocess.run([binary(), "serve", "--help"], capture_output=True, text=True).stdout
@@ -52,7 +54,9 @@ class Server:
         **settings: str,
     ) -> None:
         self.data_dir = data_dir
-        command = [binary(), "serve", "--no-auth", "--data-dir", str(data_dir), "--http", "127.0.0.1:0"]
+        command = [binary(), "serve", "--data-dir", str(data_dir), "--http", "127.0.0.1:0"]
+        # Who may come in is tested elsewhere.
+        command += ["--no-auth"] if knows("no-auth") else []
         command += ["--log-format", "json", "--log-level", "debug"]
         for name, value in settings.items():
             command += ["--" + name.replace("_", "-"), value]
