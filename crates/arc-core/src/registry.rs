@@ -133,7 +133,7 @@ pub(crate) struct Database {
     /// How often tables of it were dropped.
     pub(crate) drops: AtomicU64,
     tables: RwLock<BTreeMap<Arc<str>, Arc<Table>>>,
-    /// What its tables share for their staging rows.
+    /// What its tables share for their staged rows.
     pub(crate) staging: Arc<Staging>,
     pub(crate) series_cache: RwLock<SeriesCache>,
 }
@@ -195,7 +195,7 @@ impl Database {
     }
 }
 
-/// What the tables of a database share for their staging rows.
+/// What the tables of a database share for their staged rows.
 #[derive(Debug, Default)]
 pub(crate) struct Staging {
     pub(crate) shapes: Shapes,
@@ -223,7 +223,7 @@ pub(crate) struct Table {
     layout: ArcSwap<Layout>,
     pub(crate) series: Arc<RwLock<SeriesIndex>>,
     rows: Mutex<TableRows>,
-    /// What its staging rows look like, if it may have any.
+    /// What its staged rows look like, if it may have any.
     pub(crate) shape: TableShape,
     /// That of its database, once it has one.
     staging: OnceLock<Arc<Staging>>,

@@ -31,8 +31,8 @@ pub struct TableView {
     /// Live data files, in the order in which they were added. Late ones overwrite each other in
     /// order of their last, then of their first sequence number.
     pub files: Vec<Arc<DataFile>>,
-    /// Unflushed rows, in order of arrival: later parts overwrite earlier ones where a table is
-    /// with a primary key.
+    /// Unflushed rows, in order of arrival: later parts overwrite earlier ones where a table has a
+    /// primary key.
     pub buffers: Vec<BufferPart>,
     /// Deletes that are not yet carried out in all files: those of [`Self::files`] that one
     /// [applies to](Tombstone::applies_to) still have its rows. The buffers have them no more.

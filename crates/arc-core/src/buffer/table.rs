@@ -361,8 +361,8 @@ impl TableBuffer {
         self.max_seq = seq;
         self.rows += 1;
         self.whole(|buffer| {
-            let rows_of = if buffer.is_late(row.series, row.time) { &mut buffer.late } else { &mut buffer.main };
-            let bytes = rows_of.append_staged(row)?;
+            let list = if buffer.is_late(row.series, row.time) { &mut buffer.late } else { &mut buffer.main };
+            let bytes = list.append_staged(row)?;
             buffer.bytes += bytes;
             Ok(bytes)
         })

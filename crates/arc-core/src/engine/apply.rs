@@ -307,7 +307,7 @@ impl Applier {
 /// Puts decoded rows into the buffers of their tables; returns how many bytes more these hold.
 pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<usize> {
     let staging = &staged.database.staging.buffer;
-    // Staging rows take there what they take in buffers.
+    // Staged rows take there what they take in buffers.
     let mut bytes = staged.rows.bytes();
     if staged.tables.is_empty() {
         if staged.rows.len() > 0 {

@@ -237,7 +237,7 @@ impl Engine {
     /// that: the engine is closed, a sync of the log or the manifest has failed, another writer has
     /// the object store.
     ///
-    /// Says so from the moment on, the thread that it happens to, be it a thread of the engine.
+    /// Says so from the moment on, whichever thread it happens to.
     /// Memory or a disk that is full for now is something else.
     ///
     /// ```

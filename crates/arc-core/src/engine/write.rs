@@ -194,7 +194,7 @@ impl Shared {
         let _at_work = self.decode_pool.at_work();
         let context = context(request, database, self.type_policy(), MAX_CELLS);
         if request.kind == FrameKind::LineProtocol {
-            // For each write that is queued there is a thread with a core of his own, or with the
+            // For each write that is queued there is a caller with a core of its own, or with the
             // next write soon.
             let others = || self.queue.writes();
             return Ok(ingest::decode_lp_parallel(&request.body, &context, &self.decode_pool, others));

@@ -1,9 +1,9 @@
 //! Staged rows that are applied, on their way to the buffers of their tables.
 //!
 //! Ten thousand tables do not fit into a processor's cache: where their rows come in turn, each one
-//! waits for the lock, the buffer and the ends of the columns of its table. So rows are pending up,
+//! waits for the lock, the buffer and the ends of the columns of its table. So rows are gathered,
 //! and go to their tables together, one table after the other. Nothing sees a difference: the
-//! thread that looks at rows that are not frozen has the staging drained first
+//! thread that looks at rows that are not frozen has them drained first
 //! ([`Table::rows`](super::Table::rows)), and of one table rows stay in the order of the log.
 
 use std::sync::{

@@ -58,7 +58,7 @@ impl StoreMount {
         Self { local, root: root.to_owned(), client, prefix, spool, blocks: BlockCache::default() }
     }
 
-    fn mounted(&self, path: &Path) -> io::Result<Mounted> {
+    fn resolve(&self, path: &Path) -> io::Result<Mounted> {
         let Ok(below) = path.strip_prefix(&self.root) else { return Ok(Mounted::Local) };
         if !below.starts_with(DATA_DIR) && !below.starts_with(META_DIR) {
             return Ok(Mounted::Local);
@@ -75,7 +75,7 @@ impl StoreMount {
 
     /// Returns the path in the local file system, for calls that objects do not have.
     fn local_path(&self, path: &Path) -> io::Result<PathBuf> {
-        match self.mounted(path)? {
+        match self.resolve(path)? {
             Mounted::Local => Ok(path.to_owned()),
             Mounted::Unfinished(local) => Ok(local),
             Mounted::Object(_) => Err(io::ErrorKind::Unsupported.into()),
@@ -118,14 +118,14 @@ impl StoreMount {
 
 impl Vfs for StoreMount {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        match self.mounted(dir)? {
+        match self.resolve(dir)? {
             Mounted::Object(_) => Ok(()),
             _ => self.local.create_dir_all(dir),
         }
     }
 
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
-        match self.mounted(path)? {
+        match self.resolve(path)? {
             Mounted::Local => self.local.create_new(path),
             Mounted::Unfinished(local) => Ok(Box::new(UnfinishedFile(self.spool.create(&local)?))),
             Mounted::Object(_) => Err(io::ErrorKind::Unsupported.into()),
@@ -137,7 +137,7 @@ impl Vfs for StoreMount {
     }
 
     fn open_read(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
-        match self.mounted(path)? {
+        match self.resolve(path)? {
             Mounted::Local => self.local.open_read(path),
             Mounted::Unfinished(local) => self.local.open_read(&local),
             Mounted::Object(key) => self.open_object(&key),
@@ -145,7 +145,7 @@ impl Vfs for StoreMount {
     }
 
     fn open_range(&self, path: &Path, range: Range<u64>) -> io::Result<Box<dyn VfsFile>> {
-        match self.mounted(path)? {
+        match self.resolve(path)? {
             Mounted::Local => self.local.open_range(path, range),
             Mounted::Unfinished(local) => self.local.open_range(&local, range),
             Mounted::Object(key) => {
@@ -156,7 +156,7 @@ impl Vfs for StoreMount {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        match self.mounted(path)? {
+        match self.resolve(path)? {
             Mounted::Local => self.local.read(path),
             Mounted::Unfinished(local) => self.local.read(&local),
             Mounted::Object(key) => self.client.ask(|| read(self.client.store(), key.clone())).map_err(io_error),
@@ -166,7 +166,7 @@ impl Vfs for StoreMount {
     /// Puts an object where `to` is one; `from` is gone then.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let from = self.local_path(from)?;
-        match self.mounted(to)? {
+        match self.resolve(to)? {
             Mounted::Object(key) => {
                 self.spool.put(&from, &key)?;
                 // What stays is removed by the next opening.
@@ -187,7 +187,7 @@ impl Vfs for StoreMount {
 
     /// Asks once: who removes something does so again later, and does not wait for it.
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        match self.mounted(path)? {
+        match self.resolve(path)? {
             Mounted::Local => self.local.remove_file(path),
             Mounted::Unfinished(local) => self.local.remove_file(&local),
             Mounted::Object(key) => {
@@ -198,7 +198,7 @@ impl Vfs for StoreMount {
     }
 
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {
-        match self.mounted(dir)? {
+        match self.resolve(dir)? {
             // There are no folders in a store of objects.
             Mounted::Object(_) => Err(io::ErrorKind::Unsupported.into()),
             _ => self.local.remove_dir(dir),
@@ -206,21 +206,21 @@ impl Vfs for StoreMount {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        match self.mounted(dir)? {
+        match self.resolve(dir)? {
             Mounted::Object(_) => Ok(()),
             _ => self.local.sync_dir(dir),
         }
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        match self.mounted(dir)? {
+        match self.resolve(dir)? {
             Mounted::Object(key) => self.list_objects(&key),
             _ => self.local.list(dir),
         }
     }
 
     fn list_below(&self, dir: &Path) -> Option<io::Result<Vec<PathBuf>>> {
-        let Ok(Mounted::Object(key)) = self.mounted(dir) else { return None };
+        let Ok(Mounted::Object(key)) = self.resolve(dir) else { return None };
         let list = || {
             let (store, key) = (self.client.store(), key.clone());
             async move { store.list(Some(&key)).map_ok(|object| object.location).try_collect::<Vec<_>>().await }

@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 pub(super) struct ColumnNames {
     names: Vec<String>,
     indices: HashMap<String, usize, foldhash::fast::FixedState>,
-    /// By a index plus one, 0 for the beginning of a row: the index that came next last time.
+    /// By an index plus one, 0 for the beginning of a row: the index that came next last time.
     follows: Vec<usize>,
 }
 

@@ -151,7 +151,7 @@ impl<'a> Joined<'a, '_> {
     fn fits(&self, rows: &SplitRows) -> bool {
         let staged = &self.decoder.staged.tables;
         rows.tables.iter().all(|table| {
-            // As if the most rows were in row format that the decoder may know of without a index
+            // As if the most rows were in row format that the decoder may know of without an index
             // in `staged`.
             let (mut rows, mut width) = (table.rows.len() + MAX_ROWS, table.rows.width());
             let known = staged.iter().chain(&self.taken.tables);

@@ -45,7 +45,7 @@ pub(super) fn remember(staged: &Staged, new_series: &NewSeries<'_>) {
 }
 
 impl LpDecoder<'_, '_> {
-    /// In a primary-key table the tags make a series; in one that appends they are text fields like
+    /// In a primary-key table the tags make a series; in an append-only one they are text fields like
     /// any other.
     #[inline(never)]
     pub(super) fn resolve_tags(&mut self) -> Result<Option<SeriesId>, LineFault> {

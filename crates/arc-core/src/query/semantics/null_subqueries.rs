@@ -64,7 +64,7 @@ fn is_joined_right(condition: &Expr) -> bool {
     }
 }
 
-/// What may stand for NULL at a index in a condition, without changing which rows it lets through.
+/// What may stand for NULL somewhere in a condition, without changing which rows it lets through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NullIs {
     False,
