@@ -9,6 +9,7 @@ mod admin;
 mod admission;
 mod allocator;
 mod app;
+mod audit;
 mod auth;
 mod backup;
 mod body;
