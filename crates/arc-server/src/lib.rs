@@ -36,6 +36,7 @@ mod metrics;
 mod query;
 mod quickstart;
 mod retention;
+mod sandbox;
 mod server;
 mod timestamp;
 mod tls;
