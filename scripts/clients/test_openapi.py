@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.error
@@ -85,5 +86,7 @@ def test_the_server_is_as_described(closed: Server, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(FOLDER), "OPENAPI_FOLDER": str(tmp_path)}
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
+    tested = re.search(r"Tested: (\d+)", done.stdout)
+    assert tested and int(tested[1]) > 80, done.stdout
     assert closed.process.poll() is None
     assert not [line for line in closed.log if '"level":"ERROR"' in line]
