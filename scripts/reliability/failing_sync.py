@@ -36,8 +36,7 @@ class Case:
         self.data_dir = folder / "data"
         self.mark = folder / "mark"
         self.environment = {"LD_PRELOAD": str(shim), "FAIL_SYNC_PATH": f"{self.data_dir}{place}"}
-        # The mark is where no server may write.
-        self.environment.update(FAIL_SYNC_NTH=str(nth), FAIL_SYNC_MARK=str(self.mark), ARC_SANDBOX="false")
+        self.environment.update(FAIL_SYNC_NTH=str(nth), FAIL_SYNC_MARK=str(self.mark))
         self.oracle = Oracle()
         self.statuses: list[int] = []
         self.problems: list[str] = []
