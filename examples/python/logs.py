@@ -21,7 +21,7 @@ def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 40_000
     with tempfile.TemporaryDirectory() as folder:
         logs = make_logs(rows, pathlib.Path(folder))
-        write = ["cargo", "run", "--locked", "--quiet", "-p", "arc-examples", "--bin", "logs", "--"]
+        write = ["cargo", "run", "--locked", "--quiet", "--bin", "logs", "--"]
         subprocess.run([*write, f"{folder}/grouped.arrow", f"{folder}/out"], check=True, cwd=ROOT)
         compare(logs, f"{folder}/out/*.parquet")
 

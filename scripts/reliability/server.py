@@ -58,6 +58,9 @@ class Server:
         # Who may come in is tested elsewhere.
         command += ["--no-auth"] if knows("no-auth") else []
         command += ["--log-format", "json", "--log-level", "debug"]
+        # What is loaded before it has files of its own, where no server may reach.
+        if "LD_PRELOAD" in (environment or {}) and knows("sandbox"):
+            command.append("--sandbox=false")
         for name, value in settings.items():
             command += ["--" + name.replace("_", "-"), value]
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("ARC_")}

@@ -6,6 +6,7 @@
 
 pub(crate) mod buckets;
 pub(crate) mod configure;
+mod influxql;
 mod lines;
 pub(crate) mod precision;
 mod predicate;

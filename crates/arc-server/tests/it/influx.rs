@@ -29,7 +29,7 @@ async fn statements_may_come_together() {
             { "statement_id": 1, "series": [{ "name": "databases", "columns": ["name"], "values": [["a;b"]] }] },
         ] })
     );
-    server.post("/query?q=CREATE%20DATABASE%20c;%20DROP%20DATABASE%20c", "").await.is(400, "limited to");
+    server.post("/query?q=CREATE%20DATABASE%20c;%20DROP%20SERIES%20c", "").await.is(400, "limited to");
     assert_eq!(server.get("/api/v1/databases").await.json()["count"], 1);
 }
 
@@ -56,4 +56,34 @@ async fn other_influxql_is_refused() {
     server.post("/query?q=CREATE%20DATABASE%20%22a%0Ab%22", "").await.is(400, "database name");
     server.send(Method::DELETE, "/query", &[], "").await.is(405, "");
     assert_eq!(server.get("/api/v1/databases").await.json()["count"], 0);
+}
+
+#[tokio::test]
+async fn databases_and_measurements_are_shown_and_dropped() {
+    let server = Server::with(|config| config.delete.enabled = true);
+    server.post("/write?db=plant", "pump,id=1 rpm=1 1\nvalve open=1 1").await;
+    let ask = async |q: &str| server.post(&format!("/query?q={}", q.replace(' ', "%20")), "").await;
+    let series = async |q: &str| ask(q).await.json()["results"][0]["series"][0].clone();
+    let measurements = json!({ "name": "measurements", "columns": ["name"], "values": [["pump"], ["valve"]] });
+    assert_eq!(series("SHOW MEASUREMENTS ON plant").await, measurements);
+    assert_eq!(series("SHOW MEASUREMENTS&db=plant").await, measurements);
+    let policies = async || series("SHOW RETENTION POLICIES ON plant").await["values"].clone();
+    assert_eq!(policies().await, json!([["autogen", "0s", "24h0m0s", 1, true]]));
+    let days = r#"{"retention_days": 1.5}"#;
+    assert_eq!(server.send(Method::PUT, "/api/v1/retention/plant", &[], days).await.status, 200);
+    assert_eq!(policies().await, json!([["autogen", "36h0m0s", "24h0m0s", 1, true]]));
+    assert_eq!(ask("DROP MEASUREMENT valve&db=plant").await.json(), json!({ "results": [{ "statement_id": 0 }] }));
+    assert_eq!(series("SHOW MEASUREMENTS ON plant").await["values"], json!([["pump"]]));
+    // As in InfluxDB, it may be gone.
+    for _ in 0..2 {
+        assert_eq!(ask("DROP DATABASE plant").await.status, 200);
+    }
+    assert_eq!(server.get("/api/v1/databases").await.json()["count"], 0);
+    ask("SHOW MEASUREMENTS").await.is(400, "no database is named");
+    ask("SHOW MEASUREMENTS ON plant").await.is(404, "plant");
+    ask("DROP MEASUREMENT pump&db=plant").await.is(404, "plant");
+    server.get("/query?q=DROP%20DATABASE%20plant").await.is(405, "GET changes nothing");
+    let careful = Server::new();
+    careful.post("/write?db=plant", "pump rpm=1 1").await;
+    careful.post("/query?q=DROP%20DATABASE%20plant", "").await.is(403, "delete_enabled");
 }
