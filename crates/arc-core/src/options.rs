@@ -3,7 +3,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use crate::{AccessScope, ColumnTypes, memory::available_bytes};
+use crate::{AccessScope, ColumnTypes, Error, Result, memory::available_bytes};
 
 /// What an acknowledged point survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -306,6 +306,9 @@ fn default_memory_bytes() -> usize {
     usize::try_from(available_bytes() / 2).unwrap_or(usize::MAX) >> 20 << 20
 }
 
+/// Longest idempotency key in bytes.
+const MAX_KEY_BYTES: usize = 255;
+
 /// Settings of one write.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -523,6 +526,30 @@ impl WriteOptions {
         self.idempotency_key = Some(key.into());
         self
     }
+
+    /// Checks what can be wrong whatever is written. Every write does so by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for an idempotency key that cannot be one.
+    pub fn check(&self) -> Result<()> {
+        self.idempotency_key.as_deref().map_or(Ok(()), check_key)
+    }
+}
+
+fn check_key(key: &str) -> Result<()> {
+    let reason = if key.is_empty() {
+        "it is empty"
+    } else if key.len() > MAX_KEY_BYTES {
+        "it is longer than 255 bytes"
+    } else if key.chars().any(char::is_control) {
+        "it has a control character"
+    } else if key.trim() != key {
+        "it begins or ends with a blank"
+    } else {
+        return Ok(());
+    };
+    Err(Error::InvalidName { what: "idempotency key", name: key.chars().take(64).collect(), reason })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use arc_core::{
     random::{RandomSource, SystemRandom},
 };
 use axum::{
-    extract::{Path as UrlPath, Request, State},
+    extract::{Path as UrlPath, Request, State, rejection::PathRejection},
     response::Response,
 };
 use hyper::StatusCode;
@@ -90,8 +90,9 @@ pub(crate) async fn start(State(app): State<Arc<App>>, caller: Caller, request: 
     let backups = backups(&app)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&app, body, &parts.headers).await?;
-    let request: Value = if body.is_empty() { Value::Null } else { parse(&body)? };
-    let id = match request.get("id") {
+    let request: Value = if body.is_empty() { json!({}) } else { parse(&body)? };
+    let expected = || Failure::bad_request("expected {\"id\": \"…\"}, or nothing");
+    let id = match request.as_object().ok_or_else(expected)?.get("id") {
         None | Some(Value::Null) => backups.new_id(),
         Some(Value::String(id)) => check_id(id)?.to_owned(),
         Some(_) => return Err(Failure::bad_request("the key id is not a string")),
@@ -179,9 +180,10 @@ pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<
 pub(crate) async fn get(
     State(app): State<Arc<App>>,
     caller: Caller,
-    UrlPath(id): UrlPath<String>,
+    id: Result<UrlPath<String>, PathRejection>,
 ) -> Result<Response, Failure> {
     caller.check_admin()?;
+    let id = id?.0;
     let path = backups(&app)?.dir.join(check_id(&id)?);
     if !path.is_dir() {
         return Err(Failure::new(StatusCode::NOT_FOUND, format!("there is no backup {id:?}")));

@@ -127,14 +127,7 @@ pub(crate) async fn timeseries(
         Failure::new(StatusCode::NOT_FOUND, text)
     };
     let kind = Kind::named(&name).ok_or_else(unknown)?;
-    let minutes = match Params::of(request.uri())?.get("duration_minutes") {
-        None => DEFAULT_MINUTES,
-        Some(text) => {
-            let minutes = text.parse().ok().filter(|minutes| (1..=KEPT_MINUTES).contains(minutes));
-            let bad = || Failure::bad_request(format!("duration_minutes is {text:?}, expected 1 to {KEPT_MINUTES}"));
-            minutes.ok_or_else(bad)?
-        }
-    };
+    let minutes = Params::of(request.uri())?.number("duration_minutes", 1..=KEPT_MINUTES)?.unwrap_or(DEFAULT_MINUTES);
     let now = Moment::now(&app);
     let data = app.history.last(minutes, &now, kind);
     let body = json!({

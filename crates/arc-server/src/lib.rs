@@ -33,6 +33,7 @@ mod influx;
 mod logging;
 mod maintenance;
 mod metrics;
+mod openapi;
 mod query;
 mod quickstart;
 mod retention;

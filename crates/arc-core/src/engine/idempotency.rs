@@ -30,9 +30,6 @@ use crate::{
     wal::body_checksum,
 };
 
-/// Longest key in bytes.
-const MAX_KEY_BYTES: usize = 255;
-
 type ReceiptSender = oneshot::Sender<Result<Written>>;
 
 /// See the module.
@@ -325,22 +322,6 @@ impl Drop for KeyClaim {
             });
         }
     }
-}
-
-/// Checks that a key can be used.
-pub(super) fn check_key(key: &str) -> Result<()> {
-    let reason = if key.is_empty() {
-        "it is empty"
-    } else if key.len() > MAX_KEY_BYTES {
-        "it is longer than 255 bytes"
-    } else if key.chars().any(char::is_control) {
-        "it has a control character"
-    } else if key.trim() != key {
-        "it begins or ends with a blank"
-    } else {
-        return Ok(());
-    };
-    Err(Error::InvalidName { what: "idempotency key", name: key.chars().take(64).collect(), reason })
 }
 
 /// Returns what tells a request from others. Persistent: see docs/format.md, "Kept receipts".

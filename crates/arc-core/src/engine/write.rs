@@ -15,7 +15,7 @@ use futures::channel::oneshot;
 
 use super::{
     frame::{FrameKind, KeyMeta, WriteMeta},
-    idempotency::{Claimed, KeyClaim, answer, check_key, fingerprint},
+    idempotency::{Claimed, KeyClaim, answer, fingerprint},
     logged::{database_change, schema_change},
     queue::{LoggedWrite, Made, QueuedFrame, QueuedWrite, over_budget},
     shared::Shared,
@@ -114,6 +114,7 @@ impl Shared {
         let name = &request.meta.database;
         check_database_name(name).map_err(|reason| invalid_name("database", name, reason))?;
         check_tags(&request.meta)?;
+        options.check()?;
         self.check_size(request.kind, request.body.len())?;
         let of_database = || *self.registry.database(name)?.durability.read();
         let durability = options.durability.or_else(of_database).unwrap_or(self.options.durability);
@@ -204,7 +205,6 @@ impl Shared {
 
     /// Asks what to do about a request with an idempotency key.
     fn claim(&self, request: &WriteRequest, key: &str) -> Result<Claimed> {
-        check_key(key)?;
         if let Some(reason) = self.queue.closed() {
             return Err(Error::Closed { reason });
         }

@@ -15,8 +15,16 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(250);
 const REFUSALS: usize = 512;
 
 /// What anybody may ask.
-const PUBLIC: [&str; 7] =
-    ["/health", "/ready", "/ready/write", "/ping", "/api/v1/auth/verify", "/api/v2/setup", "/api/v2/ready"];
+const PUBLIC: [&str; 8] = [
+    "/health",
+    "/ready",
+    "/ready/write",
+    "/ping",
+    "/api/v1/auth/verify",
+    "/api/v2/setup",
+    "/api/v2/ready",
+    "/api/openapi.json",
+];
 /// What anybody may ask where the settings say so.
 const METRICS: [&str; 2] = ["/metrics", "/api/v1/metrics"];
 

@@ -3,7 +3,7 @@
 //! A byte sequence that is not UTF-8 is an error here rather than a replacement character: `db` names where points go,
 //! and a name that was altered on the way would send them elsewhere.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::RangeInclusive};
 
 use hyper::{HeaderMap, Uri};
 
@@ -49,6 +49,14 @@ impl Params {
     /// Returns the first value of `name` that is not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the whole number of `name`, if there is one; what is none, or none of these, is the client's mistake.
+    pub(crate) fn number(&self, name: &str, within: RangeInclusive<u64>) -> Result<Option<u64>, Failure> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let number = text.parse().ok().filter(|number| within.contains(number));
+        let expected = || format!("{name}={text} is not valid; expected {} to {}", within.start(), within.end());
+        number.map(Some).ok_or_else(|| Failure::bad_request(expected()))
     }
 }
 

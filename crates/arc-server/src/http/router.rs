@@ -19,7 +19,7 @@ use crate::{
     http::around,
     import,
     influx::{self, buckets, configure},
-    query, retention, write,
+    openapi, query, retention, write,
 };
 
 /// Returns the whole HTTP service.
@@ -62,6 +62,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/compaction/status", get(compaction::status))
         .route("/api/v1/compaction/stats", get(compaction::stats))
         .route("/api/v1/compaction/trigger", post(compaction::trigger))
+        .route("/api/openapi.json", get(openapi::document))
         .route("/health", get(admin::health))
         .route("/ready", get(admin::ready))
         .route("/ready/write", get(admin::ready))

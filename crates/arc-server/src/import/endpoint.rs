@@ -125,6 +125,8 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 fn options(headers: &HeaderMap, params: &Params, format: ImportFormat) -> Result<ImportOptions, Failure> {
     let write = write::options(headers, params)?;
+    // Its pieces have keys of their own, which are always good.
+    write.check()?;
     let mut options = ImportOptions::new();
     options.format = Some(format);
     options.database = params::database(headers, params, &["db", "database"])?.into_owned();
@@ -155,8 +157,8 @@ fn options(headers: &HeaderMap, params: &Params, format: ImportFormat) -> Result
             _ => return Err(Failure::bad_request("delimiter has to be one character")),
         };
     }
-    if let Some(rows) = params.get("skip_rows") {
-        options.skip_rows = rows.parse().map_err(|_| Failure::bad_request("skip_rows has to be a number"))?;
+    if let Some(rows) = params.number("skip_rows", 0..=u64::MAX)? {
+        options.skip_rows = rows;
     }
     Ok(options)
 }

@@ -58,12 +58,14 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
 /// `GET /api/v2/buckets?name=&limit=&offset=`.
 pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller, request: Request) -> Result<Response, Failure> {
     let params = Params::of(request.uri())?;
-    let number = |name: &str, most: usize| params.get(name).and_then(|text| text.parse().ok()).unwrap_or(most);
+    let number = |name: &str| params.number(name, 0..=u64::MAX);
+    let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let (offset, limit) = (number("offset")?.map_or(0, whole), number("limit")?.map_or(usize::MAX, whole));
     let named = |database: &DatabaseInfo| params.get("name").is_none_or(|name| name == database.name);
     let identified = |database: &DatabaseInfo| params.get("id").is_none_or(|wanted| wanted == id(&database.name));
     let databases = app.engine.databases().into_iter();
     let seen = databases.filter(|database| caller.sees(&database.name) && named(database) && identified(database));
-    let page = seen.skip(number("offset", 0)).take(number("limit", usize::MAX));
+    let page = seen.skip(offset).take(limit);
     let buckets: Vec<Value> = page.map(|database| describe(&database)).collect();
     Ok(ok(&json!({ "links": { "self": "/api/v2/buckets" }, "buckets": buckets })))
 }
@@ -76,8 +78,7 @@ pub(crate) async fn create(State(app): State<Arc<App>>, caller: Caller, request:
     let name = request.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Failure::bad_request("the key name is missing"))?.to_owned();
     caller.check_all_of(Rights::WRITE, &name)?;
-    let rules = request.get("retentionRules").and_then(Value::as_array).into_iter().flatten();
-    let seconds = rules.filter_map(|rule| rule.get("everySeconds")?.as_u64()).find(|seconds| *seconds > 0);
+    let seconds = retention(&request)?;
     if seconds.is_some() {
         // Before anything is made: what takes points away has rules of its own.
         caller.check_all_of(Rights::ADMIN, &name)?;
@@ -139,6 +140,20 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, request:
         delete::points(&app, &caller, deletion, Confirmed(true, "")).await?;
     }
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Reads for how many seconds the points of a bucket are kept; `None` is for ever.
+fn retention(request: &Value) -> Result<Option<u64>, Failure> {
+    let wrong = || Failure::bad_request("expected \"retentionRules\": [{\"everySeconds\": 86400}]; 0 is for ever");
+    let rules = match request.get("retentionRules") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(rules) => rules.as_array().ok_or_else(wrong)?,
+    };
+    let seconds = rules.iter().map(|rule| match rule.get("everySeconds") {
+        None if rule.is_object() => Ok(0),
+        seconds => seconds.and_then(Value::as_u64).ok_or_else(wrong),
+    });
+    Ok(seconds.collect::<Result<Vec<_>, _>>()?.into_iter().find(|seconds| *seconds > 0))
 }
 
 fn find(app: &App, caller: &Caller, wanted: &str) -> Result<DatabaseInfo, Failure> {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use arc_core::catalog::{Column, ColumnKind, TableSchema};
+use arc_core::{
+    Error,
+    catalog::{Column, ColumnKind, TableSchema},
+};
 use arrow::datatypes::DataType;
 use axum::{
     extract::{Request, State},
@@ -73,8 +76,10 @@ pub(crate) async fn create_table(
     let columns = columns(&request)?;
     let schema = TableSchema { database: database.into(), table: table.into(), has_primary_key: true, columns };
     let engine = app.engine.clone();
-    blocking(move || engine.create_table(&schema)).await?;
-    Ok(json_response(StatusCode::OK, "{}"))
+    match blocking(move || Ok(engine.create_table(&schema))).await? {
+        Err(error @ Error::TableExists { .. }) => Err(Failure::new(StatusCode::CONFLICT, error.to_string())),
+        created => Ok(created.map(|()| json_response(StatusCode::OK, "{}"))?),
+    }
 }
 
 /// `DELETE /api/v3/configure/table?db=&table=`.

@@ -2,7 +2,7 @@
 //!
 //! Conditions and order are SQL, and reach what SQL reaches: nothing but tables, and those only to read.
 
-use std::{ops::RangeInclusive, sync::Arc};
+use std::sync::Arc;
 
 use arc_core::WriteOptions;
 use axum::{
@@ -36,8 +36,8 @@ pub(crate) async fn measurement(
 fn read(parts: &Parts, name: &str) -> Result<Query, Failure> {
     let params = Params::of(&parts.uri)?;
     let database = params::database(&parts.headers, &params, &["database", "db"])?.into_owned();
-    let limit = number(&params, "limit", 100, 1..=1_000_000)?;
-    let offset = number(&params, "offset", 0, 0..=u64::MAX >> 1)?;
+    let limit = params.number("limit", 1..=1_000_000)?.unwrap_or(100);
+    let offset = params.number("offset", 0..=u64::MAX >> 1)?.unwrap_or(0);
     let order = short(&params, "order_by", ORDER_LENGTH)?.unwrap_or("time DESC");
     let condition = short(&params, "where", CONDITION_LENGTH)?;
     // On lines of their own: they may end in a comment.
@@ -45,13 +45,6 @@ fn read(parts: &Parts, name: &str) -> Result<Query, Failure> {
     let table = name.replace('"', "\"\"");
     let sql = format!("SELECT * FROM \"{table}\" {condition}ORDER BY {order}\nLIMIT {limit} OFFSET {offset}");
     Ok(Query { database, sql, values: None, options: WriteOptions::new(), may_change: false, reservation: None })
-}
-
-fn number(params: &Params, name: &str, default: u64, within: RangeInclusive<u64>) -> Result<u64, Failure> {
-    let Some(text) = params.get(name) else { return Ok(default) };
-    let number = text.parse().ok().filter(|number| within.contains(number));
-    let expected = || format!("{name}={text} is not valid; expected {} to {}", within.start(), within.end());
-    number.ok_or_else(|| Failure::bad_request(expected()))
 }
 
 fn short<'a>(params: &'a Params, name: &str, most: usize) -> Result<Option<&'a str>, Failure> {

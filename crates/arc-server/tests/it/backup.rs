@@ -51,6 +51,12 @@ async fn a_backup_is_started_and_ends_whole() {
     assert_eq!((&listed["count"], &listed["backups"][0]["id"]), (&json!(1), &json!(id)));
     assert_eq!(server.get(&format!("/api/v1/backup/{id}")).await.json()["status"], "completed");
     server.get("/api/v1/backup/nothing").await.is(404, "there is no backup");
+    // A body that asks for something else starts none under another name.
+    for body in ["[]", "\"nightly\"", "7", "null"] {
+        server.post("/api/v1/backup", body).await.is(400, "expected {\"id\"");
+    }
+    server.get("/api/v1/backup/%FF").await.is(400, "UTF-8");
+    assert_eq!(server.get("/api/v1/backup").await.json()["count"], 1);
 }
 
 #[tokio::test]

@@ -100,6 +100,19 @@ async fn a_file_is_stored_again_unless_the_request_has_a_key() {
 }
 
 #[tokio::test]
+async fn what_is_no_key_of_a_write_is_none_of_an_import() {
+    let server = Server::new();
+    // An empty one would be a key that all who send none like it share.
+    for key in ["", " ", &"k".repeat(256)] {
+        for path in ["/api/v1/import/csv?db=t&measurement=m", "/api/v1/import/lp?db=t"] {
+            let form = form("file", "a.csv", b"time,v\n1,2\n");
+            upload(&server, path, &[("idempotency-key", key)], form).await.is(400, "idempotency key");
+        }
+    }
+    assert!(server.engine.databases().is_empty());
+}
+
+#[tokio::test]
 async fn bad_imports_are_refused_with_what_is_wrong() {
     let server = Server::with(|config| config.limits.import_bytes = 100 << 10);
     let path = "/api/v1/import/csv?db=t&measurement=m";

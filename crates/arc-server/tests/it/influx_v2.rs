@@ -27,6 +27,20 @@ async fn buckets_are_databases() {
     assert_eq!(names(server.get("/api/v2/buckets?limit=1&offset=1").await.json()), ["telegraf"]);
     assert_eq!(server.get(&format!("/api/v2/buckets/{id}")).await.json()["name"], "telegraf");
     server.get("/api/v2/buckets/0").await.is(404, "bucket not found");
+    // What cannot be understood is not left out: a list would be longer, and points kept for ever.
+    for query in ["limit=-1", "limit=all", "offset=-1", "offset=1.5"] {
+        server.get(&format!("/api/v2/buckets?{query}")).await.is(400, "is not valid; expected 0 to");
+    }
+    for rules in [json!("1d"), json!({}), json!([1]), json!([{"everySeconds": "86400"}]), json!([{"everySeconds": -1}])]
+    {
+        let wanted = json!({"name": "ruled", "retentionRules": rules});
+        server.post("/api/v2/buckets", wanted.to_string()).await.is(400, "expected \"retentionRules\"");
+    }
+    for rules in [Value::Null, json!([]), json!([{"type": "expire"}]), json!([{"everySeconds": 0}])] {
+        let made = server.post("/api/v2/buckets", json!({"name": "kept", "retentionRules": rules}).to_string()).await;
+        assert_eq!((made.status.as_u16(), &made.json()["retentionRules"]), (201, &json!([])), "{made:?}");
+        server.engine.drop_database("kept").unwrap();
+    }
     assert_eq!(server.send(Method::DELETE, &format!("/api/v2/buckets/{id}"), &[], "").await.status, 204);
     assert_eq!(names(server.get("/api/v2/buckets").await.json()), ["other"]);
     let off = Server::new();
@@ -60,7 +74,8 @@ async fn databases_and_tables_are_made_as_influxdb_3_makes_them() {
     assert_eq!(server.post("/api/v3/configure/database", r#"{"db": "plant"}"#).await.status, 200);
     let fields = json!([{"name": "rpm", "type": "int64"}, {"name": "state", "type": "utf8"}]);
     let table = json!({"db": "plant", "table": "pump", "tags": ["id"], "fields": fields}).to_string();
-    assert_eq!(server.post("/api/v3/configure/table", table).await.status, 200);
+    assert_eq!(server.post("/api/v3/configure/table", table.clone()).await.status, 200);
+    server.post("/api/v3/configure/table", table).await.is(409, "exists already");
     let columns = server.post("/api/v1/query?db=plant", r#"{"sql": "SHOW COLUMNS FROM pump"}"#).await.json();
     let names: Vec<&str> = columns["data"].as_array().unwrap().iter().map(|row| row[3].as_str().unwrap()).collect();
     assert_eq!(names, ["time", "id", "rpm", "state"]);

@@ -49,6 +49,8 @@ mod influx_v2;
 #[cfg(test)]
 mod influx_v3;
 #[cfg(test)]
+mod openapi;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod query;
