@@ -59,6 +59,8 @@ mod query_limits;
 #[cfg(test)]
 mod retention;
 #[cfg(test)]
+mod retention_policies;
+#[cfg(test)]
 mod rights;
 #[cfg(test)]
 #[cfg(feature = "object-store-aws")]
@@ -75,3 +77,5 @@ mod token_command;
 mod write;
 #[cfg(test)]
 mod write_arrow;
+#[cfg(test)]
+mod write_status;
