@@ -32,6 +32,9 @@ curl -i -XPOST "$URL/write?db=plant&precision=s&rp=autogen&consistency=one" -H "
     (r"""curl "$URL/ping?verbose=true" """, 200, '"version":"1.8'),
     (r"""curl -XGET "$URL/health" """, 200, '"status":"pass"'),
     (r"""curl "$URL/debug/vars" -u "any:$TOKEN" """, 200, "{"),
+    (r"""curl -G "$URL/query?pretty=true" -u "any:$TOKEN" --data-urlencode "db=plant" --data-urlencode "q=SHOW MEASUREMENTS" """, 200, r'\[\["pump"\]\]'),
+    (r"""curl -G "$URL/query" -u "any:$TOKEN" --data-urlencode "q=SHOW RETENTION POLICIES ON plant" """, 200, '"autogen"'),
+    (r"""curl -i -XPOST "$URL/query" -u "any:$TOKEN" --data-urlencode "q=DROP DATABASE \"two words\"" """, 200, '"statement_id":0'),
     # InfluxQL reads no points here, and says what does.
     (r"""curl -G "$URL/query" -u "any:$TOKEN" --data-urlencode "db=plant" --data-urlencode "q=SELECT * FROM pump" """, 400, "use SQL at /api/v1/query"),
     (r"""curl "$URL/api/v1/query?db=plant" -u "any:$TOKEN" -d '{"sql": "SELECT count(*) AS n FROM pump"}'""", 200, r'"data":\[\[8\]\]'),

@@ -38,6 +38,8 @@ def test_the_clients_write_and_ask(kind: str, request: pytest.FixtureRequest) ->
         "rows": [["a", 7], ["b", 8]],
         "bound": [8],
         "databases": ["old", "plant"],
+        "measurements": ["motor"],
+        "left": ["old", "plant"],
         "ping": [True],
     }
     # Of the 1,000 points those of the first 100 ms are deleted again.

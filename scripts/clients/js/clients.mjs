@@ -59,6 +59,10 @@ async function version1() {
   await influx.createDatabase('old')
   say('databases', (await influx.getDatabaseNames()).sort())
   await influx.writePoints([{measurement: 'motor', tags: {id: 'a'}, fields: {amps: 1.5}, timestamp: new Date(1000)}])
+  say('measurements', await influx.getMeasurements('old'))
+  await influx.createDatabase('older')
+  await influx.dropDatabase('older')
+  say('left', (await influx.getDatabaseNames()).sort())
   say('ping', (await influx.ping(5000)).map(({online}) => online))
 }
 

@@ -1,5 +1,5 @@
-//! The few things beside writing that InfluxDB 1.x clients ask for before they write: `/ping`, and `/query` with
-//! `CREATE DATABASE` or `SHOW DATABASES`.
+//! The few things beside writing that InfluxDB 1.x clients ask for: `/ping`, and `/query` with statements about databases and
+//! what is in them.
 //!
 //! Never answers a query for points: InfluxQL is not spoken here, and says so.
 
@@ -12,11 +12,13 @@ use axum::{
 use hyper::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
+use super::influxql::{Statement, statements};
 use crate::{
     admin,
     app::App,
     auth::{Caller, Rights},
     body,
+    delete::{blocking, check_enabled},
     errors::{Failure, json_response},
     http::params::Params,
 };
@@ -62,31 +64,71 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Vec<Value>, Failure>
     // All are understood before the first is run.
     let statements: Option<Vec<_>> = statements(text).map(Statement::parse).collect();
     let statements = statements.filter(|statements| !statements.is_empty()).ok_or_else(|| {
-        Failure::bad_request("InfluxQL is limited to CREATE DATABASE and SHOW DATABASES; use SQL at /api/v1/query")
+        Failure::bad_request(
+            "InfluxQL is limited to CREATE DATABASE, DROP DATABASE, SHOW DATABASES, SHOW MEASUREMENTS and \
+             SHOW RETENTION POLICIES; use SQL at /api/v1/query",
+        )
     })?;
-    if parts.method == Method::GET
-        && statements.iter().any(|statement| matches!(statement, Statement::CreateDatabase(_)))
-    {
-        return Err(Failure::method_not_allowed("GET changes nothing: send CREATE DATABASE with POST", "POST"));
+    if parts.method == Method::GET && statements.iter().any(Statement::is_change) {
+        let text = "GET changes nothing: send CREATE DATABASE and DROP DATABASE with POST";
+        return Err(Failure::method_not_allowed(text, "POST"));
     }
     let mut results = Vec::with_capacity(statements.len());
     for (id, statement) in statements.into_iter().enumerate() {
-        let result = match statement {
-            Statement::ShowDatabases => json!({ "statement_id": id, "series": databases(app, &caller) }),
-            Statement::CreateDatabase(name) => {
-                create(app, &caller, &name).await?;
-                json!({ "statement_id": id })
-            }
-        };
+        let series = run(app, &caller, &statement, params.get("db")).await?;
+        let mut result = json!({ "statement_id": id });
+        if let (Some(result), Some(series)) = (result.as_object_mut(), series) {
+            result.insert("series".to_owned(), series);
+        }
         results.push(result);
     }
     Ok(results)
+}
+
+/// Runs a statement; `database` is the request's. Returns what it shows, if there is anything.
+async fn run(
+    app: &App,
+    caller: &Caller,
+    statement: &Statement,
+    database: Option<&str>,
+) -> Result<Option<Value>, Failure> {
+    let named = |name: &Option<String>| {
+        let name = name.as_deref().or(database);
+        name.map(str::to_owned).ok_or_else(|| Failure::bad_request("database name required: send db=… or say ON …"))
+    };
+    match statement {
+        Statement::ShowDatabases => Ok(Some(databases(app, caller))),
+        Statement::ShowMeasurements { database, limit } => measurements(app, caller, &named(database)?, *limit),
+        Statement::ShowRetentionPolicies { database } => retention_policies(app, caller, &named(database)?).map(Some),
+        Statement::CreateDatabase(name) => create(app, caller, name).await.map(|()| None),
+        Statement::DropDatabase(name) => drop_database(app, caller, name).await.map(|()| None),
+    }
 }
 
 fn databases(app: &App, caller: &Caller) -> Value {
     let seen = app.engine.databases().into_iter().filter(|database| caller.sees(&database.name));
     let names: Vec<_> = seen.map(|database| [database.name]).collect();
     json!([{ "name": "databases", "columns": ["name"], "values": names }])
+}
+
+/// As in InfluxDB there is no series where there is no measurement.
+fn measurements(app: &App, caller: &Caller, database: &str, limit: usize) -> Result<Option<Value>, Failure> {
+    caller.check_sees(database)?;
+    let tables = app.engine.tables(database)?.into_iter().map(|table| table.schema.table.to_string());
+    let names: Vec<_> =
+        tables.filter(|table| caller.sees_table(database, table)).take(limit).map(|name| [name]).collect();
+    let series = || json!([{ "name": "measurements", "columns": ["name"], "values": names }]);
+    Ok((!names.is_empty()).then(series))
+}
+
+/// There is one for each database: how long its points are kept, 0 for ever.
+fn retention_policies(app: &App, caller: &Caller, database: &str) -> Result<Value, Failure> {
+    caller.check_sees(database)?;
+    let kept = app.engine.retention(database, None)?;
+    let seconds = kept.filter(|kept| kept.as_nanos() < u128::from(u64::MAX)).map_or(0, |kept| kept.as_secs());
+    let duration = format!("{}h{}m{}s", seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    let columns = ["name", "duration", "shardGroupDuration", "replicaN", "default"];
+    Ok(json!([{ "columns": columns, "values": [["autogen", duration, "24h0m0s", 1, true]] }]))
 }
 
 /// Creates a database; as in InfluxDB it may exist. Clients ask for that before they write to what is there.
@@ -101,102 +143,13 @@ async fn create(app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// Splits statements at semicolons that are not within quotes.
-fn statements(text: &str) -> impl Iterator<Item = &str> {
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    let parts = text.split(move |c: char| {
-        let is_end = c == ';' && !is_quoted;
-        if c == '"' && !is_escaped {
-            is_quoted = !is_quoted;
-        }
-        is_escaped = c == '\\' && !is_escaped;
-        is_end
-    });
-    parts.filter(|part| !part.trim().is_empty())
-}
-
-/// What of InfluxQL is understood.
-#[derive(Debug, PartialEq, Eq)]
-enum Statement {
-    ShowDatabases,
-    CreateDatabase(String),
-}
-
-impl Statement {
-    fn parse(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let (verb, rest) = text.split_once(char::is_whitespace)?;
-        let rest = rest.trim_start();
-        if verb.eq_ignore_ascii_case("show") && rest.eq_ignore_ascii_case("databases") {
-            return Some(Self::ShowDatabases);
-        }
-        let (noun, rest) = rest.split_once(char::is_whitespace)?;
-        if !verb.eq_ignore_ascii_case("create") || !noun.eq_ignore_ascii_case("database") {
-            return None;
-        }
-        let (name, tail) = identifier(rest.trim_start())?;
-        // Retention policies are given with WITH …; there are none here, so what it says has nothing to change.
-        let with = tail.split_whitespace().next().is_none_or(|word| word.eq_ignore_ascii_case("with"));
-        with.then_some(Self::CreateDatabase(name))
+/// Drops a database; as in InfluxDB there need be none.
+async fn drop_database(app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {
+    caller.check_all_of(Rights::DELETE, name)?;
+    check_enabled(app)?;
+    if !app.engine.databases().iter().any(|database| database.name == name) {
+        return Ok(());
     }
-}
-
-/// Splits off a name, quoted or bare, and returns it with what follows.
-fn identifier(text: &str) -> Option<(String, &str)> {
-    let Some(quoted) = text.strip_prefix('"') else {
-        let end = text.find(char::is_whitespace).unwrap_or(text.len());
-        let (name, tail) = text.split_at(end);
-        let bare = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-        return bare.then(|| (name.to_owned(), tail));
-    };
-    let mut name = String::new();
-    let mut chars = quoted.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '"' => return Some((name, quoted.get(at + 1..)?)),
-            '\\' => name.push(chars.next()?.1),
-            other => name.push(other),
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_two_statements_are_understood() {
-        let create = |name: &str| Some(Statement::CreateDatabase(name.to_owned()));
-        for (text, expected) in [
-            ("SHOW DATABASES", Some(Statement::ShowDatabases)),
-            (" show  databases ", Some(Statement::ShowDatabases)),
-            ("CREATE DATABASE \"telegraf\"", create("telegraf")),
-            ("create database x", create("x")),
-            (r#"CREATE DATABASE "a \"b\" c""#, create("a \"b\" c")),
-            (r#"CREATE DATABASE "x" WITH DURATION 3d"#, create("x")),
-            ("CREATE DATABASE", None),
-            ("CREATE DATABASE a b", None),
-            ("CREATE DATABASE \"open", None),
-            ("CREATE DATABASE a;DROP DATABASE b", None),
-            ("SELECT * FROM cpu", None),
-            ("DROP DATABASE x", None),
-            ("", None),
-        ] {
-            assert_eq!(Statement::parse(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn semicolons_part_statements_but_within_quotes() {
-        for (text, expected) in [
-            ("SHOW DATABASES;", vec!["SHOW DATABASES"]),
-            ("a; b ;;", vec!["a", " b "]),
-            (r#"CREATE DATABASE "a;b"; c"#, vec![r#"CREATE DATABASE "a;b""#, " c"]),
-            (r#""a\";b";c"#, vec![r#""a\";b""#, "c"]),
-            (" ; ", vec![]),
-        ] {
-            assert_eq!(statements(text).collect::<Vec<_>>(), expected, "{text}");
-        }
-    }
+    let (engine, name) = (app.engine.clone(), name.to_owned());
+    blocking(move || engine.drop_database(&name)).await
 }

@@ -34,13 +34,13 @@ pub(super) struct Policy {
 /// What came of carrying a policy out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Status {
+pub(super) enum ExecutionStatus {
     Running,
     Completed,
     Failed,
 }
 
-impl Status {
+impl ExecutionStatus {
     fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -57,7 +57,7 @@ pub(super) struct Execution {
     pub(super) id: u64,
     pub(super) started_ns: i64,
     pub(super) cutoff_ns: i64,
-    pub(super) status: Status,
+    pub(super) status: ExecutionStatus,
     pub(super) deleted: u64,
     pub(super) took_ms: f64,
     pub(super) error: Option<String>,

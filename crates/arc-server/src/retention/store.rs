@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Target,
-    policy::{Execution, Policy, Status},
+    policy::{Execution, ExecutionStatus, Policy},
     request::WantedPolicy,
 };
 use crate::{
@@ -37,7 +37,7 @@ const MAX_POLICIES: usize = 1_000;
 /// What the file says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct PolicyFile {
     version: u32,
     /// The number of the next policy or execution; no number is used twice.
     next_id: u64,
@@ -48,7 +48,7 @@ struct Kept {
 #[derive(Debug)]
 pub(crate) struct Policies {
     path: PathBuf,
-    kept: ArcSwap<Kept>,
+    kept: ArcSwap<PolicyFile>,
     /// Who holds it is the only one that changes anything.
     changing: Mutex<()>,
 }
@@ -67,8 +67,8 @@ impl Policies {
         let path = data_dir.join(FILE);
         let mut kept = read(&path).map_err(|reason| StartError::Policies { path: path.clone(), reason })?;
         let executions = kept.policies.iter_mut().flat_map(|policy| &mut policy.executions);
-        for execution in executions.filter(|execution| execution.status == Status::Running) {
-            execution.status = Status::Failed;
+        for execution in executions.filter(|execution| execution.status == ExecutionStatus::Running) {
+            execution.status = ExecutionStatus::Failed;
             execution.error = Some("the server ended before it was known how many points were deleted".to_owned());
         }
         Ok(Self { path, kept: ArcSwap::from_pointee(kept), changing: Mutex::default() })
@@ -149,11 +149,11 @@ impl Policies {
         self.note(|kept| {
             let number = kept.take_id();
             let policy = kept.find(id)?;
-            if policy.executions.iter().any(|execution| execution.status == Status::Running) {
+            if policy.executions.iter().any(|execution| execution.status == ExecutionStatus::Running) {
                 let text = format!("policy {id} is being executed; wait for its end");
                 return Err(Failure::new(StatusCode::CONFLICT, text));
             }
-            let (started_ns, status) = (timestamp::now_ns(), Status::Running);
+            let (started_ns, status) = (timestamp::now_ns(), ExecutionStatus::Running);
             let (deleted, took_ms, error) = (0, 0.0, None);
             policy.remember(Execution { id: number, started_ns, cutoff_ns, status, deleted, took_ms, error });
             Ok(number)
@@ -167,7 +167,8 @@ impl Policies {
                 kept.policies.iter_mut().find(|policy| policy.id == id).map(|policy| &mut policy.executions);
             let found = executions.into_iter().flatten().find(|execution| execution.id == number);
             if let Some(execution) = found {
-                execution.status = if outcome.error.is_some() { Status::Failed } else { Status::Completed };
+                execution.status =
+                    if outcome.error.is_some() { ExecutionStatus::Failed } else { ExecutionStatus::Completed };
                 execution.deleted = outcome.deleted;
                 execution.took_ms = (outcome.took.as_secs_f64() * 1e6).round() / 1e3;
                 execution.error = outcome.error;
@@ -177,7 +178,7 @@ impl Policies {
     }
 
     /// Keeps a change that is nothing to the engine.
-    fn note<T>(&self, edit: impl FnOnce(&mut Kept) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn note<T>(&self, edit: impl FnOnce(&mut PolicyFile) -> Result<T, Failure>) -> Result<T, Failure> {
         let _changing = self.lock();
         let mut kept = self.kept.load().as_ref().clone();
         let made = edit(&mut kept)?;
@@ -189,7 +190,7 @@ impl Policies {
     fn change<T>(
         &self,
         engine: &Engine,
-        edit: impl FnOnce(&mut Kept) -> Result<(T, Vec<Target>), Failure>,
+        edit: impl FnOnce(&mut PolicyFile) -> Result<(T, Vec<Target>), Failure>,
     ) -> Result<T, Failure> {
         let _changing = self.lock();
         let before = self.kept.load_full();
@@ -208,7 +209,7 @@ impl Policies {
     }
 
     /// Puts policies on disk, and then where they are looked for.
-    fn keep(&self, kept: Arc<Kept>) -> Result<(), Failure> {
+    fn keep(&self, kept: Arc<PolicyFile>) -> Result<(), Failure> {
         let written = serde_json::to_vec_pretty(kept.as_ref()).map_err(|_| Failure::bug())?;
         if let Err(error) = write_private(&self.path, &written) {
             tracing::error!(error = chain(&error), "cannot keep a change of retention policies");
@@ -223,7 +224,7 @@ impl Policies {
     }
 }
 
-impl Kept {
+impl PolicyFile {
     fn take_id(&mut self) -> u64 {
         let id = self.next_id;
         self.next_id = id.saturating_add(1);
@@ -272,14 +273,14 @@ fn put_in_force(
 }
 
 #[expect(clippy::disallowed_methods, reason = "policies are the server's own file, beside those of the engine")]
-fn read(path: &Path) -> Result<Kept, String> {
+fn read(path: &Path) -> Result<PolicyFile, String> {
     let text = match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Kept { version: VERSION, next_id: 1, policies: Vec::new() });
+            return Ok(PolicyFile { version: VERSION, next_id: 1, policies: Vec::new() });
         }
         read => read.map_err(|error| error.to_string())?,
     };
-    let kept: Kept = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    let kept: PolicyFile = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     match kept.version {
         VERSION => Ok(kept),
         other => Err(format!("it has version {other}, and this program reads {VERSION}")),
