@@ -176,6 +176,7 @@ impl App {
 
     /// Waits for leave to run a query; it is held until the query has ended.
     pub(crate) async fn query_slot(&self, listed: &Listed) -> Result<OwnedSemaphorePermit, Failure> {
+        listed.unless_cancelled(listed.wait_for_own()).await??;
         let slot = slot(&self.query_slots, QUERY_PATIENCE, "too many queries are running (max_concurrent_queries)");
         let slot = listed.unless_cancelled(slot).await??;
         listed.begin();

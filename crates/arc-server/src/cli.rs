@@ -11,6 +11,7 @@ use crate::{
     config::{self, Config, ConfigError, Taker},
     errors::chain,
     import, logging, maintenance, quickstart,
+    sandbox::{self, Sandbox},
     server::{ServeError, Server, signals},
     tls, token,
 };
@@ -45,6 +46,9 @@ pub fn run(
     }
     let (flags, file) = config::given(&matches);
     if name == "config" {
+        if chosen.get_flag("markdown") {
+            return print(&config::reference());
+        }
         return match config::describe(flags, file.as_deref(), environment) {
             Ok(text) => print(&text),
             Err(error) => fail(USAGE_ERROR, &chain(&error)),
@@ -78,6 +82,8 @@ fn open_to_all(mut config: Config) -> Result<Config, ConfigError> {
 }
 
 fn command() -> Command {
+    let markdown = Arg::new("markdown").long("markdown").action(ArgAction::SetTrue);
+    let markdown = markdown.help("Print a page about all settings instead");
     let once = Arg::new("once").long("once").action(ArgAction::SetTrue).help("End after the tour");
     Command::new("arc-server")
         .version(env!("CARGO_PKG_VERSION"))
@@ -104,6 +110,7 @@ fn command() -> Command {
             Command::new("config")
                 .about("Print the settings in force, and where each is from")
                 .after_help("Takes the settings of serve.")
+                .arg(markdown)
                 .args(config::arguments(Taker::Viewer)),
         )
         .subcommand(import::command().args(config::arguments(Taker::Engine)))
@@ -111,20 +118,29 @@ fn command() -> Command {
 }
 
 fn start(config: &Config, command: &str, once: bool) -> Result<(), quickstart::Error> {
+    // Before there are threads, which it would not hold for.
+    let sandbox = (command != "quickstart").then(|| sandbox::enter(config));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_keep_alive(WORKER_IDLE)
         .on_thread_park(allocator::give_back)
         .build()
         .map_err(|source| ServeError::Io { action: "start the threads that serve", source })?;
-    runtime.block_on(run_command(config, command, once))
+    runtime.block_on(run_command(config, (command, once), sandbox))
 }
 
-async fn run_command(config: &Config, command: &str, once: bool) -> Result<(), quickstart::Error> {
+async fn run_command(
+    config: &Config,
+    (command, once): (&str, bool),
+    sandbox: Option<Sandbox>,
+) -> Result<(), quickstart::Error> {
     if command == "quickstart" {
         return quickstart::run(config, once).await;
     }
     logging::init(config.log);
+    if let Some(sandbox) = sandbox {
+        sandbox.log();
+    }
     warn(config);
     let server = Server::start(config).await?;
     let stop = signals()?;

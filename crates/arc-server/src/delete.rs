@@ -132,6 +132,8 @@ pub(crate) async fn points(
 ) -> Result<(u64, u64), Failure> {
     let count = counted(app, caller, &deletion).await?;
     check_count(app, count, confirmed)?;
+    let Deletion { database, table, predicate, .. } = &deletion;
+    caller.note(|| format!("delete from {}.{} where {predicate}", quoted(database), quoted(table)));
     let engine = app.engine.clone();
     let deleted = blocking(move || engine.delete(&deletion.database, &deletion.table, &deletion.predicate)).await?;
     Ok((count, deleted.affected_files))

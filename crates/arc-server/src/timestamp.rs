@@ -60,16 +60,16 @@ fn to_the_second(out: &mut Vec<u8>, seconds: i64) {
     }
 }
 
-/// Returns the time now.
-pub(crate) fn now() -> String {
-    format(now_ns())
-}
-
-/// Returns the time now, in nanoseconds since the Unix epoch.
+/// Returns the nanoseconds since the Unix epoch.
 #[expect(clippy::disallowed_methods, reason = "answers say when they were made")]
 pub(crate) fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Returns the time now.
+pub(crate) fn now() -> String {
+    format(now_ns())
 }
 
 /// Returns nanoseconds since the Unix epoch as text.

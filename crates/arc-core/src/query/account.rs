@@ -24,6 +24,9 @@ use crate::memory::{MemoryBudget, Pressure};
 /// What a query is told that has to end.
 pub(super) const ENDED: &str = "the process has hardly any memory left (max_resident_bytes), and this query held most";
 
+/// What a query is told that holds more than it may itself.
+pub(super) const OVER_ITS_LIMIT: &str = "the query needs more memory than its own limit";
+
 /// The queries that run.
 #[derive(Debug)]
 pub(super) struct Accounts {
@@ -36,6 +39,8 @@ pub(super) struct Accounts {
 pub(super) struct Account {
     all: Arc<Accounts>,
     held: Arc<AtomicUsize>,
+    /// Most bytes that it may hold.
+    most: usize,
     over: Over,
 }
 
@@ -65,14 +70,14 @@ impl Accounts {
         held.load(Ordering::Relaxed) >= largest.unwrap_or(0)
     }
 
-    /// Begins a query that has until `deadline`.
-    pub(super) fn open(self: &Arc<Self>, deadline: Instant) -> Account {
+    /// Begins a query that has until `deadline`, and may hold `most` bytes.
+    pub(super) fn open(self: &Arc<Self>, deadline: Instant, most: usize) -> Account {
         let held = Arc::default();
         let mut running = self.running.lock();
         running.retain(|other| other.strong_count() > 0);
         running.push(Arc::downgrade(&held));
         drop(running);
-        Account { all: Arc::clone(self), held, over: Over::at(deadline) }
+        Account { all: Arc::clone(self), held, most, over: Over::at(deadline) }
     }
 }
 
@@ -90,7 +95,7 @@ impl Account {
 
     /// Returns a pool that takes from `pool`, and counts for this query what it takes.
     pub(super) fn pool(&self, pool: Arc<dyn MemoryPool>) -> Arc<dyn MemoryPool> {
-        Arc::new(CountingPool { pool, all: Arc::clone(&self.all), held: Arc::clone(&self.held) })
+        Arc::new(CountingPool { pool, all: Arc::clone(&self.all), held: Arc::clone(&self.held), most: self.most })
     }
 }
 
@@ -100,6 +105,7 @@ struct CountingPool {
     pool: Arc<dyn MemoryPool>,
     all: Arc<Accounts>,
     held: Arc<AtomicUsize>,
+    most: usize,
 }
 
 impl fmt::Display for CountingPool {
@@ -136,6 +142,9 @@ impl MemoryPool for CountingPool {
         if additional > 0 && self.all.must_end(&self.held) {
             return resources_err!("{ENDED}");
         }
+        if self.held.load(Ordering::Relaxed).saturating_add(additional) > self.most {
+            return resources_err!("{OVER_ITS_LIMIT} ({} bytes)", self.most);
+        }
         self.pool.try_grow(reservation, additional)?;
         self.held.fetch_add(additional, Ordering::Relaxed);
         Ok(())
@@ -162,7 +171,7 @@ mod tests {
         for (resident_limit, is_tight) in [(0, false), (1, cfg!(target_os = "linux"))] {
             let accounts = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, resident_limit)));
             assert_eq!(accounts.is_full(), is_tight);
-            let (small, large) = (accounts.open(Instant::now()), accounts.open(Instant::now()));
+            let (small, large) = (accounts.open(Instant::now(), usize::MAX), accounts.open(Instant::now(), usize::MAX));
             let unbounded: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
             let pool = large.pool(unbounded);
             let reservation = MemoryConsumer::new("sort").register(&pool);
@@ -180,5 +189,22 @@ mod tests {
             drop((reservation, pool, large));
             assert_eq!(small.must_end(), is_tight, "the largest of those that are left");
         }
+    }
+
+    #[test]
+    fn a_query_holds_no_more_than_its_own_limit() {
+        let accounts = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 0)));
+        let (small, large) = (accounts.open(Instant::now(), 100), accounts.open(Instant::now(), usize::MAX));
+        let reservation = |account: &Account| {
+            MemoryConsumer::new("sort").register(&account.pool(Arc::new(UnboundedMemoryPool::default())))
+        };
+        let (first, second, other) = (reservation(&small), reservation(&small), reservation(&large));
+        first.try_grow(60).unwrap();
+        let error = second.try_grow(41).unwrap_err().to_string();
+        assert!(error.contains(OVER_ITS_LIMIT) && error.contains("100 bytes"), "{error}");
+        second.try_grow(40).unwrap();
+        drop(first);
+        second.try_grow(60).unwrap();
+        other.try_grow(1_000).unwrap();
     }
 }

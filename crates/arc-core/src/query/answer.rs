@@ -282,7 +282,7 @@ mod tests {
         S: Stream<Item = datafusion::common::Result<RecordBatch>> + Send + 'static,
     {
         let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
-        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 0))).open(Instant::now());
+        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 0))).open(Instant::now(), usize::MAX);
         Answer::new(Box::pin(stream), ScannedFiles::default(), deadline, Duration::from_secs(7), account)
     }
 
@@ -327,7 +327,7 @@ mod tests {
     async fn an_answer_that_nobody_reads_is_ended_where_there_is_no_memory_left() {
         let (batches, token) = held(usize::MAX);
         // One byte is less than any process holds.
-        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 1))).open(Instant::now());
+        let account = Accounts::new(Arc::new(MemoryBudget::new(1 << 20, 1))).open(Instant::now(), usize::MAX);
         let stream = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), batches);
         let later = Instant::now() + Duration::from_secs(3_600);
         let mut answer = Answer::new(Box::pin(stream), ScannedFiles::default(), later, Duration::from_secs(7), account);

@@ -6,6 +6,7 @@ use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use parquet::errors::ParquetError;
 
+use super::account::OVER_ITS_LIMIT;
 use crate::{Error, store::UNANSWERED};
 
 /// When a query that ran out of something is worth a second try.
@@ -117,6 +118,9 @@ fn from_arrow(error: ArrowError) -> Error {
 
 fn from_leaf(error: &DataFusionError) -> Error {
     match error {
+        DataFusionError::ResourcesExhausted(reason) if reason.contains(OVER_ITS_LIMIT) => {
+            Error::Sql { reason: OVER_ITS_LIMIT.to_owned() }
+        }
         DataFusionError::ResourcesExhausted(reason) => {
             tracing::warn!(reason, "a query ran out of memory");
             busy("a query ran out of memory")

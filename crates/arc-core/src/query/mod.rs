@@ -147,7 +147,7 @@ impl QueryEngine {
     ) -> Result<Answer> {
         let deadline = Instant::now() + self.timeout;
         self.wait_for_memory(deadline).await?;
-        let account = self.accounts.open(deadline);
+        let account = self.accounts.open(deadline, statement.memory_limit_bytes());
         let planned = timeout_at(deadline, self.planner.plan(database, statement, values, &account)).await;
         let (stream, files) = planned.map_err(|_| error::timed_out(self.timeout))??;
         Ok(Answer::new(stream, files, deadline, self.timeout, account))
@@ -178,7 +178,7 @@ impl QueryEngine {
         values: Option<&RecordBatch>,
     ) -> Result<Description> {
         let deadline = Instant::now() + self.timeout;
-        let account = self.accounts.open(deadline);
+        let account = self.accounts.open(deadline, statement.memory_limit_bytes());
         let described = self.planner.describe(database, statement, values, &account);
         let described = timeout_at(deadline, described).await;
         described.map_err(|_| error::timed_out(self.timeout))?

@@ -52,6 +52,8 @@ pub struct Statement {
     kind: StatementKind,
     /// What of the store it may see; all of it if there is none.
     scope: Option<AccessScope>,
+    /// Most bytes of memory that its answer may take; as many as any query's if there is none.
+    memory_limit: Option<usize>,
 }
 
 /// What a statement asks for, by the word that it begins with. Whether it is well formed shows when
@@ -137,7 +139,7 @@ impl Statement {
             return refuse(format!("an expression has more than {MAX_CHAIN} operators"));
         }
         let kind = StatementKind::of(&tokens);
-        Ok(Self { text: text.into(), tokens: Arc::new(tokens), kind, scope: None })
+        Ok(Self { text: text.into(), tokens: Arc::new(tokens), kind, scope: None, memory_limit: None })
     }
 
     /// Returns what the statement asks for.
@@ -152,6 +154,18 @@ impl Statement {
     pub fn within(mut self, scope: Option<AccessScope>) -> Self {
         self.scope = scope;
         self
+    }
+
+    /// Has the statement fail, or spill where it can, once its operators hold this many bytes:
+    /// a part of what all queries share ([`Options::query_memory_bytes`](crate::Options)).
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: Option<usize>) -> Self {
+        self.memory_limit = bytes;
+        self
+    }
+
+    pub(super) fn memory_limit_bytes(&self) -> usize {
+        self.memory_limit.unwrap_or(usize::MAX)
     }
 
     /// Returns what of the store the statement may see; all of it if there is none.

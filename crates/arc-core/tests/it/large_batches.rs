@@ -72,29 +72,28 @@ fn check(engine: &Engine, state: &str) {
 
 #[test]
 fn large_batches_are_what_small_ones_are() {
-    for durability in [Durability::Memory, Durability::Process, Durability::Disk] {
-        for tags in [&["host"][..], &[]] {
-            let dir = tempfile::tempdir().unwrap();
-            let mut engine = open(dir.path());
-            let held = fill(&engine, durability, tags);
-            // Times, a number, a float, and texts in two forms; hosts, where they are no tags, are
-            // a byte each.
-            assert!(held > 3 * ROWS as u64 * (3 * 8 + 2 * 19), "{held}");
-            check(&engine, "in memory");
-            if durability != Durability::Memory {
-                drop(engine);
-                engine = open(dir.path());
-                check(&engine, "replayed");
-            }
-            engine.flush().unwrap();
-            check(&engine, "in files");
-            assert_eq!(engine.stats().buffered_bytes, 0);
-            assert_eq!(engine.stats().memory_bytes, 0);
-            // On top of files, so that more rows are late.
-            fill(&engine, durability, tags);
-            check(&engine, "in files and in memory");
-            engine.close().unwrap();
-            check(&open(dir.path()), "opened again");
+    for (durability, tags) in [(Durability::Memory, &[][..]), (Durability::Process, &["host"]), (Durability::Disk, &[])]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let mut engine = open(dir.path());
+        let held = fill(&engine, durability, tags);
+        // Times, a number, a float, and texts in two forms; hosts, where they are no tags, are
+        // a byte each.
+        assert!(held > 3 * ROWS as u64 * (3 * 8 + 2 * 19), "{held}");
+        check(&engine, "in memory");
+        if durability != Durability::Memory {
+            drop(engine);
+            engine = open(dir.path());
+            check(&engine, "replayed");
         }
+        engine.flush().unwrap();
+        check(&engine, "in files");
+        assert_eq!(engine.stats().buffered_bytes, 0);
+        assert_eq!(engine.stats().memory_bytes, 0);
+        // On top of files, so that more rows are late.
+        fill(&engine, durability, tags);
+        check(&engine, "in files and in memory");
+        engine.close().unwrap();
+        check(&open(dir.path()), "opened again");
     }
 }

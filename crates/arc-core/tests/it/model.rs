@@ -187,7 +187,7 @@ fn asked(engine: &Engine, sql: &str) -> Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn the_engine_equals_a_map_of_points(steps in steps(), pack_tables in 1..3usize) {

@@ -6,6 +6,7 @@ use super::{
     AuthError, Rights,
     file::write_private,
     grant::Grant,
+    limits::TokenLimits,
     store::{NewToken, Store},
 };
 
@@ -25,6 +26,7 @@ pub(super) fn open(data_dir: &Path) -> Result<(Store, Option<PathBuf>), AuthErro
         description: Some("made by the server".to_owned()),
         grants: vec![Grant::everywhere(Rights::named(["admin"]).map_err(AuthError::Invalid)?)],
         expires_ms: None,
+        limits: TokenLimits::default(),
     })?;
     let path = data_dir.join(ADMIN_TOKEN);
     if let Err(error) = write_private(&path, format!("{}\n", secret.text()).as_bytes()) {

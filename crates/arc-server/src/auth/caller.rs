@@ -6,12 +6,24 @@ use arc_core::{Access, AccessScope, Error, Statement, StatementKind, WriteOption
 use axum::extract::FromRequestParts;
 use hyper::{StatusCode, http::request::Parts};
 
-use super::{Rights, token::Token};
-use crate::{app::App, errors::Failure};
+use super::{Rights, limits::Usage, token::Token};
+use crate::{
+    app::App,
+    audit::{INTERNAL, Trail},
+    errors::Failure,
+};
 
 /// Who sends a request: the owner of a token, or anybody where nobody has to log in.
 #[derive(Debug, Clone)]
-pub(crate) struct Caller(Option<Arc<Token>>);
+pub(crate) struct Caller(Option<Holder>);
+
+/// The owner of a token, in one request.
+#[derive(Debug, Clone)]
+struct Holder {
+    token: Arc<Token>,
+    /// What the request was let change.
+    trail: Arc<Trail>,
+}
 
 impl Caller {
     /// Returns whoever it is, where nobody has to log in.
@@ -20,15 +32,32 @@ impl Caller {
     }
 
     pub(super) fn of(token: Arc<Token>) -> Self {
-        Self(Some(token))
+        Self(Some(Holder { token, trail: Arc::default() }))
     }
 
     pub(crate) fn token(&self) -> Option<&Arc<Token>> {
-        self.0.as_ref()
+        self.0.as_ref().map(|holder| &holder.token)
+    }
+
+    /// Returns where changes of the request are noted, if they are.
+    pub(crate) fn trail(&self) -> Option<&Trail> {
+        self.0.as_ref().map(|holder| &*holder.trail)
+    }
+
+    /// Notes what the request was let change, for the audit log.
+    pub(crate) fn note(&self, change: impl FnOnce() -> String) {
+        if let Some(trail) = self.trail() {
+            trail.note(change());
+        }
+    }
+
+    /// Returns what the caller uses, where that is counted.
+    pub(crate) fn usage(&self) -> Option<&Arc<Usage>> {
+        self.token().map(|token| &token.usage)
     }
 
     fn asks(&self, question: impl FnOnce(&Token) -> bool) -> bool {
-        self.0.as_ref().is_none_or(|token| question(token))
+        self.token().is_none_or(|token| question(token))
     }
 
     /// Returns whether the caller may do everything there is.
@@ -55,7 +84,9 @@ impl Caller {
 
     /// Refuses who may not do everything there is.
     pub(crate) fn check_admin(&self) -> Result<(), Failure> {
-        permitted(self.is_admin(), || "Permission denied: admin required".to_owned())
+        permitted(self.is_admin(), || "Permission denied: admin required".to_owned())?;
+        self.note(|| "administer".to_owned());
+        Ok(())
     }
 
     /// Refuses who has a right nowhere.
@@ -77,12 +108,18 @@ impl Caller {
     pub(crate) fn check_all_of(&self, right: Rights, database: &str) -> Result<(), Failure> {
         permitted(self.asks(|token| token.may_in_all_of(right, database)), || {
             format!("{} and all of its tables", in_database(right, database))
-        })
+        })?;
+        check_internal(right, database)?;
+        if right != Rights::READ {
+            self.note(|| format!("{} database {database:?}", right.name()));
+        }
+        Ok(())
     }
 
-    /// Refuses who has not a right for a table.
+    /// Refuses who has not a right for a table. Reading it and writing points to it are in no audit log.
     pub(crate) fn check_table(&self, right: Rights, database: &str, table: &str) -> Result<(), Failure> {
-        permitted(self.asks(|token| token.may(right, database, table)), || of_table(right, database, table))
+        permitted(self.asks(|token| token.may(right, database, table)), || of_table(right, database, table))?;
+        check_internal(right, database)
     }
 
     /// Refuses who may not know of a database.
@@ -93,7 +130,11 @@ impl Caller {
     /// Refuses a change of a database, or of a table of it where one is named.
     pub(crate) fn check_target(&self, right: Rights, database: &str, table: Option<&str>) -> Result<(), Failure> {
         match table {
-            Some(table) => self.check_table(right, database, table),
+            Some(table) => {
+                self.check_table(right, database, table)?;
+                self.note(|| format!("{} table {table:?} of database {database:?}", right.name()));
+                Ok(())
+            }
             None => self.check_all_of(right, database),
         }
     }
@@ -101,7 +142,8 @@ impl Caller {
     /// Has a write touch what the caller may write, and refuses it where that is nothing of the database.
     pub(crate) fn limit(&self, database: &str, options: WriteOptions) -> Result<WriteOptions, Failure> {
         self.check_in(Rights::WRITE, database)?;
-        Ok(match &self.0 {
+        check_internal(Rights::WRITE, database)?;
+        Ok(match self.token() {
             Some(token) if !token.may_in_all_of(Rights::WRITE, database) => {
                 options.scope(AccessScope::new(Arc::clone(token) as _))
             }
@@ -111,11 +153,12 @@ impl Caller {
 
     /// Reads a statement, which will see what the caller may read.
     pub(crate) fn statement(&self, sql: &str) -> Result<Statement, Failure> {
-        let scope = match &self.0 {
+        let scope = match self.token() {
             Some(token) if !token.may_everywhere(Rights::READ) => Some(AccessScope::new(Arc::clone(token) as _)),
             _ => None,
         };
-        Ok(Statement::parse(sql)?.within(scope))
+        let memory = self.usage().and_then(|usage| usage.query_memory());
+        Ok(Statement::parse(sql)?.within(scope).memory_limit(memory))
     }
 
     /// Refuses a statement of a kind that the caller may not run, or that changes what the caller may not change.
@@ -125,14 +168,22 @@ impl Caller {
             StatementKind::Delete | StatementKind::Drop => Rights::DELETE,
             _ => return self.check(Rights::READ),
         };
-        if self.asks(|token| token.may_everywhere(right)) {
+        if matches!(statement.kind(), StatementKind::Create | StatementKind::Drop) {
+            self.note(|| statement.text().to_owned());
+        }
+        let may_be_internal = database == INTERNAL || statement.text().to_ascii_lowercase().contains(INTERNAL);
+        if !may_be_internal && self.asks(|token| token.may_everywhere(right)) {
             return Ok(());
         }
         self.check(right)?;
         let (statement, database) = (statement.clone(), database.to_owned());
         let target = tokio::task::spawn_blocking(move || statement.change_target(&database)).await;
         let target = target.map_err(|_| Failure::bug())??;
-        self.check_target(right, &target.database, target.table.as_deref())
+        check_internal(right, &target.database)?;
+        match &target.table {
+            Some(table) => self.check_table(right, &target.database, table),
+            None => self.check_all_of(right, &target.database),
+        }
     }
 
     /// Returns what a statement's error is for this caller: what they may not read is forbidden, whether it is there or not.
@@ -147,7 +198,7 @@ impl Caller {
 
     /// Returns whether the caller is who this is; where nobody has to log in, everybody is.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
+        match (self.token(), other.token()) {
             (Some(one), Some(other)) => one.id == other.id,
             (None, _) => true,
             (Some(_), None) => false,
@@ -161,6 +212,14 @@ impl FromRequestParts<Arc<App>> for Caller {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
         app.auth.caller(&parts.extensions)
     }
+}
+
+/// Refuses changes of what the server keeps for itself; how long it is kept may be changed.
+fn check_internal(right: Rights, database: &str) -> Result<(), Failure> {
+    let is_change = right == Rights::WRITE || right == Rights::DELETE;
+    permitted(!is_change || database != INTERNAL, || {
+        format!("the database {INTERNAL:?} is kept by the server: nobody writes to it or deletes from it")
+    })
 }
 
 fn permitted(may: bool, why: impl FnOnce() -> String) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ use super::{
     AuthError, Caller,
     request::{self, describe},
     store::{Change, Store},
+    token::Token,
 };
 use crate::{
     admin::parse,
@@ -54,6 +55,7 @@ pub(crate) async fn create(State(app): State<Arc<App>>, caller: Caller, request:
     let store = admin(&app, &caller)?;
     let new = request::new(&read(&app, request).await?)?;
     let (token, secret) = blocking(move || store.create(new)).await?;
+    caller.note(|| change("made", &token));
     let body = json!({
         "success": true,
         "token": secret.text(),
@@ -80,13 +82,15 @@ pub(crate) async fn patch(
     let (store, id) = (admin(&app, &caller)?, id?.0);
     let change = request::change(&read(&app, request).await?)?;
     let token = blocking(move || store.change(id, change)).await?;
+    caller.note(|| self::change("changed", &token));
     Ok(ok(&json!({ "success": true, "message": "Token changed", "token": describe(&token) })))
 }
 
 /// `DELETE /api/v1/auth/tokens/{id}`.
 pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, id: TokenId) -> Result<Response, Failure> {
     let (store, id) = (admin(&app, &caller)?, id?.0);
-    blocking(move || store.delete(id)).await?;
+    let token = blocking(move || store.delete(id)).await?;
+    caller.note(|| change("deleted", &token));
     Ok(ok(&json!({ "success": true, "message": "Token deleted" })))
 }
 
@@ -94,14 +98,16 @@ pub(crate) async fn delete(State(app): State<Arc<App>>, caller: Caller, id: Toke
 pub(crate) async fn revoke(State(app): State<Arc<App>>, caller: Caller, id: TokenId) -> Result<Response, Failure> {
     let (store, id) = (admin(&app, &caller)?, id?.0);
     let off = Change { enabled: Some(false), ..Change::default() };
-    blocking(move || store.change(id, off)).await?;
+    let token = blocking(move || store.change(id, off)).await?;
+    caller.note(|| change("revoked", &token));
     Ok(ok(&json!({ "success": true, "message": "Token revoked" })))
 }
 
 /// `POST /api/v1/auth/tokens/{id}/rotate`: another text for the same rights; the old one lets nobody in.
 pub(crate) async fn rotate(State(app): State<Arc<App>>, caller: Caller, id: TokenId) -> Result<Response, Failure> {
     let (store, id) = (admin(&app, &caller)?, id?.0);
-    let (_, secret) = blocking(move || store.rotate(id)).await?;
+    let (token, secret) = blocking(move || store.rotate(id)).await?;
+    caller.note(|| change("rotated", &token));
     let message = "Token rotated. Keep it: it is not shown again";
     Ok(ok(&json!({ "success": true, "new_token": secret.text(), "message": message })))
 }
@@ -123,6 +129,11 @@ pub(crate) async fn no_cache(State(app): State<Arc<App>>, caller: Caller) -> Res
 pub(super) fn admin(app: &App, caller: &Caller) -> Result<Arc<Store>, Failure> {
     caller.check_admin()?;
     app.auth.store()
+}
+
+/// Returns what the audit log says of a token that was changed.
+pub(super) fn change(verb: &str, token: &Token) -> String {
+    format!("{verb} token {} {:?}", token.id, token.name)
 }
 
 pub(super) async fn read(app: &App, request: Request) -> Result<Value, Failure> {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     AuthError,
     grant::{Grant, Patterns, Rights},
+    limits::{TokenLimits, Usage},
     secret::Hash,
     token::Token,
 };
@@ -42,6 +43,8 @@ struct KeptToken {
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_ms: Option<i64>,
     enabled: bool,
+    #[serde(default, skip_serializing_if = "TokenLimits::is_none")]
+    limits: TokenLimits,
     #[serde(default)]
     used_ms: i64,
 }
@@ -88,6 +91,7 @@ fn token(kept: KeptToken) -> Result<Token, String> {
         created_ms: kept.created_ms,
         expires_ms: kept.expires_ms,
         enabled: kept.enabled,
+        usage: Usage::within(kept.limits.check()?),
         used_ms: AtomicI64::new(kept.used_ms),
     })
 }
@@ -116,6 +120,7 @@ fn kept(token: &Token) -> KeptToken {
         created_ms: token.created_ms,
         expires_ms: token.expires_ms,
         enabled: token.enabled,
+        limits: token.usage.limits(),
         used_ms: token.used_ms(),
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit::INTERNAL;
+
 /// Longest pattern, and most patterns of one grant.
 const MAX_PATTERN_BYTES: usize = 256;
 const MAX_PATTERNS: usize = 100;
@@ -114,6 +116,18 @@ impl Grant {
     /// Returns these rights everywhere.
     pub(crate) fn everywhere(rights: Rights) -> Self {
         Self { rights, databases: Patterns::all(), tables: Patterns::all() }
+    }
+
+    /// Returns whether the grant is for a database. What the server keeps for itself is for those who may do everything, and
+    /// for those whose grant names it.
+    pub(crate) fn is_for(&self, database: &str) -> bool {
+        match database {
+            INTERNAL => {
+                self.rights.has(Rights::ADMIN) && self.is_everywhere()
+                    || self.databases.names().contains(&INTERNAL.to_owned())
+            }
+            _ => self.databases.matches(database),
+        }
     }
 
     pub(crate) fn is_everywhere(&self) -> bool {

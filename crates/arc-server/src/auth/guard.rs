@@ -6,7 +6,7 @@ use axum::extract::Request;
 use hyper::{HeaderMap, StatusCode, Uri, http::Extensions};
 use tokio::sync::Semaphore;
 
-use super::{AuthError, Caller, bootstrap, credentials, store::Store, token::Token};
+use super::{AuthError, Caller, bootstrap, credentials, limits::Usage, store::Store, token::Token};
 use crate::{errors::Failure, metrics::Counter};
 
 /// How long the answer to a wrong token takes, and how many such answers may wait at once; beyond that clients are told to
@@ -60,13 +60,13 @@ impl Auth {
         self.store.as_ref().map(|store| store.path())
     }
 
-    /// Lets a request in, with its caller, or says why not.
-    pub(crate) async fn admit(&self, request: &mut Request) -> Result<(), Failure> {
-        let Some(store) = &self.store else { return Ok(()) };
+    /// Lets a request in, with its caller, or says why not. Returns what its answer counts for.
+    pub(crate) async fn admit(&self, request: &mut Request) -> Result<Option<Arc<Usage>>, Failure> {
+        let Some(store) = &self.store else { return Ok(None) };
         let is_public = self.is_public(request.uri().path());
         let token = match credentials::find(request.headers(), request.uri()) {
             Some(text) => store.verify(&text),
-            None if is_public => return Ok(()),
+            None if is_public => return Ok(None),
             None => return Err(unauthorized("Authentication required")),
         };
         if let Some(uri) = credentials::without_password(request.uri()) {
@@ -75,10 +75,14 @@ impl Auth {
         match token {
             Some(token) => {
                 self.accepted.add(1);
+                let usage = Arc::clone(&token.usage);
+                usage.admit()?;
+                let body = std::mem::take(request.body_mut());
+                *request.body_mut() = usage.count(body);
                 request.extensions_mut().insert(Caller::of(token));
-                Ok(())
+                Ok(Some(usage))
             }
-            None if is_public => Ok(()),
+            None if is_public => Ok(None),
             None => Err(self.refuse().await),
         }
     }

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::{
     Caller, Rights,
-    endpoints::{admin, blocking, read},
+    endpoints::{admin, blocking, change, read},
     grant::{Grant, Patterns},
+    limits::TokenLimits,
     request::{invalid, time},
     secret::Secret,
     store::NewToken,
@@ -57,7 +58,13 @@ pub(crate) async fn create_scoped(
     let missing = || Failure::bad_request("the key permissions is missing or no list");
     let permissions = request.get("permissions").and_then(Value::as_array).ok_or_else(missing)?;
     let grants = permissions.iter().map(grant).collect::<Result<_, _>>()?;
-    let new = NewToken { name: name(&request)?, description: None, grants, expires_ms: expiry(&request)? };
+    let new = NewToken {
+        name: name(&request)?,
+        description: None,
+        grants,
+        expires_ms: expiry(&request)?,
+        limits: TokenLimits::default(),
+    };
     make(&app, &caller, new).await
 }
 
@@ -71,13 +78,15 @@ pub(crate) async fn delete_named(
     let params = Params::of(request.uri())?;
     let missing = || Failure::bad_request("missing required parameter \"token_name\"");
     let name = params.get("token_name").ok_or_else(missing)?.to_owned();
-    blocking(move || store.delete(store.named(&name)?.id)).await?;
+    let token = blocking(move || store.delete(store.named(&name)?.id)).await?;
+    caller.note(|| change("deleted", &token));
     Ok(json_response(StatusCode::OK, "{}"))
 }
 
 async fn make(app: &App, caller: &Caller, new: NewToken) -> Result<Response, Failure> {
     let store = admin(app, caller)?;
     let (token, secret) = blocking(move || store.create(new)).await?;
+    caller.note(|| change("made", &token));
     Ok(json_response(StatusCode::CREATED, shown(&token, &secret).to_string()))
 }
 
@@ -93,7 +102,7 @@ fn shown(token: &Token, secret: &Secret) -> Value {
 
 fn named_admin(name: String, expires_ms: Option<i64>) -> Result<NewToken, Failure> {
     let grants = vec![Grant::everywhere(Rights::named(["admin"]).map_err(invalid)?)];
-    Ok(NewToken { name, description: None, grants, expires_ms })
+    Ok(NewToken { name, description: None, grants, expires_ms, limits: TokenLimits::default() })
 }
 
 fn name(request: &Value) -> Result<String, Failure> {

@@ -13,6 +13,7 @@ mod file;
 mod grant;
 mod guard;
 mod influx;
+mod limits;
 mod request;
 mod secret;
 mod store;

@@ -5,13 +5,24 @@ use serde_json::{Map, Value, json};
 use super::{
     AuthError, Rights,
     grant::{Grant, Patterns},
+    limits::TokenLimits,
     store::{Change, NewToken},
     token::{Token, now_ms},
 };
 use crate::{config, timestamp};
 
-const KEYS: [&str; 9] =
-    ["name", "description", "permissions", "rights", "databases", "tables", "grants", "expires_in", "enabled"];
+const KEYS: [&str; 10] = [
+    "name",
+    "description",
+    "permissions",
+    "rights",
+    "databases",
+    "tables",
+    "grants",
+    "expires_in",
+    "enabled",
+    "limits",
+];
 
 /// Reads a token to be made. Without rights it may read and write, as with Arc's Go server; without patterns everywhere.
 pub(super) fn new(request: &Value) -> Result<NewToken, AuthError> {
@@ -23,6 +34,7 @@ pub(super) fn new(request: &Value) -> Result<NewToken, AuthError> {
         description: change.description.flatten(),
         grants: change.grants.unwrap_or_else(everywhere),
         expires_ms: change.expires_ms.flatten(),
+        limits: change.limits.unwrap_or_default(),
     })
 }
 
@@ -53,7 +65,18 @@ pub(super) fn change(request: &Value) -> Result<Change, AuthError> {
         grants: grants(request)?,
         expires_ms,
         enabled,
+        limits: limits(request)?,
     })
+}
+
+/// Reads limits, which replace all that the token had; null takes them away.
+fn limits(request: &Map<String, Value>) -> Result<Option<TokenLimits>, AuthError> {
+    let limits = match request.get("limits") {
+        None => return Ok(None),
+        Some(Value::Null) => TokenLimits::default(),
+        Some(limits) => serde_json::from_value(limits.clone()).map_err(|error| invalid(format!("limits: {error}")))?,
+    };
+    limits.check().map(Some).map_err(|reason| invalid(format!("limits: {reason}")))
 }
 
 /// Reads the rights that a request gives: as a list of grants, or as those of one.
@@ -133,6 +156,7 @@ pub(super) fn describe(token: &Token) -> Value {
         "last_used_at": (used > 0).then(|| time(used)),
         "enabled": token.enabled,
         "expires_at": token.expires_ms.map(time),
+        "limits": token.usage.limits(),
     })
 }
 
@@ -190,6 +214,10 @@ mod tests {
             (json!({"name": "a", "tables": [1]}), "tables is not a list of strings"),
             (json!({"name": "a", "expires_in": "soon"}), "expires_in: expected a duration"),
             (json!({"name": "a", "enabled": 1}), "neither true nor false"),
+            (json!({"name": "a", "limits": {"queries": 1}}), "limits: unknown field `queries`, expected one of"),
+            (json!({"name": "a", "limits": {"requests_per_second": 0}}), "limits: requests_per_second is 0"),
+            (json!({"name": "a", "limits": {"requests_per_second": -1}}), "limits: invalid value"),
+            (json!({"name": "a", "limits": 7}), "limits: invalid type"),
         ] {
             let error = new(&request).unwrap_err().to_string();
             assert!(error.contains(expected), "{request}: {error}");

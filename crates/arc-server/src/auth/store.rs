@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use super::{
     AuthError, Rights, file,
     grant::Grant,
+    limits::{TokenLimits, Usage},
     secret::{self, Secret},
     token::{Token, now_ms},
 };
@@ -38,6 +39,7 @@ pub(crate) struct NewToken {
     pub(crate) description: Option<String>,
     pub(crate) grants: Vec<Grant>,
     pub(crate) expires_ms: Option<i64>,
+    pub(crate) limits: TokenLimits,
 }
 
 /// What is to be different about a token; what is `None` stays.
@@ -48,6 +50,7 @@ pub(crate) struct Change {
     pub(crate) grants: Option<Vec<Grant>>,
     pub(crate) expires_ms: Option<Option<i64>>,
     pub(crate) enabled: Option<bool>,
+    pub(crate) limits: Option<TokenLimits>,
 }
 
 impl Store {
@@ -116,6 +119,7 @@ impl Store {
             created_ms: now_ms(),
             expires_ms: new.expires_ms,
             enabled: true,
+            usage: Usage::within(new.limits),
             used_ms: AtomicI64::new(0),
         });
         tokens.insert(id, Arc::clone(&token));
@@ -127,7 +131,7 @@ impl Store {
     /// Changes a token; it is the changed one from the next request on.
     pub(super) fn change(&self, id: u64, change: Change) -> Result<Arc<Token>, AuthError> {
         self.edit(id, |tokens, token| {
-            let Change { name, description, grants, expires_ms, enabled } = change;
+            let Change { name, description, grants, expires_ms, enabled, limits } = change;
             if let Some(name) = name {
                 check_name_is_free(tokens, &name, Some(id))?;
                 token.name = name;
@@ -139,6 +143,9 @@ impl Store {
             }
             token.expires_ms = expires_ms.unwrap_or(token.expires_ms);
             token.enabled = enabled.unwrap_or(token.enabled);
+            if let Some(limits) = limits {
+                token.usage = Usage::within(limits);
+            }
             Ok(())
         })
     }
@@ -241,7 +248,7 @@ mod tests {
 
     fn new(name: &str, rights: Rights) -> NewToken {
         let grants = vec![Grant::everywhere(rights)];
-        NewToken { name: name.to_owned(), description: None, grants, expires_ms: None }
+        NewToken { name: name.to_owned(), description: None, grants, expires_ms: None, limits: TokenLimits::default() }
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! One token: what it may do, and until when.
 
 use std::{
-    sync::atomic::{AtomicI64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -9,8 +12,10 @@ use arc_core::Access;
 
 use super::{
     grant::{Grant, Rights},
+    limits::Usage,
     secret::Hash,
 };
+use crate::audit::INTERNAL;
 
 /// Seconds that may pass before it is noted again that a token is used.
 const USED_EVERY_MS: i64 = 1_000;
@@ -26,6 +31,8 @@ pub(crate) struct Token {
     pub(crate) created_ms: i64,
     pub(crate) expires_ms: Option<i64>,
     pub(crate) enabled: bool,
+    /// The same for all states of the token, until its limits change.
+    pub(crate) usage: Arc<Usage>,
     /// 0 if never.
     pub(super) used_ms: AtomicI64,
 }
@@ -41,6 +48,7 @@ impl Clone for Token {
             created_ms: self.created_ms,
             expires_ms: self.expires_ms,
             enabled: self.enabled,
+            usage: Arc::clone(&self.usage),
             used_ms: AtomicI64::new(self.used_ms()),
         }
     }
@@ -70,32 +78,28 @@ impl Token {
 
     /// Returns whether the token has a right for a table.
     pub(crate) fn may(&self, right: Rights, database: &str, table: &str) -> bool {
-        self.grants
-            .iter()
-            .any(|grant| grant.rights.has(right) && grant.databases.matches(database) && grant.tables.matches(table))
+        self.grants.iter().any(|grant| grant.rights.has(right) && grant.is_for(database) && grant.tables.matches(table))
     }
 
     /// Returns whether it has a right for all tables of a database, also those to come.
     pub(crate) fn may_in_all_of(&self, right: Rights, database: &str) -> bool {
-        self.grants
-            .iter()
-            .any(|grant| grant.rights.has(right) && grant.tables.match_all() && grant.databases.matches(database))
+        self.grants.iter().any(|grant| grant.rights.has(right) && grant.tables.match_all() && grant.is_for(database))
     }
 
     /// Returns whether it has a right for any table of a database.
     pub(crate) fn may_in(&self, right: Rights, database: &str) -> bool {
-        self.grants.iter().any(|grant| grant.rights.has(right) && grant.databases.matches(database))
+        self.grants.iter().any(|grant| grant.rights.has(right) && grant.is_for(database))
     }
 
-    /// Returns whether it has a right for everything.
+    /// Returns whether it has a right for everything, what the server keeps for itself included.
     pub(crate) fn may_everywhere(&self, right: Rights) -> bool {
-        self.grants.iter().any(|grant| grant.rights.has(right) && grant.is_everywhere())
+        self.grants.iter().any(|grant| grant.rights.has(right) && grant.is_everywhere() && grant.is_for(INTERNAL))
     }
 }
 
 impl Access for Token {
     fn sees(&self, database: &str) -> bool {
-        self.grants.iter().any(|grant| grant.rights != Rights::default() && grant.databases.matches(database))
+        self.grants.iter().any(|grant| grant.rights != Rights::default() && grant.is_for(database))
     }
 
     fn reads(&self, database: &str, table: &str) -> bool {
@@ -116,7 +120,10 @@ pub(super) fn now_ms() -> i64 {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{super::grant::Patterns, *};
+    use super::{
+        super::{grant::Patterns, limits::TokenLimits},
+        *,
+    };
 
     /// A token with these rights, each in databases and tables.
     pub(crate) fn token(grants: &[(&str, &str, &str)]) -> Token {
@@ -134,6 +141,7 @@ pub(super) mod tests {
             created_ms: 0,
             expires_ms: None,
             enabled: true,
+            usage: Usage::within(TokenLimits::default()),
             used_ms: AtomicI64::new(0),
         }
     }
@@ -152,7 +160,10 @@ pub(super) mod tests {
             assert_eq!(token.may(right, database, table), expected, "{right:?} {database} {table}");
         }
         assert!(token.may_in(Rights::WRITE, "plant") && !token.may_in_all_of(Rights::WRITE, "plant"));
-        assert!(token.may_everywhere(Rights::READ) && !token.may_everywhere(Rights::ADMIN));
+        assert!(!token.may_everywhere(Rights::READ), "what the server keeps for itself is not for everybody");
+        assert!(!token.may(Rights::READ, INTERNAL, "audit") && !Access::sees(&token, INTERNAL));
+        assert!(self::token(&[("read", "_internal", "*")]).may(Rights::READ, INTERNAL, "audit"));
+        assert!(self::token(&[("admin", "*", "*")]).may_everywhere(Rights::READ));
         assert_eq!(token.rights().names().collect::<Vec<_>>(), ["read", "write"]);
     }
 

@@ -11,9 +11,9 @@ use super::{
 };
 
 /// Settings under the heads of the help, those that most people change first.
-const GROUPS: [(&str, &[&str]); 10] = [
+pub(super) const GROUPS: [(&str, &[&str]); 10] = [
     ("Where", &["data_dir", "http", "flight"]),
-    ("Who may come in", &["no_auth", "public_metrics", "cors_origin", "allowed_hosts"]),
+    ("Who may come in", &["no_auth", "public_metrics", "cors_origin", "allowed_hosts", "sandbox"]),
     ("Encryption", &["tls_cert", "tls_key", "tls_client_ca"]),
     (
         "What becomes of writes",

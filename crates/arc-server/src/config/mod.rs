@@ -7,6 +7,7 @@
 mod effective;
 mod flags;
 mod layers;
+mod reference;
 mod setting;
 mod settings;
 mod values;
@@ -23,6 +24,7 @@ pub(crate) use effective::describe;
 pub(crate) use flags::{Taker, arguments, given};
 pub(crate) use layers::check_exposed;
 pub use layers::{ConfigError, load};
+pub(crate) use reference::reference;
 pub(crate) use values::duration;
 
 /// Everything `arc-server` can be told.
@@ -41,6 +43,8 @@ pub struct Config {
     pub no_auth: bool,
     /// Whether the metrics are shown without a token. Default no.
     pub public_metrics: bool,
+    /// Whether the kernel holds `arc-server serve` to its folders, where it can (Landlock). Default yes.
+    pub sandbox: bool,
     /// Web origin whose pages may call this server. Default none.
     pub cors_origin: Option<String>,
     /// Names that clients may call this server by where nobody has to log in, beside IP addresses, `localhost` and the machine's
@@ -184,6 +188,7 @@ impl Default for Config {
             tls: TlsFiles::default(),
             no_auth: false,
             public_metrics: false,
+            sandbox: true,
             cors_origin: None,
             allowed_hosts: Vec::new(),
             backup_dir: None,

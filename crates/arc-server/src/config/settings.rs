@@ -67,6 +67,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Let everybody in without a token; on loopback addresses only"
     ),
     setting!(
+        "sandbox",
+        "sandbox",
+        "",
+        sandbox,
+        switch,
+        show,
+        "Have the kernel keep the process to its folders, where it can (Landlock, Linux)"
+    ),
+    setting!(
         "public_metrics",
         "public-metrics",
         "",

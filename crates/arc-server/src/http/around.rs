@@ -15,7 +15,7 @@ use hyper::{
 };
 
 use super::request_id;
-use crate::{app::App, errors::Failure, flight};
+use crate::{app::App, audit::Audited, auth::Caller, errors::Failure, flight};
 
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
@@ -44,17 +44,27 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
         *request.uri_mut() = uri;
     }
     let preflight = method == Method::OPTIONS && app.cors_origin.is_some();
-    let mut admitted = app.access.check(&request);
-    if admitted.is_ok() && !preflight {
-        admitted = app.auth.admit(&mut request).await;
-    }
+    let admitted = match app.access.check(&request) {
+        Ok(()) if !preflight => app.auth.admit(&mut request).await,
+        checked => checked.map(|()| None),
+    };
     let mut response = match admitted {
         Err(failure) if flight::is_call(request.headers()) => flight::failed(failure),
         Err(failure) => failure.into_response(),
-        Ok(()) if preflight => StatusCode::NO_CONTENT.into_response(),
-        Ok(()) => {
+        Ok(_) if preflight => StatusCode::NO_CONTENT.into_response(),
+        Ok(usage) => {
+            let caller = request.extensions().get::<Caller>();
+            let name = id.to_str().unwrap_or_default();
+            let audited = Audited::begin(&app.engine, caller, (&method, asked.path()), name);
             let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-            outcome.unwrap_or_else(|_| Failure::bug().into_response())
+            let answer = outcome.unwrap_or_else(|_| Failure::bug().into_response());
+            if let Some(audited) = audited {
+                audited.end(answer.status()).await;
+            }
+            match usage {
+                Some(usage) => answer.map(|body| usage.count(body)),
+                None => answer,
+            }
         }
     };
     headers(&app, response.headers_mut());

@@ -69,7 +69,7 @@ pub(crate) async fn create_table(
     caller.check(Rights::WRITE)?;
     let request = read(&app, request).await?;
     let (database, table) = (text(&request, "db")?, text(&request, "table")?);
-    caller.check_table(Rights::WRITE, database, table)?;
+    caller.check_target(Rights::WRITE, database, Some(table))?;
     let columns = columns(&request)?;
     let schema = TableSchema { database: database.into(), table: table.into(), has_primary_key: true, columns };
     let engine = app.engine.clone();
@@ -85,7 +85,7 @@ pub(crate) async fn drop_table(
 ) -> Result<Response, Failure> {
     let params = Params::of(request.uri())?;
     let (database, table) = (required(&params, "db")?.to_owned(), required(&params, "table")?.to_owned());
-    caller.check_table(Rights::DELETE, &database, &table)?;
+    caller.check_target(Rights::DELETE, &database, Some(&table))?;
     check_enabled(&app)?;
     let engine = app.engine.clone();
     blocking(move || engine.drop_table(&database, &table)).await?;

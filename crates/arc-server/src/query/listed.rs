@@ -14,7 +14,7 @@ use std::{
 
 use arc_core::{Answer, AnswerEnder, ScannedFiles};
 use hyper::StatusCode;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use ulid::Ulid;
 
 use crate::{auth::Caller, errors::Failure};
@@ -36,6 +36,8 @@ pub(crate) struct Listed {
     pub(crate) door: &'static str,
     /// Who may see and end it, beside those who may do everything.
     caller: Caller,
+    /// Its place among the queries of its token, once it has one.
+    token_slot: OnceLock<OwnedSemaphorePermit>,
     pub(crate) since: SystemTime,
     started: Instant,
     rows: AtomicU64,
@@ -99,6 +101,7 @@ impl List {
             sql: sql.to_owned(),
             door,
             caller,
+            token_slot: OnceLock::new(),
             since: SystemTime::now(),
             started: Instant::now(),
             rows: AtomicU64::new(0),
@@ -130,6 +133,16 @@ impl List {
 }
 
 impl Listed {
+    /// Waits until other queries of the same token have ended, where their number is bounded.
+    pub(crate) async fn wait_for_own(&self) -> Result<(), Failure> {
+        let Some(usage) = self.caller.usage() else { return Ok(()) };
+        if let Some(slot) = usage.query_slot().await? {
+            // It is set once: nothing waits twice for the same query.
+            let _ = self.token_slot.set(slot);
+        }
+        Ok(())
+    }
+
     pub(crate) fn state(&self) -> State {
         match self.state.load(Ordering::Relaxed) {
             _ if *self.cancelled.borrow() => State::Cancelled,

@@ -20,6 +20,8 @@ use crate::{
 
 const FAILED: u8 = 1;
 const CANNOT_RUN: u8 = 2;
+const LIMITS_HELP: &str =
+    "Most that it may use: requests_per_second, bytes_per_second, concurrent_queries or query_memory_bytes";
 const PATH: &str = "/api/v1/auth/tokens";
 
 /// Returns the command, for the command line's definition.
@@ -28,7 +30,7 @@ pub(crate) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     let list = |name, value, help| option(name, value, help).value_delimiter(',').action(ArgAction::Append);
-    let url = option("url", "URL", "TokenApi to ask").default_value("http://127.0.0.1:8000");
+    let url = option("url", "URL", "Server to ask").default_value("http://127.0.0.1:8000");
     let named = Arg::new("token").value_name("TOKEN").required(true).help("Name or number of the token");
     let of_server = |command: Command| command.arg(url.clone()).args(client::arguments());
     let create = Command::new("create")
@@ -38,7 +40,8 @@ pub(crate) fn command() -> Command {
         .arg(list("table", "PATTERNS", "Tables of them that it is for").default_value("*"))
         .arg(list("rights", "RIGHTS", "read, write, delete, admin").default_value("read,write"))
         .arg(option("expires", "TIME", "How long it lasts, as 24h or 30d; for ever unless given"))
-        .arg(option("description", "TEXT", "More about it"));
+        .arg(option("description", "TEXT", "More about it"))
+        .arg(list("limit", "NAME=NUMBER", LIMITS_HELP));
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of a table");
     Command::new("token")
         .about("Make, list, revoke and rotate the tokens of a running server")
@@ -97,10 +100,25 @@ impl TokenApi {
                 request.insert(key.to_owned(), text.as_str().into());
             }
         }
+        request.insert("limits".to_owned(), self.limits(&list("limit"))?);
         let made = self.ask("POST", PATH, &Value::Object(request))?;
         let info = made.get("token_info").unwrap_or(&Value::Null);
         let text = made.get("token").and_then(Value::as_str).unwrap_or_default();
         Ok(format!("{}\n{text}", show::sentence(info)))
+    }
+
+    /// Reads limits; which of them there are the server says.
+    fn limits(&self, given: &[String]) -> Result<Value, Error> {
+        let one = |text: &String| {
+            let (name, number) = text.split_once('=')?;
+            Some((name.to_owned(), Value::from(number.parse::<u64>().ok()?)))
+        };
+        let wrong = |text: &String| {
+            let text = format!("--limit {text:?}: expected a name, = and a whole number, as requests_per_second=100");
+            self.0.failed(ErrorKind::InvalidInput, text)
+        };
+        let each = given.iter().map(|text| one(text).ok_or_else(|| wrong(text)));
+        Ok(Value::Object(each.collect::<Result<_, _>>()?))
     }
 
     fn list(&self, as_json: bool) -> Result<String, Error> {

@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod admin;
 #[cfg(test)]
+mod audit;
+#[cfg(test)]
 mod auth;
 #[cfg(test)]
 mod auth_flight;
@@ -73,6 +75,8 @@ mod support;
 mod tls;
 #[cfg(test)]
 mod token_command;
+#[cfg(test)]
+mod token_limits;
 #[cfg(test)]
 mod write;
 #[cfg(test)]

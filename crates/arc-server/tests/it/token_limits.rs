@@ -1,0 +1,64 @@
+//! What the holder of a token may use: each limit refuses with 429 what is beyond it, and no other token notices.
+
+use hyper::Method;
+use serde_json::json;
+
+use crate::auth::Closed;
+
+#[tokio::test]
+async fn requests_and_bytes_beyond_the_limits_are_told_when_to_come_back() {
+    let closed = Closed::new();
+    let few = closed.token(json!({"name": "few", "limits": {"requests_per_second": 2}})).await;
+    let short = closed.token(json!({"name": "short", "limits": {"bytes_per_second": 20}})).await;
+    let write = async |token: &str| closed.send(token, Method::POST, "/write?db=plant", "pump,id=1 rpm=1 1").await;
+    let statuses = [write(&few).await.status, write(&few).await.status];
+    assert_eq!(statuses, [204, 204]);
+    // As many as a second's worth, and perhaps one more if a slow machine took half a second so far.
+    let mut refused = write(&few).await;
+    while refused.status == 204 {
+        refused = write(&few).await;
+    }
+    refused.is(429, "the token has used what it may (requests_per_second)");
+    assert_eq!(refused.header("retry-after"), "1");
+    // The body and its answer are more than a second's worth.
+    let sql = json!({"sql": "SELECT repeat('x', 1000000)"}).to_string();
+    assert_eq!(closed.send(&short, Method::POST, "/api/v1/query", &sql).await.status, 200);
+    let refused = write(&short).await;
+    refused.is(429, "the token has used what it may (bytes_per_second)");
+    assert!(refused.header("retry-after").parse::<u64>().unwrap() > 1_000, "{refused:?}");
+    assert_eq!(write(&closed.admin).await.status, 204, "others do not notice");
+}
+
+#[tokio::test]
+async fn a_query_holds_no_more_memory_than_its_token_may() {
+    let closed = Closed::new();
+    let token = closed.token(json!({"name": "small", "limits": {"query_memory_bytes": 100_000}})).await;
+    let sql = json!({"sql": "SELECT array_length(array_agg(value)) FROM generate_series(1, 1000000)"}).to_string();
+    let ask = async |token: &str| closed.send(token, Method::POST, "/api/v1/query", &sql).await;
+    ask(&token).await.is(400, "the query needs more memory than its own limit");
+    assert_eq!(ask(&closed.admin).await.json()["data"], json!([[1_000_000]]));
+}
+
+#[tokio::test]
+async fn limits_are_shown_changed_and_outlive_a_restart() {
+    let closed = Closed::new();
+    let token = closed.token(json!({"name": "a", "limits": {"requests_per_second": 1}})).await;
+    let path = "/api/v1/auth/tokens/2";
+    let shown = async |closed: &Closed| {
+        closed.send(&closed.admin, Method::GET, path, "").await.json()["token"]["limits"].clone()
+    };
+    assert_eq!(shown(&closed).await, json!({"requests_per_second": 1}));
+    let Closed { server, admin } = closed;
+    let closed = Closed { server: server.reopened_with(|config| config.no_auth = false), admin };
+    assert_eq!(shown(&closed).await, json!({"requests_per_second": 1}));
+    let health = async |token: &str| closed.send(token, Method::GET, "/api/v1/databases", "").await.status.as_u16();
+    assert_eq!(health(&token).await, 200);
+    let change = r#"{"limits": {"concurrent_queries": 3}}"#;
+    assert_eq!(closed.send(&closed.admin, Method::PATCH, path, change).await.status, 200);
+    assert_eq!(shown(&closed).await, json!({"concurrent_queries": 3}));
+    assert_eq!((health(&token).await, health(&token).await), (200, 200));
+    assert_eq!(closed.send(&closed.admin, Method::PATCH, path, r#"{"limits": null}"#).await.status, 200);
+    assert_eq!(shown(&closed).await, json!({}));
+    let bad = closed.send(&closed.admin, Method::PATCH, path, r#"{"limits": {"requests": 3}}"#).await;
+    bad.is(400, "limits: unknown field `requests`, expected one of");
+}
