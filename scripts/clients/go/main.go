@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/InfluxCommunity/influxdb3-go/v2/influxdb3"
@@ -69,7 +70,10 @@ func version2(ctx context.Context, url, token string) error {
 		return err
 	}
 	for _, bucket := range *buckets {
-		fmt.Println("bucket", bucket.Name)
+		// Servers keep some for themselves.
+		if !strings.HasPrefix(bucket.Name, "_") {
+			fmt.Println("bucket", bucket.Name)
+		}
 	}
 	if err := client.DeleteAPI().DeleteWithName(ctx, "any", "plant", time.UnixMilli(0), time.UnixMilli(9), `_measurement="load" AND id="3"`); err != nil {
 		return err

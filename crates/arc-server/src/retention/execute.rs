@@ -19,7 +19,7 @@ use super::{
 use crate::{
     admin::{milliseconds, parse},
     app::App,
-    auth::Caller,
+    auth::{Caller, Rights},
     body,
     delete::{self, check_enabled},
     errors::{Failure, json_response},
@@ -52,6 +52,8 @@ pub(super) async fn execute(app: &Arc<App>, caller: &Caller, id: u64, request: R
         false => WantedExecution::read(&parse(&body)?)?,
     };
     if !wanted.dry_run {
+        // Of what the server keeps for itself nobody deletes anything, whatever its retention is.
+        caller.check_target(Rights::DELETE, &policy.database, policy.measurement.as_deref())?;
         check_enabled(app)?;
     }
     let round = Round::plan(app, caller, policy).await?;
