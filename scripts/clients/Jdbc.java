@@ -7,10 +7,14 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.sql.Types;
 
-/** What a Java program does with a database, each answer on a line of its own for test_jdbc.py to read. */
+/**
+ * What a Java program does with a database, each answer on a line of its own for test_jdbc.py to read. Arguments: the server's
+ * address and a token; for TLS a file of certificates as well.
+ */
 public class Jdbc {
     public static void main(String[] arguments) throws SQLException {
-        String url = "jdbc:arrow-flight-sql://" + arguments[0] + "/?useEncryption=false&database=plant";
+        String url = "jdbc:arrow-flight-sql://" + arguments[0] + "/?database=plant&token=" + arguments[1];
+        url += arguments.length > 2 ? "&tlsRootCerts=" + arguments[2] : "&useEncryption=false";
         try (Connection connection = DriverManager.getConnection(url)) {
             DatabaseMetaData about = connection.getMetaData();
             print("catalogs", about.getCatalogs());

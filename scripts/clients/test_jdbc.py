@@ -1,4 +1,4 @@
-"""A Java program reads and writes by JDBC, with the driver of Arrow Flight SQL.
+"""A Java program reads and writes by JDBC, with the driver of Arrow Flight SQL and a token, also over TLS.
 
 Runs where Java and the driver are: a jar named by FLIGHT_SQL_JDBC, in Maven's own folder, or fetched there by Maven.
 """
@@ -44,14 +44,17 @@ def driver() -> tuple[Path | None, str]:
     return jar, ""
 
 
-def test_a_java_program_reads_and_writes(server: Server) -> None:
+@pytest.mark.parametrize("kind", ["closed", "encrypted"])
+def test_a_java_program_reads_and_writes(kind: str, request: pytest.FixtureRequest) -> None:
     jar, reason = driver()
     if jar is None:
         pytest.skip(reason)
+    server: Server = request.getfixturevalue(kind)
     status, answer = server.post("/api/v2/write?bucket=plant", LINES)
     assert status == 204, answer
     options = ["--add-opens=java.base/java.nio=ALL-UNNAMED", "-Duser.timezone=UTC", "-cp", str(jar)]
-    command = ["java", *options, str(PROGRAM), server.address]
+    certificates = [] if server.cert is None else [str(server.cert)]
+    command = ["java", *options, str(PROGRAM), server.address, server.token, *certificates]
     run = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert run.returncode == 0, run.stderr
     lines = [line for line in run.stdout.splitlines() if "|" in line]

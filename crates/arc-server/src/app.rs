@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -25,6 +26,7 @@ use crate::{
     import::ImportCounters,
     metrics::Metrics,
     query::{List, Listed, NewQuery, Runner, Spools},
+    retention::Policies,
 };
 
 /// How long a query waits for others to end.
@@ -67,6 +69,7 @@ pub struct App {
     /// What the engine was given, in bytes.
     pub(crate) engine_memory: usize,
     pub(crate) imports: ImportCounters,
+    pub(crate) policies: Policies,
     write_timeout: Duration,
     write_slots: Arc<Semaphore>,
     query_slots: Arc<Semaphore>,
@@ -86,6 +89,14 @@ pub enum StartError {
     /// Tokens cannot be read or kept.
     #[error(transparent)]
     Tokens(#[from] AuthError),
+    /// Retention policies cannot be read.
+    #[error("{} is not a file of retention policies: {reason}; put back the file of a backup, or remove it and make them again", path.display())]
+    Policies {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// Work that was asked for, of which one piece runs at a time.
@@ -102,9 +113,11 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`StartError`] for threads that there is no room for, and tokens that cannot be read or kept.
+    /// [`StartError`] for threads that there is no room for, tokens that cannot be read or kept, and retention policies that
+    /// cannot be read.
     pub fn new(engine: Engine, config: &Config) -> Result<Arc<Self>, StartError> {
         let auth = if config.no_auth { Auth::open() } else { Self::closed(&engine, config)? };
+        let policies = Policies::open(engine.path())?;
         let memory_bytes = config.engine.memory_bytes;
         let limits = within_memory(&config.limits, memory_bytes);
         Ok(Arc::new(Self {
@@ -130,6 +143,7 @@ impl App {
             backups: config.backup_dir.as_deref().map(Backups::new),
             engine_memory: config.engine.memory_bytes,
             imports: ImportCounters::default(),
+            policies,
             write_timeout: config.engine.write_timeout,
             write_slots: Arc::new(Semaphore::new(write_slots())),
             query_slots: Arc::new(Semaphore::new(limits.queries)),

@@ -32,7 +32,11 @@ pub(crate) async fn config(State(app): State<Arc<App>>) -> Response {
         "confirmation_threshold": settings.confirmation_threshold,
         "max_rows_per_delete": settings.max_rows,
         "implementation": "tombstone-based",
-        "performance_impact": "none while it is done; queries filter the files concerned until compaction rewrites them",
+        "performance_impact": {
+            "delete": "none: a delete is a line of the log",
+            "query": "the files concerned are filtered until compaction has rewritten them",
+            "disk": "compaction rewrites the files concerned",
+        },
     });
     json_response(StatusCode::OK, body.to_string())
 }
@@ -135,7 +139,8 @@ pub(crate) async fn points(
     Ok((count, deleted.affected_files))
 }
 
-async fn counted(app: &Arc<App>, caller: &Caller, deletion: &Deletion) -> Result<u64, Failure> {
+/// Returns how many points a delete would take away now.
+pub(crate) async fn counted(app: &Arc<App>, caller: &Caller, deletion: &Deletion) -> Result<u64, Failure> {
     let Deletion { database, table, predicate, .. } = deletion;
     let from = format!("{}.{}", quoted(database), quoted(table));
     query::count(app, caller, &format!("SELECT count(*) FROM {from} WHERE {predicate}")).await

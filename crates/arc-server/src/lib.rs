@@ -44,6 +44,7 @@ mod tls;
 mod token;
 mod workers;
 mod write;
+mod write_status;
 
 pub use app::{App, StartError};
 pub use auth::AuthError;

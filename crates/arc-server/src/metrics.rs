@@ -35,9 +35,15 @@ pub(crate) struct Metrics {
 
 /// Counters of one kind of write.
 #[derive(Debug, Default)]
-struct Requests {
-    requests: Counter,
-    records: Counter,
+pub(crate) struct Requests {
+    pub(crate) requests: Counter,
+    pub(crate) records: Counter,
+    /// Bytes of bodies that were stored, in whole or part, once they were decompressed.
+    pub(crate) bytes: Counter,
+    /// Those of them that came compressed, as they came.
+    pub(crate) compressed_bytes: Counter,
+    /// Requests that were refused, in whole or part.
+    pub(crate) errors: Counter,
 }
 
 /// Counters of queries.
@@ -136,7 +142,8 @@ impl Metrics {
         OpenConnection(self)
     }
 
-    fn writes(&self, format: Format) -> &Requests {
+    /// Returns the counters of one kind of write.
+    pub(crate) fn writes(&self, format: Format) -> &Requests {
         match format {
             Format::LineProtocol => &self.line_protocol,
             Format::MessagePack => &self.message_pack,

@@ -81,6 +81,7 @@ async fn answer(app: &Arc<App>, request: Request, format: Format) -> Response {
         Ok(wanted) => store(app, &parts.headers, body, wanted).await,
         Err(failure) => {
             app.metrics.write_started(format);
+            app.metrics.writes(format).errors.add(1);
             Err(failure)
         }
     };
@@ -146,12 +147,18 @@ pub(crate) async fn store(
     let body = body::read_within(body, headers, caps, &mut reservation).await?;
     reservation.grow_to(body.len() + decompressed_size(&body, limits.decompressed_bytes)).await?;
     let suspicion = body::broken_promise(headers, &body);
+    let compressed = if is_compressed(&body) { body.len() } else { 0 };
+    let counters = app.metrics.writes(format);
     match acknowledged(app, Job { wanted, body, reservation }).await {
         Ok((written, body)) => {
             app.metrics.write_ended(format, if written.replayed { 0 } else { written.points });
+            counters.bytes.add(u64::try_from(body.len()).unwrap_or(u64::MAX));
+            counters.compressed_bytes.add(u64::try_from(compressed).unwrap_or(u64::MAX));
+            counters.errors.add(u64::from(written.rejected_points > 0));
             Ok(Stored { written, suspicion, body })
         }
         Err(mut failure) => {
+            counters.errors.add(1);
             failure.message = explained(failure.message, suspicion.as_deref());
             Err(failure)
         }

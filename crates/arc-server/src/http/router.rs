@@ -19,7 +19,7 @@ use crate::{
     http::around,
     import,
     influx::{self, buckets, configure},
-    openapi, query, retention, write,
+    logging, openapi, query, retention, write, write_status,
 };
 
 /// Returns the whole HTTP service.
@@ -32,7 +32,12 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v2/write", post(write::line_protocol))
         .route("/api/v1/write/influxdb", post(write::line_protocol))
         .route("/api/v1/write/line-protocol", post(write::line_protocol))
+        .route("/api/v1/write/line-protocol/stats", get(write_status::line_protocol_stats))
+        .route("/api/v1/write/line-protocol/health", get(write_status::health))
+        .route("/api/v1/write/line-protocol/flush", post(write_status::flush))
         .route("/api/v1/write/msgpack", post(write::message_pack))
+        .route("/api/v1/write/msgpack/stats", get(write_status::message_pack_stats))
+        .route("/api/v1/write/msgpack/spec", get(write_status::spec))
         .route("/api/v1/write/arrow", post(write::arrow))
         .route("/write/v2/msgpack", post(write::message_pack))
         .route("/api/v2/msgpack", post(write::message_pack))
@@ -55,14 +60,15 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/import/parquet", post(import::parquet))
         .route("/api/v1/import/lp", post(import::line_protocol))
         .route("/api/v1/import/stats", get(import::stats))
-        .route("/api/v1/retention", get(retention::list))
+        .route("/api/v1/retention", get(retention::list).post(retention::create))
         .route("/api/v1/retention/{database}", retention_of())
-        .route("/api/v1/retention/{database}/{measurement}", retention_of())
+        .route("/api/v1/retention/{database}/{measurement}", retention_of().post(retention::post))
         .route("/api/v1/measurements", get(admin::measurements))
         .route("/api/v1/compaction/status", get(compaction::status))
         .route("/api/v1/compaction/stats", get(compaction::stats))
         .route("/api/v1/compaction/trigger", post(compaction::trigger))
         .route("/api/openapi.json", get(openapi::document))
+        .route("/api/v1/logs", get(logging::logs))
         .route("/health", get(admin::health))
         .route("/ready", get(admin::ready))
         .route("/ready/write", get(admin::ready))

@@ -63,6 +63,8 @@ mod query_limits;
 #[cfg(test)]
 mod retention;
 #[cfg(test)]
+mod retention_policies;
+#[cfg(test)]
 mod rights;
 #[cfg(test)]
 #[cfg(feature = "object-store-aws")]
@@ -81,3 +83,5 @@ mod token_limits;
 mod write;
 #[cfg(test)]
 mod write_arrow;
+#[cfg(test)]
+mod write_status;
