@@ -1,7 +1,7 @@
 //! The doors that clients of InfluxDB come through, beside those for writes that are everybody's.
 //!
-//! Of InfluxDB 1.x: `/ping`, `/query` for databases and their measurements, and `/debug/vars`. Of InfluxDB 2: organizations, buckets and deletes. Of
-//! InfluxDB 3: SQL, writes, databases and tables, with its own names and answers.
+//! Of InfluxDB 1.x: `/ping`, `/query` for databases and their measurements, and `/debug/vars`. Of InfluxDB 2: organizations, buckets
+//! and deletes. Of InfluxDB 3: SQL, writes, databases and tables, with its own names and answers.
 //! Never speaks InfluxQL or Flux.
 
 pub(crate) mod buckets;
