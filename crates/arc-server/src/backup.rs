@@ -55,6 +55,11 @@ impl Backups {
         Self { dir: dir.to_owned(), last: Mutex::new(None), random: SystemRandom::default() }
     }
 
+    /// Returns the folder of the backups.
+    pub(crate) fn path(&self) -> &Path {
+        &self.dir
+    }
+
     /// Returns the name of a backup that begins now: `backup-20260131-235959-0123abcd`.
     fn new_id(&self) -> String {
         let digits: String = timestamp::now().chars().filter(char::is_ascii_digit).take(14).collect();
