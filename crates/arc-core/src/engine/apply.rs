@@ -330,6 +330,8 @@ pub(crate) fn apply_rows(seq: SequenceNumber, staged: Staged) -> Result<usize> {
             bytes += rows.buffer.append(seq, table.rows)?;
         }
     }
+    // What came before comes first, also where all tables were passed over.
+    staging.drain()?;
     staged_rows.append_rest(seq)?;
     Ok(bytes)
 }

@@ -209,13 +209,14 @@ impl<'r> ByTable<'r> {
         }
     }
 
-    /// Appends the rows of all other tables.
+    /// Appends the rows of all other tables, as one of those who put rows into buffers: a drain may be
+    /// what calls this, and holds the lock that another drain would wait for.
     pub(crate) fn append_rest(&self, seq: SequenceNumber) -> Result<()> {
         let mut starts: Vec<usize> = self.left.values().copied().collect();
         starts.sort_unstable();
         starts.into_iter().try_for_each(|start| {
             let table = self.order.get(start).and_then(|(table, _)| self.tables.get(*table));
-            table.map_or(Ok(()), |table| self.append_from(start, seq, &mut table.rows()?.buffer))
+            table.map_or(Ok(()), |table| self.append_from(start, seq, &mut table.undrained_rows().buffer))
         })
     }
 

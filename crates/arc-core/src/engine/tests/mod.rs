@@ -1,6 +1,7 @@
 //! The engine as a whole, without SQL: tables are read as they lie in files and buffers.
 
 mod contents;
+mod drained;
 mod golden;
 mod replayed;
 mod requests;
