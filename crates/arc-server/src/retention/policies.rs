@@ -85,10 +85,8 @@ pub(super) async fn delete(app: &Arc<App>, caller: &Caller, id: u64) -> Result<R
 pub(super) fn executions(app: &App, caller: &Caller, id: u64, uri: &Uri) -> Result<Response, Failure> {
     let policy = app.policies.get(id)?;
     policy.target().check_sees(caller)?;
-    let limit = match Params::of(uri)?.get("limit") {
-        None => EXECUTIONS,
-        Some(text) => text.parse().map_err(|_| Failure::bad_request(format!("limit={text} is no whole number")))?,
-    };
+    let limit = Params::of(uri)?.number("limit", 0..=u64::MAX)?;
+    let limit = limit.map_or(EXECUTIONS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let executions: Vec<Value> =
         policy.executions.iter().rev().take(limit).map(|execution| execution.describe(id)).collect();
     Ok(ok(&json!({ "policy_id": id, "executions": executions })))
