@@ -44,10 +44,11 @@ pub(crate) fn enter(config: &Config) -> Sandbox {
 /// Returns what may be read beside the system's: where certificates are replaced, and what names the server to an object store.
 fn readable(config: &Config) -> Vec<PathBuf> {
     let files = [&config.tls.cert, &config.tls.key, &config.tls.client_ca].into_iter().flatten().cloned();
-    let identity = ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"];
-    let identity = identity.into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let named = ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "SSL_CERT_FILE"];
+    let named = named.into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     // The folder: a new certificate is another file of the same name, or a link to one.
-    files.chain(identity).map(|file| folder_of(&file)).collect()
+    let folders = files.chain(named).map(|file| folder_of(&file));
+    folders.chain(std::env::var_os("SSL_CERT_DIR").map(PathBuf::from)).collect()
 }
 
 fn folder_of(file: &Path) -> PathBuf {
