@@ -1,7 +1,12 @@
 //! The statements of InfluxQL that manage databases: what clients and dashboards of InfluxDB 1 send before they write.
 
+use std::time::Duration;
+
+use crate::duration;
+
 const EXPECTED: &str = "InfluxQL is limited to SHOW DATABASES, SHOW MEASUREMENTS, SHOW RETENTION POLICIES, CREATE DATABASE, \
-                        DROP DATABASE and DROP MEASUREMENT; use SQL at /api/v1/query for the rest";
+                        DROP DATABASE, DROP MEASUREMENT, CREATE RETENTION POLICY and ALTER RETENTION POLICY; \
+                        use SQL at /api/v1/query for the rest";
 
 /// One statement.
 #[derive(Debug, PartialEq, Eq)]
@@ -10,14 +15,60 @@ pub(super) enum Statement {
     /// Of a database, or of that of the request.
     ShowMeasurements(Option<String>),
     ShowRetentionPolicies(Option<String>),
-    CreateDatabase(String),
+    CreateDatabase(String, Policy),
     DropDatabase(String),
     DropMeasurement(String),
+    /// Of a database, which has one.
+    CreateRetentionPolicy(String, Policy),
+    AlterRetentionPolicy(String, Policy),
+}
+
+/// What a statement says of a retention policy. Copies and shards are for clusters and storage of InfluxDB: they say
+/// nothing about which points are kept.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Policy {
+    /// How long points are kept: [`Duration::MAX`] for ever.
+    pub(super) duration: Option<Duration>,
+    pub(super) is_default: bool,
+}
+
+impl Policy {
+    fn parse(mut words: &[Word]) -> Option<Self> {
+        let mut policy = Self::default();
+        loop {
+            words = match words {
+                [] => return Some(policy),
+                [key, value, rest @ ..] if key.is("DURATION") => {
+                    policy.duration = Some(retention(&value.text)?);
+                    rest
+                }
+                [key, count, rest @ ..] if key.is("REPLICATION") && count.text.parse::<u32>().is_ok() => rest,
+                [shard, key, value, rest @ ..] if shard.is("SHARD") && key.is("DURATION") => {
+                    retention(&value.text)?;
+                    rest
+                }
+                [key, _, rest @ ..] if key.is("NAME") => rest,
+                [key, rest @ ..] if key.is("DEFAULT") => {
+                    policy.is_default = true;
+                    rest
+                }
+                _ => return None,
+            };
+        }
+    }
+}
+
+/// Reads how long points are kept; no time at all, as `0s`, and `INF` stand for ever.
+fn retention(text: &str) -> Option<Duration> {
+    if text.eq_ignore_ascii_case("INF") {
+        return Some(Duration::MAX);
+    }
+    duration::parse(text).map(|kept| if kept.is_zero() { Duration::MAX } else { kept })
 }
 
 impl Statement {
     pub(super) fn is_change(&self) -> bool {
-        matches!(self, Self::CreateDatabase(_) | Self::DropDatabase(_) | Self::DropMeasurement(_))
+        !matches!(self, Self::ShowDatabases | Self::ShowMeasurements(_) | Self::ShowRetentionPolicies(_))
     }
 
     fn parse(words: &[Word]) -> Option<Self> {
@@ -34,9 +85,16 @@ impl Statement {
             }
             (["DROP", "DATABASE"], [name]) => Some(Self::DropDatabase(name.text.clone())),
             (["DROP", "MEASUREMENT"], [name]) => Some(Self::DropMeasurement(name.text.clone())),
-            // Retention policies are given with WITH …: how long points are kept is set elsewhere.
-            (["CREATE", "DATABASE"], [name, tail @ ..]) if tail.first().is_none_or(|word| word.is("WITH")) => {
-                Some(Self::CreateDatabase(name.text.clone()))
+            (["CREATE", "DATABASE"], [name]) => Some(Self::CreateDatabase(name.text.clone(), Policy::default())),
+            (["CREATE", "DATABASE"], [name, with, policy @ ..]) if with.is("WITH") && !policy.is_empty() => {
+                Some(Self::CreateDatabase(name.text.clone(), Policy::parse(policy)?))
+            }
+            (["CREATE", "RETENTION", "POLICY"], [_, on, database, policy @ ..]) if on.is("ON") => {
+                let policy = Policy::parse(policy).filter(|policy| policy.duration.is_some())?;
+                Some(Self::CreateRetentionPolicy(database.text.clone(), policy))
+            }
+            (["ALTER", "RETENTION", "POLICY"], [_, on, database, policy @ ..]) if on.is("ON") && !policy.is_empty() => {
+                Some(Self::AlterRetentionPolicy(database.text.clone(), Policy::parse(policy)?))
             }
             _ => None,
         }
@@ -59,15 +117,17 @@ struct Word {
 }
 
 /// What may stand before the names of a statement.
-const KEYWORDS: [&str; 11] = [
+const KEYWORDS: [&str; 13] = [
     "SHOW",
     "CREATE",
+    "ALTER",
     "DROP",
     "DATABASE",
     "DATABASES",
     "MEASUREMENT",
     "MEASUREMENTS",
     "RETENTION",
+    "POLICY",
     "POLICIES",
     "ON",
     "WITH",
@@ -118,8 +178,9 @@ mod tests {
 
     #[test]
     fn statements_that_manage_databases_are_understood() {
-        let create = |name: &str| Statement::CreateDatabase(name.to_owned());
+        let create = |name: &str| Statement::CreateDatabase(name.to_owned(), Policy::default());
         let plant = || "plant".to_owned();
+        let days = |days: u64| Some(Duration::from_secs(days * 86_400));
         for (text, expected) in [
             ("SHOW DATABASES", vec![Statement::ShowDatabases]),
             (" show  databases ; ;", vec![Statement::ShowDatabases]),
@@ -127,7 +188,21 @@ mod tests {
             ("create database x; show databases", vec![create("x"), Statement::ShowDatabases]),
             (r#"CREATE DATABASE "a \"b\" c""#, vec![create("a \"b\" c")]),
             (r#"CREATE DATABASE "a;b""#, vec![create("a;b")]),
-            (r#"CREATE DATABASE "show" WITH DURATION 3d NAME "x""#, vec![create("show")]),
+            (
+                r#"CREATE DATABASE "show" WITH DURATION 3d NAME "x""#,
+                vec![Statement::CreateDatabase("show".to_owned(), Policy { duration: days(3), is_default: false })],
+            ),
+            (
+                r#"CREATE RETENTION POLICY "a week" ON plant DURATION 1w REPLICATION 1 SHARD DURATION 1h DEFAULT"#,
+                vec![Statement::CreateRetentionPolicy(plant(), Policy { duration: days(7), is_default: true })],
+            ),
+            (
+                "ALTER RETENTION POLICY autogen ON plant DURATION INF",
+                vec![Statement::AlterRetentionPolicy(
+                    plant(),
+                    Policy { duration: Some(Duration::MAX), is_default: false },
+                )],
+            ),
             ("SHOW MEASUREMENTS", vec![Statement::ShowMeasurements(None)]),
             ("SHOW MEASUREMENTS ON plant", vec![Statement::ShowMeasurements(Some(plant()))]),
             ("SHOW RETENTION POLICIES ON \"plant\"", vec![Statement::ShowRetentionPolicies(Some(plant()))]),
@@ -146,6 +221,15 @@ mod tests {
             "CREATE DATABASE",
             "CREATE DATABASE a b",
             "CREATE DATABASE \"open",
+            "CREATE DATABASE a WITH",
+            "CREATE DATABASE a WITH DURATION 3",
+            "CREATE DATABASE a WITH DURATION",
+            "CREATE DATABASE a DURATION 3d",
+            "CREATE RETENTION POLICY x ON a REPLICATION 1 DEFAULT",
+            "CREATE RETENTION POLICY x DURATION 1d",
+            "ALTER RETENTION POLICY x ON a",
+            "ALTER RETENTION POLICY x ON a REPLICATION many",
+            "DROP RETENTION POLICY x ON a",
             "CREATE DATABASE a;DROP SERIES FROM b",
             "SHOW MEASUREMENTS ON",
             "SHOW MEASUREMENTS WITH MEASUREMENT =~ /a/",
@@ -155,6 +239,19 @@ mod tests {
             "DROP DATABASE a, b",
         ] {
             assert_eq!(statements(text), Err(EXPECTED), "{text}");
+        }
+    }
+
+    #[test]
+    fn points_are_kept_for_a_time_or_for_ever() {
+        for (text, expected) in [
+            ("1h30m", Some(Duration::from_secs(5_400))),
+            ("inf", Some(Duration::MAX)),
+            ("0s", Some(Duration::MAX)),
+            ("", None),
+            ("3", None),
+        ] {
+            assert_eq!(retention(text), expected, "{text}");
         }
     }
 }

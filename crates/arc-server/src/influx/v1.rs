@@ -2,7 +2,7 @@
 //!
 //! Never answers a query for points: that is for SQL, and says so.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{Request, State},
@@ -19,8 +19,11 @@ use crate::{
     delete::{self, blocking},
     errors::{Failure, json_response},
     http::params::Params,
-    influx::influxql::{self, Statement},
+    influx::influxql::{self, Policy, Statement},
 };
+
+/// InfluxDB refuses less, too: what is meant is mostly another unit, and points that are too old are gone at once.
+const SHORTEST_RETENTION: Duration = Duration::from_secs(3_600);
 
 /// The version that clients take for "speaks the 1.8 write API".
 const INFLUXDB_VERSION: &str = "1.8.10";
@@ -63,7 +66,7 @@ async fn answer(app: &Arc<App>, request: Request) -> Result<Vec<Value>, Failure>
     // All are understood before the first is run.
     let statements = influxql::statements(text).map_err(Failure::bad_request)?;
     if parts.method == Method::GET && statements.iter().any(Statement::is_change) {
-        return Err(Failure::method_not_allowed("GET changes nothing: send CREATE and DROP with POST", "POST"));
+        return Err(Failure::method_not_allowed("GET changes nothing: send CREATE, ALTER and DROP with POST", "POST"));
     }
     let mut results = Vec::with_capacity(statements.len());
     for (id, statement) in statements.into_iter().enumerate() {
@@ -92,7 +95,16 @@ async fn run(
         Statement::ShowDatabases => return Ok(Some(databases(app, caller))),
         Statement::ShowMeasurements(on) => return measurements(app, caller, &named(on)?),
         Statement::ShowRetentionPolicies(on) => return retention_policies(app, caller, &named(on)?).map(Some),
-        Statement::CreateDatabase(name) => create(app, caller, &name).await?,
+        Statement::CreateDatabase(name, policy) => create(app, caller, name, &policy).await?,
+        Statement::CreateRetentionPolicy(name, policy) => {
+            if !policy.is_default {
+                return Err(Failure::bad_request(
+                    "a database has one retention policy; expected DEFAULT, which makes it that of all points",
+                ));
+            }
+            keep(app, caller, name, &policy).await?;
+        }
+        Statement::AlterRetentionPolicy(name, policy) => keep(app, caller, name, &policy).await?,
         Statement::DropDatabase(name) => {
             caller.check_all_of(Rights::DELETE, &name)?;
             delete::check_enabled(app)?;
@@ -147,13 +159,39 @@ fn retention_policies(app: &App, caller: &Caller, database: &str) -> Result<Valu
 }
 
 /// Creates a database; as in InfluxDB it may exist. Clients ask for that before they write to what is there.
-async fn create(app: &App, caller: &Caller, name: &str) -> Result<(), Failure> {
-    if caller.sees(name) && app.engine.databases().iter().any(|database| database.name == name) {
-        return Ok(());
+async fn create(app: &Arc<App>, caller: &Caller, name: String, policy: &Policy) -> Result<(), Failure> {
+    if caller.sees(&name) && app.engine.databases().iter().any(|database| database.name == name) {
+        let Some(wanted) = policy.duration else { return Ok(()) };
+        if app.engine.retention(&name, None)?.unwrap_or(Duration::MAX) == wanted {
+            return Ok(());
+        }
+        let differs = "it keeps its points for another time; change it by ALTER RETENTION POLICY";
+        return Err(Failure::new(StatusCode::CONFLICT, format!("database {name:?} exists, and {differs}")));
     }
-    caller.check_all_of(Rights::WRITE, name)?;
-    match admin::create(app, name).await {
-        Err(failure) if failure.status != StatusCode::CONFLICT => Err(failure),
-        _ => Ok(()),
+    caller.check_all_of(Rights::WRITE, &name)?;
+    check_policy(app, caller, &name, policy)?;
+    match admin::create(app, &name).await {
+        Err(failure) if failure.status != StatusCode::CONFLICT => return Err(failure),
+        _ => {}
     }
+    keep(app, caller, name, policy).await
+}
+
+/// Keeps the points of a database as long as a policy says, if it says so.
+async fn keep(app: &Arc<App>, caller: &Caller, name: String, policy: &Policy) -> Result<(), Failure> {
+    check_policy(app, caller, &name, policy)?;
+    let Some(duration) = policy.duration else { return Ok(()) };
+    let engine = app.engine.clone();
+    // What is kept for ever is what has no setting.
+    blocking(move || engine.set_retention(&name, None, (duration < Duration::MAX).then_some(duration))).await
+}
+
+fn check_policy(app: &App, caller: &Caller, name: &str, policy: &Policy) -> Result<(), Failure> {
+    let Some(duration) = policy.duration else { return Ok(()) };
+    caller.check_target(Rights::ADMIN, name, None)?;
+    delete::check_enabled(app)?;
+    if duration < SHORTEST_RETENTION {
+        return Err(Failure::bad_request("points are kept for one hour or longer; expected a DURATION such as 30d"));
+    }
+    Ok(())
 }

@@ -87,3 +87,30 @@ async fn databases_and_measurements_are_shown_and_dropped() {
     careful.post("/write?db=plant", "pump rpm=1 1").await;
     careful.post("/query?q=DROP%20DATABASE%20plant", "").await.is(403, "delete_enabled");
 }
+
+#[tokio::test]
+async fn a_retention_policy_is_how_long_a_database_keeps_its_points() {
+    let server = Server::with(|config| config.delete.enabled = true);
+    let ask = async |q: &str| server.post(&format!("/query?q={}", q.replace(' ', "%20")), "").await;
+    let kept = async || server.get("/api/v1/retention/plant").await.json()["retention_days"].clone();
+    assert_eq!(ask("CREATE DATABASE plant WITH DURATION 30d REPLICATION 1 NAME month").await.status, 200);
+    assert_eq!(kept().await, 30);
+    // Agents ask at each start.
+    assert_eq!(ask("CREATE DATABASE plant WITH DURATION 720h").await.status, 200);
+    assert_eq!(ask("CREATE DATABASE plant").await.status, 200);
+    ask("CREATE DATABASE plant WITH DURATION 1d").await.is(409, "ALTER RETENTION POLICY");
+    assert_eq!(kept().await, 30);
+    assert_eq!(ask("CREATE RETENTION POLICY week ON plant DURATION 1w REPLICATION 1 DEFAULT").await.status, 200);
+    assert_eq!(kept().await, 7);
+    ask("CREATE RETENTION POLICY day ON plant DURATION 1d REPLICATION 1").await.is(400, "expected DEFAULT");
+    ask("ALTER RETENTION POLICY week ON plant DURATION 5m").await.is(400, "one hour");
+    ask("ALTER RETENTION POLICY week ON plant DURATION long").await.is(400, "ALTER RETENTION POLICY");
+    ask("ALTER RETENTION POLICY week ON mill DURATION 2d").await.is(404, "mill");
+    server.get("/query?q=ALTER%20RETENTION%20POLICY%20x%20ON%20plant%20DURATION%201d").await.is(405, "ALTER");
+    assert_eq!(kept().await, 7);
+    assert_eq!(ask("ALTER RETENTION POLICY week ON plant DURATION INF").await.status, 200);
+    server.get("/api/v1/retention/plant").await.is(404, "no retention is set");
+    let careful = Server::new();
+    careful.post("/query?q=CREATE%20DATABASE%20x%20WITH%20DURATION%201d", "").await.is(403, "delete_enabled");
+    assert_eq!(careful.get("/api/v1/databases").await.json()["count"], 0);
+}
