@@ -22,10 +22,8 @@ use hyper::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::errors::Failure;
+use crate::{app::QUERY_PATIENCE, errors::Failure};
 
-/// How long a query waits for the others of its token to end.
-const QUERY_PATIENCE: Duration = Duration::from_secs(10);
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// What a token may use; without bounds where nothing is said.

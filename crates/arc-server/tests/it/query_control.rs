@@ -22,7 +22,8 @@ use crate::{
 };
 
 /// Runs until it is ended.
-const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 10000000000) a, generate_series(1, 10000000000) b";
+pub(crate) const ENDLESS: &str =
+    "SELECT count(*) FROM generate_series(1, 10000000000) a, generate_series(1, 10000000000) b";
 /// The same, and makes nothing that it could pause for.
 const FINDS_NOTHING: &str =
     "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b WHERE a.value + b.value = 0.5";

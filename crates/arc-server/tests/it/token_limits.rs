@@ -1,9 +1,11 @@
 //! What the holder of a token may use: each limit refuses with 429 what is beyond it, and no other token notices.
 
+use std::pin::pin;
+
 use hyper::Method;
 use serde_json::json;
 
-use crate::auth::Closed;
+use crate::{auth::Closed, query_control::ENDLESS};
 
 #[tokio::test]
 async fn requests_and_bytes_beyond_the_limits_are_told_when_to_come_back() {
@@ -37,6 +39,43 @@ async fn a_query_holds_no_more_memory_than_its_token_may() {
     let ask = async |token: &str| closed.send(token, Method::POST, "/api/v1/query", &sql).await;
     ask(&token).await.is(400, "the query needs more memory than its own limit");
     assert_eq!(ask(&closed.admin).await.json()["data"], json!([[1_000_000]]));
+}
+
+#[tokio::test]
+async fn queries_of_a_token_wait_for_each_other() {
+    let closed = Closed::new();
+    let one = closed.token(json!({"name": "one", "limits": {"concurrent_queries": 1}})).await;
+    let ask = async |token: &str, sql: &str| {
+        closed.send(token, Method::POST, "/api/v1/query", &json!({ "sql": sql }).to_string()).await
+    };
+    let running = async || loop {
+        let answer = closed.send(&closed.admin, Method::GET, "/api/v1/queries", "").await.json();
+        if answer["count"] == 1 {
+            return answer["queries"][0]["id"].as_str().unwrap().to_owned();
+        }
+        tokio::task::yield_now().await;
+    };
+    let mut first = pin!(ask(&one, ENDLESS));
+    let mut second = pin!(ask(&one, "SELECT 2"));
+    let id = tokio::select! {
+        reply = &mut first => panic!("{reply:?}"),
+        id = running() => id,
+    };
+    let others = async {
+        for _ in 0..20 {
+            assert_eq!(ask(&closed.admin, "SELECT 1").await.status, 200);
+        }
+    };
+    tokio::select! {
+        reply = &mut first => panic!("{reply:?}"),
+        reply = &mut second => panic!("it did not wait: {reply:?}"),
+        () = others => {},
+    }
+    let path = format!("/api/v1/queries/{id}");
+    assert_eq!(closed.send(&closed.admin, Method::DELETE, &path, "").await.status, 200);
+    let (first, second) = tokio::join!(first, second);
+    first.is(499, "the query was cancelled");
+    assert_eq!(second.json()["data"], json!([[2]]));
 }
 
 #[tokio::test]
