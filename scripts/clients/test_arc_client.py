@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 
 import pandas
 import polars
@@ -173,9 +174,35 @@ def test_retention_policies_are_made_carried_out_and_listed(client: ArcClient) -
         client.retention.get(made.id)
 
 
-def test_continuous_queries_are_not_there_and_the_client_is_told(client: ArcClient) -> None:
-    with pytest.raises(ArcError, match="Cannot GET /api/v1/continuous_queries"):
-        client.continuous_queries.list()
+def test_continuous_queries(client: ArcClient) -> None:
+    client.write.write_columnar("pump", {"time": [START_US, START_US + 1_000_000, START_US + 60_000_000], "id": ["7", "7", "8"], "rpm": [10, 20, 30]})
+    queries = client.continuous_queries
+    statement = (
+        "SELECT date_trunc('minute', time) AS time, id, avg(rpm) AS rpm FROM pump WHERE time >= '{start_time}' AND time < '{end_time}' GROUP BY 1, 2"
+    )
+    made = queries.create("minutely", "plant", "pump", "pump_minutely", statement, "1m", description="of pumps", is_active=False)
+    assert (made.name, made.interval, made.is_active, made.last_execution_status) == ("minutely", "1m", False, None)
+    assert queries.list(database="plant") == [made] and queries.list(is_active=True) == []
+    changed = queries.update(made.id, interval="2m", retention_days=9)
+    assert (changed.interval, changed.retention_days, changed.query) == ("2m", 9, statement)
+
+    day = datetime.fromtimestamp(START_US // 1_000_000, tz=timezone.utc)
+    window = {"start_time": day, "end_time": day + timedelta(days=1)}
+    tried = queries.execute(made.id, **window, dry_run=True)
+    assert (tried.status, tried.records_written, tried.dry_run) == ("dry_run", 2, True)
+    for _ in range(2):
+        done = queries.execute(made.id, **window)
+        assert (done.status, done.records_written, done.destination_measurement) == ("completed", 2, "pump_minutely")
+    # Executed twice, it has given what it gives once.
+    assert client.query.query("SELECT id, rpm FROM pump_minutely ORDER BY id").data == [["7", 15.0], ["8", 30.0]]
+    executions = queries.get_executions(made.id)
+    assert [execution.status for execution in executions] == ["completed", "completed"]
+    assert executions[0].execution_id == done.execution_id
+    assert queries.get(made.id).last_records_written == 2
+    queries.delete(made.id)
+    assert queries.list() == []
+    with pytest.raises(ArcError, match="not found"):
+        queries.get(made.id)
 
 
 def test_nobody_comes_in_without_a_token(closed: Server) -> None:

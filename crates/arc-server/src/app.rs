@@ -20,6 +20,7 @@ use crate::{
     backup::Backups,
     config::{Config, Delete, Limits},
     connection,
+    continuous::ContinuousQueries,
     errors::Failure,
     history::History,
     http::access::Access,
@@ -29,8 +30,8 @@ use crate::{
     retention::Policies,
 };
 
-/// How long a query waits for others to end.
-const QUERY_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a query waits for others to end: those of its token, and all.
+pub(crate) const QUERY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Files that are imported at a time; each takes a core and a few pieces of memory.
 const IMPORTS: usize = 2;
@@ -70,6 +71,7 @@ pub struct App {
     pub(crate) engine_memory: usize,
     pub(crate) imports: ImportCounters,
     pub(crate) policies: Policies,
+    pub(crate) continuous: ContinuousQueries,
     write_timeout: Duration,
     write_slots: Arc<Semaphore>,
     query_slots: Arc<Semaphore>,
@@ -89,11 +91,13 @@ pub enum StartError {
     /// Tokens cannot be read or kept.
     #[error(transparent)]
     Tokens(#[from] AuthError),
-    /// Retention policies cannot be read.
-    #[error("{} is not a file of retention policies: {reason}; put back the file of a backup, or remove it and make them again", path.display())]
-    Policies {
+    /// A file of the server's own cannot be read.
+    #[error("{} is not a file of {content}: {reason}; put back the file of a backup, or remove it and make them again", path.display())]
+    Kept {
         /// The file.
         path: PathBuf,
+        /// What it is to have in it.
+        content: &'static str,
         /// What is wrong.
         reason: String,
     },
@@ -113,11 +117,12 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`StartError`] for threads that there is no room for, tokens that cannot be read or kept, and retention policies that
-    /// cannot be read.
+    /// [`StartError`] for threads that there is no room for, tokens that cannot be read or kept, and retention policies and
+    /// continuous queries that cannot be read.
     pub fn new(engine: Engine, config: &Config) -> Result<Arc<Self>, StartError> {
         let auth = if config.no_auth { Auth::open() } else { Self::closed(&engine, config)? };
         let policies = Policies::open(engine.path())?;
+        let continuous = ContinuousQueries::open(engine.path())?;
         let memory_bytes = config.engine.memory_bytes;
         let limits = within_memory(&config.limits, memory_bytes);
         Ok(Arc::new(Self {
@@ -144,6 +149,7 @@ impl App {
             engine_memory: config.engine.memory_bytes,
             imports: ImportCounters::default(),
             policies,
+            continuous,
             write_timeout: config.engine.write_timeout,
             write_slots: Arc::new(Semaphore::new(write_slots())),
             query_slots: Arc::new(Semaphore::new(limits.queries)),

@@ -19,8 +19,10 @@ mod column_types;
 mod compaction;
 mod config;
 mod connection;
+mod continuous;
 mod decompress;
 mod delete;
+mod duration;
 mod errors;
 mod flight;
 #[cfg(feature = "fuzzing")]
@@ -30,6 +32,7 @@ mod history;
 mod http;
 mod import;
 mod influx;
+mod kept;
 mod logging;
 mod maintenance;
 mod metrics;

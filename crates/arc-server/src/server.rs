@@ -23,7 +23,7 @@ use crate::{
     allocator,
     app::{App, StartError},
     config::Config,
-    connection, history,
+    connection, continuous, history,
     http::router::{flight_router, router},
     tls::{self, Tls, TlsError},
     workers::Workers,
@@ -208,6 +208,7 @@ impl Server {
             () = http => {}
             () = flight => {}
             () = history::record(Arc::clone(&self.app)) => {}
+            () = continuous::run(Arc::clone(&self.app)) => {}
             () = tls::watch(self.tls) => {}
             () = stop => {}
         }

@@ -5,9 +5,12 @@
 
 use std::{borrow::Cow, ops::RangeInclusive};
 
-use hyper::{HeaderMap, Uri};
+use hyper::{HeaderMap, Uri, header};
 
 use crate::errors::Failure;
+
+/// What the Python client of Arc calls itself; it alone reads lists out of an object.
+const PYTHON_CLIENT: &[u8] = b"arc-client-python/";
 
 /// Names and values in the order of the request.
 #[derive(Debug, Default)]
@@ -58,6 +61,11 @@ impl Params {
         let expected = || format!("{name}={text} is not valid; expected {} to {}", within.start(), within.end());
         number.map(Some).ok_or_else(|| Failure::bad_request(expected()))
     }
+}
+
+/// Returns whether lists are to be in an object.
+pub(crate) fn is_python_client(headers: &HeaderMap) -> bool {
+    headers.get(header::USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(PYTHON_CLIENT))
 }
 
 /// Decodes one name or value.

@@ -13,7 +13,7 @@ use hyper::StatusCode;
 use crate::{
     admin,
     app::App,
-    auth, backup, column_types, compaction, delete,
+    auth, backup, column_types, compaction, continuous, delete,
     errors::Failure,
     flight, history,
     http::around,
@@ -76,7 +76,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/metrics", get(admin::metrics_as_json))
         .route("/api/v1/metrics/endpoints", get(admin::metrics_by_part))
         .route("/api/v1/metrics/timeseries/{type}", get(history::timeseries));
-    let routes = routes.merge(token_routes()).merge(influx_routes());
+    let routes = routes.merge(token_routes()).merge(influx_routes()).merge(continuous_routes());
     let routes = if app.backups.is_some() { routes.merge(backup_routes()) } else { routes };
     let flight = flight::routes(&app);
     let routes = routes
@@ -98,6 +98,14 @@ pub(crate) fn flight_router(app: Arc<App>) -> Router {
 fn within(routes: Router, app: Arc<App>) -> Router {
     // A layer on a router runs after its routing, too late to change the path; one on a router around it does not.
     Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(app, around::around))
+}
+
+fn continuous_routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v1/continuous_queries", get(continuous::list).post(continuous::create))
+        .route("/api/v1/continuous_queries/{id}", get(continuous::get).put(continuous::put).delete(continuous::delete))
+        .route("/api/v1/continuous_queries/{id}/execute", post(continuous::execute))
+        .route("/api/v1/continuous_queries/{id}/executions", get(continuous::executions))
 }
 
 fn retention_of() -> MethodRouter<Arc<App>> {

@@ -21,6 +21,7 @@ use hyper::StatusCode;
 
 pub(crate) use self::{
     policies::{create, list},
+    policy::ExecutionStatus,
     store::Policies,
 };
 use crate::{app::App, auth::Caller, errors::Failure};

@@ -6,7 +6,7 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use hyper::{HeaderMap, StatusCode, Uri, header};
+use hyper::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
 
 use super::{policy::Policy, request::WantedPolicy, settings};
@@ -17,11 +17,9 @@ use crate::{
     body,
     delete::check_enabled,
     errors::{Failure, json_response},
-    http::params::Params,
+    http::params::{Params, is_python_client},
 };
 
-/// What the Python client of Arc calls itself; it alone reads lists out of an object.
-const PYTHON_CLIENT: &[u8] = b"arc-client-python/";
 /// Executions that are shown if nobody says how many.
 const EXECUTIONS: usize = 50;
 
@@ -30,8 +28,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller, headers: H
     let policies = app.policies.all();
     let seen = policies.iter().filter(|policy| policy.target().check_sees(&caller).is_ok());
     let mut items: Vec<Value> = seen.map(|policy| describe(&app, policy)).collect();
-    let agent = headers.get(header::USER_AGENT).map(|agent| agent.as_bytes());
-    if agent.is_some_and(|agent| agent.starts_with(PYTHON_CLIENT)) {
+    if is_python_client(&headers) {
         return ok(&json!({ "count": items.len(), "policies": items }));
     }
     let has_policy = |target: &super::Target, kept| {

@@ -31,17 +31,17 @@ pub(super) struct Policy {
     pub(super) executions: Vec<Execution>,
 }
 
-/// What came of carrying a policy out.
+/// What came of carrying out a policy, or of executing a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum ExecutionStatus {
+pub(crate) enum ExecutionStatus {
     Running,
     Completed,
     Failed,
 }
 
 impl ExecutionStatus {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Completed => "completed",

@@ -4,15 +4,9 @@
 //! somebody has set how long points are kept by name, the engine is right: such a policy shows itself as not active. Never
 //! takes a point away.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use arc_core::{Engine, ErrorKind};
-use arc_swap::ArcSwap;
 use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
 
@@ -23,14 +17,11 @@ use super::{
 };
 use crate::{
     app::StartError,
-    auth::write_private,
-    errors::{Failure, chain},
+    errors::Failure,
+    kept::{Document, Kept},
     timestamp,
 };
 
-/// Name below the data directory, and the form of the file that is written; a newer one is not read.
-const FILE: &str = "retention.json";
-const VERSION: u32 = 1;
 /// Most policies that are kept.
 const MAX_POLICIES: usize = 1_000;
 
@@ -44,14 +35,23 @@ struct PolicyFile {
     policies: Vec<Policy>,
 }
 
+impl Document for PolicyFile {
+    const FILE: &'static str = "retention.json";
+    const CONTENT: &'static str = "retention policies";
+    const VERSION: u32 = 1;
+
+    fn empty() -> Self {
+        Self { version: Self::VERSION, next_id: 1, policies: Vec::new() }
+    }
+
+    fn version(&self) -> u32 {
+        self.version
+    }
+}
+
 /// The policies of a data directory.
 #[derive(Debug)]
-pub(crate) struct Policies {
-    path: PathBuf,
-    kept: ArcSwap<PolicyFile>,
-    /// Who holds it is the only one that changes anything.
-    changing: Mutex<()>,
-}
+pub(crate) struct Policies(Kept<PolicyFile>);
 
 /// What came of an execution.
 #[derive(Debug)]
@@ -64,23 +64,23 @@ pub(super) struct Outcome {
 impl Policies {
     /// Reads the policies of a data directory, which may have none. What was running has failed.
     pub(crate) fn open(data_dir: &Path) -> Result<Self, StartError> {
-        let path = data_dir.join(FILE);
-        let mut kept = read(&path).map_err(|reason| StartError::Policies { path: path.clone(), reason })?;
-        let executions = kept.policies.iter_mut().flat_map(|policy| &mut policy.executions);
-        for execution in executions.filter(|execution| execution.status == ExecutionStatus::Running) {
-            execution.status = ExecutionStatus::Failed;
-            execution.error = Some("the server ended before it was known how many points were deleted".to_owned());
-        }
-        Ok(Self { path, kept: ArcSwap::from_pointee(kept), changing: Mutex::default() })
+        let kept = Kept::open(data_dir, |kept: &mut PolicyFile| {
+            let executions = kept.policies.iter_mut().flat_map(|policy| &mut policy.executions);
+            for execution in executions.filter(|execution| execution.status == ExecutionStatus::Running) {
+                execution.status = ExecutionStatus::Failed;
+                execution.error = Some("the server ended before it was known how many points were deleted".to_owned());
+            }
+        });
+        kept.map(Self)
     }
 
     /// Returns all policies in the order they were made.
     pub(super) fn all(&self) -> Vec<Policy> {
-        self.kept.load().policies.clone()
+        self.0.load().policies.clone()
     }
 
     pub(super) fn get(&self, id: u64) -> Result<Policy, Failure> {
-        let found = self.kept.load().policies.iter().find(|policy| policy.id == id).cloned();
+        let found = self.0.load().policies.iter().find(|policy| policy.id == id).cloned();
         found.ok_or_else(|| missing(&id.to_string()))
     }
 
@@ -146,7 +146,7 @@ impl Policies {
 
     /// Notes that a policy is about to be carried out; returns the number of the execution.
     pub(super) fn begin(&self, id: u64, cutoff_ns: i64) -> Result<u64, Failure> {
-        self.note(|kept| {
+        self.0.change(|kept| {
             let number = kept.take_id();
             let policy = kept.find(id)?;
             if policy.executions.iter().any(|execution| execution.status == ExecutionStatus::Running) {
@@ -162,7 +162,7 @@ impl Policies {
 
     /// Notes what came of an execution, unless its policy was deleted meanwhile.
     pub(super) fn end(&self, id: u64, number: u64, outcome: Outcome) -> Result<(), Failure> {
-        self.note(|kept| {
+        self.0.change(|kept| {
             let executions =
                 kept.policies.iter_mut().find(|policy| policy.id == id).map(|policy| &mut policy.executions);
             let found = executions.into_iter().flatten().find(|execution| execution.id == number);
@@ -177,50 +177,26 @@ impl Policies {
         })
     }
 
-    /// Keeps a change that is nothing to the engine.
-    fn note<T>(&self, edit: impl FnOnce(&mut PolicyFile) -> Result<T, Failure>) -> Result<T, Failure> {
-        let _changing = self.lock();
-        let mut kept = self.kept.load().as_ref().clone();
-        let made = edit(&mut kept)?;
-        self.keep(Arc::new(kept))?;
-        Ok(made)
-    }
-
     /// Keeps a change, and then has the engine keep points of the targets that `edit` returns for as long as the policies say.
     fn change<T>(
         &self,
         engine: &Engine,
         edit: impl FnOnce(&mut PolicyFile) -> Result<(T, Vec<Target>), Failure>,
     ) -> Result<T, Failure> {
-        let _changing = self.lock();
-        let before = self.kept.load_full();
+        let changing = self.0.lock();
+        let before = self.0.load();
         let mut after = before.as_ref().clone();
         let (made, targets) = edit(&mut after)?;
         let after = Arc::new(after);
-        self.keep(Arc::clone(&after))?;
+        changing.keep(Arc::clone(&after))?;
         for target in &targets {
             if let Err(error) = put_in_force(engine, target, before.wanted(target), after.wanted(target)) {
                 // What is not in force is not kept, either. Should that fail as well, it shows itself as not active.
-                self.keep(before)?;
+                changing.keep(before)?;
                 return Err(error.into());
             }
         }
         Ok(made)
-    }
-
-    /// Puts policies on disk, and then where they are looked for.
-    fn keep(&self, kept: Arc<PolicyFile>) -> Result<(), Failure> {
-        let written = serde_json::to_vec_pretty(kept.as_ref()).map_err(|_| Failure::bug())?;
-        if let Err(error) = write_private(&self.path, &written) {
-            tracing::error!(error = chain(&error), "cannot keep a change of retention policies");
-            return Err(Failure::bug());
-        }
-        self.kept.store(kept);
-        Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -269,21 +245,6 @@ fn put_in_force(
         Some(_) if found != after => engine.set_retention(database, table, after),
         None if found.is_some() && found == before => engine.set_retention(database, table, None),
         _ => Ok(()),
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "policies are the server's own file, beside those of the engine")]
-fn read(path: &Path) -> Result<PolicyFile, String> {
-    let text = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(PolicyFile { version: VERSION, next_id: 1, policies: Vec::new() });
-        }
-        read => read.map_err(|error| error.to_string())?,
-    };
-    let kept: PolicyFile = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-    match kept.version {
-        VERSION => Ok(kept),
-        other => Err(format!("it has version {other}, and this program reads {VERSION}")),
     }
 }
 

@@ -27,6 +27,8 @@ mod config;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod continuous;
+#[cfg(test)]
 mod delete;
 #[cfg(test)]
 mod flight;
@@ -67,7 +69,6 @@ mod retention_policies;
 #[cfg(test)]
 mod rights;
 #[cfg(test)]
-#[cfg(feature = "object-store-aws")]
 mod s3;
 #[cfg(test)]
 mod socket;

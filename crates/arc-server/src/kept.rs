@@ -1,0 +1,105 @@
+//! A small file of the server's own in the data directory: JSON that is read at the start, and replaced as a whole by each change.
+//!
+//! One change is made at a time, and it is on disk before anybody sees it. Never looks at what it keeps.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    app::StartError,
+    auth::write_private,
+    errors::{Failure, chain},
+};
+
+/// What such a file has in it.
+pub(crate) trait Document: Clone + Serialize + DeserializeOwned {
+    /// Name of the file below the data directory.
+    const FILE: &'static str;
+    /// What it is a file of, in words.
+    const CONTENT: &'static str;
+    /// The form of the file that is written; another one is not read.
+    const VERSION: u32;
+
+    /// Returns what there is before the first change.
+    fn empty() -> Self;
+
+    /// Returns the form that the file says it has.
+    fn version(&self) -> u32;
+}
+
+/// Such a file, and what it says.
+#[derive(Debug)]
+pub(crate) struct Kept<T> {
+    path: PathBuf,
+    value: ArcSwap<T>,
+    changing: Mutex<()>,
+}
+
+impl<T: Document> Kept<T> {
+    /// Reads the file of a data directory, which may have none; `amend` makes up for what a crash has left in it.
+    pub(crate) fn open(data_dir: &Path, amend: impl FnOnce(&mut T)) -> Result<Self, StartError> {
+        let path = data_dir.join(T::FILE);
+        let unreadable = |reason| StartError::Kept { path: path.clone(), content: T::CONTENT, reason };
+        let mut value: T = read(&path).map_err(unreadable)?;
+        amend(&mut value);
+        Ok(Self { path, value: ArcSwap::from_pointee(value), changing: Mutex::default() })
+    }
+
+    /// Returns what there is now.
+    pub(crate) fn load(&self) -> Arc<T> {
+        self.value.load_full()
+    }
+
+    /// Waits until nobody else changes anything.
+    pub(crate) fn lock(&self) -> Changing<'_, T> {
+        Changing { kept: self, _lock: self.changing.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// Makes a change; nothing is kept of one that fails.
+    pub(crate) fn change<R>(&self, edit: impl FnOnce(&mut T) -> Result<R, Failure>) -> Result<R, Failure> {
+        let changing = self.lock();
+        let mut value = self.load().as_ref().clone();
+        let made = edit(&mut value)?;
+        changing.keep(Arc::new(value))?;
+        Ok(made)
+    }
+}
+
+/// The right to change such a file, while it lives.
+#[derive(Debug)]
+pub(crate) struct Changing<'a, T> {
+    kept: &'a Kept<T>,
+    _lock: MutexGuard<'a, ()>,
+}
+
+impl<T: Document> Changing<'_, T> {
+    /// Puts a value on disk, and then where others see it.
+    pub(crate) fn keep(&self, value: Arc<T>) -> Result<(), Failure> {
+        let written = serde_json::to_vec_pretty(value.as_ref()).map_err(|_| Failure::bug())?;
+        if let Err(error) = write_private(&self.kept.path, &written) {
+            tracing::error!(error = chain(&error), "cannot keep a change of {}", T::CONTENT);
+            return Err(Failure::bug());
+        }
+        self.kept.value.store(value);
+        Ok(())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "it is the server's own file, beside those of the engine")]
+fn read<T: Document>(path: &Path) -> Result<T, String> {
+    let text = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::empty()),
+        read => read.map_err(|error| error.to_string())?,
+    };
+    let value: T = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    match value.version() {
+        version if version == T::VERSION => Ok(value),
+        other => Err(format!("it has version {other}, and this program reads {}", T::VERSION)),
+    }
+}
