@@ -35,13 +35,13 @@ pub(crate) trait Document: Clone + Serialize + DeserializeOwned {
 
 /// Such a file, and what it says.
 #[derive(Debug)]
-pub(crate) struct Kept<T> {
+pub(crate) struct KeptFile<T> {
     path: PathBuf,
     value: ArcSwap<T>,
     changing: Mutex<()>,
 }
 
-impl<T: Document> Kept<T> {
+impl<T: Document> KeptFile<T> {
     /// Reads the file of a data directory, which may have none; `amend` makes up for what a crash has left in it.
     pub(crate) fn open(data_dir: &Path, amend: impl FnOnce(&mut T)) -> Result<Self, StartError> {
         let path = data_dir.join(T::FILE);
@@ -74,7 +74,7 @@ impl<T: Document> Kept<T> {
 /// The right to change such a file, while it lives.
 #[derive(Debug)]
 pub(crate) struct Changing<'a, T> {
-    kept: &'a Kept<T>,
+    kept: &'a KeptFile<T>,
     _lock: MutexGuard<'a, ()>,
 }
 

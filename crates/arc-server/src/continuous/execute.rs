@@ -43,7 +43,7 @@ impl Access for WithinDatabase {
 
 /// Executes a query as a request says: for a window of its own, or from where it has come to until now.
 pub(super) async fn on_request(app: &Arc<App>, query: ContinuousQuery, request: &Value) -> Result<Value, Failure> {
-    let wanted = WantedExecution::read(request)?;
+    let wanted = WantedWindow::read(request)?;
     let now_ns = timestamp::now_ns();
     let end_ns = wanted.end_ns.unwrap_or(now_ns);
     let start_ns = wanted.start_ns.or(query.last_processed_ns).unwrap_or_else(|| end_ns.saturating_sub(HOUR_NS));
@@ -162,13 +162,13 @@ fn texts(schema: &SchemaRef) -> Vec<String> {
 
 /// How a query is to be executed.
 #[derive(Debug, Default)]
-struct WantedExecution {
+struct WantedWindow {
     start_ns: Option<i64>,
     end_ns: Option<i64>,
     dry_run: bool,
 }
 
-impl WantedExecution {
+impl WantedWindow {
     fn read(request: &Value) -> Result<Self, Failure> {
         let expected = "expected {\"start_time\": \"2026-01-31T00:00:00Z\", \"end_time\": \"…\", \"dry_run\": false}";
         let request: &Map<_, _> = request.as_object().ok_or_else(|| Failure::bad_request(expected))?;

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     app::StartError,
     errors::Failure,
-    kept::{Document, Kept},
+    kept::{Document, KeptFile},
     retention::ExecutionStatus,
     timestamp,
 };
@@ -48,7 +48,7 @@ impl Document for QueryFile {
 /// The continuous queries of a data directory.
 #[derive(Debug)]
 pub(crate) struct ContinuousQueries {
-    kept: Kept<QueryFile>,
+    kept: KeptFile<QueryFile>,
     /// Wakes who waits for the next window.
     pub(super) changed: Notify,
 }
@@ -64,7 +64,7 @@ pub(super) struct Written {
 impl ContinuousQueries {
     /// Reads the queries of a data directory, which may have none. What was running has failed.
     pub(crate) fn open(data_dir: &Path) -> Result<Self, StartError> {
-        let kept = Kept::open(data_dir, |kept: &mut QueryFile| {
+        let kept = KeptFile::open(data_dir, |kept: &mut QueryFile| {
             let executions = kept.queries.iter_mut().flat_map(|query| &mut query.executions);
             for execution in executions.filter(|execution| execution.status == ExecutionStatus::Running) {
                 execution.status = ExecutionStatus::Failed;

@@ -15,24 +15,24 @@ pub(super) enum Statement {
     /// Of a database, or of that of the request.
     ShowMeasurements(Option<String>),
     ShowRetentionPolicies(Option<String>),
-    CreateDatabase(String, Policy),
+    CreateDatabase(String, RetentionClause),
     DropDatabase(String),
     DropMeasurement(String),
     /// Of a database, which has one.
-    CreateRetentionPolicy(String, Policy),
-    AlterRetentionPolicy(String, Policy),
+    CreateRetentionPolicy(String, RetentionClause),
+    AlterRetentionPolicy(String, RetentionClause),
 }
 
 /// What a statement says of a retention policy. Copies and shards are for clusters and storage of InfluxDB: they say
 /// nothing about which points are kept.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Policy {
+pub(super) struct RetentionClause {
     /// How long points are kept: [`Duration::MAX`] for ever.
     pub(super) duration: Option<Duration>,
     pub(super) is_default: bool,
 }
 
-impl Policy {
+impl RetentionClause {
     fn parse(mut words: &[Word]) -> Option<Self> {
         let mut policy = Self::default();
         loop {
@@ -85,16 +85,18 @@ impl Statement {
             }
             (["DROP", "DATABASE"], [name]) => Some(Self::DropDatabase(name.text.clone())),
             (["DROP", "MEASUREMENT"], [name]) => Some(Self::DropMeasurement(name.text.clone())),
-            (["CREATE", "DATABASE"], [name]) => Some(Self::CreateDatabase(name.text.clone(), Policy::default())),
+            (["CREATE", "DATABASE"], [name]) => {
+                Some(Self::CreateDatabase(name.text.clone(), RetentionClause::default()))
+            }
             (["CREATE", "DATABASE"], [name, with, policy @ ..]) if with.is("WITH") && !policy.is_empty() => {
-                Some(Self::CreateDatabase(name.text.clone(), Policy::parse(policy)?))
+                Some(Self::CreateDatabase(name.text.clone(), RetentionClause::parse(policy)?))
             }
             (["CREATE", "RETENTION", "POLICY"], [_, on, database, policy @ ..]) if on.is("ON") => {
-                let policy = Policy::parse(policy).filter(|policy| policy.duration.is_some())?;
+                let policy = RetentionClause::parse(policy).filter(|policy| policy.duration.is_some())?;
                 Some(Self::CreateRetentionPolicy(database.text.clone(), policy))
             }
             (["ALTER", "RETENTION", "POLICY"], [_, on, database, policy @ ..]) if on.is("ON") && !policy.is_empty() => {
-                Some(Self::AlterRetentionPolicy(database.text.clone(), Policy::parse(policy)?))
+                Some(Self::AlterRetentionPolicy(database.text.clone(), RetentionClause::parse(policy)?))
             }
             _ => None,
         }
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn statements_that_manage_databases_are_understood() {
-        let create = |name: &str| Statement::CreateDatabase(name.to_owned(), Policy::default());
+        let create = |name: &str| Statement::CreateDatabase(name.to_owned(), RetentionClause::default());
         let plant = || "plant".to_owned();
         let days = |days: u64| Some(Duration::from_secs(days * 86_400));
         for (text, expected) in [
@@ -190,17 +192,23 @@ mod tests {
             (r#"CREATE DATABASE "a;b""#, vec![create("a;b")]),
             (
                 r#"CREATE DATABASE "show" WITH DURATION 3d NAME "x""#,
-                vec![Statement::CreateDatabase("show".to_owned(), Policy { duration: days(3), is_default: false })],
+                vec![Statement::CreateDatabase(
+                    "show".to_owned(),
+                    RetentionClause { duration: days(3), is_default: false },
+                )],
             ),
             (
                 r#"CREATE RETENTION POLICY "a week" ON plant DURATION 1w REPLICATION 1 SHARD DURATION 1h DEFAULT"#,
-                vec![Statement::CreateRetentionPolicy(plant(), Policy { duration: days(7), is_default: true })],
+                vec![Statement::CreateRetentionPolicy(
+                    plant(),
+                    RetentionClause { duration: days(7), is_default: true },
+                )],
             ),
             (
                 "ALTER RETENTION POLICY autogen ON plant DURATION INF",
                 vec![Statement::AlterRetentionPolicy(
                     plant(),
-                    Policy { duration: Some(Duration::MAX), is_default: false },
+                    RetentionClause { duration: Some(Duration::MAX), is_default: false },
                 )],
             ),
             ("SHOW MEASUREMENTS", vec![Statement::ShowMeasurements(None)]),

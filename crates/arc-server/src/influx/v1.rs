@@ -19,7 +19,7 @@ use crate::{
     delete::{self, blocking},
     errors::{Failure, json_response},
     http::params::Params,
-    influx::influxql::{self, Policy, Statement},
+    influx::influxql::{self, RetentionClause, Statement},
 };
 
 /// InfluxDB refuses less, too: what is meant is mostly another unit, and points that are too old are gone at once.
@@ -159,7 +159,7 @@ fn retention_policies(app: &App, caller: &Caller, database: &str) -> Result<Valu
 }
 
 /// Creates a database; as in InfluxDB it may exist. Clients ask for that before they write to what is there.
-async fn create(app: &Arc<App>, caller: &Caller, name: String, policy: &Policy) -> Result<(), Failure> {
+async fn create(app: &Arc<App>, caller: &Caller, name: String, policy: &RetentionClause) -> Result<(), Failure> {
     if caller.sees(&name) && app.engine.databases().iter().any(|database| database.name == name) {
         let Some(wanted) = policy.duration else { return Ok(()) };
         if app.engine.retention(&name, None)?.unwrap_or(Duration::MAX) == wanted {
@@ -178,7 +178,7 @@ async fn create(app: &Arc<App>, caller: &Caller, name: String, policy: &Policy) 
 }
 
 /// Keeps the points of a database as long as a policy says, if it says so.
-async fn keep(app: &Arc<App>, caller: &Caller, name: String, policy: &Policy) -> Result<(), Failure> {
+async fn keep(app: &Arc<App>, caller: &Caller, name: String, policy: &RetentionClause) -> Result<(), Failure> {
     check_policy(app, caller, &name, policy)?;
     let Some(duration) = policy.duration else { return Ok(()) };
     let engine = app.engine.clone();
@@ -186,7 +186,7 @@ async fn keep(app: &Arc<App>, caller: &Caller, name: String, policy: &Policy) ->
     blocking(move || engine.set_retention(&name, None, (duration < Duration::MAX).then_some(duration))).await
 }
 
-fn check_policy(app: &App, caller: &Caller, name: &str, policy: &Policy) -> Result<(), Failure> {
+fn check_policy(app: &App, caller: &Caller, name: &str, policy: &RetentionClause) -> Result<(), Failure> {
     let Some(duration) = policy.duration else { return Ok(()) };
     caller.check_target(Rights::ADMIN, name, None)?;
     delete::check_enabled(app)?;

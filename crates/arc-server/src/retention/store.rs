@@ -18,7 +18,7 @@ use super::{
 use crate::{
     app::StartError,
     errors::Failure,
-    kept::{Document, Kept},
+    kept::{Document, KeptFile},
     timestamp,
 };
 
@@ -51,7 +51,7 @@ impl Document for PolicyFile {
 
 /// The policies of a data directory.
 #[derive(Debug)]
-pub(crate) struct Policies(Kept<PolicyFile>);
+pub(crate) struct Policies(KeptFile<PolicyFile>);
 
 /// What came of an execution.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(super) struct Outcome {
 impl Policies {
     /// Reads the policies of a data directory, which may have none. What was running has failed.
     pub(crate) fn open(data_dir: &Path) -> Result<Self, StartError> {
-        let kept = Kept::open(data_dir, |kept: &mut PolicyFile| {
+        let kept = KeptFile::open(data_dir, |kept: &mut PolicyFile| {
             let executions = kept.policies.iter_mut().flat_map(|policy| &mut policy.executions);
             for execution in executions.filter(|execution| execution.status == ExecutionStatus::Running) {
                 execution.status = ExecutionStatus::Failed;
