@@ -26,7 +26,7 @@ use crate::{
     auth::Caller,
     body,
     errors::{Failure, chain, json_response, public},
-    timestamp,
+    kept, timestamp,
 };
 
 /// Longest name of a backup.
@@ -115,6 +115,7 @@ fn run(app: &App, id: &str) {
     let _ended = EndOnDrop(backups);
     let target = backups.dir.join(id);
     let done = app.engine.backup_with(&target, |report| backups.note(|status| status.report = *report));
+    let done = done.and_then(|report| kept::copy_all(app.engine.path(), &target).map(|()| report));
     let error = done.as_ref().err().map(public);
     match &done {
         Ok(report) => tracing::info!(id, files = report.files, bytes = report.bytes, "backup written"),

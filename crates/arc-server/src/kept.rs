@@ -17,6 +17,9 @@ use crate::{
     errors::{Failure, chain},
 };
 
+/// Those that a backup has. Tokens are not among them: a copy is for others, who are not to come in by it.
+const IN_BACKUPS: [&str; 2] = ["continuous_queries.json", "retention.json"];
+
 /// What such a file has in it.
 pub(crate) trait Document: Clone + Serialize + DeserializeOwned {
     /// Name of the file below the data directory.
@@ -89,6 +92,27 @@ impl<T: Document> Changing<'_, T> {
         self.kept.value.store(value);
         Ok(())
     }
+}
+
+/// Copies what a data directory has of such files to a backup of it, or from one; what it has not is removed there.
+#[expect(clippy::disallowed_methods, reason = "they are the server's own files, beside those of the engine")]
+pub(crate) fn copy_all(from: &Path, to: &Path) -> arc_core::Result<()> {
+    for name in IN_BACKUPS {
+        let failed = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| arc_core::Error::Io { action, path, source }
+        };
+        let (from, to) = (from.join(name), to.join(name));
+        match fs::read(&from) {
+            Ok(bytes) => write_private(&to, &bytes).map_err(io::Error::other).map_err(failed("write", &to))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::remove_file(&to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("remove", &to)(error)),
+                _ => {}
+            },
+            Err(error) => return Err(failed("read", &from)(error)),
+        }
+    }
+    Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "it is the server's own file, beside those of the engine")]

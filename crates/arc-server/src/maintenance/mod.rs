@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::{
     config::{Config, Taker, arguments},
     errors::chain,
+    kept,
     server::open_engine,
 };
 
@@ -68,11 +69,13 @@ pub(crate) fn run(name: &str, arguments: &ArgMatches, config: &Config) -> Option
         "verify" => verify(config, as_json()),
         "repair" => repair(path, arguments.get_flag("apply"), as_json()),
         "backup" => {
-            let done = backup(&folder("to"), config);
-            finish(done, as_json(), json::backup, |report| backup_text(report, &folder("to")))
+            let to = folder("to");
+            let done = backup(&to, config).and_then(|report| kept::copy_all(path, &to).map(|()| report));
+            finish(done, as_json(), json::backup, |report| backup_text(report, &to))
         }
         "restore" => {
-            let done = arc_core::restore(folder("from"), path);
+            let from = folder("from");
+            let done = arc_core::restore(&from, path).and_then(|report| kept::copy_all(&from, path).map(|()| report));
             finish(done, as_json(), json::restore, |report| restore_text(report, path))
         }
         "unpack" => finish(unpack(config), as_json(), json::unpack, |report| {

@@ -34,6 +34,11 @@ async fn a_backup_is_started_and_ends_whole() {
     server.lines("m v=1 1").await;
     server.engine.flush().unwrap();
     server.lines("m v=1 2").await;
+    let query = json!({
+        "name": "q", "database": "t", "source_measurement": "m", "destination_measurement": "n", "interval": "1h",
+        "query": "SELECT time, v FROM m WHERE time >= {start_time} AND time < {end_time}",
+    });
+    assert_eq!(server.post("/api/v1/continuous_queries", query.to_string()).await.status, 201);
     let reply = server.post("/api/v1/backup", "").await;
     assert_eq!(reply.status, 202, "{reply:?}");
     let id = reply.json()["backup_id"].as_str().unwrap().to_owned();
@@ -45,6 +50,9 @@ async fn a_backup_is_started_and_ends_whole() {
     );
     assert_eq!((&status["total_files"], &status["processed_files"]), (&json!(1), &json!(1)));
     assert!(status["log_bytes"].as_u64() > Some(0), "{status}");
+    let queries = "continuous_queries.json";
+    let kept = |folder: &Path| std::fs::read(folder.join(queries)).unwrap();
+    assert_eq!(kept(&dir.path().join(&id)), kept(server.engine.path()));
     let report = arc_core::verify(dir.path().join(&id)).unwrap();
     assert_eq!((report.findings.len(), report.totals.rows, report.totals.points), (0, 1, 1));
     let listed = server.get("/api/v1/backup").await.json();
@@ -179,6 +187,8 @@ fn a_stopped_directory_is_backed_up_and_restored() {
     let (code, text) = on(&data, &["backup", "--to", copy.to_str().unwrap()]);
     assert!(code == Some(2) && text.contains("is not a data directory") && !data.exists(), "{text}");
     let file = store(&data);
+    let policies = "retention.json";
+    std::fs::write(data.join(policies), "kept as it is").unwrap();
     let (code, text) = on(&data, &["backup", "--to", copy.to_str().unwrap()]);
     assert!(code == Some(0) && text.contains("1 data files with 2 rows"), "{text}");
     let (code, text) = on(&data, &["backup", "--json", "--to", copy.to_str().unwrap()]);
@@ -187,6 +197,10 @@ fn a_stopped_directory_is_backed_up_and_restored() {
     let (code, text) = on(&new, &["restore", "--from", copy.to_str().unwrap()]);
     assert!(code == Some(0) && text.contains("2 rows"), "{text}");
     assert_eq!(on(&new, &["verify"]).0, Some(0));
+    assert_eq!(std::fs::read_to_string(new.join(policies)).unwrap(), "kept as it is");
+    std::fs::remove_file(data.join(policies)).unwrap();
+    assert_eq!(on(&data, &["backup", "--to", copy.to_str().unwrap()]).0, Some(0));
+    assert!(!copy.join(policies).exists());
     let (code, text) = on(&new, &["restore", "--from", copy.to_str().unwrap()]);
     assert!(code == Some(2) && text.contains("it is not empty"), "{text}");
     let damaged = copy.join(file.strip_prefix(&data).unwrap());
