@@ -57,11 +57,11 @@ async fn a_window_that_is_executed_again_is_replaced() {
     server.ask("SELECT * FROM plant.pump_hourly").await.is(404, "pump_hourly");
     let done = execute(&server, day).await;
     assert_eq!((&done["status"], &done["records_written"]), (&json!("completed"), &json!(1)));
-    assert_eq!(rows().await, json!([["7", 15.0]]));
+    assert_eq!(rows().await, json!([["7", 15]]));
     // Points that came late.
     server.post("/write?db=plant", format!("pump,id=7 rpm=60 {}\npump,id=8 rpm=1 {hour}", hour + 2)).await;
     assert_eq!(execute(&server, day).await["records_written"], 2);
-    assert_eq!(rows().await, json!([["7", 30.0], ["8", 1.0]]));
+    assert_eq!(rows().await, json!([["7", 30], ["8", 1]]));
     let shown = server.get(&format!("{PATH}/1")).await.json();
     assert_eq!(
         (&shown["last_processed_time"], &shown["last_records_written"]),

@@ -38,7 +38,7 @@ fn a_directory_whose_files_are_elsewhere_is_opened_as_a_server_would() {
     let dir = tempfile::tempdir().unwrap();
     sample(dir.path());
     let (code, _, err) =
-        said(&import(&["--data-dir", "own", "--object-store-url", "s3:/arc/x", "b.lp.gz"], dir.path()));
+        said(&import(&["--data-dir", "own", "--object-store-url", "gs://arc/x", "b.lp.gz"], dir.path()));
     // The setting counts, and points are not stored here instead.
     assert_eq!(code, 2, "{err}");
     assert!(err.contains("object_store_url") && err.contains("is not like s3://bucket/prefix"), "{err}");
