@@ -255,7 +255,8 @@ mod tests {
 
     #[test]
     fn what_could_not_run_is_refused() {
-        let cases: [(fn(&mut ContinuousQuery), &str); 7] = [
+        type Change = fn(&mut ContinuousQuery);
+        let cases: [(Change, &str); 7] = [
             (|query| query.interval = "1".to_owned(), "interval"),
             (|query| query.interval = "0s".to_owned(), "interval"),
             (|query| query.interval = "9999d".to_owned(), "interval"),

@@ -172,8 +172,8 @@ fn an_active_query_runs_by_itself_and_goes_on_after_a_kill() {
         // Points of now, again and again: each second is a window.
         loop {
             assert_eq!(post(server, "/write?db=t", &format!("pump,id={id} rpm=1")), 204);
-            let sql = format!("SELECT count(*) FROM information_schema.tables WHERE table_name = 'pump_hourly'");
-            if server.query(&sql) == json!([[1]]) {
+            let sql = "SELECT count(*) FROM information_schema.tables WHERE table_name = 'pump_hourly'";
+            if server.query(sql) == json!([[1]]) {
                 let found = server.query(&format!("SELECT count(*) FROM pump_hourly WHERE id = '{id}'"));
                 if found != json!([[0]]) {
                     return;
