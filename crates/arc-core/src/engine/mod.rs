@@ -35,6 +35,7 @@ mod pinned;
 #[cfg(feature = "query")]
 mod queries;
 mod queue;
+mod reader;
 mod retention;
 mod retired;
 mod shared;
@@ -62,11 +63,12 @@ pub(crate) use apply::apply_rows;
 pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
 pub(crate) use open::{Lock, lock};
 
-use self::shared::Shared;
+use self::{reader::Reader, shared::Shared};
 #[cfg(feature = "query")]
 use crate::store::OpenStorage;
 use crate::{
     Result,
+    registry::Registry,
     sync::{Mutex, thread::JoinHandle},
 };
 
@@ -94,33 +96,59 @@ pub struct Engine {
 
 #[derive(Debug)]
 struct Inner {
-    shared: Arc<Shared>,
+    role: Role,
     /// Made by the first statement: who only writes does not pay for it.
     #[cfg(feature = "query")]
     query: Mutex<Option<Arc<crate::query::QueryEngine>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// There while the engine is open; that of a reader locks nothing.
     lock: Mutex<Option<open::Lock>>,
+}
+
+/// What an engine does with its directory.
+#[derive(Debug)]
+enum Role {
+    Writer(Arc<Shared>),
+    /// Another process may write there.
+    Reader(Arc<Reader>),
 }
 
 impl Inner {
     #[cfg(feature = "query")]
     fn query(&self) -> Result<Arc<crate::query::QueryEngine>> {
+        use crate::query::{DataPlace, QueryEngine, QueryTables};
+
         let mut query = self.query.lock();
         if let Some(query) = query.as_ref() {
             return Ok(Arc::clone(query));
         }
-        let Shared { registry, root, options, memory, storage, .. } = self.shared.as_ref();
-        let tables = Arc::<crate::registry::Registry>::clone(registry);
-        let store = storage.as_ref().map(OpenStorage::reads);
-        let engine = crate::query::QueryEngine::new(tables, root, store, options, Arc::clone(memory))?;
+        let engine = match &self.role {
+            Role::Writer(shared) => {
+                let Shared { registry, root, options, memory, storage, .. } = shared.as_ref();
+                let tables = Arc::<crate::registry::Registry>::clone(registry);
+                let place =
+                    DataPlace { dir: root, store: storage.as_ref().map(OpenStorage::reads), is_anothers: false };
+                QueryEngine::new(tables, place, options, Arc::clone(memory))?
+            }
+            Role::Reader(reader) => {
+                let tables: Arc<dyn QueryTables> = Arc::<Reader>::clone(reader);
+                let place = DataPlace { dir: &reader.root, store: None, is_anothers: true };
+                QueryEngine::new(tables, place, &reader.options, Arc::clone(&reader.memory))?
+            }
+        };
         Ok(Arc::clone(query.insert(Arc::new(engine))))
     }
 
     fn stop(&self) {
-        self.shared.abort_waits();
-        self.shared.stop_compaction();
-        self.shared.flush_signal.stop();
-        self.shared.queue.stop();
+        match &self.role {
+            Role::Writer(shared) => {
+                shared.abort_waits();
+                shared.stop_compaction();
+                shared.flush_signal.stop();
+                shared.queue.stop();
+            }
+            Role::Reader(reader) => reader.stop(),
+        }
         for thread in self.threads.lock().drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the engine has panicked");
@@ -128,7 +156,8 @@ impl Inner {
         }
         // Only while the directory is this engine's: a second stop comes when nothing is.
         if let Some(_lock) = self.lock.lock().take()
-            && let Err(error) = self.shared.seal()
+            && let Role::Writer(shared) = &self.role
+            && let Err(error) = shared.seal()
         {
             tracing::debug!(%error, "the log was not sealed");
         }
@@ -184,6 +213,79 @@ impl Engine {
         EngineBuilder::new(path.as_ref())
     }
 
+    /// Opens the data directory at `path` to read it, with the default settings, while another
+    /// process may write there; see [`EngineBuilder::open_reader`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::Engine;
+    ///
+    /// let writer = Engine::open(&path)?; // as in another process
+    /// let reader = Engine::open_reader(&path)?;
+    /// let _ = writer.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// assert_eq!(reader.tables("plant")?[0].buffered_rows, 1);
+    /// assert!(reader.write_lp("plant", b"pump,id=7 rpm=1451i").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`EngineBuilder::open_reader`].
+    pub fn open_reader(path: impl AsRef<Path>) -> Result<Self> {
+        Self::builder(path).open_reader()
+    }
+
+    /// Returns whether this engine only reads: another process may write to the directory.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::Engine;
+    ///
+    /// assert!(!Engine::open(&path)?.is_reader());
+    /// assert!(Engine::open_reader(&path)?.is_reader());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn is_reader(&self) -> bool {
+        matches!(self.inner.role, Role::Reader(_))
+    }
+
+    fn with(role: Role, threads: Vec<JoinHandle<()>>, lock: open::Lock) -> Self {
+        let inner = Inner {
+            role,
+            #[cfg(feature = "query")]
+            query: Mutex::default(),
+            threads: Mutex::new(threads),
+            lock: Mutex::new(Some(lock)),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Returns what writes.
+    fn writer(&self) -> Result<&Arc<Shared>> {
+        match &self.inner.role {
+            Role::Writer(shared) => Ok(shared),
+            Role::Reader(_) => Err(crate::Error::ReadOnly),
+        }
+    }
+
+    fn options(&self) -> &crate::Options {
+        match &self.inner.role {
+            Role::Writer(shared) => &shared.options,
+            Role::Reader(reader) => &reader.options,
+        }
+    }
+
+    /// Returns the tables as they are now.
+    fn registry(&self) -> Result<Arc<Registry>> {
+        match &self.inner.role {
+            Role::Writer(shared) => Ok(Arc::clone(&shared.registry)),
+            Role::Reader(reader) => Ok(Arc::clone(reader.pin()?.registry())),
+        }
+    }
+
     fn check_open(&self) -> Result<()> {
         if self.inner.lock.lock().is_none() {
             return Err(crate::Error::Closed { reason: "the engine is closed".into() });
@@ -210,7 +312,7 @@ impl Engine {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the files cannot be written; the points stay in
     /// memory and in the log.
     pub fn flush(&self) -> Result<FlushReport> {
-        self.inner.shared.flush()
+        self.writer()?.flush()
     }
 
     /// Merges data files as far as there is anything to merge, drops those past their retention,
@@ -238,7 +340,7 @@ impl Engine {
     /// with the path of a data file that is damaged, and [`Closed`](crate::ErrorKind::Closed);
     /// whatever could be merged is, all the same, and no point is lost.
     pub fn compact(&self) -> Result<CompactionReport> {
-        self.inner.shared.compact()
+        self.writer()?.compact()
     }
 
     /// Creates a database. Writes create theirs by themselves.
@@ -259,7 +361,7 @@ impl Engine {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name or one that is
     /// taken.
     pub fn create_database(&self, database: &str) -> Result<()> {
-        self.inner.shared.create_database(database)
+        self.writer()?.create_database(database)
     }
 
     /// Flushes, stops and gives the data directory free; later calls on any clone fail as closed.
@@ -285,8 +387,11 @@ impl Engine {
         if self.inner.lock.lock().is_none() {
             return Ok(());
         }
-        self.inner.shared.queue.close("the engine is closed");
-        let shared = &self.inner.shared;
+        let Role::Writer(shared) = &self.inner.role else {
+            self.inner.stop();
+            return Ok(());
+        };
+        shared.queue.close("the engine is closed");
         shared.abort_waits();
         // However long that takes: after it nothing can do it.
         let flushed = shared.flush_with(shared.manifest.lock());
@@ -307,7 +412,10 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.inner.shared.root
+        match &self.inner.role {
+            Role::Writer(shared) => &shared.root,
+            Role::Reader(reader) => &reader.root,
+        }
     }
 }
 
