@@ -179,7 +179,9 @@ mod tests {
         let folder = Path::new(ROOT).join(FOLDER);
         vfs.create_dir_all(&folder.join("folder")).unwrap();
         let far = format!(r#"{{"arc_reader":1,"number":1,"expires_ns":{}}}"#, i64::MAX);
-        for (name, bytes) in [("a", ""), ("b", "{}"), ("c", &far), ("d", r#"{"arc_reader":0,"number":1,"expires_ns":9}"#)] {
+        for (name, bytes) in
+            [("a", ""), ("b", "{}"), ("c", &far), ("d", r#"{"arc_reader":0,"number":1,"expires_ns":9}"#)]
+        {
             vfs.create_new(&folder.join(name)).unwrap().write_all_at(&[bytes.as_bytes()], 0).unwrap();
         }
         assert_eq!(oldest_leased(&*vfs, Path::new(ROOT), 0), None);

@@ -163,13 +163,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
 
 /// Removes what no manifest names, but for files that another process may read: these go like those
 /// that are replaced while the directory is open.
-fn clear_orphans(
-    vfs: &dyn Vfs,
-    root: &Path,
-    manifest: &ManifestState,
-    retired: &Retired,
-    now_ns: i64,
-) -> Result<()> {
+fn clear_orphans(vfs: &dyn Vfs, root: &Path, manifest: &ManifestState, retired: &Retired, now_ns: i64) -> Result<()> {
     let set_aside = |paths: &[PathBuf]| {
         let mut lost = SetAside::new(vfs, root);
         paths.iter().try_for_each(|path| lost.keep(path))?;

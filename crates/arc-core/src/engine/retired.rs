@@ -164,7 +164,8 @@ impl Retired {
         // After the commits that took them out: a reader that takes its lease later does not see
         // these files any more.
         let leased = oldest_leased();
-        let is_free = |retired: &mut RetiredFile| is_due(retired) && leased.is_none_or(|leased| leased >= retired.number);
+        let is_free =
+            |retired: &mut RetiredFile| is_due(retired) && leased.is_none_or(|leased| leased >= retired.number);
         files.extract_if(.., is_free).collect()
     }
 

@@ -6,6 +6,18 @@ use std::{
     sync::Arc,
 };
 
+use super::{
+    DataPlace, QueryTables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
+    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, planning::AbortableRule,
+    pool::BudgetedPool, runs::GroupRuns, scale, semantics, times, undictionary_group_keys::UndictionaryGroupKeys,
+    unique_names,
+};
+use crate::{
+    Error, Options, Result,
+    memory::MemoryBudget,
+    store::{DurableLocal, PackedReads},
+    vfs::RealVfs,
+};
 use datafusion::{
     catalog::CatalogProviderList,
     common::DataFusionError,
@@ -21,18 +33,6 @@ use datafusion::{
     physical_optimizer::{PhysicalOptimizerRule, optimizer::PhysicalOptimizer},
     prelude::SessionConfig,
 };
-use super::{
-    DataPlace, QueryTables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
-    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, planning::AbortableRule,
-    pool::BudgetedPool, runs::GroupRuns, scale, semantics, times, undictionary_group_keys::UndictionaryGroupKeys,
-    unique_names,
-};
-use crate::{
-    Error, Options, Result,
-    memory::MemoryBudget,
-    store::{DurableLocal, PackedReads},
-    vfs::RealVfs,
-};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
 pub(super) const CATALOG: &str = "arc";
@@ -46,11 +46,7 @@ pub(super) fn data_url() -> Result<ObjectStoreUrl, DataFusionError> {
 }
 
 /// Returns the state that every query starts from.
-pub(super) fn base_state(
-    place: DataPlace<'_>,
-    options: &Options,
-    memory: Arc<MemoryBudget>,
-) -> Result<SessionState> {
+pub(super) fn base_state(place: DataPlace<'_>, options: &Options, memory: Arc<MemoryBudget>) -> Result<SessionState> {
     let runtime = runtime(place, options, memory)?;
     let limit_bytes = functions::limit(options.query_memory_bytes);
     let scalar_functions = functions::all(SessionStateDefaults::default_scalar_functions(), limit_bytes);

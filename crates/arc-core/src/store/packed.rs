@@ -71,20 +71,21 @@ fn generic(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> objec
 #[async_trait]
 impl ObjectStore for PackedReads {
     async fn get_opts(&self, location: &StorePath, mut options: GetOptions) -> Result<GetResult> {
-        let Some((pack, file)) = packed_file(location)? else { 
+        let Some((pack, file)) = packed_file(location)? else {
             return self.store.get_opts(location, options).await.map_err(|e| self.failed(e));
         };
         let size = file.end - file.start;
         let part = options.range.as_ref().map_or(Ok(0..size), |range| range.as_range(size)).map_err(generic)?;
         options.range = Some(GetRange::Bounded(within(&file, &part)?));
-        let GetResult { payload, meta, range, attributes } = self.store.get_opts(&pack, options).await.map_err(|e| self.failed(e))?;
+        let GetResult { payload, meta, range, attributes } =
+            self.store.get_opts(&pack, options).await.map_err(|e| self.failed(e))?;
         let of_file = |offset: u64| offset.saturating_sub(file.start).min(size);
         let range = of_file(range.start)..of_file(range.end);
         Ok(GetResult { payload, meta: ObjectMeta { location: location.clone(), size, ..meta }, range, attributes })
     }
 
     async fn get_ranges(&self, location: &StorePath, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let Some((pack, file)) = packed_file(location)? else { 
+        let Some((pack, file)) = packed_file(location)? else {
             return self.store.get_ranges(location, ranges).await.map_err(|e| self.failed(e));
         };
         let ranges = ranges.iter().map(|range| within(&file, range)).collect::<Result<Vec<_>>>()?;

@@ -79,6 +79,12 @@ pub(crate) fn acknowledged(vfs: &dyn Vfs, dir: &Path) -> SequenceNumber {
     SequenceNumber::default()
 }
 
+/// Takes back what was said last, where frames are about to be given up.
+pub(super) fn forget(vfs: &dyn Vfs, dir: &Path) {
+    // Where it cannot be removed, readers miss frames until the directory is opened for writing.
+    let _ = vfs.remove_file(&dir.join(FILE));
+}
+
 fn encode(seq: SequenceNumber) -> [u8; BYTES] {
     let seq = seq.0.to_le_bytes();
     let crc = crc32c::crc32c(&seq).to_le_bytes();

@@ -35,7 +35,12 @@ pub(crate) fn command() -> Command {
     Command::new("sql")
         .about("Ask a data directory, also while a server writes it")
         .after_help("Sees all that is acknowledged, in data files or not. Changes nothing.")
-        .arg(Arg::new("statement").value_name("SQL").required(true).help("The statement; - reads it from the standard input"))
+        .arg(
+            Arg::new("statement")
+                .value_name("SQL")
+                .required(true)
+                .help("The statement; - reads it from the standard input"),
+        )
         .arg(option("database", "NAME", "Database of names that have none").alias("db").default_value("default"))
         .arg(
             option("format", "FORMAT", "table, csv or ndjson")
@@ -85,9 +90,7 @@ async fn print(engine: &Engine, database: &str, sql: &str, format: &str) -> Resu
     let schema = answer.schema();
     let mut encoder: Encoder = match format {
         "csv" => Box::new(Csv::open(&schema, TimeForm::Padded)),
-        "ndjson" => {
-            Box::new(Objects::open(&schema, Around::Lines, Nulls::Kept, TimeForm::Zoned).map_err(of_failure)?)
-        }
+        "ndjson" => Box::new(Objects::open(&schema, Around::Lines, Nulls::Kept, TimeForm::Zoned).map_err(of_failure)?),
         _ => Box::new(Table::open(&schema)),
     };
     while let Some(batch) = answer.next().await {

@@ -80,7 +80,12 @@ fn watch(server: &Running, acknowledged: &[AtomicU64; 8], is_over: &AtomicBool) 
             now[usize::try_from(writer).unwrap()] = count;
         }
         for writer in 0..8 {
-            assert!(now[writer] >= 10 * before[writer], "writer {writer}: {} of {} acknowledged", now[writer], before[writer]);
+            assert!(
+                now[writer] >= 10 * before[writer],
+                "writer {writer}: {} of {} acknowledged",
+                now[writer],
+                before[writer]
+            );
             assert!(now[writer] >= last[writer], "writer {writer}: from {} back to {}", last[writer], now[writer]);
         }
         (last, answers) = (now, answers + 1);
@@ -208,7 +213,10 @@ fn sql_asks_a_directory_that_a_server_has_and_one_that_none_has() {
         (done.status.code(), text(&done.stdout), text(&done.stderr))
     };
     let (code, _, error) = ask("SELECT 1", "csv");
-    assert!(code == Some(2) && error.contains("no data directory") || error.contains("not a data directory"), "{error}");
+    assert!(
+        code == Some(2) && error.contains("no data directory") || error.contains("not a data directory"),
+        "{error}"
+    );
     let server = writer(dir.path());
     assert_eq!(post(&server, "/write?db=t", "m,h=a v=1 1700000000000000000").0, 204);
     let sql = "SELECT h, v FROM m";

@@ -81,7 +81,10 @@ impl Following {
                 TailEnd::Missing => sync::thread::sleep((Duration::from_millis(1) * attempt).min(LONGEST_PAUSE)),
             }
         }
-        let reason = format!("frame {} is not there, though it was acknowledged", self.tail.next());
+        let reason = format!(
+            "frame {} is not there, though it was acknowledged: open the directory for writing, which tells what is lost",
+            self.tail.next()
+        );
         Err(Error::corrupt(self.tail.dir(), 0, reason))
     }
 
@@ -181,9 +184,8 @@ impl Following {
 
     fn apply_through(&mut self, version: &Version, last: SequenceNumber) -> Result<TailEnd> {
         let dir = self.tail.dir().to_owned();
-        let mut apply = |frame: ReplayedFrame<'_>| {
-            version.apply(&frame).map_err(|reason| damaged(&dir, &frame, &reason))
-        };
+        let mut apply =
+            |frame: ReplayedFrame<'_>| version.apply(&frame).map_err(|reason| damaged(&dir, &frame, &reason));
         let read = self.tail.read_through(self.vfs.as_ref(), last, &mut apply);
         if read.is_err() {
             // It may have half of a frame.

@@ -14,10 +14,7 @@ use std::{
 
 use super::*;
 use crate::{
-    Comparison, Durability, Engine, Predicate, TableInfo, WriteOptions,
-    clock::Clock,
-    engine::Role,
-    vfs::CrashFs,
+    Comparison, Durability, Engine, Predicate, TableInfo, WriteOptions, clock::Clock, engine::Role, vfs::CrashFs,
 };
 
 const ROOT: &str = "/store";
@@ -203,7 +200,8 @@ fn what_is_written_and_not_yet_acknowledged_is_not_seen() {
         let mut wal = shared.wal.lock();
         let seq = wal.last_seq().next();
         let body = format!("m,h=a v=2 {}", DAY + 1);
-        let meta = crate::engine::frame::encode(&crate::engine::frame::WriteMeta::new("d", None, 0, &WriteOptions::new()));
+        let meta =
+            crate::engine::frame::encode(&crate::engine::frame::WriteMeta::new("d", None, 0, &WriteOptions::new()));
         let meta = meta.unwrap();
         let body_crc = crate::wal::body_checksum(body.as_bytes());
         wal.append(&[crate::wal::Frame { seq, kind: 16, meta: &meta, body: body.as_bytes(), body_crc }]).unwrap();

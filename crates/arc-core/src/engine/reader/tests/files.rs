@@ -1,7 +1,10 @@
 //! Which files stay for a reader, and for how long.
 
 use super::{DAY, Machine, contents, reader_of, write};
-use crate::{Engine, vfs::{CrashFs, Vfs}};
+use crate::{
+    Engine,
+    vfs::{CrashFs, Vfs},
+};
 
 /// Data files on the disk.
 fn on_disk(fs: &CrashFs) -> usize {
