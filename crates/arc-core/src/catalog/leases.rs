@@ -42,7 +42,7 @@ struct LeaseRecord {
 
 /// The lease of this process; given up when dropped.
 #[derive(Debug)]
-pub(crate) struct Lease {
+pub(crate) struct ReadLease {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     /// Until when it holds; `None` if it could not be written.
@@ -50,7 +50,7 @@ pub(crate) struct Lease {
     has_failed: bool,
 }
 
-impl Lease {
+impl ReadLease {
     /// Returns a lease below `root` that holds nothing yet; `id` is like no other.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, root: &Path, id: u64) -> Self {
         let path = root.join(FOLDER).join(format!("{id:016x}"));
@@ -94,7 +94,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for ReadLease {
     fn drop(&mut self) {
         if self.expires_ns.is_some() {
             // It ends by itself.
@@ -157,7 +157,7 @@ mod tests {
         let (_, vfs) = disk();
         let oldest = |now_ns| oldest_leased(&*vfs, Path::new(ROOT), now_ns);
         assert_eq!(oldest(0), None);
-        let mut leases = [7, 9].map(|number| (Lease::new(Arc::clone(&vfs), Path::new(ROOT), number), number));
+        let mut leases = [7, 9].map(|number| (ReadLease::new(Arc::clone(&vfs), Path::new(ROOT), number), number));
         leases.iter_mut().for_each(|(lease, number)| lease.renew(*number, 0));
         assert_eq!(oldest(59 * SECOND), Some(7));
         assert!(leases[0].0.holds(59 * SECOND) && !leases[0].0.holds(60 * SECOND));
@@ -196,7 +196,7 @@ mod tests {
         for nth in 1..=4 {
             let faults = Arc::new(FaultFs::new(Arc::new(fs.clone())));
             faults.set(Fault::nth(nth, io::ErrorKind::ReadOnlyFilesystem));
-            let mut lease = Lease::new(faults, Path::new(ROOT), 1);
+            let mut lease = ReadLease::new(faults, Path::new(ROOT), 1);
             lease.renew(7, 0);
             assert!(!lease.holds(0), "call {nth}");
             assert_eq!(oldest_leased(&fs, Path::new(ROOT), 0), None);
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_folder_of_leases_that_cannot_be_read_keeps_everything() {
         let (fs, vfs) = disk();
-        let mut lease = Lease::new(vfs, Path::new(ROOT), 1);
+        let mut lease = ReadLease::new(vfs, Path::new(ROOT), 1);
         lease.renew(7, 0);
         let faults = FaultFs::new(Arc::new(fs));
         faults.set(Fault::nth(1, io::ErrorKind::PermissionDenied));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Engine, Role,
+    Engine, EngineRole,
     open::{self, Parts},
     reader::Reader,
 };
@@ -276,7 +276,7 @@ impl EngineBuilder {
     pub fn open(self) -> Result<Engine> {
         let (shared, lock) = open::open(self.into_parts()?)?;
         let threads = open::start(&shared)?;
-        Ok(Engine::with(Role::Writer(shared), threads, lock))
+        Ok(Engine::with(EngineRole::Writer(shared), threads, lock))
     }
 
     /// Opens an engine that only reads: the directory may be open in another process, which goes on
@@ -313,7 +313,7 @@ impl EngineBuilder {
     pub fn open_reader(self) -> Result<Engine> {
         let reader = Reader::open(self.into_parts()?)?;
         let threads = vec![reader.start()?];
-        Ok(Engine::with(Role::Reader(reader), threads, Box::new(())))
+        Ok(Engine::with(EngineRole::Reader(reader), threads, Box::new(())))
     }
 
     fn into_parts(self) -> Result<Parts> {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Engine, EngineStats, Role};
+use super::{Engine, EngineRole, EngineStats};
 use crate::{
     ColumnTypes, Durability, Error, Result, TableView,
     model::{DataFile, TableSchema},
@@ -204,14 +204,14 @@ impl Engine {
     pub fn stats(&self) -> EngineStats {
         let registry = self.registry_now();
         let (mut stats, memory) = match &self.inner.role {
-            Role::Writer(shared) => {
+            EngineRole::Writer(shared) => {
                 let mut stats = shared.counters.read();
                 stats.queued_writes = shared.queue.writes() as u64;
                 stats.replayed_writes = shared.keys.replayed();
                 stats.retired_files = shared.compactor.retired() as u64;
                 (stats, &shared.memory)
             }
-            Role::Reader(reader) => (EngineStats::default(), &reader.memory),
+            EngineRole::Reader(reader) => (EngineStats::default(), &reader.memory),
         };
         #[cfg(feature = "query")]
         if let Some(query) = &*self.inner.query.lock() {
@@ -260,16 +260,16 @@ impl Engine {
     #[must_use]
     pub fn closed_to_writes(&self) -> Option<String> {
         match &self.inner.role {
-            Role::Writer(shared) => shared.queue.closed(),
-            Role::Reader(_) => self.inner.lock.lock().is_none().then(|| "the engine is closed".to_owned()),
+            EngineRole::Writer(shared) => shared.queue.closed(),
+            EngineRole::Reader(_) => self.inner.lock.lock().is_none().then(|| "the engine is closed".to_owned()),
         }
     }
 
     /// Returns the tables as they are now, or, of a reader that cannot look, as they were.
     fn registry_now(&self) -> Arc<Registry> {
         match &self.inner.role {
-            Role::Writer(shared) => Arc::clone(&shared.registry),
-            Role::Reader(reader) => reader.seen_now(),
+            EngineRole::Writer(shared) => Arc::clone(&shared.registry),
+            EngineRole::Reader(reader) => reader.seen_now(),
         }
     }
 

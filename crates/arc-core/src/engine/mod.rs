@@ -96,7 +96,7 @@ pub struct Engine {
 
 #[derive(Debug)]
 struct Inner {
-    role: Role,
+    role: EngineRole,
     /// Made by the first statement: who only writes does not pay for it.
     #[cfg(feature = "query")]
     query: Mutex<Option<Arc<crate::query::QueryEngine>>>,
@@ -107,7 +107,7 @@ struct Inner {
 
 /// What an engine does with its directory.
 #[derive(Debug)]
-enum Role {
+enum EngineRole {
     Writer(Arc<Shared>),
     /// Another process may write there.
     Reader(Arc<Reader>),
@@ -123,14 +123,14 @@ impl Inner {
             return Ok(Arc::clone(query));
         }
         let engine = match &self.role {
-            Role::Writer(shared) => {
+            EngineRole::Writer(shared) => {
                 let Shared { registry, root, options, memory, storage, .. } = shared.as_ref();
                 let tables = Arc::<crate::registry::Registry>::clone(registry);
                 let place =
                     DataPlace { dir: root, store: storage.as_ref().map(OpenStorage::reads), is_anothers: false };
                 QueryEngine::new(tables, place, options, Arc::clone(memory))?
             }
-            Role::Reader(reader) => {
+            EngineRole::Reader(reader) => {
                 let tables: Arc<dyn QueryTables> = Arc::<Reader>::clone(reader);
                 let place = DataPlace { dir: &reader.root, store: None, is_anothers: true };
                 QueryEngine::new(tables, place, &reader.options, Arc::clone(&reader.memory))?
@@ -141,13 +141,13 @@ impl Inner {
 
     fn stop(&self) {
         match &self.role {
-            Role::Writer(shared) => {
+            EngineRole::Writer(shared) => {
                 shared.abort_waits();
                 shared.stop_compaction();
                 shared.flush_signal.stop();
                 shared.queue.stop();
             }
-            Role::Reader(reader) => reader.stop(),
+            EngineRole::Reader(reader) => reader.stop(),
         }
         for thread in self.threads.lock().drain(..) {
             if thread.join().is_err() {
@@ -156,7 +156,7 @@ impl Inner {
         }
         // Only while the directory is this engine's: a second stop comes when nothing is.
         if let Some(_lock) = self.lock.lock().take()
-            && let Role::Writer(shared) = &self.role
+            && let EngineRole::Writer(shared) = &self.role
             && let Err(error) = shared.seal()
         {
             tracing::debug!(%error, "the log was not sealed");
@@ -249,10 +249,10 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn is_reader(&self) -> bool {
-        matches!(self.inner.role, Role::Reader(_))
+        matches!(self.inner.role, EngineRole::Reader(_))
     }
 
-    fn with(role: Role, threads: Vec<JoinHandle<()>>, lock: open::Lock) -> Self {
+    fn with(role: EngineRole, threads: Vec<JoinHandle<()>>, lock: open::Lock) -> Self {
         let inner = Inner {
             role,
             #[cfg(feature = "query")]
@@ -266,23 +266,23 @@ impl Engine {
     /// Returns what writes.
     fn writer(&self) -> Result<&Arc<Shared>> {
         match &self.inner.role {
-            Role::Writer(shared) => Ok(shared),
-            Role::Reader(_) => Err(crate::Error::ReadOnly),
+            EngineRole::Writer(shared) => Ok(shared),
+            EngineRole::Reader(_) => Err(crate::Error::ReadOnly),
         }
     }
 
     fn options(&self) -> &crate::Options {
         match &self.inner.role {
-            Role::Writer(shared) => &shared.options,
-            Role::Reader(reader) => &reader.options,
+            EngineRole::Writer(shared) => &shared.options,
+            EngineRole::Reader(reader) => &reader.options,
         }
     }
 
     /// Returns the tables as they are now.
     fn registry(&self) -> Result<Arc<Registry>> {
         match &self.inner.role {
-            Role::Writer(shared) => Ok(Arc::clone(&shared.registry)),
-            Role::Reader(reader) => Ok(Arc::clone(reader.pin()?.registry())),
+            EngineRole::Writer(shared) => Ok(Arc::clone(&shared.registry)),
+            EngineRole::Reader(reader) => Ok(Arc::clone(reader.pin()?.registry())),
         }
     }
 
@@ -387,7 +387,7 @@ impl Engine {
         if self.inner.lock.lock().is_none() {
             return Ok(());
         }
-        let Role::Writer(shared) = &self.inner.role else {
+        let EngineRole::Writer(shared) = &self.inner.role else {
             self.inner.stop();
             return Ok(());
         };
@@ -413,8 +413,8 @@ impl Engine {
     #[must_use]
     pub fn path(&self) -> &Path {
         match &self.inner.role {
-            Role::Writer(shared) => &shared.root,
-            Role::Reader(reader) => &reader.root,
+            EngineRole::Writer(shared) => &shared.root,
+            EngineRole::Reader(reader) => &reader.root,
         }
     }
 }

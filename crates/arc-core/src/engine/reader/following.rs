@@ -13,7 +13,7 @@ use std::{
 use super::version::{Version, damaged};
 use crate::{
     Error, Options, Result, SequenceNumber,
-    catalog::{Advance, Lease, Manifest, ManifestEdit, TableEdit},
+    catalog::{Advance, Manifest, ManifestEdit, ReadLease, TableEdit},
     memory::MemoryBudget,
     model::DataFile,
     sync,
@@ -43,7 +43,7 @@ pub(super) struct Following {
     /// Files that are in the manifest no more, with the last commit that had them: those that
     /// nothing here reads any longer may go.
     outlived: Vec<(u64, Weak<DataFile>)>,
-    lease: Option<Lease>,
+    lease: Option<ReadLease>,
     memory: Arc<MemoryBudget>,
 }
 
@@ -53,7 +53,7 @@ impl Following {
         vfs: Arc<dyn Vfs>,
         manifest: Manifest,
         tail: LogTail,
-        lease: Lease,
+        lease: ReadLease,
         memory: Arc<MemoryBudget>,
     ) -> Self {
         let seen = manifest.state().flushed;

@@ -16,7 +16,7 @@ use self::{following::Following, version::Version};
 use super::open::Parts;
 use crate::{
     Error, Options, Result,
-    catalog::{Lease, Manifest, check_has_no_store, check_marker},
+    catalog::{Manifest, ReadLease, check_has_no_store, check_marker},
     clock::Clock,
     memory::MemoryBudget,
     model::{MARKER, META_DIR, WAL_DIR, WRITER},
@@ -51,7 +51,7 @@ impl Reader {
         check_is_readable(vfs.as_ref(), &root)?;
         let memory = Arc::new(MemoryBudget::new(options.memory_bytes, options.max_resident_bytes));
         let manifest = Manifest::follow(Arc::clone(&vfs), &root.join(META_DIR).join(WRITER))?;
-        let lease = Lease::new(Arc::clone(&vfs), &root, random.next());
+        let lease = ReadLease::new(Arc::clone(&vfs), &root, random.next());
         let tail = LogTail::new(root.join(WAL_DIR), manifest.state().flushed);
         let following = Following::new(vfs, manifest, tail, lease, Arc::clone(&memory));
         let seen = Mutex::new(Arc::new(Version::empty(Arc::clone(&memory))));

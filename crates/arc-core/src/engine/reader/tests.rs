@@ -14,7 +14,7 @@ use std::{
 
 use super::*;
 use crate::{
-    Comparison, Durability, Engine, Predicate, TableInfo, WriteOptions, clock::Clock, engine::Role, vfs::CrashFs,
+    Comparison, Durability, Engine, Predicate, TableInfo, WriteOptions, clock::Clock, engine::EngineRole, vfs::CrashFs,
 };
 
 const ROOT: &str = "/store";
@@ -71,8 +71,8 @@ impl Machine {
 
 pub(super) fn reader_of(engine: &Engine) -> &Arc<Reader> {
     match &engine.inner.role {
-        Role::Reader(reader) => reader,
-        Role::Writer(_) => panic!("it is no reader"),
+        EngineRole::Reader(reader) => reader,
+        EngineRole::Writer(_) => panic!("it is no reader"),
     }
 }
 
