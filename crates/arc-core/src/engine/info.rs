@@ -6,7 +6,7 @@ use super::{Engine, EngineRole, EngineStats};
 use crate::{
     ColumnTypes, Durability, Error, Result, TableView,
     model::{DataFile, TableSchema},
-    registry::{Database, Registry},
+    registry::Database,
 };
 
 /// A database.
@@ -262,14 +262,6 @@ impl Engine {
         match &self.inner.role {
             EngineRole::Writer(shared) => shared.queue.closed(),
             EngineRole::Reader(_) => self.inner.lock.lock().is_none().then(|| "the engine is closed".to_owned()),
-        }
-    }
-
-    /// Returns the tables as they are now, or, of a reader that cannot look, as they were.
-    fn registry_now(&self) -> Arc<Registry> {
-        match &self.inner.role {
-            EngineRole::Writer(shared) => Arc::clone(&shared.registry),
-            EngineRole::Reader(reader) => reader.seen_now(),
         }
     }
 

@@ -38,6 +38,7 @@ mod queue;
 mod reader;
 mod retention;
 mod retired;
+mod role;
 mod shared;
 mod small_merges;
 mod stats;
@@ -63,12 +64,11 @@ pub(crate) use apply::apply_rows;
 pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
 pub(crate) use open::{Lock, lock};
 
-use self::{reader::Reader, shared::Shared};
+use self::{reader::Reader, role::EngineRole, shared::Shared};
 #[cfg(feature = "query")]
 use crate::store::OpenStorage;
 use crate::{
     Result,
-    registry::Registry,
     sync::{Mutex, thread::JoinHandle},
 };
 
@@ -103,14 +103,6 @@ struct Inner {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// There while the engine is open; that of a reader locks nothing.
     lock: Mutex<Option<open::Lock>>,
-}
-
-/// What an engine does with its directory.
-#[derive(Debug)]
-enum EngineRole {
-    Writer(Arc<Shared>),
-    /// Another process may write there.
-    Reader(Arc<Reader>),
 }
 
 impl Inner {
@@ -213,45 +205,6 @@ impl Engine {
         EngineBuilder::new(path.as_ref())
     }
 
-    /// Opens the data directory at `path` to read it, with the default settings, while another
-    /// process may write there; see [`EngineBuilder::open_reader`].
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir()?;
-    /// # let path = dir.path().join("data");
-    /// use arc_core::Engine;
-    ///
-    /// let writer = Engine::open(&path)?; // as in another process
-    /// let reader = Engine::open_reader(&path)?;
-    /// let _ = writer.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
-    /// assert_eq!(reader.tables("plant")?[0].buffered_rows, 1);
-    /// assert!(reader.write_lp("plant", b"pump,id=7 rpm=1451i").is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// See [`EngineBuilder::open_reader`].
-    pub fn open_reader(path: impl AsRef<Path>) -> Result<Self> {
-        Self::builder(path).open_reader()
-    }
-
-    /// Returns whether this engine only reads: another process may write to the directory.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir()?;
-    /// # let path = dir.path().join("data");
-    /// use arc_core::Engine;
-    ///
-    /// assert!(!Engine::open(&path)?.is_reader());
-    /// assert!(Engine::open_reader(&path)?.is_reader());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn is_reader(&self) -> bool {
-        matches!(self.inner.role, EngineRole::Reader(_))
-    }
-
     fn with(role: EngineRole, threads: Vec<JoinHandle<()>>, lock: open::Lock) -> Self {
         let inner = Inner {
             role,
@@ -261,29 +214,6 @@ impl Engine {
             lock: Mutex::new(Some(lock)),
         };
         Self { inner: Arc::new(inner) }
-    }
-
-    /// Returns what writes.
-    fn writer(&self) -> Result<&Arc<Shared>> {
-        match &self.inner.role {
-            EngineRole::Writer(shared) => Ok(shared),
-            EngineRole::Reader(_) => Err(crate::Error::ReadOnly),
-        }
-    }
-
-    fn options(&self) -> &crate::Options {
-        match &self.inner.role {
-            EngineRole::Writer(shared) => &shared.options,
-            EngineRole::Reader(reader) => &reader.options,
-        }
-    }
-
-    /// Returns the tables as they are now.
-    fn registry(&self) -> Result<Arc<Registry>> {
-        match &self.inner.role {
-            EngineRole::Writer(shared) => Ok(Arc::clone(&shared.registry)),
-            EngineRole::Reader(reader) => Ok(Arc::clone(reader.pin()?.registry())),
-        }
     }
 
     fn check_open(&self) -> Result<()> {

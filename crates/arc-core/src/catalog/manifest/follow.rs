@@ -66,33 +66,34 @@ impl Manifest {
         Ok(())
     }
 
-    /// Reads what was committed since the last call; returns it, and the data files that are in the
-    /// manifest no more.
+    /// Reads what was committed since the last call, and puts the data files that are in the manifest
+    /// no more into `removed`.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`], [`Error::NewerFormat`], [`Error::Io`]. After an error the
-    /// state is that of some commit, and the next call goes on from there.
-    pub(crate) fn advance(&mut self) -> Result<(Advance, Vec<Arc<DataFile>>)> {
-        let (mut edits, mut removed) = (Vec::new(), Vec::new());
-        while let Some(edit) = self.next_edit(&mut removed)? {
+    /// [`Error::Corrupt`], [`Error::NewerFormat`], [`Error::Io`]. After an error the state, and with
+    /// it `removed`, is that of some commit since, and the next call goes on from there.
+    pub(crate) fn advance(&mut self, removed: &mut Vec<Arc<DataFile>>) -> Result<Advance> {
+        let mut edits = Vec::new();
+        while let Some(edit) = self.next_edit(removed)? {
             edits.push(edit);
         }
         // The newest commit is always there: where ours is not, there are newer ones.
         let newest = ObjectId::commit(self.number).name();
         let path = self.location.path(&newest);
         if !edits.is_empty() || self.location.has(&newest).map_err(|e| Error::io("read", &path, e))? {
-            return Ok((Advance::Edits(edits), removed));
+            return Ok(Advance::Edits(edits));
         }
         let anew = Self::follow_at(Arc::clone(&self.location))?;
         if anew.number < self.number || anew.state.flushed < self.state.flushed {
             return Err(Error::corrupt(path, 0, "the manifest has become an older one"));
         }
         if anew.number == self.number {
-            return Ok((Advance::Edits(Vec::new()), Vec::new()));
+            return Ok(Advance::Edits(edits));
         }
         let before = std::mem::replace(self, anew);
-        Ok((Advance::Anew, before.state.files().cloned().collect()))
+        removed.extend(before.state.files().cloned());
+        Ok(Advance::Anew)
     }
 
     /// Applies the next commit if there is one, and returns it.

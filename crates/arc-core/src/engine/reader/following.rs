@@ -137,16 +137,18 @@ impl Following {
     /// Reads what was committed since.
     fn catch_up_manifest(&mut self) -> Result<()> {
         let (number, flushed) = (self.manifest.number(), self.manifest.state().flushed);
-        let (advance, removed) = self.manifest.advance()?;
+        let mut removed = Vec::new();
+        let advance = self.manifest.advance(&mut removed);
         self.outlived.extend(removed.iter().map(|file| (number, Arc::downgrade(file))));
-        let swapped = match &advance {
-            Advance::Edits(edits) => edits.is_empty() || self.swap_in_place(edits, flushed),
-            Advance::Anew => false,
+        let is_kept = match &advance {
+            Ok(Advance::Edits(edits)) => edits.is_empty() || self.swap_in_place(edits, flushed),
+            // Some commits may have been read before the one that could not be.
+            Ok(Advance::Anew) | Err(_) => false,
         };
-        if !swapped {
+        if !is_kept {
             self.version = None;
         }
-        Ok(())
+        advance.map(drop)
     }
 
     /// Makes changes in the version that is there, if they are only about files, as those of

@@ -11,7 +11,7 @@ use std::{
 use super::{DAY, Machine, contents, write};
 use crate::{
     ColumnTypes, Comparison, Durability, Engine, Error, ErrorKind, Predicate,
-    vfs::{CrashFs, DirEntry, Vfs, VfsFile},
+    vfs::{CrashFs, DirEntry, Fault, FaultFs, Vfs, VfsFile},
 };
 
 /// A file system that is mounted for reading only.
@@ -131,4 +131,37 @@ fn what_is_no_data_directory_is_not_made_one() {
     assert_eq!(machine.fs.current().files().count(), 0);
     let _: Engine = machine.builder().open().unwrap();
     assert!(machine.builder().open_reader().is_ok());
+}
+
+#[test]
+fn whichever_call_fails_the_next_look_is_right() {
+    for nth in 1.. {
+        let machine = Machine::new();
+        let (writer, _) = machine.open();
+        let faults = Arc::new(FaultFs::new(Arc::new(machine.fs.clone())));
+        let reader = machine.builder().vfs(Arc::<FaultFs>::clone(&faults)).open_reader().unwrap();
+        let change = |n: i64| {
+            write(&writer, &format!("m,h=a v=1 {}", DAY + n));
+            writer.flush().unwrap();
+            write(&writer, &format!("m,h=a v=1,w{n}=2 {}", DAY + n + 1));
+            writer.compact().unwrap();
+        };
+        change(0);
+        assert_eq!(contents(&reader), contents(&writer));
+        change(10);
+        change(20);
+        faults.set(Fault::nth(nth, io::ErrorKind::Other));
+        let looked = reader.tables("d");
+        assert!(looked.is_ok() || !faults.failed().is_empty(), "call {nth}");
+        if let Ok(tables) = looked {
+            assert_eq!(tables, writer.tables("d").unwrap(), "call {nth}");
+        }
+        let is_done = faults.failed().is_empty();
+        faults.clear();
+        assert_eq!(contents(&reader), contents(&writer), "after call {nth}");
+        if is_done {
+            assert!(nth > 8, "{nth}");
+            break;
+        }
+    }
 }
