@@ -30,6 +30,7 @@ START_NS = 1_700_000_000_000_000_000
 LINES = 20
 # Files come and go within moments; a lease is all that keeps them for a reader.
 BUSY = {"flush_after": "200ms", "compaction_grace": "0s", "compaction_quiet": "0s", "wal_segment_bytes": "64KiB"}
+DELETES = {"ARC_DELETE_ENABLED": "true"}
 FAILURES = (OSError, http.client.HTTPException)
 
 
@@ -47,7 +48,8 @@ class Model:
     def problem(self, text: str) -> None:
         with self.lock:
             self.problems.append(text)
-        print(text, flush=True)
+        if len(self.problems) <= 20:
+            print(text[:500], flush=True)
 
 
 class Load:
@@ -94,7 +96,7 @@ class Load:
         while True:
             new = model.generation + 1
             self.post(connection, f"/write?db={DATABASE}", "\n".join(f"g,h={new} v={row}i {START_NS + row}" for row in range(LINES)))
-            self.post(connection, "/api/v1/query", json.dumps({"sql": f"DELETE FROM g WHERE h <> '{new}'"}))
+            self.post(connection, "/api/v1/delete", json.dumps({"database": DATABASE, "measurement": "g", "where": f"h <> '{new}'"}))
             model.generation = new
 
     def drops(self) -> None:
@@ -201,7 +203,7 @@ def main() -> None:
     directory = pathlib.Path(tempfile.mkdtemp(prefix="arc-readers-"))
     model = Model(options.writers)
     print(f"seed {options.seed}, {directory}", flush=True)
-    server = Server(directory, **BUSY)
+    server = Server(directory, environment=DELETES, **BUSY)
     server.wait_until_ready()
     watchers = [Watcher(directory, model, f"reader {number}") for number in range(options.readers)]
     pausing = threading.Thread(target=pause, args=(watchers[0], options.pause))
@@ -218,7 +220,7 @@ def main() -> None:
         server.process.kill()
         server.process.wait()
         load.join()
-        server = Server(directory, **BUSY)
+        server = Server(directory, environment=DELETES, **BUSY)
         server.wait_until_ready()
     if options.pause:
         pausing.join()

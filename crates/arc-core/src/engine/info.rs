@@ -188,7 +188,8 @@ impl Engine {
         self.table(database, table)?.view()
     }
 
-    /// Returns the counters since the engine was opened, and the gauges of now.
+    /// Returns the counters since the engine was opened, and the gauges of now; of a reader those of
+    /// the last look, for being counted is not worth one.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -202,7 +203,7 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn stats(&self) -> EngineStats {
-        let registry = self.registry_now();
+        let registry = self.registry_last_seen();
         let (mut stats, memory) = match &self.inner.role {
             EngineRole::Writer(shared) => {
                 let mut stats = shared.counters.read();

@@ -78,6 +78,14 @@ impl Engine {
         }
     }
 
+    /// Returns the tables as they are now, or, of a reader, as they were when they were asked for last.
+    pub(super) fn registry_last_seen(&self) -> Arc<Registry> {
+        match &self.inner.role {
+            EngineRole::Writer(shared) => Arc::clone(&shared.registry),
+            EngineRole::Reader(reader) => reader.seen(),
+        }
+    }
+
     /// Returns the tables as they are now, or, of a reader that cannot look, as they were.
     pub(super) fn registry_now(&self) -> Arc<Registry> {
         match &self.inner.role {

@@ -44,6 +44,8 @@ pub(super) struct Following {
     /// nothing here reads any longer may go.
     outlived: Vec<(u64, Weak<DataFile>)>,
     lease: Option<ReadLease>,
+    /// The commit that was handed out at rest last.
+    rested_at: u64,
     memory: Arc<MemoryBudget>,
 }
 
@@ -57,7 +59,17 @@ impl Following {
         memory: Arc<MemoryBudget>,
     ) -> Self {
         let seen = manifest.state().flushed;
-        Self { vfs, manifest, tail, version: None, seen, outlived: Vec::new(), lease: Some(lease), memory }
+        Self {
+            vfs,
+            manifest,
+            tail,
+            version: None,
+            seen,
+            outlived: Vec::new(),
+            lease: Some(lease),
+            rested_at: 0,
+            memory,
+        }
     }
 
     /// Returns the tables with all that is acknowledged by now, and no less than before.
@@ -101,9 +113,14 @@ impl Following {
         advanced
     }
 
-    /// Returns whether there is no version now: the manifest has moved on since the last look.
-    pub(super) fn has_let_go(&self) -> bool {
-        self.version.is_none()
+    /// Returns what the manifest says alone, if nothing was looked at since it has moved on; once for
+    /// each time that it has.
+    pub(super) fn at_rest(&mut self, options: &Options) -> Option<Arc<Version>> {
+        let number = self.manifest.number();
+        if self.version.is_some() || std::mem::replace(&mut self.rested_at, number) == number {
+            return None;
+        }
+        Some(Arc::new(Version::of(self.manifest.state(), &self.memory, options.memory_bytes)))
     }
 
     /// Gives the lease up.

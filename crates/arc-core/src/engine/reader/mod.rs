@@ -100,13 +100,13 @@ impl Reader {
 
     fn run(&self) {
         while self.wait() {
-            let renewed = self.following.lock().renew(self.clock.now_ns());
-            if let Err(error) = renewed {
+            let mut following = self.following.lock();
+            if let Err(error) = following.renew(self.clock.now_ns()) {
                 tracing::warn!(%error, "cannot follow the manifest; the next query tries again");
             }
-            // An idle reader keeps no rows of its own that the next query does not need.
-            if self.following.lock().has_let_go() {
-                *self.seen.lock() = Arc::new(Version::empty(Arc::clone(&self.memory)));
+            // A reader that nobody asks keeps no rows, and no files that the manifest has no more.
+            if let Some(version) = following.at_rest(&self.options) {
+                *self.seen.lock() = version;
             }
         }
     }

@@ -240,6 +240,8 @@ fn its_rows_are_counted_and_given_back() {
     assert!(!reader.databases().is_empty());
     assert!(reader.stats().memory_bytes > 0 && reader.stats().buffered_rows == 1);
     writer.flush().unwrap();
+    assert!(reader.stats().buffered_rows == 1, "what was seen last");
+    assert!(!reader.databases().is_empty());
     assert_eq!((reader.stats().buffered_rows, reader.stats().memory_bytes), (0, 0));
     reader.close().unwrap();
     assert!(reader.view("d", "m").is_err());
