@@ -100,6 +100,9 @@ async fn print(engine: &Engine, database: &str, sql: &str, format: &str) -> Resu
         }
     }
     while !encoder.finish().map_err(of_failure)? {}
+    if encoder.encoded().last().is_some_and(|last| *last != b'\n') {
+        encoder.encoded().push(b'\n');
+    }
     written(&mut encoder).map(drop)
 }
 
