@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    SequenceNumber,
+    Error, Result, SequenceNumber,
     vfs::{Vfs, VfsFile},
 };
 
@@ -66,17 +66,25 @@ impl Acknowledged {
     }
 }
 
-/// Returns what the writer of the log in `dir` has said last; 0 if nothing can be read.
-pub(crate) fn acknowledged(vfs: &dyn Vfs, dir: &Path) -> SequenceNumber {
+/// Returns what the writer of the log in `dir` has said last; 0 if it says nothing.
+///
+/// # Errors
+///
+/// [`Error::Io`]: to go on without would be to miss what was acknowledged.
+pub(crate) fn acknowledged(vfs: &dyn Vfs, dir: &Path) -> Result<SequenceNumber> {
+    let path = dir.join(FILE);
     let mut bytes = [0; BYTES];
     // The writer may be about to write it.
     for _ in 0..3 {
-        let read = vfs.open_read(&dir.join(FILE)).and_then(|file| file.read_at(&mut bytes, 0));
-        if let Some(seq) = read.ok().and_then(|_| decode(&bytes)) {
-            return seq;
+        match vfs.open_read(&path).and_then(|file| file.read_at(&mut bytes, 0)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => break,
+            read => read.map_err(|e| Error::io("read", &path, e))?,
+        };
+        if let Some(seq) = decode(&bytes) {
+            return Ok(seq);
         }
     }
-    SequenceNumber::default()
+    Ok(SequenceNumber::default())
 }
 
 /// Takes back what was said last, where frames are about to be given up.
@@ -111,16 +119,16 @@ mod tests {
         let fs: Arc<dyn Vfs> = Arc::new(CrashFs::new());
         let dir = Path::new(DIR);
         fs.create_dir_all(dir).unwrap();
-        assert_eq!(acknowledged(&*fs, dir), SequenceNumber(0), "there is none");
+        assert_eq!(acknowledged(&*fs, dir).unwrap(), SequenceNumber(0), "there is none");
         let noted = Acknowledged::open(&fs, dir, SequenceNumber(3));
-        assert_eq!(acknowledged(&*fs, dir), SequenceNumber(3));
+        assert_eq!(acknowledged(&*fs, dir).unwrap(), SequenceNumber(3));
         noted.note(SequenceNumber(u64::MAX));
-        assert_eq!(acknowledged(&*fs, dir), SequenceNumber(u64::MAX));
+        assert_eq!(acknowledged(&*fs, dir).unwrap(), SequenceNumber(u64::MAX));
         drop(Acknowledged::open(&fs, dir, SequenceNumber(7)));
-        assert_eq!(acknowledged(&*fs, dir), SequenceNumber(7), "it is opened again");
+        assert_eq!(acknowledged(&*fs, dir).unwrap(), SequenceNumber(7), "it is opened again");
         for bytes in [&[0; BYTES][..], &[0xFF; BYTES], &[1]] {
             fs.open(&dir.join(FILE)).unwrap().write_all_at(&[bytes], 0).unwrap();
-            assert_eq!(acknowledged(&*fs, dir), SequenceNumber(0), "{bytes:?}");
+            assert_eq!(acknowledged(&*fs, dir).unwrap(), SequenceNumber(0), "{bytes:?}");
         }
     }
 
@@ -135,6 +143,6 @@ mod tests {
         noted.note(SequenceNumber(4));
         noted.note(SequenceNumber(5));
         assert_eq!(faults.failed().len(), 1);
-        assert_eq!(acknowledged(&disk, Path::new(DIR)), SequenceNumber(0), "it is not there any more");
+        assert_eq!(acknowledged(&disk, Path::new(DIR)).unwrap(), SequenceNumber(0), "it is not there any more");
     }
 }

@@ -78,7 +78,7 @@ impl Following {
     /// was released since is in a later commit of the manifest, so both are looked at again.
     pub(super) fn look(&mut self, now_ns: i64, options: &Options) -> Result<Arc<Version>> {
         self.hold(now_ns)?;
-        let said = acknowledged(self.vfs.as_ref(), self.tail.dir());
+        let said = acknowledged(self.vfs.as_ref(), self.tail.dir())?;
         for attempt in 0..TRIES {
             self.catch_up_manifest()?;
             let version = self.version(options);
