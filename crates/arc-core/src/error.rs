@@ -170,6 +170,12 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// A change that was asked of an engine which only reads.
+    #[error("this engine only reads what another process writes: send changes to the one that writes")]
+    ReadOnly,
+    /// A query of an engine that only reads took longer than its files were kept for it.
+    #[error("the process that writes has removed data files that this query was reading; ask again")]
+    Expired,
     /// Another process has the data directory open.
     #[error("data directory {} is in use by another process", path.display())]
     InUse {
@@ -328,6 +334,7 @@ impl Error {
             | Self::OutOfScope { .. }
             | Self::NotADataDirectory { .. }
             | Self::OtherStore { .. }
+            | Self::ReadOnly
             | Self::BadTarget { .. }
             | Self::Import { .. }
             | Self::LimitReached { .. }
@@ -335,7 +342,7 @@ impl Error {
             | Self::NewerFormat { .. } => ErrorKind::InvalidInput,
             Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } => ErrorKind::NotFound,
             Self::SchemaConflict { .. } => ErrorKind::SchemaConflict,
-            Self::Busy { .. } | Self::InUse { .. } => ErrorKind::Busy,
+            Self::Busy { .. } | Self::InUse { .. } | Self::Expired => ErrorKind::Busy,
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::ImportStopped { source, .. } | Self::InsertStopped { source, .. } => source.kind(),
             Self::Io { source, .. } => match source.kind() {

@@ -33,6 +33,9 @@ const DEFAULT_DATABASE: &str = "default";
 /// What was acknowledged before a crash comes back. Times are seconds (a number or a ``datetime.timedelta``), sizes are
 /// bytes; ``None`` leaves a setting as the engine has it.
 ///
+/// mode: ``"rw"`` reads and writes; the folder is this process's then. ``"r"`` only reads, while another process writes there or
+///     none does: every statement sees all that was acknowledged before it, and what would change anything raises
+///     ``InvalidInputError``. Any number of processes may do so. It creates no folder.
 /// durability: what a point survives once its write returns, unless the write says otherwise: ``"disk"`` (loss of
 ///     power), ``"process"`` (``kill -9``) or ``"memory"`` (nothing).
 /// string_columns: patterns such as ``"attr_*"``; new fields that one of them matches are text, whatever their values are.
@@ -52,15 +55,22 @@ const DEFAULT_DATABASE: &str = "default";
 #[pyfunction]
 #[pyo3(
     signature = (path, **settings),
-    text_signature = "(path, *, durability='disk', string_columns=None, on_conflict='reject', flush_after=None, \
+    text_signature = "(path, *, mode='rw', durability='disk', string_columns=None, on_conflict='reject', flush_after=None, \
         memory_bytes=None, flush_bytes=None, flush_wal_bytes=None, max_buffer_bytes=None, write_timeout=None, \
         wal_segment_bytes=None, query_memory_bytes=None, query_timeout=None)"
 )]
 pub(crate) fn open(py: Python<'_>, path: PathBuf, settings: Option<Bound<'_, PyDict>>) -> PyResult<Engine> {
-    let options = options(py, Keywords::new("open", settings))?;
+    let settings = Keywords::new("open", settings);
+    let only_reads = match settings.take::<PyBackedStr>("mode")?.as_deref() {
+        None | Some("rw") => false,
+        Some("r") => true,
+        Some(other) => return Err(invalid("mode", format!("{other:?} is none, expected \"r\" or \"rw\""))).raise(py),
+    };
+    let options = options(py, settings)?;
     // The process may change its folder while the engine runs.
     let path = std::path::absolute(&path).map_err(|e| invalid("path", e.to_string())).raise(py)?;
-    let engine = py.detach(|| arc_core::Engine::builder(&path).options(options).open()).raise(py)?;
+    let builder = arc_core::Engine::builder(&path).options(options);
+    let engine = py.detach(|| if only_reads { builder.open_reader() } else { builder.open() }).raise(py)?;
     Ok(Engine(Owned::new(engine)))
 }
 

@@ -153,11 +153,13 @@ pub(crate) async fn measurements(
 /// `GET /health`: the process lives.
 pub(crate) async fn health(State(app): State<Arc<App>>) -> Response {
     let uptime = app.started.elapsed();
+    let is_reader = app.engine.is_reader();
     ok(&json!({
         // The word of InfluxDB's clients, who take every other for a failure.
         "status": "pass",
         "name": "arc",
-        "message": "ready for queries and writes",
+        "role": if is_reader { "reader" } else { "writer" },
+        "message": if is_reader { "ready for queries" } else { "ready for queries and writes" },
         "checks": [],
         "time": timestamp::now(),
         "uptime": format!("{}s", uptime.as_secs()),
@@ -169,7 +171,9 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> Response {
 /// `GET /ready`: requests are welcome.
 pub(crate) async fn ready(State(app): State<Arc<App>>, request: Request) -> Response {
     let time = timestamp::now();
-    if let Some(reason) = app.not_ready() {
+    let of_writes = || request.uri().path() == "/ready/write" && app.engine.is_reader();
+    let refused = of_writes().then(|| "this server only reads what another process writes".to_owned());
+    if let Some(reason) = app.not_ready().or(refused) {
         let body = json!({ "status": "not_ready", "time": time, "reason": reason });
         return json_response(StatusCode::SERVICE_UNAVAILABLE, body.to_string());
     }

@@ -126,7 +126,11 @@ impl App {
         let memory_bytes = config.engine.memory_bytes;
         let limits = within_memory(&config.limits, memory_bytes);
         Ok(Arc::new(Self {
-            spools: Arc::new(Spools::new(engine.path().to_owned())),
+            spools: Arc::new(Spools::new(if engine.is_reader() {
+                std::env::temp_dir()
+            } else {
+                engine.path().to_owned()
+            })),
             engine,
             bodies: Budget::new(memory_bytes / 8, config.engine.write_timeout, BODIES_FULL),
             uploads: Budget::new(
@@ -161,6 +165,9 @@ impl App {
     }
 
     fn closed(engine: &Engine, config: &Config) -> Result<Auth, StartError> {
+        if engine.is_reader() {
+            return Ok(Auth::followed(engine.path(), config.public_metrics)?);
+        }
         let (auth, made) = Auth::closed(engine.path(), config.public_metrics)?;
         if let Some(path) = made {
             tracing::info!(path = %path.display(), "made a token that may do everything; the file has it");

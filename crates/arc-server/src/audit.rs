@@ -55,14 +55,14 @@ pub(crate) struct Audited {
 }
 
 impl Audited {
-    /// Begins to watch a request of `caller`; `None` for one that changes nothing, or has nobody to name.
+    /// Begins to watch a request of `caller`; `None` for one that changes nothing, has nobody to name, or comes to a reader.
     pub(crate) fn begin(
         engine: &Engine,
         caller: Option<&Caller>,
         (method, path): (&Method, &str),
         id: &str,
     ) -> Option<Self> {
-        if method.is_safe() {
+        if method.is_safe() || engine.is_reader() {
             return None;
         }
         let caller = caller?.clone();

@@ -10,7 +10,7 @@ use crate::{
     allocator,
     config::{self, Config, ConfigError, Taker},
     errors::chain,
-    import, logging, maintenance, quickstart,
+    import, logging, maintenance, query, quickstart,
     sandbox::{self, Sandbox},
     server::{ServeError, Server, signals},
     tls, token,
@@ -61,6 +61,9 @@ pub fn run(
     };
     if let Some(code) = maintenance::run(name, chosen, &config) {
         return code;
+    }
+    if name == "sql" {
+        return query::command::run(chosen, &config);
     }
     if name == "import" {
         return import::run(chosen, &config, &environment);
@@ -113,6 +116,7 @@ fn command() -> Command {
                 .arg(markdown)
                 .args(config::arguments(Taker::Viewer)),
         )
+        .subcommand(query::command::command().args(config::arguments(Taker::Directory)))
         .subcommand(import::command().args(config::arguments(Taker::Engine)))
         .subcommands(maintenance::commands())
 }

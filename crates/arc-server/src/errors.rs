@@ -126,9 +126,11 @@ impl From<Error> for Failure {
             // What the draft of the header `Idempotency-Key` asks for; the request as such is a good one.
             Error::IdempotencyKeyReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Error::OutOfScope { .. } => StatusCode::FORBIDDEN,
+            Error::ReadOnly => StatusCode::METHOD_NOT_ALLOWED,
             error => status_of(error.kind()),
         };
         let retry_after = match &error {
+            Error::Expired => Some(Duration::from_secs(1)),
             Error::Busy { retry_after, .. } => Some(*retry_after),
             // Closing takes moments; a failed log takes a restart. Either way a retry may find a working server.
             _ if status == StatusCode::SERVICE_UNAVAILABLE => Some(Duration::from_secs(5)),

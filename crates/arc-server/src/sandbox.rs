@@ -11,6 +11,9 @@ use crate::config::Config;
 #[cfg(target_os = "linux")]
 const SYSTEM: [&str; 8] = ["/etc", "/usr", "/lib", "/lib64", "/run", "/proc", "/sys", "/dev"];
 
+/// The folder of a data directory in which readers have their leases.
+const LEASES: &str = "readers";
+
 /// What became of the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sandbox {
@@ -35,10 +38,25 @@ pub(crate) fn enter(config: &Config) -> Sandbox {
     if !config.sandbox {
         return Sandbox::Skipped("the setting sandbox is off".to_owned());
     }
+    if config.reader {
+        return enter_to_read(config);
+    }
     let folders: Vec<&Path> = std::iter::once(config.data_dir.as_path()).chain(config.backup_dir.as_deref()).collect();
     // What cannot be made is told by who needs it.
     folders.iter().for_each(|folder| make(folder));
     confine(&folders, &readable(config))
+}
+
+/// A reader writes its lease, and what its queries spill.
+fn enter_to_read(config: &Config) -> Sandbox {
+    let leases = config.data_dir.join(LEASES);
+    // Where there is no data directory none is made, and where it may not be written to there is no lease.
+    if arc_core::is_data_directory(&config.data_dir) {
+        make(&leases);
+    }
+    let mut read = readable(config);
+    read.push(config.data_dir.clone());
+    confine(&[&leases, &std::env::temp_dir()], &read)
 }
 
 /// Returns what may be read beside the system's: where certificates are replaced, and what names the server to an object store.

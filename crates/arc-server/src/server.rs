@@ -233,7 +233,7 @@ impl Server {
         };
         let closed = tokio::task::spawn_blocking(close).await;
         closed.map_err(|_| ServeError::Died)?.map_err(ServeError::Close)?;
-        tracing::info!("stopped: everything is flushed");
+        tracing::info!("stopped: everything that this process writes is flushed");
         Ok(())
     }
 }
@@ -262,6 +262,9 @@ fn connections(wanted: usize) -> usize {
 /// Opens the engine that the settings describe.
 pub(crate) fn open_engine(config: &Config) -> arc_core::Result<Engine> {
     let mut builder = Engine::builder(&config.data_dir).options(config.engine_options());
+    if config.reader {
+        return builder.open_reader();
+    }
     if let Some(storage) = config.object_store.open()? {
         builder = builder.object_store(storage);
     }

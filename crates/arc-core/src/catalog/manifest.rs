@@ -11,9 +11,12 @@
 //! newest one that a crash took was never acknowledged, for a commit returns after its name is
 //! durable.
 
+mod follow;
 mod rewrite;
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
+
+pub(crate) use follow::Advance;
 
 use super::{
     ManifestEdit, ManifestState,
@@ -93,6 +96,11 @@ impl Manifest {
             manifest.remove_superseded();
         }
         Ok(manifest)
+    }
+
+    /// Returns the number of the newest commit.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Returns what the manifest says now.

@@ -9,6 +9,7 @@
 mod definition;
 mod edit;
 mod layout;
+mod leases;
 mod manifest;
 mod object;
 mod receipts;
@@ -25,7 +26,8 @@ pub use layout::is_data_directory;
 pub(crate) use layout::{
     check_layout, check_log_is_there, check_marker, create_folders, mark_log, open_layout, sync_parents, write_marker,
 };
-pub(crate) use manifest::Manifest;
+pub(crate) use leases::{ReadLease, oldest_leased};
+pub(crate) use manifest::{Advance, Manifest};
 #[cfg(test)]
 pub(crate) use object::NEWEST_VERSION;
 pub(crate) use receipts::{Fingerprint, IdempotencyRecord, ReceiptsEdit};

@@ -101,6 +101,22 @@ impl ManifestState {
         self.databases.values().flat_map(|database| database.tables.values()).flat_map(|table| &table.files)
     }
 
+    /// Returns the data files that an edit takes out, which [`Self::check`] let pass.
+    pub(super) fn removed_by(&self, edit: &ManifestEdit) -> Vec<Arc<DataFile>> {
+        let mut removed = Vec::new();
+        for DropEdit { database, table } in &edit.dropped {
+            let Some(database) = self.databases.get(database) else { continue };
+            let tables = database.tables.iter().filter(|(name, _)| table.as_ref().is_none_or(|table| table == *name));
+            removed.extend(tables.flat_map(|(_, table)| table.files.iter().cloned()));
+        }
+        for edit in &edit.tables {
+            let Some(table) = self.table(&edit.database, &edit.table) else { continue };
+            let found = |path: &String| table.by_path.get(path.as_str()).map(|file| Arc::clone(&file.0));
+            removed.extend(edit.files_removed.iter().filter_map(found));
+        }
+        removed
+    }
+
     /// Returns the paths of the files in which they are: their own, or those of their packs.
     pub(crate) fn stored_paths(&self) -> HashSet<&str> {
         self.files().map(|file| file.stored_path()).collect()

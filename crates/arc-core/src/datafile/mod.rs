@@ -42,7 +42,7 @@ pub(crate) use encodings::FORMAT;
 #[cfg(feature = "query")]
 pub(crate) use file_checks::{BlockChecksums, FileChecks, FileComparison, Rotten};
 pub(crate) use folders::{FolderSyncs, KnownFolders, remove_data_file, remove_empty_folders};
-pub(crate) use orphans::{find_orphans, remove_orphans};
+pub(crate) use orphans::{find_orphans, find_readable, remove_orphans};
 pub(crate) use pack::{Owner, PackWriter, open_data_file};
 #[cfg(test)]
 pub(crate) use reader::read_data_file;

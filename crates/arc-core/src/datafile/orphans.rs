@@ -71,6 +71,22 @@ pub(crate) fn find_orphans(vfs: &dyn Vfs, root: &Path, named: &HashSet<&str>) ->
     Ok(unnamed(find_data_files(vfs, root)?.files, named))
 }
 
+/// Returns the paths of finished data files that `named` lacks, for another process that may still
+/// read them; none where a file that `named` has is not there, for then they are to be set aside.
+///
+/// # Errors
+///
+/// [`Error::Io`] if a folder cannot be listed.
+pub(crate) fn find_readable(vfs: &dyn Vfs, root: &Path, named: &HashSet<&str>) -> Result<Vec<String>> {
+    let files = find_data_files(vfs, root)?.files;
+    if missing(&files, named).is_some() {
+        return Ok(Vec::new());
+    }
+    let mut readable = unnamed(files, named);
+    readable.retain(|path| !path.ends_with(TEMPORARY_SUFFIX));
+    Ok(readable)
+}
+
 /// Returns the path of a file that `named` has and that is not there, if there is one.
 fn missing(files: &[String], named: &HashSet<&str>) -> Option<String> {
     let there: HashSet<&str> = files.iter().map(|path| file_name(path)).collect();

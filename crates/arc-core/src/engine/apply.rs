@@ -171,6 +171,11 @@ impl Applier {
         if let Some((first, _)) = logged.numbers {
             assert_eq!(first, self.applied.next(), "a group of the log is applied in its place");
         }
+        if let Some((_, last)) = logged.numbers {
+            // As durable as was asked for, and before any thread hears of it: a thread that does may
+            // have another process look.
+            self.shared.acknowledged.note(last);
+        }
         entries.into_iter().for_each(|entry| self.apply(entry));
         if let Some((_, last)) = logged.numbers {
             assert_eq!(last, self.applied, "all frames of a group are applied");
@@ -360,7 +365,7 @@ mod tests {
     fn nobody_waits_for_a_thread_that_has_died() {
         let dir = tempfile::tempdir().unwrap();
         let engine = Engine::open(dir.path().join("data")).unwrap();
-        let applying = Applying::new(&engine.inner.shared, SequenceNumber(0));
+        let applying = Applying::new(engine.writer().unwrap(), SequenceNumber(0));
         let freeze = || {
             let (answer, receiver) = oneshot::channel();
             (QueueEntry::Freeze(answer), receiver)
@@ -379,7 +384,7 @@ mod tests {
     fn groups_are_applied_in_order_and_not_before_they_are_as_durable_as_they_need() {
         let dir = tempfile::tempdir().unwrap();
         let engine = Engine::open(dir.path().join("data")).unwrap();
-        let applying = Applying::new(&engine.inner.shared, SequenceNumber(0));
+        let applying = Applying::new(engine.writer().unwrap(), SequenceNumber(0));
         let add = |needs| {
             let (answer, receiver) = oneshot::channel();
             let logged = Logged { needs: SequenceNumber(needs), numbers: None };
@@ -446,7 +451,7 @@ mod tests {
         drop(table.rows().unwrap());
         // Of a table that is not the engine's, so that only the applier knows.
         let mut applier = Applier {
-            shared: Arc::clone(&engine.inner.shared),
+            shared: Arc::clone(engine.writer().unwrap()),
             applied: SequenceNumber(5),
             unacknowledged: Unacknowledged::default(),
             has_failed: false,
@@ -463,7 +468,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let engine = Engine::open(dir.path().join("data")).unwrap();
         for (numbers, is_right) in [((4, 4), true), ((5, 5), false), ((3, 3), false), ((4, 5), false)] {
-            let applying = Applying::new(&engine.inner.shared, SequenceNumber(3));
+            let applying = Applying::new(engine.writer().unwrap(), SequenceNumber(3));
             let frame = QueuedFrame { kind: FrameKind::Schema, meta: Vec::new(), body: Bytes::new(), body_crc: 0 };
             let numbers = Some((SequenceNumber(numbers.0), SequenceNumber(numbers.1)));
             let logged = Logged { numbers, ..Logged::default() };

@@ -7,8 +7,9 @@ use std::{
 };
 
 use super::{
-    Engine, Inner,
+    Engine, EngineRole,
     open::{self, Parts},
+    reader::Reader,
 };
 #[cfg(feature = "object-store")]
 use crate::store::{ObjectStorage, OpenStorage};
@@ -16,7 +17,6 @@ use crate::{
     ColumnTypes, Durability, Options, Result,
     clock::{Clock, SystemClock},
     random::{RandomSource, SystemRandom},
-    sync::Mutex,
     vfs::{RealVfs, Vfs},
 };
 
@@ -274,7 +274,50 @@ impl EngineBuilder {
     /// [`plan_repair`](crate::plan_repair) what can be done about it; [`Io`](crate::ErrorKind::Io)
     /// with the path that failed.
     pub fn open(self) -> Result<Engine> {
-        let (shared, lock) = open::open(Parts {
+        let (shared, lock) = open::open(self.into_parts()?)?;
+        let threads = open::start(&shared)?;
+        Ok(Engine::with(EngineRole::Writer(shared), threads, lock))
+    }
+
+    /// Opens an engine that only reads: the directory may be open in another process, which goes on
+    /// to write, and in any number of others that read.
+    ///
+    /// Each query sees all that was acknowledged before it began, in data files or not, and no
+    /// engine sees less than it has seen before. Points that were written with
+    /// [`Durability::Memory`] are seen once they are flushed. What a query reads stays on the disk
+    /// while it runs, for a lease in the folder `readers` of the directory tells the other process.
+    /// Where nothing can be written, as on a file system that is mounted for reading only, it stays
+    /// for [`Options::compaction_grace`] of the other process, and until that is started anew; a
+    /// query that takes longer may fail with [`Error::Expired`](crate::Error::Expired). Calls that
+    /// would change anything fail with [`Error::ReadOnly`](crate::Error::ReadOnly). Settings that are
+    /// about writing mean nothing here.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::Engine;
+    ///
+    /// let writer = Engine::open(&path)?; // as in another process
+    /// let reader = Engine::builder(&path).open_reader()?;
+    /// writer.create_database("plant")?;
+    /// assert_eq!(reader.databases()[0].name, "plant");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a folder that is no data
+    /// directory, a newer format, and a directory with an object store, which only the process that
+    /// writes can read; [`Corrupt`](crate::ErrorKind::Corrupt) for a manifest or a log that is
+    /// damaged; [`Io`](crate::ErrorKind::Io) with the path that failed.
+    pub fn open_reader(self) -> Result<Engine> {
+        let reader = Reader::open(self.into_parts()?)?;
+        let threads = vec![reader.start()?];
+        Ok(Engine::with(EngineRole::Reader(reader), threads, Box::new(())))
+    }
+
+    fn into_parts(self) -> Result<Parts> {
+        Ok(Parts {
             #[cfg(feature = "object-store")]
             storage: self.storage.map(OpenStorage::new).transpose()?,
             root: self.root,
@@ -282,16 +325,6 @@ impl EngineBuilder {
             vfs: self.vfs,
             clock: self.clock,
             random: self.random,
-        })?;
-        let threads = Mutex::new(open::start(&shared)?);
-        let lock = Mutex::new(Some(lock));
-        let inner = Inner {
-            shared,
-            #[cfg(feature = "query")]
-            query: Mutex::default(),
-            threads,
-            lock,
-        };
-        Ok(Engine { inner: Arc::new(inner) })
+        })
     }
 }

@@ -45,10 +45,10 @@ impl Engine {
     /// dropped meanwhile; [`Io`](crate::ErrorKind::Io) if the setting cannot be stored;
     /// [`Closed`](crate::ErrorKind::Closed) once closed.
     pub fn set_column_types(&self, database: &str, table: Option<&str>, types: &ColumnTypes) -> Result<()> {
+        let shared = self.writer()?;
         types.check()?;
         let found = self.database(database)?;
         let found_table = table.map(|table| self.table(database, table)).transpose()?;
-        let shared = &self.inner.shared;
         let mut manifest = shared.manifest_with(&found, found_table.as_ref())?;
         match &found_table {
             Some(table) => check_columns(types, table)?,
@@ -114,7 +114,7 @@ impl Engine {
     pub fn effective_column_types(&self, database: &str, table: Option<&str>) -> ColumnTypes {
         let own = table.and_then(|table| self.column_types(database, Some(table)).ok()).unwrap_or_default();
         let of_database = self.column_types(database, None).unwrap_or_default();
-        own.or(&of_database).or(&self.inner.shared.options.column_types)
+        own.or(&of_database).or(&self.options().column_types)
     }
 }
 

@@ -538,7 +538,7 @@ mod tests {
         let engine = Engine::builder(dir.path().join("data")).options(options).open().unwrap();
         assert_eq!(engine.write_lp("d", b"m,h=a v=1 1").unwrap().points, 1);
         engine.flush().unwrap();
-        let (shared, table) = (&engine.inner.shared, engine.table("d", "m").unwrap());
+        let (shared, table) = (engine.writer().unwrap(), engine.table("d", "m").unwrap());
         let files = table.stored().files.clone();
         let merged = |task| Merged { table: Arc::clone(&table), task, made: Vec::new(), is_moved: false };
         let merged = moves(&files, |_| true).into_iter().map(merged).collect();

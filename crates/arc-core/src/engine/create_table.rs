@@ -50,7 +50,7 @@ impl Engine {
             Ok(()) | Err(Error::DatabaseExists { .. }) => {}
             Err(error) => return Err(error),
         }
-        self.inner.shared.create_table(schema)
+        self.writer()?.create_table(schema)
     }
 
     /// Makes a table as [`create_table`](Self::create_table) does, and says how strict it is about

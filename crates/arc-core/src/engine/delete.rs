@@ -72,7 +72,7 @@ impl Engine {
     /// [`Unknown`](crate::ErrorKind::Unknown) if the log failed meanwhile: whether the points are
     /// deleted is known when the engine is opened again.
     pub fn delete(&self, database: &str, table: &str, predicate: &Predicate) -> Result<Deleted> {
-        let shared = &self.inner.shared;
+        let shared = self.writer()?;
         let receiver = {
             // No table is registered, nor dropped, between the look at its schema and the queue.
             let _schema_lock = shared.schema_lock.lock();

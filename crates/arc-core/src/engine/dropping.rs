@@ -52,7 +52,7 @@ impl Engine {
     /// the log cannot be written: the table is out of sight then, and whether it comes back is
     /// known when the engine is opened again.
     pub fn drop_table(&self, database: &str, table: &str) -> Result<()> {
-        self.inner.shared.drop_named(database, Some(table))
+        self.writer()?.drop_named(database, Some(table))
     }
 
     /// Drops a database with all of its tables and settings, as [`drop_table`](Self::drop_table)
@@ -73,7 +73,7 @@ impl Engine {
     ///
     /// As [`drop_table`](Self::drop_table).
     pub fn drop_database(&self, database: &str) -> Result<()> {
-        self.inner.shared.drop_named(database, None)
+        self.writer()?.drop_named(database, None)
     }
 }
 
@@ -245,7 +245,7 @@ mod tests {
             write("d", b"m,h=a v=1 1\nn,h=a v=1 1");
         }
         write("other", b"o v=1 1");
-        let database = engine.inner.shared.registry.database("d").unwrap();
+        let database = engine.writer().unwrap().registry.database("d").unwrap();
         let decoding = database.fresh_series();
         let (done, is_done) = std::sync::mpsc::channel();
         let dropping = std::thread::spawn({

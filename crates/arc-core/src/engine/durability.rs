@@ -37,8 +37,8 @@ impl Engine {
     /// [`Io`](crate::ErrorKind::Io) if the setting cannot be stored;
     /// [`Closed`](crate::ErrorKind::Closed) once closed.
     pub fn set_database_durability(&self, database: &str, durability: Option<Durability>) -> Result<()> {
+        let shared = self.writer()?;
         let found = self.database(database)?;
-        let shared = &self.inner.shared;
         let mut manifest = shared.manifest_with(&found, None)?;
         let edit = DurabilityEdit { database: database.to_owned(), durability };
         shared.commit(&mut manifest, ManifestEdit { durabilities: vec![edit], ..ManifestEdit::default() })?;

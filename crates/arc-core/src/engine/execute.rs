@@ -161,6 +161,7 @@ impl Engine {
     }
 
     fn execute_change(&self, database: &str, change: Change, options: &WriteOptions) -> Result<Executed> {
+        self.writer()?;
         match change {
             Change::Delete { database: named, table, predicate } => {
                 self.delete(named.as_deref().unwrap_or(database), &table, &predicate).map(Executed::Deleted)

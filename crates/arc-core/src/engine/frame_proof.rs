@@ -212,7 +212,7 @@ mod tests {
         for (written, other, expected) in cases {
             let (written, other) = (request(written), request(other));
             let staged = decode_logged(&written, &database).unwrap();
-            let frame = engine.inner.shared.write_frame(&written, &staged, Vec::new()).unwrap();
+            let frame = engine.writer().unwrap().write_frame(&written, &staged, Vec::new()).unwrap();
             assert_eq!(compare(&frame, &staged), Ok(()));
             let reason = compare(&frame, &decode_logged(&other, &database).unwrap()).unwrap_err();
             assert!(reason.contains(expected), "{reason}");

@@ -45,7 +45,7 @@ pub fn logged_rows(bytes: &[u8]) {
     staged.tables.retain(|table| !table.is_empty());
     // As long as any, so that its rows are logged as such.
     let request = WriteRequest { kind: FrameKind::LineProtocol, body: Bytes::from(vec![b'#'; 64 << 10]), ..request };
-    let frame = engine.inner.shared.write_frame(&request, &staged, Vec::new());
+    let frame = engine.writer().and_then(|shared| shared.write_frame(&request, &staged, Vec::new()));
     assert!(staged.points() == 0 || frame.is_ok(), "rows of a frame are none: {frame:?}");
 }
 
@@ -75,11 +75,11 @@ fn database() -> Arc<Database> {
 
 fn write(request: &WriteRequest) {
     let Some(engine) = ENGINE.as_ref() else { return };
-    let Ok(mut staged) = engine.inner.shared.decode(request, &database()) else { return };
+    let Ok(mut staged) = engine.writer().and_then(|shared| shared.decode(request, &database())) else { return };
     staged.tables.retain(|table| !table.is_empty());
     let rejected = std::mem::take(&mut staged.rejections).numbers;
     if staged.points() > 0 {
-        let frame = engine.inner.shared.write_frame(request, &staged, rejected);
+        let frame = engine.writer().and_then(|shared| shared.write_frame(request, &staged, rejected));
         assert!(frame.is_ok(), "a write that is taken cannot be logged: {frame:?}");
     }
 }

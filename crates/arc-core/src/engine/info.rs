@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Engine, EngineStats};
+use super::{Engine, EngineRole, EngineStats};
 use crate::{
     ColumnTypes, Durability, Error, Result, TableView,
     model::{DataFile, TableSchema},
@@ -72,7 +72,7 @@ impl Engine {
             durability: *db.durability.read(),
             column_types: ColumnTypes::clone(&db.column_types.load()),
         };
-        self.inner.shared.registry.databases().into_iter().map(info).collect()
+        self.registry_now().databases().into_iter().map(info).collect()
     }
 
     /// Returns the tables of a database, by name.
@@ -109,7 +109,7 @@ impl Engine {
                 retention: table.retention.or(&database.retention).duration(),
                 column_types: ColumnTypes::clone(&table.column_types.load())
                     .or(&database.column_types.load())
-                    .or(&self.inner.shared.options.column_types),
+                    .or(&self.options().column_types),
             }
         };
         Ok(database.tables().into_iter().map(info).collect())
@@ -188,7 +188,8 @@ impl Engine {
         self.table(database, table)?.view()
     }
 
-    /// Returns the counters since the engine was opened, and the gauges of now.
+    /// Returns the counters since the engine was opened, and the gauges of now; of a reader those of
+    /// the last look, for being counted is not worth one.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -202,25 +203,31 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn stats(&self) -> EngineStats {
-        let shared = &self.inner.shared;
-        let mut stats = shared.counters.read();
-        stats.queued_writes = shared.queue.writes() as u64;
-        stats.replayed_writes = shared.keys.replayed();
+        let registry = self.registry_last_seen();
+        let (mut stats, memory) = match &self.inner.role {
+            EngineRole::Writer(shared) => {
+                let mut stats = shared.counters.read();
+                stats.queued_writes = shared.queue.writes() as u64;
+                stats.replayed_writes = shared.keys.replayed();
+                stats.retired_files = shared.compactor.retired() as u64;
+                (stats, &shared.memory)
+            }
+            EngineRole::Reader(reader) => (EngineStats::default(), &reader.memory),
+        };
         #[cfg(feature = "query")]
         if let Some(query) = &*self.inner.query.lock() {
             let (planning, abandoned) = query.planning();
             (stats.planning, stats.planning_abandoned) = (planning as u64, abandoned as u64);
         }
-        stats.memory_bytes = shared.memory.used() as u64;
-        stats.memory_peak_bytes = shared.memory.peak() as u64;
-        stats.memory_limit_bytes = shared.memory.limit() as u64;
-        stats.retired_files = shared.compactor.retired() as u64;
-        for database in shared.registry.databases() {
+        stats.memory_bytes = memory.used() as u64;
+        stats.memory_peak_bytes = memory.peak() as u64;
+        stats.memory_limit_bytes = memory.limit() as u64;
+        for database in registry.databases() {
             stats.databases += 1;
             stats.memory_databases += u64::from(*database.durability.read() == Some(Durability::Memory));
             stats.tables += database.table_count() as u64;
         }
-        for table in shared.registry.all_tables() {
+        for table in registry.all_tables() {
             let (series, bytes) = table.series.read().size();
             stats.series += series;
             stats.series_bytes += bytes;
@@ -253,11 +260,14 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn closed_to_writes(&self) -> Option<String> {
-        self.inner.shared.queue.closed()
+        match &self.inner.role {
+            EngineRole::Writer(shared) => shared.queue.closed(),
+            EngineRole::Reader(_) => self.inner.lock.lock().is_none().then(|| "the engine is closed".to_owned()),
+        }
     }
 
     pub(super) fn database(&self, database: &str) -> Result<Arc<Database>> {
-        let found = self.inner.shared.registry.database(database);
+        let found = self.registry()?.database(database);
         found.ok_or_else(|| Error::DatabaseNotFound { database: database.to_owned() })
     }
 

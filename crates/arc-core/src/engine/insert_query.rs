@@ -62,6 +62,7 @@ impl Engine {
         values: Option<&RecordBatch>,
         options: &WriteOptions,
     ) -> Result<Written> {
+        self.writer()?;
         let Insertion { default, database, table, columns, query } = insertion;
         let schema = self.table(database, table)?.schema();
         let columns = target_columns(&schema, columns)?;
@@ -74,7 +75,7 @@ impl Engine {
             database,
             table,
             options,
-            most_bytes: (self.inner.shared.options.memory_bytes / PARTS_IN_MEMORY).clamp(1, PART_BYTES),
+            most_bytes: (self.options().memory_bytes / PARTS_IN_MEMORY).clamp(1, PART_BYTES),
             part: Vec::new(),
             part_rows: 0,
             part_bytes: 0,

@@ -113,7 +113,7 @@ mod tests {
                 let meta = WriteMeta::new("d", None, 0, &WriteOptions::new());
                 let request = WriteRequest { kind, body: body.into(), meta };
                 let staged = decode_logged(&request, &database).unwrap();
-                let frame = engine.inner.shared.write_frame(&request, &staged, Vec::new()).unwrap();
+                let frame = engine.writer().unwrap().write_frame(&request, &staged, Vec::new()).unwrap();
                 let expected = if in_columns { FrameKind::Rows } else { kind };
                 assert_eq!(frame.kind, expected, "{count} rows of {tables} tables as {kind:?}");
                 assert_eq!(frame.body_crc, body_checksum(&frame.body));

@@ -35,8 +35,10 @@ mod pinned;
 #[cfg(feature = "query")]
 mod queries;
 mod queue;
+mod reader;
 mod retention;
 mod retired;
+mod role;
 mod shared;
 mod small_merges;
 mod stats;
@@ -62,7 +64,7 @@ pub(crate) use apply::apply_rows;
 pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
 pub(crate) use open::{Lock, lock};
 
-use self::shared::Shared;
+use self::{reader::Reader, role::EngineRole, shared::Shared};
 #[cfg(feature = "query")]
 use crate::store::OpenStorage;
 use crate::{
@@ -94,33 +96,51 @@ pub struct Engine {
 
 #[derive(Debug)]
 struct Inner {
-    shared: Arc<Shared>,
+    role: EngineRole,
     /// Made by the first statement: who only writes does not pay for it.
     #[cfg(feature = "query")]
     query: Mutex<Option<Arc<crate::query::QueryEngine>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// There while the engine is open; that of a reader locks nothing.
     lock: Mutex<Option<open::Lock>>,
 }
 
 impl Inner {
     #[cfg(feature = "query")]
     fn query(&self) -> Result<Arc<crate::query::QueryEngine>> {
+        use crate::query::{DataPlace, QueryEngine, QueryTables};
+
         let mut query = self.query.lock();
         if let Some(query) = query.as_ref() {
             return Ok(Arc::clone(query));
         }
-        let Shared { registry, root, options, memory, storage, .. } = self.shared.as_ref();
-        let tables = Arc::<crate::registry::Registry>::clone(registry);
-        let store = storage.as_ref().map(OpenStorage::reads);
-        let engine = crate::query::QueryEngine::new(tables, root, store, options, Arc::clone(memory))?;
+        let engine = match &self.role {
+            EngineRole::Writer(shared) => {
+                let Shared { registry, root, options, memory, storage, .. } = shared.as_ref();
+                let tables = Arc::<crate::registry::Registry>::clone(registry);
+                let place =
+                    DataPlace { dir: root, store: storage.as_ref().map(OpenStorage::reads), is_anothers: false };
+                QueryEngine::new(tables, place, options, Arc::clone(memory))?
+            }
+            EngineRole::Reader(reader) => {
+                let tables: Arc<dyn QueryTables> = Arc::<Reader>::clone(reader);
+                let place = DataPlace { dir: &reader.root, store: None, is_anothers: true };
+                QueryEngine::new(tables, place, &reader.options, Arc::clone(&reader.memory))?
+            }
+        };
         Ok(Arc::clone(query.insert(Arc::new(engine))))
     }
 
     fn stop(&self) {
-        self.shared.abort_waits();
-        self.shared.stop_compaction();
-        self.shared.flush_signal.stop();
-        self.shared.queue.stop();
+        match &self.role {
+            EngineRole::Writer(shared) => {
+                shared.abort_waits();
+                shared.stop_compaction();
+                shared.flush_signal.stop();
+                shared.queue.stop();
+            }
+            EngineRole::Reader(reader) => reader.stop(),
+        }
         for thread in self.threads.lock().drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the engine has panicked");
@@ -128,7 +148,8 @@ impl Inner {
         }
         // Only while the directory is this engine's: a second stop comes when nothing is.
         if let Some(_lock) = self.lock.lock().take()
-            && let Err(error) = self.shared.seal()
+            && let EngineRole::Writer(shared) = &self.role
+            && let Err(error) = shared.seal()
         {
             tracing::debug!(%error, "the log was not sealed");
         }
@@ -184,6 +205,17 @@ impl Engine {
         EngineBuilder::new(path.as_ref())
     }
 
+    fn with(role: EngineRole, threads: Vec<JoinHandle<()>>, lock: open::Lock) -> Self {
+        let inner = Inner {
+            role,
+            #[cfg(feature = "query")]
+            query: Mutex::default(),
+            threads: Mutex::new(threads),
+            lock: Mutex::new(Some(lock)),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
     fn check_open(&self) -> Result<()> {
         if self.inner.lock.lock().is_none() {
             return Err(crate::Error::Closed { reason: "the engine is closed".into() });
@@ -210,7 +242,7 @@ impl Engine {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if the files cannot be written; the points stay in
     /// memory and in the log.
     pub fn flush(&self) -> Result<FlushReport> {
-        self.inner.shared.flush()
+        self.writer()?.flush()
     }
 
     /// Merges data files as far as there is anything to merge, drops those past their retention,
@@ -238,7 +270,7 @@ impl Engine {
     /// with the path of a data file that is damaged, and [`Closed`](crate::ErrorKind::Closed);
     /// whatever could be merged is, all the same, and no point is lost.
     pub fn compact(&self) -> Result<CompactionReport> {
-        self.inner.shared.compact()
+        self.writer()?.compact()
     }
 
     /// Creates a database. Writes create theirs by themselves.
@@ -259,7 +291,7 @@ impl Engine {
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name or one that is
     /// taken.
     pub fn create_database(&self, database: &str) -> Result<()> {
-        self.inner.shared.create_database(database)
+        self.writer()?.create_database(database)
     }
 
     /// Flushes, stops and gives the data directory free; later calls on any clone fail as closed.
@@ -285,8 +317,11 @@ impl Engine {
         if self.inner.lock.lock().is_none() {
             return Ok(());
         }
-        self.inner.shared.queue.close("the engine is closed");
-        let shared = &self.inner.shared;
+        let EngineRole::Writer(shared) = &self.inner.role else {
+            self.inner.stop();
+            return Ok(());
+        };
+        shared.queue.close("the engine is closed");
         shared.abort_waits();
         // However long that takes: after it nothing can do it.
         let flushed = shared.flush_with(shared.manifest.lock());
@@ -307,7 +342,10 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.inner.shared.root
+        match &self.inner.role {
+            EngineRole::Writer(shared) => &shared.root,
+            EngineRole::Reader(reader) => &reader.root,
+        }
     }
 }
 

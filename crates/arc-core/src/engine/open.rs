@@ -9,13 +9,15 @@ use std::{
 #[cfg(feature = "object-store")]
 use super::claim::ManifestClaim;
 use super::{
-    apply, commit, compaction,
+    apply, commit,
+    compaction::{self, Compactor},
     delete::replay_delete,
     dropping::{replay_drop, replay_forget},
     flush,
     frame::{self, DatabaseMeta, FrameKind, KeyMeta, WriteMeta},
     idempotency::{IdempotencyKeys, fingerprint},
     queue::Queue,
+    retired::Retired,
     shared::Shared,
     stats::Counters,
     write::{WriteRequest, decode_logged},
@@ -26,11 +28,11 @@ use crate::{
     Error, Options, Result,
     catalog::{
         IdempotencyRecord, Manifest, ManifestState, check_has_no_store, check_layout, check_marker, decode_schema,
-        open_layout,
+        oldest_leased, open_layout,
     },
     clock::Clock,
     crash::crash_point,
-    datafile::{SetAside, remove_orphans},
+    datafile::{SetAside, find_readable, remove_orphans},
     ingest::{DecodePool, Encoders, Staged},
     memory::{MemoryBudget, series_cache_share},
     model::{LOCK_FILE, META_DIR, WAL_DIR, WRITER},
@@ -38,7 +40,7 @@ use crate::{
     registry::{Database, Registry, Table},
     sync::Mutex,
     vfs::Vfs,
-    wal::{ReplayedFrame, Wal, WalOptions},
+    wal::{Acknowledged, ReplayedFrame, Wal, WalOptions},
 };
 
 /// What came through the builder.
@@ -110,7 +112,9 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let wal = Wal::open(Arc::clone(&vfs), &wal_dir, wal_options, flushed, &mut visit)?;
     // After the log: one that lacks what the manifest does not have refuses to be opened, and then
     // nothing is removed.
-    clear_orphans(vfs.as_ref(), root, manifest.state())?;
+    let compactor = Compactor::default();
+    compactor.retired.note_commit(manifest.number());
+    clear_orphans(vfs.as_ref(), root, manifest.state(), &compactor.retired, clock.now_ns())?;
     crash_point("open::orphans_removed");
     counters.wal_bytes.store(wal.live_bytes(), std::sync::atomic::Ordering::Relaxed);
     let shared = Shared {
@@ -119,6 +123,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         encoders: Encoders::default(),
         keys: Arc::new(keys),
         memory: Arc::new(memory),
+        acknowledged: Acknowledged::open(&vfs, &wal_dir, wal.last_seq()),
         wal: Mutex::new(wal),
         manifest: Mutex::new(manifest),
         frozen: Default::default(),
@@ -128,7 +133,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         log_is_marked: log_is_marked.into(),
         schema_lock: Mutex::new(()),
         flush_signal: Default::default(),
-        compactor: Default::default(),
+        compactor,
         next_receive_ns: clock.now_ns().into(),
         options,
         vfs,
@@ -156,15 +161,23 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     Ok((Arc::new(shared), lock))
 }
 
-fn clear_orphans(vfs: &dyn Vfs, root: &Path, manifest: &ManifestState) -> Result<()> {
+/// Removes what no manifest names, but for files that another process may read: these go like those
+/// that are replaced while the directory is open.
+fn clear_orphans(vfs: &dyn Vfs, root: &Path, manifest: &ManifestState, retired: &Retired, now_ns: i64) -> Result<()> {
     let set_aside = |paths: &[PathBuf]| {
         let mut lost = SetAside::new(vfs, root);
         paths.iter().try_for_each(|path| lost.keep(path))?;
         lost.sync()
     };
-    for orphan in remove_orphans(vfs, root, &manifest.stored_paths(), set_aside)? {
+    let is_read = oldest_leased(vfs, root, now_ns).is_some();
+    let kept = if is_read { find_readable(vfs, root, &manifest.stored_paths())? } else { Vec::new() };
+    let mut named = manifest.stored_paths();
+    named.extend(kept.iter().map(String::as_str));
+    for orphan in remove_orphans(vfs, root, &named, set_aside)? {
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }
+    drop(named);
+    retired.add_paths(kept, now_ns);
     Ok(())
 }
 

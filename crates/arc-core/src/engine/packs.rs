@@ -53,7 +53,7 @@ impl Engine {
     ///
     /// As [`compact`](Self::compact).
     pub fn unpack(&self) -> Result<CompactionReport> {
-        self.inner.shared.unpack()
+        self.writer()?.unpack()
     }
 }
 

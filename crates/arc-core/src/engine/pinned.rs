@@ -48,8 +48,13 @@ impl Drop for PinnedLog<'_> {
 
 impl Engine {
     /// Returns where the engine's files are, and how they are reached.
-    pub(crate) fn files(&self) -> (&Arc<dyn Vfs>, &Path) {
-        (&self.inner.shared.vfs, &self.inner.shared.root)
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly) of a reader, which cannot keep them from changing.
+    pub(crate) fn files(&self) -> Result<(&Arc<dyn Vfs>, &Path)> {
+        let shared = self.writer()?;
+        Ok((&shared.vfs, &shared.root))
     }
 
     /// Pins the manifest as it is now, and has `check` look at it, and at the log up to a number,
@@ -63,7 +68,7 @@ impl Engine {
         check: impl FnOnce(&ManifestState, SequenceNumber) -> Result<T>,
     ) -> Result<(T, Pinned)> {
         self.check_open()?;
-        let shared = &self.inner.shared;
+        let shared = self.writer()?;
         let manifest = shared.lock_manifest()?;
         let pinned = Pinned::new(shared, manifest.state());
         let logged = shared.wal.lock().last_seq();
@@ -78,7 +83,7 @@ impl Engine {
     /// [`Closed`](crate::ErrorKind::Closed) once closed, and those of a flush.
     pub(crate) fn pin_with_log(&self) -> Result<(Pinned, PinnedLog<'_>)> {
         self.check_open()?;
-        let shared = &self.inner.shared;
+        let shared = self.writer()?;
         if shared.unlogged.any_in_memory() {
             shared.flush()?;
         }

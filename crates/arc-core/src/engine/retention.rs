@@ -54,6 +54,7 @@ impl Engine {
     /// [`Busy`](crate::ErrorKind::Busy) if something is being dropped meanwhile;
     /// [`Io`](crate::ErrorKind::Io) if the setting cannot be stored.
     pub fn set_retention(&self, database: &str, table: Option<&str>, retention: Option<Duration>) -> Result<()> {
+        let shared = self.writer()?;
         if retention == Some(Duration::ZERO) {
             let reason = "0 is too short; expected at least 1 ns, or none to keep rows for ever".into();
             return Err(Error::InvalidOption { option: "retention", reason });
@@ -61,7 +62,6 @@ impl Engine {
         let retention_ns = retention.map(|retention| u64::try_from(retention.as_nanos()).unwrap_or(u64::MAX));
         let found = self.database(database)?;
         let found_table = table.map(|table| self.table(database, table)).transpose()?;
-        let shared = &self.inner.shared;
         let mut manifest = shared.manifest_with(&found, found_table.as_ref())?;
         let edit = RetentionEdit { database: database.into(), table: table.map(Into::into), retention_ns };
         shared.commit(&mut manifest, ManifestEdit { retentions: vec![edit], ..ManifestEdit::default() })?;

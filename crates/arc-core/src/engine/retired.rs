@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -13,7 +13,7 @@ use hashbrown::HashSet;
 
 use super::shared::Shared;
 use crate::{
-    catalog::ManifestState,
+    catalog::{ManifestState, oldest_leased},
     datafile::remove_data_file,
     model::{DataFile, packed, stored_path},
     sync::Mutex,
@@ -26,8 +26,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 ///
 /// A view, and with it a query, holds the files that it reads; a file that nothing holds cannot be
 /// asked for again, and what is known of its columns is not kept here. What is left here when the
-/// process ends is removed when the directory is opened the next time: the lock on it says that
-/// nothing reads there.
+/// process ends is removed when the directory is opened the next time, or kept here again where
+/// another process has a lease (decision 034).
 #[derive(Debug, Default)]
 pub(super) struct Retired {
     files: Mutex<Vec<RetiredFile>>,
@@ -37,6 +37,8 @@ pub(super) struct Retired {
     held: Mutex<Vec<Weak<HashSet<String>>>>,
     /// Whether packs are known to have as many live files as when a thread looked last.
     packs_are_known: AtomicBool,
+    /// Number of the newest commit.
+    committed: AtomicU64,
 }
 
 /// Keeps the files of a version of the manifest on disk until this is dropped.
@@ -48,6 +50,9 @@ struct RetiredFile {
     path: String,
     readers: Weak<DataFile>,
     since_ns: i64,
+    /// The commit that took it out of the manifest, or a later one: who reads an older version may
+    /// need it.
+    number: u64,
 }
 
 impl Retired {
@@ -72,10 +77,12 @@ impl Retired {
 
     /// Takes files that were taken out of the manifest and of the tables' views.
     pub(super) fn add(&self, files: impl IntoIterator<Item = Arc<DataFile>>, now_ns: i64) {
+        let number = self.committed.load(Ordering::Acquire);
         let retired = |file: Arc<DataFile>| RetiredFile {
             path: file.path.clone(),
             readers: Arc::downgrade(&file),
             since_ns: now_ns,
+            number,
         };
         let mut all = self.files.lock();
         let known = all.len();
@@ -83,6 +90,19 @@ impl Retired {
         if all.iter().skip(known).any(|retired| packed(&retired.path).is_some()) {
             self.forget_packs();
         }
+    }
+
+    /// Takes the paths of files that the manifest has no more since some time before the directory was
+    /// opened, and that another process may read.
+    pub(super) fn add_paths(&self, paths: Vec<String>, now_ns: i64) {
+        let number = self.committed.load(Ordering::Acquire);
+        let retired = |path| RetiredFile { path, readers: Weak::new(), since_ns: now_ns, number };
+        self.files.lock().extend(paths.into_iter().map(retired));
+    }
+
+    /// Notes the number of the newest commit, before anything is retired because of it.
+    pub(super) fn note_commit(&self, number: u64) {
+        self.committed.fetch_max(number, Ordering::AcqRel);
     }
 
     /// Returns whether packs may have fewer live files than when this was called last.
@@ -128,15 +148,25 @@ impl Retired {
         self.leftovers.lock().extend(leftovers);
     }
 
-    /// Returns the files that may go: nothing holds them, and their time of grace is over.
-    fn take_free(&self, now_ns: i64, grace_ns: i64) -> Vec<RetiredFile> {
+    /// Returns the files that may go: nothing holds them, their time of grace is over, and no other
+    /// process has a lease that `oldest_leased` is asked for.
+    fn take_free(&self, now_ns: i64, grace_ns: i64, oldest_leased: impl Fn() -> Option<u64>) -> Vec<RetiredFile> {
         let held = self.held();
-        let is_free = |retired: &mut RetiredFile| {
+        let is_due = |retired: &RetiredFile| {
             retired.readers.strong_count() == 0
                 && !held.iter().any(|paths| paths.contains(&retired.path))
                 && now_ns.saturating_sub(retired.since_ns) >= grace_ns
         };
-        self.files.lock().extract_if(.., is_free).collect()
+        let mut files = self.files.lock();
+        if !files.iter().any(is_due) {
+            return Vec::new();
+        }
+        // After the commits that took them out: a reader that takes its lease later does not see
+        // these files any more.
+        let leased = oldest_leased();
+        let is_free =
+            |retired: &mut RetiredFile| is_due(retired) && leased.is_none_or(|leased| leased >= retired.number);
+        files.extract_if(.., is_free).collect()
     }
 
     /// Returns when the next file may go.
@@ -152,7 +182,8 @@ impl Shared {
     /// for the next time.
     pub(super) fn remove_retired(&self, now_ns: i64) -> u64 {
         let mut removed = 0;
-        let free = self.compactor.retired.take_free(now_ns, self.grace_ns());
+        let leased = || oldest_leased(self.vfs.as_ref(), &self.root, now_ns);
+        let free = self.compactor.retired.take_free(now_ns, self.grace_ns(), leased);
         let (in_packs, free): (Vec<_>, Vec<_>) = free.into_iter().partition(|retired| packed(&retired.path).is_some());
         removed += in_packs.len() as u64;
         self.leave_empty_packs(in_packs.iter().map(|retired| retired.path.as_str()));

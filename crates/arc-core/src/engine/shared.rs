@@ -23,7 +23,7 @@ use crate::{
     registry::Registry,
     sync::{self, Condvar, Instant, Mutex, MutexGuard},
     vfs::Vfs,
-    wal::Wal,
+    wal::{Acknowledged, Wal},
 };
 
 /// Everything of one open engine but its threads and its lock.
@@ -47,6 +47,8 @@ pub(super) struct Shared {
     pub(super) memory: Arc<MemoryBudget>,
     /// Locked for each group by the committer, and for the release of segments by flush.
     pub(super) wal: Mutex<Wal>,
+    /// Tells other processes how far the log is acknowledged.
+    pub(super) acknowledged: Acknowledged,
     /// Locked for the whole of a flush, so that there is one at a time. Compaction takes it to
     /// commit, not to work.
     pub(super) manifest: Mutex<Manifest>,
@@ -104,6 +106,7 @@ impl Shared {
     /// on.
     pub(super) fn commit(&self, manifest: &mut Manifest, edit: ManifestEdit) -> Result<()> {
         let committed = manifest.commit(edit);
+        self.compactor.retired.note_commit(manifest.number());
         if let (Err(_), Some(reason)) = (&committed, manifest.closed())
             && self.queue.close(&format!("the manifest is closed: {reason}"))
         {

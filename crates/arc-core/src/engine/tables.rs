@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::reader::{Pin, Reader};
 use crate::{
     model::{TableSchema, table_folder},
-    query::QueryTables,
+    query::{PinnedTables, PlanningPin, QueryTables},
     registry::{Registry, Table},
     view::TableView,
 };
@@ -39,5 +40,40 @@ impl QueryTables for Registry {
 
     fn folder(&self, database: &str, table: &str) -> String {
         table_folder(database, table)
+    }
+}
+
+impl PlanningPin for Pin {}
+
+/// The tables that a reader sees. A statement has them pinned: others come from the last look.
+impl QueryTables for Reader {
+    fn databases(&self) -> Vec<String> {
+        QueryTables::databases(&*self.seen())
+    }
+
+    fn tables(&self, database: &str) -> Option<Vec<String>> {
+        QueryTables::tables(&*self.seen(), database)
+    }
+
+    fn schema(&self, database: &str, table: &str) -> Option<Arc<TableSchema>> {
+        QueryTables::schema(&*self.seen(), database, table)
+    }
+
+    fn view(&self, database: &str, table: &str) -> crate::Result<Option<TableView>> {
+        QueryTables::view(&*self.seen(), database, table)
+    }
+
+    fn file_totals(&self, database: &str, table: &str) -> Option<(usize, u64)> {
+        QueryTables::file_totals(&*self.seen(), database, table)
+    }
+
+    fn folder(&self, database: &str, table: &str) -> String {
+        table_folder(database, table)
+    }
+
+    fn pinned(&self) -> crate::Result<Option<PinnedTables>> {
+        let pin = self.pin()?;
+        let tables = Arc::<Registry>::clone(pin.registry());
+        Ok(Some(PinnedTables { tables, pin: Box::new(pin) }))
     }
 }

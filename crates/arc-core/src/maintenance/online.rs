@@ -36,7 +36,7 @@ impl Engine {
     /// [`ErrorKind::Io`](crate::ErrorKind::Io) if a folder, the manifest or the log cannot be read
     /// at all; [`Closed`](crate::ErrorKind::Closed) once closed.
     pub fn verify(&self) -> Result<VerifyReport> {
-        let (vfs, root) = self.files();
+        let (vfs, root) = self.files()?;
         let (mut report, pinned) = self.pin(|state, logged| verify_held(vfs.as_ref(), root, state, logged))?;
         verify_pinned(vfs.as_ref(), root, &pinned.state, &mut report)?;
         Ok(report)
@@ -107,7 +107,7 @@ impl Engine {
         target: impl AsRef<Path>,
         mut progress: impl FnMut(&BackupReport),
     ) -> Result<BackupReport> {
-        let (vfs, root) = self.files();
+        let (vfs, root) = self.files()?;
         let (mut pinned, log) = self.pin_with_log()?;
         // The backup is a directory of its own.
         pinned.state.directory = None;

@@ -7,7 +7,10 @@ use datafusion::common::DataFusionError;
 use parquet::errors::ParquetError;
 
 use super::account::OVER_ITS_LIMIT;
-use crate::{Error, store::UNANSWERED};
+use crate::{
+    Error,
+    store::{EXPIRED, UNANSWERED},
+};
 
 /// When a query that ran out of something is worth a second try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -85,6 +88,9 @@ fn storage(message: &str) -> Error {
     if message.contains(UNANSWERED) {
         tracing::warn!(message, "a query met an object store that does not answer");
         return busy("the object store does not answer");
+    }
+    if message.contains(EXPIRED) {
+        return Error::Expired;
     }
     if let Some(rotten) = rotten(message) {
         tracing::error!(error = %rotten, "a query met a damaged data file");

@@ -90,6 +90,34 @@ pub(crate) trait QueryTables: Debug + Send + Sync + 'static {
     fn file_totals(&self, database: &str, table: &str) -> Option<(usize, u64)>;
     /// Returns the folder of a table's data files, below the data directory.
     fn folder(&self, database: &str, table: &str) -> String;
+    /// Returns the tables as one statement is to see all of them, if that is not what
+    /// [`view`](Self::view) gives at any time. Called once for each, on a thread that may wait.
+    fn pinned(&self) -> Result<Option<PinnedTables>> {
+        Ok(None)
+    }
+}
+
+/// The tables as one statement sees them.
+#[derive(Debug)]
+pub(crate) struct PinnedTables {
+    pub(crate) tables: Arc<dyn QueryTables>,
+    /// What keeps them so until all views are taken.
+    pub(crate) pin: Box<dyn PlanningPin>,
+}
+
+/// Dropped once a statement is planned.
+pub(crate) trait PlanningPin: Debug + Send {}
+
+/// Where data files are.
+#[derive(Debug)]
+pub(crate) struct DataPlace<'a> {
+    /// The data directory, which exists.
+    pub(crate) dir: &'a Path,
+    /// Where the data files are if not there.
+    pub(crate) store: Option<Arc<dyn ObjectStore>>,
+    /// Whether another process has the directory: then it may remove a data file though somebody
+    /// still reads it, and nothing is spilled there. Otherwise what was spilled there is removed.
+    pub(crate) is_anothers: bool,
 }
 
 /// What is known of a statement before it runs.
@@ -116,17 +144,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl QueryEngine {
-    /// Returns an engine that reads data files below `data_dir`, which must exist and be held by
-    /// this process: what another one spilled there is removed. If there is a `store`, the data
-    /// files are there.
+    /// Returns an engine that reads data files in `place`.
     pub(crate) fn new(
         tables: Arc<dyn QueryTables>,
-        data_dir: &Path,
-        store: Option<Arc<dyn ObjectStore>>,
+        place: DataPlace<'_>,
         options: &Options,
         memory: Arc<MemoryBudget>,
     ) -> Result<Self> {
-        let base = session::base_state(data_dir, store, options, Arc::clone(&memory))?;
+        let base = session::base_state(place, options, Arc::clone(&memory))?;
         Ok(Self {
             accounts: Accounts::new(memory),
             planner: StatementPlanner::new(tables, base, options.query_memory_bytes),

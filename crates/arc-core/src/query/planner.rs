@@ -18,7 +18,7 @@ use datafusion::{
 use futures::{StreamExt, executor, stream};
 
 use super::{
-    Description, QueryTables, ScannedFiles,
+    Description, PinnedTables, PlanningPin, QueryTables, ScannedFiles,
     account::Account,
     catalog::Catalogs,
     compat, constants,
@@ -109,7 +109,9 @@ impl StatementPlanner {
             runtime: session::runtime_of(&self.base, account),
             over: account.over().clone(),
             state: session::query_state(&self.base, Arc::clone(&tables), Arc::clone(&self.latest), database),
+            all_tables: Arc::clone(&self.tables),
             tables,
+            latest: Arc::clone(&self.latest),
             database: database.to_owned(),
             statement: statement.clone(),
             memory_bytes: self.memory_bytes,
@@ -121,7 +123,10 @@ impl StatementPlanner {
 
 /// One statement on its way to a plan.
 struct StatementPlanning {
+    /// Those that there are, and those that the statement sees.
+    all_tables: Arc<dyn QueryTables>,
     tables: Arc<dyn QueryTables>,
+    latest: Arc<latest::NewestRowsCache>,
     /// Whether no caller waits for the answer any more.
     over: Over,
     /// With the query's own pool.
@@ -143,6 +148,7 @@ enum Planned {
 
 impl StatementPlanning {
     fn run(&mut self) -> Result<(SendableRecordBatchStream, ScannedFiles)> {
+        let _pin = self.pin_tables()?;
         match self.planned()? {
             Planned::Known(batch) => Ok((one_batch(batch), ScannedFiles::default())),
             Planned::Logical(plan) => {
@@ -157,7 +163,18 @@ impl StatementPlanning {
         }
     }
 
+    /// Puts the tables in place as this statement sees them; what is returned keeps them so until
+    /// all views are taken.
+    fn pin_tables(&mut self) -> Result<Option<Box<dyn PlanningPin>>> {
+        let Some(PinnedTables { tables, pin }) = self.all_tables.pinned()? else { return Ok(None) };
+        self.tables = scoped::of(&self.statement, &tables);
+        let tables = Arc::clone(&self.tables);
+        self.state = session::query_state(&self.state, tables, Arc::clone(&self.latest), &self.database);
+        Ok(Some(pin))
+    }
+
     fn describe(&mut self) -> Result<Description> {
+        let _pin = self.pin_tables()?;
         let no_parameters = || Arc::new(Schema::empty());
         match self.planned()? {
             Planned::Known(batch) => Ok(Description { columns: batch.schema(), parameters: no_parameters() }),

@@ -6,6 +6,18 @@ use std::{
     sync::Arc,
 };
 
+use super::{
+    DataPlace, QueryTables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
+    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, planning::AbortableRule,
+    pool::BudgetedPool, runs::GroupRuns, scale, semantics, times, undictionary_group_keys::UndictionaryGroupKeys,
+    unique_names,
+};
+use crate::{
+    Error, Options, Result,
+    memory::MemoryBudget,
+    store::{DurableLocal, PackedReads},
+    vfs::RealVfs,
+};
 use datafusion::{
     catalog::CatalogProviderList,
     common::DataFusionError,
@@ -21,20 +33,6 @@ use datafusion::{
     physical_optimizer::{PhysicalOptimizerRule, optimizer::PhysicalOptimizer},
     prelude::SessionConfig,
 };
-use object_store::ObjectStore;
-
-use super::{
-    QueryTables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
-    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, planning::AbortableRule,
-    pool::BudgetedPool, runs::GroupRuns, scale, semantics, times, undictionary_group_keys::UndictionaryGroupKeys,
-    unique_names,
-};
-use crate::{
-    Error, Options, Result,
-    memory::MemoryBudget,
-    store::{DurableLocal, PackedReads},
-    vfs::RealVfs,
-};
 
 /// Name of the one catalog, the first part of `arc.database.table`.
 pub(super) const CATALOG: &str = "arc";
@@ -48,13 +46,8 @@ pub(super) fn data_url() -> Result<ObjectStoreUrl, DataFusionError> {
 }
 
 /// Returns the state that every query starts from.
-pub(super) fn base_state(
-    data_dir: &Path,
-    store: Option<Arc<dyn ObjectStore>>,
-    options: &Options,
-    memory: Arc<MemoryBudget>,
-) -> Result<SessionState> {
-    let runtime = runtime(data_dir, store, options, memory)?;
+pub(super) fn base_state(place: DataPlace<'_>, options: &Options, memory: Arc<MemoryBudget>) -> Result<SessionState> {
+    let runtime = runtime(place, options, memory)?;
     let limit_bytes = functions::limit(options.query_memory_bytes);
     let scalar_functions = functions::all(SessionStateDefaults::default_scalar_functions(), limit_bytes);
     // Functions of every kind, but neither file formats nor table factories: nothing to reach the
@@ -165,12 +158,15 @@ fn config(memory_bytes: usize) -> SessionConfig {
 
 #[expect(clippy::disallowed_methods, reason = "queries read data files from the real file system")]
 fn runtime(
-    data_dir: &Path,
-    store: Option<Arc<dyn ObjectStore>>,
+    DataPlace { dir, store, is_anothers }: DataPlace<'_>,
     options: &Options,
     memory: Arc<MemoryBudget>,
 ) -> Result<Arc<RuntimeEnv>> {
-    let spill = DiskManagerMode::Directories(vec![spill_folder(data_dir)?]);
+    let spill = match is_anothers {
+        false => DiskManagerMode::Directories(vec![spill_folder(dir)?]),
+        // A folder of its own, which is removed with it.
+        true => DiskManagerMode::OsTmpDirectory,
+    };
     let memory_bytes = options.query_memory_bytes;
     let disk = DiskManagerBuilder::default().with_mode(spill);
     let runtime = RuntimeEnvBuilder::new()
@@ -183,12 +179,12 @@ fn runtime(
         Some(store) => store,
         None => {
             // Whatever becomes of the process's working directory.
-            let data_dir = fs::canonicalize(data_dir).map_err(|e| Error::io("open", data_dir, e))?;
-            Arc::new(DurableLocal::keeping(Arc::new(RealVfs), &data_dir, scale::read_bytes(memory_bytes)))
+            let dir = fs::canonicalize(dir).map_err(|e| Error::io("open", dir, e))?;
+            Arc::new(DurableLocal::keeping(Arc::new(RealVfs), &dir, scale::read_bytes(memory_bytes)))
         }
     };
     let url = data_url().map_err(error::from_datafusion)?;
-    runtime.register_object_store(url.as_ref(), Arc::new(PackedReads::new(store)));
+    runtime.register_object_store(url.as_ref(), Arc::new(PackedReads::new(store, is_anothers)));
     Ok(runtime)
 }
 

@@ -62,6 +62,13 @@ impl<V: Deref<Target = dyn Vfs> + Debug + Send + Sync> ObjectLocation for Folder
         self.vfs.read(&self.path(name))
     }
 
+    fn has(&self, name: &str) -> io::Result<bool> {
+        match self.vfs.open_read(&self.path(name)) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            opened => opened.map(|_| true),
+        }
+    }
+
     fn list(&self) -> io::Result<Vec<FoundObject>> {
         match self.vfs.list(&self.dir) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

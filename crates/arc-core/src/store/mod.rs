@@ -46,7 +46,10 @@ pub(crate) use storage::OpenStorage;
 #[cfg(feature = "object-store")]
 pub use {options::StoreOptions, remote::StoreLocation, storage::ObjectStorage};
 #[cfg(feature = "query")]
-pub(crate) use {packed::PackedReads, reads::UNANSWERED};
+pub(crate) use {
+    packed::{EXPIRED, PackedReads},
+    reads::UNANSWERED,
+};
 
 use crate::{Error, Result};
 
@@ -79,6 +82,18 @@ pub trait ObjectLocation: Debug + Send + Sync {
     ///
     /// Of the kind [`io::ErrorKind::NotFound`] where there is none.
     fn get(&self, name: &str) -> io::Result<Vec<u8>>;
+
+    /// Returns whether there is such an object.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system or store.
+    fn has(&self, name: &str) -> io::Result<bool> {
+        match self.get(name) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            got => got.map(|_| true),
+        }
+    }
 
     /// Returns what is in the place, sorted by name; nothing if there is no such location.
     ///

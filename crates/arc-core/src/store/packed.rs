@@ -16,19 +16,35 @@ use object_store::{
 
 use crate::model::packed;
 
+/// What errors say that are about a file which another process has removed.
+pub(crate) const EXPIRED: &str = "removed data file";
+
 /// [`ObjectStore`] over another one.
 #[derive(Debug)]
-pub(crate) struct PackedReads(Arc<dyn ObjectStore>);
+pub(crate) struct PackedReads {
+    store: Arc<dyn ObjectStore>,
+    is_anothers: bool,
+}
 
 impl PackedReads {
-    pub(crate) fn new(store: Arc<dyn ObjectStore>) -> Self {
-        Self(store)
+    /// If the files are another process's, one that is not there was removed by it.
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, is_anothers: bool) -> Self {
+        Self { store, is_anothers }
+    }
+
+    fn failed(&self, error: object_store::Error) -> object_store::Error {
+        match error {
+            object_store::Error::NotFound { source, .. } if self.is_anothers => {
+                object_store::Error::Generic { store: EXPIRED, source }
+            }
+            error => error,
+        }
     }
 }
 
 impl fmt::Display for PackedReads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.store.fmt(f)
     }
 }
 
@@ -55,24 +71,29 @@ fn generic(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> objec
 #[async_trait]
 impl ObjectStore for PackedReads {
     async fn get_opts(&self, location: &StorePath, mut options: GetOptions) -> Result<GetResult> {
-        let Some((pack, file)) = packed_file(location)? else { return self.0.get_opts(location, options).await };
+        let Some((pack, file)) = packed_file(location)? else {
+            return self.store.get_opts(location, options).await.map_err(|e| self.failed(e));
+        };
         let size = file.end - file.start;
         let part = options.range.as_ref().map_or(Ok(0..size), |range| range.as_range(size)).map_err(generic)?;
         options.range = Some(GetRange::Bounded(within(&file, &part)?));
-        let GetResult { payload, meta, range, attributes } = self.0.get_opts(&pack, options).await?;
+        let GetResult { payload, meta, range, attributes } =
+            self.store.get_opts(&pack, options).await.map_err(|e| self.failed(e))?;
         let of_file = |offset: u64| offset.saturating_sub(file.start).min(size);
         let range = of_file(range.start)..of_file(range.end);
         Ok(GetResult { payload, meta: ObjectMeta { location: location.clone(), size, ..meta }, range, attributes })
     }
 
     async fn get_ranges(&self, location: &StorePath, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let Some((pack, file)) = packed_file(location)? else { return self.0.get_ranges(location, ranges).await };
+        let Some((pack, file)) = packed_file(location)? else {
+            return self.store.get_ranges(location, ranges).await.map_err(|e| self.failed(e));
+        };
         let ranges = ranges.iter().map(|range| within(&file, range)).collect::<Result<Vec<_>>>()?;
-        self.0.get_ranges(&pack, &ranges).await
+        self.store.get_ranges(&pack, &ranges).await.map_err(|e| self.failed(e))
     }
 
     async fn put_opts(&self, location: &StorePath, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
-        self.0.put_opts(location, payload, options).await
+        self.store.put_opts(location, payload, options).await
     }
 
     async fn put_multipart_opts(
@@ -80,23 +101,23 @@ impl ObjectStore for PackedReads {
         location: &StorePath,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.0.put_multipart_opts(location, options).await
+        self.store.put_multipart_opts(location, options).await
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<StorePath>>) -> BoxStream<'static, Result<StorePath>> {
-        self.0.delete_stream(locations)
+        self.store.delete_stream(locations)
     }
 
     fn list(&self, prefix: Option<&StorePath>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.0.list(prefix)
+        self.store.list(prefix)
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&StorePath>) -> Result<ListResult> {
-        self.0.list_with_delimiter(prefix).await
+        self.store.list_with_delimiter(prefix).await
     }
 
     async fn copy_opts(&self, from: &StorePath, to: &StorePath, options: CopyOptions) -> Result<()> {
-        self.0.copy_opts(from, to, options).await
+        self.store.copy_opts(from, to, options).await
     }
 }
 
@@ -111,7 +132,7 @@ mod tests {
         const PACK: &str = "data/_packs/01ARZ3NDEKTSV4RRFFQ69G5FAV.pack";
         let below = InMemory::new();
         below.put(&PACK.into(), "0123456789".into()).await.unwrap();
-        let store = PackedReads::new(Arc::new(below));
+        let store = PackedReads::new(Arc::new(below), false);
         let file = StorePath::parse(format!("{PACK}/2-5.parquet")).unwrap();
         let whole = store.get(&file).await.unwrap();
         assert_eq!((whole.meta.size, whole.range.clone(), &whole.meta.location), (5, 0..5, &file));

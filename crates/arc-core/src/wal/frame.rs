@@ -119,7 +119,11 @@ impl Header {
     /// to try, with frames of the file's earlier lives, in which floats lie as they are. So a
     /// number must be one that a frame can have there, too.
     pub(super) fn decode(segment: &[u8], offset: usize, name: SegmentName) -> Option<Self> {
-        let bytes: &[u8; HEADER_BYTES] = segment.get(offset..)?.first_chunk()?;
+        Self::parse(segment.get(offset..)?.first_chunk()?, offset, name)
+    }
+
+    /// Reads the header that is at `offset` of a segment, as [`Self::decode`] does.
+    pub(super) fn parse(bytes: &[u8; HEADER_BYTES], offset: usize, name: SegmentName) -> Option<Self> {
         // The cheapest test first: a search for headers tries every eighth byte of a segment.
         let kind = u8::try_from(u32_at(bytes, 20)).ok()?;
         let header = Self {

@@ -11,6 +11,7 @@
 //! and everything after it is wiped, and the log goes on in its place. If a later frame proves that
 //! it had been synced, the log is damaged: opening fails and changes nothing.
 
+mod acknowledged;
 mod frame;
 mod live;
 mod reader;
@@ -20,6 +21,7 @@ mod segment;
 mod spare;
 mod survey;
 mod sync;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -30,6 +32,7 @@ use bytes::Bytes;
 
 use crate::{SequenceNumber, random::RandomSource};
 
+pub(crate) use acknowledged::{Acknowledged, acknowledged};
 pub(crate) use frame::MAX_PART_BYTES;
 pub(crate) use rebuild::{Rebuild, segments};
 pub(crate) use spare::SpareMaker;
@@ -37,6 +40,7 @@ pub(crate) use survey::{FrameLocation, Survey, survey};
 #[cfg(test)]
 pub(crate) use survey::{forge_body, frame_locations};
 pub(crate) use sync::PendingSync;
+pub(crate) use tail::{LogTail, TailEnd};
 pub(crate) use writer::Wal;
 
 /// Settings of a [`Wal`].

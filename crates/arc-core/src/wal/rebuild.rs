@@ -17,7 +17,7 @@ use crate::{
 };
 
 use super::{
-    Frame,
+    Frame, acknowledged,
     frame::{ALIGNMENT, Header},
     segment::{self, SegmentName},
 };
@@ -55,6 +55,7 @@ pub(crate) fn segments(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<PathBuf>> {
 impl Rebuild {
     /// Begins, and removes what an earlier try that was cut off has left.
     pub(crate) fn new(vfs: Arc<dyn Vfs>, dir: &Path, random: Arc<dyn RandomSource>) -> Result<Self> {
+        acknowledged::forget(&*vfs, dir);
         for entry in vfs.list(dir).map_err(|e| Error::io("list", dir, e))? {
             if entry.name.starts_with(PREFIX) && entry.name.ends_with(SUFFIX) {
                 let path = dir.join(entry.name);

@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from os import PathLike
 from types import TracebackType
-from typing import final
+from typing import Literal, final
 
 from arc.database import Database
 from arc.receipts import BackupReport, FlushReport, VerifyReport, Written
@@ -12,6 +12,7 @@ __all__ = ["Answer", "Engine", "Schema", "open", "restore", "verify"]
 def open(
     path: str | PathLike[str],
     *,
+    mode: Literal["r", "rw"] = "rw",
     durability: Durability = "disk",
     string_columns: Sequence[str] | None = None,
     on_conflict: OnConflict = "reject",

@@ -37,6 +37,11 @@ pub(super) fn open(data_dir: &Path) -> Result<(Store, Option<PathBuf>), AuthErro
     Ok((store, Some(path)))
 }
 
+/// Opens the tokens of a data directory, and makes none.
+pub(super) fn follow(data_dir: &Path) -> Result<Store, AuthError> {
+    Store::open(data_dir.join(TOKENS))
+}
+
 fn free_name(store: &Store) -> String {
     let names = (1_u64..).map(|n| if n == 1 { "admin".to_owned() } else { format!("admin-{n}") });
     names.into_iter().find(|name| store.named(name).is_err()).unwrap_or_default()

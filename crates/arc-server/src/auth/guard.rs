@@ -1,6 +1,10 @@
 //! What stands before every endpoint: who is not known goes no further, and nothing of the body is read before that.
 
-use std::{path::Path, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use axum::extract::Request;
 use hyper::{HeaderMap, StatusCode, Uri, http::Extensions};
@@ -13,6 +17,9 @@ use crate::{errors::Failure, metrics::Counter};
 /// come back. Nobody can guess 256 bits: this keeps the tries from being a load.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(250);
 const REFUSALS: usize = 512;
+
+/// How long a token that another process has taken away is still good here.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What anybody may ask.
 const PUBLIC: [&str; 8] = [
@@ -33,6 +40,8 @@ const METRICS: [&str; 2] = ["/metrics", "/api/v1/metrics"];
 pub(crate) struct Auth {
     /// None where nobody has to log in.
     store: Option<Arc<Store>>,
+    /// There if another process changes the tokens: when they were looked at last.
+    looked: Option<Mutex<Instant>>,
     refusals: Semaphore,
     public_metrics: bool,
     pub(crate) accepted: Counter,
@@ -52,9 +61,30 @@ impl Auth {
         Ok((Self::new(Some(Arc::new(store)), public_metrics), made))
     }
 
+    /// Lets in who has a token of the data directory, which another process makes and takes away.
+    pub(crate) fn followed(data_dir: &Path, public_metrics: bool) -> Result<Self, AuthError> {
+        let store = Arc::new(bootstrap::follow(data_dir)?);
+        if !store.has_admin() {
+            tracing::warn!("there is no token yet that lets anybody in: the server that writes makes them");
+        }
+        let looked = Some(Mutex::new(Instant::now()));
+        Ok(Self { looked, ..Self::new(Some(store), public_metrics) })
+    }
+
+    /// Reads the tokens again if another process may have changed them.
+    fn look_again(&self, store: &Store) {
+        let Some(Ok(mut looked)) = self.looked.as_ref().map(Mutex::try_lock) else { return };
+        if looked.elapsed() >= LOOK_EVERY {
+            *looked = Instant::now();
+            if let Err(error) = store.read_again() {
+                tracing::warn!(error = crate::errors::chain(&error), "cannot read the tokens again");
+            }
+        }
+    }
+
     fn new(store: Option<Arc<Store>>, public_metrics: bool) -> Self {
         let (accepted, refused) = (Counter::default(), Counter::default());
-        Self { store, refusals: Semaphore::new(REFUSALS), public_metrics, accepted, refused }
+        Self { store, looked: None, refusals: Semaphore::new(REFUSALS), public_metrics, accepted, refused }
     }
 
     /// Returns the tokens, where there are any.
@@ -71,6 +101,7 @@ impl Auth {
     /// Lets a request in, with its caller, or says why not. Returns what its answer counts for.
     pub(crate) async fn admit(&self, request: &mut Request) -> Result<Option<Arc<Usage>>, Failure> {
         let Some(store) = &self.store else { return Ok(None) };
+        self.look_again(store);
         let is_public = self.is_public(request.uri().path());
         let token = match credentials::find(request.headers(), request.uri()) {
             Some(text) => store.verify(&text),
@@ -133,6 +164,9 @@ impl Auth {
 
     /// Writes down when tokens were used; they are not needed to be in force.
     pub(crate) fn close(&self) {
+        if self.looked.is_some() {
+            return;
+        }
         if let Some(Err(error)) = self.store.as_ref().map(|store| store.note_uses()) {
             tracing::warn!(error = crate::errors::chain(&error), "cannot write down when tokens were used");
         }

@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicI64},
+    time::SystemTime,
 };
 
 use arc_swap::ArcSwap;
@@ -30,6 +31,8 @@ pub(super) struct Store {
     tokens: ArcSwap<Tokens>,
     /// The number of the next token. Who holds it is the only one that changes anything.
     next_id: Mutex<u64>,
+    /// When the file was changed that was read last.
+    modified: Mutex<Option<SystemTime>>,
 }
 
 /// A token that is to be made.
@@ -56,9 +59,24 @@ pub(crate) struct Change {
 impl Store {
     /// Reads the tokens that were kept in a file, which need not be there.
     pub(super) fn open(path: PathBuf) -> Result<Self, AuthError> {
+        let modified = Mutex::new(modified(&path));
         let (tokens, next_id) = file::read(&path)?;
         let tokens = tokens.into_iter().map(|token| (token.id, Arc::new(token))).collect::<Tokens>();
-        Ok(Self { path, tokens: ArcSwap::from_pointee(tokens), next_id: Mutex::new(next_id) })
+        Ok(Self { path, tokens: ArcSwap::from_pointee(tokens), next_id: Mutex::new(next_id), modified })
+    }
+
+    /// Reads the tokens again if their file is another one by now.
+    pub(super) fn read_again(&self) -> Result<(), AuthError> {
+        let mut next_id = self.lock();
+        let read = modified(&self.path);
+        if *self.modified.lock().unwrap_or_else(PoisonError::into_inner) == read {
+            return Ok(());
+        }
+        let (tokens, next) = file::read(&self.path)?;
+        self.tokens.store(Arc::new(tokens.into_iter().map(|token| (token.id, Arc::new(token))).collect()));
+        *self.modified.lock().unwrap_or_else(PoisonError::into_inner) = read;
+        *next_id = next;
+        Ok(())
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -215,6 +233,11 @@ impl Store {
     fn lock(&self) -> MutexGuard<'_, u64> {
         self.next_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the file is the server's own, as in `file`")]
+fn modified(path: &Path) -> Option<SystemTime> {
+    std::fs::metadata(path).and_then(|file| file.modified()).ok()
 }
 
 fn has_admin(tokens: &Tokens) -> bool {

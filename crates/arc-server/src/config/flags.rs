@@ -12,7 +12,7 @@ use super::{
 
 /// Settings under the heads of the help, those that most people change first.
 pub(super) const GROUPS: [(&str, &[&str]); 10] = [
-    ("Where", &["data_dir", "http", "flight"]),
+    ("Where", &["data_dir", "reader", "http", "flight"]),
     ("Who may come in", &["no_auth", "public_metrics", "cors_origin", "allowed_hosts", "sandbox"]),
     ("Encryption", &["tls_cert", "tls_key", "tls_client_ca"]),
     (

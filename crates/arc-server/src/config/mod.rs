@@ -33,6 +33,8 @@ pub(crate) use values::duration;
 pub struct Config {
     /// Directory of the data. Default `./arc-data`.
     pub data_dir: PathBuf,
+    /// Whether to only read the directory, while another process writes it. Default no.
+    pub reader: bool,
     /// Address to serve HTTP on. Default `127.0.0.1:8000`.
     pub http: SocketAddr,
     /// Address to serve Arrow Flight on, and nothing else. Default none: it is served beside HTTP in any case.
@@ -183,6 +185,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             data_dir: "./arc-data".into(),
+            reader: false,
             http: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
             flight: None,
             tls: TlsFiles::default(),

@@ -21,6 +21,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Directory of the data; created if it is not there"
     ),
     setting!(
+        "reader",
+        "reader",
+        "",
+        reader,
+        switch,
+        show,
+        "Only read the directory, which another process writes; any number of servers may do so at once"
+    ),
+    setting!(
         "http",
         "http",
         "ADDRESS",

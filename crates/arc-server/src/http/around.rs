@@ -14,7 +14,7 @@ use hyper::{
     header::{self, HeaderName, HeaderValue},
 };
 
-use super::request_id;
+use super::{read_only, request_id};
 use crate::{app::App, audit::Audited, auth::Caller, errors::Failure, flight};
 
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 6] = [
@@ -52,6 +52,9 @@ pub(crate) async fn around(State(app): State<Arc<App>>, mut request: Request, ne
         Err(failure) if flight::is_call(request.headers()) => flight::failed(failure),
         Err(failure) => failure.into_response(),
         Ok(_) if preflight => StatusCode::NO_CONTENT.into_response(),
+        Ok(_) if app.engine.is_reader() && read_only::is_refused(&method, request.uri().path()) => {
+            read_only::refusal().into_response()
+        }
         Ok(usage) => {
             let caller = request.extensions().get::<Caller>();
             let name = id.to_str().unwrap_or_default();

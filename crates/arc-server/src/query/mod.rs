@@ -7,6 +7,7 @@ mod arrow;
 mod cells;
 pub(crate) mod change;
 mod coding;
+pub(crate) mod command;
 pub(crate) mod control;
 mod csv;
 mod encode;

@@ -63,6 +63,8 @@ mod query_forms;
 #[cfg(test)]
 mod query_limits;
 #[cfg(test)]
+mod readers;
+#[cfg(test)]
 mod retention;
 #[cfg(test)]
 mod retention_policies;

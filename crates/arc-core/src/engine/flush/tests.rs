@@ -46,7 +46,7 @@ fn a_schema_that_is_just_coming_goes_to_the_manifest_with_the_files_that_need_it
     // As it is between the two steps of a change.
     table.schema_changed.store(false, Ordering::Release);
     engine.flush().unwrap();
-    let manifest = engine.inner.shared.manifest.lock();
+    let manifest = engine.writer().unwrap().manifest.lock();
     let state = manifest.state().table("d", "m").unwrap();
     assert!(state.schema.columns.iter().any(|column| &*column.name == "w"), "{:?}", state.schema);
 }

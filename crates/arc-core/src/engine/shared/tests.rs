@@ -41,7 +41,7 @@ fn what_is_being_flushed_asks_for_no_other_flush() {
 fn what_a_flush_could_not_write_counts_again() {
     let faults = FaultFs::new(Arc::new(CrashFs::new()));
     let engine = engine(&faults);
-    let shared = &engine.inner.shared;
+    let shared = engine.writer().unwrap();
     let fresh = || shared.fresh.bytes.load(Ordering::Relaxed);
     write(&engine, "m v=1 1").unwrap();
     let bytes = fresh();
@@ -132,7 +132,7 @@ fn a_log_that_rests_is_sealed_once_and_damage_to_its_last_group_is_found_from_th
     let fs = CrashFs::new();
     let faults = FaultFs::new(Arc::new(fs.clone()));
     let open = engine(&faults);
-    let shared = Arc::clone(&open.inner.shared);
+    let shared = Arc::clone(open.writer().unwrap());
     let syncs = || shared.counters.read().wal_syncs;
     // The next segment is made meanwhile.
     let calls = || faults.called().iter().filter(|(site, _)| site.name == "#-#.wal").map(|(_, n)| n).sum::<u64>();

@@ -77,7 +77,7 @@ fn shown((primary_key, fields): Row) -> String {
 
 /// Reads a data file by the stock Parquet reader, its checksum compared.
 fn batches(engine: &Engine, file: &DataFile) -> Vec<RecordBatch> {
-    let shared = &engine.inner.shared;
+    let shared = &engine.writer().unwrap();
     let bytes = Bytes::from(read_whole(shared.vfs.as_ref(), &shared.root, file).unwrap());
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).unwrap().build().unwrap();
     reader.map(Result::unwrap).collect()

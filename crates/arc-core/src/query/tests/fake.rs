@@ -105,7 +105,13 @@ impl Store {
         let fake = Arc::new(Fake::default());
         let tables: Arc<dyn QueryTables> = Arc::clone(&fake) as _;
         let memory = MemoryBudget::new(options.memory_bytes, options.max_resident_bytes);
-        let engine = QueryEngine::new(tables, folder.path(), None, options, Arc::new(memory)).unwrap();
+        let engine = QueryEngine::new(
+            tables,
+            DataPlace { dir: folder.path(), store: None, is_anothers: false },
+            options,
+            Arc::new(memory),
+        )
+        .unwrap();
         Self { folder, fake, engine }
     }
 

@@ -1,0 +1,229 @@
+//! Keeping up with the process that writes: its manifest, its log, and the files that it may
+//! remove.
+//!
+//! Each look takes these in one order (see [`Following::look`]), on which all depends: a row is in
+//! the manifest's files or in the frames after its `flushed`, never in both, and what the log lets
+//! go of is in a manifest that is there already.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use super::version::{Version, damaged};
+use crate::{
+    Error, Options, Result, SequenceNumber,
+    catalog::{Advance, Manifest, ManifestEdit, ReadLease, TableEdit},
+    memory::MemoryBudget,
+    model::DataFile,
+    sync,
+    vfs::Vfs,
+    wal::{LogTail, ReplayedFrame, TailEnd, acknowledged},
+};
+
+/// How long a look waits for queries that are being planned before it leaves them the version that
+/// they have, and makes another one.
+const PLANNING_PATIENCE: Duration = Duration::from_millis(50);
+
+/// How often a look begins anew because the writer has moved on meanwhile, and the longest pause.
+const TRIES: u32 = 40;
+const LONGEST_PAUSE: Duration = Duration::from_millis(25);
+
+/// What a reader knows of the process that writes.
+#[derive(Debug)]
+pub(super) struct Following {
+    vfs: Arc<dyn Vfs>,
+    manifest: Manifest,
+    /// The next frame that the version does not have.
+    tail: LogTail,
+    /// What was made of both; `None` if it has to be made anew.
+    version: Option<Arc<Version>>,
+    /// The last frame that was seen: later looks see no less.
+    seen: SequenceNumber,
+    /// Files that are in the manifest no more, with the last commit that had them: those that
+    /// nothing here reads any longer may go.
+    outlived: Vec<(u64, Weak<DataFile>)>,
+    lease: Option<ReadLease>,
+    /// The commit that was handed out at rest last.
+    rested_at: u64,
+    memory: Arc<MemoryBudget>,
+}
+
+impl Following {
+    /// `tail` begins after what the manifest says is flushed.
+    pub(super) fn new(
+        vfs: Arc<dyn Vfs>,
+        manifest: Manifest,
+        tail: LogTail,
+        lease: ReadLease,
+        memory: Arc<MemoryBudget>,
+    ) -> Self {
+        let seen = manifest.state().flushed;
+        Self {
+            vfs,
+            manifest,
+            tail,
+            version: None,
+            seen,
+            outlived: Vec::new(),
+            lease: Some(lease),
+            rested_at: 0,
+            memory,
+        }
+    }
+
+    /// Returns the tables with all that is acknowledged by now, and no less than before.
+    ///
+    /// What is acknowledged is asked first. The manifest comes next, and the log last: a frame that
+    /// was released since is in a later commit of the manifest, so both are looked at again.
+    pub(super) fn look(&mut self, now_ns: i64, options: &Options) -> Result<Arc<Version>> {
+        self.hold(now_ns)?;
+        let said = acknowledged(self.vfs.as_ref(), self.tail.dir())?;
+        for attempt in 0..TRIES {
+            self.catch_up_manifest()?;
+            let version = self.version(options);
+            let proven = self.proven(said)?;
+            let last = said.max(proven).max(self.seen);
+            let version = if self.tail.next() <= last { self.growing(version, options) } else { version };
+            match self.apply_through(&version, last)? {
+                TailEnd::Reached => {
+                    self.seen = last.max(self.manifest.state().flushed);
+                    return Ok(version);
+                }
+                TailEnd::Missing => sync::thread::sleep((Duration::from_millis(1) * attempt).min(LONGEST_PAUSE)),
+            }
+        }
+        let reason = format!(
+            "frame {} is not there, though it was acknowledged: open the directory for writing, which tells what is lost",
+            self.tail.next()
+        );
+        Err(Error::corrupt(self.tail.dir(), 0, reason))
+    }
+
+    /// Renews the lease, for what is needed now: not for what an idle reader has not looked at.
+    pub(super) fn renew(&mut self, now_ns: i64) -> Result<()> {
+        self.hold(now_ns)?;
+        let advanced = self.catch_up_manifest();
+        self.outlived.retain(|(_, file)| file.strong_count() > 0);
+        let oldest = self.outlived.iter().map(|(number, _)| *number).min();
+        let number = oldest.unwrap_or(u64::MAX).min(self.manifest.number());
+        if let Some(lease) = &mut self.lease {
+            lease.renew(number, now_ns);
+        }
+        advanced
+    }
+
+    /// Returns what the manifest says alone, if nothing was looked at since it has moved on; once for
+    /// each time that it has.
+    pub(super) fn at_rest(&mut self, options: &Options) -> Option<Arc<Version>> {
+        let number = self.manifest.number();
+        if self.version.is_some() || std::mem::replace(&mut self.rested_at, number) == number {
+            return None;
+        }
+        Some(Arc::new(Version::of(self.manifest.state(), &self.memory, options.memory_bytes)))
+    }
+
+    /// Gives the lease up.
+    pub(super) fn end(&mut self) {
+        self.lease = None;
+    }
+
+    /// Takes a lease where none holds. It is for what was seen last, and the caller looks at the
+    /// manifest afterwards: whichever files that names were there when the lease was.
+    fn hold(&mut self, now_ns: i64) -> Result<()> {
+        let number = self.manifest.number();
+        match &mut self.lease {
+            None => Err(Error::Closed { reason: "the engine is closed".into() }),
+            Some(lease) if lease.holds(now_ns) => Ok(()),
+            Some(lease) => {
+                lease.renew(number, now_ns);
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns up to where the log itself proves that it was synced, where the writer does not say
+    /// how far it has acknowledged, or says less: it may be of a build that does not.
+    fn proven(&self, said: SequenceNumber) -> Result<SequenceNumber> {
+        if said > self.seen || (said == self.seen && said.0 > 0 && !self.tail.proves_more_than(said)?) {
+            return Ok(said);
+        }
+        self.tail.proven(self.vfs.as_ref())
+    }
+
+    /// Reads what was committed since.
+    fn catch_up_manifest(&mut self) -> Result<()> {
+        let (number, flushed) = (self.manifest.number(), self.manifest.state().flushed);
+        let mut removed = Vec::new();
+        let advance = self.manifest.advance(&mut removed);
+        self.outlived.extend(removed.iter().map(|file| (number, Arc::downgrade(file))));
+        let is_kept = match &advance {
+            Ok(Advance::Edits(edits)) => edits.is_empty() || self.swap_in_place(edits, flushed),
+            // Some commits may have been read before the one that could not be.
+            Ok(Advance::Anew) | Err(_) => false,
+        };
+        if !is_kept {
+            self.version = None;
+        }
+        advance.map(drop)
+    }
+
+    /// Makes changes in the version that is there, if they are only about files, as those of
+    /// compaction are: its rows need not be read from the log again.
+    fn swap_in_place(&self, edits: &[ManifestEdit], flushed: SequenceNumber) -> bool {
+        let Some(version) = &self.version else { return false };
+        let is_simple = edits.iter().all(|edit| is_about_files(edit, flushed));
+        if !is_simple || !version.wait_unpinned(PLANNING_PATIENCE) {
+            return false;
+        }
+        edits.iter().flat_map(|edit| &edit.tables).all(|edit| version.swap(edit))
+    }
+
+    /// Returns the version, made from the manifest if there is none.
+    fn version(&mut self, options: &Options) -> Arc<Version> {
+        if let Some(version) = &self.version {
+            return Arc::clone(version);
+        }
+        let state = self.manifest.state();
+        let version = Arc::new(Version::of(state, &self.memory, options.memory_bytes));
+        self.tail.restart(state.flushed);
+        self.version = Some(Arc::clone(&version));
+        version
+    }
+
+    /// Returns a version to which frames can be applied now: another one where a query that is
+    /// planned keeps this one as it is.
+    fn growing(&mut self, version: Arc<Version>, options: &Options) -> Arc<Version> {
+        if version.wait_unpinned(PLANNING_PATIENCE) {
+            return version;
+        }
+        self.version = None;
+        self.version(options)
+    }
+
+    fn apply_through(&mut self, version: &Version, last: SequenceNumber) -> Result<TailEnd> {
+        let dir = self.tail.dir().to_owned();
+        let mut apply =
+            |frame: ReplayedFrame<'_>| version.apply(&frame).map_err(|reason| damaged(&dir, &frame, &reason));
+        let read = self.tail.read_through(self.vfs.as_ref(), last, &mut apply);
+        if read.is_err() {
+            // It may have half of a frame.
+            self.version = None;
+        }
+        read
+    }
+}
+
+/// Returns whether an edit changes nothing but which files have the rows that were in files before.
+fn is_about_files(edit: &ManifestEdit, flushed: SequenceNumber) -> bool {
+    let ManifestEdit { flushed: now, opened, dropped, databases_added, tables, .. } = edit;
+    let is_about_files = |edit: &TableEdit| edit.schema.is_none() && edit.tombstones_added.is_empty();
+    now.is_none_or(|now| now == flushed)
+        && opened.is_none()
+        && dropped.is_empty()
+        && databases_added.is_empty()
+        && edit.retentions.is_empty()
+        && edit.durabilities.is_empty()
+        && edit.column_types.is_empty()
+        && tables.iter().all(is_about_files)
+}

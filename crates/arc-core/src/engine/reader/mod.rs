@@ -1,0 +1,143 @@
+//! An engine that reads a data directory which another process writes.
+//!
+//! Owns the order of looking: what is acknowledged first, then the manifest, then the log up to
+//! what is acknowledged; whoever asks after a write was acknowledged finds it, and no look ever
+//! goes back. Takes no lock of the directory and writes nothing there but its lease. Rows that are
+//! in no data file yet come from the log, frame by frame, as an opening would replay them
+//! (decision 034).
+
+mod following;
+mod version;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+pub(super) use self::version::Pin;
+use self::{following::Following, version::Version};
+use super::open::Parts;
+use crate::{
+    Error, Options, Result,
+    catalog::{Manifest, ReadLease, check_has_no_store, check_marker},
+    clock::Clock,
+    memory::MemoryBudget,
+    model::{MARKER, META_DIR, WAL_DIR, WRITER},
+    registry::Registry,
+    sync::{self, Condvar, Mutex},
+    vfs::Vfs,
+    wal::LogTail,
+};
+
+/// How often the lease is renewed: a few times before it ends.
+const RENEW_EVERY: Duration = Duration::from_secs(10);
+
+/// What a reader has, but for its thread.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) root: PathBuf,
+    pub(super) options: Options,
+    pub(super) memory: Arc<MemoryBudget>,
+    clock: Arc<dyn Clock>,
+    following: Mutex<Following>,
+    /// What was seen last.
+    seen: Mutex<Arc<Version>>,
+    is_stopped: Mutex<bool>,
+    stopped: Condvar,
+}
+
+impl Reader {
+    /// Opens a directory that another process may write to meanwhile.
+    pub(super) fn open(parts: Parts) -> Result<Arc<Self>> {
+        let Parts { root, options, vfs, clock, random, .. } = parts;
+        let options = options.within_budget();
+        check_is_readable(vfs.as_ref(), &root)?;
+        let memory = Arc::new(MemoryBudget::new(options.memory_bytes, options.max_resident_bytes));
+        let manifest = Manifest::follow(Arc::clone(&vfs), &root.join(META_DIR).join(WRITER))?;
+        let lease = ReadLease::new(Arc::clone(&vfs), &root, random.next());
+        let tail = LogTail::new(root.join(WAL_DIR), manifest.state().flushed);
+        let following = Following::new(vfs, manifest, tail, lease, Arc::clone(&memory));
+        let seen = Mutex::new(Arc::new(Version::empty(Arc::clone(&memory))));
+        let reader = Self {
+            root,
+            options,
+            memory,
+            clock,
+            following: Mutex::new(following),
+            seen,
+            is_stopped: Mutex::new(false),
+            stopped: Condvar::default(),
+        };
+        drop(reader.pin()?);
+        Ok(Arc::new(reader))
+    }
+
+    /// Looks, and returns the tables as they are now; they stay so until the pin is dropped.
+    pub(super) fn pin(&self) -> Result<Pin> {
+        let mut following = self.following.lock();
+        let version = following.look(self.clock.now_ns(), &self.options)?;
+        *self.seen.lock() = Arc::clone(&version);
+        // With the lock held: nothing changes a version that is about to be pinned.
+        Ok(Pin::new(version))
+    }
+
+    /// Returns the tables as they were at the last look that succeeded, for those who cannot fail.
+    pub(super) fn seen(&self) -> Arc<Registry> {
+        Arc::clone(&self.seen.lock().registry)
+    }
+
+    /// Looks, and returns the tables; the last that were seen if that fails.
+    pub(super) fn seen_now(&self) -> Arc<Registry> {
+        if let Err(error) = self.pin() {
+            tracing::warn!(%error, "cannot look at what another process writes");
+        }
+        self.seen()
+    }
+
+    /// Starts the thread that renews the lease.
+    pub(super) fn start(self: &Arc<Self>) -> Result<sync::thread::JoinHandle<()>> {
+        let reader = Arc::clone(self);
+        let thread = sync::thread::Builder::new().name("arc-reader".into());
+        thread.spawn(move || reader.run()).map_err(|e| Error::io("start a thread for", &self.root, e))
+    }
+
+    fn run(&self) {
+        while self.wait() {
+            let mut following = self.following.lock();
+            if let Err(error) = following.renew(self.clock.now_ns()) {
+                tracing::warn!(%error, "cannot follow the manifest; the next query tries again");
+            }
+            // A reader that nobody asks keeps no rows, and no files that the manifest has no more.
+            if let Some(version) = following.at_rest(&self.options) {
+                *self.seen.lock() = version;
+            }
+        }
+    }
+
+    /// Waits until the lease has to be renewed; false once stopped.
+    fn wait(&self) -> bool {
+        let (mut is_stopped, until) = (self.is_stopped.lock(), sync::now() + RENEW_EVERY);
+        while !*is_stopped && !self.stopped.wait_until(&mut is_stopped, until).timed_out() {}
+        !*is_stopped
+    }
+
+    pub(super) fn stop(&self) {
+        *self.is_stopped.lock() = true;
+        self.stopped.notify_all();
+        self.following.lock().end();
+    }
+}
+
+/// Checks that there is a data directory of a format that this build reads. Changes nothing.
+fn check_is_readable(vfs: &dyn Vfs, root: &std::path::Path) -> Result<()> {
+    match check_marker(vfs, root) {
+        Err(Error::Io { source, .. })
+            if [std::io::ErrorKind::NotFound, std::io::ErrorKind::NotADirectory].contains(&source.kind()) =>
+        {
+            let reason = format!("it has no file {MARKER}; a reader makes none");
+            return Err(Error::NotADataDirectory { path: root.into(), reason });
+        }
+        checked => checked.map(drop)?,
+    }
+    check_has_no_store(vfs, root)
+}
+
+#[cfg(test)]
+mod tests;
