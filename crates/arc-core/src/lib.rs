@@ -43,7 +43,9 @@ mod write;
 
 pub use catalog::is_data_directory;
 pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
-pub use engine::{CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
+pub use engine::{
+    CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder, EngineStats, FlushReport, SnapshotInfo, TableInfo,
+};
 #[cfg(feature = "query")]
 pub use engine::{Deletion, Executed};
 pub use error::{Error, ErrorKind, Result};
@@ -53,7 +55,7 @@ pub use maintenance::repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repa
 pub use maintenance::verify::verify_in_store;
 pub use maintenance::verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use model::{
-    Access, AccessScope, ColumnTypes, Comparison, Literal, OnConflict, Predicate, SequenceNumber, Tombstone,
+    Access, AccessScope, AsOf, ColumnTypes, Comparison, Literal, OnConflict, Predicate, SequenceNumber, Tombstone,
 };
 pub use options::{Durability, Options, Precision, WriteOptions};
 #[cfg(feature = "query")]

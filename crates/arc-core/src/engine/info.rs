@@ -214,7 +214,10 @@ impl Engine {
         stats.memory_bytes = shared.memory.used() as u64;
         stats.memory_peak_bytes = shared.memory.peak() as u64;
         stats.memory_limit_bytes = shared.memory.limit() as u64;
-        stats.retired_files = shared.compactor.retired() as u64;
+        let (retired_files, retired_bytes) = shared.compactor.retired.totals();
+        (stats.retired_files, stats.retired_bytes) = (retired_files as u64, retired_bytes);
+        stats.snapshots = shared.past.snapshots().len() as u64;
+        stats.history_log_bytes = shared.past.log_bytes();
         for database in shared.registry.databases() {
             stats.databases += 1;
             stats.memory_databases += u64::from(*database.durability.read() == Some(Durability::Memory));

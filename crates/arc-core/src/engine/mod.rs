@@ -22,6 +22,7 @@ mod frame;
 mod frame_proof;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod history;
 mod idempotency;
 mod info;
 #[cfg(feature = "query")]
@@ -39,6 +40,7 @@ mod retention;
 mod retired;
 mod shared;
 mod small_merges;
+mod snapshots;
 mod stats;
 mod submit;
 #[cfg(feature = "query")]
@@ -55,6 +57,7 @@ pub use delete::Deleted;
 pub use execute::{Deletion, Executed};
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
+pub use snapshots::SnapshotInfo;
 pub use stats::EngineStats;
 
 #[cfg(test)]
@@ -109,8 +112,8 @@ impl Inner {
         if let Some(query) = query.as_ref() {
             return Ok(Arc::clone(query));
         }
-        let Shared { registry, root, options, memory, storage, .. } = self.shared.as_ref();
-        let tables = Arc::<crate::registry::Registry>::clone(registry);
+        let Shared { root, options, memory, storage, .. } = self.shared.as_ref();
+        let tables = Arc::new(tables::LiveTables::new(&self.shared));
         let store = storage.as_ref().map(OpenStorage::reads);
         let engine = crate::query::QueryEngine::new(tables, root, store, options, Arc::clone(memory))?;
         Ok(Arc::clone(query.insert(Arc::new(engine))))
