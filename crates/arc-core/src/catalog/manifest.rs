@@ -25,8 +25,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    store::{FolderLocation, FoundObject, ObjectLocation, PutError, object_of_temporary},
-    vfs::Vfs,
+    store::{FoundObject, ObjectLocation, PutError, object_of_temporary},
 };
 
 /// Commits from one snapshot to the next.
@@ -68,8 +67,9 @@ impl Manifest {
     /// # Errors
     ///
     /// As of [`Self::open_at`].
-    pub(crate) fn open(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Self> {
-        Self::open_at(Arc::new(FolderLocation::new(vfs, dir)))
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn open(vfs: Arc<dyn crate::vfs::Vfs>, dir: &Path) -> Result<Self> {
+        Self::open_at(Arc::new(crate::store::FolderLocation::new(vfs, dir)))
     }
 
     /// Opens the stream in `location`, or begins it with an empty commit, so that a stream that was
@@ -79,6 +79,7 @@ impl Manifest {
     ///
     /// [`Error::Corrupt`] if an object that is needed is missing, damaged or does not follow its
     /// predecessor; [`Error::NewerFormat`]; [`Error::Io`].
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn open_at(location: Arc<dyn ObjectLocation>) -> Result<Self> {
         Self::open_keeping(location, None).map(|(manifest, _)| manifest)
     }
@@ -215,8 +216,7 @@ impl Manifest {
     /// before.
     fn replay(&mut self, listing: &Listing) -> Result<()> {
         while self.number < listing.commits.last().copied().unwrap_or(0) {
-            let (edit, checksum) =
-                read_commit(self.location.as_ref(), self.number + 1, self.checksum, &self.state)?;
+            let (edit, checksum) = read_commit(self.location.as_ref(), self.number + 1, self.checksum, &self.state)?;
             self.state.apply(edit);
             (self.number, self.checksum) = (self.number + 1, checksum);
         }
@@ -267,9 +267,7 @@ impl Manifest {
         let past = self.history.oldest().map_or(u64::MAX, |oldest| oldest.number);
         let past = listing.snapshots.iter().copied().filter(|number| *number <= past).max().unwrap_or(0);
         let is_named = |number: &u64| self.state.snapshots.values().any(|named| named.number == *number);
-        let is_old = |number: &u64| {
-            *number < newest.min(past) && !self.snapshots.contains(number) && !is_named(number)
-        };
+        let is_old = |number: &u64| *number < newest.min(past) && !self.snapshots.contains(number) && !is_named(number);
         let snapshots = listing.snapshots.into_iter().filter(is_old).map(ObjectId::snapshot);
         // With one snapshot only, it may be damaged, and then all commits are needed.
         let oldest = if self.snapshots.len() < SNAPSHOTS_KEPT { None } else { self.snapshots.first().copied() };

@@ -20,7 +20,9 @@ mod survey;
 pub use crate::model::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
 
 pub(crate) use definition::{comes_back, decode_schema, encode_schema};
-pub(crate) use edit::{ColumnTypesEdit, DropEdit, DurabilityEdit, ManifestEdit, NamedSnapshot, RetentionEdit, TableEdit};
+pub(crate) use edit::{
+    ColumnTypesEdit, DropEdit, DurabilityEdit, ManifestEdit, NamedSnapshot, RetentionEdit, TableEdit,
+};
 pub use layout::is_data_directory;
 pub(crate) use layout::{
     check_layout, check_log_is_there, check_marker, create_folders, mark_log, open_layout, sync_parents, write_marker,

@@ -14,8 +14,8 @@ use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ColumnTypesEdit, DropEdit, DurabilityEdit, IdempotencyRecord, ManifestEdit, NamedSnapshot, RetentionEdit, TableEdit,
-    TableSchema, definition, object::FormatVersion, shared,
+    ColumnTypesEdit, DropEdit, DurabilityEdit, IdempotencyRecord, ManifestEdit, NamedSnapshot, RetentionEdit,
+    TableEdit, TableSchema, definition, object::FormatVersion, shared,
 };
 use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, model::DataFile, options::durability_name};
 
@@ -145,7 +145,9 @@ impl ManifestState {
             let known = self.table(&edit.database, &edit.table).zip(edit.schema.as_ref());
             known.is_some_and(|(known, schema)| schema.has_widened(&known.schema))
         };
-        if !edit.snapshots_added.is_empty() {
+        // Older builds know deletes that are added only after all that were there.
+        let restores = |edit: &TableEdit| !edit.tombstones_removed.is_empty() && !edit.tombstones_added.is_empty();
+        if !edit.snapshots_added.is_empty() || edit.tables.iter().any(restores) {
             FormatVersion::Snapshots
         } else if edit.tables.iter().flat_map(|table| &table.files_added).any(|file| file.packed().is_some()) {
             FormatVersion::Packs
@@ -380,7 +382,8 @@ fn check_tombstones(table: Option<&TableState>, edit: &TableEdit) -> Result<(), 
     if let Some(seq) = edit.tombstones_removed.iter().find(|seq| !known.iter().any(|known| known.seq == **seq)) {
         return Err(format!("the delete {seq} is forgotten and not there"));
     }
-    let seqs = known.iter().map(|known| known.seq).chain(edit.tombstones_added.iter().map(|added| added.seq));
+    let stay = known.iter().map(|known| known.seq).filter(|seq| !edit.tombstones_removed.contains(seq));
+    let seqs = stay.chain(edit.tombstones_added.iter().map(|added| added.seq));
     if !seqs.is_sorted_by(|a, b| a < b) {
         return Err("its deletes would not be in order".into());
     }

@@ -118,7 +118,8 @@ mod tests {
             vfs.create_new(&path).unwrap();
         }
         let unasked = |_: &[PathBuf]| -> Result<()> { panic!("nothing is missing") };
-        let mut removed = remove_orphans(&vfs, root, &HashSet::from([live.as_str()]), &HashSet::new(), unasked).unwrap();
+        let mut removed =
+            remove_orphans(&vfs, root, &HashSet::from([live.as_str()]), &HashSet::new(), unasked).unwrap();
         removed.sort();
         let mut expected = orphans.to_vec();
         expected.sort();

@@ -14,7 +14,8 @@ use ulid::Ulid;
 use crate::{
     Error, Result,
     catalog::{
-        FoundHistory, HistoryWindow, Manifest, ManifestEdit, WriterClaim, check_manifest_is_there, has_log, read_store_marker, write_store_marker,
+        FoundHistory, HistoryWindow, Manifest, ManifestEdit, WriterClaim, check_manifest_is_there, has_log,
+        read_store_marker, write_store_marker,
     },
     clock::Clock,
     model::{META_DIR, WRITER},
@@ -55,7 +56,8 @@ impl ManifestClaim<'_> {
         let has_log = has_log(self.local, self.root)?;
         let mut fenced = None;
         for _ in 0..TRIES {
-            let (mut manifest, found) = Manifest::open_keeping(self.storage.location([META_DIR, WRITER]), Some(self.window))?;
+            let (mut manifest, found) =
+                Manifest::open_keeping(self.storage.location([META_DIR, WRITER]), Some(self.window))?;
             self.check_owner(manifest.state().directory.as_deref(), &directory, has_log)?;
             let opened = WriterClaim { directory: directory.clone(), opening: self.new_name() };
             match manifest.commit(ManifestEdit { opened: Some(opened), ..ManifestEdit::default() }) {

@@ -202,7 +202,8 @@ mod tests {
     fn nothing_of_what_was_dropped_stays_in_memory() {
         let dir = tempfile::tempdir().unwrap();
         let mut options = Options::default();
-        (options.compaction, options.compaction_grace) = (false, std::time::Duration::ZERO);
+        (options.compaction, options.history) = (false, std::time::Duration::ZERO);
+        options.compaction_grace = std::time::Duration::ZERO;
         let engine = Engine::builder(dir.path().join("data")).options(options).open().unwrap();
         let send = |line: &str, key: &str| {
             let options = WriteOptions::new().idempotency_key(key);

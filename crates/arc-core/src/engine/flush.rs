@@ -53,15 +53,15 @@ pub struct FlushReport {
 }
 
 /// One table's share of a round.
-struct TableRound {
-    table: Arc<Table>,
-    schema: Arc<TableSchema>,
+pub(super) struct TableRound {
+    pub(super) table: Arc<Table>,
+    pub(super) schema: Arc<TableSchema>,
     /// Whether the manifest lacks this schema.
-    schema_changed: bool,
-    frozen: Vec<Arc<FrozenBuffer>>,
+    pub(super) schema_changed: bool,
+    pub(super) frozen: Vec<Arc<FrozenBuffer>>,
     /// Deletes that the manifest lacks.
-    tombstones: Vec<Arc<Tombstone>>,
-    files: Vec<Arc<DataFile>>,
+    pub(super) tombstones: Vec<Arc<Tombstone>>,
+    pub(super) files: Vec<Arc<DataFile>>,
 }
 
 impl Shared {
@@ -202,7 +202,7 @@ impl Shared {
     }
 
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.
-    fn write_all_files(&self, tables: &mut [TableRound]) -> Result<()> {
+    pub(super) fn write_all_files(&self, tables: &mut [TableRound]) -> Result<()> {
         self.folders.check()?;
         let folders = FolderSyncs::new(self.vfs.as_ref(), &self.root, &self.folders);
         let pack = PackWriter::new(self.vfs.as_ref(), &self.root, self.new_id());
@@ -304,7 +304,7 @@ impl Shared {
     }
 
     /// Takes back a round that did not reach the manifest: its rows stay in memory and in the log.
-    fn discard(&self, tables: &[TableRound]) {
+    pub(super) fn discard(&self, tables: &[TableRound]) {
         for round in tables {
             if round.schema_changed {
                 round.table.schema_changed.store(true, Ordering::Release);

@@ -36,6 +36,7 @@ mod pinned;
 #[cfg(feature = "query")]
 mod queries;
 mod queue;
+mod restore;
 mod retention;
 mod retired;
 mod shared;
@@ -113,7 +114,7 @@ impl Inner {
             return Ok(Arc::clone(query));
         }
         let Shared { root, options, memory, storage, .. } = self.shared.as_ref();
-        let tables = Arc::new(tables::LiveTables::new(&self.shared));
+        let tables = Arc::new(tables::EngineTables::live(&self.shared));
         let store = storage.as_ref().map(OpenStorage::reads);
         let engine = crate::query::QueryEngine::new(tables, root, store, options, Arc::clone(memory))?;
         Ok(Arc::clone(query.insert(Arc::new(engine))))

@@ -26,8 +26,8 @@ use crate::store::OpenStorage;
 use crate::{
     Error, Options, Result,
     catalog::{
-        FoundHistory, HistoryWindow, IdempotencyRecord, Manifest, ManifestState, check_has_no_store, check_layout, check_marker, decode_schema,
-        open_layout,
+        FoundHistory, HistoryWindow, IdempotencyRecord, Manifest, ManifestState, check_has_no_store, check_layout,
+        check_marker, decode_schema, open_layout,
     },
     clock::Clock,
     crash::crash_point,
@@ -76,7 +76,10 @@ impl Parts {
             return ManifestClaim { storage, vfs: mounted, local, root, clock, random, window }.open();
         }
         check_has_no_store(local, root)?;
-        Manifest::open_keeping(Arc::new(FolderLocation::new(Arc::clone(&self.vfs), &root.join(META_DIR).join(WRITER))), Some(window))
+        Manifest::open_keeping(
+            Arc::new(FolderLocation::new(Arc::clone(&self.vfs), &root.join(META_DIR).join(WRITER))),
+            Some(window),
+        )
     }
 }
 

@@ -85,6 +85,11 @@ impl Retired {
         meant.fold((0, 0), |(count, bytes), retired| (count + 1, bytes + retired.bytes))
     }
 
+    /// Takes files out that are live again.
+    pub(super) fn take_back(&self, live: &HashSet<&str>) {
+        self.files.lock().retain(|retired| !live.contains(retired.path.as_str()));
+    }
+
     /// Takes files that older states have, as they were found when the directory was opened.
     pub(super) fn add_past(&self, files: impl IntoIterator<Item = PastFile>) {
         let retired = |PastFile { file, since_ns }: PastFile| RetiredFile {
@@ -173,7 +178,11 @@ impl Retired {
     /// Returns when the next file may go of those that wait for nothing but that.
     pub(super) fn next_due_ns(&self, now_ns: i64, kept_ns: i64, stays: impl Fn(&str) -> bool) -> Option<i64> {
         let files = self.files.lock();
-        let due = files.iter().filter(|retired| !stays(&retired.path)).map(|retired| retired.since_ns.saturating_add(kept_ns)).min()?;
+        let due = files
+            .iter()
+            .filter(|retired| !stays(&retired.path))
+            .map(|retired| retired.since_ns.saturating_add(kept_ns))
+            .min()?;
         Some(due.max(now_ns.saturating_add(i64::try_from(LOOK_AGAIN.as_nanos()).unwrap_or(i64::MAX))))
     }
 }

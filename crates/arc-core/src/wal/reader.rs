@@ -114,12 +114,7 @@ impl Stop {
 }
 
 impl<'a, 'v> SegmentReader<'a, 'v> {
-    pub(super) fn new(
-        vfs: &'a dyn Vfs,
-        dir: &'a Path,
-        replay_after: SequenceNumber,
-        visit: &'a mut Visit<'v>,
-    ) -> Self {
+    pub(super) fn new(vfs: &'a dyn Vfs, dir: &'a Path, replay_after: SequenceNumber, visit: &'a mut Visit<'v>) -> Self {
         Self {
             vfs,
             dir,

@@ -128,7 +128,13 @@ impl Wal {
         for (found, after) in segments.iter().zip(firsts.chain([next])) {
             let last_seq = SequenceNumber(after.0.saturating_sub(1));
             let path = found.name.path(&self.dir);
-            self.sealed.push_back(Sealed { path, size: found.size, first_seq: found.name.first_seq, last_seq, unsynced: None });
+            self.sealed.push_back(Sealed {
+                path,
+                size: found.size,
+                first_seq: found.name.first_seq,
+                last_seq,
+                unsynced: None,
+            });
         }
         Ok(())
     }

@@ -116,11 +116,7 @@ impl Manifest {
     }
 
     pub(super) fn mark(&self) -> CommitMark {
-        CommitMark {
-            number: self.number,
-            time_ns: self.state.time_ns.unwrap_or(0),
-            flushed: self.state.flushed,
-        }
+        CommitMark { number: self.number, time_ns: self.state.time_ns.unwrap_or(0), flushed: self.state.flushed }
     }
 
     /// Finds out which states since `from_ns` can be known, and which files they have besides those
