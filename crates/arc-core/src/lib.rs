@@ -43,9 +43,7 @@ mod write;
 
 pub use catalog::is_data_directory;
 pub use decoder::{DecodedLines, DecodedTable, LineDecoder};
-pub use engine::{
-    CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder, EngineStats, FlushReport, SnapshotInfo, TableInfo,
-};
+pub use engine::{CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder, EngineStats, FlushReport, TableInfo};
 #[cfg(feature = "query")]
 pub use engine::{Deletion, Executed};
 pub use error::{Error, ErrorKind, Result};
@@ -55,7 +53,8 @@ pub use maintenance::repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repa
 pub use maintenance::verify::verify_in_store;
 pub use maintenance::verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use model::{
-    Access, AccessScope, AsOf, ColumnTypes, Comparison, Literal, OnConflict, Predicate, SequenceNumber, Tombstone,
+    Access, AccessScope, AsOf, ColumnTypes, Comparison, Literal, OnConflict, Predicate, SequenceNumber, SnapshotInfo,
+    Tombstone,
 };
 pub use options::{Durability, Options, Precision, WriteOptions};
 #[cfg(feature = "query")]

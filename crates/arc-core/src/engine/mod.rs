@@ -58,7 +58,6 @@ pub use delete::Deleted;
 pub use execute::{Deletion, Executed};
 pub use flush::FlushReport;
 pub use info::{DatabaseInfo, TableInfo};
-pub use snapshots::SnapshotInfo;
 pub use stats::EngineStats;
 
 #[cfg(test)]

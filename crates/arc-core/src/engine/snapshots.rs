@@ -7,22 +7,9 @@ use crate::{
     Error, Result,
     catalog::ManifestEdit,
     crash::crash_point,
+    model::SnapshotInfo,
     registry::{check_name, invalid_name},
 };
-
-/// A state that is kept under a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SnapshotInfo {
-    /// Its name.
-    pub name: String,
-    /// When it was created, in nanoseconds since the epoch.
-    pub time_ns: i64,
-    /// Data files of it that are live no longer, and stay on disk for it, or for the history.
-    pub retired_files: u64,
-    /// Their bytes.
-    pub retired_bytes: u64,
-}
 
 impl Engine {
     /// Keeps the state of all databases as it is now under a name, until

@@ -14,7 +14,7 @@ mod scope;
 mod sequence;
 mod tombstone;
 
-pub use as_of::AsOf;
+pub use as_of::{AsOf, SnapshotInfo};
 pub use column_types::{ColumnTypes, OnConflict};
 pub use data_file::{ColumnStatistics, DataFile, FileTail, StatisticsValue};
 pub use names::encode_name;

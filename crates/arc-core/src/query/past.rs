@@ -13,9 +13,12 @@ use datafusion::{
     logical_expr::{Expr as PlanExpr, LogicalPlan},
     sql::{
         parser::Statement as Parsed,
-        sqlparser::ast::{
-            Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, TableAlias,
-            TableFactor, TableVersion, Value, VisitMut, VisitorMut,
+        sqlparser::{
+            ast::{
+                Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, ObjectNamePart, TableAlias,
+                TableFactor, TableVersion, Value, VisitMut, VisitorMut,
+            },
+            tokenizer::{Token, TokenWithSpan},
         },
     },
 };
@@ -249,9 +252,7 @@ impl QueryTables for TablesInTime {
 
 /// Returns whether the parser has to look for times of tables. Otherwise `at` is a name like any
 /// other.
-pub(super) fn is_said(tokens: &[datafusion::sql::sqlparser::tokenizer::TokenWithSpan]) -> bool {
-    use datafusion::sql::sqlparser::tokenizer::Token;
-
+pub(super) fn is_said(tokens: &[TokenWithSpan]) -> bool {
     let words: Vec<&Token> =
         tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_))).collect();
     let is = |token: &Token, text: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(text));
@@ -266,11 +267,4 @@ pub(super) fn is_said(tokens: &[datafusion::sql::sqlparser::tokenizer::TokenWith
         }
         _ => false,
     })
-}
-
-/// A text in which each name of a database is as people know it.
-pub(super) fn without_marks(text: &str) -> String {
-    let mut parts = text.split(MARK);
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |shown, part| shown + part.trim_start_matches(|char: char| char.is_ascii_digit()))
 }

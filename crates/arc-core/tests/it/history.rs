@@ -51,9 +51,9 @@ fn a_table_is_read_as_it_was() {
             ("pump FOR SYSTEM_TIME AS OF '2026-01-01T00:00:00Z'", "2 3.0"),
             ("pump FOR SYSTEM_TIME AS OF '2026-01-01 00:00:01.5'", "2 5.0"),
             ("pump FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-01T00:00:02Z'", "1 3.0"),
-            ("plant.pump FOR SYSTEM_TIME AS OF now() - INTERVAL '59 seconds' AS p", "2 5.0"),
+            ("plant.pump FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-01' + INTERVAL '1 second' AS p", "2 5.0"),
             ("pump AT (TIMESTAMP => '2026-01-01T00:00:03Z')", "2 7.0"),
-            ("pump AT (TIMESTAMP => now() - INTERVAL '1 minute') AS p WHERE p.rpm > 1", "1 2.0"),
+            ("pump AT (TIMESTAMP => '2026-01-01') AS p WHERE p.rpm > 1", "1 2.0"),
             ("(SELECT * FROM pump AT (TIMESTAMP => '2026-01-01T00:00:00Z')) AS p", "2 3.0"),
         ] {
             assert_eq!(sum(engine, of), expected, "{of}");
@@ -94,7 +94,11 @@ fn what_cannot_be_asked_for_is_said_with_what_can() {
         ("pump AT (TIMESTAMP => (SELECT max(time) FROM pump))", ErrorKind::InvalidInput, "no constant time"),
         ("pump AT (TIMESTAMP => 'yesterday')", ErrorKind::InvalidInput, "yesterday"),
         ("pump AT (SNAPSHOT => 'none')", ErrorKind::NotFound, "snapshot \"none\" does not exist"),
-        ("fan AT (TIMESTAMP => '2026-01-01T00:00:01Z')", ErrorKind::NotFound, "\"fan\" does not exist in database \"plant\""),
+        (
+            "fan AT (TIMESTAMP => '2026-01-01T00:00:01Z')",
+            ErrorKind::NotFound,
+            "\"fan\" does not exist in database \"plant\"",
+        ),
     ] {
         let error = query(&engine, "plant", &format!("SELECT count(*) FROM {of}")).unwrap_err();
         assert!(error.kind() == kind && error.to_string().contains(expected), "{of}: {error}");
@@ -149,7 +153,7 @@ fn a_delete_is_undone() {
     assert_eq!(sum(&engine, "pump AT (TIMESTAMP => '2026-01-01T00:01:00Z')"), "2 5.0");
     assert_eq!(sum(&engine, "pump AT (TIMESTAMP => '2026-01-01T00:00:03Z')"), "2 7.0");
     clock.set(START + 62 * SECOND);
-    engine.execute("plant", "RESTORE TABLE pump AS OF now() - INTERVAL '2 seconds'").unwrap();
+    engine.execute("plant", "RESTORE TABLE pump AS OF TIMESTAMP '2026-01-01T00:00:00Z' + INTERVAL '1 minute'").unwrap();
     check(&engine);
     engine.compact().unwrap();
     check(&engine);
@@ -165,4 +169,15 @@ fn a_delete_is_undone() {
     check(&engine);
     let error = engine.execute("plant", "RESTORE TABLE fan AS OF '2026-01-01T00:01:02Z'").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+}
+
+#[test]
+fn now_is_the_time_at_which_a_statement_began() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = quiet(dir.path()).open().unwrap();
+    write(&engine, "plant", "pump,id=7 rpm=1 1");
+    assert_eq!(sum(&engine, "pump FOR SYSTEM_TIME AS OF now()"), "1 1.0");
+    let old = "SELECT * FROM pump FOR SYSTEM_TIME AS OF now() - INTERVAL '1 day'";
+    let error = query(&engine, "plant", old).unwrap_err();
+    assert!(error.to_string().contains("history begins at"), "{error}");
 }
