@@ -110,6 +110,24 @@ pub enum Error {
         /// The name asked for.
         table: String,
     },
+    /// A moment whose state cannot be asked for.
+    #[error("{reason}")]
+    OutsideHistory {
+        /// What was asked for, and what can be.
+        reason: String,
+    },
+    /// No such snapshot.
+    #[error("snapshot {snapshot:?} does not exist")]
+    SnapshotNotFound {
+        /// The name asked for.
+        snapshot: String,
+    },
+    /// The snapshot is there already.
+    #[error("snapshot {snapshot:?} exists already")]
+    SnapshotExists {
+        /// The name asked for.
+        snapshot: String,
+    },
     /// A whole write contradicts the table's schema.
     #[error("field type conflict: column {column:?} of table {table:?} is {existing}, the write has {got}")]
     SchemaConflict {
@@ -330,6 +348,8 @@ impl Error {
             | Self::Predicate { .. }
             | Self::DatabaseExists { .. }
             | Self::TableExists { .. }
+            | Self::OutsideHistory { .. }
+            | Self::SnapshotExists { .. }
             | Self::IdempotencyKeyReused { .. }
             | Self::OutOfScope { .. }
             | Self::NotADataDirectory { .. }
@@ -340,7 +360,9 @@ impl Error {
             | Self::LimitReached { .. }
             | Self::Row { .. }
             | Self::NewerFormat { .. } => ErrorKind::InvalidInput,
-            Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } => ErrorKind::NotFound,
+            Self::DatabaseNotFound { .. } | Self::TableNotFound { .. } | Self::SnapshotNotFound { .. } => {
+                ErrorKind::NotFound
+            }
             Self::SchemaConflict { .. } => ErrorKind::SchemaConflict,
             Self::Busy { .. } | Self::InUse { .. } | Self::Expired => ErrorKind::Busy,
             Self::Timeout { .. } => ErrorKind::Timeout,

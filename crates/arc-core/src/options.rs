@@ -233,6 +233,14 @@ pub struct Options {
     /// longer than a query may run. It stays in any case while a query or view of this process
     /// needs it: this is for readers that were given its path.
     pub compaction_grace: Duration,
+    /// How long older states can be asked for (`FOR SYSTEM_TIME AS OF`). Default 1 h; 0 is not at
+    /// all. For so long data files that were merged, dropped, deleted from or past their retention
+    /// stay on disk, `compaction_grace` more; and so do points that were deleted.
+    pub history: Duration,
+    /// Most bytes of the log that stay after their points are in data files, so that a state
+    /// between two flushes can be asked for. Default 512 MiB. What is older than they reach cannot
+    /// be asked for, whatever `history` says. They are given up when the disk is full.
+    pub history_log_bytes: u64,
     /// Databases that there may be; a write or statement that would make one more is refused.
     /// Default 10,000; 0 is no limit. What is there when the engine is opened stays, however many
     /// that are.
@@ -276,6 +284,8 @@ impl Default for Options {
             compaction_file_bytes: 512 << 20,
             compaction_quiet: Duration::from_secs(3_600),
             compaction_grace: Duration::from_secs(600),
+            history: Duration::from_secs(3_600),
+            history_log_bytes: 512 << 20,
             max_databases: 10_000,
             max_tables: 1_000_000,
             query_memory_bytes: 1 << 30,

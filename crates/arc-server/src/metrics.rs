@@ -306,6 +306,9 @@ fn of_engine(stats: &EngineStats) -> Vec<Series> {
         gauge("arc_storage_files", "Live data files", stats.files),
         gauge("arc_storage_file_bytes", "Bytes of the live data files", stats.file_bytes),
         gauge("arc_storage_files_retired", "Data files replaced or dropped and still on disk", stats.retired_files),
+        gauge("arc_storage_file_bytes_retired", "Their bytes: what history and snapshots cost", stats.retired_bytes),
+        gauge("arc_history_log_bytes", "Bytes of log that are kept for history alone", stats.history_log_bytes),
+        gauge("arc_snapshots", "Snapshots", stats.snapshots),
         counter("arc_buffer_flushed_bytes_total", "Bytes of data files written by flushes", stats.flushed_bytes),
         counter(
             "arc_compaction_jobs_total",

@@ -368,6 +368,13 @@ impl TableBuffer {
         })
     }
 
+    /// Notes that files are there which hold rows up to this time: what is not newer is late.
+    pub(crate) fn note_files(&mut self, newest: i64) {
+        self.newest.iter_mut().for_each(|known| *known = (*known).max(newest));
+        self.unseen = self.unseen.max(newest);
+        self.newest_frozen = self.newest_frozen.max(newest);
+    }
+
     /// Moves the newest time of each row's series on; returns the rows that are not newer than
     /// their series.
     fn note_newest(&mut self, series: &[SeriesId], times: &[i64]) -> Vec<u32> {

@@ -13,6 +13,9 @@ pub(crate) struct ManifestEdit {
     /// The engine that goes on from here, of a manifest in an object store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) opened: Option<WriterClaim>,
+    /// When it was committed, in nanoseconds since the epoch. Never goes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) time_ns: Option<i64>,
     /// Every change up to this one is in data files and schemas once the edit is committed. Never
     /// goes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,6 +44,21 @@ pub(crate) struct ManifestEdit {
     /// Receipts that are there, of writes up to this one, are kept no longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) receipts_dropped: Option<SequenceNumber>,
+    /// States that are kept under a name from now on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) snapshots_added: Vec<(String, NamedSnapshot)>,
+    /// Names of states that are there and kept no longer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) snapshots_dropped: Vec<String>,
+}
+
+/// A state of the manifest that is kept under a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NamedSnapshot {
+    /// The commit after which it was so; there is a snapshot object of that number.
+    pub(crate) number: u64,
+    /// When it was given its name, in nanoseconds since the epoch.
+    pub(crate) time_ns: i64,
 }
 
 /// An engine that has opened a manifest in an object store, where no lock keeps others away.

@@ -12,22 +12,23 @@
 //! durable.
 
 mod follow;
+mod history;
 mod rewrite;
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
 pub(crate) use follow::Advance;
 
+pub(crate) use self::history::{CommitMark, FoundHistory, HistoryWindow, ManifestHistory, PastFile};
 use super::{
-    ManifestEdit, ManifestState,
+    ManifestEdit, ManifestState, NamedSnapshot,
     object::{
         DecodedObject, Encoded, FormatVersion, ObjectId, ObjectKind, PAYLOAD_OFFSET, PREVIOUS_OFFSET, decode, encode,
     },
 };
 use crate::{
     Error, Result,
-    store::{FolderLocation, FoundObject, ObjectLocation, PutError, object_of_temporary},
-    vfs::Vfs,
+    store::{FoundObject, ObjectLocation, PutError, object_of_temporary},
 };
 
 /// Commits from one snapshot to the next.
@@ -44,8 +45,10 @@ pub(crate) struct Manifest {
     /// Number and checksum of the newest commit; 0 and 0 before the first.
     number: u64,
     checksum: u32,
-    /// Numbers of the snapshots kept, ascending.
+    /// Numbers of the snapshots kept, ascending; those that have names are kept besides.
     snapshots: Vec<u64>,
+    /// The commits whose states can be asked for.
+    history: Arc<ManifestHistory>,
     /// Why nothing can be committed any more.
     closed: Option<String>,
 }
@@ -67,8 +70,9 @@ impl Manifest {
     /// # Errors
     ///
     /// As of [`Self::open_at`].
-    pub(crate) fn open(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Self> {
-        Self::open_at(Arc::new(FolderLocation::new(vfs, dir)))
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn open(vfs: Arc<dyn crate::vfs::Vfs>, dir: &Path) -> Result<Self> {
+        Self::open_at(Arc::new(crate::store::FolderLocation::new(vfs, dir)))
     }
 
     /// Opens the stream in `location`, or begins it with an empty commit, so that a stream that was
@@ -78,11 +82,24 @@ impl Manifest {
     ///
     /// [`Error::Corrupt`] if an object that is needed is missing, damaged or does not follow its
     /// predecessor; [`Error::NewerFormat`]; [`Error::Io`].
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn open_at(location: Arc<dyn ObjectLocation>) -> Result<Self> {
+        Self::open_keeping(location, None).map(|(manifest, _)| manifest)
+    }
+
+    /// Opens the stream as [`Self::open_at`] does, and keeps what is needed to know every state of
+    /// a time, if there is one. Returns also the files that such states have and the newest has not.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::open_at`]. What is damaged of older states is logged, and they are forgotten.
+    pub(crate) fn open_keeping(
+        location: Arc<dyn ObjectLocation>,
+        window: Option<HistoryWindow>,
+    ) -> Result<(Self, FoundHistory)> {
         location.prepare()?;
         let listing = Listing::read(location.as_ref())?;
-        let state = ManifestState::default();
-        let mut manifest = Self { location, state, number: 0, checksum: 0, snapshots: Vec::new(), closed: None };
+        let mut manifest = Self::empty(location);
         let damage = manifest.load_snapshot(&listing)?;
         if let Err(error) = manifest.replay(&listing) {
             // Without the snapshot the commits before it are not enough: it is the snapshot that
@@ -90,12 +107,20 @@ impl Manifest {
             return Err(damage.unwrap_or(error));
         }
         manifest.remove(&listing.temporary);
+        let past = window.map(|window| manifest.load_history(&listing, window.from_ns)).unwrap_or_default();
         if manifest.number == 0 {
-            manifest.commit(ManifestEdit::default())?;
+            let time_ns = window.map(|window| window.now_ns);
+            manifest.commit(ManifestEdit { time_ns, ..ManifestEdit::default() })?;
         } else if damage.is_none() {
             manifest.remove_superseded();
         }
-        Ok(manifest)
+        Ok((manifest, past))
+    }
+
+    fn empty(location: Arc<dyn ObjectLocation>) -> Self {
+        let history = Arc::new(ManifestHistory::new(Arc::clone(&location)));
+        let state = ManifestState::default();
+        Self { location, state, number: 0, checksum: 0, snapshots: Vec::new(), history, closed: None }
     }
 
     /// Returns the number of the newest commit.
@@ -140,7 +165,11 @@ impl Manifest {
         self.location.put_new(&id.name(), &bytes).map_err(|error| self.failed_commit(id, error))?;
         self.number = id.number;
         self.checksum = checksum;
+        let is_timed = edit.time_ns.is_some();
         self.state.apply(edit);
+        if is_timed {
+            self.history.push(self.mark());
+        }
         if self.number - self.snapshots.last().copied().unwrap_or(0) >= SNAPSHOT_EVERY {
             // The commit is durable whatever becomes of the snapshot; the next commit tries again.
             if let Err(error) = self.write_snapshot() {
@@ -174,11 +203,7 @@ impl Manifest {
     fn load_snapshot(&mut self, listing: &Listing) -> Result<Option<Error>> {
         let mut damage = None;
         for (index, number) in listing.snapshots.iter().copied().enumerate().rev() {
-            match self.read(ObjectId::snapshot(number), |object, path| {
-                let state: ManifestState = decode_payload(object.payload, path)?;
-                state.check_all().map_err(|reason| Error::corrupt(path, PAYLOAD_OFFSET, reason))?;
-                Ok((state, object.previous))
-            }) {
+            match read_snapshot(self.location.as_ref(), number) {
                 Ok((state, checksum)) => {
                     (self.state, self.number, self.checksum) = (state, number, checksum);
                     let oldest = (index + 1).saturating_sub(SNAPSHOTS_KEPT);
@@ -199,29 +224,30 @@ impl Manifest {
     /// before.
     fn replay(&mut self, listing: &Listing) -> Result<()> {
         while self.number < listing.commits.last().copied().unwrap_or(0) {
-            let id = ObjectId::commit(self.number + 1);
-            let (edit, checksum) = self.read(id, |object, path| {
-                if object.previous != self.checksum {
-                    return Err(Error::corrupt(path, PREVIOUS_OFFSET, "it does not follow the commit before it"));
-                }
-                let edit: ManifestEdit = decode_payload(object.payload, path)?;
-                self.state.check(&edit).map_err(|reason| Error::corrupt(path, PAYLOAD_OFFSET, reason))?;
-                Ok((edit, object.checksum))
-            })?;
+            let (edit, checksum) = read_commit(self.location.as_ref(), self.number + 1, self.checksum, &self.state)?;
             self.state.apply(edit);
-            (self.number, self.checksum) = (id.number, checksum);
+            (self.number, self.checksum) = (self.number + 1, checksum);
         }
         Ok(())
     }
 
-    /// Reads an object that has to be there.
-    fn read<T>(&self, id: ObjectId, take: impl FnOnce(DecodedObject<'_>, &Path) -> Result<T>) -> Result<T> {
-        let path = self.location.path(&id.name());
-        match self.location.get(&id.name()) {
-            Ok(bytes) => take(decode(id, &path, &bytes)?, &path),
-            Err(e) if e.kind() == ErrorKind::NotFound => Err(Error::corrupt(path, 0, "it is missing")),
-            Err(e) => Err(Error::io("read", path, e)),
+    /// Keeps the state of now under a name; what it has is not to be removed.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::commit`].
+    pub(crate) fn name_snapshot(&mut self, name: &str, time_ns: i64) -> Result<()> {
+        if let Some(reason) = &self.closed {
+            return Err(Error::Closed { reason: reason.clone() });
         }
+        // Before its name is there: without it the name would mean nothing.
+        if self.snapshots.last() != Some(&self.number) {
+            self.write_snapshot()?;
+        }
+        let named = NamedSnapshot { number: self.number, time_ns };
+        let time_ns = self.state.time_ns.map_or(time_ns, |last| last.max(time_ns));
+        let snapshots_added = vec![(name.to_owned(), named)];
+        self.commit(ManifestEdit { time_ns: Some(time_ns), snapshots_added, ..ManifestEdit::default() })
     }
 
     fn write_snapshot(&mut self) -> Result<()> {
@@ -245,13 +271,17 @@ impl Manifest {
     fn remove_superseded(&self) {
         let Ok(listing) = Listing::read(self.location.as_ref()) else { return };
         let newest = self.snapshots.last().copied().unwrap_or(0);
-        let is_old = |number: &u64| *number < newest && !self.snapshots.contains(number);
+        // What older states are made of is kept besides.
+        let past = self.history.oldest().map_or(u64::MAX, |oldest| oldest.number);
+        let past = listing.snapshots.iter().copied().filter(|number| *number <= past).max().unwrap_or(0);
+        let is_named = |number: &u64| self.state.snapshots.values().any(|named| named.number == *number);
+        let is_old = |number: &u64| *number < newest.min(past) && !self.snapshots.contains(number) && !is_named(number);
         let snapshots = listing.snapshots.into_iter().filter(is_old).map(ObjectId::snapshot);
         // With one snapshot only, it may be damaged, and then all commits are needed.
         let oldest = if self.snapshots.len() < SNAPSHOTS_KEPT { None } else { self.snapshots.first().copied() };
         // A commit is also the fence for a writer that means to put the same number and has
         // stalled.
-        let removable = oldest.map_or(0, |oldest| oldest.min(listing.settled));
+        let removable = oldest.map_or(0, |oldest| oldest.min(listing.settled).min(past));
         let commits = listing.commits.into_iter().filter(|number| *number <= removable);
         let names: Vec<_> = snapshots.chain(commits.map(ObjectId::commit)).map(ObjectId::name).collect();
         self.remove(&names);
@@ -287,6 +317,46 @@ impl Listing {
         }
         Ok(listing)
     }
+}
+
+/// Reads an object that has to be there.
+fn read<T>(
+    location: &dyn ObjectLocation,
+    id: ObjectId,
+    take: impl FnOnce(DecodedObject<'_>, &Path) -> Result<T>,
+) -> Result<T> {
+    let path = location.path(&id.name());
+    match location.get(&id.name()) {
+        Ok(bytes) => take(decode(id, &path, &bytes)?, &path),
+        Err(e) if e.kind() == ErrorKind::NotFound => Err(Error::corrupt(path, 0, "it is missing")),
+        Err(e) => Err(Error::io("read", path, e)),
+    }
+}
+
+/// Reads the state after the commit of this number, and the checksum of that.
+fn read_snapshot(location: &dyn ObjectLocation, number: u64) -> Result<(ManifestState, u32)> {
+    read(location, ObjectId::snapshot(number), |object, path| {
+        let state: ManifestState = decode_payload(object.payload, path)?;
+        state.check_all().map_err(|reason| Error::corrupt(path, PAYLOAD_OFFSET, reason))?;
+        Ok((state, object.previous))
+    })
+}
+
+/// Reads a commit of `state`, whose own commit has the checksum `previous`; returns also its own.
+fn read_commit(
+    location: &dyn ObjectLocation,
+    number: u64,
+    previous: u32,
+    state: &ManifestState,
+) -> Result<(ManifestEdit, u32)> {
+    read(location, ObjectId::commit(number), |object, path| {
+        if object.previous != previous {
+            return Err(Error::corrupt(path, PREVIOUS_OFFSET, "it does not follow the commit before it"));
+        }
+        let edit: ManifestEdit = decode_payload(object.payload, path)?;
+        state.check(&edit).map_err(|reason| Error::corrupt(path, PAYLOAD_OFFSET, reason))?;
+        Ok((edit, object.checksum))
+    })
 }
 
 /// Returns whether a file is an object that was never put.

@@ -21,13 +21,16 @@ mod survey;
 pub use crate::model::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
 
 pub(crate) use definition::{comes_back, decode_schema, encode_schema};
-pub(crate) use edit::{ColumnTypesEdit, DropEdit, DurabilityEdit, ManifestEdit, RetentionEdit, TableEdit};
+pub(crate) use edit::{
+    ColumnTypesEdit, DropEdit, DurabilityEdit, ManifestEdit, NamedSnapshot, RetentionEdit, TableEdit,
+};
 pub use layout::is_data_directory;
 pub(crate) use layout::{
     check_layout, check_log_is_there, check_marker, create_folders, mark_log, open_layout, sync_parents, write_marker,
 };
 pub(crate) use leases::{ReadLease, oldest_leased};
 pub(crate) use manifest::{Advance, Manifest};
+pub(crate) use manifest::{CommitMark, FoundHistory, HistoryWindow, Manifest, ManifestHistory, PastFile};
 #[cfg(test)]
 pub(crate) use object::NEWEST_VERSION;
 pub(crate) use receipts::{Fingerprint, IdempotencyRecord, ReceiptsEdit};

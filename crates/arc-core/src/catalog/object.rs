@@ -19,10 +19,13 @@ pub(super) enum FormatVersion {
     ColumnTypes = 2,
     /// With data files that lie in packs.
     Packs = 3,
+    /// With states that are kept under a name: a build that does not know them would remove their
+    /// files.
+    Snapshots = 4,
 }
 
 /// Newest version that is read.
-pub(crate) const NEWEST_VERSION: u32 = FormatVersion::Packs as u32;
+pub(crate) const NEWEST_VERSION: u32 = FormatVersion::Snapshots as u32;
 
 const MAGIC: [u8; 8] = *b"ARCMNFST";
 const HEADER_BYTES: usize = 48;
@@ -232,10 +235,10 @@ mod tests {
     fn a_newer_version_is_told_from_damage() {
         let id = ObjectId::commit(7);
         let mut bytes = encode(id, FormatVersion::ColumnTypes, 5, b"payload").bytes;
-        bytes[8] = 4;
+        bytes[8] = 5;
         let checksum = crc32c::crc32c(&bytes[..CHECKED_BYTES]);
         bytes[CHECKED_BYTES..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
         let error = decode(id, Path::new("7"), &bytes).unwrap_err();
-        assert!(matches!(error, Error::NewerFormat { found: 4, supported: 3, .. }), "{error}");
+        assert!(matches!(error, Error::NewerFormat { found: 5, supported: 4, .. }), "{error}");
     }
 }

@@ -14,8 +14,8 @@ use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ColumnTypesEdit, DropEdit, DurabilityEdit, IdempotencyRecord, ManifestEdit, RetentionEdit, TableEdit, TableSchema,
-    definition, object::FormatVersion, shared,
+    ColumnTypesEdit, DropEdit, DurabilityEdit, IdempotencyRecord, ManifestEdit, NamedSnapshot, RetentionEdit,
+    TableEdit, TableSchema, definition, object::FormatVersion, shared,
 };
 use crate::{ColumnTypes, Durability, SequenceNumber, Tombstone, model::DataFile, options::durability_name};
 
@@ -27,8 +27,14 @@ pub(crate) struct ManifestState {
     pub(crate) directory: Option<String>,
     /// Every change up to this one is in data files and schemas here.
     pub(crate) flushed: SequenceNumber,
+    /// When the newest commit was made that says it, in nanoseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) time_ns: Option<i64>,
     /// Databases by name.
     pub(crate) databases: BTreeMap<String, DatabaseState>,
+    /// States that are kept, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) snapshots: BTreeMap<String, NamedSnapshot>,
 }
 
 /// One database.
@@ -138,7 +144,9 @@ impl ManifestState {
             let is_plain = |table: &TableState| table.column_types.is_empty() && !table.widened;
             database.column_types.is_empty() && database.tables.values().all(is_plain)
         };
-        if self.files().any(|file| file.packed().is_some()) {
+        if !self.snapshots.is_empty() {
+            FormatVersion::Snapshots
+        } else if self.files().any(|file| file.packed().is_some()) {
             FormatVersion::Packs
         } else if self.databases.values().all(is_plain) {
             FormatVersion::Plain
@@ -153,7 +161,11 @@ impl ManifestState {
             let known = self.table(&edit.database, &edit.table).zip(edit.schema.as_ref());
             known.is_some_and(|(known, schema)| schema.has_widened(&known.schema))
         };
-        if edit.tables.iter().flat_map(|table| &table.files_added).any(|file| file.packed().is_some()) {
+        // Older builds know deletes that are added only after all that were there.
+        let restores = |edit: &TableEdit| !edit.tombstones_removed.is_empty() && !edit.tombstones_added.is_empty();
+        if !edit.snapshots_added.is_empty() || edit.tables.iter().any(restores) {
+            FormatVersion::Snapshots
+        } else if edit.tables.iter().flat_map(|table| &table.files_added).any(|file| file.packed().is_some()) {
             FormatVersion::Packs
         } else if edit.column_types.is_empty() && !edit.tables.iter().any(widens) {
             FormatVersion::Plain
@@ -197,7 +209,18 @@ impl ManifestState {
             let known = if is_new { None } else { self.table(&table.database, &table.table) };
             check_table(known, table).map_err(|e| format!("{label}: {e}"))?;
         }
+        self.check_snapshots(edit)?;
         self.check_receipts(edit)
+    }
+
+    fn check_snapshots(&self, edit: &ManifestEdit) -> Result<(), String> {
+        if let Some(name) = edit.snapshots_dropped.iter().find(|name| !self.snapshots.contains_key(*name)) {
+            return Err(format!("snapshot {name:?} is dropped and not there"));
+        }
+        match edit.snapshots_added.iter().find(|(name, _)| self.snapshots.contains_key(name)) {
+            Some((name, _)) => Err(format!("snapshot {name:?} is added twice")),
+            None => Ok(()),
+        }
     }
 
     /// Returns what is dropped, by names.
@@ -234,6 +257,9 @@ impl ManifestState {
     /// Makes the changes of an edit that [`ManifestState::check`] let pass.
     pub(crate) fn apply(&mut self, edit: ManifestEdit) {
         self.flushed = edit.flushed.unwrap_or(self.flushed);
+        self.time_ns = edit.time_ns.or(self.time_ns);
+        edit.snapshots_dropped.iter().for_each(|name| drop(self.snapshots.remove(name)));
+        self.snapshots.extend(edit.snapshots_added);
         self.directory = edit.opened.map(|opened| opened.directory).or(self.directory.take());
         for DropEdit { database, table } in edit.dropped {
             match (table, self.databases.get_mut(&database)) {
@@ -372,7 +398,8 @@ fn check_tombstones(table: Option<&TableState>, edit: &TableEdit) -> Result<(), 
     if let Some(seq) = edit.tombstones_removed.iter().find(|seq| !known.iter().any(|known| known.seq == **seq)) {
         return Err(format!("the delete {seq} is forgotten and not there"));
     }
-    let seqs = known.iter().map(|known| known.seq).chain(edit.tombstones_added.iter().map(|added| added.seq));
+    let stay = known.iter().map(|known| known.seq).filter(|seq| !edit.tombstones_removed.contains(seq));
+    let seqs = stay.chain(edit.tombstones_added.iter().map(|added| added.seq));
     if !seqs.is_sorted_by(|a, b| a < b) {
         return Err("its deletes would not be in order".into());
     }

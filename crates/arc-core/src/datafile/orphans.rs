@@ -14,8 +14,8 @@ use crate::{
     vfs::Vfs,
 };
 
-/// Removes the data files below `<root>/data` that `named` lacks, finished or not, and returns
-/// their paths; also the folders that are empty.
+/// Removes the data files below `<root>/data` that `named` and `kept` lack, finished or not, and
+/// returns their paths; also the folders that are empty.
 ///
 /// Only files named as we name them (a ULID, `.parquet` or `.pack`, perhaps `.tmp`) are touched. A
 /// pack is named by each data file in it. To be called before anything is flushed, with the files
@@ -35,12 +35,14 @@ pub(crate) fn remove_orphans(
     vfs: &dyn Vfs,
     root: &Path,
     named: &HashSet<&str>,
+    kept: &HashSet<&str>,
     set_aside: impl FnOnce(&[PathBuf]) -> Result<()>,
 ) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     let FoundFiles { files, empty_folders } = find_data_files(vfs, root)?;
     let missing = missing(&files, named);
     let mut orphans = unnamed(files, named);
+    orphans.retain(|path| !kept.contains(path.as_str()));
     if let Some(missing) = missing {
         let whole: Vec<PathBuf> =
             orphans.iter().filter(|path| !path.ends_with(TEMPORARY_SUFFIX)).map(|path| root.join(path)).collect();
@@ -132,7 +134,8 @@ mod tests {
             vfs.create_new(&path).unwrap();
         }
         let unasked = |_: &[PathBuf]| -> Result<()> { panic!("nothing is missing") };
-        let mut removed = remove_orphans(&vfs, root, &HashSet::from([live.as_str()]), unasked).unwrap();
+        let mut removed =
+            remove_orphans(&vfs, root, &HashSet::from([live.as_str()]), &HashSet::new(), unasked).unwrap();
         removed.sort();
         let mut expected = orphans.to_vec();
         expected.sort();
@@ -144,6 +147,6 @@ mod tests {
         let mut kept = kept.to_vec();
         kept.sort();
         assert_eq!(left, kept);
-        assert!(remove_orphans(&CrashFs::new(), root, &HashSet::new(), unasked).unwrap().is_empty());
+        assert!(remove_orphans(&CrashFs::new(), root, &HashSet::new(), &HashSet::new(), unasked).unwrap().is_empty());
     }
 }

@@ -14,7 +14,8 @@ use ulid::Ulid;
 use crate::{
     Error, Result,
     catalog::{
-        Manifest, ManifestEdit, WriterClaim, check_manifest_is_there, has_log, read_store_marker, write_store_marker,
+        FoundHistory, HistoryWindow, Manifest, ManifestEdit, WriterClaim, check_manifest_is_there, has_log,
+        read_store_marker, write_store_marker,
     },
     clock::Clock,
     model::{META_DIR, WRITER},
@@ -36,11 +37,13 @@ pub(super) struct ManifestClaim<'a> {
     pub(super) root: &'a Path,
     pub(super) clock: &'a dyn Clock,
     pub(super) random: &'a dyn RandomSource,
+    /// Which older states are to be known.
+    pub(super) window: HistoryWindow,
 }
 
 impl ManifestClaim<'_> {
     /// Opens the manifest and makes this data directory the only one that can write to it.
-    pub(super) fn open(&self) -> Result<Manifest> {
+    pub(super) fn open(&self) -> Result<(Manifest, FoundHistory)> {
         check_manifest_is_there(self.vfs, self.root)?;
         let directory = match read_store_marker(self.local, self.root)? {
             Some(directory) => directory,
@@ -53,11 +56,12 @@ impl ManifestClaim<'_> {
         let has_log = has_log(self.local, self.root)?;
         let mut fenced = None;
         for _ in 0..TRIES {
-            let mut manifest = Manifest::open_at(self.storage.location([META_DIR, WRITER]))?;
+            let (mut manifest, found) =
+                Manifest::open_keeping(self.storage.location([META_DIR, WRITER]), Some(self.window))?;
             self.check_owner(manifest.state().directory.as_deref(), &directory, has_log)?;
             let opened = WriterClaim { directory: directory.clone(), opening: self.new_name() };
             match manifest.commit(ManifestEdit { opened: Some(opened), ..ManifestEdit::default() }) {
-                Ok(()) => return Ok(manifest),
+                Ok(()) => return Ok((manifest, found)),
                 // What has come in between may be of another directory, or our own from before.
                 Err(error @ Error::Closed { .. }) => fenced = Some(error),
                 Err(error) => return Err(error),

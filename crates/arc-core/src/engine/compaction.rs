@@ -104,10 +104,6 @@ impl Compactor {
         Ok(())
     }
 
-    pub(super) fn retired(&self) -> usize {
-        self.retired.len()
-    }
-
     /// Waits until there may be something to do, at most for `time`; false once stopped.
     fn wait(&self, time: Option<Duration>) -> bool {
         let mut state = self.state.lock();
@@ -193,10 +189,15 @@ impl Shared {
             }
         }
         self.move_packed(&mut round);
+        self.trim_history(&mut self.manifest.lock());
         let now_ns = self.clock.now_ns();
         round.report.removed_files += self.remove_retired(now_ns);
         crash_point("compaction::removed");
-        round.note_due(self.compactor.retired.next_due_ns(now_ns, self.grace_ns()));
+        let kept_ns = now_ns.saturating_sub(self.history_from_ns(now_ns)).saturating_add(self.grace_ns());
+        let snapshots = self.past.snapshots();
+        let has_name = |path: &str| snapshots.values().any(|held| held.files.as_ref().is_some_and(|all| all.has(path)));
+        round.note_due(self.compactor.retired.next_due_ns(now_ns, kept_ns, has_name));
+        round.note_due(self.history_due_ns(now_ns));
         round
     }
 
@@ -543,6 +544,6 @@ mod tests {
         let merged = |task| Merged { table: Arc::clone(&table), task, made: Vec::new(), is_moved: false };
         let merged = moves(&files, |_| true).into_iter().map(merged).collect();
         assert_eq!(shared.commit_merges(merged).unwrap().len(), 1);
-        assert_eq!((table.stored().files.len(), shared.compactor.retired()), (0, 1));
+        assert_eq!((table.stored().files.len(), shared.compactor.retired.totals().0), (0, 1));
     }
 }

@@ -102,7 +102,7 @@ impl Shared {
             return Err(Error::TableExists { database: schema.database.to_string(), table: schema.table.to_string() });
         }
         self.check_limits(0, 1)?;
-        let change = schema_change(schema, false)?;
+        let change = schema_change(schema, false, self.clock.now_ns())?;
         let table = Arc::new(Table::new(schema.clone()));
         let answer = self.queue.push_change(change, Some(Made::Table(database, table)), || {})?;
         let stopped = |_| Err(Error::unanswered());

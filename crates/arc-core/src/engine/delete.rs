@@ -84,8 +84,12 @@ impl Engine {
                     retry_after: Duration::from_secs(10),
                 });
             }
-            let meta =
-                DeleteMeta { database: database.to_owned(), table: table.to_owned(), predicate: predicate.clone() };
+            let meta = DeleteMeta {
+                database: database.to_owned(),
+                table: table.to_owned(),
+                predicate: predicate.clone(),
+                time_ns: Some(shared.clock.now_ns()),
+            };
             let frame = QueuedFrame {
                 kind: FrameKind::Delete,
                 meta: frame::encode(&meta)?,
@@ -139,7 +143,7 @@ pub(super) fn apply_delete(table: &Table, tombstone: Tombstone) -> Result<Delete
 
 /// Does a delete of the log again. The error is the reason why it is damaged.
 pub(super) fn replay_delete(registry: &Registry, frame: &ReplayedFrame<'_>) -> Result<(), String> {
-    let DeleteMeta { database, table, predicate } = frame::decode(frame.meta)?;
+    let DeleteMeta { database, table, predicate, .. } = frame::decode(frame.meta)?;
     let found = registry.database(&database).and_then(|database| database.table(&table));
     let found = found.ok_or_else(|| format!("its table {table:?} was never created"))?;
     apply_delete(&found, Tombstone { seq: frame.seq, predicate }).map(drop).map_err(|e| e.to_string())

@@ -88,7 +88,8 @@ impl Shared {
     }
 
     fn drop_named(&self, name: &str, table: Option<&str>) -> Result<()> {
-        let meta = DropMeta { database: name.to_owned(), table: table.map(str::to_owned) };
+        let time_ns = Some(self.clock.now_ns());
+        let meta = DropMeta { database: name.to_owned(), table: table.map(str::to_owned), time_ns };
         let (meta, body_crc) = (frame::encode(&meta)?, body_checksum(&[]));
         let frame = QueuedFrame { kind: FrameKind::Drop, meta, body: Bytes::new(), body_crc };
         let (answer, receiver) = oneshot::channel();
@@ -161,7 +162,7 @@ pub(super) fn edits(state: &ManifestState, dropped: &[Arc<PendingDrop>]) -> Vec<
 
 /// Forgets what a drop of the log ends besides tables. The error is the reason why it is damaged.
 pub(super) fn replay_forget(keys: &IdempotencyKeys, frame: &ReplayedFrame<'_>) -> Result<(), String> {
-    let DropMeta { database, table } = frame::decode(frame.meta)?;
+    let DropMeta { database, table, .. } = frame::decode(frame.meta)?;
     if table.is_none() {
         keys.forget(&database);
     }
@@ -170,7 +171,7 @@ pub(super) fn replay_forget(keys: &IdempotencyKeys, frame: &ReplayedFrame<'_>) -
 
 /// Does a drop of the log again. The error is the reason why it is damaged.
 pub(super) fn replay_drop(registry: &Registry, frame: &ReplayedFrame<'_>) -> Result<(), String> {
-    let DropMeta { database, table } = frame::decode(frame.meta)?;
+    let DropMeta { database, table, .. } = frame::decode(frame.meta)?;
     let found = registry.database(&database).ok_or_else(|| format!("its database {database:?} was never created"))?;
     let pending = match table {
         None => registry.drop_database(&found),
@@ -201,7 +202,8 @@ mod tests {
     fn nothing_of_what_was_dropped_stays_in_memory() {
         let dir = tempfile::tempdir().unwrap();
         let mut options = Options::default();
-        (options.compaction, options.compaction_grace) = (false, std::time::Duration::ZERO);
+        (options.compaction, options.history) = (false, std::time::Duration::ZERO);
+        options.compaction_grace = std::time::Duration::ZERO;
         let engine = Engine::builder(dir.path().join("data")).options(options).open().unwrap();
         let send = |line: &str, key: &str| {
             let options = WriteOptions::new().idempotency_key(key);

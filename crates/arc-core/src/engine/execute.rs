@@ -1,12 +1,19 @@
 //! Statements that change data: which call of the engine each of them is.
 
-use arrow::array::RecordBatch;
+use arrow::{
+    array::{Array, AsArray, RecordBatch},
+    datatypes::TimestampNanosecondType,
+};
 
 use super::{
     Deleted, Engine,
     insert_query::{Insertion, blocking, on_own_runtime},
 };
-use crate::{Error, ErrorKind, Predicate, Result, Statement, WriteOptions, Written, model::TableSchema, query::Change};
+use crate::{
+    AsOf, Error, ErrorKind, Predicate, Result, Statement, WriteOptions, Written,
+    model::TableSchema,
+    query::{Change, RestorePoint},
+};
 
 /// What a statement that changes data did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,16 +21,18 @@ use crate::{Error, ErrorKind, Predicate, Result, Statement, WriteOptions, Writte
 pub enum Executed {
     /// Points were deleted.
     Deleted(Deleted),
-    /// A table or a database was dropped.
+    /// A table, a database or a snapshot was dropped.
     Dropped,
     /// There was nothing to drop, and the statement said `IF EXISTS`.
     NothingToDrop,
     /// Rows were written.
     Inserted(Written),
-    /// A table or a database was created.
+    /// A table, a database or a snapshot was created.
     Created,
     /// There was nothing to create, and the statement said `IF NOT EXISTS`.
     NothingToCreate,
+    /// A table is again as it was.
+    Restored,
 }
 
 /// Points of one table that are to be deleted.
@@ -63,7 +72,10 @@ impl Engine {
     /// ([`create_database`](Self::create_database)),
     /// `CREATE TABLE [IF NOT EXISTS] table (column type, …, PRIMARY KEY (tags, time)) [WITH (string_columns = 'attr_*')]`
     /// ([`create_table_with`](Self::create_table_with)), `INSERT INTO table [(columns)] VALUES …`,
-    /// which writes rows to a table that is there, all or nothing, and
+    /// which writes rows to a table that is there, all or nothing,
+    /// `CREATE SNAPSHOT [IF NOT EXISTS] name` ([`create_snapshot`](Self::create_snapshot)),
+    /// `DROP SNAPSHOT [IF EXISTS] name` ([`drop_snapshot`](Self::drop_snapshot)),
+    /// `RESTORE TABLE table AS OF time` ([`restore_table`](Self::restore_table)) and
     /// `INSERT INTO table [(columns)] SELECT …`, for which [`run`](Self::run) is the better call:
     /// here the query has one thread, and nothing but its time limit ends it.
     ///
@@ -182,6 +194,15 @@ impl Engine {
                 let schema = TableSchema { database, table: table.into(), has_primary_key, columns };
                 created(self.create_table_with(&schema, &types), if_not_exists)
             }
+            Change::CreateSnapshot { name, if_not_exists } => created(self.create_snapshot(&name), if_not_exists),
+            Change::DropSnapshot { name, if_exists } => dropped(self.drop_snapshot(&name), if_exists),
+            Change::Restore { database: named, table, to } => {
+                let moment = match to {
+                    RestorePoint::Snapshot(name) => AsOf::Snapshot(name),
+                    RestorePoint::Time(query) => AsOf::Time(on_own_runtime(self.time_of(database, &query))?),
+                };
+                self.restore_table(named.as_deref().unwrap_or(database), &table, &moment).map(|()| Executed::Restored)
+            }
         }
     }
 
@@ -219,15 +240,33 @@ impl Engine {
             | Change::Insert { .. }
             | Change::InsertQuery { .. }
             | Change::CreateDatabase { .. }
-            | Change::CreateTable { .. } => Ok(None),
+            | Change::CreateTable { .. }
+            | Change::CreateSnapshot { .. }
+            | Change::DropSnapshot { .. }
+            | Change::Restore { .. } => Ok(None),
         }
+    }
+}
+
+impl Engine {
+    /// Runs a query for one time.
+    async fn time_of(&self, database: &str, query: &str) -> Result<i64> {
+        let not_a_time = || Error::Sql { reason: "AS OF takes one time that is not null".into() };
+        let batches = self.sql(database, query).await?.collect().await?;
+        let times = batches.first().map(|batch| batch.column(0).as_primitive_opt::<TimestampNanosecondType>());
+        let times = times.flatten().filter(|times| times.len() == 1 && times.null_count() == 0);
+        times.map(|times| times.value(0)).ok_or_else(not_a_time)
     }
 }
 
 fn created(result: Result<()>, if_not_exists: bool) -> Result<Executed> {
     match result {
         Ok(()) => Ok(Executed::Created),
-        Err(Error::DatabaseExists { .. } | Error::TableExists { .. }) if if_not_exists => Ok(Executed::NothingToCreate),
+        Err(Error::DatabaseExists { .. } | Error::TableExists { .. } | Error::SnapshotExists { .. })
+            if if_not_exists =>
+        {
+            Ok(Executed::NothingToCreate)
+        }
         Err(error) => Err(error),
     }
 }

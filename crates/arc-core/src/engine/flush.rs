@@ -53,15 +53,15 @@ pub struct FlushReport {
 }
 
 /// One table's share of a round.
-struct TableRound {
-    table: Arc<Table>,
-    schema: Arc<TableSchema>,
+pub(super) struct TableRound {
+    pub(super) table: Arc<Table>,
+    pub(super) schema: Arc<TableSchema>,
     /// Whether the manifest lacks this schema.
-    schema_changed: bool,
-    frozen: Vec<Arc<FrozenBuffer>>,
+    pub(super) schema_changed: bool,
+    pub(super) frozen: Vec<Arc<FrozenBuffer>>,
     /// Deletes that the manifest lacks.
-    tombstones: Vec<Arc<Tombstone>>,
-    files: Vec<Arc<DataFile>>,
+    pub(super) tombstones: Vec<Arc<Tombstone>>,
+    pub(super) files: Vec<Arc<DataFile>>,
 }
 
 impl Shared {
@@ -86,8 +86,11 @@ impl Shared {
                 self.compactor.retired.remove_leftovers(self);
                 tracing::debug!(rows = report.rows, files = report.files.len(), "flushed");
             }
-            Err(_) => {
+            Err(error) => {
                 Counters::add(&counters.flush_failures, 1);
+                if error.kind() == ErrorKind::StorageFull {
+                    self.give_up_history();
+                }
                 self.fresh.note_failed(counters.buffered_bytes.load(Ordering::Relaxed));
                 // At once where that makes room on a full disk; a store that fails is asked later.
                 if !self.is_remote() {
@@ -102,7 +105,7 @@ impl Shared {
     /// Flushes what an earlier flush has frozen and could not write, and then the rest: while
     /// flushes fail, what comes in is not frozen again and again, into buffers that would each
     /// become files of their own.
-    fn flush_all(&self, manifest: &mut Manifest) -> Result<FlushReport> {
+    pub(super) fn flush_all(&self, manifest: &mut Manifest) -> Result<FlushReport> {
         // With the manifest locked, which the end of the engine waits for: from then on another one
         // may have the directory.
         if !is_on(Defect::FlushAfterClose) {
@@ -180,12 +183,13 @@ impl Shared {
         if carries_deletes {
             self.compactor.wake();
         }
+        self.trim_history(manifest);
         self.release_log(seq);
         crash_point("flush::released");
         Ok(report)
     }
 
-    fn release_log(&self, seq: SequenceNumber) {
+    pub(super) fn release_log(&self, seq: SequenceNumber) {
         let mut wal = self.wal.lock();
         if let Err(error) = wal.release(seq) {
             // The points are in their files; what the log still holds is passed over by replay and
@@ -193,11 +197,12 @@ impl Shared {
             tracing::warn!(%error, "cannot release log segments");
         }
         self.counters.wal_bytes.store(wal.live_bytes(), Ordering::Relaxed);
+        self.past.note_log_bytes(wal.released_bytes());
         self.fresh.note_released();
     }
 
     /// Writes the files of all tables, several at a time: each waits for the disk more than once.
-    fn write_all_files(&self, tables: &mut [TableRound]) -> Result<()> {
+    pub(super) fn write_all_files(&self, tables: &mut [TableRound]) -> Result<()> {
         self.folders.check()?;
         let folders = FolderSyncs::new(self.vfs.as_ref(), &self.root, &self.folders);
         let pack = PackWriter::new(self.vfs.as_ref(), &self.root, self.new_id());
@@ -299,7 +304,7 @@ impl Shared {
     }
 
     /// Takes back a round that did not reach the manifest: its rows stay in memory and in the log.
-    fn discard(&self, tables: &[TableRound]) {
+    pub(super) fn discard(&self, tables: &[TableRound]) {
         for round in tables {
             if round.schema_changed {
                 round.table.schema_changed.store(true, Ordering::Release);

@@ -15,7 +15,7 @@ use crate::{
 pub(super) enum FrameKind {
     /// A database was created; metadata [`DatabaseMeta`], no body.
     Database = 1,
-    /// A table was created or has grown; no metadata, the body is its whole schema.
+    /// A table was created or has grown; metadata [`SchemaMeta`], the body is its whole schema.
     Schema = 2,
     /// Rows of a table were deleted; metadata [`DeleteMeta`], no body.
     Delete = 3,
@@ -70,6 +70,16 @@ pub(super) struct DeleteMeta {
     pub(super) table: String,
     /// Its values have the types of the table's columns.
     pub(super) predicate: Predicate,
+    /// When it came, in nanoseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) time_ns: Option<i64>,
+}
+
+/// Metadata of [`FrameKind::Schema`] and [`FrameKind::Widened`], which may have none.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SchemaMeta {
+    /// When it came, in nanoseconds since the epoch.
+    pub(super) time_ns: i64,
 }
 
 /// Metadata of [`FrameKind::Drop`].
@@ -79,6 +89,9 @@ pub(super) struct DropMeta {
     /// The table, or the whole database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) table: Option<String>,
+    /// When it came, in nanoseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) time_ns: Option<i64>,
 }
 
 /// Metadata of a write.
@@ -90,6 +103,10 @@ pub(super) struct WriteMeta {
     pub(super) table: Option<String>,
     /// Time of the first point that has none.
     pub(super) receive_ns: i64,
+    /// When it came, where that is not `receive_ns`: points without a time have one of their own,
+    /// and may be ahead of the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) clock_ns: Option<i64>,
     /// Nanoseconds of one unit of the timestamps, if the request said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) precision_ns: Option<i64>,
@@ -123,6 +140,7 @@ impl WriteMeta {
             database: database.to_owned(),
             table: table.map(str::to_owned),
             receive_ns,
+            clock_ns: None,
             precision_ns: options.precision.map(Precision::nanoseconds),
             tags: options.tags.clone(),
             time_column: options.time_column.clone(),

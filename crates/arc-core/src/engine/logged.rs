@@ -7,7 +7,7 @@
 use bytes::Bytes;
 
 use super::{
-    frame::{DatabaseMeta, FrameKind, WriteMeta, encode},
+    frame::{DatabaseMeta, FrameKind, SchemaMeta, WriteMeta, encode},
     idempotency::fingerprint,
     queue::QueuedFrame,
     shared::Shared,
@@ -50,13 +50,13 @@ impl Shared {
 
 /// Returns the frame of a schema, which is new or has grown, or has columns that were of another
 /// type before.
-pub(super) fn schema_change(schema: &TableSchema, has_widened: bool) -> Result<QueuedFrame> {
+pub(super) fn schema_change(schema: &TableSchema, has_widened: bool, time_ns: i64) -> Result<QueuedFrame> {
     let kind = if has_widened { FrameKind::Widened } else { FrameKind::Schema };
     let body = Bytes::from(encode_schema(schema));
     #[cfg(any(test, debug_assertions, feature = "check-frames"))]
     super::frame_proof::check_schema(&body, schema)?;
     let body_crc = body_checksum(&body);
-    Ok(QueuedFrame { kind, meta: Vec::new(), body, body_crc })
+    Ok(QueuedFrame { kind, meta: encode(&SchemaMeta { time_ns })?, body, body_crc })
 }
 
 /// Returns the frame of a database that is new.

@@ -22,6 +22,7 @@ mod frame;
 mod frame_proof;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod history;
 mod idempotency;
 mod info;
 #[cfg(feature = "query")]
@@ -36,11 +37,13 @@ mod pinned;
 mod queries;
 mod queue;
 mod reader;
+mod restore;
 mod retention;
 mod retired;
 mod role;
 mod shared;
 mod small_merges;
+mod snapshots;
 mod stats;
 mod submit;
 #[cfg(feature = "query")]
@@ -116,8 +119,8 @@ impl Inner {
         }
         let engine = match &self.role {
             EngineRole::Writer(shared) => {
-                let Shared { registry, root, options, memory, storage, .. } = shared.as_ref();
-                let tables = Arc::<crate::registry::Registry>::clone(registry);
+                let Shared { root, options, memory, storage, .. } = shared.as_ref();
+                let tables: Arc<dyn QueryTables> = Arc::new(tables::EngineTables::live(shared));
                 let place =
                     DataPlace { dir: root, store: storage.as_ref().map(OpenStorage::reads), is_anothers: false };
                 QueryEngine::new(tables, place, options, Arc::clone(memory))?

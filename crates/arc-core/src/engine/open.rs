@@ -15,6 +15,7 @@ use super::{
     dropping::{replay_drop, replay_forget},
     flush,
     frame::{self, DatabaseMeta, FrameKind, KeyMeta, WriteMeta},
+    history::{self, Past},
     idempotency::{IdempotencyKeys, fingerprint},
     queue::Queue,
     retired::Retired,
@@ -27,8 +28,8 @@ use crate::store::OpenStorage;
 use crate::{
     Error, Options, Result,
     catalog::{
-        IdempotencyRecord, Manifest, ManifestState, check_has_no_store, check_layout, check_marker, decode_schema,
-        oldest_leased, open_layout,
+        FoundHistory, HistoryWindow, IdempotencyRecord, Manifest, ManifestState, check_has_no_store, check_layout,
+        check_marker, decode_schema, oldest_leased, open_layout,
     },
     clock::Clock,
     crash::crash_point,
@@ -38,6 +39,7 @@ use crate::{
     model::{LOCK_FILE, META_DIR, WAL_DIR, WRITER},
     random::RandomSource,
     registry::{Database, Registry, Table},
+    store::FolderLocation,
     sync::Mutex,
     vfs::Vfs,
     wal::{Acknowledged, ReplayedFrame, Wal, WalOptions},
@@ -67,16 +69,19 @@ impl Parts {
 
     /// Opens the manifest where it is. Nothing else can write to it then.
     #[cfg_attr(not(feature = "object-store"), expect(unused_variables, reason = "only an object store is mounted"))]
-    fn open_manifest(&self, mounted: &dyn Vfs) -> Result<Manifest> {
+    fn open_manifest(&self, mounted: &dyn Vfs, window: HistoryWindow) -> Result<(Manifest, FoundHistory)> {
         let (local, root) = (self.vfs.as_ref(), self.root.as_path());
         #[cfg(feature = "object-store")]
         if let Some(storage) = &self.storage {
             OpenStorage::clear(local, root)?;
             let (clock, random) = (self.clock.as_ref(), self.random.as_ref());
-            return ManifestClaim { storage, vfs: mounted, local, root, clock, random }.open();
+            return ManifestClaim { storage, vfs: mounted, local, root, clock, random, window }.open();
         }
         check_has_no_store(local, root)?;
-        Manifest::open(Arc::clone(&self.vfs), &root.join(META_DIR).join(WRITER))
+        Manifest::open_keeping(
+            Arc::new(FolderLocation::new(Arc::clone(&self.vfs), &root.join(META_DIR).join(WRITER))),
+            Some(window),
+        )
     }
 }
 
@@ -95,7 +100,11 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let lock = lock(vfs.as_ref(), root)?;
     open_layout(vfs.as_ref(), root)?;
     let log_is_marked = check_marker(vfs.as_ref(), root)?;
-    let manifest = parts.open_manifest(vfs.as_ref())?;
+    let now_ns = clock.now_ns();
+    let window = HistoryWindow { now_ns, from_ns: history::from_ns(&options, now_ns) };
+    let (mut manifest, found) = parts.open_manifest(vfs.as_ref(), window)?;
+    history::begin(&mut manifest, &options, now_ns)?;
+    let kept = history::kept_log(&options, &manifest);
     let mut registry = registry_of(manifest.state());
     registry.bound_series_caches(series_cache_share(options.memory_bytes));
     let registry = Arc::new(registry);
@@ -104,7 +113,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     let memory = MemoryBudget::new(options.memory_bytes, options.max_resident_bytes);
     let flushed = manifest.state().flushed;
     let wal_dir = root.join(WAL_DIR);
-    let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(random) };
+    let wal_options = WalOptions { segment_bytes: options.wal_segment_bytes, random: Arc::clone(random), kept };
     let mut visit = |frame: ReplayedFrame<'_>| {
         let damaged = |reason| Error::corrupt(&wal_dir, 0, format!("frame {}: {reason}", frame.seq));
         replay(&registry, &counters, &keys, &frame).map_err(damaged)
@@ -113,10 +122,10 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     // After the log: one that lacks what the manifest does not have refuses to be opened, and then
     // nothing is removed.
     let compactor = Compactor::default();
-    compactor.retired.note_commit(manifest.number());
-    clear_orphans(vfs.as_ref(), root, manifest.state(), &compactor.retired, clock.now_ns())?;
+    clear_orphans(vfs.as_ref(), root, &manifest, &found, (&compactor.retired, clock.now_ns()))?;
     crash_point("open::orphans_removed");
     counters.wal_bytes.store(wal.live_bytes(), std::sync::atomic::Ordering::Relaxed);
+    let past = Past::new(&manifest, wal.released_bytes());
     let shared = Shared {
         queue: Queue::new(),
         decode_pool: DecodePool::new(),
@@ -134,6 +143,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         schema_lock: Mutex::new(()),
         flush_signal: Default::default(),
         compactor,
+        past,
         next_receive_ns: clock.now_ns().into(),
         options,
         vfs,
@@ -145,6 +155,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         registry,
         counters,
     };
+    shared.take_found(found);
     // Whatever the limit: these rows are in memory already.
     let replayed_bytes = shared.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
     shared.memory.take(replayed_bytes);
@@ -161,23 +172,36 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     Ok((Arc::new(shared), lock))
 }
 
-/// Removes what no manifest names, but for files that another process may read: these go like those
-/// that are replaced while the directory is open.
-fn clear_orphans(vfs: &dyn Vfs, root: &Path, manifest: &ManifestState, retired: &Retired, now_ns: i64) -> Result<()> {
+/// Removes what no manifest names, but for files of older states that can be asked for, and those that
+/// another process may read: these go like those that are replaced while the directory is open.
+fn clear_orphans(
+    vfs: &dyn Vfs,
+    root: &Path,
+    manifest: &Manifest,
+    found: &FoundHistory,
+    (retired, now_ns): (&Retired, i64),
+) -> Result<()> {
+    retired.note_commit(manifest.number());
+    if found.is_damaged {
+        // A file that nothing names may be one of an older state.
+        return Ok(());
+    }
     let set_aside = |paths: &[PathBuf]| {
         let mut lost = SetAside::new(vfs, root);
         paths.iter().try_for_each(|path| lost.keep(path))?;
         lost.sync()
     };
+    let named = manifest.state().stored_paths();
+    let mut kept: HashSet<&str> = found.files.iter().map(|past| past.file.stored_path()).collect();
     let is_read = oldest_leased(vfs, root, now_ns).is_some();
-    let kept = if is_read { find_readable(vfs, root, &manifest.stored_paths())? } else { Vec::new() };
-    let mut named = manifest.stored_paths();
-    named.extend(kept.iter().map(String::as_str));
-    for orphan in remove_orphans(vfs, root, &named, set_aside)? {
+    let mut readable = if is_read { find_readable(vfs, root, &named)? } else { Vec::new() };
+    readable.retain(|path| !kept.contains(path.as_str()));
+    kept.extend(readable.iter().map(String::as_str));
+    for orphan in remove_orphans(vfs, root, &named, &kept, set_aside)? {
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }
-    drop(named);
-    retired.add_paths(kept, now_ns);
+    drop(kept);
+    retired.add_paths(readable, now_ns);
     Ok(())
 }
 

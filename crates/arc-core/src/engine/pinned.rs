@@ -26,14 +26,16 @@ pub(crate) struct PinnedLog<'a> {
     shared: &'a Shared,
     pub(crate) parts: Vec<LogPart>,
     pub(crate) last_seq: SequenceNumber,
+    /// The first frame that can be read back.
+    pub(crate) first_seq: SequenceNumber,
 }
 
 impl<'a> PinnedLog<'a> {
     /// Takes what is in the log now after `flushed`; the caller keeps the manifest from changing
-    /// meanwhile.
-    fn new(shared: &'a Shared, flushed: SequenceNumber) -> Self {
+    /// meanwhile, or looks whether it is all there.
+    pub(super) fn new(shared: &'a Shared, flushed: SequenceNumber) -> Self {
         let mut wal = shared.wal.lock();
-        Self { shared, parts: wal.hold(flushed), last_seq: wal.last_seq() }
+        Self { shared, parts: wal.hold(flushed), last_seq: wal.last_seq(), first_seq: wal.first_seq() }
     }
 }
 

@@ -13,7 +13,7 @@ use hashbrown::HashSet;
 
 use super::shared::Shared;
 use crate::{
-    catalog::{ManifestState, oldest_leased},
+    catalog::{ManifestState, PastFile, oldest_leased},
     datafile::remove_data_file,
     model::{DataFile, packed, stored_path},
     sync::Mutex,
@@ -25,9 +25,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// Files that no manifest names any more, since this process took them out of it.
 ///
 /// A view, and with it a query, holds the files that it reads; a file that nothing holds cannot be
-/// asked for again, and what is known of its columns is not kept here. What is left here when the
-/// process ends is removed when the directory is opened the next time, or kept here again where
-/// another process has a lease (decision 034).
+/// asked for again but by those who ask for an older state, and what is known of its columns is not
+/// kept here. What is left here when the process ends is found again in the manifest when the
+/// directory is opened the next time, or removed then if no state that can be asked for has it and no
+/// other process has a lease (decisions 033 and 034).
 #[derive(Debug, Default)]
 pub(super) struct Retired {
     files: Mutex<Vec<RetiredFile>>,
@@ -43,11 +44,18 @@ pub(super) struct Retired {
 
 /// Keeps the files of a version of the manifest on disk until this is dropped.
 #[derive(Debug)]
-pub(super) struct Hold(#[expect(dead_code, reason = "held for as long as it is there")] Arc<HashSet<String>>);
+pub(super) struct Hold(Arc<HashSet<String>>);
+
+impl Hold {
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.0.contains(path)
+    }
+}
 
 #[derive(Debug)]
 struct RetiredFile {
     path: String,
+    bytes: u64,
     readers: Weak<DataFile>,
     since_ns: i64,
     /// The commit that took it out of the manifest, or a later one: who reads an older version may
@@ -71,8 +79,35 @@ impl Retired {
         held.iter().filter_map(Weak::upgrade).collect()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.files.lock().len()
+    /// Returns how many files there are, and their bytes.
+    pub(super) fn totals(&self) -> (usize, u64) {
+        self.totals_of(|_| true)
+    }
+
+    /// Returns the same of those whose paths `is_meant` says.
+    pub(super) fn totals_of(&self, is_meant: impl Fn(&str) -> bool) -> (usize, u64) {
+        let files = self.files.lock();
+        let meant = files.iter().filter(|retired| is_meant(&retired.path));
+        meant.fold((0, 0), |(count, bytes), retired| (count + 1, bytes + retired.bytes))
+    }
+
+    /// Takes files out that are live again.
+    pub(super) fn take_back(&self, live: &HashSet<&str>) {
+        self.files.lock().retain(|retired| !live.contains(retired.path.as_str()));
+    }
+
+    /// Takes files that older states have, as they were found when the directory was opened.
+    pub(super) fn add_past(&self, files: impl IntoIterator<Item = PastFile>) {
+        let number = self.committed.load(Ordering::Acquire);
+        let retired = |PastFile { file, since_ns }: PastFile| RetiredFile {
+            path: file.path.clone(),
+            bytes: file.bytes,
+            readers: Weak::new(),
+            since_ns,
+            number,
+        };
+        self.files.lock().extend(files.into_iter().map(retired));
+        self.forget_packs();
     }
 
     /// Takes files that were taken out of the manifest and of the tables' views.
@@ -80,6 +115,7 @@ impl Retired {
         let number = self.committed.load(Ordering::Acquire);
         let retired = |file: Arc<DataFile>| RetiredFile {
             path: file.path.clone(),
+            bytes: file.bytes,
             readers: Arc::downgrade(&file),
             since_ns: now_ns,
             number,
@@ -93,10 +129,10 @@ impl Retired {
     }
 
     /// Takes the paths of files that the manifest has no more since some time before the directory was
-    /// opened, and that another process may read.
+    /// opened, and that another process may read. Their bytes are not known, and are not counted.
     pub(super) fn add_paths(&self, paths: Vec<String>, now_ns: i64) {
         let number = self.committed.load(Ordering::Acquire);
-        let retired = |path| RetiredFile { path, readers: Weak::new(), since_ns: now_ns, number };
+        let retired = |path| RetiredFile { path, bytes: 0, readers: Weak::new(), since_ns: now_ns, number };
         self.files.lock().extend(paths.into_iter().map(retired));
     }
 
@@ -148,14 +184,17 @@ impl Retired {
         self.leftovers.lock().extend(leftovers);
     }
 
-    /// Returns the files that may go: nothing holds them, their time of grace is over, and no other
+    /// Returns the files that may go: nothing holds them, they were retired before `before_ns`, so
+    /// that no state that can be asked for has them and their time of grace is over, and no other
     /// process has a lease that `oldest_leased` is asked for.
-    fn take_free(&self, now_ns: i64, grace_ns: i64, oldest_leased: impl Fn() -> Option<u64>) -> Vec<RetiredFile> {
+    ///
+    /// Nothing else decides what is removed that was ever live.
+    fn take_free(&self, before_ns: i64, oldest_leased: impl Fn() -> Option<u64>) -> Vec<RetiredFile> {
         let held = self.held();
         let is_due = |retired: &RetiredFile| {
             retired.readers.strong_count() == 0
                 && !held.iter().any(|paths| paths.contains(&retired.path))
-                && now_ns.saturating_sub(retired.since_ns) >= grace_ns
+                && retired.since_ns <= before_ns
         };
         let mut files = self.files.lock();
         if !files.iter().any(is_due) {
@@ -169,10 +208,14 @@ impl Retired {
         files.extract_if(.., is_free).collect()
     }
 
-    /// Returns when the next file may go.
-    pub(super) fn next_due_ns(&self, now_ns: i64, grace_ns: i64) -> Option<i64> {
+    /// Returns when the next file may go of those that wait for nothing but that.
+    pub(super) fn next_due_ns(&self, now_ns: i64, kept_ns: i64, stays: impl Fn(&str) -> bool) -> Option<i64> {
         let files = self.files.lock();
-        let due = files.iter().map(|retired| retired.since_ns.saturating_add(grace_ns)).min()?;
+        let due = files
+            .iter()
+            .filter(|retired| !stays(&retired.path))
+            .map(|retired| retired.since_ns.saturating_add(kept_ns))
+            .min()?;
         Some(due.max(now_ns.saturating_add(i64::try_from(LOOK_AGAIN.as_nanos()).unwrap_or(i64::MAX))))
     }
 }
@@ -183,7 +226,8 @@ impl Shared {
     pub(super) fn remove_retired(&self, now_ns: i64) -> u64 {
         let mut removed = 0;
         let leased = || oldest_leased(self.vfs.as_ref(), &self.root, now_ns);
-        let free = self.compactor.retired.take_free(now_ns, self.grace_ns(), leased);
+        let before_ns = self.history_from_ns(now_ns).saturating_sub(self.grace_ns());
+        let free = self.compactor.retired.take_free(before_ns, leased);
         let (in_packs, free): (Vec<_>, Vec<_>) = free.into_iter().partition(|retired| packed(&retired.path).is_some());
         removed += in_packs.len() as u64;
         self.leave_empty_packs(in_packs.iter().map(|retired| retired.path.as_str()));

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use super::{compaction::Compactor, idempotency::IdempotencyKeys, queue::Queue, stats::Counters};
+use super::{compaction::Compactor, history::Past, idempotency::IdempotencyKeys, queue::Queue, stats::Counters};
 #[cfg(feature = "object-store")]
 use crate::store::OpenStorage;
 use crate::{
@@ -65,19 +65,20 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) flush_signal: FlushSignal,
     pub(super) compactor: Compactor,
+    pub(super) past: Past,
     /// First nanosecond not yet given to a point without a timestamp.
     pub(super) next_receive_ns: AtomicI64,
 }
 
 impl Shared {
     /// Returns the time for points that have none, and reserves `points` nanoseconds from it on, so
-    /// that no two such points share a time.
-    pub(super) fn receive_time(&self, points: usize) -> i64 {
+    /// that no two such points share a time. Returns also what the clock says.
+    pub(super) fn receive_time(&self, points: usize) -> (i64, i64) {
         let now = self.clock.now_ns();
         let points = i64::try_from(points).unwrap_or(i64::MAX);
         let reserve = |next: i64| Some(next.max(now).saturating_add(points));
         let reserved = self.next_receive_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve);
-        reserved.map_or(now, |next| next.max(now))
+        (reserved.map_or(now, |next| next.max(now)), now)
     }
 
     /// Returns whether data files and manifest are in an object store.
@@ -105,8 +106,19 @@ impl Shared {
     /// flushed until the directory is opened again, and no more points are taken from this moment
     /// on.
     pub(super) fn commit(&self, manifest: &mut Manifest, edit: ManifestEdit) -> Result<()> {
-        let committed = manifest.commit(edit);
-        self.compactor.retired.note_commit(manifest.number());
+        let time_ns = Some(self.commit_time(manifest));
+        let committed = manifest.commit(ManifestEdit { time_ns, ..edit });
+        self.note_closed(manifest, committed)
+    }
+
+    /// Returns the time of the next commit, which is not before that of the last.
+    pub(super) fn commit_time(&self, manifest: &Manifest) -> i64 {
+        let now_ns = self.clock.now_ns();
+        manifest.state().time_ns.map_or(now_ns, |last| last.max(now_ns))
+    }
+
+    /// Takes no more points if a commit has closed the manifest.
+    pub(super) fn note_closed(&self, manifest: &Manifest, committed: Result<()>) -> Result<()> {
         if let (Err(_), Some(reason)) = (&committed, manifest.closed())
             && self.queue.close(&format!("the manifest is closed: {reason}"))
         {

@@ -92,6 +92,12 @@ pub struct EngineStats {
     pub file_bytes: u64,
     /// Data files that are live no longer and still on disk.
     pub retired_files: u64,
+    /// Their bytes: what history and snapshots cost, and readers that go on.
+    pub retired_bytes: u64,
+    /// Bytes of log that hold no unflushed writes and stay for those who ask for older states.
+    pub history_log_bytes: u64,
+    /// Snapshots that have a name.
+    pub snapshots: u64,
 }
 
 /// The counters that the engine's threads share.

@@ -230,8 +230,9 @@ impl Engine {
     ) -> Result<PendingWrite> {
         // No point takes less than four bytes in any format, so that many nanoseconds are enough.
         let shared = self.writer()?;
-        let receive_ns = shared.receive_time(body.len() / 4 + 1);
-        let meta = WriteMeta::new(database, table, receive_ns, options);
+        let (receive_ns, now_ns) = shared.receive_time(body.len() / 4 + 1);
+        let clock_ns = (now_ns != receive_ns).then_some(now_ns);
+        let meta = WriteMeta { clock_ns, ..WriteMeta::new(database, table, receive_ns, options) };
         shared.submit(WriteRequest { kind, body, meta }, options)
     }
 }

@@ -61,7 +61,7 @@ impl Shared {
         }
         let mut settled = Settled::default();
         // Says nothing new; once it is applied, so is all that was queued before.
-        let barrier = schema_change(&first.base.schema, false)?;
+        let barrier = schema_change(&first.base.schema, false, self.clock.now_ns())?;
         let answer = self.queue.push_change(barrier, None, || settled = Settled::begin(&staged.database))?;
         crate::sync::block_on(answer).unwrap_or_else(|_| Err(Error::unanswered()))?;
         for (table, column) in to_floats {

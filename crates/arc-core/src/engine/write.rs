@@ -263,7 +263,7 @@ impl Shared {
         for table in &write.staged.tables {
             if table.changes_schema() || !has_table(&database, table) {
                 let schema = table.grown_schema();
-                changes.push(schema_change(&schema, !table.widened.is_empty())?);
+                changes.push(schema_change(&schema, !table.widened.is_empty(), self.clock.now_ns())?);
                 grown.push((Arc::clone(&table.table), schema));
             }
         }

@@ -73,7 +73,8 @@ fn with_right_checksums(segment: &mut [u8], at: usize) -> Option<usize> {
 fn opened(fs: &CrashFs) -> Option<Vec<(SequenceNumber, Result<u64, String>)>> {
     let mut checker = FrameChecker::new(&ManifestState::default());
     let mut frames = Vec::new();
-    let options = WalOptions { segment_bytes: 64 << 10, random: Arc::new(SystemRandom::default()) };
+    let options =
+        WalOptions { segment_bytes: 64 << 10, random: Arc::new(SystemRandom::default()), kept: Default::default() };
     let mut visit = |frame: ReplayedFrame<'_>| {
         checker.note(&frame);
         frames.push((frame.seq, checker.check(&frame)));

@@ -111,6 +111,7 @@ impl Engine {
         let (mut pinned, log) = self.pin_with_log()?;
         // The backup is a directory of its own.
         pinned.state.directory = None;
+        pinned.state.snapshots.clear();
         let source = BackupSource { vfs, root, state: &pinned.state, log: &log.parts.clone(), logged: log.last_seq };
         let begun = Backup::begin(source, target.as_ref())?;
         // Segments are needed no longer, and go on being recycled while files are copied.

@@ -2,6 +2,7 @@
 //! partitions, names and paths, deletes, settings of types. Never does input or output, and knows
 //! no other folder.
 
+mod as_of;
 mod column_types;
 mod data_file;
 mod layout;
@@ -13,6 +14,7 @@ mod scope;
 mod sequence;
 mod tombstone;
 
+pub use as_of::{AsOf, SnapshotInfo};
 pub use column_types::{ColumnTypes, OnConflict};
 pub use data_file::{ColumnStatistics, DataFile, FileTail, StatisticsValue};
 pub use names::encode_name;

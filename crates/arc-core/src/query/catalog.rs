@@ -15,7 +15,7 @@ use datafusion::{
 };
 use parking_lot::Mutex;
 
-use super::{QueryTables, ScannedFiles, latest, session::CATALOG, table::QueriedTable};
+use super::{QueryTables, ScannedFiles, latest, past, session::CATALOG, table::QueriedTable};
 
 /// Name of the schema that describes all others.
 const INFORMATION_SCHEMA: &str = "information_schema";
@@ -52,7 +52,7 @@ impl Catalogs {
         let mut tables: Vec<_> = snapshot.iter().collect();
         tables.sort_by_key(|(name, _)| *name);
         let scans = tables.into_iter().flat_map(|((database, table), scanned)| {
-            scanned.scans().into_iter().map(move |scan| format!("{database}.{table}: {scan}"))
+            scanned.scans().into_iter().map(move |scan| format!("{}.{table}: {scan}", past::shown(database)))
         });
         scans.collect()
     }

@@ -13,6 +13,7 @@ use super::{
     condition::condition,
     create,
     insert::{self, InsertRows},
+    snapshots::{self, RestorePoint},
     statement::{self, Statement, refuse},
 };
 use crate::{ColumnTypes, Error, Predicate, Result, model::Column};
@@ -47,10 +48,19 @@ pub(crate) enum Change {
         types: ColumnTypes,
         if_not_exists: bool,
     },
+    /// `CREATE SNAPSHOT [IF NOT EXISTS] name`.
+    CreateSnapshot { name: String, if_not_exists: bool },
+    /// `DROP SNAPSHOT [IF EXISTS] name`.
+    DropSnapshot { name: String, if_exists: bool },
+    /// `RESTORE TABLE table AS OF …`, in the database named or else the default one.
+    Restore { database: Option<String>, table: String, to: RestorePoint },
 }
 
 /// Parses one statement that changes data.
 pub(crate) fn parse(statement: &Statement) -> Result<Change> {
+    if let Some(change) = snapshots::parse(statement) {
+        return change;
+    }
     with_stack(|| match insert::source(statement) {
         Some(source) => insert::of_source(statement, source),
         None => change(one(statement.tokens().to_vec())?),
@@ -91,7 +101,7 @@ fn change(statement: ast::Statement) -> Result<Change> {
             let verb = other.to_string().split_whitespace().next().unwrap_or_default().to_uppercase();
             refuse(format!(
                 "{verb} is not a statement that changes data here; DELETE, DROP TABLE, DROP DATABASE, CREATE TABLE, \
-                 CREATE DATABASE and INSERT are"
+                 CREATE DATABASE, INSERT, CREATE SNAPSHOT, DROP SNAPSHOT and RESTORE TABLE are"
             ))
         }
     }

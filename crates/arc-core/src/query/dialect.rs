@@ -11,7 +11,10 @@ use datafusion::sql::sqlparser::{
     ast::Expr,
     dialect::{Dialect, GenericDialect},
     parser::{Parser, ParserError},
+    tokenizer::TokenWithSpan,
 };
+
+use super::past;
 
 /// Expressions that the parser may begin for each token, and for a statement at least. Queries that
 /// people and tools write take less than two for each token.
@@ -23,13 +26,15 @@ const MIN_ATTEMPTS: usize = 10_000;
 pub(super) struct Limited {
     generic: GenericDialect,
     attempts: Cell<usize>,
+    /// Whether a table's name may be followed by its time.
+    has_times: bool,
 }
 
 impl Limited {
-    /// Returns the dialect for one statement of so many tokens.
-    pub(super) fn new(tokens: usize) -> Self {
-        let attempts = Cell::new(tokens.saturating_mul(ATTEMPTS_PER_TOKEN).max(MIN_ATTEMPTS));
-        Self { generic: GenericDialect {}, attempts }
+    /// Returns the dialect for one statement.
+    pub(super) fn new(tokens: &[TokenWithSpan]) -> Self {
+        let attempts = Cell::new(tokens.len().saturating_mul(ATTEMPTS_PER_TOKEN).max(MIN_ATTEMPTS));
+        Self { generic: GenericDialect {}, attempts, has_times: past::is_said(tokens) }
     }
 
     /// Returns whether the limit was hit. What was parsed then means nothing: readings failed that
@@ -68,6 +73,10 @@ impl Dialect for Limited {
 
     fn is_identifier_part(&self, ch: char) -> bool {
         self.generic.is_identifier_part(ch)
+    }
+
+    fn supports_table_versioning(&self) -> bool {
+        self.has_times
     }
 
     // Those about statements that are refused in any case are left out, and so are those about

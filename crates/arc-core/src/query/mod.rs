@@ -35,6 +35,7 @@ mod lru;
 mod merge;
 mod parameters;
 mod part;
+mod past;
 mod planner;
 mod planning;
 mod pool;
@@ -47,6 +48,7 @@ mod semantics;
 mod session;
 mod show;
 mod sized;
+mod snapshots;
 mod statement;
 mod statistics;
 mod table;
@@ -68,13 +70,14 @@ use tokio::time::{Instant, sleep, timeout_at};
 pub use self::answer::{Answer, AnswerEnder};
 pub(crate) use self::change::{Change, parse as parse_change};
 pub(crate) use self::insert::{InsertRows as InsertedRows, placeholders as inserted_placeholders};
+pub(crate) use self::snapshots::RestorePoint;
 use self::{account::Accounts, planner::StatementPlanner};
 pub use self::{
     pruned::ScannedFiles,
     statement::{Statement, StatementKind},
     target::ChangeTarget,
 };
-use crate::{Options, Result, memory::MemoryBudget, model::TableSchema, view::TableView};
+use crate::{AsOf, Options, Result, SnapshotInfo, memory::MemoryBudget, model::TableSchema, view::TableView};
 
 /// The tables that SQL can see; implemented by the engine.
 pub(crate) trait QueryTables: Debug + Send + Sync + 'static {
@@ -90,6 +93,10 @@ pub(crate) trait QueryTables: Debug + Send + Sync + 'static {
     fn file_totals(&self, database: &str, table: &str) -> Option<(usize, u64)>;
     /// Returns the folder of a table's data files, below the data directory.
     fn folder(&self, database: &str, table: &str) -> String;
+    /// Returns the tables as they were; they stay so, and readable, for as long as this is held.
+    fn at(&self, moment: &AsOf) -> Result<Arc<dyn QueryTables>>;
+    /// Returns all snapshots.
+    fn snapshots(&self) -> Result<Vec<SnapshotInfo>>;
     /// Returns the tables as one statement is to see all of them, if that is not what
     /// [`view`](Self::view) gives at any time. Called once for each, on a thread that may wait.
     fn pinned(&self) -> Result<Option<PinnedTables>> {

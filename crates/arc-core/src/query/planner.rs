@@ -24,12 +24,13 @@ use super::{
     compat, constants,
     coop::{self, Over},
     cost, error, functions, guard, latest, parameters,
+    past::{self, Moment, TablesInTime},
     planning::Threads,
     scale, scoped, session, show, sized,
     statement::{self, ReadRequest, Statement, refuse},
     window_memory,
 };
-use crate::{Error, Result, model::TableSchema};
+use crate::{AsOf, Error, Result, model::TableSchema};
 
 /// What DataFusion says of a `SELECT` that gives two of its columns one name.
 const SAME_NAMES: &str = "require unique expression names";
@@ -126,12 +127,12 @@ struct StatementPlanning {
     /// Those that there are, and those that the statement sees.
     all_tables: Arc<dyn QueryTables>,
     tables: Arc<dyn QueryTables>,
-    latest: Arc<latest::NewestRowsCache>,
     /// Whether no caller waits for the answer any more.
     over: Over,
     /// With the query's own pool.
     runtime: Arc<RuntimeEnv>,
     state: SessionState,
+    latest: Arc<latest::NewestRowsCache>,
     database: String,
     statement: Statement,
     memory_bytes: usize,
@@ -193,6 +194,7 @@ impl StatementPlanning {
 
     fn planned(&mut self) -> Result<Planned> {
         let known = match statement::request(&self.statement)? {
+            ReadRequest::ShowSnapshots => show::snapshots(&self.tables.snapshots()?)?,
             ReadRequest::ShowDatabases => show::databases(&*self.tables)?,
             ReadRequest::ShowTables(asked) => show::tables(&*self.tables, asked.as_deref(), &self.database)?,
             ReadRequest::ShowColumns(database, table) => {
@@ -215,6 +217,10 @@ impl StatementPlanning {
         let tables = Arc::clone(&self.tables);
         let exists = |name: &str| tables.databases().iter().any(|database| database == name);
         compat::translate(&mut statement, &self.database, &exists)?;
+        let moments = past::take(&mut statement, &self.database)?;
+        if !moments.is_empty() {
+            self.go_back(moments).await?;
+        }
         let (mut are_apart, mut casts_are_named) = (false, false);
         loop {
             match self.logical(statement.clone()).await {
@@ -233,6 +239,25 @@ impl StatementPlanning {
                 planned => return planned,
             }
         }
+    }
+
+    /// Has tables be found as they were at each of some moments as well.
+    async fn go_back(&mut self, moments: Vec<Moment>) -> Result<()> {
+        let mut known = Vec::with_capacity(moments.len());
+        for moment in moments {
+            known.push(match moment {
+                Moment::Snapshot(name) => AsOf::Snapshot(name),
+                Moment::Time(time) => {
+                    let plan = self.guarded(parsed(&past::query_of(&time))?).await?;
+                    let plan = self.state.optimize(&plan).map_err(error::from_datafusion)?;
+                    AsOf::Time(past::time_of(&plan, &time)?)
+                }
+            });
+        }
+        self.tables = Arc::new(TablesInTime::new(Arc::clone(&self.tables), &known)?);
+        let catalogs = Catalogs::new(Arc::clone(&self.tables), Arc::clone(&self.latest));
+        self.state.register_catalog_list(Arc::new(catalogs));
+        Ok(())
     }
 
     async fn logical(&mut self, statement: Parsed) -> Result<LogicalPlan> {
@@ -359,9 +384,10 @@ fn parsed(sql: &str) -> Result<Parsed> {
 fn not_found(error: &DataFusionError, missing: &[ResolvedTableReference]) -> Option<Error> {
     let DataFusionError::Plan(message) = error.find_root() else { return None };
     let table = missing.iter().find(|table| *message == format!("table '{table}' not found"))?;
+    let schema = past::shown(&table.schema);
     let database = match &*table.catalog {
-        session::CATALOG => table.schema.to_string(),
-        other => format!("{other}.{}", table.schema),
+        session::CATALOG => schema.to_owned(),
+        other => format!("{other}.{schema}"),
     };
     Some(Error::TableNotFound { database, table: table.table.to_string() })
 }

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use arrow::{
-    array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray},
+    array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray},
     datatypes::{DataType, Field, Schema},
 };
 
 use super::{QueryTables, session::CATALOG};
-use crate::{Error, Result};
+use crate::{Error, Result, SnapshotInfo, model::time_type};
 
 /// Bytes in the unit of `total_size_mb`.
 const BYTES_PER_MB: f64 = 1_048_576.0;
@@ -20,6 +20,24 @@ pub(super) fn databases(tables: &dyn QueryTables) -> Result<RecordBatch> {
     names.sort_unstable();
     let schema = Schema::new(vec![Field::new("database", DataType::Utf8, false)]);
     Ok(RecordBatch::try_new(Arc::new(schema), vec![Arc::new(StringArray::from(names))])?)
+}
+
+/// Returns one row for each snapshot, in order of name.
+pub(super) fn snapshots(snapshots: &[SnapshotInfo]) -> Result<RecordBatch> {
+    let number = |of: fn(&SnapshotInfo) -> u64| {
+        let numbers = snapshots.iter().map(|snapshot| i64::try_from(of(snapshot)).unwrap_or(i64::MAX));
+        Arc::new(Int64Array::from_iter_values(numbers)) as ArrayRef
+    };
+    let times = TimestampNanosecondArray::from_iter_values(snapshots.iter().map(|snapshot| snapshot.time_ns));
+    let columns: [(&str, ArrayRef); 4] = [
+        ("name", Arc::new(StringArray::from_iter_values(snapshots.iter().map(|snapshot| &snapshot.name)))),
+        ("created_at", Arc::new(times.with_data_type(time_type()))),
+        ("retired_files", number(|snapshot| snapshot.retired_files)),
+        ("retired_bytes", number(|snapshot| snapshot.retired_bytes)),
+    ];
+    let fields = columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), false));
+    let schema = Schema::new(fields.collect::<Vec<_>>());
+    Ok(RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(_, array)| array).collect())?)
 }
 
 /// Returns one row for each table of a database, in order of name.

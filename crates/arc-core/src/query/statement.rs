@@ -65,7 +65,7 @@ pub enum StatementKind {
     Query,
     /// `SHOW`.
     Show,
-    /// `INSERT`, for [`Engine::run`](crate::Engine::run), as are the three below.
+    /// `INSERT`, for [`Engine::run`](crate::Engine::run), as are those below.
     Insert,
     /// `CREATE`.
     Create,
@@ -73,6 +73,8 @@ pub enum StatementKind {
     Delete,
     /// `DROP`.
     Drop,
+    /// `RESTORE`.
+    Restore,
 }
 
 impl StatementKind {
@@ -88,7 +90,7 @@ impl StatementKind {
     /// ```
     #[must_use]
     pub fn is_change(self) -> bool {
-        self.adds() || matches!(self, Self::Delete | Self::Drop)
+        self.adds() || matches!(self, Self::Delete | Self::Drop | Self::Restore)
     }
 
     /// Returns whether such a statement changes data, and takes nothing away.
@@ -106,6 +108,7 @@ impl StatementKind {
                 Keyword::CREATE => Self::Create,
                 Keyword::DELETE => Self::Delete,
                 Keyword::DROP => Self::Drop,
+                _ if is_unquoted(word, "restore") => Self::Restore,
                 _ => Self::Query,
             },
             _ => Self::Query,
@@ -202,6 +205,8 @@ impl PartialEq for Statement {
 pub(super) enum ReadRequest {
     /// To be planned, if the plan turns out to be allowed.
     Plan(Box<Parsed>),
+    /// `SHOW SNAPSHOTS`.
+    ShowSnapshots,
     /// `SHOW DATABASES`.
     ShowDatabases,
     /// `SHOW TABLES` or `SHOW MEASUREMENTS`, of the database named or else the default one.
@@ -218,7 +223,7 @@ pub(super) fn grammar<T>(
     tokens: Vec<TokenWithSpan>,
     parse: impl FnOnce(&Limited, Vec<TokenWithSpan>) -> Result<T>,
 ) -> Result<T> {
-    let dialect = Limited::new(tokens.len());
+    let dialect = Limited::new(&tokens);
     let parsed = parse(&dialect, tokens);
     if dialect.is_exhausted() {
         return refuse("the statement is too complex: it takes the parser too many attempts");
@@ -231,6 +236,9 @@ pub(super) fn grammar<T>(
 /// Deep input uses much stack, so call this where there is much.
 pub(super) fn request(statement: &Statement) -> Result<ReadRequest> {
     let mut tokens = statement.tokens().to_vec();
+    if is_bare_show(&tokens, "snapshots") {
+        return Ok(ReadRequest::ShowSnapshots);
+    }
     replace_second_word(&mut tokens, "measurements", "TABLES");
     // What is said of columns can be said of series.
     let of_series = replace_second_word(&mut tokens, "series", "COLUMNS");
@@ -325,6 +333,14 @@ fn deepens(token: &Token) -> bool {
     }
 }
 
+/// Returns whether the statement is `SHOW` and `word`, and nothing else.
+fn is_bare_show(tokens: &[TokenWithSpan], word: &str) -> bool {
+    let words = tokens.iter().map(|token| &token.token);
+    let words: Vec<&Token> = words.filter(|token| !matches!(token, Token::Whitespace(_) | Token::SemiColon)).collect();
+    let is = |token: &Token, text| matches!(token, Token::Word(word) if is_unquoted(word, text));
+    matches!(words.as_slice(), [first, second] if is(first, "show") && is(second, word))
+}
+
 /// Turns `SHOW` and `word` at the beginning into `SHOW` and `keyword`; returns whether they were
 /// there.
 fn replace_second_word(tokens: &mut [TokenWithSpan], word: &str, keyword: &str) -> bool {
@@ -370,7 +386,8 @@ fn show(statement: ast::Statement) -> Result<ReadRequest> {
             Ok(ReadRequest::ShowColumns(database, table))
         }
         ast::Statement::ShowVariable { .. } | ast::Statement::ShowVariables { .. } => refuse(
-            "SHOW of settings is not supported; SHOW knows DATABASES, TABLES, MEASUREMENTS, COLUMNS, SERIES, FUNCTIONS",
+            "SHOW of settings is not supported; SHOW knows DATABASES, TABLES, MEASUREMENTS, COLUMNS, \
+             SERIES, SNAPSHOTS, FUNCTIONS",
         ),
         ast::Statement::Query(_)
         | ast::Statement::Explain { .. }

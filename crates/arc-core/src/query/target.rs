@@ -6,7 +6,7 @@ use super::{
 };
 use crate::Result;
 
-/// The table, or the whole database, that a statement changes.
+/// The table, the whole database, or all of them, that a statement changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangeTarget {
@@ -14,6 +14,8 @@ pub struct ChangeTarget {
     pub database: String,
     /// The table; none where the statement is about the database.
     pub table: Option<String>,
+    /// Whether the statement is about all databases, as those about snapshots are.
+    pub is_everything: bool,
 }
 
 impl Statement {
@@ -33,10 +35,14 @@ impl Statement {
             | Change::DropTable { database, table, .. }
             | Change::Insert { database, table, .. }
             | Change::InsertQuery { database, table, .. }
+            | Change::Restore { database, table, .. }
             | Change::CreateTable { database, table, .. } => (database, Some(table)),
+            Change::CreateSnapshot { .. } | Change::DropSnapshot { .. } => {
+                return Ok(ChangeTarget { database: database.to_owned(), table: None, is_everything: true });
+            }
             Change::DropDatabase { database, .. } | Change::CreateDatabase { database, .. } => (Some(database), None),
         };
-        Ok(ChangeTarget { database: named.unwrap_or_else(|| database.to_owned()), table })
+        Ok(ChangeTarget { database: named.unwrap_or_else(|| database.to_owned()), table, is_everything: false })
     }
 }
 

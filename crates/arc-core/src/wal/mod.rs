@@ -14,6 +14,7 @@
 mod acknowledged;
 mod frame;
 mod live;
+mod past;
 mod reader;
 mod rebuild;
 mod repair;
@@ -34,6 +35,7 @@ use crate::{SequenceNumber, random::RandomSource};
 
 pub(crate) use acknowledged::{Acknowledged, acknowledged};
 pub(crate) use frame::MAX_PART_BYTES;
+pub(crate) use past::read_between;
 pub(crate) use rebuild::{Rebuild, segments};
 pub(crate) use spare::SpareMaker;
 pub(crate) use survey::{FrameLocation, Survey, survey};
@@ -42,6 +44,7 @@ pub(crate) use survey::{forge_body, frame_locations};
 pub(crate) use sync::PendingSync;
 pub(crate) use tail::{LogTail, TailEnd};
 pub(crate) use writer::Wal;
+pub(crate) use writer::{KeptLog, Wal};
 
 /// Settings of a [`Wal`].
 #[derive(Debug, Clone)]
@@ -50,6 +53,8 @@ pub(crate) struct WalOptions {
     pub(crate) segment_bytes: u64,
     /// Where the salts of segments come from.
     pub(crate) random: Arc<dyn RandomSource>,
+    /// Which segments stay after their release.
+    pub(crate) kept: KeptLog,
 }
 
 /// The beginning of a segment file that has all of its frames.

@@ -55,15 +55,7 @@ pub(super) struct FrameRun {
 /// Reads the log in `dir` and hands every frame after `replay_after` to `visit`.
 pub(super) fn read(vfs: &dyn Vfs, dir: &Path, replay_after: SequenceNumber, visit: &mut Visit<'_>) -> Result<Findings> {
     let mut segments = segment::list(vfs, dir)?;
-    let mut reader = SegmentReader {
-        vfs,
-        dir,
-        visit,
-        next: replay_after.next(),
-        durable_seq: SequenceNumber::default(),
-        unproven: VecDeque::new(),
-        live: LiveBytes::default(),
-    };
+    let mut reader = SegmentReader::new(vfs, dir, replay_after, visit);
     let mut walked = first_needed(&segments, reader.next);
     // Of several segments with one first number all but one are empty, whichever of them comes
     // last.
@@ -92,12 +84,12 @@ pub(super) fn first_needed(segments: &[FoundSegment], next: SequenceNumber) -> u
     last.map_or(0, |last| segments.partition_point(|found| found.name.first_seq < last.name.first_seq))
 }
 
-struct SegmentReader<'a, 'v> {
+pub(super) struct SegmentReader<'a, 'v> {
     vfs: &'a dyn Vfs,
     dir: &'a Path,
     visit: &'a mut Visit<'v>,
     /// The frame to replay next.
-    next: SequenceNumber,
+    pub(super) next: SequenceNumber,
     /// The highest number that a frame says was durable.
     durable_seq: SequenceNumber,
     unproven: VecDeque<FrameRun>,
@@ -105,7 +97,7 @@ struct SegmentReader<'a, 'v> {
 }
 
 /// Where reading stopped in a segment, and why.
-struct Stop {
+pub(super) struct Stop {
     found: FoundSegment,
     bytes: Bytes,
     offset: usize,
@@ -121,9 +113,21 @@ impl Stop {
     }
 }
 
-impl SegmentReader<'_, '_> {
+impl<'a, 'v> SegmentReader<'a, 'v> {
+    pub(super) fn new(vfs: &'a dyn Vfs, dir: &'a Path, replay_after: SequenceNumber, visit: &'a mut Visit<'v>) -> Self {
+        Self {
+            vfs,
+            dir,
+            visit,
+            next: replay_after.next(),
+            durable_seq: SequenceNumber::default(),
+            unproven: VecDeque::new(),
+            live: LiveBytes::default(),
+        }
+    }
+
     /// Replays the frames of one segment up to the first that is not the one expected.
-    fn walk(&mut self, found: FoundSegment) -> Result<Stop> {
+    pub(super) fn walk(&mut self, found: FoundSegment) -> Result<Stop> {
         let bytes = self.load(&found)?;
         let (mut offset, seq) = self.skip(&bytes, &found);
         if seq < self.next {

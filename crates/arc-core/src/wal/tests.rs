@@ -64,7 +64,7 @@ fn append(wal: &mut Wal, seqs: RangeInclusive<u64>) -> Result<()> {
 
 /// The random numbers begin anew at each open, as bad as a source can be.
 fn options() -> WalOptions {
-    WalOptions { segment_bytes: SEGMENT_BYTES, random: Arc::new(Same) }
+    WalOptions { segment_bytes: SEGMENT_BYTES, random: Arc::new(Same), kept: KeptLog::default() }
 }
 
 #[derive(Debug)]

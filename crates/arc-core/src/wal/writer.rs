@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{Error, Result, SequenceNumber, vfs::Vfs};
+use crate::{Error, ErrorKind, Result, SequenceNumber, vfs::Vfs};
 
 use super::{
     Frame, LogPart, SpareMaker, WalOptions,
@@ -41,15 +41,32 @@ pub(crate) struct Wal {
     /// Up to where frames are released, and how many keep segments from being given up.
     released: SequenceNumber,
     holders: usize,
+    kept: KeptLog,
+}
+
+/// Which released segments stay for those who ask what was in the log.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct KeptLog {
+    /// Those with frames after this one; none where there is no number.
+    pub(crate) after: Option<SequenceNumber>,
+    /// Most bytes of them.
+    pub(crate) most_bytes: u64,
 }
 
 #[derive(Debug)]
 struct Sealed {
     path: PathBuf,
     size: u64,
+    first_seq: SequenceNumber,
     last_seq: SequenceNumber,
     /// There while something in it is in no sync.
     unsynced: Option<Segment>,
+}
+
+impl KeptLog {
+    fn most_bytes_now(&self) -> u64 {
+        if self.after.is_some() { self.most_bytes } else { 0 }
+    }
 }
 
 impl Wal {
@@ -75,6 +92,7 @@ impl Wal {
         let findings = reader::read(&*vfs, dir, replay_after, visit)?;
         repair::repair(&*vfs, dir, &findings)?;
         let spare = SpareMaker::open(Arc::clone(&vfs), dir, options.segment_bytes)?;
+        let kept = options.kept;
         let mut wal = Self {
             dir: dir.to_owned(),
             options,
@@ -89,6 +107,7 @@ impl Wal {
             live: LiveBytes::default(),
             released: SequenceNumber::default(),
             holders: 0,
+            kept,
         };
         wal.take_over(&*vfs, findings)?;
         wal.release(replay_after)?;
@@ -109,7 +128,13 @@ impl Wal {
         for (found, after) in segments.iter().zip(firsts.chain([next])) {
             let last_seq = SequenceNumber(after.0.saturating_sub(1));
             let path = found.name.path(&self.dir);
-            self.sealed.push_back(Sealed { path, size: found.size, last_seq, unsynced: None });
+            self.sealed.push_back(Sealed {
+                path,
+                size: found.size,
+                first_seq: found.name.first_seq,
+                last_seq,
+                unsynced: None,
+            });
         }
         Ok(())
     }
@@ -172,7 +197,7 @@ impl Wal {
         while let Some(first) = headers.first() {
             let count = self.fitting(headers);
             if count == 0 {
-                let reserved = self.spare.reserve(first.frame_bytes()).map_err(NotPlaced::Unchanged);
+                let reserved = self.reserve(first.frame_bytes()).map_err(NotPlaced::Unchanged);
                 match reserved.and_then(|size| self.roll(size)) {
                     Ok(()) => continue,
                     Err(NotPlaced::Unchanged(error)) if !written => return Err(error),
@@ -255,17 +280,42 @@ impl Wal {
     pub(crate) fn release(&mut self, through: SequenceNumber) -> Result<()> {
         self.check_usable()?;
         self.released = self.released.max(through);
-        let keeps_last = usize::from(self.active.is_none());
-        let is_free = |sealed: &&Sealed| sealed.last_seq <= through;
+        while self.holders == 0 && self.released_bytes() > self.kept.most_bytes_now() && self.give_up_oldest()? {}
         while self.holders == 0
-            && self.sealed.len() > keeps_last
-            && let Some(oldest) = self.sealed.front().filter(is_free)
-        {
-            self.spare.recycle(oldest.size, &oldest.path)?;
-            self.sealed.pop_front();
-        }
+            && self.sealed.front().is_some_and(|oldest| self.kept.after.is_none_or(|kept| oldest.last_seq <= kept))
+            && self.give_up_oldest()?
+        {}
         self.live.release(through);
         Ok(())
+    }
+
+    /// Says which segments stay although they are released; the next release heeds it.
+    pub(crate) fn keep(&mut self, kept: KeptLog) {
+        self.kept = kept;
+    }
+
+    /// Returns the first frame that can be read back, 0 where there is none at all.
+    pub(crate) fn first_seq(&self) -> SequenceNumber {
+        let active = || self.active.as_ref().map(|active| active.name.first_seq);
+        self.sealed.front().map(|sealed| sealed.first_seq).or_else(active).unwrap_or_default()
+    }
+
+    /// Returns the bytes of segments that are released and still there.
+    pub(crate) fn released_bytes(&self) -> u64 {
+        self.sealed.iter().take_while(|sealed| sealed.last_seq <= self.released).map(|sealed| sealed.size).sum()
+    }
+
+    /// Makes the oldest segment a spare, if all in it is released; returns whether it was.
+    fn give_up_oldest(&mut self) -> Result<bool> {
+        let keeps_last = usize::from(self.active.is_none());
+        match self.sealed.front() {
+            Some(oldest) if self.sealed.len() > keeps_last && oldest.last_seq <= self.released => {
+                self.spare.recycle(oldest.size, &oldest.path)?;
+                self.sealed.pop_front();
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Returns where the frames after `after` are, oldest first, and keeps all segments from now on
@@ -322,6 +372,20 @@ impl Wal {
         if fitting < headers.len() && whole <= self.options.segment_bytes { 0 } else { fitting }
     }
 
+    /// Makes sure that there is a file for a segment. On a full disk the segments that are only kept
+    /// to be read are given up for it.
+    fn reserve(&mut self, bytes: u64) -> Result<u64> {
+        let reserved = self.spare.reserve(bytes);
+        match reserved {
+            Err(error) if error.kind() == ErrorKind::StorageFull && self.holders == 0 && self.give_up_oldest()? => {
+                tracing::warn!(%error, "the disk is full: the history in the log is given up");
+                while self.give_up_oldest()? {}
+                self.spare.reserve(bytes)
+            }
+            other => other,
+        }
+    }
+
     /// Goes on in a new segment.
     fn roll(&mut self, size: u64) -> Result<(), NotPlaced> {
         let name = SegmentName::new(self.last_seq.next(), &*self.options.random);
@@ -331,6 +395,7 @@ impl Wal {
             self.sealed.push_back(Sealed {
                 path: full.path.clone(),
                 size: full.size,
+                first_seq: full.name.first_seq,
                 last_seq: self.last_seq,
                 unsynced: full.unsynced.then_some(full),
             });

@@ -12,7 +12,7 @@ const DAY_NS: i64 = 86_400_000_000_000;
 /// Options under which data files that were replaced go as soon as nothing reads them.
 fn no_grace() -> Options {
     let mut options = Options::default();
-    options.compaction_grace = Duration::ZERO;
+    (options.compaction_grace, options.history) = (Duration::ZERO, Duration::ZERO);
     options.compaction_quiet = Duration::from_secs(60);
     options
 }

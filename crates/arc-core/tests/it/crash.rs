@@ -36,7 +36,7 @@ pub(crate) fn engine(vfs: Arc<dyn Vfs>, root: &Path, clock: &HandClock) -> Resul
     let mut options = Options::default();
     options.wal_segment_bytes = 64 << 10;
     options.compaction_files = 2;
-    options.compaction_grace = Duration::ZERO;
+    (options.compaction_grace, options.history) = (Duration::ZERO, Duration::ZERO);
     // A flush of two tables makes a pack, one of a single table a file.
     options.pack_tables = 2;
     let builder = quiet(root).options(options).compaction(false).flush_after(Duration::from_secs(1 << 30));

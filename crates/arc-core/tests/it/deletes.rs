@@ -21,7 +21,7 @@ fn before(time_ns: i64) -> Predicate {
 /// An engine that merges nothing but what deletes need.
 fn engine(path: &std::path::Path) -> Engine {
     let mut options = Options::default();
-    options.compaction_grace = Duration::ZERO;
+    (options.compaction_grace, options.history) = (Duration::ZERO, Duration::ZERO);
     options.compaction_quiet = Duration::from_secs(1 << 30);
     quiet(path).options(options).compaction(false).flush_after(Duration::from_secs(1 << 30)).open().unwrap()
 }

@@ -11,7 +11,7 @@ use crate::support::{check_crashed, number, open, query, quiet, shown, write};
 
 fn no_grace(path: &std::path::Path) -> Engine {
     let mut options = Options::default();
-    options.compaction_grace = Duration::ZERO;
+    (options.compaction_grace, options.history) = (Duration::ZERO, Duration::ZERO);
     quiet(path).options(options).compaction(false).flush_after(Duration::from_secs(1 << 30)).open().unwrap()
 }
 
@@ -103,7 +103,7 @@ fn a_drop_of_which_only_the_log_knows_is_carried_out_when_the_engine_closes() {
     let fs = CrashFs::new();
     let builder = || {
         let mut options = Options::default();
-        (options.compaction, options.compaction_grace) = (false, Duration::ZERO);
+        (options.compaction, options.compaction_grace, options.history) = (false, Duration::ZERO, Duration::ZERO);
         quiet(&root).options(options).vfs(Arc::new(fs.clone()) as Arc<dyn Vfs>)
     };
     let engine = builder().open().unwrap();

@@ -13,6 +13,7 @@ mod deletes;
 mod directory;
 mod drops;
 mod durability;
+mod history;
 mod idempotency;
 mod images;
 mod inserts;

@@ -197,7 +197,7 @@ proptest! {
         let open = |path: &Path| {
             let mut options = Options::default();
             options.compaction_files = 2;
-            options.compaction_grace = Duration::ZERO;
+            (options.compaction_grace, options.history) = (Duration::ZERO, Duration::ZERO);
             // From one table on: always in packs; else never.
             options.pack_tables = pack_tables;
             // The clock jumps.

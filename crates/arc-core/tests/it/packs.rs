@@ -26,7 +26,7 @@ const TABLES: i64 = 5;
 fn builder(path: &Path, clock: &HandClock) -> EngineBuilder {
     let mut options = Options::default();
     (options.pack_tables, options.pack_bytes) = (3, 64 << 10);
-    (options.compaction_files, options.compaction_grace) = (2, Duration::ZERO);
+    (options.compaction_files, options.compaction_grace, options.history) = (2, Duration::ZERO, Duration::ZERO);
     options.compaction_quiet = Duration::from_secs(60);
     let builder = quiet(path).options(options).compaction(false).flush_after(Duration::from_secs(1 << 30));
     builder.clock(Arc::new(clock.clone()))
@@ -297,7 +297,7 @@ fn where_nothing_is_to_be_packed_compaction_unpacks_what_is() {
     flush(&engine, 1);
     engine.close().unwrap();
     let mut options = Options::default();
-    (options.pack_bytes, options.compaction_grace) = (0, Duration::ZERO);
+    (options.pack_bytes, options.compaction_grace, options.history) = (0, Duration::ZERO, Duration::ZERO);
     let engine = builder(dir.path(), &clock).options(options).compaction(false).open().unwrap();
     let before = rows(&engine);
     assert_eq!(compact_all(&engine).moved_files, 5);

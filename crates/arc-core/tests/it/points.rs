@@ -34,7 +34,7 @@ fn the_process_that_dies() {
     let mut options = Options::default();
     // Every flush gives files to merge, and what is replaced goes at once.
     options.compaction_quiet = Duration::ZERO;
-    options.compaction_grace = Duration::ZERO;
+    (options.compaction_grace, options.history) = (Duration::ZERO, Duration::ZERO);
     let builder = quiet(&directory).options(options).flush_after(Duration::from_secs(1 << 30));
     let engine = builder.compaction(false).open().unwrap();
     let store = |database: &str, line: String, n: i64| {

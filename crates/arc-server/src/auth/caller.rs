@@ -165,10 +165,10 @@ impl Caller {
     pub(crate) async fn check_statement(&self, database: &str, statement: &Statement) -> Result<(), Failure> {
         let right = match statement.kind() {
             StatementKind::Insert | StatementKind::Create => Rights::WRITE,
-            StatementKind::Delete | StatementKind::Drop => Rights::DELETE,
+            StatementKind::Delete | StatementKind::Drop | StatementKind::Restore => Rights::DELETE,
             _ => return self.check(Rights::READ),
         };
-        if matches!(statement.kind(), StatementKind::Create | StatementKind::Drop) {
+        if matches!(statement.kind(), StatementKind::Create | StatementKind::Drop | StatementKind::Restore) {
             self.note(|| statement.text().to_owned());
         }
         let may_be_internal = database == INTERNAL || statement.text().to_ascii_lowercase().contains(INTERNAL);
@@ -179,6 +179,11 @@ impl Caller {
         let (statement, database) = (statement.clone(), database.to_owned());
         let target = tokio::task::spawn_blocking(move || statement.change_target(&database)).await;
         let target = target.map_err(|_| Failure::bug())??;
+        if target.is_everything {
+            return permitted(self.asks(|token| token.may_everywhere(right)), || {
+                format!("{} for all databases", denied(right))
+            });
+        }
         check_internal(right, &target.database)?;
         match &target.table {
             Some(table) => self.check_table(right, &target.database, table),

@@ -49,6 +49,8 @@ pub(super) const GROUPS: [(&str, &[&str]); 10] = [
             "compaction",
             "compaction_quiet",
             "compaction_grace",
+            "history",
+            "history_log_bytes",
         ],
     ),
     ("Object store", &["object_store_url", "object_store_endpoint", "object_store_take_over"]),

@@ -391,7 +391,25 @@ pub(super) const SETTINGS: &[Setting] = &[
         engine.compaction_grace,
         duration,
         show_duration,
-        "How long a data file that was replaced or dropped stays on disk"
+        "How long a data file that was replaced or dropped stays on disk, after history"
+    ),
+    setting!(
+        "history",
+        "history",
+        "TIME",
+        engine.history,
+        duration,
+        show_duration,
+        "How long older states can be asked for (AS OF), and deleted points stay on disk; 0 for not at all"
+    ),
+    setting!(
+        "history_log_bytes",
+        "history-log-bytes",
+        "SIZE",
+        engine.history_log_bytes,
+        size,
+        show_size,
+        "Most bytes of the log that stay for history; what is older than they reach cannot be asked for"
     ),
     setting!(
         "max_databases",

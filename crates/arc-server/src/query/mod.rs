@@ -157,7 +157,7 @@ async fn start(
         return Err(Failure::method_not_allowed("GET changes nothing: send this statement with POST", "POST"));
     }
     caller.check_statement(&query.database, &statement).await?;
-    if kind == StatementKind::Drop {
+    if matches!(kind, StatementKind::Drop | StatementKind::Restore) {
         delete::check_enabled(app)?;
     }
     let listed = ticket.list(&query.database, &query.sql);

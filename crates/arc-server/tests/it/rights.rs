@@ -266,3 +266,42 @@ async fn a_token_without_rights_is_known_and_may_nothing() {
     assert_eq!(closed.send(&token, Method::GET, "/api/v1/retention", "").await.json(), json!([]));
     assert_eq!(closed.send(&token, Method::GET, "/api/v1/auth/verify", "").await.json()["permissions"], json!([]));
 }
+
+#[tokio::test]
+async fn older_states_show_each_token_what_it_may_read_now() {
+    let closed = scene().await;
+    assert_eq!(ask(&closed, &closed.admin, "CREATE SNAPSHOT before").await.status, 200);
+    let delete = json!({"database": "plant", "measurement": "pump", "where": "id = '1'", "confirm": true}).to_string();
+    assert_eq!(closed.send(&closed.admin, Method::POST, "/api/v1/delete", &delete).await.status, 200);
+    let one = json!({"name": "one", "permissions": ["read"], "databases": ["plant"], "tables": ["pump"]});
+    let reader = closed.token(one).await;
+    for token in [&closed.admin, &reader] {
+        assert_eq!(rows(&closed, token, "SELECT rpm FROM pump").await, json!([]));
+        assert_eq!(rows(&closed, token, "SELECT rpm FROM pump AT (SNAPSHOT => 'before')").await, json!([[1]]));
+        let of_now = "SELECT rpm FROM pump FOR SYSTEM_TIME AS OF now()";
+        assert_eq!(rows(&closed, token, of_now).await, json!([]));
+        assert_eq!(rows(&closed, token, "SHOW SNAPSHOTS").await[0][0], "before");
+    }
+    for sql in [
+        "SELECT * FROM valve AT (SNAPSHOT => 'before')",
+        "SELECT * FROM office.salary FOR SYSTEM_TIME AS OF now()",
+        "SELECT rpm FROM pump WHERE rpm IN (SELECT v FROM office.salary AT (SNAPSHOT => 'before'))",
+    ] {
+        ask(&closed, &reader, sql).await.is(403, "Permission denied: read required for");
+    }
+    let all = json!({"name": "all", "permissions": ["read", "write", "delete"], "databases": ["plant"]});
+    let of_plant = closed.token(all).await;
+    ask(&closed, &reader, "CREATE SNAPSHOT mine").await.is(403, "write required");
+    ask(&closed, &of_plant, "CREATE SNAPSHOT mine").await.is(403, "write required for all databases");
+    ask(&closed, &of_plant, "DROP SNAPSHOT before").await.is(403, "delete required for all databases");
+    ask(&closed, &reader, "RESTORE TABLE pump AS OF SNAPSHOT before").await.is(403, "delete required");
+    ask(&closed, &of_plant, "RESTORE TABLE office.salary AS OF SNAPSHOT before").await.is(403, "delete required");
+    let by_get = "/api/v3/query_sql?db=plant&q=RESTORE+TABLE+pump+AS+OF+SNAPSHOT+before";
+    assert_eq!(closed.send(&of_plant, Method::GET, by_get, "").await.status, 405);
+    assert_eq!(ask(&closed, &of_plant, "RESTORE TABLE pump AS OF SNAPSHOT before").await.status, 200);
+    assert_eq!(rows(&closed, &reader, "SELECT rpm FROM pump").await, json!([[1]]));
+    let old = "SELECT * FROM pump FOR SYSTEM_TIME AS OF '2020-01-01'";
+    ask(&closed, &reader, old).await.is(400, "history begins at");
+    let metrics = closed.send(&closed.admin, Method::GET, "/metrics", "").await;
+    assert!(metrics.text().contains("\narc_snapshots 1\n"), "{metrics:?}");
+}

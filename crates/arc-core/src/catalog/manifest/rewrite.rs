@@ -39,7 +39,7 @@ impl Manifest {
         if !location.is_locked() {
             fence(location.as_ref(), newest)?;
         }
-        let mut manifest = Self { location, state, number, checksum: 0, snapshots: Vec::new(), closed: None };
+        let mut manifest = Self { state, number, ..Self::empty(location) };
         manifest.remove(&listing.temporary);
         manifest.write_snapshot()?;
         manifest.commit(ManifestEdit::default())?;

@@ -381,11 +381,11 @@ fn a_newer_version_is_neither_skipped_nor_called_damage(location: Location) {
     stream(&vfs, 127);
     let snapshot = path(ObjectId::snapshot(128));
     let mut bytes = vfs.read(&snapshot);
-    bytes[8] = 4;
+    bytes[8] = 5;
     let checksum = crc32c::crc32c(&bytes[..44]);
     bytes[44..48].copy_from_slice(&checksum.to_le_bytes());
     vfs.replace(&snapshot, &bytes);
-    assert!(matches!(vfs.open().unwrap_err(), Error::NewerFormat { found: 4, .. }));
+    assert!(matches!(vfs.open().unwrap_err(), Error::NewerFormat { found: 5, .. }));
 }
 
 #[test]

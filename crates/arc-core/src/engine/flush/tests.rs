@@ -86,7 +86,8 @@ fn what_a_manifest_without_its_newest_commits_does_not_name_is_kept() {
     let fs = CrashFs::new();
     let faults = FaultFs::new(Arc::new(fs.clone()));
     let open = || {
-        let options = Options { compaction_files: 2, compaction_grace: Duration::ZERO, ..options() };
+        let options =
+            Options { compaction_files: 2, compaction_grace: Duration::ZERO, history: Duration::ZERO, ..options() };
         Engine::builder("/store").options(options).vfs(Arc::new(faults.clone())).open().unwrap()
     };
     let engine = open();

@@ -16,6 +16,7 @@ use crate::{
     buffer::converted,
     datafile::read_whole,
     model::{ColumnKind, DataFile, TableSchema, live},
+    registry::Registry,
 };
 
 /// A row as its primary key (only of a primary-key table), and its fields by name.
@@ -24,13 +25,18 @@ type Row = (String, BTreeMap<String, String>);
 /// Returns the contents of all tables, a line for each table, column and row; rows in an order of
 /// their own.
 pub(super) fn contents(engine: &Engine) -> Vec<String> {
+    contents_of(engine, &engine.registry().unwrap())
+}
+
+/// Returns the contents of the tables of a registry, whose files are those of the engine.
+pub(super) fn contents_of(engine: &Engine, registry: &Registry) -> Vec<String> {
     let mut lines = Vec::new();
-    for database in engine.databases() {
+    for database in registry.databases() {
         lines.push(format!("database {:?}", database.name));
-        for table in engine.tables(&database.name).unwrap() {
-            let view = engine.view(&database.name, &table.schema.table).unwrap();
+        for table in database.tables() {
+            let view = table.view().unwrap();
             let kind = if view.schema.has_primary_key { "keyed" } else { "appending" };
-            lines.push(format!("table {:?} {kind}", table.schema.table));
+            lines.push(format!("table {:?} {kind}", view.schema.table));
             let columns = view.schema.columns.iter();
             lines.extend(
                 columns.map(|column| format!("column {:?} {:?} {}", column.name, column.kind, column.data_type)),

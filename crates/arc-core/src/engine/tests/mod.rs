@@ -3,6 +3,7 @@
 mod contents;
 mod drained;
 mod golden;
+mod history;
 mod replayed;
 mod requests;
 mod scenario;

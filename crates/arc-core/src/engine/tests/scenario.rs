@@ -42,6 +42,8 @@ pub(super) enum Era {
     Changes,
     /// Columns that change their type, packs.
     Types,
+    /// A state that has a name.
+    Snapshots,
 }
 
 /// A file in the place of a table's folder, so that no flush ends any more: not even that of a
@@ -59,6 +61,9 @@ pub(super) fn carry_out(era: Era, open: impl Fn(usize) -> Engine) -> Engine {
     }
     if era >= Era::Types {
         types(&engine);
+    }
+    if era >= Era::Snapshots {
+        engine.create_snapshot("kept").unwrap();
     }
     engine.close().unwrap();
     if era >= Era::Types {

@@ -121,7 +121,8 @@ impl<'a> Backup<'a> {
         log::publish(vfs, source.log, &target.join(WAL_DIR))?;
         write_marker(vfs, target)?;
         folder.finish(source.log, source.logged)?;
-        report.removed_files = remove_orphans(vfs, target, &source.state.stored_paths(), |_| Ok(()))?.len() as u64;
+        report.removed_files =
+            remove_orphans(vfs, target, &source.state.stored_paths(), &Default::default(), |_| Ok(()))?.len() as u64;
         Ok(report)
     }
 }

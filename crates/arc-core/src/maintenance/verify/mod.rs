@@ -41,6 +41,7 @@ const MAX_NAMED: usize = 20;
 const REPAIR: &str = "a repair can mend this; a backup may have what it would give up";
 const REPAIR_MANIFEST: &str = "a repair writes the manifest anew from what is whole";
 const LEFTOVER: &str = "the next opening removes it";
+const UNNAMED: &str = "the next opening removes it, unless an older state needs it";
 
 /// Verifies the data directory at `path`, which no process may have open. Changes nothing.
 ///
@@ -275,7 +276,7 @@ fn check_files(vfs: &dyn Vfs, root: &Path, state: &ManifestState, report: &mut V
 fn report_orphans(vfs: &dyn Vfs, root: &Path, state: &ManifestState, report: &mut VerifyReport) -> Result<()> {
     let orphans = find_orphans(vfs, root, &state.stored_paths())?;
     for path in orphans.iter().take(MAX_NAMED) {
-        report.add(Severity::Info, root.join(path), None, "no manifest names it", LEFTOVER);
+        report.add(Severity::Info, root.join(path), None, "no manifest names it", UNNAMED);
     }
     if let Some(more) = orphans.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
         let what = format!("{more} more files are named by no manifest");

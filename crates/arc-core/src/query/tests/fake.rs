@@ -60,6 +60,14 @@ pub(super) struct Fake {
 }
 
 impl QueryTables for Fake {
+    fn at(&self, moment: &crate::AsOf) -> crate::Result<Arc<dyn QueryTables>> {
+        Err(crate::Error::OutsideHistory { reason: format!("nothing is known of {moment:?}") })
+    }
+
+    fn snapshots(&self) -> crate::Result<Vec<crate::SnapshotInfo>> {
+        Ok(Vec::new())
+    }
+
     fn databases(&self) -> Vec<String> {
         self.databases.lock().keys().cloned().collect()
     }

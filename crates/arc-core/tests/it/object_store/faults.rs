@@ -38,7 +38,7 @@ fn builder(path: &Path, store: &Arc<Faulty>, clock: &HandClock) -> EngineBuilder
     let mut options = Options::default();
     options.wal_segment_bytes = 64 << 10;
     options.compaction_files = 2;
-    options.compaction_grace = Duration::ZERO;
+    (options.compaction_grace, options.history) = (Duration::ZERO, Duration::ZERO);
     options.compaction = false;
     options.flush_after = Duration::from_secs(1 << 30);
     quiet(path).options(options).clock(Arc::new(clock.clone())).object_store(storage(store))
@@ -193,7 +193,7 @@ fn while_the_store_is_away_memory_is_bounded_and_writers_are_told_to_come_back_a
         let mut options = Options::default();
         (options.flush_bytes, options.max_buffer_bytes) = (64 << 10, 256 << 10);
         (options.write_timeout, options.durability) = (Duration::ZERO, Durability::Process);
-        options.compaction_grace = Duration::ZERO;
+        (options.compaction_grace, options.history) = (Duration::ZERO, Duration::ZERO);
         let builder = || builder(dir.path(), &store, &clock).options(options.clone());
         let engine = builder().open().unwrap();
         let (mut oracle, mut random) = (Oracle::default(), Random::new(1));

@@ -71,6 +71,7 @@ fn what_is_needed_no_more_leaves_the_store() {
     let (dir, store, clock) = (tempfile::tempdir().unwrap(), in_memory(), HandClock::default());
     let mut options = Options::default();
     (options.compaction, options.compaction_grace, options.compaction_files) = (false, Duration::ZERO, 2);
+    options.history = Duration::ZERO;
     let engine = builder(dir.path(), &store).options(options).clock(Arc::new(clock.clone())).open().unwrap();
     for n in 0..4 {
         write(&engine, "d", &format!("m,host=h{n} x={n} {n}\nold x=1 {n}\ngone x=1 {n}\n"));

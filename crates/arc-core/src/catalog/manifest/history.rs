@@ -1,0 +1,214 @@
+//! Older states of the manifest: which can be asked for, and what they were.
+//!
+//! Owns the list of commits from a time on, and the reading of a state from the snapshot before it
+//! and the commits after that. Never holds a state: nothing but numbers stays in memory. Reads
+//! without the manifest's lock, for objects never change.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use hashbrown::HashSet;
+
+use super::{Listing, Manifest, ManifestEdit, ManifestState, read_commit, read_snapshot};
+use crate::{Result, SequenceNumber, model::DataFile, store::ObjectLocation, sync::Mutex};
+
+/// A commit whose state can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CommitMark {
+    pub(crate) number: u64,
+    /// When it was made, in nanoseconds since the epoch.
+    pub(crate) time_ns: i64,
+    /// Everything up to here is in its data files.
+    pub(crate) flushed: SequenceNumber,
+}
+
+/// A data file that an older state has, and the newest has not.
+#[derive(Debug, Clone)]
+pub(crate) struct PastFile {
+    pub(crate) file: Arc<DataFile>,
+    /// When a commit took it out.
+    pub(crate) since_ns: i64,
+}
+
+/// Which states are to be known of a stream that is opened.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HistoryWindow {
+    /// Now, in nanoseconds since the epoch.
+    pub(crate) now_ns: i64,
+    /// The oldest time of which they are.
+    pub(crate) from_ns: i64,
+}
+
+/// What opening found of older states.
+#[derive(Debug, Default)]
+pub(crate) struct FoundHistory {
+    /// Files that older states have, and those with names, and the newest state has not.
+    pub(crate) files: Vec<PastFile>,
+    /// Whether there may be more of them: something could not be read.
+    pub(crate) is_damaged: bool,
+}
+
+/// The older states of one stream.
+#[derive(Debug)]
+pub(crate) struct ManifestHistory {
+    location: Arc<dyn ObjectLocation>,
+    /// Ascending by number, and by time.
+    marks: Mutex<VecDeque<CommitMark>>,
+}
+
+impl ManifestHistory {
+    pub(super) fn new(location: Arc<dyn ObjectLocation>) -> Self {
+        Self { location, marks: Mutex::default() }
+    }
+
+    pub(super) fn push(&self, mark: CommitMark) {
+        self.marks.lock().push_back(mark);
+    }
+
+    /// Forgets the states that were over before `from_ns`.
+    pub(crate) fn forget_before(&self, from_ns: i64) {
+        let mut marks = self.marks.lock();
+        while marks.get(1).is_some_and(|next| next.time_ns <= from_ns) {
+            marks.pop_front();
+        }
+    }
+
+    /// Returns the oldest commit whose state can be asked for.
+    pub(crate) fn oldest(&self) -> Option<CommitMark> {
+        self.marks.lock().front().copied()
+    }
+
+    /// Returns all commits whose states can be asked for, in order.
+    pub(crate) fn marks(&self) -> Vec<CommitMark> {
+        self.marks.lock().iter().copied().collect()
+    }
+
+    /// Reads the state after the commit of this number.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] if an object is missing or damaged, [`Error::Io`].
+    pub(crate) fn state_at(&self, number: u64) -> Result<ManifestState> {
+        let listing = Listing::read(self.location.as_ref())?;
+        let base = listing.snapshots.iter().copied().filter(|found| *found <= number).max();
+        let (mut state, mut checksum) = self.base(base)?;
+        for next in base.unwrap_or(0)..number {
+            let (edit, its) = read_commit(self.location.as_ref(), next + 1, checksum, &state)?;
+            state.apply(edit);
+            checksum = its;
+        }
+        Ok(state)
+    }
+
+    fn base(&self, snapshot: Option<u64>) -> Result<(ManifestState, u32)> {
+        snapshot.map_or(Ok(Default::default()), |number| read_snapshot(self.location.as_ref(), number))
+    }
+}
+
+impl Manifest {
+    /// Returns the older states, for those who read them without this.
+    pub(crate) fn history(&self) -> Arc<ManifestHistory> {
+        Arc::clone(&self.history)
+    }
+
+    /// Removes the objects that nothing needs any more; after [`ManifestHistory::forget_before`].
+    pub(crate) fn forget_history(&self) {
+        self.remove_superseded();
+    }
+
+    pub(super) fn mark(&self) -> CommitMark {
+        CommitMark { number: self.number, time_ns: self.state.time_ns.unwrap_or(0), flushed: self.state.flushed }
+    }
+
+    /// Finds out which states since `from_ns` can be known, and which files they have besides those
+    /// of now. Whatever is missing or damaged of them, the newest state is not touched by it.
+    pub(super) fn load_history(&mut self, listing: &Listing, from_ns: i64) -> FoundHistory {
+        let mut found = FoundHistory::default();
+        if let Err(error) = self.walk_history(listing, from_ns, &mut found.files) {
+            tracing::warn!(%error, "older states of the manifest cannot be read and are forgotten");
+            found.is_damaged = true;
+            self.history.marks.lock().clear();
+        }
+        self.load_named(&mut found);
+        if self.history.oldest().is_none() && self.state.time_ns.is_some() {
+            self.history.push(self.mark());
+        }
+        self.history.forget_before(from_ns);
+        let live: HashSet<&str> = self.state.files().map(|file| file.path.as_str()).collect();
+        found.files.retain(|past| !live.contains(past.file.path.as_str()));
+        found
+    }
+
+    /// Adds the files of states that have names, however old.
+    fn load_named(&self, found: &mut FoundHistory) {
+        let mut known: HashSet<String> = found.files.iter().map(|past| past.file.path.clone()).collect();
+        for (name, named) in &self.state.snapshots {
+            match read_snapshot(self.location.as_ref(), named.number) {
+                Ok((state, _)) => {
+                    let new = state.files().filter(|file| known.insert(file.path.clone()));
+                    found.files.extend(new.map(|file| PastFile { file: Arc::clone(file), since_ns: 0 }));
+                }
+                Err(error) => {
+                    tracing::warn!(name, %error, "a snapshot cannot be read; its files stay on disk");
+                    found.is_damaged = true;
+                }
+            }
+        }
+    }
+
+    fn walk_history(&self, listing: &Listing, from_ns: i64, past: &mut Vec<PastFile>) -> Result<()> {
+        let is_reachable = |number: &u64| {
+            *number <= self.number
+                // A snapshot that was only kept for its name has no commits after it.
+                && (*number == self.number || listing.commits.binary_search(&(*number + 1)).is_ok())
+        };
+        let start = (0, ManifestState::default(), 0);
+        let mut base = None;
+        for number in listing.snapshots.iter().copied().filter(is_reachable).rev() {
+            let (state, checksum) = read_snapshot(self.location.as_ref(), number)?;
+            let is_old_enough = state.time_ns.is_some_and(|time| time <= from_ns);
+            base = Some((number, state, checksum));
+            if is_old_enough {
+                break;
+            }
+            if listing.commits.first() == Some(&1) {
+                // All commits are there.
+                base = None;
+            }
+        }
+        let (mut number, mut state, mut checksum) = base.unwrap_or(start);
+        if number == 0 && listing.commits.first().is_some_and(|first| *first != 1) {
+            return Ok(());
+        }
+        if let Some(time_ns) = state.time_ns {
+            self.history.push(CommitMark { number, time_ns, flushed: state.flushed });
+        }
+        while number < self.number {
+            let (edit, its) = read_commit(self.location.as_ref(), number + 1, checksum, &state)?;
+            let time_ns = edit.time_ns;
+            past.extend(removed_by(&state, &edit));
+            state.apply(edit);
+            (number, checksum) = (number + 1, its);
+            if let Some(time_ns) = time_ns {
+                self.history.push(CommitMark { number, time_ns, flushed: state.flushed });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the files that an edit takes out of a state.
+fn removed_by(state: &ManifestState, edit: &ManifestEdit) -> Vec<PastFile> {
+    let mut files: Vec<Arc<DataFile>> = Vec::new();
+    for dropped in &edit.dropped {
+        let Some(database) = state.databases.get(&dropped.database) else { continue };
+        let tables = database.tables.iter().filter(|(name, _)| dropped.table.as_ref().is_none_or(|of| of == *name));
+        files.extend(tables.flat_map(|(_, table)| table.files.iter().cloned()));
+    }
+    for table in edit.tables.iter().filter(|table| !table.files_removed.is_empty()) {
+        let Some(known) = state.table(&table.database, &table.table) else { continue };
+        let removed: HashSet<&str> = table.files_removed.iter().map(String::as_str).collect();
+        files.extend(known.files.iter().filter(|file| removed.contains(file.path.as_str())).cloned());
+    }
+    let since_ns = edit.time_ns.or(state.time_ns).unwrap_or(0);
+    files.into_iter().map(|file| PastFile { file, since_ns }).collect()
+}

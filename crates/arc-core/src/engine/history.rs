@@ -1,0 +1,308 @@
+//! Older states: which can be asked for, and how one comes back.
+//!
+//! A state is the manifest as it was, and what was in memory then: the log after it, up to a time.
+//! That is what opening makes of a directory, so it is made here in the same way, in a registry of
+//! its own. What such a state needs is kept by three: the manifest its objects, the log its
+//! segments, and `retired` the data files (decision 033). Never changes anything.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+};
+
+use super::{
+    apply::apply_rows,
+    frame::{self, DatabaseMeta, DeleteMeta, DropMeta, FrameKind, SchemaMeta, WriteMeta},
+    open::{decode_frame, registry_of},
+    pinned::PinnedLog,
+    retired::Hold,
+    shared::Shared,
+};
+use crate::{
+    Error, Options, Result, SequenceNumber,
+    catalog::{CommitMark, FoundHistory, Manifest, ManifestEdit, ManifestHistory, ManifestState},
+    memory::MemoryBudget,
+    model::{AsOf, WAL_DIR},
+    registry::Registry,
+    sync::Mutex,
+    wal::{KeptLog, ReplayedFrame, read_between},
+};
+
+/// What the engine knows of older states.
+#[derive(Debug)]
+pub(super) struct Past {
+    pub(super) commits: Arc<ManifestHistory>,
+    snapshots: Mutex<BTreeMap<String, HeldSnapshot>>,
+    /// Nothing before this can be asked for, though the setting says so.
+    given_up_ns: AtomicI64,
+    log_bytes: AtomicU64,
+}
+
+/// A state that has a name.
+#[derive(Debug, Clone)]
+pub(super) struct HeldSnapshot {
+    pub(super) number: u64,
+    pub(super) time_ns: i64,
+    /// Nothing if its state could not be read.
+    pub(super) files: Option<Arc<Hold>>,
+}
+
+impl Past {
+    pub(super) fn new(manifest: &Manifest, log_bytes: u64) -> Self {
+        Self {
+            commits: manifest.history(),
+            snapshots: Mutex::default(),
+            given_up_ns: AtomicI64::new(i64::MIN),
+            log_bytes: AtomicU64::new(log_bytes),
+        }
+    }
+
+    pub(super) fn note_log_bytes(&self, bytes: u64) {
+        self.log_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the bytes of log that are only kept to be read.
+    pub(super) fn log_bytes(&self) -> u64 {
+        self.log_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns all states that have names.
+    pub(super) fn snapshots(&self) -> BTreeMap<String, HeldSnapshot> {
+        self.snapshots.lock().clone()
+    }
+
+    pub(super) fn add_snapshot(&self, name: &str, held: HeldSnapshot) {
+        self.snapshots.lock().insert(name.to_owned(), held);
+    }
+
+    pub(super) fn remove_snapshot(&self, name: &str) {
+        self.snapshots.lock().remove(name);
+    }
+}
+
+/// Returns the time from which on states can be asked for, by the setting.
+pub(super) fn from_ns(options: &Options, now_ns: i64) -> i64 {
+    now_ns.saturating_sub(i64::try_from(options.history.as_nanos()).unwrap_or(i64::MAX))
+}
+
+/// Begins the history of a directory whose manifest does not say when it was committed, for no
+/// build kept any.
+pub(super) fn begin(manifest: &mut Manifest, options: &Options, now_ns: i64) -> Result<()> {
+    if options.history.is_zero() || manifest.history().oldest().is_some() {
+        return Ok(());
+    }
+    match manifest.commit(ManifestEdit { time_ns: Some(now_ns), ..ManifestEdit::default() }) {
+        Err(error) if !manifest.is_closed() => {
+            // As on a full disk: it begins with the next commit.
+            tracing::warn!(%error, "history does not begin yet");
+            Ok(())
+        }
+        begun => begun,
+    }
+}
+
+/// Returns which part of the log the states need that can be asked for.
+pub(super) fn kept_log(options: &Options, manifest: &Manifest) -> KeptLog {
+    let oldest = manifest.history().oldest().filter(|_| !options.history.is_zero());
+    KeptLog { after: oldest.map(|oldest| oldest.flushed), most_bytes: options.history_log_bytes }
+}
+
+/// The tables of an older state. What they need stays as long as this is there.
+#[derive(Debug)]
+pub(super) struct PastState {
+    pub(super) registry: Arc<Registry>,
+    _files: Arc<Hold>,
+    memory: Arc<MemoryBudget>,
+    held_bytes: usize,
+}
+
+impl Drop for PastState {
+    fn drop(&mut self) {
+        self.memory.give(self.held_bytes);
+    }
+}
+
+impl Shared {
+    /// Returns the time from which on states can be asked for.
+    pub(super) fn history_from_ns(&self, now_ns: i64) -> i64 {
+        from_ns(&self.options, now_ns).max(self.past.given_up_ns.load(Ordering::Acquire).min(now_ns))
+    }
+
+    /// Returns when the oldest state that can be asked for is over.
+    pub(super) fn history_due_ns(&self, now_ns: i64) -> Option<i64> {
+        if self.past.log_bytes() == 0 {
+            return None;
+        }
+        let next = self.past.commits.marks().get(1)?.time_ns;
+        next.checked_add(now_ns.saturating_sub(from_ns(&self.options, now_ns)))
+    }
+
+    /// Takes over what opening has found of older states.
+    pub(super) fn take_found(&self, found: FoundHistory) {
+        self.compactor.retired.add_past(found.files);
+        let manifest = self.manifest.lock();
+        for (name, named) in &manifest.state().snapshots {
+            let files = self.past.commits.state_at(named.number).map(|state| self.compactor.retired.hold(&state));
+            let files = files.inspect_err(|error| tracing::warn!(name, %error, "a snapshot cannot be read"));
+            let (number, time_ns) = (named.number, named.time_ns);
+            self.past.add_snapshot(name, HeldSnapshot { number, time_ns, files: files.ok().map(Arc::new) });
+        }
+    }
+
+    /// Forgets the states that are too old by now, and lets go of their part of the log. Their
+    /// files go by their age (see `retired`).
+    pub(super) fn trim_history(&self, manifest: &mut Manifest) {
+        self.past.commits.forget_before(self.history_from_ns(self.clock.now_ns()));
+        let kept = kept_log(&self.options, manifest);
+        let mut wal = self.wal.lock();
+        wal.keep(kept);
+        if wal.released_bytes() > 0
+            && let Err(error) = wal.release(manifest.state().flushed)
+        {
+            tracing::debug!(%error, "cannot release log segments");
+        }
+        self.past.note_log_bytes(wal.released_bytes());
+    }
+
+    /// Gives up all older states that have no name: the disk is full.
+    pub(super) fn give_up_history(&self) {
+        if !self.options.history.is_zero() {
+            tracing::warn!("the disk is full: older states are given up");
+            self.past.given_up_ns.store(self.clock.now_ns(), Ordering::Release);
+            self.remove_retired(self.clock.now_ns());
+        }
+    }
+
+    /// Makes the tables of an older state.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutsideHistory`] for a time whose state is not known any more, or not yet;
+    /// [`Error::SnapshotNotFound`]; [`Error::Corrupt`] and [`Error::Io`] if manifest or log cannot
+    /// be read.
+    pub(super) fn past_state(&self, at: &AsOf) -> Result<PastState> {
+        match at {
+            AsOf::Snapshot(name) => {
+                let missing = || Error::SnapshotNotFound { snapshot: name.clone() };
+                let held = self.past.snapshots.lock().get(name).cloned().ok_or_else(missing)?;
+                let state = self.past.commits.state_at(held.number)?;
+                let files = held.files.unwrap_or_else(|| Arc::new(self.compactor.retired.hold(&state)));
+                Ok(self.past_of(&state, files))
+            }
+            AsOf::Time(time_ns) => self.state_at_time(*time_ns),
+        }
+    }
+
+    fn past_of(&self, state: &ManifestState, files: Arc<Hold>) -> PastState {
+        let registry = Arc::new(registry_of(state));
+        PastState { registry, _files: files, memory: Arc::clone(&self.memory), held_bytes: 0 }
+    }
+
+    fn state_at_time(&self, time_ns: i64) -> Result<PastState> {
+        let now_ns = self.clock.now_ns();
+        if time_ns > now_ns {
+            let reason = format!("{} is in the future; it is {} now", show(time_ns), show(now_ns));
+            return Err(Error::OutsideHistory { reason });
+        }
+        let (mark, log) = self.mark_at(time_ns, now_ns)?;
+        let state = self.past.commits.state_at(mark.number)?;
+        let files = Arc::new(self.compactor.retired.hold(&state));
+        // Had it been too old by now, its files might be gone, which were not held before.
+        if self.past.commits.oldest().is_none_or(|oldest| oldest.number > mark.number) {
+            return Err(self.too_old(time_ns, now_ns));
+        }
+        let mut past = self.past_of(&state, files);
+        let range = (mark.flushed, log.last_seq);
+        let held_bytes = self.replay_until(&past.registry, range, time_ns)?;
+        self.memory.take(held_bytes);
+        past.held_bytes = held_bytes;
+        Ok(past)
+    }
+
+    /// Returns the newest commit at or before a time, and the log after it.
+    fn mark_at(&self, time_ns: i64, now_ns: i64) -> Result<(CommitMark, PinnedLog<'_>)> {
+        let marks = self.past.commits.marks();
+        let is_there = time_ns >= self.history_from_ns(now_ns);
+        let mark = marks.iter().rfind(|mark| mark.time_ns <= time_ns).filter(|_| is_there);
+        let Some(mark) = mark.copied() else { return Err(self.too_old(time_ns, now_ns)) };
+        let log = PinnedLog::new(self, mark.flushed);
+        if log.first_seq > mark.flushed.next() {
+            return Err(self.too_old(time_ns, now_ns));
+        }
+        Ok((mark, log))
+    }
+
+    /// Says from when on states can be asked for.
+    fn too_old(&self, time_ns: i64, now_ns: i64) -> Error {
+        let asked = show(time_ns);
+        if self.options.history.is_zero() {
+            let reason = format!("nothing is known of {asked}: no history is kept (the setting history is 0)");
+            return Error::OutsideHistory { reason };
+        }
+        let first_seq = self.wal.lock().first_seq();
+        let marks = self.past.commits.marks();
+        let oldest = marks.iter().find(|mark| first_seq <= mark.flushed.next()).map(|mark| mark.time_ns);
+        let reason = match oldest {
+            Some(oldest) => {
+                let oldest = show(oldest.max(self.history_from_ns(now_ns)));
+                format!("nothing is known any more of {asked}: history begins at {oldest}")
+            }
+            None => format!("nothing is known of {asked}: history begins with the next flush"),
+        };
+        Error::OutsideHistory { reason }
+    }
+
+    /// Does again what the log has after the state of a registry, up to the first frame that came
+    /// after `time_ns`; returns the memory that its rows take.
+    fn replay_until(
+        &self,
+        registry: &Registry,
+        range: (SequenceNumber, SequenceNumber),
+        time_ns: i64,
+    ) -> Result<usize> {
+        let dir = self.root.join(WAL_DIR);
+        let mut held_bytes = 0;
+        let mut visit = |frame: ReplayedFrame<'_>| {
+            let damaged = |reason| Error::corrupt(&dir, 0, format!("frame {}: {reason}", frame.seq));
+            if time_of(&frame).map_err(damaged)?.is_some_and(|came| came > time_ns) {
+                return Ok(false);
+            }
+            if let Some((_, staged)) = decode_frame(registry, &frame).map_err(damaged)? {
+                held_bytes += apply_rows(frame.seq, staged)?;
+            }
+            Ok(true)
+        };
+        // The log is in a folder, wherever data files are.
+        if range.0 < range.1 {
+            read_between(self.vfs.as_ref(), &dir, range, &mut visit)?;
+        }
+        Ok(held_bytes)
+    }
+}
+
+/// Returns when a frame came, if it says so.
+fn time_of(frame: &ReplayedFrame<'_>) -> Result<Option<i64>, String> {
+    let Some(kind) = FrameKind::from_byte(frame.kind) else { return Ok(None) };
+    Ok(match kind {
+        FrameKind::Database => Some(frame::decode::<DatabaseMeta>(frame.meta)?.created_ns),
+        FrameKind::Delete => frame::decode::<DeleteMeta>(frame.meta)?.time_ns,
+        FrameKind::Drop => frame::decode::<DropMeta>(frame.meta)?.time_ns,
+        // Those of older builds have none.
+        FrameKind::Schema | FrameKind::Widened if frame.meta.is_empty() => None,
+        FrameKind::Schema | FrameKind::Widened => Some(frame::decode::<SchemaMeta>(frame.meta)?.time_ns),
+        FrameKind::GivenUp => None,
+        FrameKind::LineProtocol | FrameKind::MessagePack | FrameKind::Arrow | FrameKind::Rows => {
+            let meta = frame::decode::<WriteMeta>(frame.meta)?;
+            Some(meta.clock_ns.unwrap_or(meta.receive_ns))
+        }
+    })
+}
+
+/// Writes a time as people and SQL read it.
+fn show(time_ns: i64) -> String {
+    arrow::temporal_conversions::timestamp_ns_to_datetime(time_ns)
+        .map_or_else(|| format!("{time_ns} ns"), |time| format!("{}Z", time.format("%Y-%m-%dT%H:%M:%S%.f")))
+}

@@ -1,0 +1,182 @@
+//! A table becomes what it was.
+//!
+//! The data files that it had then are live again, and rows that were in memory then get files: one
+//! commit takes these in and all others out. So nothing is copied but what had never been in a
+//! file, and what the table has now can be asked for as an older state in its turn.
+
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+
+use super::{Engine, flush::TableRound, shared::Shared};
+use crate::{
+    Error, Result, SequenceNumber, Tombstone,
+    catalog::{Manifest, ManifestEdit, TableEdit},
+    crash::crash_point,
+    model::{AsOf, DataFile, TableSchema},
+    registry::Table,
+};
+
+impl Engine {
+    /// Makes a table what it was at some moment, by one commit: undoes a delete, a bad write, or a
+    /// drop if the name is free.
+    ///
+    /// Points that were written since are gone from the table; as an older state they can be asked
+    /// for. Those that are written while this runs stay. Columns that came since stay, too, and are
+    /// empty. Flushes; waits for a merge that runs already. Durable once this returns.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use arc_core::{AsOf, Comparison, Predicate};
+    ///
+    /// engine.create_snapshot("before")?;
+    /// engine.delete("plant", "pump", &Predicate::compare("id", Comparison::Equal, "7"))?;
+    /// engine.restore_table("plant", "pump", &AsOf::Snapshot("before".into()))?;
+    /// assert_eq!(engine.data_files("plant", "pump")?[0].rows, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutsideHistory`] and [`Error::SnapshotNotFound`] for a state that cannot be asked
+    /// for; [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if the table was not there then;
+    /// [`SchemaConflict`](crate::ErrorKind::SchemaConflict) if another table has its name by now,
+    /// whose columns differ; [`Io`](crate::ErrorKind::Io) and [`Closed`](crate::ErrorKind::Closed).
+    pub fn restore_table(&self, database: &str, table: &str, moment: &AsOf) -> Result<()> {
+        self.check_open()?;
+        let shared = self.writer()?;
+        let past = shared.past_state(moment)?;
+        let missing = || Error::TableNotFound { database: database.to_owned(), table: table.to_owned() };
+        let was = past.registry.database(database).and_then(|found| found.table(table)).ok_or_else(missing)?;
+        match self.create_database(database) {
+            Ok(()) | Err(Error::DatabaseExists { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        match self.create_table(&was.schema()) {
+            Ok(()) | Err(Error::TableExists { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        crash_point("restore::created");
+        // `past` keeps the files until they are live again.
+        let restored = shared.restore(&self.table(database, table)?, &was);
+        drop(past);
+        restored
+    }
+}
+
+impl Shared {
+    /// Makes a table what `was` was, whose files the caller keeps.
+    fn restore(&self, table: &Arc<Table>, was: &Arc<Table>) -> Result<()> {
+        // No merge takes files of it as its inputs meanwhile.
+        let _running = self.compactor.running.lock();
+        self.compactor.check_running()?;
+        check_columns(&table.schema(), &was.schema())?;
+        let view = was.view()?;
+        let newest = view.files.iter().map(|file| file.max_time).chain(view.buffers.iter().map(|part| part.max_time));
+        // Before anything more is written: it may have the primary key of a row that comes back.
+        table.rows()?.buffer.note_files(newest.max().unwrap_or(i64::MIN));
+        let mut manifest = self.lock_manifest()?;
+        self.flush_all(&mut manifest)?;
+        if table.is_dropped() {
+            let schema = table.schema();
+            return Err(Error::TableNotFound {
+                database: schema.database.to_string(),
+                table: schema.table.to_string(),
+            });
+        }
+        let mut rounds = vec![self.rows_in_memory(table, was)?];
+        if let Err(error) = self.write_all_files(&mut rounds) {
+            self.note_unsynced(&error);
+            self.discard(&rounds);
+            return Err(error);
+        }
+        crash_point("restore::files_written");
+        let made: Vec<Arc<DataFile>> = rounds.iter().flat_map(|round| round.files.iter().cloned()).collect();
+        let all = view.files.into_iter().chain(made).collect();
+        if let Err(error) = self.commit_restored(&mut manifest, table, all, &view.tombstones) {
+            if !manifest.is_closed() {
+                self.discard(&rounds);
+            }
+            return Err(error);
+        }
+        crash_point("restore::committed");
+        drop(manifest);
+        self.compactor.wake();
+        Ok(())
+    }
+
+    /// Returns the rows of `was` that are in no file, to be written for `table`.
+    fn rows_in_memory(&self, table: &Table, was: &Arc<Table>) -> Result<TableRound> {
+        let frozen = {
+            let mut rows = was.rows()?;
+            rows.buffer.freeze()?;
+            rows.buffer.frozen_up_to(SequenceNumber(u64::MAX))
+        };
+        // No file may have wider columns than the manifest says.
+        let (table, schema) = (Arc::clone(was), table.committed.load_full());
+        Ok(TableRound { table, schema, schema_changed: false, frozen, tombstones: Vec::new(), files: Vec::new() })
+    }
+
+    /// Commits that a table has these files and deletes and no others, and shows it to queries.
+    fn commit_restored(
+        &self,
+        manifest: &mut Manifest,
+        table: &Table,
+        files: Vec<Arc<DataFile>>,
+        tombstones: &[Arc<Tombstone>],
+    ) -> Result<()> {
+        let schema = table.schema();
+        let missing = || Error::internal("a table that was flushed is not in the manifest");
+        let known = manifest.state().table(&schema.database, &schema.table).ok_or_else(missing)?;
+        let wanted: HashSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        let gone: Vec<Arc<DataFile>> =
+            known.files.iter().filter(|file| !wanted.contains(file.path.as_str())).cloned().collect();
+        let edit = {
+            let there: HashSet<&str> = known.files.iter().map(|file| file.path.as_str()).collect();
+            TableEdit {
+                database: schema.database.to_string(),
+                table: schema.table.to_string(),
+                files_added: files.iter().filter(|file| !there.contains(file.path.as_str())).cloned().collect(),
+                files_removed: gone.iter().map(|file| file.path.clone()).collect(),
+                tombstones_removed: known.tombstones.iter().map(|tombstone| tombstone.seq).collect(),
+                tombstones_added: tombstones.iter().map(|tombstone| Tombstone::clone(tombstone)).collect(),
+                ..TableEdit::default()
+            }
+        };
+        let flushed = manifest.state().flushed;
+        self.commit(manifest, ManifestEdit { tables: vec![edit], ..ManifestEdit::default() })?;
+        self.compactor.retired.take_back(&wanted);
+        {
+            let mut stored = table.stored();
+            // What was deleted since the flush is deleted.
+            let later: Vec<_> = stored.tombstones.drain(..).filter(|tombstone| tombstone.seq > flushed).collect();
+            stored.tombstones = tombstones.iter().cloned().chain(later).collect();
+            stored.files = files.clone();
+        }
+        self.compactor.retired.add(gone, self.clock.now_ns());
+        Ok(())
+    }
+}
+
+/// Refuses a table that is another one, with other columns.
+fn check_columns(now: &TableSchema, was: &TableSchema) -> Result<()> {
+    if now.has_primary_key == was.has_primary_key && now.continues(was) {
+        return Ok(());
+    }
+    let differs = |(at, column): (usize, &crate::model::Column)| {
+        let known = now.columns.get(at);
+        known
+            .is_none_or(|known| known.name != column.name || known.kind != column.kind)
+            .then(|| column.name.to_string())
+    };
+    Err(Error::SchemaConflict {
+        table: was.table.to_string(),
+        column: was.columns.iter().enumerate().find_map(differs).unwrap_or_default(),
+        existing: "of another table, which has the name now".into(),
+        got: "that of the table which had the name then; drop the one of now to restore it".into(),
+    })
+}

@@ -1,0 +1,106 @@
+//! States that are kept under a name, until that is dropped.
+
+use std::sync::Arc;
+
+use super::{Engine, history::HeldSnapshot, shared::Shared};
+use crate::{
+    Error, Result,
+    catalog::ManifestEdit,
+    crash::crash_point,
+    model::SnapshotInfo,
+    registry::{check_name, invalid_name},
+};
+
+impl Engine {
+    /// Keeps the state of all databases as it is now under a name, until
+    /// [`drop_snapshot`](Self::drop_snapshot). `SELECT … FROM t AT (SNAPSHOT => 'name')` reads it.
+    ///
+    /// Flushes. Has every point that was acknowledged before the call. Copies nothing: the data
+    /// files that it has stay on disk when they are merged, dropped or past their retention.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// engine.create_snapshot("before")?;
+    /// engine.drop_table("plant", "pump")?;
+    /// assert_eq!(engine.snapshots()[0].name, "before");
+    /// engine.drop_snapshot("before")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a bad name or one that is
+    /// taken; [`Io`](crate::ErrorKind::Io); [`Closed`](crate::ErrorKind::Closed).
+    pub fn create_snapshot(&self, name: &str) -> Result<()> {
+        self.check_open()?;
+        check_name(name).map_err(|reason| invalid_name("snapshot", name, reason))?;
+        self.writer()?.create_snapshot(name)
+    }
+
+    /// Forgets a snapshot. What only it has leaves the disk some time later, as data files do that
+    /// compaction has replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound); [`Io`](crate::ErrorKind::Io);
+    /// [`Closed`](crate::ErrorKind::Closed).
+    pub fn drop_snapshot(&self, name: &str) -> Result<()> {
+        self.check_open()?;
+        self.writer()?.drop_snapshot(name)
+    }
+
+    /// Returns all snapshots, by name; none for a reader, which has none.
+    #[must_use]
+    pub fn snapshots(&self) -> Vec<SnapshotInfo> {
+        self.writer().map(|shared| shared.snapshots()).unwrap_or_default()
+    }
+}
+
+impl Shared {
+    fn create_snapshot(&self, name: &str) -> Result<()> {
+        let mut manifest = self.lock_manifest()?;
+        if manifest.state().snapshots.contains_key(name) {
+            return Err(Error::SnapshotExists { snapshot: name.to_owned() });
+        }
+        self.flush_all(&mut manifest)?;
+        crash_point("snapshot::flushed");
+        let time_ns = self.commit_time(&manifest);
+        let named = manifest.name_snapshot(name, time_ns);
+        self.note_closed(&manifest, named)?;
+        let number = manifest.state().snapshots.get(name).map_or(0, |named| named.number);
+        // Has the same files as the state that it names.
+        let files = Some(Arc::new(self.compactor.retired.hold(manifest.state())));
+        self.past.add_snapshot(name, HeldSnapshot { number, time_ns, files });
+        drop(manifest);
+        self.queue.budget_changed();
+        self.compactor.wake();
+        Ok(())
+    }
+
+    fn drop_snapshot(&self, name: &str) -> Result<()> {
+        let mut manifest = self.lock_manifest()?;
+        if !manifest.state().snapshots.contains_key(name) {
+            return Err(Error::SnapshotNotFound { snapshot: name.to_owned() });
+        }
+        let snapshots_dropped = vec![name.to_owned()];
+        self.commit(&mut manifest, ManifestEdit { snapshots_dropped, ..ManifestEdit::default() })?;
+        self.past.remove_snapshot(name);
+        manifest.forget_history();
+        drop(manifest);
+        self.compactor.wake();
+        Ok(())
+    }
+
+    pub(super) fn snapshots(&self) -> Vec<SnapshotInfo> {
+        let info = |(name, held): (String, HeldSnapshot)| {
+            let has = |path: &str| held.files.as_ref().is_some_and(|files| files.has(path));
+            let (files, retired_bytes) = self.compactor.retired.totals_of(has);
+            SnapshotInfo { name, time_ns: held.time_ns, retired_files: files as u64, retired_bytes }
+        };
+        self.past.snapshots().into_iter().map(info).collect()
+    }
+}

@@ -1,0 +1,343 @@
+//! Every state that was there can be asked for again, for as long as the settings say, whatever was
+//! done since; and what is older is gone.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use proptest::{collection::vec, prelude::*};
+
+use super::{
+    contents::{contents, contents_of},
+    quiet_in,
+    requests::{Request, request},
+};
+use crate::{
+    ColumnTypes, Comparison, Engine, Error, Literal, OnConflict, Options, Predicate, clock::Clock, model::AsOf,
+    vfs::CrashFs,
+};
+
+const SECOND: i64 = 1_000_000_000;
+const START: i64 = 1_000_000 * SECOND;
+
+/// A clock that a test sets.
+#[derive(Debug, Clone)]
+struct Hand(Arc<AtomicI64>);
+
+impl Hand {
+    fn new() -> Self {
+        Self(Arc::new(AtomicI64::new(START)))
+    }
+
+    fn advance(&self, seconds: i64) {
+        self.0.fetch_add(seconds * SECOND, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Hand {
+    fn now_ns(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// An engine, the states that it had, and its clock.
+struct Recorded {
+    fs: CrashFs,
+    clock: Hand,
+    options: Options,
+    engine: Engine,
+    states: Vec<(i64, Vec<String>)>,
+    snapshots: Vec<(String, Vec<String>)>,
+    snapshots_made: usize,
+}
+
+fn options(history: u64) -> Options {
+    let mut options = Options::default();
+    (options.history, options.compaction_grace) = (Duration::from_secs(history), Duration::ZERO);
+    (options.compaction, options.flush_after) = (false, Duration::from_secs(1 << 30));
+    (options.wal_segment_bytes, options.compaction_files) = (64 << 10, 2);
+    options.column_types = ColumnTypes::new().on_conflict(OnConflict::Widen);
+    options
+}
+
+fn open(fs: &CrashFs, clock: &Hand, options: &Options) -> Engine {
+    quiet_in(fs).options(options.clone()).clock(Arc::new(clock.clone())).open().unwrap()
+}
+
+impl Recorded {
+    fn new(options: Options) -> Self {
+        let (fs, clock) = (CrashFs::new(), Hand::new());
+        let engine = open(&fs, &clock, &options);
+        Self { fs, clock, options, engine, states: Vec::new(), snapshots: Vec::new(), snapshots_made: 0 }
+    }
+
+    fn line(&self, line: &str) {
+        assert!(self.engine.write_lp("d", line.as_bytes()).unwrap().points > 0);
+    }
+
+    /// Notes what there is now, and lets a second go by.
+    fn record(&mut self) {
+        self.states.push((self.clock.now_ns(), contents(&self.engine)));
+        self.clock.advance(1);
+    }
+
+    fn at(&self, time_ns: i64) -> crate::Result<Vec<String>> {
+        let past = self.engine.writer()?.past_state(&AsOf::Time(time_ns))?;
+        Ok(contents_of(&self.engine, &past.registry))
+    }
+
+    fn named(&self, name: &str) -> crate::Result<Vec<String>> {
+        let past = self.engine.writer()?.past_state(&AsOf::Snapshot(name.to_owned()))?;
+        Ok(contents_of(&self.engine, &past.registry))
+    }
+
+    fn snapshot(&mut self) {
+        let name = format!("s{}", self.snapshots_made);
+        self.snapshots_made += 1;
+        self.engine.create_snapshot(&name).unwrap();
+        self.snapshots.push((name, contents(&self.engine)));
+    }
+
+    /// Lets the process die, or end, and opens what it leaves.
+    fn reopen(&mut self, is_kill: bool) {
+        if is_kill {
+            self.fs = CrashFs::from_image(&self.fs.current());
+        } else {
+            self.engine.close().unwrap();
+        }
+        self.engine = open(&self.fs, &self.clock, &self.options);
+    }
+
+    /// Compares all states that can be asked for with what they were.
+    fn check(&self) {
+        let from_ns = self.clock.now_ns() - i64::try_from(self.options.history.as_nanos()).unwrap();
+        for (time_ns, was) in &self.states {
+            if *time_ns < from_ns {
+                assert!(matches!(self.at(*time_ns), Err(Error::OutsideHistory { .. })), "{time_ns}");
+                continue;
+            }
+            // Nothing came in the half second after it either.
+            for time_ns in [*time_ns, time_ns + SECOND / 2] {
+                let is = self.at(time_ns).unwrap();
+                let differ = was.iter().zip(&is).find(|(was, is)| was != is);
+                assert!(*was == is, "{time_ns}: {} lines, {}: {differ:?}", was.len(), is.len());
+            }
+        }
+        for (name, was) in &self.snapshots {
+            assert!(self.named(name).unwrap() == *was, "{name}");
+        }
+    }
+
+    fn data_files(&self) -> usize {
+        let image = self.fs.current();
+        image.files().filter(|path| path.extension().is_some_and(|end| end == "parquet" || end == "pack")).count()
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Write(Request),
+    Flush,
+    Compact,
+    Delete { table: prop::sample::Index, before_ns: i64 },
+    Drop { table: prop::sample::Index, whole: bool },
+    Snapshot,
+    DropSnapshot(prop::sample::Index),
+    Reopen(bool),
+    Wait(i64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let index = || any::<prop::sample::Index>();
+    let step = prop_oneof![
+        8 => request().prop_map(Step::Write),
+        3 => Just(Step::Flush),
+        2 => Just(Step::Compact),
+        2 => (index(), -10..1_000_000_i64).prop_map(|(table, before_ns)| Step::Delete { table, before_ns }),
+        1 => (index(), any::<bool>()).prop_map(|(table, whole)| Step::Drop { table, whole }),
+        1 => Just(Step::Snapshot),
+        1 => index().prop_map(Step::DropSnapshot),
+        2 => any::<bool>().prop_map(Step::Reopen),
+        1 => (1..30_i64).prop_map(Step::Wait),
+    ];
+    vec(step, 1..14)
+}
+
+impl Recorded {
+    fn step(&mut self, step: Step) {
+        let engine = self.engine.clone();
+        let table = |index: prop::sample::Index| {
+            let tables = engine.tables("d").unwrap_or_default();
+            (!tables.is_empty()).then(|| index.get(&tables).schema.table.to_string())
+        };
+        match step {
+            Step::Write(request) => drop(request.send(&engine)),
+            Step::Flush => drop(engine.flush().unwrap()),
+            Step::Compact => drop(engine.compact().unwrap()),
+            Step::Delete { table: index, before_ns } => {
+                let Some(table) = table(index) else { return };
+                let old = Predicate::compare("time", Comparison::Less, Literal::Time(before_ns));
+                drop(engine.delete("d", &table, &old).unwrap());
+            }
+            Step::Drop { table: index, whole } => match table(index) {
+                Some(_) if whole => engine.drop_database("d").unwrap(),
+                Some(table) => engine.drop_table("d", &table).unwrap(),
+                None => {}
+            },
+            Step::Snapshot => self.snapshot(),
+            Step::DropSnapshot(index) if !self.snapshots.is_empty() => {
+                let (name, _) = self.snapshots.remove(index.index(self.snapshots.len()));
+                engine.drop_snapshot(&name).unwrap();
+            }
+            Step::DropSnapshot(_) => {}
+            Step::Reopen(is_kill) => self.reopen(is_kill),
+            Step::Wait(seconds) => self.clock.advance(seconds),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_state_is_what_it_was(steps in steps()) {
+        let mut recorded = Recorded::new(options(25));
+        for step in steps {
+            recorded.step(step);
+            recorded.record();
+        }
+        recorded.check();
+        recorded.reopen(true);
+        recorded.check();
+        recorded.engine.flush().unwrap();
+        recorded.engine.compact().unwrap();
+        recorded.check();
+    }
+}
+
+#[test]
+fn rows_that_were_not_flushed_are_there_and_later_ones_are_not() {
+    let mut recorded = Recorded::new(options(3_600));
+    recorded.record();
+    for round in 0..4 {
+        recorded.line(&format!("m,h=a v={round} 1\nm,h=b v={round} {round}"));
+        recorded.record();
+        recorded.line(&format!("m,h=a w={round} 1\nlist v=\"{round}\" 7"));
+        recorded.record();
+        if round % 2 == 1 {
+            recorded.engine.flush().unwrap();
+            recorded.record();
+        }
+    }
+    recorded.check();
+}
+
+#[test]
+fn what_was_deleted_and_dropped_is_there_until_it_is_too_old_and_then_it_goes() {
+    let mut recorded = Recorded::new(options(100));
+    recorded.line("m,h=a v=1 1\nm,h=b v=2 2\nn,h=a v=1 1");
+    recorded.engine.flush().unwrap();
+    recorded.line("m,h=c v=3 3\nn,h=b v=4 1");
+    recorded.record();
+    let of_a = Predicate::compare("h", Comparison::Equal, "a");
+    recorded.engine.delete("d", "m", &of_a).unwrap();
+    recorded.record();
+    recorded.engine.drop_table("d", "n").unwrap();
+    recorded.record();
+    recorded.engine.compact().unwrap();
+    recorded.record();
+    recorded.check();
+    assert!(recorded.engine.stats().retired_files >= 2 && recorded.engine.stats().retired_bytes > 0);
+    recorded.reopen(false);
+    assert!(recorded.engine.stats().retired_files >= 2, "a restart forgets nothing");
+    recorded.check();
+    recorded.clock.advance(101);
+    recorded.engine.compact().unwrap();
+    let stats = recorded.engine.stats();
+    assert_eq!((stats.retired_files, stats.retired_bytes), (0, 0));
+    assert_eq!(recorded.data_files(), recorded.engine.data_files("d", "m").unwrap().len());
+    recorded.check();
+    let error = recorded.at(START).unwrap_err();
+    assert!(error.to_string().contains("history begins at 1970-01-12T13:46:45Z"), "{error}");
+    let error = recorded.at(recorded.clock.now_ns() + 1).unwrap_err();
+    assert!(error.to_string().contains("is in the future; it is 1970-01-12T13:"), "{error}");
+}
+
+#[test]
+fn a_snapshot_keeps_what_it_has_until_it_is_dropped_also_without_history() {
+    for history in [0, 10] {
+        let mut recorded = Recorded::new(options(history));
+        recorded.line("m,h=a v=1 1\nm,h=b v=2 2");
+        recorded.snapshot();
+        assert!(matches!(recorded.engine.create_snapshot("s0"), Err(Error::SnapshotExists { .. })));
+        recorded.engine.drop_database("d").unwrap();
+        recorded.engine.create_database("e").unwrap();
+        for _ in 0..300 {
+            // Enough commits that the manifest lets go of its oldest objects.
+            recorded.clock.advance(1);
+            recorded.engine.set_retention("e", None, Some(Duration::from_secs(3_600))).unwrap();
+        }
+        recorded.clock.advance(1_000);
+        recorded.engine.compact().unwrap();
+        assert_eq!((recorded.data_files(), recorded.engine.snapshots()[0].retired_files), (1, 1));
+        recorded.check();
+        recorded.reopen(true);
+        recorded.engine.compact().unwrap();
+        recorded.check();
+        recorded.engine.drop_snapshot("s0").unwrap();
+        assert!(matches!(recorded.named("s0"), Err(Error::SnapshotNotFound { .. })));
+        assert!(matches!(recorded.engine.drop_snapshot("s0"), Err(Error::SnapshotNotFound { .. })));
+        recorded.engine.compact().unwrap();
+        assert_eq!(recorded.data_files(), 0);
+        assert!(recorded.engine.snapshots().is_empty());
+    }
+}
+
+#[test]
+fn history_reaches_no_further_than_the_log_that_is_kept() {
+    let mut options = options(3_600);
+    options.history_log_bytes = 128 << 10;
+    let mut recorded = Recorded::new(options);
+    let first = recorded.clock.now_ns();
+    for round in 0..40 {
+        let text = "x".repeat(20_000);
+        recorded.line(&format!("m,h=a v=\"{text}{round}\" {round}"));
+        recorded.clock.advance(1);
+        if round % 4 == 3 {
+            recorded.engine.flush().unwrap();
+        }
+    }
+    recorded.record();
+    assert!(recorded.engine.stats().history_log_bytes <= 128 << 10);
+    let error = recorded.at(first).unwrap_err();
+    assert!(error.to_string().contains("history begins at"), "{error}");
+    recorded.check();
+}
+
+#[test]
+fn a_drop_at_any_cut_of_power_leaves_snapshots_whole() {
+    let recorded = Recorded::new(options(10));
+    recorded.line("m,h=a v=1 1");
+    recorded.engine.create_snapshot("kept").unwrap();
+    let was = contents(&recorded.engine);
+    recorded.line("m,h=a v=2 1");
+    recorded.engine.drop_table("d", "m").unwrap();
+    recorded.clock.advance(1_000);
+    recorded.engine.compact().unwrap();
+    drop(recorded.engine);
+    for cut in recorded.fs.power_cuts() {
+        for image in cut.images(3, 4) {
+            let fs = CrashFs::from_image(&image);
+            let engine = quiet_in(&fs).options(recorded.options.clone()).clock(Arc::new(recorded.clock.clone())).open();
+            let Ok(engine) = engine else { continue };
+            if engine.snapshots().iter().any(|snapshot| snapshot.name == "kept") {
+                let past = engine.writer().unwrap().past_state(&AsOf::Snapshot("kept".into())).unwrap();
+                assert_eq!(contents_of(&engine, &past.registry), was, "after operation {}", cut.operations());
+            }
+        }
+    }
+}
