@@ -29,8 +29,7 @@ pub(crate) use layout::{
     check_layout, check_log_is_there, check_marker, create_folders, mark_log, open_layout, sync_parents, write_marker,
 };
 pub(crate) use leases::{ReadLease, oldest_leased};
-pub(crate) use manifest::{Advance, Manifest};
-pub(crate) use manifest::{CommitMark, FoundHistory, HistoryWindow, Manifest, ManifestHistory, PastFile};
+pub(crate) use manifest::{Advance, CommitMark, FoundHistory, HistoryWindow, Manifest, ManifestHistory, PastFile};
 #[cfg(test)]
 pub(crate) use object::NEWEST_VERSION;
 pub(crate) use receipts::{Fingerprint, IdempotencyRecord, ReceiptsEdit};

@@ -6,6 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use hashbrown::HashSet;
+
 #[cfg(feature = "object-store")]
 use super::claim::ManifestClaim;
 use super::{
@@ -192,11 +194,11 @@ fn clear_orphans(
         lost.sync()
     };
     let named = manifest.state().stored_paths();
-    let mut kept: HashSet<&str> = found.files.iter().map(|past| past.file.stored_path()).collect();
+    let past: HashSet<&str> = found.files.iter().map(|past| past.file.stored_path()).collect();
     let is_read = oldest_leased(vfs, root, now_ns).is_some();
     let mut readable = if is_read { find_readable(vfs, root, &named)? } else { Vec::new() };
-    readable.retain(|path| !kept.contains(path.as_str()));
-    kept.extend(readable.iter().map(String::as_str));
+    readable.retain(|path| !past.contains(path.as_str()));
+    let kept = past.iter().copied().chain(readable.iter().map(String::as_str)).collect();
     for orphan in remove_orphans(vfs, root, &named, &kept, set_aside)? {
         tracing::info!(file = orphan, "removed a file that no manifest names");
     }

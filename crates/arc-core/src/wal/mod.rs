@@ -43,7 +43,6 @@ pub(crate) use survey::{FrameLocation, Survey, survey};
 pub(crate) use survey::{forge_body, frame_locations};
 pub(crate) use sync::PendingSync;
 pub(crate) use tail::{LogTail, TailEnd};
-pub(crate) use writer::Wal;
 pub(crate) use writer::{KeptLog, Wal};
 
 /// Settings of a [`Wal`].

@@ -5,7 +5,7 @@
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
-use super::{Listing, Manifest, ManifestEdit, ManifestState, ObjectId, PAYLOAD_OFFSET, decode, decode_payload};
+use super::{Listing, Manifest, ManifestEdit, ObjectId, PAYLOAD_OFFSET, decode, decode_payload};
 use crate::{
     Error, Result,
     model::DataFile,
@@ -41,14 +41,7 @@ impl Manifest {
     fn follow_at(location: Arc<dyn ObjectLocation>) -> Result<Self> {
         let mut tries = 0;
         loop {
-            let mut manifest = Self {
-                location: Arc::clone(&location),
-                state: ManifestState::default(),
-                number: 0,
-                checksum: 0,
-                snapshots: Vec::new(),
-                closed: Some(FOLLOWED.to_owned()),
-            };
+            let mut manifest = Self { closed: Some(FOLLOWED.to_owned()), ..Self::empty(Arc::clone(&location)) };
             match manifest.load() {
                 Err(Error::Corrupt { .. }) if tries < TRIES => tries += 1,
                 loaded => return loaded.map(|()| manifest),

@@ -197,18 +197,7 @@ impl Manifest {
 }
 
 /// Returns the files that an edit takes out of a state.
-fn removed_by(state: &ManifestState, edit: &ManifestEdit) -> Vec<PastFile> {
-    let mut files: Vec<Arc<DataFile>> = Vec::new();
-    for dropped in &edit.dropped {
-        let Some(database) = state.databases.get(&dropped.database) else { continue };
-        let tables = database.tables.iter().filter(|(name, _)| dropped.table.as_ref().is_none_or(|of| of == *name));
-        files.extend(tables.flat_map(|(_, table)| table.files.iter().cloned()));
-    }
-    for table in edit.tables.iter().filter(|table| !table.files_removed.is_empty()) {
-        let Some(known) = state.table(&table.database, &table.table) else { continue };
-        let removed: HashSet<&str> = table.files_removed.iter().map(String::as_str).collect();
-        files.extend(known.files.iter().filter(|file| removed.contains(file.path.as_str())).cloned());
-    }
+fn removed_by(state: &ManifestState, edit: &ManifestEdit) -> impl Iterator<Item = PastFile> {
     let since_ns = edit.time_ns.or(state.time_ns).unwrap_or(0);
-    files.into_iter().map(|file| PastFile { file, since_ns }).collect()
+    state.removed_by(edit).into_iter().map(move |file| PastFile { file, since_ns })
 }

@@ -115,7 +115,7 @@ impl Store {
         let memory = MemoryBudget::new(options.memory_bytes, options.max_resident_bytes);
         let engine = QueryEngine::new(
             tables,
-            DataPlace { dir: folder.path(), store: None, is_anothers: false },
+            crate::query::DataPlace { dir: folder.path(), store: None, is_anothers: false },
             options,
             Arc::new(memory),
         )

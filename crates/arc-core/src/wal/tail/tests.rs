@@ -4,14 +4,18 @@ use super::*;
 use crate::{
     random::SystemRandom,
     vfs::CrashFs,
-    wal::{Frame, Wal, WalOptions, body_checksum},
+    wal::{Frame, KeptLog, Wal, WalOptions, body_checksum},
 };
 
 const DIR: &str = "/wal";
 const SEGMENT_BYTES: u64 = 64 << 10;
 
 fn log(fs: &CrashFs, replay_after: u64) -> Wal {
-    let options = WalOptions { segment_bytes: SEGMENT_BYTES, random: Arc::new(SystemRandom::default()) };
+    let options = WalOptions {
+        segment_bytes: SEGMENT_BYTES,
+        random: Arc::new(SystemRandom::default()),
+        kept: KeptLog::default(),
+    };
     Wal::open(Arc::new(fs.clone()), Path::new(DIR), options, SequenceNumber(replay_after), &mut |_| Ok(())).unwrap()
 }
 
