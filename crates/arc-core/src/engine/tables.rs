@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use super::{history::PastState, shared::Shared};
 use crate::{
-    AsOf, Error, Result, SnapshotInfo,
+    Error, PastMoment, Result, SnapshotInfo,
     model::{TableSchema, table_folder},
     query::QueryTables,
     registry::{Registry, Table},
@@ -60,7 +60,7 @@ impl QueryTables for EngineTables {
         table_folder(database, table)
     }
 
-    fn at(&self, moment: &AsOf) -> Result<Arc<dyn QueryTables>> {
+    fn at(&self, moment: &PastMoment) -> Result<Arc<dyn QueryTables>> {
         let closed = || Error::Closed { reason: "the engine is closed".into() };
         let past = self.shared.upgrade().ok_or_else(closed)?.past_state(moment)?;
         let (registry, shared) = (Arc::clone(&past.registry), Weak::clone(&self.shared));

@@ -24,7 +24,7 @@ use datafusion::{
 };
 
 use super::{QueryTables, statement::refuse};
-use crate::{AsOf, Error, Result, SnapshotInfo, model::TableSchema, view::TableView};
+use crate::{Error, PastMoment, Result, SnapshotInfo, model::TableSchema, view::TableView};
 
 /// Stands between the name of a database and the number of a state; no name has it.
 const MARK: char = '\0';
@@ -199,7 +199,7 @@ pub(super) struct TablesInTime {
 
 impl TablesInTime {
     /// Returns the tables of now and of these states.
-    pub(super) fn new(now: Arc<dyn QueryTables>, moments: &[AsOf]) -> Result<Self> {
+    pub(super) fn new(now: Arc<dyn QueryTables>, moments: &[PastMoment]) -> Result<Self> {
         let states = moments.iter().map(|moment| now.at(moment)).collect::<Result<_>>()?;
         Ok(Self { now, states })
     }
@@ -241,7 +241,7 @@ impl QueryTables for TablesInTime {
         self.now.folder(shown(database), table)
     }
 
-    fn at(&self, moment: &AsOf) -> Result<Arc<dyn QueryTables>> {
+    fn at(&self, moment: &PastMoment) -> Result<Arc<dyn QueryTables>> {
         self.now.at(moment)
     }
 

@@ -17,7 +17,7 @@ use super::{
     requests::{Request, request},
 };
 use crate::{
-    ColumnTypes, Comparison, Engine, Error, Literal, OnConflict, Options, Predicate, clock::Clock, model::AsOf,
+    ColumnTypes, Comparison, Engine, Error, Literal, OnConflict, Options, Predicate, clock::Clock, model::PastMoment,
     vfs::CrashFs,
 };
 
@@ -86,12 +86,12 @@ impl Recorded {
     }
 
     fn at(&self, time_ns: i64) -> crate::Result<Vec<String>> {
-        let past = self.engine.inner.shared.past_state(&AsOf::Time(time_ns))?;
+        let past = self.engine.inner.shared.past_state(&PastMoment::Time(time_ns))?;
         Ok(contents_of(&self.engine, &past.registry))
     }
 
     fn named(&self, name: &str) -> crate::Result<Vec<String>> {
-        let past = self.engine.inner.shared.past_state(&AsOf::Snapshot(name.to_owned()))?;
+        let past = self.engine.inner.shared.past_state(&PastMoment::Snapshot(name.to_owned()))?;
         Ok(contents_of(&self.engine, &past.registry))
     }
 
@@ -335,7 +335,7 @@ fn a_drop_at_any_cut_of_power_leaves_snapshots_whole() {
             let engine = quiet_in(&fs).options(recorded.options.clone()).clock(Arc::new(recorded.clock.clone())).open();
             let Ok(engine) = engine else { continue };
             if engine.snapshots().iter().any(|snapshot| snapshot.name == "kept") {
-                let past = engine.inner.shared.past_state(&AsOf::Snapshot("kept".into())).unwrap();
+                let past = engine.inner.shared.past_state(&PastMoment::Snapshot("kept".into())).unwrap();
                 assert_eq!(contents_of(&engine, &past.registry), was, "after operation {}", cut.operations());
             }
         }
