@@ -53,8 +53,8 @@ pub use maintenance::repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repa
 pub use maintenance::verify::verify_in_store;
 pub use maintenance::verify::{Finding, Severity, VerifyReport, VerifyTotals, verify};
 pub use model::{
-    Access, AccessScope, AsOf, ColumnTypes, Comparison, Literal, OnConflict, Predicate, SequenceNumber, SnapshotInfo,
-    Tombstone,
+    Access, AccessScope, ColumnTypes, Comparison, Literal, OnConflict, PastMoment, Predicate, SequenceNumber,
+    SnapshotInfo, Tombstone,
 };
 pub use options::{Durability, Options, Precision, WriteOptions};
 #[cfg(feature = "query")]

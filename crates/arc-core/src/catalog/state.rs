@@ -258,7 +258,7 @@ impl ManifestState {
     pub(crate) fn apply(&mut self, edit: ManifestEdit) {
         self.flushed = edit.flushed.unwrap_or(self.flushed);
         self.time_ns = edit.time_ns.or(self.time_ns);
-        edit.snapshots_dropped.iter().for_each(|name| drop(self.snapshots.remove(name)));
+        self.snapshots.retain(|name, _| !edit.snapshots_dropped.contains(name));
         self.snapshots.extend(edit.snapshots_added);
         self.directory = edit.opened.map(|opened| opened.directory).or(self.directory.take());
         for DropEdit { database, table } in edit.dropped {

@@ -10,7 +10,7 @@ use super::{
     insert_query::{Insertion, blocking, on_own_runtime},
 };
 use crate::{
-    AsOf, Error, ErrorKind, Predicate, Result, Statement, WriteOptions, Written,
+    Error, ErrorKind, PastMoment, Predicate, Result, Statement, WriteOptions, Written,
     model::TableSchema,
     query::{Change, RestorePoint},
 };
@@ -198,8 +198,8 @@ impl Engine {
             Change::DropSnapshot { name, if_exists } => dropped(self.drop_snapshot(&name), if_exists),
             Change::Restore { database: named, table, to } => {
                 let moment = match to {
-                    RestorePoint::Snapshot(name) => AsOf::Snapshot(name),
-                    RestorePoint::Time(query) => AsOf::Time(on_own_runtime(self.time_of(database, &query))?),
+                    RestorePoint::Snapshot(name) => PastMoment::Snapshot(name),
+                    RestorePoint::Time(query) => PastMoment::Time(on_own_runtime(self.time_of(database, &query))?),
                 };
                 self.restore_table(named.as_deref().unwrap_or(database), &table, &moment).map(|()| Executed::Restored)
             }

@@ -25,7 +25,7 @@ use crate::{
     Error, Options, Result, SequenceNumber,
     catalog::{CommitMark, FoundHistory, Manifest, ManifestEdit, ManifestHistory, ManifestState},
     memory::MemoryBudget,
-    model::{AsOf, WAL_DIR},
+    model::{PastMoment, WAL_DIR},
     registry::Registry,
     sync::Mutex,
     wal::{KeptLog, ReplayedFrame, read_between},
@@ -183,16 +183,16 @@ impl Shared {
     /// [`Error::OutsideHistory`] for a time whose state is not known any more, or not yet;
     /// [`Error::SnapshotNotFound`]; [`Error::Corrupt`] and [`Error::Io`] if manifest or log cannot
     /// be read.
-    pub(super) fn past_state(&self, at: &AsOf) -> Result<PastState> {
+    pub(super) fn past_state(&self, at: &PastMoment) -> Result<PastState> {
         match at {
-            AsOf::Snapshot(name) => {
+            PastMoment::Snapshot(name) => {
                 let missing = || Error::SnapshotNotFound { snapshot: name.clone() };
                 let held = self.past.snapshots.lock().get(name).cloned().ok_or_else(missing)?;
                 let state = self.past.commits.state_at(held.number)?;
                 let files = held.files.unwrap_or_else(|| Arc::new(self.compactor.retired.hold(&state)));
                 Ok(self.past_of(&state, files))
             }
-            AsOf::Time(time_ns) => self.state_at_time(*time_ns),
+            PastMoment::Time(time_ns) => self.state_at_time(*time_ns),
         }
     }
 

@@ -67,7 +67,9 @@ pub(crate) use apply::apply_rows;
 pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
 pub(crate) use open::{Lock, lock};
 
-use self::{reader::Reader, role::EngineRole, shared::Shared};
+use self::role::EngineRole;
+#[cfg(feature = "query")]
+use self::{reader::Reader, shared::Shared};
 #[cfg(feature = "query")]
 use crate::store::OpenStorage;
 use crate::{

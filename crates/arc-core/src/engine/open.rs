@@ -158,7 +158,12 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         counters,
     };
     shared.take_found(found);
-    // Whatever the limit: these rows are in memory already.
+    note_replayed(&shared);
+    Ok((Arc::new(shared), lock))
+}
+
+/// Counts the rows of the log, which are in memory already, whatever the limit.
+fn note_replayed(shared: &Shared) {
     let replayed_bytes = shared.counters.buffered_bytes.load(std::sync::atomic::Ordering::Relaxed);
     shared.memory.take(replayed_bytes);
     shared.fresh.note_applied(replayed_bytes);
@@ -171,7 +176,6 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
         shared.note_buffered();
         shared.flush_signal.note_synced();
     }
-    Ok((Arc::new(shared), lock))
 }
 
 /// Removes what no manifest names, but for files of older states that can be asked for, and those that

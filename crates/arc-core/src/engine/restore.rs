@@ -13,7 +13,7 @@ use crate::{
     Error, Result, SequenceNumber, Tombstone,
     catalog::{Manifest, ManifestEdit, TableEdit},
     crash::crash_point,
-    model::{AsOf, DataFile, TableSchema},
+    model::{DataFile, PastMoment, TableSchema},
     registry::Table,
 };
 
@@ -31,11 +31,11 @@ impl Engine {
     /// # options.wal_segment_bytes = 64 << 10;
     /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
     /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
-    /// use arc_core::{AsOf, Comparison, Predicate};
+    /// use arc_core::{PastMoment, Comparison, Predicate};
     ///
     /// engine.create_snapshot("before")?;
     /// engine.delete("plant", "pump", &Predicate::compare("id", Comparison::Equal, "7"))?;
-    /// engine.restore_table("plant", "pump", &AsOf::Snapshot("before".into()))?;
+    /// engine.restore_table("plant", "pump", &PastMoment::Snapshot("before".into()))?;
     /// assert_eq!(engine.data_files("plant", "pump")?[0].rows, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -46,7 +46,7 @@ impl Engine {
     /// for; [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) if the table was not there then;
     /// [`SchemaConflict`](crate::ErrorKind::SchemaConflict) if another table has its name by now,
     /// whose columns differ; [`Io`](crate::ErrorKind::Io) and [`Closed`](crate::ErrorKind::Closed).
-    pub fn restore_table(&self, database: &str, table: &str, moment: &AsOf) -> Result<()> {
+    pub fn restore_table(&self, database: &str, table: &str, moment: &PastMoment) -> Result<()> {
         self.check_open()?;
         let shared = self.writer()?;
         let past = shared.past_state(moment)?;

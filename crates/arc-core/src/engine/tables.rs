@@ -8,7 +8,7 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    AsOf, Error, Result, SnapshotInfo,
+    Error, PastMoment, Result, SnapshotInfo,
     model::{TableSchema, table_folder},
     query::{PinnedTables, PlanningPin, QueryTables},
     registry::{Registry, Table},
@@ -77,7 +77,7 @@ impl QueryTables for EngineTables {
         table_folder(database, table)
     }
 
-    fn at(&self, moment: &AsOf) -> Result<Arc<dyn QueryTables>> {
+    fn at(&self, moment: &PastMoment) -> Result<Arc<dyn QueryTables>> {
         let past = self.shared()?.past_state(moment)?;
         let (registry, shared) = (Arc::clone(&past.registry), self.shared.clone());
         Ok(Arc::new(Self { registry, shared, _past: Some(past) }))
@@ -116,7 +116,7 @@ impl QueryTables for Reader {
         table_folder(database, table)
     }
 
-    fn at(&self, moment: &AsOf) -> Result<Arc<dyn QueryTables>> {
+    fn at(&self, moment: &PastMoment) -> Result<Arc<dyn QueryTables>> {
         EngineTables::seen(self.seen()).at(moment)
     }
 

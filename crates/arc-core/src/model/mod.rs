@@ -2,23 +2,23 @@
 //! partitions, names and paths, deletes, settings of types. Never does input or output, and knows
 //! no other folder.
 
-mod as_of;
 mod column_types;
 mod data_file;
 mod layout;
 mod names;
 mod partition;
+mod past_moment;
 pub(crate) mod predicate;
 mod schema;
 mod scope;
 mod sequence;
 mod tombstone;
 
-pub use as_of::{AsOf, SnapshotInfo};
 pub use column_types::{ColumnTypes, OnConflict};
 pub use data_file::{ColumnStatistics, DataFile, FileTail, StatisticsValue};
 pub use names::encode_name;
 pub use partition::PartitionDay;
+pub use past_moment::{PastMoment, SnapshotInfo};
 pub use predicate::{Comparison, Literal, Predicate};
 pub use schema::{Column, ColumnKind, TIME_COLUMN, TableSchema, tag_type, time_type};
 pub use scope::{Access, AccessScope};

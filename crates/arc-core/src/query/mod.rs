@@ -77,7 +77,7 @@ pub use self::{
     statement::{Statement, StatementKind},
     target::ChangeTarget,
 };
-use crate::{AsOf, Options, Result, SnapshotInfo, memory::MemoryBudget, model::TableSchema, view::TableView};
+use crate::{Options, PastMoment, Result, SnapshotInfo, memory::MemoryBudget, model::TableSchema, view::TableView};
 
 /// The tables that SQL can see; implemented by the engine.
 pub(crate) trait QueryTables: Debug + Send + Sync + 'static {
@@ -94,7 +94,7 @@ pub(crate) trait QueryTables: Debug + Send + Sync + 'static {
     /// Returns the folder of a table's data files, below the data directory.
     fn folder(&self, database: &str, table: &str) -> String;
     /// Returns the tables as they were; they stay so, and readable, for as long as this is held.
-    fn at(&self, moment: &AsOf) -> Result<Arc<dyn QueryTables>>;
+    fn at(&self, moment: &PastMoment) -> Result<Arc<dyn QueryTables>>;
     /// Returns all snapshots.
     fn snapshots(&self) -> Result<Vec<SnapshotInfo>>;
     /// Returns the tables as one statement is to see all of them, if that is not what

@@ -24,7 +24,7 @@ use datafusion::{
 };
 
 use super::{QueryTables, statement::refuse};
-use crate::{AsOf, Error, Result, SnapshotInfo, model::TableSchema, view::TableView};
+use crate::{Error, PastMoment, Result, SnapshotInfo, model::TableSchema, view::TableView};
 
 /// Stands between the name of a database and the number of a state; no name has it.
 const MARK: char = '\0';
@@ -33,7 +33,7 @@ const MARK: char = '\0';
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Moment {
     /// A time, still to be computed.
-    Time(Expr),
+    Time(Box<Expr>),
     /// The time of a snapshot.
     Snapshot(String),
 }
@@ -125,7 +125,9 @@ const USAGE: &str = "expected FOR SYSTEM_TIME AS OF a time, AT (TIMESTAMP => a t
 
 fn moment(version: TableVersion) -> Result<Moment> {
     let called = match version {
-        TableVersion::ForSystemTimeAsOf(time) | TableVersion::TimestampAsOf(time) => return Ok(Moment::Time(time)),
+        TableVersion::ForSystemTimeAsOf(time) | TableVersion::TimestampAsOf(time) => {
+            return Ok(Moment::Time(Box::new(time)));
+        }
         TableVersion::Function(Expr::Function(called)) => called,
         other => return refuse(format!("{other} is not supported; {USAGE}")),
     };
@@ -141,7 +143,7 @@ fn moment(version: TableVersion) -> Result<Moment> {
         _ => None,
     };
     match argument {
-        Some((name, value)) if name.eq_ignore_ascii_case("timestamp") => Ok(Moment::Time(value.clone())),
+        Some((name, value)) if name.eq_ignore_ascii_case("timestamp") => Ok(Moment::Time(Box::new(value.clone()))),
         Some((name, value)) if name.eq_ignore_ascii_case("snapshot") => match text(value) {
             Some(name) => Ok(Moment::Snapshot(name)),
             None => refuse(format!("{value} is no name of a snapshot; expected one in single quotes")),
@@ -199,7 +201,7 @@ pub(super) struct TablesInTime {
 
 impl TablesInTime {
     /// Returns the tables of now and of these states.
-    pub(super) fn new(now: Arc<dyn QueryTables>, moments: &[AsOf]) -> Result<Self> {
+    pub(super) fn new(now: Arc<dyn QueryTables>, moments: &[PastMoment]) -> Result<Self> {
         let states = moments.iter().map(|moment| now.at(moment)).collect::<Result<_>>()?;
         Ok(Self { now, states })
     }
@@ -241,7 +243,7 @@ impl QueryTables for TablesInTime {
         self.now.folder(shown(database), table)
     }
 
-    fn at(&self, moment: &AsOf) -> Result<Arc<dyn QueryTables>> {
+    fn at(&self, moment: &PastMoment) -> Result<Arc<dyn QueryTables>> {
         self.now.at(moment)
     }
 

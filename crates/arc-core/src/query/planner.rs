@@ -30,7 +30,7 @@ use super::{
     statement::{self, ReadRequest, Statement, refuse},
     window_memory,
 };
-use crate::{AsOf, Error, Result, model::TableSchema};
+use crate::{Error, PastMoment, Result, model::TableSchema};
 
 /// What DataFusion says of a `SELECT` that gives two of its columns one name.
 const SAME_NAMES: &str = "require unique expression names";
@@ -246,11 +246,11 @@ impl StatementPlanning {
         let mut known = Vec::with_capacity(moments.len());
         for moment in moments {
             known.push(match moment {
-                Moment::Snapshot(name) => AsOf::Snapshot(name),
+                Moment::Snapshot(name) => PastMoment::Snapshot(name),
                 Moment::Time(time) => {
                     let plan = self.guarded(parsed(&past::query_of(&time))?).await?;
                     let plan = self.state.optimize(&plan).map_err(error::from_datafusion)?;
-                    AsOf::Time(past::time_of(&plan, &time)?)
+                    PastMoment::Time(past::time_of(&plan, &time)?)
                 }
             });
         }

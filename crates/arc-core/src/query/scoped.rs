@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{QueryTables, Statement};
-use crate::{AccessScope, AsOf, Result, SnapshotInfo, catalog::TableSchema, view::TableView};
+use crate::{AccessScope, PastMoment, Result, SnapshotInfo, catalog::TableSchema, view::TableView};
 
 /// Returns `tables` as the statement's caller may see them.
 pub(super) fn of(statement: &Statement, tables: &Arc<dyn QueryTables>) -> Arc<dyn QueryTables> {
@@ -58,7 +58,7 @@ impl QueryTables for Scoped {
         self.tables.folder(database, table)
     }
 
-    fn at(&self, moment: &AsOf) -> Result<Arc<dyn QueryTables>> {
+    fn at(&self, moment: &PastMoment) -> Result<Arc<dyn QueryTables>> {
         let tables = self.tables.at(moment)?;
         Ok(Arc::new(Self { tables, scope: self.scope.clone() }))
     }

@@ -19,19 +19,19 @@ pub(crate) enum RestorePoint {
 
 /// Returns what a statement asks for if it is one of these.
 pub(super) fn parse(statement: &Statement) -> Option<Result<Change>> {
-    let mut words = Words::new(statement.tokens());
+    let mut words = StatementWords::new(statement.tokens());
     if words.take("create") && words.take("snapshot") {
         return Some(create(words));
     }
-    let mut words = Words::new(statement.tokens());
+    let mut words = StatementWords::new(statement.tokens());
     if words.take("drop") && words.take("snapshot") {
         return Some(drop_of(words));
     }
-    let mut words = Words::new(statement.tokens());
+    let mut words = StatementWords::new(statement.tokens());
     words.take("restore").then(|| restore(words))
 }
 
-fn create(mut words: Words<'_>) -> Result<Change> {
+fn create(mut words: StatementWords<'_>) -> Result<Change> {
     let if_not_exists = words.take("if") && words.take("not") && words.take("exists");
     match (words.name(), words.is_over()) {
         (Some(name), true) => Ok(Change::CreateSnapshot { name, if_not_exists }),
@@ -39,7 +39,7 @@ fn create(mut words: Words<'_>) -> Result<Change> {
     }
 }
 
-fn drop_of(mut words: Words<'_>) -> Result<Change> {
+fn drop_of(mut words: StatementWords<'_>) -> Result<Change> {
     let if_exists = words.take("if") && words.take("exists");
     match (words.name(), words.is_over()) {
         (Some(name), true) => Ok(Change::DropSnapshot { name, if_exists }),
@@ -47,7 +47,7 @@ fn drop_of(mut words: Words<'_>) -> Result<Change> {
     }
 }
 
-fn restore(mut words: Words<'_>) -> Result<Change> {
+fn restore(mut words: StatementWords<'_>) -> Result<Change> {
     const USAGE: &str = "RESTORE takes TABLE, a name, and AS OF a time, or AS OF SNAPSHOT and its name";
     if !words.take("table") {
         return refuse(USAGE);
@@ -78,12 +78,12 @@ fn restore(mut words: Words<'_>) -> Result<Change> {
 }
 
 /// The words of a statement, from the first that was not taken.
-struct Words<'a> {
+struct StatementWords<'a> {
     tokens: Vec<&'a Token>,
     next: usize,
 }
 
-impl<'a> Words<'a> {
+impl<'a> StatementWords<'a> {
     fn new(tokens: &'a [TokenWithSpan]) -> Self {
         let mut tokens: Vec<&Token> =
             tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_))).collect();

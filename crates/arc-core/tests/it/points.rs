@@ -8,7 +8,7 @@ use arrow::{array::AsArray, datatypes::Int64Type};
 
 use crate::{
     deaths::{POINTS, at_each, directory, say},
-    support::{check_crashed, open, query, quiet},
+    support::{check_crashed, query, quiet},
 };
 
 const MORE_POINTS: [&str; 8] = [
@@ -25,18 +25,22 @@ const MORE_POINTS: [&str; 8] = [
 const TABLE: i64 = 100;
 const DATABASE: i64 = 200;
 
+/// Every flush gives files to merge, and what is replaced goes at once.
+fn open(directory: &Path) -> Engine {
+    let mut options = Options::default();
+    options.compaction_quiet = Duration::ZERO;
+    (options.compaction_grace, options.history) = (Duration::ZERO, Duration::ZERO);
+    let builder = quiet(directory).options(options).flush_after(Duration::from_secs(1 << 30));
+    builder.compaction(false).open().unwrap()
+}
+
 /// Not a test by itself: writes, flushes, compacts and drops until it dies, and says which points
 /// were acknowledged, and before which one all were dropped.
 #[test]
 #[ignore = "started by the test below"]
 fn the_process_that_dies() {
     let Some(directory) = directory() else { return };
-    let mut options = Options::default();
-    // Every flush gives files to merge, and what is replaced goes at once.
-    options.compaction_quiet = Duration::ZERO;
-    (options.compaction_grace, options.history) = (Duration::ZERO, Duration::ZERO);
-    let builder = quiet(&directory).options(options).flush_after(Duration::from_secs(1 << 30));
-    let engine = builder.compaction(false).open().unwrap();
+    let engine = open(&directory);
     let store = |database: &str, line: String, n: i64| {
         assert_eq!(engine.write_lp(database, line.as_bytes()).unwrap().points, 1);
         say("acknowledged", n);

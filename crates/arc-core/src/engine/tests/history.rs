@@ -17,7 +17,7 @@ use super::{
     requests::{Request, request},
 };
 use crate::{
-    ColumnTypes, Comparison, Engine, Error, Literal, OnConflict, Options, Predicate, clock::Clock, model::AsOf,
+    ColumnTypes, Comparison, Engine, Error, Literal, OnConflict, Options, Predicate, clock::Clock, model::PastMoment,
     vfs::CrashFs,
 };
 
@@ -86,12 +86,12 @@ impl Recorded {
     }
 
     fn at(&self, time_ns: i64) -> crate::Result<Vec<String>> {
-        let past = self.engine.writer()?.past_state(&AsOf::Time(time_ns))?;
+        let past = self.engine.writer()?.past_state(&PastMoment::Time(time_ns))?;
         Ok(contents_of(&self.engine, &past.registry))
     }
 
     fn named(&self, name: &str) -> crate::Result<Vec<String>> {
-        let past = self.engine.writer()?.past_state(&AsOf::Snapshot(name.to_owned()))?;
+        let past = self.engine.writer()?.past_state(&PastMoment::Snapshot(name.to_owned()))?;
         Ok(contents_of(&self.engine, &past.registry))
     }
 
@@ -181,7 +181,7 @@ impl Recorded {
             Step::Delete { table: index, before_ns } => {
                 let Some(table) = table(index) else { return };
                 let old = Predicate::compare("time", Comparison::Less, Literal::Time(before_ns));
-                drop(engine.delete("d", &table, &old).unwrap());
+                engine.delete("d", &table, &old).unwrap();
             }
             Step::Drop { table: index, whole } => match table(index) {
                 Some(_) if whole => engine.drop_database("d").unwrap(),
@@ -335,7 +335,7 @@ fn a_drop_at_any_cut_of_power_leaves_snapshots_whole() {
             let engine = quiet_in(&fs).options(recorded.options.clone()).clock(Arc::new(recorded.clock.clone())).open();
             let Ok(engine) = engine else { continue };
             if engine.snapshots().iter().any(|snapshot| snapshot.name == "kept") {
-                let past = engine.writer().unwrap().past_state(&AsOf::Snapshot("kept".into())).unwrap();
+                let past = engine.writer().unwrap().past_state(&PastMoment::Snapshot("kept".into())).unwrap();
                 assert_eq!(contents_of(&engine, &past.registry), was, "after operation {}", cut.operations());
             }
         }

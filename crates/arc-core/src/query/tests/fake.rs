@@ -60,7 +60,7 @@ pub(super) struct Fake {
 }
 
 impl QueryTables for Fake {
-    fn at(&self, moment: &crate::AsOf) -> crate::Result<Arc<dyn QueryTables>> {
+    fn at(&self, moment: &crate::PastMoment) -> crate::Result<Arc<dyn QueryTables>> {
         Err(crate::Error::OutsideHistory { reason: format!("nothing is known of {moment:?}") })
     }
 

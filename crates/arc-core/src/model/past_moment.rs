@@ -3,7 +3,7 @@
 /// A state of the store, of all of its tables at once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum AsOf {
+pub enum PastMoment {
     /// With every point that was acknowledged before this time, in nanoseconds since the epoch, and
     /// none that was sent after it.
     Time(i64),
