@@ -20,6 +20,7 @@ use crate::{
     backup::Backups,
     config::{Config, Delete, Limits},
     connection,
+    console::Documents,
     errors::Failure,
     history::History,
     http::access::Access,
@@ -70,6 +71,7 @@ pub struct App {
     pub(crate) engine_memory: usize,
     pub(crate) imports: ImportCounters,
     pub(crate) policies: Policies,
+    pub(crate) documents: Documents,
     write_timeout: Duration,
     write_slots: Arc<Semaphore>,
     query_slots: Arc<Semaphore>,
@@ -97,6 +99,14 @@ pub enum StartError {
         /// What is wrong.
         reason: String,
     },
+    /// Documents of the console cannot be read.
+    #[error("{} is not a file of the console's documents: {reason}; put back the file of a backup, or remove it", path.display())]
+    Documents {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// Work that was asked for, of which one piece runs at a time.
@@ -113,11 +123,12 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`StartError`] for threads that there is no room for, tokens that cannot be read or kept, and retention policies that
-    /// cannot be read.
+    /// [`StartError`] for threads that there is no room for, tokens that cannot be read or kept, and retention policies and
+    /// documents of the console that cannot be read.
     pub fn new(engine: Engine, config: &Config) -> Result<Arc<Self>, StartError> {
         let auth = if config.no_auth { Auth::open() } else { Self::closed(&engine, config)? };
         let policies = Policies::open(engine.path())?;
+        let documents = Documents::open(engine.path())?;
         let memory_bytes = config.engine.memory_bytes;
         let limits = within_memory(&config.limits, memory_bytes);
         Ok(Arc::new(Self {
@@ -144,6 +155,7 @@ impl App {
             engine_memory: config.engine.memory_bytes,
             imports: ImportCounters::default(),
             policies,
+            documents,
             write_timeout: config.engine.write_timeout,
             write_slots: Arc::new(Semaphore::new(write_slots())),
             query_slots: Arc::new(Semaphore::new(limits.queries)),
