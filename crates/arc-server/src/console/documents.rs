@@ -11,7 +11,7 @@ use axum::{
 use hyper::StatusCode;
 use serde_json::{Value, json};
 
-use super::request::{Kind, WantedDocument};
+use super::request::{DocumentKind, WantedDocument};
 use crate::{
     admin::parse,
     app::App,
@@ -26,7 +26,7 @@ pub(crate) type DocumentId = Result<Path<u64>, PathRejection>;
 
 /// `GET /api/v1/console/documents?kind=`: without bodies.
 pub(crate) async fn list(State(app): State<Arc<App>>, caller: Caller, request: Request) -> Result<Response, Failure> {
-    let kind = Params::of(request.uri())?.get("kind").map(Kind::read).transpose()?;
+    let kind = Params::of(request.uri())?.get("kind").map(DocumentKind::read).transpose()?;
     let all = app.documents.all(&caller).into_iter().filter(|document| kind.is_none_or(|kind| kind == document.kind));
     let documents: Vec<Value> = all.map(|document| document.describe(&caller, false)).collect();
     Ok(ok(&json!({ "count": documents.len(), "documents": documents })))

@@ -28,7 +28,7 @@ const PREFIX: &str = "/console/";
 const PAGE: &str = "index.html";
 
 /// One file of the page.
-struct File {
+struct PageFile {
     name: &'static str,
     content_type: &'static str,
     gzipped: &'static [u8],
@@ -36,7 +36,7 @@ struct File {
 
 macro_rules! files {
     ($($name:literal: $content_type:literal),* $(,)?) => {
-        [$(File {
+        [$(PageFile {
             name: $name,
             content_type: $content_type,
             gzipped: include_bytes!(concat!("../../console/dist/", $name, ".gz")),
@@ -45,7 +45,7 @@ macro_rules! files {
 }
 
 /// All files; `console/build.js` makes exactly these.
-static FILES: [File; 7] = files! {
+static FILES: [PageFile; 7] = files! {
     "index.html": "text/html; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
     "console.css": "text/css; charset=utf-8",

@@ -13,13 +13,13 @@ const EXPECTED: &str = "expected {\"kind\", \"name\", \"body\", \"shared\", \"ve
 /// What a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum DocumentKind {
     Query,
     Notebook,
     Dashboard,
 }
 
-impl Kind {
+impl DocumentKind {
     /// Reads a kind by its name.
     pub(super) fn read(text: &str) -> Result<Self, Failure> {
         match text {
@@ -37,7 +37,7 @@ impl Kind {
 /// What a request says of a document; `None` is what it does not say.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct WantedDocument {
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<DocumentKind>,
     pub(super) name: Option<String>,
     pub(super) body: Option<Value>,
     pub(super) shared: Option<bool>,
@@ -51,7 +51,9 @@ impl WantedDocument {
         let mut wanted = Self::default();
         for (key, value) in request {
             match key.as_str() {
-                "kind" => wanted.kind = Some(Kind::read(value.as_str().ok_or_else(|| wrong("kind", "a text"))?)?),
+                "kind" => {
+                    wanted.kind = Some(DocumentKind::read(value.as_str().ok_or_else(|| wrong("kind", "a text"))?)?)
+                }
                 "name" => wanted.name = Some(name(value)?),
                 "body" => wanted.body = Some(body(value)?),
                 "shared" => {
@@ -102,7 +104,7 @@ mod tests {
         let read = |value: Value| WantedDocument::read(&value);
         let wanted = read(json!({"kind": "notebook", "name": " a ", "body": {"x": 1}, "shared": true, "version": 3}));
         let expected = WantedDocument {
-            kind: Some(Kind::Notebook),
+            kind: Some(DocumentKind::Notebook),
             name: Some("a".to_owned()),
             body: Some(json!({"x": 1})),
             shared: Some(true),

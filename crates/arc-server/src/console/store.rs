@@ -14,7 +14,7 @@ use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::request::{Kind, WantedDocument};
+use super::request::{DocumentKind, WantedDocument};
 use crate::{
     app::StartError,
     auth::{Caller, write_private},
@@ -44,7 +44,7 @@ struct DocumentFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct Document {
     pub(super) id: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: DocumentKind,
     pub(super) name: String,
     /// Starts at 1; each change makes it one more.
     version: u64,
