@@ -2,7 +2,8 @@
 //
 // The token is in sessionStorage and in the header of requests, never in an address. Nothing asks another host.
 
-import { Rows, StreamReader } from "./lib/arrow.js";
+import { StreamReader } from "./lib/arrow.js";
+import { Rows } from "./lib/rows.js";
 
 const TOKEN = "arc.token";
 /** Most of an answer that a page holds; the rest is for a download. */
@@ -106,14 +107,14 @@ async function readAnswer(response, outcome, onProgress) {
     const { done, value } = await read(stream, rows);
     if (done) break;
     outcome.bytes += value.length;
-    for (const batch of reader.push(value)) {
-      rows.fields = reader.fields;
-      rows.add(batch);
-    }
+    const batches = reader.push(value);
     if (reader.fields) rows.fields = reader.fields;
-    if (rows.length >= MOST_ROWS || outcome.bytes >= MOST_BYTES) {
-      outcome.truncated = true;
-      return;
+    for (const batch of batches) {
+      if (rows.length >= MOST_ROWS || rows.bytes >= MOST_BYTES) {
+        outcome.truncated = true;
+        return;
+      }
+      rows.add(batch);
     }
     if (performance.now() - told > 100) {
       told = performance.now();

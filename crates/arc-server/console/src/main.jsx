@@ -191,6 +191,7 @@ function Shell() {
         )}
       </header>
       <main id="main" tabIndex={-1} class={`page ${current}`}>
+        <h1 class="unseen">{title}</h1>
         <Page route={route} key={current} />
       </main>
     </App.Provider>

@@ -84,8 +84,8 @@ export function Select({ value, options, onPick, label, ...rest }) {
   return (
     <select value={value} aria-label={label} onChange={(event) => {
         const picked = event.currentTarget.value;
-        // One without a value is a menu: it goes back to its name.
-        if (value === "") event.currentTarget.value = "";
+        // What is shown is what is in force, which the one who is told decides.
+        event.currentTarget.value = value;
         onPick(picked);
       }} {...rest}>
       {options.map((option) => {

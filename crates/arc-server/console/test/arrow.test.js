@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { Rows, StreamReader, decimalText, rowsOf } from "../src/lib/arrow.js";
+import { StreamReader, decimalText } from "../src/lib/arrow.js";
 import { display, toTsv, typeName } from "../src/lib/display.js";
+import { Rows, rowsOf } from "../src/lib/rows.js";
 
 // Made by `arc-server`: the statement is in types.sql, beside it.
 const stream = readFileSync(new URL("./types.arrow", import.meta.url));

@@ -71,7 +71,10 @@ async function accessible(page, name) {
 }
 
 async function picture(page, name) {
-  if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) });
+  if (!pictures) return;
+  // A page that is not in front draws nothing.
+  await page.bringToFront();
+  await page.screenshot({ path: join(pictures, `${name}.png`) });
 }
 
 async function write(page, text) {
@@ -121,7 +124,7 @@ async function steps(browser) {
   step("lines are checked before they are sent, written, and drawn");
   await page.goto(`${base}#/load`);
   const now = Math.floor(Date.now() / 1000);
-  const lines = Array.from({ length: 600 }, (_, index) => `cpu,host=${index % 2 ? "web-1" : 'w\\ "<b>x</b>\\,😀"'} usage=${(50 + 30 * Math.sin(index / 40)).toFixed(2)} ${now - 600 + index}`);
+  const lines = Array.from({ length: 600 }, (_, index) => `cpu,host=${index % 2 ? "web-1" : 'w\\ "<b>x</b>\\,😀"'} usage=${(50 + 30 * Math.sin(index / 40 + (index % 2))).toFixed(2)} ${now - 600 + index}`);
   await page.locator("textarea").fill(`${lines.join("\n")}\nbad line=`);
   await page.getByText("1 lines are wrong").waitFor();
   await page.getByText("Line 601", { exact: true }).waitFor();
@@ -166,7 +169,8 @@ async function steps(browser) {
 
   step("a million rows scroll, sort and copy");
   await ask(page, "SELECT value AS n, value * 0.5 AS half FROM generate_series(1, 1000000)");
-  await page.getByText("1,000,000 rows").waitFor();
+  await page.locator(".status").getByText("1,000,000 rows").waitFor();
+  assert.equal(await page.getByText("These are the first").count(), 0);
   await page.locator(".grid").focus();
   await page.keyboard.press("Control+End");
   await page.locator("#cell-999999-0").waitFor();
@@ -187,7 +191,7 @@ async function steps(browser) {
   await page.keyboard.press("Home");
   for (let index = 0; index < 7; index++) await page.keyboard.press("ArrowRight");
   await page.keyboard.type("usa", { delay: 30 });
-  await page.locator(".cm-tooltip-autocomplete").getByText("usage").waitFor();
+  await page.locator(".cm-tooltip-autocomplete").getByText("usage", { exact: true }).waitFor();
   await page.keyboard.press("Escape");
 
   step("plans, columns, charts, and a download");
@@ -295,8 +299,8 @@ async function steps(browser) {
   await picture(page, "server");
   await page.getByRole("tab", { name: "Tokens" }).click();
   await page.getByRole("button", { name: "New token" }).click();
-  await page.getByLabel("Name").fill("reader");
-  await page.getByLabel("May").selectOption("read");
+  await page.getByLabel("Name", { exact: true }).fill("reader");
+  await page.locator("dialog").getByLabel("May").selectOption("read");
   await page.locator("dialog button[type=submit]").click();
   const reader = (await page.locator("dialog .snippet pre").textContent()).trim();
   await accessible(page, "token");

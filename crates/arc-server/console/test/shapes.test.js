@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { rowsOf } from "../src/lib/arrow.js";
 import { blocks } from "../src/lib/markdown.js";
 import { readOperator, toMs } from "../src/lib/plan.js";
 import { rate } from "../src/lib/rates.js";
+import { rowsOf } from "../src/lib/rows.js";
 import { MAX_SERIES, roles, seriesCsv, toSeries } from "../src/lib/series.js";
 import { histogram, summarize } from "../src/lib/summary.js";
 

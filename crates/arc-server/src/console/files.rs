@@ -12,7 +12,7 @@ use axum::{
 use flate2::read::GzDecoder;
 use hyper::{
     HeaderMap, StatusCode, Uri,
-    header::{self, HeaderName, HeaderValue},
+    header::{self, HeaderValue},
 };
 use ring::digest;
 
@@ -113,7 +113,6 @@ fn serve(name: &str, headers: &HeaderMap) -> Option<Response> {
     answered.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
     answered.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     answered.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    answered.insert(HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
     Some(response)
 }
 

@@ -126,10 +126,10 @@ export function Ask({ route }) {
       <SchemaTree onName={(name) => editor.current?.insert(name)} onTable={(table) => open(table, `SELECT *\nFROM ${quoteName(table)}\nORDER BY time DESC\nLIMIT 100;\n`)} />
       <section class="work" aria-label="Query">
         <div class="files">
-          <div class="file-tabs" role="tablist" aria-label="Open queries">
+          <div class="file-tabs" role="group" aria-label="Open queries">
             {tabs.map((other) => (
-              <span class={`file ${other.id === tab.id ? "current" : ""}`} key={other.id} role="presentation">
-                <button type="button" role="tab" aria-selected={other.id === tab.id} onClick={() => pick(other.id)} onDblClick={() => setDialog("rename")}>
+              <span class={`file ${other.id === tab.id ? "current" : ""}`} key={other.id}>
+                <button type="button" aria-pressed={other.id === tab.id} onClick={() => pick(other.id)} onDblClick={() => setDialog("rename")}>
                   {other.name}
                   {runs[other.id]?.controller && <i class="busy" aria-label="runs" />}
                 </button>

@@ -6,7 +6,7 @@ import { query, save } from "../api.js";
 import { milliseconds } from "../lib/display.js";
 import { roles, seriesCsv, toSeries } from "../lib/series.js";
 import { quoteName, substitute } from "../lib/sql.js";
-import { interval, isoTime, rangeEnds, sqlInterval } from "../lib/time.js";
+import { formatDuration, interval, isoTime, rangeEnds } from "../lib/time.js";
 import { Chart, KINDS, UNIT_NAMES, saveChart } from "../parts/chart.jsx";
 import { Editor } from "../parts/editor.jsx";
 import { RangePicker } from "../parts/range.jsx";
@@ -170,7 +170,7 @@ export function Draw({ route }) {
       {data && data.times.length > 0 ? (
         <div class="pane">
           <Chart data={data} kind={want.kind} log={want.log} unit={want.unit} height={380} range={shownRange} onZoom={zoom} onReady={(made) => { plot.current = made; }} />
-          <p class="hint">Drag over the chart to zoom. One point is {ends && sqlInterval(interval(ends.from, ends.to, POINTS)).replace(/INTERVAL '|'/g, "")}. Click a series to see it alone.</p>
+          <p class="hint">Drag over the chart to zoom. One point is {formatDuration(interval(ends.from, ends.to, POINTS))}. Click a series to see it alone.</p>
         </div>
       ) : (
         !state.busy && !state.error && (

@@ -89,7 +89,7 @@ function Lines() {
       )}
       {found?.errors.length > 0 && (
         <div class="problems">
-          <h3>Before it is sent</h3>
+          <h2>Before it is sent</h2>
           <ul>{found.errors.slice(0, 20).map((error) => <li key={error.line}><b>Line {error.line}</b>, column {error.column}: {error.reason}</li>)}</ul>
         </div>
       )}
@@ -170,7 +170,7 @@ function Files() {
       {files.map((one) => (
         <section class="card upload" key={one.file.name + one.file.size} aria-label={one.file.name}>
           <header>
-            <h3>{one.file.name}</h3>
+            <h2>{one.file.name}</h2>
             <span class="note">{bytes(one.file.size)}</span>
             <div class="spacer" />
             <Button icon="close" kind="ghost" label={`Remove ${one.file.name}`} onClick={() => setFiles(files.filter((other) => other !== one))} />

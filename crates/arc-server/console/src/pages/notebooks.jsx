@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { get, path, query, save } from "../api.js";
+import { display } from "../lib/display.js";
 import { blocks } from "../lib/markdown.js";
 import { roles, toSeries } from "../lib/series.js";
 import { isRead, substitute, usesRange } from "../lib/sql.js";
@@ -13,16 +14,18 @@ import { Editor } from "../parts/editor.jsx";
 import { Grid } from "../parts/grid.jsx";
 import { RangePicker } from "../parts/range.jsx";
 import { go } from "../route.js";
-import { Button, Confirm, Empty, Notice, Select, useApp, useEvery, useLoad } from "../ui.jsx";
+import { Button, Confirm, Dialog, Empty, Field, Notice, Select, useApp, useEvery, useLoad } from "../ui.jsx";
 
 const LIVE = [["0", "Not live"], ["5", "Every 5 s"], ["10", "Every 10 s"], ["30", "Every 30 s"], ["60", "Every minute"]];
 const VIEWS = [["rows", "Rows"], ...KINDS];
 const MOST_CELLS = 100;
+const VARIABLE = /^(?!from$|to$|interval$)[A-Za-z_]\w{0,40}$/;
 
 const emptyBody = (database) => ({
   database,
   range: { last: "1h" },
   live: "0",
+  variables: [],
   cells: [
     { id: 1, kind: "text", text: "# A new notebook\n\nWrite **text** here, and SQL below. `$from`, `$to` and `$interval` follow the range." },
     { id: 2, kind: "sql", text: "SHOW TABLES", view: "rows" },
@@ -39,8 +42,9 @@ export function readNotebook(text) {
     text: String(cell.text ?? ""),
     view: VIEWS.some(([name]) => name === cell.view) ? cell.view : "rows",
   }));
+  const variables = (Array.isArray(found.body.variables) ? found.body.variables : []).filter(({ name }) => VARIABLE.test(name)).map(({ name, sql, value }) => ({ name, sql: String(sql ?? ""), value: String(value ?? "") }));
   const range = found.body.range && typeof found.body.range === "object" ? found.body.range : { last: "1h" };
-  return { name: String(found.name ?? "Notebook"), body: { database: String(found.body.database ?? "default"), range, live: "0", cells } };
+  return { name: String(found.name ?? "Notebook"), body: { database: String(found.body.database ?? "default"), range, live: "0", variables, cells } };
 }
 
 export function Notebooks({ route }) {
@@ -72,7 +76,7 @@ function List() {
   return (
     <section class="work scroll" aria-label="Notebooks">
       <div class="toolbar">
-        <h1>Notebooks</h1>
+        <h2>Notebooks</h2>
         <div class="spacer" />
         <label class="button">
           Import
@@ -114,7 +118,7 @@ function Opened({ id, grid }) {
     if (!loaded.value) return;
     const { body: kept, ...rest } = loaded.value;
     setDocument(rest);
-    setBody({ range: { last: "1h" }, live: "0", cells: [], ...kept });
+    setBody({ range: { last: "1h" }, live: "0", variables: [], cells: [], ...kept });
     setDirty(false);
   }, [loaded.value]);
   const change = (patch) => {
@@ -161,6 +165,7 @@ function Opened({ id, grid }) {
         <Button onClick={exportFile}>Export</Button>
         {document.editable ? <Button kind={dirty ? "primary" : ""} icon="save" disabled={!dirty} onClick={put}>{dirty ? "Save" : "Saved"}</Button> : <Button icon="save" onClick={() => setDialog(true)}>Save a copy</Button>}
       </div>
+      <Variables body={body} grid={grid} onChange={(variables) => change({ variables })} />
       {failed && (
         <Notice action={failed.status === 409 && <><Button onClick={() => setDialog(true)}>Save as a copy</Button> <Button onClick={() => { setFailed(null); loaded.reload(); }}>Take theirs</Button></>}>
           {failed.status === 409 ? "Somebody saved this notebook since you opened it. Nothing of theirs was overwritten, and yours is still here." : failed.message}
@@ -179,6 +184,68 @@ function Opened({ id, grid }) {
       {dialog && <SaveDocument kind="notebook" name={`${document.name} (copy)`} document={null} body={body} onClose={() => setDialog(false)} onSaved={(saved) => { setDirty(false); go("notebooks", { id: saved.id }); }} />}
       {app.databases.length > 0 && !app.databases.some(({ name }) => name === body.database) && <Notice kind="info">The database {body.database} of this notebook is not here.</Notice>}
     </section>
+  );
+}
+
+const valuesOf = (body) => Object.fromEntries(body.variables.map(({ name, value }) => [name, value]));
+
+/** Names that stand for a text in all cells, picked from what a query answers. */
+function Variables({ body, grid, onChange }) {
+  const [open, setOpen] = useState(false);
+  const [want, setWant] = useState({ name: "", sql: "" });
+  const { variables } = body;
+  const patch = (at, part) => onChange(variables.map((one, index) => (index === at ? { ...one, ...part } : one)));
+  const add = (event) => {
+    event.preventDefault();
+    onChange([...variables.filter(({ name }) => name !== want.name), { ...want, value: "" }]);
+    setOpen(false);
+  };
+  if (grid && variables.length === 0) return null;
+  return (
+    <div class="toolbar variables">
+      {variables.map((variable, at) => (
+        <Variable key={variable.name + variable.sql} variable={variable} database={body.database} onPick={(value) => patch(at, { value })} onRemove={grid ? null : () => onChange(variables.filter((_, index) => index !== at))} />
+      ))}
+      {!grid && <Button icon="plus" kind="ghost" onClick={() => setOpen(true)}>Variable</Button>}
+      {open && (
+        <Dialog title="New variable" onClose={() => setOpen(false)}>
+          <form onSubmit={add}>
+            <Field label="Name" hint="host: cells write $host for the text that is picked" wide>
+              <input type="text" required pattern={VARIABLE.source} value={want.name} onInput={(event) => setWant({ ...want, name: event.currentTarget.value })} />
+            </Field>
+            <Field label="SQL whose first column has the values" wide>
+              <textarea class="code" required rows={3} placeholder="SELECT DISTINCT host FROM cpu ORDER BY 1" value={want.sql} onInput={(event) => setWant({ ...want, sql: event.currentTarget.value })} />
+            </Field>
+            <footer><button type="submit" class="button primary">Add</button></footer>
+          </form>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+const MOST_VALUES = 1_000;
+
+function Variable({ variable, database, onPick, onRemove }) {
+  const { name, sql, value } = variable;
+  const found = useLoad(async () => {
+    if (!isRead(sql)) throw new Error("The SQL of a variable has to read.");
+    const { rows } = await query(sql, { database });
+    return Array.from({ length: Math.min(rows.length, MOST_VALUES) }, (_, row) => display(rows.get(row, 0), rows.fields[0]));
+  }, [sql, database]);
+  const values = found.value ?? [];
+  useEffect(() => {
+    if (value === "" && values.length > 0) onPick(values[0]);
+  }, [found.value]);
+  return (
+    <span class="inline">
+      <label class="inline">
+        <span>${name}</span>
+        <Select value={value} options={values.includes(value) ? values : [value, ...values]} onPick={onPick} />
+      </label>
+      {found.error && <small class="bad">{found.error}</small>}
+      {onRemove && <Button icon="close" kind="ghost" label={`Remove ${name}`} onClick={onRemove} />}
+    </span>
   );
 }
 
@@ -231,12 +298,12 @@ function Answer({ cell, body, turn, height, auto }) {
     const controller = new AbortController();
     const ends = rangeEnds(body.range, BigInt(Date.now()) * 1_000_000n);
     if (!ends) return undefined;
-    query(substitute(text, ends), { database: body.database, signal: controller.signal }).then(
+    query(substitute(text, ends, valuesOf(body)), { database: body.database, signal: controller.signal }).then(
       ({ rows }) => setState({ rows, ends, error: "" }),
       (error) => error.name !== "AbortError" && setState((before) => ({ ...before, error: error.message })),
     );
     return () => controller.abort();
-  }, [turn, auto ? text : "", JSON.stringify(body.range)]);
+  }, [turn, auto ? text : "", JSON.stringify(body.range), JSON.stringify(valuesOf(body))]);
   const { rows } = state;
   const found = rows && cell.view !== "rows" ? roles(rows.fields) : null;
   const data = useMemo(() => (rows && found && !found.error ? toSeries(rows, found) : null), [rows, cell.view]);

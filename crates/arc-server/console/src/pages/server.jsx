@@ -57,6 +57,8 @@ function Now() {
     busy.current = false;
   }, 2 * SECOND);
   const last = samples.at(-1)?.values;
+  const end = samples.at(-1)?.at ?? 0;
+  const range = [Math.min(samples[0]?.at ?? 0, end - 60), end];
   const facts = last && [
     ["Up for", milliseconds(last.arc_uptime_seconds * 1000)],
     ["Databases", count(last.arc_databases)],
@@ -74,8 +76,8 @@ function Now() {
       <div class="charts">
         {CHARTS.map(({ title, unit, series }) => (
           <section class="card" key={title} aria-label={title}>
-            <h3>{title}</h3>
-            <Chart data={rate(samples, series)} kind="area" unit={unit} height={150} />
+            <h2>{title}</h2>
+            <Chart data={rate(samples, series)} kind="area" unit={unit} height={150} range={range} />
           </section>
         ))}
       </div>

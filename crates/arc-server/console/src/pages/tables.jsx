@@ -32,7 +32,7 @@ export function Tables({ route }) {
   return (
     <section class="work scroll" aria-label="Tables">
       <div class="toolbar">
-        <h1>{database}</h1>
+        <h2>{database}</h2>
         <input type="search" placeholder="Find a table" aria-label="Find a table" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
         <div class="spacer" />
         <Button icon="refresh" label="Refresh" onClick={reload} />
@@ -120,7 +120,7 @@ function Retention({ database, table, enabled }) {
   };
   return (
     <section class="card slim" aria-label="Retention">
-      <h3>Points are kept {text}</h3>
+      <h2>Points are kept {text}</h2>
       {found.error && <Notice>{found.error}</Notice>}
       {enabled && may("admin") ? (
         <form class="row" onSubmit={(event) => { event.preventDefault(); setAsks(true); }}>
@@ -151,7 +151,7 @@ function TableDetails({ table, about, mayDrop, deletes, onGone }) {
   return (
     <section class="work scroll" aria-label={`Table ${table}`}>
       <div class="toolbar">
-        <h1><a href="#/tables">{database}</a> / {table}</h1>
+        <h2><a href="#/tables">{database}</a> / {table}</h2>
         <div class="spacer" />
         <a class="button" href={href("ask", { q: `SELECT *\nFROM ${quoteName(table)}\nORDER BY time DESC\nLIMIT 100;\n`, db: database })}>Ask</a>
         <a class="button" href={href("draw", { table, db: database })}>Draw</a>

@@ -84,7 +84,7 @@ function Summary({ rows, done }) {
       <div class="cards">
         {columns.map((column, index) => (
           <section class="card" key={index} aria-label={column.name}>
-            <h3>{column.name}</h3>
+            <h2>{column.name}</h2>
             {column.histogram && <Bars bins={column.histogram} label={`Distribution of ${column.name}`} />}
             {column.most.map(({ text, times }) => (
               <div class="share" key={text}>
@@ -164,7 +164,7 @@ export function Plan({ plan }) {
       </table>
       {plan.others.map(({ kind, text }) => (
         <section key={kind}>
-          <h3>{kind.replaceAll("_", " ")}</h3>
+          <h2>{kind.replaceAll("_", " ")}</h2>
           <pre>{text}</pre>
         </section>
       ))}
