@@ -3,8 +3,9 @@
 // Prints `skipped: …` and ends with 0 where there is no Chromium. Pictures of the pages go to FOLDER.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, request as http } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createRequire } from "node:module";
@@ -179,6 +180,36 @@ async function steps(browser) {
   await page.waitForFunction(async () => (await navigator.clipboard.readText()) === "500000");
   assert.ok((await page.locator(".grid-cell").count()) < 200);
   await accessible(page, "ask");
+
+  await ask(page, "SELECT value AS n, CASE WHEN value % 3 = 0 THEN NULL ELSE value * 7 % 11 END AS k FROM generate_series(1, 100)");
+  await page.locator("#cell-0-1").click();
+  await page.keyboard.press("s");
+  await page.waitForFunction(() => document.querySelector("#cell-0-1").textContent === "0");
+  await page.keyboard.press("s");
+  await page.waitForFunction(() => document.querySelector("#cell-0-1").textContent === "10");
+  await page.keyboard.press("Control+End");
+  assert.equal(await cell(page, 99, 1), "null");
+
+  step("4,000 columns scroll, and any way through the grid shows what is there");
+  await ask(page, `SELECT ${Array.from({ length: 4000 }, (_, column) => `${column} AS c${column}`).join(", ")}`);
+  await page.locator(".grid").focus();
+  await page.keyboard.press("Control+End");
+  assert.equal(await cell(page, 0, 3999), "3999");
+  assert.ok((await page.locator(".grid-cell").count()) < 100);
+  await ask(page, "SELECT value AS a, value + 1 AS b, value + 2 AS c FROM generate_series(0, 4999)");
+  await page.locator(".grid").focus();
+  let seed = 11;
+  const random = (below) => (seed = (seed * 48271) % 2147483647) % below;
+  const keys = ["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "PageDown", "PageUp", "Home", "End", "Control+Home", "Control+End", "Shift+ArrowDown"];
+  for (let round = 0; round < 60; round++) {
+    await page.keyboard.press(keys[random(keys.length)]);
+    if (round % 7 === 0) await page.locator(".grid").evaluate((grid, top) => (grid.scrollTop = top), random(130_000));
+    const wrong = await page.evaluate(() => [...document.querySelectorAll(".grid-cell")].filter((cell) => {
+      const [, row, column] = cell.id.split("-").map(Number);
+      return cell.textContent !== String(row + column);
+    }).length);
+    assert.equal(wrong, 0);
+  }
 
   step("errors are underlined where they are");
   await ask(page, "SELECT usage,\n  nope\nFROM cpu");
@@ -382,6 +413,41 @@ async function steps(browser) {
   await open.locator(".notice").waitFor();
   const still = await fetch(`${base}api/v1/query`, { method: "POST", body: JSON.stringify({ sql: "SELECT count(*) FROM cpu" }) });
   assert.equal(still.status, 200);
+
+  step("behind a prefix it works as well");
+  const proxy = createServer((request, response) => {
+    if (!request.url.startsWith("/arc/")) return response.writeHead(404).end();
+    // The name that the browser used goes on, as proxies are set up to do.
+    const forward = { host: "127.0.0.1", port: running.port, path: request.url.slice(4), method: request.method, headers: request.headers };
+    return request.pipe(http(forward, (answer) => answer.pipe(response.writeHead(answer.statusCode, answer.headers))));
+  });
+  await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const prefixed = `http://127.0.0.1:${proxy.address().port}/arc/`;
+  const behind = await context.newPage();
+  watch(behind, prefixed);
+  await behind.goto(prefixed);
+  await behind.locator(".cm-content").waitFor();
+  await ask(behind, "SELECT count(*) AS points FROM cpu");
+  assert.equal(await cell(behind, 0, 0), "600");
+  await behind.close();
+  proxy.close();
+  proxy.closeAllConnections();
+  await stop("SIGTERM");
+
+  step("over TLS, with a token");
+  execFileSync(server, ["cert", "--name", "localhost", "--to", join(folder, "tls")]);
+  await start(0, ["--tls-cert", join(folder, "tls", "cert.pem"), "--tls-key", join(folder, "tls", "key.pem")]);
+  const secure = await browser.newContext({ ignoreHTTPSErrors: true });
+  const sealed = await secure.newPage();
+  base = `https://localhost:${running.port}/`;
+  watch(sealed, base);
+  await sealed.goto(base);
+  await sealed.getByLabel("Token").fill(admin);
+  await sealed.getByRole("button", { name: "Log in" }).click();
+  await sealed.locator(".cm-content").waitFor();
+  await ask(sealed, "SELECT count(*) AS points FROM cpu");
+  assert.equal(await cell(sealed, 0, 0), "600");
+  await secure.close();
   await stop("SIGTERM");
   console.log(`${bytes} bytes transferred, first paint after ${Math.round(paint)} ms`);
   assert.ok(bytes > 50_000 && bytes <= 300_000, `${bytes} bytes`);

@@ -87,7 +87,7 @@ function Now() {
 }
 
 function Queries() {
-  const { may } = useApp();
+  const { may, who } = useApp();
   const [list, setList] = useState(null);
   const [error, setError] = useState("");
   const load = () => get("api/v1/queries").then(({ queries }) => { setList(queries); setError(""); }, (failed) => setError(failed.message));
@@ -123,6 +123,22 @@ function Queries() {
           </tbody>
         </table>
       )}
+      {who.admin && <SlowQueries />}
+    </>
+  );
+}
+
+/** Queries that took long, out of the log, which administrators may read. */
+function SlowQueries() {
+  const log = useLoad(() => get("api/v1/logs?limit=1000&since_minutes=1440"), []);
+  const slow = (log.value?.logs ?? []).filter(({ message }) => message.startsWith("slow query"));
+  if (slow.length === 0) return <p class="hint">No query of the last day took as long as the server's setting slow_query.</p>;
+  return (
+    <>
+      <h2>Slow queries of the last day</h2>
+      <table class="log">
+        <tbody>{slow.slice(0, 100).map((line, index) => <tr key={index}><td class="nowrap">{line.timestamp.slice(0, 19).replace("T", " ")}</td><td>{line.message.slice("slow query".length)}</td></tr>)}</tbody>
+      </table>
     </>
   );
 }

@@ -126,6 +126,7 @@ export function Grid({ rows, label, version }) {
     }
     copyText(toTsv(lines));
   };
+  const toggle = (column) => setSort((before) => (before?.column !== column ? { column, down: false } : before.down ? null : { column, down: true }));
   const key = (event) => {
     const page = Math.max(1, shown - 3);
     const steps = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageDown: [page, 0], PageUp: [-page, 0] };
@@ -134,13 +135,13 @@ export function Grid({ rows, label, version }) {
     else if (command && event.key.toLowerCase() === "a") {
       setAnchor({ row: 0, column: 0 });
       setActive({ row: total - 1, column: fields.length - 1 });
-    } else if (event.key === "Home") move(command ? 0 : active.row, 0, event.shiftKey);
+    } else if (event.key === "s" && total > 0) toggle(active.column);
+    else if (event.key === "Home") move(command ? 0 : active.row, 0, event.shiftKey);
     else if (event.key === "End") move(command ? total - 1 : active.row, fields.length - 1, event.shiftKey);
     else if (steps[event.key]) move(active.row + steps[event.key][0], active.column + steps[event.key][1], event.shiftKey);
     else return;
     event.preventDefault();
   };
-  const toggle = (column) => setSort((before) => (before?.column !== column ? { column, down: false } : before.down ? null : { column, down: true }));
   const { top, bottom, left, right } = selected();
   const visible = [];
   for (let row = first; row < total && row < first + shown; row++) visible.push(row);
