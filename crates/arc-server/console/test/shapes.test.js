@@ -66,3 +66,8 @@ test("markdown is values, never markup; links lead to web pages alone", () => {
   assert.deepEqual(parts.filter(({ href }) => href), [{ text: "x", href: "https://a.example" }]);
   assert.ok(parts.some(({ text }) => text.includes("javascript:") && text.includes("<b>")));
 });
+
+test("a gap is no value of a series", () => {
+  const rows = rowsOf([TIME, FLOAT], [[1n, Infinity], [2n, -0.5]]);
+  assert.deepEqual(toSeries(rows, roles(rows.fields)).series, [{ name: "v", values: [null, -0.5] }]);
+});

@@ -147,6 +147,7 @@ function trimmed(number) {
 
 /** Shows milliseconds as people say them. */
 export function milliseconds(ms) {
+  if (ms > 0 && ms < 0.1) return `${(ms * 1000).toFixed(1)} µs`;
   if (ms < 1) return `${ms.toFixed(2)} ms`;
   if (ms < 1000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
   return ms < 120_000 ? `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s` : `${Math.round(ms / 60_000)} min`;

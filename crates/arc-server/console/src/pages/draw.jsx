@@ -159,7 +159,7 @@ export function Draw({ route }) {
         <Button icon="refresh" label="Refresh now" onClick={draw} />
         <div class="spacer" />
         {state.busy ? <span class="status">Drawing…</span> : data && <span class="status" role="status">{data.series.length} series · {data.times.length} times · {milliseconds(state.ms)}</span>}
-        <Button icon="download" disabled={!data || want.kind === "tiles"} onClick={() => plot.current && saveChart(plot.current, save, `${name}.png`)}>PNG</Button>
+        <Button icon="download" disabled={!data || ["tiles", "heat"].includes(want.kind)} onClick={() => plot.current && saveChart(plot.current, save, `${name}.png`)}>PNG</Button>
         <Button icon="download" disabled={!data} onClick={() => save(new Blob([seriesCsv(data)], { type: "text/csv" }), `${name}.csv`)}>CSV</Button>
         <Button icon="copy" onClick={() => copyText(location.href)}>Link</Button>
         {want.sql ? <Button onClick={() => set({ sql: "" })}>Pick a table</Button> : <Button onClick={() => set({ sql: chartSql(want) })} disabled={!ready}>SQL</Button>}
@@ -170,7 +170,7 @@ export function Draw({ route }) {
       {data && data.times.length > 0 ? (
         <div class="pane">
           <Chart data={data} kind={want.kind} log={want.log} unit={want.unit} height={380} range={shownRange} onZoom={zoom} onReady={(made) => { plot.current = made; }} />
-          <p class="hint">Drag over the chart to zoom. One point is {formatDuration(interval(ends.from, ends.to, POINTS))}. Click a series to see it alone.</p>
+          <p class="hint">{["heat", "tiles"].includes(want.kind) ? "" : "Drag over the chart to zoom, click a series to see it alone. "}One point is {formatDuration(interval(ends.from, ends.to, POINTS))}.</p>
         </div>
       ) : (
         !state.busy && !state.error && (

@@ -4,13 +4,14 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { short } from "../lib/display.js";
 import { useApp } from "../ui.jsx";
+import { HeatMap } from "./heat.jsx";
 
 const COLOURS = ["#3b82d6", "#e0782f", "#2f9e6e", "#c2487b", "#8b6bd1", "#b8912a", "#2aa5b5", "#d05a4e", "#6d8b3a", "#7a7f8a"];
 
 let loading = null;
 const library = () => (loading ??= import("./chart.js"));
 
-export const KINDS = [["line", "Lines"], ["area", "Areas"], ["bars", "Bars"], ["steps", "Steps"], ["points", "Points"], ["tiles", "Last values"]];
+export const KINDS = [["line", "Lines"], ["area", "Areas"], ["bars", "Bars"], ["steps", "Steps"], ["points", "Points"], ["heat", "Heat map"], ["tiles", "Last values"]];
 const UNITS = { "": short, "%": (value) => `${short(value)} %`, bytes: bytesText, s: (value) => `${short(value)} s`, ms: (value) => `${short(value)} ms`, "°C": (value) => `${short(value)} °C` };
 export const UNIT_NAMES = [["", "No unit"], ["%", "Per cent"], ["bytes", "Bytes"], ["s", "Seconds"], ["ms", "Milliseconds"], ["°C", "Degrees"]];
 
@@ -64,7 +65,7 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
 
   useLayoutEffect(() => {
     const uPlot = ready;
-    if (!uPlot || kind === "tiles" || !host.current) return undefined;
+    if (!uPlot || kind === "tiles" || kind === "heat" || !host.current) return undefined;
     const grid = { stroke: colour("--grid"), width: 1 };
     const axis = { stroke: colour("--muted"), grid, ticks: { ...grid, size: 4 }, font: "11px system-ui" };
     const made = new uPlot(
@@ -119,6 +120,7 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
 
   const last = (values) => values.findLast((value) => value !== null && value !== undefined);
   const summary = `Chart of ${data.series.length} series over ${data.times.length} times`;
+  if (kind === "heat") return <HeatMap data={data} text={text} label={summary} />;
   if (kind === "tiles") {
     return (
       <div class="tiles">
