@@ -81,11 +81,13 @@ export function firstWord(text) {
   return tokens(text).find(({ kind }) => kind === "word")?.text.toLowerCase() ?? "";
 }
 
-const READS = new Set(["select", "with", "show", "explain", "describe", "values"]);
+const READS = new Set(["select", "with", "show", "describe", "values"]);
+const BEFORE = new Set(["explain", "analyze", "verbose"]);
 
-/** Returns whether a statement changes nothing, as far as its first word tells. */
+/** Returns whether a statement changes nothing, as far as its first word tells; a plan is made of what is behind `EXPLAIN`. */
 export function isRead(text) {
-  return READS.has(firstWord(text)) || tokens(text)[0]?.text === "(";
+  const first = tokens(text).find(({ kind, text: word }) => kind !== "comment" && !BEFORE.has(word.toLowerCase()));
+  return first !== undefined && (READS.has(first.text.toLowerCase()) || first.text === "(");
 }
 
 /** Puts in the range for `$from`, `$to` and `$interval`, and texts for variables of a page. Quotes and comments stay as they are. */
