@@ -20,6 +20,7 @@ use crate::{
     backup::Backups,
     config::{Config, Delete, Limits},
     connection,
+    console::Documents,
     continuous::ContinuousQueries,
     errors::Failure,
     history::History,
@@ -72,6 +73,7 @@ pub struct App {
     pub(crate) imports: ImportCounters,
     pub(crate) policies: Policies,
     pub(crate) continuous: ContinuousQueries,
+    pub(crate) documents: Documents,
     write_timeout: Duration,
     write_slots: Arc<Semaphore>,
     query_slots: Arc<Semaphore>,
@@ -118,11 +120,12 @@ impl App {
     /// # Errors
     ///
     /// [`StartError`] for threads that there is no room for, tokens that cannot be read or kept, and retention policies and
-    /// continuous queries that cannot be read.
+    /// continuous queries and documents of the console that cannot be read.
     pub fn new(engine: Engine, config: &Config) -> Result<Arc<Self>, StartError> {
         let auth = if config.no_auth { Auth::open() } else { Self::closed(&engine, config)? };
         let policies = Policies::open(engine.path())?;
         let continuous = ContinuousQueries::open(engine.path())?;
+        let documents = Documents::open(engine.path())?;
         let memory_bytes = config.engine.memory_bytes;
         let limits = within_memory(&config.limits, memory_bytes);
         Ok(Arc::new(Self {
@@ -154,6 +157,7 @@ impl App {
             imports: ImportCounters::default(),
             policies,
             continuous,
+            documents,
             write_timeout: config.engine.write_timeout,
             write_slots: Arc::new(Semaphore::new(write_slots())),
             query_slots: Arc::new(Semaphore::new(limits.queries)),

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Those that a backup has. Tokens are not among them: a copy is for others, who are not to come in by it.
-const IN_BACKUPS: [&str; 2] = ["continuous_queries.json", "retention.json"];
+const IN_BACKUPS: [&str; 3] = ["console.json", "continuous_queries.json", "retention.json"];
 
 /// What such a file has in it.
 pub(crate) trait Document: Clone + Serialize + DeserializeOwned {
@@ -28,6 +28,8 @@ pub(crate) trait Document: Clone + Serialize + DeserializeOwned {
     const CONTENT: &'static str;
     /// The form of the file that is written; another one is not read.
     const VERSION: u32;
+    /// Most bytes of the file.
+    const MAX_BYTES: usize = usize::MAX;
 
     /// Returns what there is before the first change.
     fn empty() -> Self;
@@ -85,6 +87,10 @@ impl<T: Document> Changing<'_, T> {
     /// Puts a value on disk, and then where others see it.
     pub(crate) fn keep(&self, value: Arc<T>) -> Result<(), Failure> {
         let written = serde_json::to_vec_pretty(value.as_ref()).map_err(|_| Failure::bug())?;
+        if written.len() > T::MAX_BYTES {
+            let text = format!("{} together may have {} bytes; delete some first", T::CONTENT, T::MAX_BYTES);
+            return Err(Failure::bad_request(text));
+        }
         if let Err(error) = write_private(&self.kept.path, &written) {
             tracing::error!(error = chain(&error), "cannot keep a change of {}", T::CONTENT);
             return Err(Failure::bug());

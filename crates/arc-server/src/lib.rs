@@ -19,6 +19,7 @@ mod column_types;
 mod compaction;
 mod config;
 mod connection;
+mod console;
 mod continuous;
 mod decompress;
 mod delete;

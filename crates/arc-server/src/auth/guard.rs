@@ -11,7 +11,7 @@ use hyper::{HeaderMap, StatusCode, Uri, http::Extensions};
 use tokio::sync::Semaphore;
 
 use super::{AuthError, Caller, bootstrap, credentials, limits::Usage, store::Store, token::Token};
-use crate::{errors::Failure, metrics::Counter};
+use crate::{console, errors::Failure, metrics::Counter};
 
 /// How long the answer to a wrong token takes, and how many such answers may wait at once; beyond that clients are told to
 /// come back. Nobody can guess 256 bits: this keeps the tries from being a load.
@@ -102,7 +102,7 @@ impl Auth {
     pub(crate) async fn admit(&self, request: &mut Request) -> Result<Option<Arc<Usage>>, Failure> {
         let Some(store) = &self.store else { return Ok(None) };
         self.look_again(store);
-        let is_public = self.is_public(request.uri().path());
+        let is_public = self.is_public(request.uri().path()) || console::is_public(request.uri(), request.headers());
         let token = match credentials::find(request.headers(), request.uri()) {
             Some(text) => store.verify(&text),
             None if is_public => return Ok(None),

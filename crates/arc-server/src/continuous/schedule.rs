@@ -14,6 +14,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Executes what is due, as long as it is polled.
 pub(crate) async fn run(app: Arc<App>) {
+    if app.engine.is_reader() {
+        return std::future::pending().await;
+    }
     loop {
         let now_ns = timestamp::now_ns();
         let queries = app.continuous.all();

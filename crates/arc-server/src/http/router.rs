@@ -13,7 +13,7 @@ use hyper::StatusCode;
 use crate::{
     admin,
     app::App,
-    auth, backup, column_types, compaction, continuous, delete,
+    auth, backup, column_types, compaction, console, continuous, delete,
     errors::Failure,
     flight, history,
     http::around,
@@ -67,6 +67,10 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/compaction/status", get(compaction::status))
         .route("/api/v1/compaction/stats", get(compaction::stats))
         .route("/api/v1/compaction/trigger", post(compaction::trigger))
+        .route("/", get(console::page))
+        .route("/console/{file}", get(console::file))
+        .route("/api/v1/console/documents", get(console::list).post(console::create))
+        .route("/api/v1/console/documents/{id}", get(console::get).put(console::put).delete(console::delete))
         .route("/api/openapi.json", get(openapi::document))
         .route("/api/v1/logs", get(logging::logs))
         .route("/health", get(admin::health))

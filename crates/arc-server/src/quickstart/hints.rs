@@ -54,6 +54,7 @@ impl fmt::Display for Hints<'_> {
                 quote(&data_dir.display().to_string())
             )?;
         }
+        writeln!(out, "   in a browser: {url}/#/draw?db={database}&table=cpu")?;
         let sql = "SELECT core, avg(usage) FROM cpu GROUP BY core";
         writeln!(out, "   curl -s '{url}/api/v1/query?database={database}' -d '{{\"sql\": \"{sql}\"}}'")?;
         writeln!(out, "   curl -i '{url}/write?db=home' --data-binary 'room,name=kitchen temperature=21.5'")?;
@@ -126,6 +127,7 @@ mod tests {
             "./d/data/m/cpu/day=2026-01-31/9.parquet (3 rows, 2 KiB)",
             "and 2 more",
             "serve --no-auth --data-dir ./d",
+            "in a browser: http://127.0.0.1:1/#/draw?db=m&table=cpu",
             "curl -s 'http://127.0.0.1:1/api/v1/query?database=m'",
             "duckdb -c \"SELECT core, avg(usage) FROM read_parquet('./d/data/m/cpu/*/*.parquet') GROUP BY core\"",
         ] {

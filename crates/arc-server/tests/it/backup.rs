@@ -39,6 +39,8 @@ async fn a_backup_is_started_and_ends_whole() {
         "query": "SELECT time, v FROM m WHERE time >= {start_time} AND time < {end_time}",
     });
     assert_eq!(server.post("/api/v1/continuous_queries", query.to_string()).await.status, 201);
+    let notebook = json!({"kind": "notebook", "name": "of pumps", "body": {"cells": []}});
+    assert_eq!(server.post("/api/v1/console/documents", notebook.to_string()).await.status, 201);
     let reply = server.post("/api/v1/backup", "").await;
     assert_eq!(reply.status, 202, "{reply:?}");
     let id = reply.json()["backup_id"].as_str().unwrap().to_owned();
@@ -50,9 +52,10 @@ async fn a_backup_is_started_and_ends_whole() {
     );
     assert_eq!((&status["total_files"], &status["processed_files"]), (&json!(1), &json!(1)));
     assert!(status["log_bytes"].as_u64() > Some(0), "{status}");
-    let queries = "continuous_queries.json";
-    let kept = |folder: &Path| std::fs::read(folder.join(queries)).unwrap();
-    assert_eq!(kept(&dir.path().join(&id)), kept(server.engine.path()));
+    for name in ["continuous_queries.json", "console.json"] {
+        let kept = |folder: &Path| std::fs::read(folder.join(name)).unwrap();
+        assert_eq!(kept(&dir.path().join(&id)), kept(server.engine.path()));
+    }
     let report = arc_core::verify(dir.path().join(&id)).unwrap();
     assert_eq!((report.findings.len(), report.totals.rows, report.totals.points), (0, 1, 1));
     let listed = server.get("/api/v1/backup").await.json();

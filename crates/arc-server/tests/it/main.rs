@@ -27,6 +27,8 @@ mod config;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod console;
+#[cfg(test)]
 mod continuous;
 #[cfg(test)]
 mod delete;

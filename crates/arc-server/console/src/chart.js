@@ -1,0 +1,3 @@
+// The chart library, loaded when a chart is first shown.
+
+export { default as uPlot } from "uplot";

@@ -1,0 +1,168 @@
+// A chart of series over time: lines, areas, bars, steps; drag to zoom, a legend that isolates. The library is loaded on first use.
+
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+import { short } from "../lib/display.js";
+import { useApp } from "../ui.jsx";
+import { HeatMap } from "./heat.jsx";
+
+const COLOURS = ["#3b82d6", "#e0782f", "#2f9e6e", "#c2487b", "#8b6bd1", "#b8912a", "#2aa5b5", "#d05a4e", "#6d8b3a", "#7a7f8a"];
+
+let loading = null;
+const library = () => (loading ??= import("./chart.js"));
+
+export const KINDS = [["line", "Lines"], ["area", "Areas"], ["bars", "Bars"], ["steps", "Steps"], ["points", "Points"], ["heat", "Heat map"], ["tiles", "Last values"]];
+const UNITS = { "": short, "%": (value) => `${short(value)} %`, bytes: bytesText, s: (value) => `${short(value)} s`, ms: (value) => `${short(value)} ms`, "°C": (value) => `${short(value)} °C` };
+export const UNIT_NAMES = [["", "No unit"], ["%", "Per cent"], ["bytes", "Bytes"], ["s", "Seconds"], ["ms", "Milliseconds"], ["°C", "Degrees"]];
+
+function bytesText(value) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  let left = value;
+  while (Math.abs(left) >= 1024 && unit < units.length - 1) {
+    left /= 1024;
+    unit++;
+  }
+  return `${Number(left.toPrecision(3))} ${units[unit]}`;
+}
+
+const DAY = "\n{YYYY}-{MM}-{DD}";
+/** How times are written below a chart, by the distance of two of them in seconds: 24 hours, and days as everybody reads them. */
+const TIMES = [
+  [31_536_000, "{YYYY}", null, null, null, null, null, null, 1],
+  [2_419_200, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
+  [86_400, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
+  [60, "{HH}:{mm}", DAY, null, DAY, null, null, null, 1],
+  [1, "{HH}:{mm}:{ss}", DAY, null, DAY, null, null, null, 1],
+  [0.001, "{ss}.{fff}", `${DAY} {HH}:{mm}`, null, `${DAY} {HH}:{mm}`, null, `${DAY} {HH}:{mm}`, null, 1],
+];
+
+function paths(uPlot, kind) {
+  if (kind === "bars") return uPlot.paths.bars({ size: [0.7, 40] });
+  if (kind === "steps") return uPlot.paths.stepped({ align: 1 });
+  if (kind === "points") return () => null;
+  return uPlot.paths.linear();
+}
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+export function Chart({ data, kind = "line", log = false, unit = "", height = 320, onZoom, range, onReady, compact }) {
+  const { dark, local } = useApp();
+  const host = useRef(null);
+  const plot = useRef(null);
+  const [cursor, setCursor] = useState(null);
+  const [only, setOnly] = useState(null);
+  const [ready, setReady] = useState(null);
+  const shown = UNITS[unit] ?? short;
+  const text = (value) => (value === null || value === undefined ? "–" : shown(value));
+  useEffect(() => {
+    library().then(({ uPlot }) => setReady(() => uPlot));
+  }, []);
+  const names = data.series.map(({ name }) => name).join("\n");
+  useEffect(() => setOnly(null), [names]);
+
+  useLayoutEffect(() => {
+    const uPlot = ready;
+    if (!uPlot || kind === "tiles" || kind === "heat" || !host.current) return undefined;
+    const grid = { stroke: colour("--grid"), width: 1 };
+    const axis = { stroke: colour("--muted"), grid, ticks: { ...grid, size: 4 }, font: "11px system-ui" };
+    const made = new uPlot(
+      {
+        width: host.current.clientWidth,
+        height,
+        tzDate: local ? undefined : (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "UTC"),
+        legend: { show: false },
+        cursor: { drag: { x: true, y: false, setScale: false }, focus: { prox: 24 } },
+        focus: { alpha: 0.35 },
+        scales: { x: { time: true, range: range ? () => range : undefined }, y: { distr: log ? 3 : 1, clamp: log ? 1e-3 : undefined } },
+        axes: [{ ...axis, size: 36, values: TIMES }, { ...axis, size: 64, values: (_, values) => values.map((value) => (value === null ? "" : text(value))) }],
+        series: [
+          {},
+          ...data.series.map(({ name }, index) => ({
+            label: name,
+            show: only === null || only === index,
+            stroke: COLOURS[index % COLOURS.length],
+            fill: kind === "area" || kind === "bars" ? `${COLOURS[index % COLOURS.length]}${kind === "bars" ? "b0" : "30"}` : undefined,
+            width: kind === "bars" ? 0 : 1.5,
+            paths: paths(uPlot, kind),
+            points: { show: kind === "points" ? true : undefined, size: 5 },
+            spanGaps: false,
+          })),
+        ],
+        hooks: {
+          setSelect: [
+            (chart) => {
+              if (chart.select.width < 4) return;
+              const from = chart.posToVal(chart.select.left, "x");
+              const to = chart.posToVal(chart.select.left + chart.select.width, "x");
+              chart.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+              onZoom?.(from, to);
+            },
+          ],
+          setCursor: [(chart) => setCursor(chart.cursor.idx ?? null)],
+        },
+      },
+      [data.times, ...data.series.map(({ values }) => (log ? values.map((value) => (value > 0 ? value : null)) : values))],
+      host.current,
+    );
+    plot.current = made;
+    onReady?.(made);
+    const observer = new ResizeObserver(() => host.current && made.setSize({ width: host.current.clientWidth, height }));
+    observer.observe(host.current);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [ready, data, kind, log, unit, height, dark, local, only, range?.[0], range?.[1]]);
+
+  const last = (values) => values.findLast((value) => value !== null && value !== undefined);
+  const summary = `Chart of ${data.series.length} series over ${data.times.length} times`;
+  if (kind === "heat") return <HeatMap data={data} text={text} label={summary} />;
+  if (kind === "tiles") {
+    return (
+      <div class="tiles">
+        {data.series.map(({ name, values }, index) => (
+          <div class="tile" key={name} style={{ borderTopColor: COLOURS[index % COLOURS.length] }}>
+            <span>{name}</span>
+            <b>{text(last(values))}</b>
+          </div>
+        ))}
+      </div>
+    );
+  }
+  const isLong = data.series.length > 1 || !compact;
+  return (
+    <figure class="chart" aria-label={summary}>
+      <div ref={host} class="chart-host" role="img" aria-label={summary} style={{ height: `${height}px` }} />
+      {isLong && (
+        <ul class="legend" aria-label="Series">
+          {data.series.map(({ name, values }, index) => (
+            <li key={name}>
+              <button type="button" aria-pressed={only === index} class={only !== null && only !== index ? "dim" : ""} onClick={() => setOnly(only === index ? null : index)} title="Show this series alone">
+                <i style={{ background: COLOURS[index % COLOURS.length] }} />
+                {name || "value"}
+                <b>{text(cursor !== null ? values[cursor] : last(values))}</b>
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+    </figure>
+  );
+}
+
+/** Saves what a chart shows as a picture, with the colour of the page under it. */
+export function saveChart(plot, save, name) {
+  const { canvas } = plot.ctx;
+  const copy = document.createElement("canvas");
+  copy.width = canvas.width;
+  copy.height = canvas.height;
+  const context = copy.getContext("2d");
+  context.fillStyle = colour("--panel");
+  context.fillRect(0, 0, copy.width, copy.height);
+  context.drawImage(canvas, 0, 0);
+  copy.toBlob((blob) => save(blob, name));
+}
