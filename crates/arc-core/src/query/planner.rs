@@ -108,7 +108,12 @@ impl StatementPlanner {
         StatementPlanning {
             runtime: session::runtime_of(&self.base, account),
             over: account.over().clone(),
-            state: session::query_state(&self.base, Arc::clone(&tables), Arc::clone(&self.latest), database),
+            state: session::query_state(
+                &self.base,
+                Arc::clone(&tables),
+                Arc::clone(&self.latest),
+                (database, statement.local_tables()),
+            ),
             tables,
             database: database.to_owned(),
             statement: statement.clone(),

@@ -12,9 +12,12 @@ A write returns once its points survive what ``durability`` says, ``"disk"`` by 
 sees them. Nothing is dropped in silence: what a write refused is in its receipt.
 """
 
-from arc._arc import Answer, Engine, Schema, open, restore, verify
+from arc._arc import Schema, Table, restore, verify
+from arc.aio import Async
 from arc.database import Database
+from arc.engine import Engine, open
 from arc.errors import (
+    AccessDeniedError,
     BusyError,
     ClosedError,
     CorruptError,
@@ -28,17 +31,28 @@ from arc.errors import (
     SchemaConflictError,
     StorageFullError,
 )
-from arc.receipts import BackupReport, Finding, FlushReport, Rejected, VerifyReport, Written
+from arc.readable import Result
+from arc.receipts import BackupReport, Executed, Finding, FlushReport, Rejected, VerifyReport, Written
+from arc.relation import Relation
+from arc.remote import Connection, connect
+from arc.writer import Writer
+
+Answer = Relation
+"""What a relation was called that could be read once."""
 
 __all__ = [
+    "AccessDeniedError",
     "Answer",
+    "Async",
     "BackupReport",
     "BusyError",
     "ClosedError",
+    "Connection",
     "CorruptError",
     "Database",
     "Engine",
     "Error",
+    "Executed",
     "Finding",
     "FlushReport",
     "InternalError",
@@ -48,11 +62,16 @@ __all__ = [
     "OutcomeUnknownError",
     "QueryTimeoutError",
     "Rejected",
+    "Relation",
+    "Result",
     "Schema",
     "SchemaConflictError",
     "StorageFullError",
+    "Table",
     "VerifyReport",
+    "Writer",
     "Written",
+    "connect",
     "open",
     "restore",
     "verify",

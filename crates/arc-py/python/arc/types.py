@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Literal, Protocol, Union
+from typing import Any, Literal, Protocol, Union
 
 
 class ArrowStream(Protocol):
@@ -19,7 +20,18 @@ class ArrowArray(Protocol):
 
 
 ArrowTable = Union[ArrowStream, ArrowArray]
-"""What ``Engine.write`` takes."""
+"""A table of a library."""
+
+
+class Column(Protocol):
+    """A list or an array: what has a length and values."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+Rows = Union[ArrowTable, Mapping[str, Column], Iterable[Any]]
+"""What ``Engine.write`` takes: a table, a dict of columns, or rows that are dicts, dataclasses or named tuples."""
 
 Durability = Literal["disk", "process", "memory"]
 """What a point survives once its write has returned: loss of power, ``kill -9``, nothing."""
