@@ -12,8 +12,11 @@ A write returns once its points survive what ``durability`` says, ``"disk"`` by 
 sees them. Nothing is dropped in silence: what a write refused is in its receipt.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from arc._arc import Schema, Table, restore, verify
-from arc.aio import Async
 from arc.database import Database
 from arc.engine import Engine, open
 from arc.errors import (
@@ -34,11 +37,26 @@ from arc.errors import (
 from arc.readable import Result
 from arc.receipts import BackupReport, Executed, Finding, FlushReport, Rejected, VerifyReport, Written
 from arc.relation import Relation
-from arc.remote import Connection, connect
-from arc.writer import Writer
 
 Answer = Relation
 """What a relation was called that could be read once."""
+
+if TYPE_CHECKING:
+    from arc.aio import Async
+    from arc.remote import Connection, connect
+    from arc.writer import Writer
+
+_LATER = {"Async": "arc.aio", "Connection": "arc.remote", "connect": "arc.remote", "Writer": "arc.writer"}
+
+
+def __getattr__(name: str) -> Any:
+    # asyncio and HTTP take ten times as long to import as all else here.
+    if name in _LATER:
+        from importlib import import_module
+
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'arc' has no attribute {name!r}")
+
 
 __all__ = [
     "AccessDeniedError",

@@ -182,8 +182,9 @@ def mapping(row: Any, at: int) -> Mapping[str, Any]:
         return row
     if dataclasses.is_dataclass(row) and not isinstance(row, type):
         return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
-    if isinstance(row, tuple) and hasattr(row, "_asdict"):
-        named: Mapping[str, Any] = row._asdict()
+    as_dict = getattr(row, "_asdict", None)
+    if isinstance(row, tuple) and as_dict is not None:
+        named: Mapping[str, Any] = as_dict()
         return named
     raise InvalidInputError(f"row {at} is a {type(row).__name__}; a dict, a dataclass or a named tuple was expected")
 

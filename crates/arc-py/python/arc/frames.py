@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from arc import columns
+from arc._arc import Table
 from arc.errors import InvalidInputError
 from arc.types import ArrowTable
 
@@ -103,7 +104,8 @@ def of_pandas(frame: pandas.DataFrame, time: str) -> ArrowTable:
         return of_mapping({name: frame[name].to_numpy() for name in frame.columns}, time, nan_is_null=True)
     try:
         # A default index is left out by either.
-        return pyarrow.Table.from_pandas(frame, preserve_index=True if named else False)
+        table: ArrowTable = pyarrow.Table.from_pandas(frame, preserve_index=named)
+        return table
     except pyarrow.ArrowException as error:
         raise InvalidInputError(f"the data frame cannot be stored: {error.args[0]}") from None
 
@@ -113,7 +115,7 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NaTType", "NAType") or (isinstance(value, float) and value != value)
 
 
-def as_times(values: list[int | None]) -> Any:
+def as_times(values: list[Any]) -> Any:
     """Returns nanoseconds as times of pandas."""
     import pandas
 
@@ -163,7 +165,7 @@ def with_pyarrow() -> Callable[[Mapping[str, Any], str, bool], ArrowTable] | Non
                 kind, plain = columns.column(name, list(values))
                 if kind == "null" and name != time:
                     continue
-                built = columns.Table.build([(name, kind, plain)], len(plain))
+                built = Table.build([(name, kind, plain)], len(plain))
                 arrays[name] = pyarrow.table(built).column(0)
                 continue
             try:

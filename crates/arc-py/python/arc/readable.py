@@ -85,7 +85,8 @@ class Readable:
         0  7  1450
         1  8  1502
         """
-        return self.arrow().to_pandas()
+        frame: pandas.DataFrame = self.arrow().to_pandas()
+        return frame
 
     def pl(self) -> polars.DataFrame:
         """Returns all rows as a data frame of polars, without a copy.

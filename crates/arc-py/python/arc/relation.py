@@ -21,6 +21,7 @@ FRESH = 1.0
 
 COMPOSED = re.compile(r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(?:\(\s*)*(?:select|with|values)\b", re.I | re.S)
 TRAILING = re.compile(r"(?:\s|;|--[^\n'\"]*(?=\n|$))+\Z")
+TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|[()]|\w+", re.S)
 WORD = re.compile(r"[A-Za-z_]\w*\Z")
 
 
@@ -38,7 +39,7 @@ class Relation(Readable):
     2
     """
 
-    __slots__ = ("_store", "_database", "_query", "_params", "_tables", "_planned", "_schema")
+    __slots__ = ("_store", "_database", "_query", "_params", "_tables", "_planned", "_schema", "_sorted")
 
     def __init__(self, store: Store, database: str, query: str, params: Parameters, tables: dict[str, Table]) -> None:
         self._store = store
@@ -48,6 +49,8 @@ class Relation(Readable):
         self._tables = tables
         self._planned: list[tuple[AnswerLike, int, float]] = []
         self._schema: Schema | None = None
+        # What `order` was called on, and with.
+        self._sorted: tuple[Relation, str] | None = None
         self._cursor = None
 
     def plan(self) -> Relation:
@@ -135,6 +138,9 @@ class Relation(Readable):
         >>> engine.plant.pump.filter("id = '7'").select("rpm").fetchall()
         [(1450,)]
         """
+        if self._sorted is not None:
+            before, columns = self._sorted
+            return before.filter(condition).order(columns)
         return self._made(f"SELECT * FROM {{}} AS t WHERE {condition}")
 
     def select(self, *columns: str) -> Relation:
@@ -147,6 +153,12 @@ class Relation(Readable):
             raise InvalidInputError("select() needs a column")
         # What is selected stands before the braces.
         query = f"SELECT {', '.join(columns)} FROM {self._inner()} AS t"
+        if self._sorted is not None:
+            before, by = self._sorted
+            renamed = {name.lower() for column in columns for name in re.findall(r"(?i)\bas\s+\"?(\w+)", column)}
+            if renamed & {name.lower() for name in re.findall(r"\w+", by)}:
+                raise InvalidInputError("select() gives a column another meaning that order() was about; order() last")
+            query = f"SELECT {', '.join(columns)} FROM {before._inner()} AS t ORDER BY {by}"
         return Relation(self._store, self._database, query, self._params, self._tables)
 
     def aggregate(self, aggregates: str, by: str = "") -> Relation:
@@ -162,12 +174,17 @@ class Relation(Readable):
     def order(self, *columns: str) -> Relation:
         """Returns the rows in an order, as SQL writes it after ``ORDER BY``.
 
+        As in SQL, rows that are joined, aggregated or united afterwards have no order any more.
+
         >>> engine.plant.pump.order("rpm DESC").select("rpm").fetchone()
         (1502,)
         """
         if not columns:
             raise InvalidInputError("order() needs a column")
-        return self._made(f"SELECT * FROM {{}} AS t ORDER BY {', '.join(columns)}")
+        by = ", ".join(columns)
+        made = self._made(f"SELECT * FROM {{}} AS t ORDER BY {by}")
+        made._sorted = (self, by)
+        return made
 
     def limit(self, rows: int, offset: int = 0) -> Relation:
         """Returns the first rows, after leaving some out.
@@ -178,6 +195,12 @@ class Relation(Readable):
         for name, value in (("rows", rows), ("offset", offset)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise InvalidInputError(f"{name} is {value!r}; a whole number from 0 was expected")
+        words = outer_words(self._query)
+        if "order" in words and not words & {"limit", "offset", "fetch", "for"}:
+            # A subquery would have no order.
+            self._inner()
+            query = f"{TRAILING.sub('', self._query)}\nLIMIT {rows} OFFSET {offset}"
+            return Relation(self._store, self._database, query, self._params, self._tables)
         return self._made(f"SELECT * FROM {{}} AS t LIMIT {rows} OFFSET {offset}")
 
     def distinct(self) -> Relation:
@@ -253,6 +276,17 @@ def joined(left: Parameters, right: Parameters, query: str) -> Parameters:
     if isinstance(left, Mapping) or isinstance(right, Mapping) or re.search(r"\$\d", query):
         raise InvalidInputError("both sides have values for placeholders: use ? in both of them, or $name in both")
     return [*left, *right]
+
+
+def outer_words(query: str) -> set[str]:
+    """Returns the words of a query that are in no parentheses, texts or comments, in lower case."""
+    words = set()
+    depth = 0
+    for token in TOKEN.findall(query):
+        depth += {"(": 1, ")": -1}.get(token, 0)
+        if depth == 0:
+            words.add(token.lower())
+    return words
 
 
 def quoted(name: str) -> str:

@@ -8,6 +8,7 @@ import os
 import ssl
 import uuid
 from collections.abc import Mapping
+from datetime import timedelta
 from queue import Empty, LifoQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -291,7 +292,9 @@ def connect(
     ca_file: the certificate that the server's is signed by, if the system does not know it.
     timeout: how long a call waits for the server to say anything, in seconds or as a ``datetime.timedelta``; 330 s.
     """
-    seconds = 330.0 if timeout is None else float(getattr(timeout, "total_seconds", lambda: timeout)())
+    if isinstance(timeout, timedelta):
+        timeout = timeout.total_seconds()
+    seconds = 330.0 if timeout is None else float(timeout)
     return Connection(url, token, ca_file, seconds)
 
 

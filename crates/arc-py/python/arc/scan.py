@@ -50,7 +50,7 @@ def lazy(relation: Relation) -> polars.LazyFrame:
             wanted = wanted.limit(n_rows)
         left = n_rows
         for batch in wanted:
-            frame = polars.DataFrame(batch).cast({name: schema[name] for name in (needed or schema)})  # type: ignore[arg-type]
+            frame = polars.DataFrame(batch).cast({name: schema[name] for name in (needed or schema)})
             if predicate is not None and not is_exact:
                 frame = frame.filter(predicate)
             if with_columns is not None:

@@ -120,7 +120,7 @@ class Store(ABC):
             try:
                 return Relation(self, database, query, params, dict(tables)).plan()
             except NotFoundError as error:
-                self._add_local(error, database, frame, tables)
+                self._add_local(with_place(error, query), database, frame, tables)
             except Error as error:
                 raise with_place(error, query) from None
 
@@ -141,7 +141,7 @@ class Store(ABC):
             try:
                 return self._run(database, query, params, tables)
             except NotFoundError as error:
-                self._add_local(error, database, frame, tables)
+                self._add_local(with_place(error, query), database, frame, tables)
             except Error as error:
                 raise with_place(error, query) from None
             finally:
@@ -160,7 +160,9 @@ class Store(ABC):
         rows = None if value is None else scopes.as_rows(value)
         if rows is None:
             if value is not None:
-                error.args = (f"{error.args[0]}, and the variable {name!r} is a {type(value).__name__}, no data frame",)
+                said, *place = str(error.args[0]).split("\n\n", 1)
+                said += f", and the variable {name!r} is a {type(value).__name__}, no data frame"
+                error.args = ("\n\n".join([said, *place]),)
             raise error from None
         tables[name] = rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Literal, Protocol, Union
+from typing import Any, ClassVar, Literal, Protocol, Union
 
 
 class ArrowStream(Protocol):
@@ -30,7 +30,19 @@ class Column(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-Rows = Union[ArrowTable, Mapping[str, Column], Iterable[Any]]
+class DataclassRow(Protocol):
+    """A row that is a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class NamedTupleRow(Protocol):
+    """A row that is a named tuple."""
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+Rows = Union[ArrowTable, Mapping[str, Column], Iterable[Union[Mapping[str, Any], DataclassRow, NamedTupleRow]]]
 """What ``Engine.write`` takes: a table, a dict of columns, or rows that are dicts, dataclasses or named tuples."""
 
 Durability = Literal["disk", "process", "memory"]
