@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import re
+from typing import TypeVar
+
+from arc.errors import Error, InvalidInputError, NotFoundError
+
+T = TypeVar("T", bound=Error)
 
 POSITION = re.compile(r"at Line: (\d+), Column: (\d+)")
 NAMED = re.compile(r"No field named (\S+?)\.(?:\s|$)|table \"([^\"]+)\" does not exist|[Ii]nvalid function '([^']+)'")
+
+
+def with_place(error: T, query: str) -> T:
+    """Returns an error about a statement with a caret under the place, where that is known."""
+    if isinstance(error, (InvalidInputError, NotFoundError)) and error.args and "\n\nLINE " not in str(error.args[0]):
+        error.args = (pointed(str(error.args[0]), query),)
+    return error
 
 
 def pointed(message: str, sql: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Union
 
-from arc.errors import InvalidInputError
+from arc.carets import with_place
+from arc.errors import Error, InvalidInputError
 from arc.readable import Readable
 
 if TYPE_CHECKING:
@@ -56,10 +57,17 @@ class Relation(Readable):
     def plan(self) -> Relation:
         """Plans the query, so that its errors are raised and its columns known; returns the relation."""
         changes = self._store._changes
-        answer = self._store._ask(self._database, self._query, self._params, self._tables)
-        self._schema = answer.schema
+        answer = self._asked()
         self._planned = [(answer, changes, monotonic())]
         return self
+
+    def _asked(self) -> AnswerLike:
+        try:
+            answer = self._store._ask(self._database, self._query, self._params, self._tables)
+            self._schema = answer.schema
+        except Error as error:
+            raise with_place(error, self._query) from None
+        return answer
 
     def _open(self) -> AnswerLike:
         """Returns an answer to read: that of the plan, if nothing was written since."""
@@ -71,8 +79,7 @@ class Relation(Readable):
         else:
             if changes == self._store._changes and monotonic() - at < FRESH:
                 return answer
-        answer = self._store._ask(self._database, self._query, self._params, self._tables)
-        self._schema = answer.schema
+        answer = self._asked()
         return answer
 
     @property

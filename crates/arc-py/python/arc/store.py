@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from arc import columns, scopes
-from arc.carets import pointed
-from arc.errors import Error, InvalidInputError, NotFoundError
+from arc.carets import with_place
+from arc.errors import Error, NotFoundError
 from arc.frames import arrow_of, lines_of
 from arc.receipts import Executed, Written
 from arc.relation import Parameters, Relation, quoted
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from arc.types import Durability, Precision, Rows, Seconds
     from arc.writer import Writer
 
-T = TypeVar("T", bound=Error)
-
 
 class AnswerLike(Protocol):
     """Rows that are read once."""
@@ -33,13 +31,6 @@ class AnswerLike(Protocol):
     def read_next(self) -> Table | None: ...
     def cancel(self) -> None: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-
-
-def with_place(error: T, query: str) -> T:
-    """Returns an error about a statement with a caret under the place, where that is known."""
-    if isinstance(error, (InvalidInputError, NotFoundError)) and error.args and "\n\nLINE " not in str(error.args[0]):
-        error.args = (pointed(str(error.args[0]), query),)
-    return error
 
 
 class Store(ABC):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, Protocol, Union
 
@@ -23,13 +23,6 @@ ArrowTable = Union[ArrowStream, ArrowArray]
 """A table of a library."""
 
 
-class Column(Protocol):
-    """A list or an array: what has a length and values."""
-
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[Any]: ...
-
-
 class DataclassRow(Protocol):
     """A row that is a dataclass."""
 
@@ -42,7 +35,7 @@ class NamedTupleRow(Protocol):
     def _asdict(self) -> dict[str, Any]: ...
 
 
-Rows = Union[ArrowTable, Mapping[str, Column], Iterable[Union[Mapping[str, Any], DataclassRow, NamedTupleRow]]]
+Rows = Union[ArrowTable, Mapping[str, Any], Iterable[Union[Mapping[str, Any], DataclassRow, NamedTupleRow]]]
 """What ``Engine.write`` takes: a table, a dict of columns, or rows that are dicts, dataclasses or named tuples."""
 
 Durability = Literal["disk", "process", "memory"]

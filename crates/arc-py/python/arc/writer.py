@@ -10,7 +10,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from arc.columns import EXPECTED, kind_of, of_rows
+from arc.columns import EXPECTED, column, kind_of, of_rows
 from arc.errors import Error, InvalidInputError
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ class Writer:
         """Adds a row: ``time``, tags and fields by their names, in a mapping or as arguments. Without a time it is now."""
         given = {**row, **values} if row is not None else values
         size = self._checked(given)
-        if given.get("time") is None:
-            given = {**given, "time": clock.time_ns()}
+        given = {**given, "time": self._time(given.get("time"))}
         with self._lock:
             self._raise_failed()
             if self._closed:
@@ -130,6 +129,15 @@ class Writer:
             self._thread.join()
         self.flush()
 
+    def _time(self, value: Any) -> int:
+        """Returns the time of a row in nanoseconds, so that rows may have it in any form."""
+        if value is None:
+            return clock.time_ns()
+        kind, (found,) = column("time", [value])
+        if kind not in ("int", "time") or found is None:
+            raise InvalidInputError(f"'time' is {value!r}; a datetime, or nanoseconds since 1970 as int, was expected")
+        return int(found)
+
     def _checked(self, row: Mapping[str, Any]) -> int:
         """Refuses values that no column holds; returns about how many bytes the row takes."""
         size = 0
@@ -152,8 +160,6 @@ class Writer:
             if kind == "int" and not -(2**63) <= item < 2**64:
                 raise InvalidInputError(f"{name!r} is an integer of more than 64 bits: {item}")
             kind = LIKE.get(kind, kind)
-            if kind == "time" and name == "time" and self._kinds.get(name, kind) == "number":
-                raise InvalidInputError("'time' is a datetime here, and was an integer in the rows before")
             if kind not in ("null", self._kinds.get(name, kind)):
                 raise InvalidInputError(f"{name!r} is a {type(value).__name__}, and was {self._kinds[name]} before")
             if kind != "null":
