@@ -26,7 +26,8 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs(engine: arc.Engine, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "example").mkdir()
+    monkeypatch.chdir(tmp_path / "example")
     engine.write_lp("plant", LINES).raise_for_rejected()
     test = EXAMPLES[name]
     test.globs = {"engine": engine, "__name__": "example"}

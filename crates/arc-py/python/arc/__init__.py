@@ -5,7 +5,7 @@
 ...     engine.write_lp("plant", "pump,id=7 rpm=1450i").raise_for_rejected()
 ...     table = pyarrow.table(engine.sql("plant", "SELECT * FROM pump"))
 
-``write_lp`` and ``sql`` name the database first, for their second argument can mean anything. ``write`` names the table
+``write_lp``, ``sql`` and ``execute`` name the database first, for their second argument can mean anything. ``write`` names the table
 first and has ``database="default"``. ``engine.database("plant")`` is a handle that spares the name everywhere.
 
 A write returns once its points survive what ``durability`` says, ``"disk"`` by default, and every statement after it

@@ -89,6 +89,8 @@ def of_pandas(frame: pandas.DataFrame, time: str) -> ArrowTable:
     check_names([*frame.columns, *(str(name) for name in frame.index.names if name is not None)])
     for name in frame.columns:
         if frame[name].dtype == object:
+            if set(map(type, frame[name])) <= {str, type(None)}:
+                continue
             values = [None if is_missing(value) else value for value in frame[name]]
             kind, plain = columns.column(name, values)
             if kind == "time":

@@ -58,7 +58,8 @@ class Relation(Readable):
         """Plans the query, so that its errors are raised and its columns known; returns the relation."""
         changes = self._store._changes
         answer = self._asked()
-        self._planned = [(answer, changes, monotonic())]
+        if self._store._sees_all_changes:
+            self._planned = [(answer, changes, monotonic())]
         return self
 
     def _asked(self) -> AnswerLike:
@@ -94,7 +95,10 @@ class Relation(Readable):
         >>> engine.plant.pump.schema
         <arc.Schema time: Timestamp(ns, "UTC"), id: Dictionary(Int32, Utf8), rpm: Int64>
         """
-        if self._schema is None:
+        if self._schema is None and not self._store._sees_all_changes and COMPOSED.match(self._query):
+            # Of a server, where a plan is an answer.
+            self._schema = self.limit(0)._open().schema
+        elif self._schema is None:
             self.plan()
         assert self._schema is not None
         return self._schema

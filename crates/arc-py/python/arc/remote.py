@@ -70,6 +70,8 @@ class Connection(Store):
         """Where the server is."""
         super().__init__()
 
+    _sees_all_changes = False
+
     # Requests.
 
     def _connection(self) -> tuple[http.client.HTTPConnection, bool]:

@@ -109,7 +109,7 @@ def sql_of(tree: Any, floats: set[str]) -> str:
         if names & floats and operator != "Eq":
             # NaN is the greatest number of polars, and of SQL here, too; -0.0 and casts are left to polars all the same.
             raise Untranslated
-        if len(names) != 1:
+        if len(names) != 1 or (not names & floats and any(is_float(side) for side in (left, right))):
             raise Untranslated
         return f"({operand(left)} {COMPARISONS[operator]} {operand(right)})"
     if kind == "Function":
@@ -118,6 +118,11 @@ def sql_of(tree: Any, floats: set[str]) -> str:
             (value,) = body["input"]
             return f"({operand(value)} IS {'NOT ' if name == 'IsNotNull' else ''}NULL)"
     raise Untranslated
+
+
+def is_float(tree: Any) -> bool:
+    """Returns whether a side of a comparison is a number that may have a fraction."""
+    return "Literal" in tree and "Float" in json.dumps(tree["Literal"])
 
 
 def operand(tree: Any) -> str:

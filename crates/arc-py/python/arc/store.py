@@ -47,6 +47,9 @@ class Store(ABC):
 
     # What each of them does in its own way.
 
+    _sees_all_changes = True
+    """Whether every change of the data goes through this object, so that a plan may wait for its use."""
+
     @abstractmethod
     def _ask(self, database: str, query: str, params: Parameters, tables: dict[str, Table]) -> AnswerLike: ...
 
