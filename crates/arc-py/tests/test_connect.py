@@ -101,6 +101,9 @@ def test_rows_of_every_kind_are_written(remote: arc.Connection) -> None:
             fan.add(time=n, id="a", n=n)
     assert len(remote.w.fan) == 5
     assert remote.write("fan", [], database="w").points == 0
+    rows = remote.w.fan
+    assert rows.columns and remote.write("fan", {"time": [8], "n": [8]}, database="w").points == 1
+    assert len(rows.fetchall()) == 6
     assert remote.write("fan", {"time": [9], "n": [9]}, database="w", idempotency_key="k").replayed is False
     assert remote.write("fan", {"time": [9], "n": [9]}, database="w", idempotency_key="k").replayed is True
 

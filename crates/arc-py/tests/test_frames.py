@@ -88,6 +88,11 @@ def test_nan_is_null_in_pandas_and_a_number_elsewhere(engine: arc.Engine) -> Non
     assert counts == [(1,), (2,), (2,)]
 
 
+def test_no_rows_are_stored_as_none(engine: arc.Engine) -> None:
+    for nothing in ([], {"time": [], "v": []}, iter([])):
+        assert engine.write("pump", nothing, database="plant").points == 0
+
+
 def test_integers_keep_all_digits(engine: arc.Engine) -> None:
     rows = [{"time": 1, "n": 2**63 - 1, "u": 2**64 - 1}, {"time": 2, "n": None, "u": 0}]
     engine.write("pump", rows, database="plant")

@@ -155,6 +155,8 @@ def of_columns(columns: Mapping[str, list[Any]], *, keep: Sequence[str] = ()) ->
         if not isinstance(name, str):
             raise InvalidInputError(f"a name of a column is a {type(name).__name__}, str was expected: {name!r}")
         kind, values = column(name, values)
+        if kind == "null" and not values and name in keep:
+            kind = "time"
         if kind != "null" or name in keep:
             built.append((name, kind, values))
     return Table.build(built, next(iter(lengths.values()), 0))
@@ -171,9 +173,7 @@ def of_rows(rows: Iterable[Any], *, keep: Sequence[str] = ()) -> Table:
                 found[name] = [None] * (count - 1)
         for name, column_ in found.items():
             column_.append(values.get(name))
-    if found and count:
-        return of_columns(found, keep=keep)
-    return Table.build([], 0)
+    return of_columns(found if count else {name: [] for name in keep}, keep=keep)
 
 
 def mapping(row: Any, at: int) -> Mapping[str, Any]:
