@@ -99,3 +99,24 @@ def test_the_package_is_imported_fast_and_brings_no_other_library() -> None:
     program = "import sys, arc; print([name for name in ('asyncio', 'http', 'numpy', 'pyarrow') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+def test_rows_go_in_and_out_without_any_other_library(folder: Path) -> None:
+    program = """
+import sys
+for name in ("pyarrow", "pandas", "polars", "duckdb"):
+    sys.modules[name] = None
+import arc, numpy
+from datetime import datetime, timezone
+at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+with arc.open(sys.argv[1]) as engine:
+    engine.write("pump", [{"time": at, "id": "7", "rpm": 1}], tags=["id"], database="plant")
+    engine.write("pump", {"time": numpy.array([5], "datetime64[s]"), "id": ["8"], "rpm": numpy.array([2])}, tags=["id"], database="plant")
+    with engine.writer("pump", tags=["id"], database="plant") as pump:
+        pump.add(time=at, id="9", rpm=3)
+    rows = engine.sql("plant", "SELECT id, rpm FROM pump WHERE rpm > ? ORDER BY rpm", [0])
+    rows.show()
+    print(rows.fetchall(), rows.numpy()["rpm"].tolist(), rows.fetchone())
+"""
+    done = run(program, folder)
+    assert done.stdout.endswith("3 rows\n[('7', 1), ('8', 2), ('9', 3)] [1, 2, 3] ('7', 1)\n"), done.stderr

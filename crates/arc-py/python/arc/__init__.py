@@ -1,9 +1,9 @@
 """Arc in-process: a time-series store in one folder.
 
->>> import arc, pyarrow
+>>> import arc
 >>> with arc.open("./data") as engine:
-...     engine.write_lp("plant", "pump,id=7 rpm=1450i").raise_for_rejected()
-...     table = pyarrow.table(engine.sql("plant", "SELECT * FROM pump"))
+...     written = engine.write_lp("plant", "pump,id=7 rpm=1450i")
+...     frame = engine.sql("plant", "SELECT * FROM pump").df()
 
 ``write_lp``, ``sql`` and ``execute`` name the database first, for their second argument can mean anything. ``write`` names the table
 first and has ``database="default"``. ``engine.database("plant")`` is a handle that spares the name everywhere.
