@@ -52,8 +52,8 @@ class Async:
         return await self._call(partial(self._store.write_lp, database, data, **settings))
 
     async def execute(self, database: str, query: str, params: Parameters = None) -> Executed:
-        """Runs a statement as :meth:`arc.Engine.execute` does, but sees no local data frames."""
-        return await self._call(partial(self._store.execute, database, query, params))
+        """Runs a statement as :meth:`arc.Engine.execute` does. What has begun is done even if the task is cancelled."""
+        return await self._call(partial(self._store._executed, database, query, params, scopes.calling_frame()))
 
     async def databases(self) -> list[str]:
         """Returns the names of all databases, sorted."""

@@ -129,7 +129,9 @@ class Store(ABC):
         >>> engine.execute("plant", "DELETE FROM pump WHERE id = 'copy'").statement
         'delete'
         """
-        frame = scopes.calling_frame()
+        return self._executed(database, query, params, scopes.calling_frame())
+
+    def _executed(self, database: str, query: str, params: Parameters, frame: FrameType | None) -> Executed:
         tables: dict[str, Table] = {}
         while True:
             try:
