@@ -5,21 +5,23 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use arc_core::{Error, ErrorKind};
+use arc_core::{AnswerEnder, Error, ErrorKind};
 use arrow::{
     array::{ArrayRef, RecordBatch, StructArray},
     datatypes::{Field, SchemaRef},
     error::ArrowError,
 };
 use futures::StreamExt as _;
-use pyo3::{prelude::*, types::PyCapsule};
+use pyo3::{exceptions::PyKeyboardInterrupt, prelude::*, types::PyCapsule};
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 use tokio::runtime::Runtime;
 
 use crate::{
     errors::{Raise as _, message},
+    interrupt,
     owned::Owned,
     schema::Schema,
+    table::Table,
 };
 
 /// The rows that answer a SQL statement: an Arrow stream that can be read once.
@@ -32,16 +34,21 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Answer {
     schema: SchemaRef,
+    ender: AnswerEnder,
     unread: Owned<Mutex<Option<Rows>>>,
 }
 
 impl Answer {
-    pub(crate) fn new(rows: Rows) -> Self {
-        Self { schema: rows.answer.schema(), unread: Owned::new(Mutex::new(Some(rows))) }
+    pub(crate) fn new(answer: arc_core::Answer, runtime: Arc<Runtime>, engine: arc_core::Engine) -> Self {
+        let (schema, ender) = (answer.schema(), answer.ender());
+        let rows = Rows { answer: Some(answer), runtime, _engine: engine };
+        Self { schema, ender, unread: Owned::new(Mutex::new(Some(rows))) }
     }
 
-    fn take(&self, py: Python<'_>) -> PyResult<Option<Rows>> {
-        Ok(self.unread.get(py)?.lock().unwrap_or_else(PoisonError::into_inner).take())
+    fn take(&self, py: Python<'_>) -> PyResult<Rows> {
+        let rows = self.unread.get(py)?.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let reason = "this answer has been read; run the statement again, or keep what was read".to_owned();
+        rows.ok_or(Error::Sql { reason }).raise(py)
     }
 }
 
@@ -51,6 +58,42 @@ impl Answer {
     #[getter]
     fn schema(&self) -> Schema {
         Schema(Arc::clone(&self.schema))
+    }
+
+    /// Reads all of the answer into memory. Ctrl-C ends it.
+    fn read(&self, py: Python<'_>) -> PyResult<Table> {
+        interrupt::note_thread(py)?;
+        let mut rows = self.take(py)?;
+        let schema = Arc::clone(&self.schema);
+        let batches = py.detach(|| {
+            let mut batches = Vec::new();
+            while let Some(batch) = rows.pull() {
+                batches.push(batch?);
+            }
+            Ok(batches)
+        });
+        Ok(Table { schema, batches: batches.map_err(|failure: Failure| failure.into_exception(py))? })
+    }
+
+    /// Reads the next rows, ``None`` if there are no more. Ctrl-C ends the answer.
+    fn read_next(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        interrupt::note_thread(py)?;
+        let Some(mut rows) = self.unread.get(py)?.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Ok(None);
+        };
+        let (rows, batch) = py.detach(move || {
+            let batch = rows.pull();
+            (rows, batch)
+        });
+        let Some(batch) = batch else { return Ok(None) };
+        let batch = batch.map_err(|failure| failure.into_exception(py))?;
+        *self.unread.get(py)?.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
+        Ok(Some(Table { schema: Arc::clone(&self.schema), batches: vec![batch] }))
+    }
+
+    /// Ends the work soon, whichever thread reads it: that one is told so by an error.
+    fn cancel(&self) {
+        self.ender.end();
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -63,8 +106,8 @@ impl Answer {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let reason = "this answer has been read; run the statement again, or keep what was read".to_owned();
-        let rows = self.take(py)?.ok_or(Error::Sql { reason }).raise(py)?;
+        interrupt::note_thread(py)?;
+        let rows = self.take(py)?;
         let item = Field::new_struct("", self.schema.fields().clone(), false);
         let item = item.with_metadata(self.schema.metadata().clone());
         let arrays = rows.map(|batch| Ok(Arc::new(StructArray::from(batch?)) as ArrayRef));
@@ -79,27 +122,91 @@ impl Answer {
     }
 }
 
+/// Why rows stopped: the engine failed, or a signal handler raised.
+enum Failure {
+    Engine(Error),
+    Raised(PyErr),
+}
+
+impl Failure {
+    fn into_exception(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Raised(raised) => raised,
+            Self::Engine(error) => match Err::<(), _>(error).raise(py) {
+                Err(raised) => raised,
+                Ok(()) => PyErr::fetch(py),
+            },
+        }
+    }
+
+    /// Returns the failure as a reader in C takes it.
+    fn into_stream_error(self) -> ArrowError {
+        match self {
+            Self::Engine(error) => stream_error(&error),
+            Self::Raised(raised) => {
+                // The reader raises something of its own: so the interrupt comes once more, after it.
+                Python::attach(|py| {
+                    if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
+                        let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+                        let _ = again.map(drop);
+                    }
+                });
+                ArrowError::ComputeError("the query was interrupted".to_owned())
+            }
+        }
+    }
+}
+
 /// The stream under an answer. Pulled by whoever reads it, on their thread, with or without the interpreter's lock:
-/// nothing below it ever takes that lock.
+/// nothing below it ever takes that lock, but for the main thread that looks for signals.
 #[derive(Debug)]
-pub(crate) struct Rows {
-    pub(crate) answer: arc_core::Answer,
-    pub(crate) runtime: Arc<Runtime>,
+struct Rows {
+    /// `None` once it was interrupted.
+    answer: Option<arc_core::Answer>,
+    runtime: Arc<Runtime>,
     /// Keeps the data directory open, and so its files, until the last row is read.
-    pub(crate) _engine: arc_core::Engine,
+    _engine: arc_core::Engine,
+}
+
+impl Rows {
+    fn pull(&mut self) -> Option<Result<RecordBatch, Failure>> {
+        // The caller may be C: a panic that reached it would end the process.
+        let next = catch_unwind(AssertUnwindSafe(|| self.pull_batch()));
+        next.unwrap_or_else(|_| {
+            let reason = "a panic while the answer was computed".to_owned();
+            Some(Err(Failure::Engine(Error::Internal { reason })))
+        })
+    }
+
+    fn pull_batch(&mut self) -> Option<Result<RecordBatch, Failure>> {
+        if !interrupt::is_main_thread() {
+            let next = self.runtime.block_on(self.answer.as_mut()?.next())?;
+            return Some(next.map_err(Failure::Engine));
+        }
+        let mut answer = self.answer.take()?;
+        let ender = answer.ender();
+        let read = async move {
+            let next = answer.next().await;
+            (answer, next)
+        };
+        match interrupt::wait(&self.runtime, read) {
+            Ok((answer, next)) => {
+                self.answer = Some(answer);
+                Some(next?.map_err(Failure::Engine))
+            }
+            Err(raised) => {
+                ender.end();
+                Some(Err(Failure::Raised(raised)))
+            }
+        }
+    }
 }
 
 impl Iterator for Rows {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // The caller is C: a panic that reached it would end the process.
-        let next = catch_unwind(AssertUnwindSafe(|| self.runtime.block_on(self.answer.next())));
-        let next = next.unwrap_or_else(|_| {
-            let reason = "a panic while the answer was computed".to_owned();
-            Some(Err(Error::Internal { reason }))
-        });
-        next.map(|batch| batch.map_err(|error| stream_error(&error)))
+        self.pull().map(|batch| batch.map_err(Failure::into_stream_error))
     }
 }
 

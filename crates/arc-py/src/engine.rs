@@ -16,13 +16,13 @@ use pyo3::{
 };
 
 use crate::{
-    answer::{Answer, Rows},
+    answer::Answer,
     arguments::{WriteArguments, batches, body, duration, parse},
     errors::{Raise as _, invalid},
     keywords::Keywords,
     maintenance,
     owned::Owned,
-    runtime,
+    statements::{self, Given},
 };
 
 /// Database of a table that is written without naming one.
@@ -205,13 +205,43 @@ impl Engine {
     ///
     /// Tables without a database in front of their name are those of ``database``. The statement sees every point whose
     /// write has returned. It is planned here, so most errors are raised here; rows are computed while they are read.
-    fn sql(&self, py: Python<'_>, database: PyBackedStr, query: PyBackedStr) -> PyResult<Answer> {
+    ///
+    /// params: values for placeholders, a table of one row: ``$1`` and ``?`` are its columns in order, ``$name`` by name.
+    /// tables: rows of the caller by name, each with the Arrow PyCapsule interface, which this statement sees as tables.
+    #[pyo3(
+        signature = (database, query, *, params=None, tables=None),
+        text_signature = "($self, database, query, *, params=None, tables=None)"
+    )]
+    fn sql(
+        &self,
+        py: Python<'_>,
+        database: PyBackedStr,
+        query: PyBackedStr,
+        params: Option<Bound<'_, PyAny>>,
+        tables: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<Answer> {
         let engine = self.0.get(py)?.clone();
-        let runtime = runtime::get()
-            .map_err(|source| Error::Io { action: "start threads for queries on", path: engine.path().into(), source })
-            .raise(py)?;
-        let answer = py.detach(|| runtime.block_on(engine.sql(&database, &query))).raise(py)?;
-        Ok(Answer::new(Rows { answer, runtime, _engine: engine }))
+        statements::query(py, engine, &database, Given::new(py, &query, params, tables)?)
+    }
+
+    /// Runs one SQL statement that changes data: ``INSERT``, ``DELETE``, ``CREATE`` or ``DROP``. Returns what it did, as
+    /// one of these words in lower case, and how many rows it wrote, where it is an ``INSERT``.
+    ///
+    /// ``params`` and ``tables`` are as in ``sql``, for an ``INSERT``.
+    #[pyo3(
+        signature = (database, query, *, params=None, tables=None),
+        text_signature = "($self, database, query, *, params=None, tables=None)"
+    )]
+    fn execute(
+        &self,
+        py: Python<'_>,
+        database: PyBackedStr,
+        query: PyBackedStr,
+        params: Option<Bound<'_, PyAny>>,
+        tables: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<(&'static str, Option<u64>)> {
+        let engine = self.0.get(py)?.clone();
+        statements::execute(py, engine, &database, Given::new(py, &query, params, tables)?)
     }
 
     /// Deletes the points of a table that meet a condition, as SQL writes it behind ``WHERE``, and returns once that is
@@ -329,11 +359,6 @@ impl Engine {
     ) -> PyResult<(Option<Vec<String>>, Option<String>)> {
         let types = self.0.get(py)?.column_types(&database, table.as_deref()).raise(py)?;
         Ok((types.string_columns, types.on_conflict.map(|on_conflict| on_conflict.to_string())))
-    }
-
-    /// Returns a handle to one database, whose methods need not name it. Creates nothing.
-    fn database<'py>(slf: &Bound<'py, Self>, name: PyBackedStr) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("arc.database")?.getattr("Database")?.call1((slf, name))
     }
 
     /// Writes all points in memory to Parquet files and returns how many rows and which files that made.

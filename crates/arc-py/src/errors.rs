@@ -27,6 +27,10 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let exception = class.call1((message(error),))?;
     match error {
         Error::Busy { retry_after, .. } => exception.setattr("retry_after", retry_after.as_secs_f64())?,
+        Error::TableNotFound { database, table } => {
+            exception.setattr("database", database)?;
+            exception.setattr("table", table)?;
+        }
         Error::Io { source, .. } => exception.setattr("errno", source.raw_os_error())?,
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! The native half of the Python package `arc`: the engine, and the answers of its SQL.
+//! The native half of the Python package `arc`: the engine, the answers of its SQL, and tables in memory.
 //!
 //! Converts arguments, gives the interpreter's lock free, calls `arc-core` and hands Arrow data over without a copy.
 //! Never stores, decodes or queries anything itself. What needs no Rust (exceptions, receipts) is in `python/arc/`.
@@ -7,11 +7,15 @@ mod answer;
 mod arguments;
 mod engine;
 mod errors;
+mod interrupt;
 mod keywords;
 mod maintenance;
 mod owned;
 mod runtime;
 mod schema;
+mod statements;
+mod table;
+mod values;
 
 /// The native half of the package `arc`; import `arc` instead.
 #[pyo3::pymodule(name = "_arc")]
@@ -24,4 +28,6 @@ mod module {
     use crate::maintenance::{restore, verify};
     #[pymodule_export]
     use crate::schema::Schema;
+    #[pymodule_export]
+    use crate::table::Table;
 }

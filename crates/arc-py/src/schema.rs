@@ -18,6 +18,12 @@ impl Schema {
         self.0.fields().iter().map(|field| field.name().clone()).collect()
     }
 
+    /// The Arrow types of the columns, in order, as text: ``Int64``, ``Timestamp(ns, "UTC")``.
+    #[getter]
+    fn types(&self) -> Vec<String> {
+        self.0.fields().iter().map(|field| field.data_type().to_string()).collect()
+    }
+
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         Ok(pyo3_arrow::ffi::to_schema_pycapsule(py, self.0.as_ref())?)
     }

@@ -31,8 +31,8 @@ CALLS: dict[str, tuple[Callable[[Any], object], type[Exception], str]] = {
         arc.SchemaConflictError,
         '"rpm"',
     ),
-    "a dict is no table": (lambda e: e.write("t", {"time": [1]}), TypeError, "__arrow_c_stream__.* not dict"),
-    "a list is no line protocol": (lambda e: e.write_lp("d", ["a b=1"]), TypeError, "not list"),
+    "a number is no table": (lambda e: e.write("t", 7), TypeError, "__arrow_c_stream__.* not int"),
+    "a number is no line protocol": (lambda e: e.write_lp("d", 7), TypeError, "not int"),
     "one tag as text": (lambda e: e.write("t", TABLE, tags="id"), TypeError, "str"),
 }
 
@@ -56,6 +56,7 @@ def test_the_exceptions_fit_into_those_of_python() -> None:
         arc.QueryTimeoutError: TimeoutError,
         arc.CorruptError: Exception,
         arc.ClosedError: Exception,
+        arc.AccessDeniedError: PermissionError,
         arc.OutcomeUnknownError: Exception,
         arc.InternalError: Exception,
     }

@@ -72,13 +72,14 @@ def test_the_schema_is_known_without_reading(plant: arc.Database) -> None:
     assert answer.schema.names == ["time", "id", "rpm"]
 
 
-def test_an_answer_is_read_once(plant: arc.Database) -> None:
+def test_an_answer_can_be_read_again(plant: arc.Database) -> None:
     answer = plant.sql(QUERY)
-    assert repr(answer) == "<arc.Answer unread, columns: time, id, rpm>"
-    assert pyarrow.table(answer).num_rows == 3
-    with pytest.raises(arc.InvalidInputError, match="this answer has been read"):
-        pyarrow.table(answer)
-    assert repr(answer) == "<arc.Answer read, columns: time, id, rpm>"
+    assert isinstance(answer, arc.Answer)
+    assert pyarrow.table(answer) == pyarrow.table(answer)
+    plant.write_lp("pump,id=c rpm=4i 4").raise_for_rejected()
+    assert pyarrow.table(answer).num_rows == 4
+    reader = pyarrow.RecordBatchReader.from_stream(answer)
+    assert reader.read_all().num_rows == 4
 
 
 def test_a_requested_schema_is_cast_to(plant: arc.Database) -> None:

@@ -1,10 +1,16 @@
 """The package as a type checker sees it."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import arc
+import pytest
+
 HERE = Path(__file__).parent
+PACKAGE = Path(arc.__file__).parent
+SETTINGS = ["--config-file", str(HERE.parent / "pyproject.toml")]
 
 
 def run(*command: str) -> None:
@@ -16,5 +22,14 @@ def test_the_sample_checks_strictly(tmp_path: Path) -> None:
     run("mypy", "--strict", "--warn-unused-ignores", "--cache-dir", str(tmp_path), "typed_sample.py")
 
 
+def test_the_package_checks_strictly(tmp_path: Path) -> None:
+    run("mypy", *SETTINGS, "--strict", "--cache-dir", str(tmp_path), str(PACKAGE))
+
+
 def test_the_stubs_say_what_the_native_module_has() -> None:
     run("mypy.stubtest", "arc._arc", "--concise")
+
+
+@pytest.mark.skipif(shutil.which("pyright", path=str(Path(sys.executable).parent)) is None, reason="there is no pyright")
+def test_pyright_finds_nothing() -> None:
+    run("pyright", "--pythonpath", sys.executable, str(PACKAGE), "typed_sample.py")

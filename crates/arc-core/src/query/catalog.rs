@@ -15,7 +15,7 @@ use datafusion::{
 };
 use parking_lot::Mutex;
 
-use super::{QueryTables, ScannedFiles, latest, past, session::CATALOG, table::QueriedTable};
+use super::{QueryTables, ScannedFiles, latest, local::LocalDatabase, past, session::CATALOG, table::QueriedTable};
 
 /// Name of the schema that describes all others.
 const INFORMATION_SCHEMA: &str = "information_schema";
@@ -34,13 +34,18 @@ pub(super) struct Catalogs {
 
 impl Catalogs {
     /// Returns the catalog of one query.
-    pub(super) fn new(tables: Arc<dyn QueryTables>, cache: Arc<latest::NewestRowsCache>) -> Self {
+    pub(super) fn new(tables: Arc<dyn QueryTables>, cache: Arc<latest::NewestRowsCache>, local: LocalDatabase) -> Self {
         // The information schema asks for every table, of which it wants columns and no rows.
-        let shapes =
-            Catalog { tables: Arc::clone(&tables), snapshot: None, cache: Arc::clone(&cache), information: None };
+        let shapes = Catalog {
+            tables: Arc::clone(&tables),
+            snapshot: None,
+            cache: Arc::clone(&cache),
+            information: None,
+            local: LocalDatabase::default(),
+        };
         let information = InformationSchemaProvider::new(Arc::new(Self { catalog: Arc::new(shapes) }));
         let information = Some(Arc::new(Information(information)));
-        Self { catalog: Arc::new(Catalog { tables, snapshot: Some(Arc::default()), cache, information }) }
+        Self { catalog: Arc::new(Catalog { tables, snapshot: Some(Arc::default()), cache, information, local }) }
     }
 }
 
@@ -87,6 +92,7 @@ struct Catalog {
     snapshot: Option<Arc<Snapshot>>,
     cache: Arc<latest::NewestRowsCache>,
     information: Option<Arc<Information>>,
+    local: LocalDatabase,
 }
 
 impl CatalogProvider for Catalog {
@@ -104,7 +110,8 @@ impl CatalogProvider for Catalog {
             return Some(Arc::clone(information) as _);
         }
         let (tables, snapshot, cache) = (Arc::clone(&self.tables), self.snapshot.clone(), Arc::clone(&self.cache));
-        Some(Arc::new(CatalogDatabase { name: name.to_owned(), tables, snapshot, cache }))
+        let local = self.local.clone();
+        Some(Arc::new(CatalogDatabase { name: name.to_owned(), tables, snapshot, cache, local }))
     }
 }
 
@@ -114,6 +121,7 @@ struct CatalogDatabase {
     tables: Arc<dyn QueryTables>,
     snapshot: Option<Arc<Snapshot>>,
     cache: Arc<latest::NewestRowsCache>,
+    local: LocalDatabase,
 }
 
 #[async_trait]
@@ -135,7 +143,7 @@ impl SchemaProvider for CatalogDatabase {
             return Ok(Some(Arc::clone(table) as _));
         }
         let view = self.tables.view(&self.name, name).map_err(|e| DataFusionError::External(Box::new(e)))?;
-        let Some(view) = view else { return Ok(None) };
+        let Some(view) = view else { return Ok(self.local.table(&self.name, name)) };
         let table = Arc::new(QueriedTable::new(view, Arc::clone(&self.cache)));
         snapshot.insert(key, Arc::clone(&table));
         Ok(Some(table))

@@ -9,7 +9,7 @@ use datafusion::{
         DataFusionError, Result as PlanResult,
         tree_node::{TreeNode, TreeNodeRecursion, TreeNodeVisitor},
     },
-    datasource::{cte_worktable::CteWorkTable, source_as_provider},
+    datasource::{MemTable, cte_worktable::CteWorkTable, source_as_provider},
     functions_table::generate_series::GenerateSeriesTable,
     logical_expr::{Expr, LogicalPlan, Operator, TableScan},
 };
@@ -79,8 +79,8 @@ fn check_node(node: &LogicalPlan) -> PlanResult<()> {
 fn check_table(scan: &TableScan) -> PlanResult<()> {
     let provider = source_as_provider(&scan.source)?;
     let provider: &dyn TableProvider = &*provider;
-    // `StreamingTable` is what the information schema is made of.
-    let ours = provider.is::<QueriedTable>() || provider.is::<StreamingTable>();
+    // `StreamingTable` is what the information schema is made of, `MemTable` what the caller gave.
+    let ours = provider.is::<QueriedTable>() || provider.is::<StreamingTable>() || provider.is::<MemTable>();
     if ours || provider.is::<GenerateSeriesTable>() || provider.is::<CteWorkTable>() {
         return Ok(());
     }

@@ -100,7 +100,8 @@ pub(super) fn of_source(statement: &Statement, source: InsertSource) -> Result<C
     head.extend(null.map(TokenWithSpan::wrap));
     match insert(&change::one(head)?)? {
         Some(Change::Insert { database, table, rows: InsertRows { columns, .. } }) => {
-            let query = Statement::of(text, rest.to_vec())?.within(statement.scope().cloned());
+            let query =
+                Statement::of(text, rest.to_vec())?.within(statement.scope().cloned()).with_tables_of(statement);
             Ok(Change::InsertQuery { database, table, columns, query })
         }
         _ => Err(Error::internal("NULL is no value")),

@@ -31,6 +31,7 @@ mod guard;
 mod insert;
 mod integer_division;
 mod latest;
+mod local;
 mod lru;
 mod merge;
 mod parameters;

@@ -109,8 +109,13 @@ impl StatementPlanner {
         StatementPlanning {
             runtime: session::runtime_of(&self.base, account),
             over: account.over().clone(),
-            state: session::query_state(&self.base, Arc::clone(&tables), Arc::clone(&self.latest), database),
             all_tables: Arc::clone(&self.tables),
+            state: session::query_state(
+                &self.base,
+                Arc::clone(&tables),
+                Arc::clone(&self.latest),
+                (database, statement.local_tables()),
+            ),
             tables,
             latest: Arc::clone(&self.latest),
             database: database.to_owned(),
@@ -170,7 +175,12 @@ impl StatementPlanning {
         let Some(PinnedTables { tables, pin }) = self.all_tables.pinned()? else { return Ok(None) };
         self.tables = scoped::of(&self.statement, &tables);
         let tables = Arc::clone(&self.tables);
-        self.state = session::query_state(&self.state, tables, Arc::clone(&self.latest), &self.database);
+        self.state = session::query_state(
+            &self.state,
+            tables,
+            Arc::clone(&self.latest),
+            (&self.database, self.statement.local_tables()),
+        );
         Ok(Some(pin))
     }
 

@@ -6,18 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    DataPlace, QueryTables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
-    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, planning::AbortableRule,
-    pool::BudgetedPool, runs::GroupRuns, scale, semantics, times, undictionary_group_keys::UndictionaryGroupKeys,
-    unique_names,
-};
-use crate::{
-    Error, Options, Result,
-    memory::MemoryBudget,
-    store::{DurableLocal, PackedReads},
-    vfs::RealVfs,
-};
 use datafusion::{
     catalog::CatalogProviderList,
     common::DataFusionError,
@@ -32,6 +20,19 @@ use datafusion::{
     optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule},
     physical_optimizer::{PhysicalOptimizerRule, optimizer::PhysicalOptimizer},
     prelude::SessionConfig,
+};
+
+use super::{
+    DataPlace, QueryTables, account::Account, asof, bounded_operators::BoundedOperators, catalog, error, functions,
+    grouping_sets::GroupingSets, integer_division::IntegerDivision, latest, local::LocalTables,
+    planning::AbortableRule, pool::BudgetedPool, runs::GroupRuns, scale, semantics, times,
+    undictionary_group_keys::UndictionaryGroupKeys, unique_names,
+};
+use crate::{
+    Error, Options, Result,
+    memory::MemoryBudget,
+    store::{DurableLocal, PackedReads},
+    vfs::RealVfs,
 };
 
 /// Name of the one catalog, the first part of `arc.database.table`.
@@ -129,11 +130,11 @@ pub(super) fn query_state(
     base: &SessionState,
     tables: Arc<dyn QueryTables>,
     cache: Arc<latest::NewestRowsCache>,
-    database: &str,
+    (database, local): (&str, &LocalTables),
 ) -> SessionState {
     let mut state = base.clone();
     state.config_mut().options_mut().catalog.default_schema = database.to_owned();
-    let list: Arc<dyn CatalogProviderList> = Arc::new(catalog::Catalogs::new(tables, cache));
+    let list: Arc<dyn CatalogProviderList> = Arc::new(catalog::Catalogs::new(tables, cache, local.of(database)));
     state.register_catalog_list(list);
     // `now()` is the time at which the statement began.
     state.mark_start_execution();

@@ -4,6 +4,7 @@
 
 use std::{ops::ControlFlow, sync::Arc};
 
+use arrow::array::RecordBatch;
 use datafusion::sql::{
     parser::{DFParserBuilder, Statement as Parsed},
     sqlparser::{
@@ -14,7 +15,7 @@ use datafusion::sql::{
     },
 };
 
-use super::{asof, dialect::Limited, error, parameters};
+use super::{asof, dialect::Limited, error, local::LocalTables, parameters};
 use crate::{AccessScope, Error, Result};
 
 /// Longest statement accepted, in bytes.
@@ -54,6 +55,8 @@ pub struct Statement {
     scope: Option<AccessScope>,
     /// Most bytes of memory that its answer may take; as many as any query's if there is none.
     memory_limit: Option<usize>,
+    /// The caller's own tables, which no other statement sees.
+    local: LocalTables,
 }
 
 /// What a statement asks for, by the word that it begins with. Whether it is well formed shows when
@@ -142,7 +145,8 @@ impl Statement {
             return refuse(format!("an expression has more than {MAX_CHAIN} operators"));
         }
         let kind = StatementKind::of(&tokens);
-        Ok(Self { text: text.into(), tokens: Arc::new(tokens), kind, scope: None, memory_limit: None })
+        let (text, tokens, local) = (text.into(), Arc::new(tokens), LocalTables::default());
+        Ok(Self { text, tokens, kind, scope: None, memory_limit: None, local })
     }
 
     /// Returns what the statement asks for.
@@ -164,6 +168,51 @@ impl Statement {
     #[must_use]
     pub fn memory_limit(mut self, bytes: Option<usize>) -> Self {
         self.memory_limit = bytes;
+        self
+    }
+
+    /// Has the statement see rows of the caller as the table `name`, where its database has no
+    /// table of that name. Rows stay where they are: nothing is copied or stored.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let mut options = arc_core::Options::default();
+    /// # options.wal_segment_bytes = 64 << 10;
+    /// # let engine = arc_core::Engine::builder(dir.path().join("data")).options(options).open()?;
+    /// # let _ = engine.write_lp("plant", b"pump,id=7 rpm=1450i 1700000000000000000")?;
+    /// use std::sync::Arc;
+    ///
+    /// use arc_core::Statement;
+    /// use arrow::array::{ArrayRef, RecordBatch, StringArray};
+    ///
+    /// let ids: ArrayRef = Arc::new(StringArray::from(vec!["7", "8"]));
+    /// let batch = RecordBatch::try_from_iter([("id", ids)])?;
+    /// let statement = Statement::parse("SELECT rpm FROM pump JOIN known USING (id)")?;
+    /// let statement = statement.with_table("known", vec![batch])?;
+    /// let batches = engine.query("plant", &statement, None).await?.collect().await?;
+    /// assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no batch, if not all
+    /// have the same columns, or if two columns have one name.
+    pub fn with_table(mut self, name: &str, batches: Vec<RecordBatch>) -> Result<Self> {
+        self.local.add(name, batches)?;
+        Ok(self)
+    }
+
+    pub(super) fn local_tables(&self) -> &LocalTables {
+        &self.local
+    }
+
+    /// Has the statement see the same tables of the caller as another one.
+    pub(super) fn with_tables_of(mut self, other: &Self) -> Self {
+        self.local = other.local.clone();
         self
     }
 

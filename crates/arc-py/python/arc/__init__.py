@@ -1,20 +1,26 @@
 """Arc in-process: a time-series store in one folder.
 
->>> import arc, pyarrow
+>>> import arc
 >>> with arc.open("./data") as engine:
-...     engine.write_lp("plant", "pump,id=7 rpm=1450i").raise_for_rejected()
-...     table = pyarrow.table(engine.sql("plant", "SELECT * FROM pump"))
+...     written = engine.write_lp("plant", "pump,id=7 rpm=1450i")
+...     frame = engine.sql("plant", "SELECT * FROM pump").df()
 
-``write_lp`` and ``sql`` name the database first, for their second argument can mean anything. ``write`` names the table
+``write_lp``, ``sql`` and ``execute`` name the database first, for their second argument can mean anything. ``write`` names the table
 first and has ``database="default"``. ``engine.database("plant")`` is a handle that spares the name everywhere.
 
 A write returns once its points survive what ``durability`` says, ``"disk"`` by default, and every statement after it
 sees them. Nothing is dropped in silence: what a write refused is in its receipt.
 """
 
-from arc._arc import Answer, Engine, Schema, open, restore, verify
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from arc._arc import Schema, Table, restore, verify
 from arc.database import Database
+from arc.engine import Engine, open
 from arc.errors import (
+    AccessDeniedError,
     BusyError,
     ClosedError,
     CorruptError,
@@ -28,17 +34,43 @@ from arc.errors import (
     SchemaConflictError,
     StorageFullError,
 )
-from arc.receipts import BackupReport, Finding, FlushReport, Rejected, VerifyReport, Written
+from arc.readable import Result
+from arc.receipts import BackupReport, Executed, Finding, FlushReport, Rejected, VerifyReport, Written
+from arc.relation import Relation
+
+Answer = Relation
+"""What a relation was called that could be read once."""
+
+if TYPE_CHECKING:
+    from arc.aio import Async
+    from arc.remote import Connection, connect
+    from arc.writer import Writer
+
+_LATER = {"Async": "arc.aio", "Connection": "arc.remote", "connect": "arc.remote", "Writer": "arc.writer"}
+
+
+def __getattr__(name: str) -> Any:
+    # asyncio and HTTP take ten times as long to import as all else here.
+    if name in _LATER:
+        from importlib import import_module
+
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'arc' has no attribute {name!r}")
+
 
 __all__ = [
+    "AccessDeniedError",
     "Answer",
+    "Async",
     "BackupReport",
     "BusyError",
     "ClosedError",
+    "Connection",
     "CorruptError",
     "Database",
     "Engine",
     "Error",
+    "Executed",
     "Finding",
     "FlushReport",
     "InternalError",
@@ -48,11 +80,16 @@ __all__ = [
     "OutcomeUnknownError",
     "QueryTimeoutError",
     "Rejected",
+    "Relation",
+    "Result",
     "Schema",
     "SchemaConflictError",
     "StorageFullError",
+    "Table",
     "VerifyReport",
+    "Writer",
     "Written",
+    "connect",
     "open",
     "restore",
     "verify",

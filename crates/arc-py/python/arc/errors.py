@@ -17,6 +17,11 @@ class InvalidInputError(Error, ValueError):
 class NotFoundError(Error, LookupError):
     """The database, table or column does not exist."""
 
+    database: str | None = None
+    """Where a table was looked for."""
+    table: str | None = None
+    """The table that is not there."""
+
 
 class SchemaConflictError(Error):
     """The write contradicts the type that a column has, or its role as tag or field. Nothing of it is stored."""
@@ -47,6 +52,10 @@ class CorruptError(Error):
 
 class ClosedError(Error):
     """The engine is closed, or closed to writes after a failed sync, or another process opened it (see fork)."""
+
+
+class AccessDeniedError(Error, PermissionError):
+    """The server does not let this token in, or not this far."""
 
 
 class OutcomeUnknownError(Error):

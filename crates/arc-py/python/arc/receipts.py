@@ -48,6 +48,16 @@ class Written:
 
 
 @dataclass(frozen=True)
+class Executed:
+    """What a statement did that changes data."""
+
+    statement: str
+    """``"insert"``, ``"delete"``, ``"create"`` or ``"drop"``."""
+    rows: int | None
+    """Rows that an ``INSERT`` wrote; ``None`` for the others."""
+
+
+@dataclass(frozen=True)
 class FlushReport:
     """What a flush did."""
 

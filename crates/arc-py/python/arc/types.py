@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Literal, Protocol, Union
+from typing import Any, ClassVar, Literal, Protocol, Union
 
 
 class ArrowStream(Protocol):
@@ -19,7 +20,23 @@ class ArrowArray(Protocol):
 
 
 ArrowTable = Union[ArrowStream, ArrowArray]
-"""What ``Engine.write`` takes."""
+"""A table of a library."""
+
+
+class DataclassRow(Protocol):
+    """A row that is a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class NamedTupleRow(Protocol):
+    """A row that is a named tuple."""
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+Rows = Union[ArrowTable, Mapping[str, Any], Iterable[Union[Mapping[str, Any], DataclassRow, NamedTupleRow]]]
+"""What ``Engine.write`` takes: a table, a dict of columns, or rows that are dicts, dataclasses or named tuples."""
 
 Durability = Literal["disk", "process", "memory"]
 """What a point survives once its write has returned: loss of power, ``kill -9``, nothing."""

@@ -160,6 +160,10 @@ impl Store {
         self.engine.sql(database, &Statement::parse(sql)?, values).await
     }
 
+    pub(super) async fn query(&self, database: &str, statement: &Statement) -> Result<Answer> {
+        self.engine.sql(database, statement, None).await
+    }
+
     pub(super) async fn describe(&self, sql: &str, values: Option<&RecordBatch>) -> Result<Description> {
         self.engine.describe("db", &Statement::parse(sql)?, values).await
     }

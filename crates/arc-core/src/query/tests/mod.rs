@@ -13,6 +13,7 @@ mod host;
 mod hostile;
 mod latest;
 mod limits;
+mod local;
 mod merge;
 mod mutated;
 mod page;

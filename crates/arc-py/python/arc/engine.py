@@ -1,0 +1,188 @@
+"""The engine in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from arc import _arc
+from arc.receipts import BackupReport, Executed, FlushReport, VerifyReport, Written
+from arc.relation import Parameters
+from arc.store import AnswerLike, Store, parameters
+
+if TYPE_CHECKING:
+    from arc._arc import Table
+    from arc.types import Durability, OnConflict, Seconds
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def documented(method: F) -> F:
+    """Gives a method the documentation of the native one."""
+    method.__doc__ = getattr(_arc.Engine, method.__name__).__doc__
+    return method
+
+
+class Engine(Store):
+    """A time-series store in one folder, opened by ``arc.open``.
+
+    Use it as a context manager, or call ``close``. All methods may be called from any number of threads at once; they
+    give the interpreter's lock free while the engine works. Use it in the process that opened it: in a forked child
+    every call raises ``ClosedError`` (``multiprocessing`` with ``"spawn"`` is safe, and so is opening another folder).
+
+    A database is an attribute or an item, and so is a table of it: ``engine.plant.pump``, ``engine["plant"]["pump"]``.
+    """
+
+    def __init__(self, native: _arc.Engine) -> None:
+        self._native = native
+        super().__init__()
+
+    def _ask(self, database: str, query: str, params: Parameters, tables: dict[str, Table]) -> AnswerLike:
+        return self._native.sql(database, query, params=parameters(params), tables=tables or None)
+
+    def _run(self, database: str, query: str, params: Parameters, tables: dict[str, Table]) -> Executed:
+        statement, rows = self._native.execute(database, query, params=parameters(params), tables=tables or None)
+        return Executed(statement, rows)
+
+    def _write(self, table: str, data: Any, **settings: Any) -> Written:
+        return self._native.write(table, data, **settings)
+
+    def _write_lp(self, database: str, data: str | bytes | bytearray, **settings: Any) -> Written:
+        return self._native.write_lp(database, data, **settings)
+
+    @property
+    def path(self) -> str:
+        """The path of the data directory, absolute."""
+        return self._native.path
+
+    def delete(self, database: str, table: str, where: str) -> None:
+        try:
+            self._native.delete(database, table, where)
+        finally:
+            self._changes += 1
+
+    def drop_table(self, database: str, table: str) -> None:
+        try:
+            self._native.drop_table(database, table)
+        finally:
+            self._changes += 1
+
+    def drop_database(self, database: str) -> None:
+        try:
+            self._native.drop_database(database)
+        finally:
+            self._changes += 1
+
+    def set_retention(self, database: str, retention: Seconds | None, *, table: str | None = None) -> None:
+        self._native.set_retention(database, retention, table=table)
+
+    def retention(self, database: str, *, table: str | None = None) -> float | None:
+        return self._native.retention(database, table=table)
+
+    def set_durability(self, database: str, durability: Durability | None) -> None:
+        self._native.set_durability(database, durability)
+
+    def durability(self, database: str) -> Durability | None:
+        return self._native.durability(database)
+
+    def set_column_types(
+        self,
+        database: str,
+        *,
+        table: str | None = None,
+        string_columns: Sequence[str] | None = None,
+        on_conflict: OnConflict | None = None,
+    ) -> None:
+        self._native.set_column_types(
+            database, table=table, string_columns=string_columns, on_conflict=on_conflict
+        )
+
+    def column_types(
+        self, database: str, *, table: str | None = None
+    ) -> tuple[list[str] | None, OnConflict | None]:
+        return self._native.column_types(database, table=table)
+
+    def flush(self) -> FlushReport:
+        return self._native.flush()
+
+    def backup(self, target: str | PathLike[str]) -> BackupReport:
+        return self._native.backup(target)
+
+    def unpack(self) -> int:
+        return self._native.unpack()
+
+    def verify(self) -> VerifyReport:
+        return self._native.verify()
+
+    def close(self) -> None:
+        self._native.close()
+
+    def databases(self) -> list[str]:
+        return self._native.databases()
+
+    def tables(self, database: str) -> list[str]:
+        return self._native.tables(database)
+
+    def data_files(self, database: str, table: str) -> list[str]:
+        return self._native.data_files(database, table)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return repr(self._native)
+
+
+for _name in (
+    "delete drop_table drop_database set_retention retention set_durability durability set_column_types column_types "
+    "flush backup unpack verify close databases tables data_files"
+).split():
+    documented(getattr(Engine, _name))
+
+
+def open(
+    path: str | PathLike[str],
+    *,
+    durability: Durability = "disk",
+    string_columns: Sequence[str] | None = None,
+    on_conflict: OnConflict = "reject",
+    flush_after: Seconds | None = None,
+    memory_bytes: int | None = None,
+    flush_bytes: int | None = None,
+    flush_wal_bytes: int | None = None,
+    max_buffer_bytes: int | None = None,
+    write_timeout: Seconds | None = None,
+    wal_segment_bytes: int | None = None,
+    query_memory_bytes: int | None = None,
+    query_timeout: Seconds | None = None,
+) -> Engine:
+    return Engine(
+        _arc.open(
+            path,
+            durability=durability,
+            string_columns=string_columns,
+            on_conflict=on_conflict,
+            flush_after=flush_after,
+            memory_bytes=memory_bytes,
+            flush_bytes=flush_bytes,
+            flush_wal_bytes=flush_wal_bytes,
+            max_buffer_bytes=max_buffer_bytes,
+            write_timeout=write_timeout,
+            wal_segment_bytes=wal_segment_bytes,
+            query_memory_bytes=query_memory_bytes,
+            query_timeout=query_timeout,
+        )
+    )
+
+
+open.__doc__ = _arc.open.__doc__

@@ -1,0 +1,200 @@
+"""Rows in, of every library and of none; and what is wrong with those that cannot be stored."""
+
+import dataclasses
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any, Callable, NamedTuple
+
+import arc
+import duckdb
+import numpy
+import pandas
+import polars
+import pyarrow
+import pytest
+
+AT = [datetime(2026, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=n) for n in range(3)]
+NS = [1767225600_000000000 + n * 10**9 for n in range(3)]
+IDS = ["a", "b", None]
+RPM = [1, None, 3]
+TEMP = [1.5, 2.5, None]
+FRAME = pandas.DataFrame({"time": AT, "id": IDS, "rpm": RPM, "temp": TEMP})
+
+
+@dataclasses.dataclass
+class Point:
+    time: datetime
+    id: Any
+    rpm: Any
+    temp: Any
+
+
+class Named(NamedTuple):
+    time: datetime
+    id: Any
+    rpm: Any
+    temp: Any
+
+
+SOURCES: dict[str, Callable[[], Any]] = {
+    "pandas of numpy": lambda: FRAME,
+    "pandas, nullable": lambda: FRAME.convert_dtypes(dtype_backend="numpy_nullable"),
+    "pandas, pyarrow": lambda: FRAME.convert_dtypes(dtype_backend="pyarrow"),
+    "pandas, times of a zone": lambda: FRAME.assign(time=FRAME["time"].dt.tz_convert("Europe/Berlin")),
+    "pandas, times without one": lambda: FRAME.assign(time=FRAME["time"].dt.tz_localize(None)),
+    "pandas, seconds": lambda: FRAME.assign(time=FRAME["time"].astype("datetime64[s, UTC]")),
+    "pandas, objects": lambda: FRAME.astype(object),
+    "pandas, index": lambda: FRAME.set_index("time"),
+    "pandas, index without a name": lambda: FRAME.set_index("time").rename_axis(index=None),
+    "pandas, rows left out": lambda: pandas.concat([FRAME.iloc[:1], FRAME])[1:].sort_index(ascending=False),
+    "polars": lambda: polars.DataFrame({"time": AT, "id": IDS, "rpm": RPM, "temp": TEMP}),
+    "polars, lazy": lambda: polars.LazyFrame({"time": AT, "id": IDS, "rpm": RPM, "temp": TEMP}),
+    "dict of lists": lambda: {"time": AT, "id": IDS, "rpm": RPM, "temp": TEMP},
+    "dict of arrays": lambda: {
+        "time": numpy.array(NS, "datetime64[ns]"),
+        "id": numpy.array(IDS, object),
+        "rpm": numpy.ma.MaskedArray([1, 2, 3], [False, True, False]),
+        "temp": pyarrow.array(TEMP),
+    },
+    "dict of series": lambda: {name: FRAME[name] for name in FRAME},
+    "list of dicts": lambda: [dict(zip(FRAME, row)) for row in zip(AT, IDS, RPM, TEMP)],
+    "dicts without what is missing": lambda: [
+        {name: value for name, value in zip(FRAME, row) if value is not None} for row in zip(AT, IDS, RPM, TEMP)
+    ],
+    "dataclasses": lambda: [Point(*row) for row in zip(AT, IDS, RPM, TEMP)],
+    "named tuples": lambda: (Named(*row) for row in zip(AT, IDS, RPM, TEMP)),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_stores_the_same_rows(engine: arc.Engine, source: str) -> None:
+    data = SOURCES[source]()
+    assert engine.write("pump", data, tags=["id"], database="plant").points == 3
+    stored = engine.plant.pump.arrow()
+    assert sorted(stored.column_names) == ["id", "rpm", "temp", "time"]
+    found = stored.sort_by("time").to_pylist()
+    assert [row["id"] for row in found] == IDS
+    assert [row["rpm"] for row in found] == RPM
+    assert [row["temp"] for row in found] == TEMP
+    assert stored.sort_by("time")["time"].cast(pyarrow.int64()).to_pylist() == NS
+
+
+def test_nan_is_null_in_pandas_and_a_number_elsewhere(engine: arc.Engine) -> None:
+    values = [1.0, float("nan")]
+    engine.write("frame", pandas.DataFrame({"time": NS[:2], "v": values}), database="plant")
+    engine.write("array", {"time": NS[:2], "v": numpy.array(values)}, database="plant")
+    engine.write("list", {"time": NS[:2], "v": values}, database="plant")
+    counts = [engine.plant.sql(f"SELECT count(v) FROM {name}").fetchone() for name in ("frame", "array", "list")]
+    assert counts == [(1,), (2,), (2,)]
+
+
+def test_no_rows_are_stored_as_none(engine: arc.Engine) -> None:
+    for nothing in ([], {"time": [], "v": []}, iter([])):
+        assert engine.write("pump", nothing, database="plant").points == 0
+
+
+def test_integers_keep_all_digits(engine: arc.Engine) -> None:
+    rows = [{"time": 1, "n": 2**63 - 1, "u": 2**64 - 1}, {"time": 2, "n": None, "u": 0}]
+    engine.write("pump", rows, database="plant")
+    assert engine.plant.sql("SELECT n, u FROM pump ORDER BY time").fetchall() == [(2**63 - 1, 2**64 - 1), (None, 0)]
+
+
+def broken() -> Iterator[dict[str, Any]]:
+    yield {"time": 1, "rpm": 1}
+    raise KeyError("half-way")
+
+
+def broken_lines() -> Iterator[str]:
+    yield "pump rpm=1i 1"
+    raise KeyError("half-way")
+
+
+def frame(**columns: Any) -> pandas.DataFrame:
+    return pandas.DataFrame({"time": NS[: len(next(iter(columns.values())))], **columns})
+
+
+BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "objects of two types": (lambda: frame(x=[1, "a"]), arc.InvalidInputError, "'x' has values of two types: int in row 0, str in row 1"),
+    "objects of no type": (lambda: frame(x=[{1}, {2}]), arc.InvalidInputError, "'x' has a set in row 0; int, float"),
+    "zones mixed with none": (
+        lambda: pandas.DataFrame({"time": [AT[0], AT[1].replace(tzinfo=None)], "v": [1, 2]}, dtype=object),
+        arc.InvalidInputError,
+        r"'time' has times with a zone \(row 0\) and without one \(row 1\)",
+    ),
+    "NaT": (
+        lambda: pandas.DataFrame({"time": pandas.to_datetime(["2026-01-01", None]), "v": [1, 2]}),
+        arc.InvalidInputError,
+        "'time' has no time in row 1",
+    ),
+    "NaT of numpy": (
+        lambda: {"time": numpy.array([1, "NaT"], "datetime64[ns]"), "v": [1, 2]},
+        arc.InvalidInputError,
+        "'time' has no time in row 1",
+    ),
+    "NaN as time": (lambda: frame(v=[1, 2]).assign(time=[1.0, float("nan")]), arc.InvalidInputError, "no time in row 1"),
+    "names twice, pandas": (
+        lambda: pandas.DataFrame([[1, 2, 3]], columns=["time", "a", "a"]),
+        arc.InvalidInputError,
+        "two columns are called 'a'",
+    ),
+    "names twice, pyarrow": (
+        lambda: pyarrow.table([pyarrow.array([1])] * 3, names=["time", "a", "a"]),
+        arc.InvalidInputError,
+        "two columns are called 'a'",
+    ),
+    "ragged": (
+        lambda: {"time": [1, 2], "v": [1]},
+        arc.InvalidInputError,
+        "different lengths: 'time' has 2 values, 'v' 1",
+    ),
+    "ragged arrays": (
+        lambda: {"time": numpy.arange(2), "v": numpy.arange(3)},
+        arc.InvalidInputError,
+        "different lengths: 'time' has 2 values, 'v' 3",
+    ),
+    "two dimensions": (lambda: {"time": [1], "v": numpy.ones((1, 2))}, arc.InvalidInputError, "'v' has 2 dimensions"),
+    "a column that is a number": (lambda: {"time": [1], "v": 7}, arc.InvalidInputError, "'v' is a int; a list"),
+    "a column that is a text": (lambda: {"time": [1], "v": "x"}, arc.InvalidInputError, "'v' is a str; a list"),
+    "a name that is none": (lambda: [{"time": 1, 7: 1}], arc.InvalidInputError, "name of a column is a int"),
+    "a row that is none": (lambda: [{"time": 1}, 7], arc.InvalidInputError, "row 1 is a int; a dict"),
+    "an integer of 65 bits": (lambda: [{"time": 1, "v": 2**64}], arc.InvalidInputError, "more than 64 bits in row 0"),
+    "an integer that is no float": (
+        lambda: [{"time": 1, "v": 0.5}, {"time": 2, "v": 2**53 + 1}],
+        arc.InvalidInputError,
+        "in row 1 an integer that is none",
+    ),
+    "a time too late": (lambda: [{"time": datetime(2300, 1, 1)}], arc.InvalidInputError, "outside of 1677 to 2262"),
+    "an iterator that raises": (broken, KeyError, "half-way"),
+    "nothing": (lambda: None, TypeError, "not NoneType"),
+    "a text": (lambda: "pump rpm=1", TypeError, "not str"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_rows_are_named_and_nothing_is_stored(engine: arc.Engine, case: str) -> None:
+    data, exception, message = BAD[case]
+    with pytest.raises(exception, match=message):
+        engine.write("pump", data(), database="plant")
+    assert engine.databases() == []
+
+
+def test_bad_lines_leave_nothing_behind(engine: arc.Engine) -> None:
+    with pytest.raises(KeyError):
+        engine.write_lp("plant", broken_lines())
+    with pytest.raises(TypeError, match="line 2 is a int"):
+        engine.write_lp("plant", ["pump rpm=1i 1", 7])  # type: ignore[list-item]
+    assert engine.databases() == []
+    assert engine.write_lp("plant", (f"pump rpm={n}i {n}\n" for n in range(3))).points == 3
+    assert engine.write_lp("plant", [b"pump rpm=1i 9"]).points == 1
+
+
+def test_results_of_duckdb_are_rows(engine: arc.Engine) -> None:
+    rows = duckdb.connect().sql("SELECT make_timestamp_ns(5) AS time, 'a' AS id, 1 AS rpm")
+    assert engine.write("pump", rows, tags=["id"], database="plant").points == 1
+    assert engine.plant.sql("SELECT CAST(time AS BIGINT), id, rpm FROM pump").fetchall() == [(5, "a", 1)]
+
+
+def test_what_is_written_is_not_changed(engine: arc.Engine) -> None:
+    before = FRAME.copy(deep=True)
+    engine.write("pump", FRAME.set_index("time"), tags=["id"], database="plant")
+    pandas.testing.assert_frame_equal(FRAME, before)

@@ -1,0 +1,122 @@
+"""Ctrl-C, forks and the end of the interpreter, each in a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ENDLESS = "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b WHERE a.value > b.value"
+BEGIN = f"""
+import arc, sys
+engine = arc.open(sys.argv[1])
+engine.write_lp("plant", "pump rpm=1i 1").raise_for_rejected()
+rows = engine.sql("plant", {ENDLESS!r})
+print("ready", flush=True)
+"""
+READS = {
+    "fetchall": "rows.fetchall()",
+    "arrow": "rows.arrow()",
+    "polars": "import polars; polars.DataFrame(rows)",
+    "pyarrow": "import pyarrow; pyarrow.table(rows)",
+    "batches": "list(rows.batches())",
+    "show": "rows.show()",
+    "execute": f"engine.execute('plant', 'INSERT INTO pump (time, rpm) ' + {ENDLESS.replace('SELECT', 'SELECT now(),', 1)!r})",
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this platform has no such signals")
+@pytest.mark.parametrize("read", READS)
+def test_ctrl_c_ends_a_query_at_once(folder: Path, read: str) -> None:
+    program = f"""{BEGIN}
+try:
+    {READS[read]}
+except KeyboardInterrupt:
+    print("interrupted", engine.sql("plant", "SELECT count(*) FROM pump").fetchall(), flush=True)
+    engine.close()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        took = time.monotonic() - began
+    assert out == "interrupted [(1,)]\n", err
+    assert process.returncode == 0 and took < 20, (process.returncode, took)
+
+
+def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, str(folder)]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+
+
+def test_the_end_of_the_interpreter_waits_for_nothing(folder: Path) -> None:
+    program = """
+import arc, sys
+engine = arc.open(sys.argv[1])
+pump = engine.writer("pump", database="plant", seconds=3600)
+pump.add(time=1, rpm=1)
+pump.flush()
+reader = iter(engine.sql("plant", "SELECT value FROM generate_series(1, 10000000)"))
+next(reader)
+kept = [engine, pump, reader]
+"""
+    done = run(program, folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = run("import arc, sys; print(len(arc.open(sys.argv[1]).plant.pump))", folder)
+    assert done.stdout == "1\n", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+def test_a_fork_gets_a_clear_error_from_a_relation(folder: Path) -> None:
+    program = """
+import arc, os, sys
+engine = arc.open(sys.argv[1])
+engine.write_lp("plant", "pump rpm=1i 1").raise_for_rejected()
+rows = engine.plant.pump
+if os.fork() == 0:
+    try:
+        rows.fetchall()
+    except arc.ClosedError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.wait()
+print(rows.fetchall()[0][-1] == 1)
+"""
+    done = run(program, folder)
+    assert "this process is a fork of the one that opened it" in done.stdout, done.stderr
+    assert done.stdout.endswith("True\n") and done.returncode == 0
+
+
+def test_the_package_is_imported_fast_and_brings_no_other_library() -> None:
+    program = "import sys, arc; print([name for name in ('asyncio', 'http', 'numpy', 'pyarrow') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
+
+
+def test_rows_go_in_and_out_without_any_other_library(folder: Path) -> None:
+    program = """
+import sys
+for name in ("pyarrow", "pandas", "polars", "duckdb"):
+    sys.modules[name] = None
+import arc, numpy
+from datetime import datetime, timezone
+at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+with arc.open(sys.argv[1]) as engine:
+    engine.write("pump", [{"time": at, "id": "7", "rpm": 1}], tags=["id"], database="plant")
+    engine.write("pump", {"time": numpy.array([5], "datetime64[s]"), "id": ["8"], "rpm": numpy.array([2])}, tags=["id"], database="plant")
+    with engine.writer("pump", tags=["id"], database="plant") as pump:
+        pump.add(time=at, id="9", rpm=3)
+    rows = engine.sql("plant", "SELECT id, rpm FROM pump WHERE rpm > ? ORDER BY rpm", [0])
+    rows.show()
+    print(rows.fetchall(), rows.numpy()["rpm"].tolist(), rows.fetchone())
+"""
+    done = run(program, folder)
+    assert done.stdout.endswith("3 rows\n[('7', 1), ('8', 2), ('9', 3)] [1, 2, 3] ('7', 1)\n"), done.stderr
