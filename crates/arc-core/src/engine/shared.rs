@@ -108,7 +108,7 @@ impl Shared {
     pub(super) fn commit(&self, manifest: &mut Manifest, edit: ManifestEdit) -> Result<()> {
         let time_ns = Some(self.commit_time(manifest));
         let committed = manifest.commit(ManifestEdit { time_ns, ..edit });
-        self.note_closed(manifest, committed)
+        self.note_commit(manifest, committed)
     }
 
     /// Returns the time of the next commit, which is not before that of the last.
@@ -117,8 +117,10 @@ impl Shared {
         manifest.state().time_ns.map_or(now_ns, |last| last.max(now_ns))
     }
 
-    /// Takes no more points if a commit has closed the manifest.
-    pub(super) fn note_closed(&self, manifest: &Manifest, committed: Result<()>) -> Result<()> {
+    /// Has what is retired from now on go after this commit; takes no more points if it has closed
+    /// the manifest.
+    pub(super) fn note_commit(&self, manifest: &Manifest, committed: Result<()>) -> Result<()> {
+        self.compactor.retired.note_commit(manifest.number());
         if let (Err(_), Some(reason)) = (&committed, manifest.closed())
             && self.queue.close(&format!("the manifest is closed: {reason}"))
         {

@@ -70,7 +70,7 @@ impl Shared {
         crash_point("snapshot::flushed");
         let time_ns = self.commit_time(&manifest);
         let named = manifest.name_snapshot(name, time_ns);
-        self.note_closed(&manifest, named)?;
+        self.note_commit(&manifest, named)?;
         let number = manifest.state().snapshots.get(name).map_or(0, |named| named.number);
         // Has the same files as the state that it names.
         let files = Some(Arc::new(self.compactor.retired.hold(manifest.state())));

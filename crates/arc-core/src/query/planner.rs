@@ -265,7 +265,8 @@ impl StatementPlanning {
             });
         }
         self.tables = Arc::new(TablesInTime::new(Arc::clone(&self.tables), &known)?);
-        let catalogs = Catalogs::new(Arc::clone(&self.tables), Arc::clone(&self.latest));
+        let local = self.statement.local_tables().of(&self.database);
+        let catalogs = Catalogs::new(Arc::clone(&self.tables), Arc::clone(&self.latest), local);
         self.state.register_catalog_list(Arc::new(catalogs));
         Ok(())
     }
