@@ -56,6 +56,9 @@ pub(super) fn show_memory(bytes: usize) -> String {
 /// Reads `500ms`, `10s`, `5m`, `1h`, `2d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let expected = || "a duration with its unit such as 500ms, 10s, 5m or 1h".to_owned();
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
     let (number, unit) = split_unit(text);
     let factor = DURATION_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(expected)?.1;
     number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)).map(Duration::from_millis).ok_or_else(expected)
@@ -213,6 +216,7 @@ mod tests {
             ("5m", Some(300_000)),
             ("1h", Some(3_600_000)),
             ("0s", Some(0)),
+            ("0", Some(0)),
             ("10", None),
             ("s", None),
             ("10 years", None),
