@@ -1,4 +1,4 @@
-"""The same calls of a server: needs the program, which ARC_SERVER names or a release build has left."""
+"""The same calls of a server: needs the program, which TESTED_SERVER names or a release build has left."""
 
 import os
 import re
@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-SERVER = Path(os.environ.get("ARC_SERVER", TARGET / "release" / "arc-server"))
+SERVER = Path(os.environ.get("TESTED_SERVER", TARGET / "release" / "arc-server"))
 
 pytestmark = pytest.mark.skipif(not SERVER.is_file(), reason=f"there is no {SERVER.name} to connect to")
 

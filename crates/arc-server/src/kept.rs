@@ -21,7 +21,7 @@ use crate::{
 const IN_BACKUPS: [&str; 3] = ["console.json", "continuous_queries.json", "retention.json"];
 
 /// What such a file has in it.
-pub(crate) trait Document: Clone + Serialize + DeserializeOwned {
+pub(crate) trait KeptContent: Clone + Serialize + DeserializeOwned {
     /// Name of the file below the data directory.
     const FILE: &'static str;
     /// What it is a file of, in words.
@@ -46,7 +46,7 @@ pub(crate) struct KeptFile<T> {
     changing: Mutex<()>,
 }
 
-impl<T: Document> KeptFile<T> {
+impl<T: KeptContent> KeptFile<T> {
     /// Reads the file of a data directory, which may have none; `amend` makes up for what a crash has left in it.
     pub(crate) fn open(data_dir: &Path, amend: impl FnOnce(&mut T)) -> Result<Self, StartError> {
         let path = data_dir.join(T::FILE);
@@ -83,7 +83,7 @@ pub(crate) struct Changing<'a, T> {
     _lock: MutexGuard<'a, ()>,
 }
 
-impl<T: Document> Changing<'_, T> {
+impl<T: KeptContent> Changing<'_, T> {
     /// Puts a value on disk, and then where others see it.
     pub(crate) fn keep(&self, value: Arc<T>) -> Result<(), Failure> {
         let written = serde_json::to_vec_pretty(value.as_ref()).map_err(|_| Failure::bug())?;
@@ -122,7 +122,7 @@ pub(crate) fn copy_all(from: &Path, to: &Path) -> arc_core::Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "it is the server's own file, beside those of the engine")]
-fn read<T: Document>(path: &Path) -> Result<T, String> {
+fn read<T: KeptContent>(path: &Path) -> Result<T, String> {
     let text = match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::empty()),
         read => read.map_err(|error| error.to_string())?,

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     Error, Options, Result,
-    catalog::{CommitMark, FoundHistory, Manifest, ManifestEdit, ManifestHistory, ManifestState},
+    catalog::{CommitMark, FoundHistory, HistoryWindow, Manifest, ManifestEdit, ManifestHistory, ManifestState},
     memory::MemoryBudget,
     model::{PastMoment, WAL_DIR},
     registry::Registry,
@@ -88,6 +88,13 @@ impl Past {
 /// Returns the time from which on states can be asked for, by the setting.
 pub(super) fn from_ns(options: &Options, now_ns: i64) -> i64 {
     now_ns.saturating_sub(i64::try_from(options.history.as_nanos()).unwrap_or(i64::MAX))
+}
+
+/// Returns which older states are to be known of a directory that is opened: none without history,
+/// wherever the clock was when they were committed.
+pub(super) fn window(options: &Options, now_ns: i64) -> HistoryWindow {
+    let from_ns = if options.history.is_zero() { i64::MAX } else { from_ns(options, now_ns) };
+    HistoryWindow { now_ns, from_ns }
 }
 
 /// Begins the history of a directory whose manifest does not say when it was committed, for no

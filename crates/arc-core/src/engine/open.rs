@@ -103,7 +103,7 @@ pub(super) fn open(parts: Parts) -> Result<(Arc<Shared>, Lock)> {
     open_layout(vfs.as_ref(), root)?;
     let log_is_marked = check_marker(vfs.as_ref(), root)?;
     let now_ns = clock.now_ns();
-    let window = HistoryWindow { now_ns, from_ns: history::from_ns(&options, now_ns) };
+    let window = history::window(&options, now_ns);
     let (mut manifest, found) = parts.open_manifest(vfs.as_ref(), window)?;
     history::begin(&mut manifest, &options, now_ns)?;
     let kept = history::kept_log(&options, &manifest);

@@ -56,6 +56,13 @@ pub(super) fn shown(name: &str) -> &str {
     parse_name(name).0
 }
 
+/// Returns a text, such as a plan, with names of databases as people know them.
+pub(super) fn shown_in(text: &str) -> String {
+    let mut parts = text.split(MARK);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |shown, part| shown + part.trim_start_matches(|digit: char| digit.is_ascii_digit()))
+}
+
 /// Takes what a statement says of the times of its tables, and names these by the number of what is
 /// returned.
 ///

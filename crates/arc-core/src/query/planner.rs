@@ -4,7 +4,7 @@
 use std::{mem, sync::Arc};
 
 use arrow::{
-    array::{ArrayRef, RecordBatch, StringArray},
+    array::{ArrayRef, AsArray, RecordBatch, StringArray},
     datatypes::Schema,
 };
 use datafusion::{
@@ -354,7 +354,8 @@ impl StatementPlanning {
         let about: ArrayRef = Arc::new(StringArray::from_iter_values(scans.iter().map(|_| "data_files")));
         let columns = vec![about, Arc::new(StringArray::from(scans)) as ArrayRef];
         let batch = RecordBatch::try_new(Arc::clone(&schema), columns)?;
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, plan.chain(stream::iter([Ok(batch)])))))
+        let plan = plan.map(|batch| shown_plan(&batch?)).chain(stream::iter([Ok(batch)]));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, plan)))
     }
 
     fn catalogs(&self) -> Option<&Catalogs> {
@@ -401,6 +402,14 @@ fn not_found(error: &DataFusionError, missing: &[ResolvedTableReference]) -> Opt
         other => format!("{other}.{schema}"),
     };
     Some(Error::TableNotFound { database, table: table.table.to_string() })
+}
+
+/// Returns rows of a plan with names of databases as people know them.
+fn shown_plan(plan: &RecordBatch) -> Result<RecordBatch, DataFusionError> {
+    let texts = plan.column(1).as_string_opt::<i32>();
+    let texts = texts.ok_or_else(|| DataFusionError::Internal("a plan is no text".into()))?;
+    let shown = StringArray::from_iter(texts.iter().map(|text| text.map(past::shown_in)));
+    Ok(RecordBatch::try_new(plan.schema(), vec![Arc::clone(plan.column(0)), Arc::new(shown)])?)
 }
 
 fn one_batch(batch: RecordBatch) -> SendableRecordBatchStream {

@@ -174,7 +174,7 @@ fn a_delete_is_undone() {
 #[test]
 fn now_is_the_time_at_which_a_statement_began() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = quiet(dir.path()).open().unwrap();
+    let engine = quiet(dir.path()).options(Options::default()).open().unwrap();
     write(&engine, "plant", "pump,id=7 rpm=1 1");
     assert_eq!(sum(&engine, "pump FOR SYSTEM_TIME AS OF now()"), "1 1.0");
     let old = "SELECT * FROM pump FOR SYSTEM_TIME AS OF now() - INTERVAL '1 day'";

@@ -9,12 +9,14 @@ use std::{
     time::Duration,
 };
 
-use arc_core::{Answer, Engine, EngineBuilder, Error, Result, clock::Clock};
+use arc_core::{Answer, Engine, EngineBuilder, Error, Options, Result, clock::Clock};
 use arrow::{array::RecordBatch, util::pretty::pretty_format_batches};
 
-/// An engine that flushes and compacts only when told to.
+/// An engine that flushes and compacts only when told to, and keeps no files for older states.
 pub(crate) fn quiet(path: &Path) -> EngineBuilder {
-    Engine::builder(path).flush_after(Duration::from_secs(1 << 30)).compaction(false)
+    let mut options = Options::default();
+    options.history = Duration::ZERO;
+    Engine::builder(path).options(options).flush_after(Duration::from_secs(1 << 30)).compaction(false)
 }
 
 /// A clock that stands still until it is set.

@@ -14,7 +14,7 @@ use crate::{
     app::StartError,
     auth::Caller,
     errors::Failure,
-    kept::{self, KeptFile},
+    kept::{KeptContent, KeptFile},
     timestamp,
 };
 
@@ -30,7 +30,7 @@ struct DocumentFile {
     documents: Vec<Arc<Document>>,
 }
 
-impl kept::Document for DocumentFile {
+impl KeptContent for DocumentFile {
     const FILE: &'static str = "console.json";
     const CONTENT: &'static str = "the documents of the console";
     const VERSION: u32 = 1;

@@ -101,6 +101,11 @@ pub(super) async fn execute(app: &Arc<App>, query: &ContinuousQuery, window: Win
     done.map(|rows| (number, rows))
 }
 
+/// Has a statement see what its query may read.
+pub(super) fn within(query: &ContinuousQuery, statement: Statement) -> Statement {
+    statement.within(Some(AccessScope::new(Arc::new(WithinDatabase(query.database.clone())))))
+}
+
 /// Runs a query like any other one, and writes its rows if there are options for that; returns how many there are.
 async fn rows(
     app: &Arc<App>,
@@ -109,8 +114,7 @@ async fn rows(
     options: Option<WriteOptions>,
 ) -> Result<u64, Failure> {
     let sql = query.statement(window);
-    let scope = AccessScope::new(Arc::new(WithinDatabase(query.database.clone())));
-    let statement = Statement::parse(&sql)?.within(Some(scope));
+    let statement = within(query, Statement::parse(&sql)?);
     let listed = app.list_query("continuous query", &Caller::anybody(), &query.database, &sql);
     let slot = app.query_slot(&listed).await?;
     let (engine, database, at_work) = (app.engine.clone(), query.database.clone(), Arc::clone(&listed));

@@ -13,6 +13,7 @@ mod store;
 
 use std::sync::Arc;
 
+use arc_core::ErrorKind;
 use axum::{
     extract::{Path, Request, State, rejection::PathRejection},
     response::Response,
@@ -161,7 +162,14 @@ fn check(app: &App, caller: &Caller, query: &ContinuousQuery) -> Result<(), Fail
     if query.retention_days.is_some() || query.delete_source_after_days.is_some() {
         check_enabled(app)?;
     }
-    query.check()
+    let statement = query.check()?;
+    match futures::executor::block_on(app.engine.describe(&query.database, &execute::within(query, statement), None)) {
+        Ok(_) => Ok(()),
+        // What it reads may come later.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Err(Failure::bad_request(format!("query: {error}"))),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Has the engine keep points for as long as a query says, of those of its measurements that there are.

@@ -104,8 +104,8 @@ impl ContinuousQuery {
         sql
     }
 
-    /// Refuses a query that could not run.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    /// Refuses a query that could not run, whatever there is to read; returns its statement for some window.
+    pub(super) fn check(&self) -> Result<Statement, Failure> {
         let interval = duration::parse(&self.interval).filter(|interval| *interval >= Duration::from_secs(1));
         if interval.is_none_or(|interval| interval > 366 * DAY) {
             return Err(Failure::bad_request("interval: expected one second to a year, such as 30s, 5m or 1h"));
@@ -121,7 +121,7 @@ impl ContinuousQuery {
         let sample = Statement::parse(&self.statement(Window { start_ns: 0, end_ns: 1 }));
         let sample = sample.map_err(|error| Failure::bad_request(format!("query: {error}")))?;
         match sample.kind() {
-            StatementKind::Query => Ok(()),
+            StatementKind::Query => Ok(sample),
             _ => {
                 Err(Failure::bad_request("query: expected a SELECT; its rows are written, and nothing else is changed"))
             }
@@ -262,7 +262,7 @@ mod tests {
             (|query| query.interval = "9999d".to_owned(), "interval"),
             (|query| query.query = "SELECT '{end_time}'".to_owned(), "{start_time} is missing"),
             (|query| query.query = "DROP TABLE x -- {start_time}{end_time}".to_owned(), "expected a SELECT"),
-            (|query| query.query = "SELEC {start_time}, {end_time}".to_owned(), "query: "),
+            (|query| query.query = "SELECT {start_time}, {end_time}, 'open".to_owned(), "query: "),
             (|query| query.destination_measurement = "cpu".to_owned(), "destination_measurement"),
         ];
         for (change, expected) in cases {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     app::StartError,
     errors::Failure,
-    kept::{Document, KeptFile},
+    kept::{KeptContent, KeptFile},
     retention::ExecutionStatus,
     timestamp,
 };
@@ -31,7 +31,7 @@ struct QueryFile {
     queries: Vec<ContinuousQuery>,
 }
 
-impl Document for QueryFile {
+impl KeptContent for QueryFile {
     const FILE: &'static str = "continuous_queries.json";
     const CONTENT: &'static str = "continuous queries";
     const VERSION: u32 = 1;

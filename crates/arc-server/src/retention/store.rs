@@ -18,7 +18,7 @@ use super::{
 use crate::{
     app::StartError,
     errors::Failure,
-    kept::{Document, KeptFile},
+    kept::{KeptContent, KeptFile},
     timestamp,
 };
 
@@ -35,7 +35,7 @@ struct PolicyFile {
     policies: Vec<Policy>,
 }
 
-impl Document for PolicyFile {
+impl KeptContent for PolicyFile {
     const FILE: &'static str = "retention.json";
     const CONTENT: &'static str = "retention policies";
     const VERSION: u32 = 1;

@@ -97,6 +97,8 @@ async fn a_query_is_changed_and_what_it_cannot_be_is_refused() {
         (with("interval", json!(5)), "interval"),
         (with("query", json!("SELECT 1")), "{start_time} is missing"),
         (with("query", json!("DELETE FROM pump WHERE time < {start_time} OR time > {end_time}")), "expected a SELECT"),
+        (with("query", json!("SELEC {start_time}, {end_time}")), "query: "),
+        (with("query", json!("SELECT bar FROM pump WHERE time >= {start_time} AND time < {end_time}")), "bar"),
         (with("tag_columns", json!("id")), "tag_columns"),
         (with("retention_days", json!(-1)), "retention_days"),
         (with("is_active", json!("yes")), "is_active"),

@@ -303,5 +303,6 @@ async fn older_states_show_each_token_what_it_may_read_now() {
     let old = "SELECT * FROM pump FOR SYSTEM_TIME AS OF '2020-01-01'";
     ask(&closed, &reader, old).await.is(400, "history begins at");
     let metrics = closed.send(&closed.admin, Method::GET, "/metrics", "").await;
-    metrics.is(200, "\narc_snapshots 1\n");
+    let metrics = std::str::from_utf8(&metrics.body).unwrap();
+    assert!(metrics.contains("\narc_snapshots 1\n"), "{metrics}");
 }

@@ -128,6 +128,8 @@ impl Manifest {
             found.is_damaged = true;
             self.history.marks.lock().clear();
         }
+        // Of older states there may be commits as well.
+        found.files.retain(|past| past.since_ns > from_ns);
         self.load_named(&mut found);
         if self.history.oldest().is_none() && self.state.time_ns.is_some() {
             self.history.push(self.mark());
