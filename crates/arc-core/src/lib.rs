@@ -48,6 +48,7 @@ pub use engine::{CompactionReport, DatabaseInfo, Deleted, Engine, EngineBuilder,
 pub use engine::{Deletion, Executed};
 pub use error::{Error, ErrorKind, Result};
 pub use maintenance::backup::{BackupReport, RestoreReport, restore};
+pub use maintenance::branch::BranchReport;
 pub use maintenance::repair::{GivenUp, RepairPlan, RepairStep, plan_repair, repair};
 #[cfg(feature = "object-store")]
 pub use maintenance::verify::verify_in_store;

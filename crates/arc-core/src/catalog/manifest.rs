@@ -11,6 +11,7 @@
 //! newest one that a crash took was never acknowledged, for a commit returns after its name is
 //! durable.
 
+mod find;
 mod follow;
 mod history;
 mod rewrite;

@@ -7,6 +7,8 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Debug,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicI64, AtomicU64, Ordering},
@@ -22,7 +24,7 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    Error, Options, Result, SequenceNumber,
+    Error, Options, Result,
     catalog::{CommitMark, FoundHistory, HistoryWindow, Manifest, ManifestEdit, ManifestHistory, ManifestState},
     memory::MemoryBudget,
     model::{PastMoment, WAL_DIR},
@@ -121,9 +123,32 @@ pub(super) fn kept_log(options: &Options, manifest: &Manifest) -> KeptLog {
 #[derive(Debug)]
 pub(super) struct PastState {
     pub(super) registry: Arc<Registry>,
-    _files: Arc<Hold>,
+    /// What keeps its files.
+    _files: Arc<dyn Debug + Send + Sync>,
     memory: Arc<MemoryBudget>,
     held_bytes: usize,
+}
+
+impl PastState {
+    /// Returns what a manifest says, with no rows but those in files, which `files` keeps.
+    pub(super) fn new(state: &ManifestState, files: Arc<dyn Debug + Send + Sync>, memory: &Arc<MemoryBudget>) -> Self {
+        Self { registry: Arc::new(registry_of(state)), _files: files, memory: Arc::clone(memory), held_bytes: 0 }
+    }
+
+    /// Does again what the next frame says and returns true; returns false if that came after `time_ns`,
+    /// so that this is the state of that time. `dir` is the log.
+    pub(super) fn replay(&mut self, dir: &Path, frame: &ReplayedFrame<'_>, time_ns: i64) -> Result<bool> {
+        let damaged = |reason| Error::corrupt(dir, 0, format!("frame {}: {reason}", frame.seq));
+        if came_after(frame, time_ns).map_err(damaged)? {
+            return Ok(false);
+        }
+        if let Some((_, staged)) = decode_frame(&self.registry, frame).map_err(damaged)? {
+            let bytes = apply_rows(frame.seq, staged)?;
+            self.memory.take(bytes);
+            self.held_bytes += bytes;
+        }
+        Ok(true)
+    }
 }
 
 impl Drop for PastState {
@@ -193,26 +218,40 @@ impl Shared {
     pub(super) fn past_state(&self, at: &PastMoment) -> Result<PastState> {
         match at {
             PastMoment::Snapshot(name) => {
-                let missing = || Error::SnapshotNotFound { snapshot: name.clone() };
-                let held = self.past.snapshots.lock().get(name).cloned().ok_or_else(missing)?;
-                let state = self.past.commits.state_at(held.number)?;
-                let files = held.files.unwrap_or_else(|| Arc::new(self.compactor.retired.hold(&state)));
-                Ok(self.past_of(&state, files))
+                let (_, state, files) = self.state_of_snapshot(name)?;
+                Ok(PastState::new(&state, files, &self.memory))
             }
             PastMoment::Time(time_ns) => self.state_at_time(*time_ns),
         }
     }
 
-    fn past_of(&self, state: &ManifestState, files: Arc<Hold>) -> PastState {
-        let registry = Arc::new(registry_of(state));
-        PastState { registry, _files: files, memory: Arc::clone(&self.memory), held_bytes: 0 }
+    /// Returns the number and the state of a snapshot, and what keeps its files.
+    pub(super) fn state_of_snapshot(&self, name: &str) -> Result<(u64, ManifestState, Arc<Hold>)> {
+        let missing = || Error::SnapshotNotFound { snapshot: name.to_owned() };
+        let held = self.past.snapshots.lock().get(name).cloned().ok_or_else(missing)?;
+        let state = self.past.commits.state_at(held.number)?;
+        let files = held.files.unwrap_or_else(|| Arc::new(self.compactor.retired.hold(&state)));
+        Ok((held.number, state, files))
     }
 
     fn state_at_time(&self, time_ns: i64) -> Result<PastState> {
+        let (mark, log, state, files) = self.found_at(time_ns)?;
+        let mut past = PastState::new(&state, files, &self.memory);
+        // The log is in a folder, wherever data files are.
+        let dir = self.root.join(WAL_DIR);
+        if mark.flushed < log.last_seq {
+            let mut visit = |frame: ReplayedFrame<'_>| past.replay(&dir, &frame, time_ns);
+            read_between(self.vfs.as_ref(), &dir, (mark.flushed, log.last_seq), &mut visit)?;
+        }
+        Ok(past)
+    }
+
+    /// Returns the newest commit at or before a time, the log after it, its state, and what keeps the
+    /// files of that.
+    pub(super) fn found_at(&self, time_ns: i64) -> Result<(CommitMark, PinnedLog<'_>, ManifestState, Arc<Hold>)> {
         let now_ns = self.clock.now_ns();
         if time_ns > now_ns {
-            let reason = format!("{} is in the future; it is {} now", show(time_ns), show(now_ns));
-            return Err(Error::OutsideHistory { reason });
+            return Err(in_the_future(time_ns, now_ns));
         }
         let (mark, log) = self.mark_at(time_ns, now_ns)?;
         let state = self.past.commits.state_at(mark.number)?;
@@ -221,12 +260,7 @@ impl Shared {
         if self.past.commits.oldest().is_none_or(|oldest| oldest.number > mark.number) {
             return Err(self.too_old(time_ns, now_ns));
         }
-        let mut past = self.past_of(&state, files);
-        let range = (mark.flushed, log.last_seq);
-        let held_bytes = self.replay_until(&past.registry, range, time_ns)?;
-        self.memory.take(held_bytes);
-        past.held_bytes = held_bytes;
-        Ok(past)
+        Ok((mark, log, state, files))
     }
 
     /// Returns the newest commit at or before a time, and the log after it.
@@ -244,11 +278,10 @@ impl Shared {
 
     /// Says from when on states can be asked for.
     fn too_old(&self, time_ns: i64, now_ns: i64) -> Error {
-        let asked = show(time_ns);
         if self.options.history.is_zero() {
-            let reason = format!("nothing is known of {asked}: no history is kept (the setting history is 0)");
-            return Error::OutsideHistory { reason };
+            return no_history(time_ns);
         }
+        let asked = show(time_ns);
         let first_seq = self.wal.lock().first_seq();
         let marks = self.past.commits.marks();
         let oldest = marks.iter().find(|mark| first_seq <= mark.flushed.next()).map(|mark| mark.time_ns);
@@ -261,33 +294,11 @@ impl Shared {
         };
         Error::OutsideHistory { reason }
     }
+}
 
-    /// Does again what the log has after the state of a registry, up to the first frame that came
-    /// after `time_ns`; returns the memory that its rows take.
-    fn replay_until(
-        &self,
-        registry: &Registry,
-        range: (SequenceNumber, SequenceNumber),
-        time_ns: i64,
-    ) -> Result<usize> {
-        let dir = self.root.join(WAL_DIR);
-        let mut held_bytes = 0;
-        let mut visit = |frame: ReplayedFrame<'_>| {
-            let damaged = |reason| Error::corrupt(&dir, 0, format!("frame {}: {reason}", frame.seq));
-            if time_of(&frame).map_err(damaged)?.is_some_and(|came| came > time_ns) {
-                return Ok(false);
-            }
-            if let Some((_, staged)) = decode_frame(registry, &frame).map_err(damaged)? {
-                held_bytes += apply_rows(frame.seq, staged)?;
-            }
-            Ok(true)
-        };
-        // The log is in a folder, wherever data files are.
-        if range.0 < range.1 {
-            read_between(self.vfs.as_ref(), &dir, range, &mut visit)?;
-        }
-        Ok(held_bytes)
-    }
+/// Returns whether a frame says that it came after a time.
+pub(super) fn came_after(frame: &ReplayedFrame<'_>, time_ns: i64) -> Result<bool, String> {
+    Ok(time_of(frame)?.is_some_and(|came| came > time_ns))
 }
 
 /// Returns when a frame came, if it says so.
@@ -308,8 +319,21 @@ fn time_of(frame: &ReplayedFrame<'_>) -> Result<Option<i64>, String> {
     })
 }
 
+/// Says that a time is still to come.
+pub(super) fn in_the_future(time_ns: i64, now_ns: i64) -> Error {
+    let reason = format!("{} is in the future; it is {} now", show(time_ns), show(now_ns));
+    Error::OutsideHistory { reason }
+}
+
+/// Says that there are no older states.
+pub(super) fn no_history(time_ns: i64) -> Error {
+    let asked = show(time_ns);
+    let reason = format!("nothing is known of {asked}: no history is kept (the setting history is 0)");
+    Error::OutsideHistory { reason }
+}
+
 /// Writes a time as people and SQL read it.
-fn show(time_ns: i64) -> String {
+pub(super) fn show(time_ns: i64) -> String {
     arrow::temporal_conversions::timestamp_ns_to_datetime(time_ns)
         .map_or_else(|| format!("{time_ns} ns"), |time| format!("{}Z", time.format("%Y-%m-%dT%H:%M:%S%.f")))
 }

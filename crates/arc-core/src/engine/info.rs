@@ -6,7 +6,7 @@ use super::{Engine, EngineRole, EngineStats};
 use crate::{
     ColumnTypes, Durability, Error, Result, TableView,
     model::{DataFile, TableSchema},
-    registry::Database,
+    registry::{Database, Registry},
 };
 
 /// A database.
@@ -64,15 +64,27 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn databases(&self) -> Vec<DatabaseInfo> {
-        let info = |db: Arc<Database>| DatabaseInfo {
-            name: db.name.to_string(),
-            tables: db.table_count(),
-            created_ns: db.created_ns,
-            retention: db.retention.duration(),
-            durability: *db.durability.read(),
-            column_types: ColumnTypes::clone(&db.column_types.load()),
-        };
-        self.registry_now().databases().into_iter().map(info).collect()
+        infos(&self.registry_now())
+    }
+
+    /// Returns all databases, by name; of a reader those of its last look, as
+    /// [`stats`](Self::stats) counts them. Touches no file.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data");
+    /// use arc_core::Engine;
+    ///
+    /// let writer = Engine::open(&path)?; // as in another process
+    /// let reader = Engine::open_reader(&path)?;
+    /// writer.create_database("plant")?;
+    /// assert_eq!(reader.databases_last_seen().len(), 0);
+    /// assert_eq!(reader.databases().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn databases_last_seen(&self) -> Vec<DatabaseInfo> {
+        infos(&self.registry_last_seen())
     }
 
     /// Returns the tables of a database, by name.
@@ -278,6 +290,18 @@ impl Engine {
         let not_found = || Error::TableNotFound { database: database.to_owned(), table: table.to_owned() };
         self.database(database)?.table(table).ok_or_else(not_found)
     }
+}
+
+fn infos(registry: &Registry) -> Vec<DatabaseInfo> {
+    let info = |db: Arc<Database>| DatabaseInfo {
+        name: db.name.to_string(),
+        tables: db.table_count(),
+        created_ns: db.created_ns,
+        retention: db.retention.duration(),
+        durability: *db.durability.read(),
+        column_types: ColumnTypes::clone(&db.column_types.load()),
+    };
+    registry.databases().into_iter().map(info).collect()
 }
 
 /// Counts the rows that are not flushed. The next write and flush fail by what could not be

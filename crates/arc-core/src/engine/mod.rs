@@ -31,6 +31,7 @@ mod insert;
 mod insert_query;
 mod logged;
 mod open;
+mod origin;
 mod packs;
 mod pinned;
 #[cfg(feature = "query")]
@@ -66,10 +67,11 @@ pub use stats::EngineStats;
 pub(crate) use apply::apply_rows;
 pub(crate) use check::{FrameChecker, GIVEN_UP, SchemaChange};
 pub(crate) use open::{Lock, lock};
+pub(crate) use origin::Origin;
 
 use self::role::EngineRole;
 #[cfg(feature = "query")]
-use self::{reader::Reader, shared::Shared};
+use self::shared::Shared;
 #[cfg(feature = "query")]
 use crate::store::OpenStorage;
 use crate::{
@@ -128,7 +130,7 @@ impl Inner {
                 QueryEngine::new(tables, place, options, Arc::clone(memory))?
             }
             EngineRole::Reader(reader) => {
-                let tables: Arc<dyn QueryTables> = Arc::<Reader>::clone(reader);
+                let tables: Arc<dyn QueryTables> = Arc::new(tables::ReaderTables(Arc::clone(reader)));
                 let place = DataPlace { dir: &reader.root, store: None, is_anothers: true };
                 QueryEngine::new(tables, place, &reader.options, Arc::clone(&reader.memory))?
             }

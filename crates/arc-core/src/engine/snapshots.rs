@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Engine, history::HeldSnapshot, shared::Shared};
+use super::{Engine, EngineRole, history::HeldSnapshot, shared::Shared};
 use crate::{
     Error, Result,
     catalog::ManifestEdit,
@@ -53,10 +53,17 @@ impl Engine {
         self.writer()?.drop_snapshot(name)
     }
 
-    /// Returns all snapshots, by name; none for a reader, which has none.
+    /// Returns all snapshots, by name; those of the last look for a reader that cannot look now.
     #[must_use]
     pub fn snapshots(&self) -> Vec<SnapshotInfo> {
-        self.writer().map(|shared| shared.snapshots()).unwrap_or_default()
+        match &self.inner.role {
+            EngineRole::Writer(shared) => shared.snapshots(),
+            EngineRole::Reader(reader) => {
+                // What it says then is what it has seen before.
+                let _ = reader.seen_now();
+                reader.snapshots()
+            }
+        }
     }
 }
 

@@ -19,29 +19,48 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct EngineTables {
     registry: Arc<Registry>,
-    /// What has older states: none where another process writes. An answer that is still read keeps
-    /// its tables, and not the engine.
-    shared: Option<Weak<Shared>>,
+    states: PastStates,
     /// What keeps the files of an older state.
     _past: Option<PastState>,
+}
+
+/// What has the older states. An answer that is still read keeps its tables, and not the engine.
+#[derive(Debug, Clone)]
+enum PastStates {
+    Writer(Weak<Shared>),
+    Reader(Weak<Reader>),
+}
+
+impl PastStates {
+    fn at(&self, moment: &PastMoment) -> Result<PastState> {
+        match self {
+            Self::Writer(shared) => open(shared)?.past_state(moment),
+            Self::Reader(reader) => open(reader)?.past_state(moment),
+        }
+    }
+
+    fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
+        match self {
+            Self::Writer(shared) => Ok(open(shared)?.snapshots()),
+            Self::Reader(reader) => Ok(open(reader)?.snapshots()),
+        }
+    }
+}
+
+fn open<T>(of: &Weak<T>) -> Result<Arc<T>> {
+    of.upgrade().ok_or_else(|| Error::Closed { reason: "the engine is closed".into() })
 }
 
 impl EngineTables {
     /// Returns the tables as they are at each moment.
     pub(super) fn live(shared: &Arc<Shared>) -> Self {
-        Self { registry: Arc::clone(&shared.registry), shared: Some(Arc::downgrade(shared)), _past: None }
+        let states = PastStates::Writer(Arc::downgrade(shared));
+        Self { registry: Arc::clone(&shared.registry), states, _past: None }
     }
 
     /// Returns the tables as a reader sees them, in one version.
-    fn seen(registry: Arc<Registry>) -> Self {
-        Self { registry, shared: None, _past: None }
-    }
-
-    fn shared(&self) -> Result<Arc<Shared>> {
-        let reason = "older states and snapshots are with the process that writes; this one reads what is there now";
-        let elsewhere = || Error::OutsideHistory { reason: reason.to_owned() };
-        let closed = || Error::Closed { reason: "the engine is closed".into() };
-        self.shared.as_ref().ok_or_else(elsewhere)?.upgrade().ok_or_else(closed)
+    fn seen(registry: Arc<Registry>, reader: &Arc<Reader>) -> Self {
+        Self { registry, states: PastStates::Reader(Arc::downgrade(reader)), _past: None }
     }
 
     fn table(&self, database: &str, table: &str) -> Option<Arc<Table>> {
@@ -78,38 +97,47 @@ impl QueryTables for EngineTables {
     }
 
     fn at(&self, moment: &PastMoment) -> Result<Arc<dyn QueryTables>> {
-        let past = self.shared()?.past_state(moment)?;
-        let (registry, shared) = (Arc::clone(&past.registry), self.shared.clone());
-        Ok(Arc::new(Self { registry, shared, _past: Some(past) }))
+        let past = self.states.at(moment)?;
+        let (registry, states) = (Arc::clone(&past.registry), self.states.clone());
+        Ok(Arc::new(Self { registry, states, _past: Some(past) }))
     }
 
     fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
-        Ok(self.shared()?.snapshots())
+        self.states.snapshots()
     }
 }
 
 impl PlanningPin for Pin {}
 
 /// The tables that a reader sees. A statement has them pinned: others come from the last look.
-impl QueryTables for Reader {
+#[derive(Debug)]
+pub(super) struct ReaderTables(pub(super) Arc<Reader>);
+
+impl ReaderTables {
+    fn seen(&self) -> EngineTables {
+        EngineTables::seen(self.0.seen(), &self.0)
+    }
+}
+
+impl QueryTables for ReaderTables {
     fn databases(&self) -> Vec<String> {
-        EngineTables::seen(self.seen()).databases()
+        self.seen().databases()
     }
 
     fn tables(&self, database: &str) -> Option<Vec<String>> {
-        EngineTables::seen(self.seen()).tables(database)
+        self.seen().tables(database)
     }
 
     fn schema(&self, database: &str, table: &str) -> Option<Arc<TableSchema>> {
-        EngineTables::seen(self.seen()).schema(database, table)
+        self.seen().schema(database, table)
     }
 
     fn view(&self, database: &str, table: &str) -> Result<Option<TableView>> {
-        EngineTables::seen(self.seen()).view(database, table)
+        self.seen().view(database, table)
     }
 
     fn file_totals(&self, database: &str, table: &str) -> Option<(usize, u64)> {
-        EngineTables::seen(self.seen()).file_totals(database, table)
+        self.seen().file_totals(database, table)
     }
 
     fn folder(&self, database: &str, table: &str) -> String {
@@ -117,16 +145,16 @@ impl QueryTables for Reader {
     }
 
     fn at(&self, moment: &PastMoment) -> Result<Arc<dyn QueryTables>> {
-        EngineTables::seen(self.seen()).at(moment)
+        self.seen().at(moment)
     }
 
     fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
-        EngineTables::seen(self.seen()).snapshots()
+        self.seen().snapshots()
     }
 
     fn pinned(&self) -> Result<Option<PinnedTables>> {
-        let pin = self.pin()?;
-        let tables = Arc::new(EngineTables::seen(Arc::clone(pin.registry())));
+        let pin = self.0.pin()?;
+        let tables = Arc::new(EngineTables::seen(Arc::clone(pin.registry()), &self.0));
         Ok(Some(PinnedTables { tables, pin: Box::new(pin) }))
     }
 }

@@ -19,6 +19,8 @@ pub(crate) const LOCK_FILE: &str = "LOCK";
 pub(crate) const MARKER: &str = "ARC";
 /// File that says that a folder is a backup, and of what.
 pub(crate) const BACKUP_MARKER: &str = "BACKUP";
+/// File that says of which data directory another one is a branch.
+pub(crate) const BRANCH_MARKER: &str = "BRANCH";
 /// Folder of what a repair has set aside.
 pub(crate) const LOST_DIR: &str = "lost";
 /// Ending of a file that is not published yet.

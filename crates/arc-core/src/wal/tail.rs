@@ -117,11 +117,27 @@ impl LogTail {
         last: SequenceNumber,
         visit: &mut dyn FnMut(ReplayedFrame<'_>) -> Result<()>,
     ) -> Result<TailEnd> {
+        self.read_until(vfs, last, &mut |frame| visit(frame).map(|()| true))
+    }
+
+    /// Hands frames up to `last` to `visit`, in order, until that says false.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::read_through`].
+    pub(crate) fn read_until(
+        &mut self,
+        vfs: &dyn Vfs,
+        last: SequenceNumber,
+        visit: &mut dyn FnMut(ReplayedFrame<'_>) -> Result<bool>,
+    ) -> Result<TailEnd> {
         self.forget_rest();
         while self.next <= last {
             let Some(WholeFrame { header, meta, body }) = self.next_frame(vfs)? else { return Ok(TailEnd::Missing) };
             self.next = header.seq.next();
-            visit(ReplayedFrame { seq: header.seq, kind: header.kind, meta: &meta, body })?;
+            if !visit(ReplayedFrame { seq: header.seq, kind: header.kind, meta: &meta, body })? {
+                break;
+            }
         }
         Ok(TailEnd::Reached)
     }

@@ -50,7 +50,7 @@ pub(crate) struct FoundHistory {
 /// The older states of one stream.
 #[derive(Debug)]
 pub(crate) struct ManifestHistory {
-    location: Arc<dyn ObjectLocation>,
+    pub(super) location: Arc<dyn ObjectLocation>,
     /// Ascending by number, and by time.
     marks: Mutex<VecDeque<CommitMark>>,
 }

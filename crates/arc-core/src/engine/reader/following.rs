@@ -10,10 +10,13 @@ use std::{
     time::Duration,
 };
 
-use super::version::{Version, damaged};
+use super::{
+    past::PastHold,
+    version::{Version, damaged},
+};
 use crate::{
     Error, Options, Result, SequenceNumber,
-    catalog::{Advance, Manifest, ManifestEdit, ReadLease, TableEdit},
+    catalog::{Advance, Manifest, ManifestEdit, ManifestHistory, ManifestState, ReadLease, TableEdit},
     memory::MemoryBudget,
     model::DataFile,
     sync,
@@ -43,6 +46,8 @@ pub(super) struct Following {
     /// Files that are in the manifest no more, with the last commit that had them: those that
     /// nothing here reads any longer may go.
     outlived: Vec<(u64, Weak<DataFile>)>,
+    /// Older states that are read.
+    pub(super) past: Vec<Weak<PastHold>>,
     lease: Option<ReadLease>,
     /// The commit that was handed out at rest last.
     rested_at: u64,
@@ -66,6 +71,7 @@ impl Following {
             version: None,
             seen,
             outlived: Vec::new(),
+            past: Vec::new(),
             lease: Some(lease),
             rested_at: 0,
             memory,
@@ -104,13 +110,45 @@ impl Following {
     pub(super) fn renew(&mut self, now_ns: i64) -> Result<()> {
         self.hold(now_ns)?;
         let advanced = self.catch_up_manifest();
-        self.outlived.retain(|(_, file)| file.strong_count() > 0);
-        let oldest = self.outlived.iter().map(|(number, _)| *number).min();
-        let number = oldest.unwrap_or(u64::MAX).min(self.manifest.number());
-        if let Some(lease) = &mut self.lease {
-            lease.renew(number, now_ns);
-        }
+        self.renew_lease(now_ns)?;
         advanced
+    }
+
+    /// Has the lease hold all that is read now.
+    pub(super) fn renew_lease(&mut self, now_ns: i64) -> Result<()> {
+        let number = self.oldest_read();
+        let closed = || Error::Closed { reason: "the engine is closed".into() };
+        self.lease.as_mut().ok_or_else(closed)?.renew(number, now_ns);
+        Ok(())
+    }
+
+    /// Returns the oldest commit of which anything is read, or the newest of all.
+    fn oldest_read(&mut self) -> u64 {
+        self.outlived.retain(|(_, file)| file.strong_count() > 0);
+        self.past.retain(|held| held.strong_count() > 0);
+        let outlived = self.outlived.iter().map(|(number, _)| *number);
+        let past = self.past.iter().filter_map(|held| Some(held.upgrade()?.number));
+        outlived.chain(past).fold(self.manifest.number(), u64::min)
+    }
+
+    /// Returns the newest commit that was seen.
+    pub(super) fn number(&self) -> u64 {
+        self.manifest.number()
+    }
+
+    /// Returns what the manifest said after it.
+    pub(super) fn state(&self) -> &ManifestState {
+        self.manifest.state()
+    }
+
+    /// Returns the last frame that was seen.
+    pub(super) fn seen(&self) -> SequenceNumber {
+        self.seen
+    }
+
+    /// Returns the older states of the manifest.
+    pub(super) fn history(&self) -> Arc<ManifestHistory> {
+        self.manifest.history()
     }
 
     /// Returns what the manifest says alone, if nothing was looked at since it has moved on; once for
@@ -131,15 +169,10 @@ impl Following {
     /// Takes a lease where none holds. It is for what was seen last, and the caller looks at the
     /// manifest afterwards: whichever files that names were there when the lease was.
     fn hold(&mut self, now_ns: i64) -> Result<()> {
-        let number = self.manifest.number();
-        match &mut self.lease {
-            None => Err(Error::Closed { reason: "the engine is closed".into() }),
-            Some(lease) if lease.holds(now_ns) => Ok(()),
-            Some(lease) => {
-                lease.renew(number, now_ns);
-                Ok(())
-            }
+        if self.lease.as_ref().is_some_and(|lease| lease.holds(now_ns)) {
+            return Ok(());
         }
+        self.renew_lease(now_ns)
     }
 
     /// Returns up to where the log itself proves that it was synced, where the writer does not say
@@ -152,7 +185,7 @@ impl Following {
     }
 
     /// Reads what was committed since.
-    fn catch_up_manifest(&mut self) -> Result<()> {
+    pub(super) fn catch_up_manifest(&mut self) -> Result<()> {
         let (number, flushed) = (self.manifest.number(), self.manifest.state().flushed);
         let mut removed = Vec::new();
         let advance = self.manifest.advance(&mut removed);

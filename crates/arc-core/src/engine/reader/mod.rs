@@ -7,6 +7,8 @@
 //! (decision 034).
 
 mod following;
+mod origin;
+mod past;
 mod version;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -20,6 +22,7 @@ use crate::{
     clock::Clock,
     memory::MemoryBudget,
     model::{MARKER, META_DIR, WAL_DIR, WRITER},
+    random::RandomSource,
     registry::Registry,
     sync::{self, Condvar, Mutex},
     vfs::Vfs,
@@ -35,7 +38,9 @@ pub(super) struct Reader {
     pub(super) root: PathBuf,
     pub(super) options: Options,
     pub(super) memory: Arc<MemoryBudget>,
+    vfs: Arc<dyn Vfs>,
     clock: Arc<dyn Clock>,
+    random: Arc<dyn RandomSource>,
     following: Mutex<Following>,
     /// What was seen last.
     seen: Mutex<Arc<Version>>,
@@ -53,13 +58,15 @@ impl Reader {
         let manifest = Manifest::follow(Arc::clone(&vfs), &root.join(META_DIR).join(WRITER))?;
         let lease = ReadLease::new(Arc::clone(&vfs), &root, random.next());
         let tail = LogTail::new(root.join(WAL_DIR), manifest.state().flushed);
-        let following = Following::new(vfs, manifest, tail, lease, Arc::clone(&memory));
+        let following = Following::new(Arc::clone(&vfs), manifest, tail, lease, Arc::clone(&memory));
         let seen = Mutex::new(Arc::new(Version::empty(Arc::clone(&memory))));
         let reader = Self {
             root,
             options,
             memory,
+            vfs,
             clock,
+            random,
             following: Mutex::new(following),
             seen,
             is_stopped: Mutex::new(false),
@@ -100,15 +107,21 @@ impl Reader {
 
     fn run(&self) {
         while self.wait() {
-            let mut following = self.following.lock();
-            if let Err(error) = following.renew(self.clock.now_ns()) {
+            if let Err(error) = self.renew() {
                 tracing::warn!(%error, "cannot follow the manifest; the next query tries again");
             }
-            // A reader that nobody asks keeps no rows, and no files that the manifest has no more.
-            if let Some(version) = following.at_rest(&self.options) {
-                *self.seen.lock() = version;
-            }
         }
+    }
+
+    /// Renews the lease for what is read now.
+    pub(super) fn renew(&self) -> Result<()> {
+        let mut following = self.following.lock();
+        let renewed = following.renew(self.clock.now_ns());
+        // A reader that nobody asks keeps no rows, and no files that the manifest has no more.
+        if let Some(version) = following.at_rest(&self.options) {
+            *self.seen.lock() = version;
+        }
+        renewed
     }
 
     /// Waits until the lease has to be renewed; false once stopped.

@@ -2,6 +2,7 @@
 //! done since; and what is older is gone.
 
 use std::{
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -13,12 +14,15 @@ use proptest::{collection::vec, prelude::*};
 
 use super::{
     contents::{contents, contents_of},
-    quiet_in,
+    quiet, quiet_in,
     requests::{Request, request},
 };
 use crate::{
-    ColumnTypes, Comparison, Engine, Error, Literal, OnConflict, Options, Predicate, clock::Clock, model::PastMoment,
-    vfs::CrashFs,
+    ColumnTypes, Comparison, Engine, Error, Literal, OnConflict, Options, Predicate,
+    clock::Clock,
+    engine::EngineRole,
+    model::PastMoment,
+    vfs::{CrashFs, Vfs},
 };
 
 const SECOND: i64 = 1_000_000_000;
@@ -50,6 +54,8 @@ struct Recorded {
     clock: Hand,
     options: Options,
     engine: Engine,
+    /// Of another process, as it were.
+    reader: Engine,
     states: Vec<(i64, Vec<String>)>,
     snapshots: Vec<(String, Vec<String>)>,
     snapshots_made: usize,
@@ -68,11 +74,16 @@ fn open(fs: &CrashFs, clock: &Hand, options: &Options) -> Engine {
     quiet_in(fs).options(options.clone()).clock(Arc::new(clock.clone())).open().unwrap()
 }
 
+fn reader(fs: &CrashFs, clock: &Hand, options: &Options) -> Engine {
+    quiet_in(fs).options(options.clone()).clock(Arc::new(clock.clone())).open_reader().unwrap()
+}
+
 impl Recorded {
     fn new(options: Options) -> Self {
         let (fs, clock) = (CrashFs::new(), Hand::new());
         let engine = open(&fs, &clock, &options);
-        Self { fs, clock, options, engine, states: Vec::new(), snapshots: Vec::new(), snapshots_made: 0 }
+        let reader = reader(&fs, &clock, &options);
+        Self { fs, clock, options, engine, reader, states: Vec::new(), snapshots: Vec::new(), snapshots_made: 0 }
     }
 
     fn line(&self, line: &str) {
@@ -86,13 +97,26 @@ impl Recorded {
     }
 
     fn at(&self, time_ns: i64) -> crate::Result<Vec<String>> {
-        let past = self.engine.writer()?.past_state(&PastMoment::Time(time_ns))?;
-        Ok(contents_of(&self.engine, &past.registry))
+        self.contents_at(&PastMoment::Time(time_ns))
     }
 
     fn named(&self, name: &str) -> crate::Result<Vec<String>> {
-        let past = self.engine.writer()?.past_state(&PastMoment::Snapshot(name.to_owned()))?;
-        Ok(contents_of(&self.engine, &past.registry))
+        self.contents_at(&PastMoment::Snapshot(name.to_owned()))
+    }
+
+    /// Asks the engine, and whoever only reads, who has to say the same.
+    fn contents_at(&self, moment: &PastMoment) -> crate::Result<Vec<String>> {
+        let EngineRole::Reader(reader) = &self.reader.inner.role else { panic!("it is no reader") };
+        let of_reader = reader.pin().and_then(|_| reader.past_state(moment));
+        let past = self.engine.writer()?.past_state(moment);
+        assert_eq!(past.as_ref().err().map(Error::kind), of_reader.as_ref().err().map(Error::kind), "{moment:?}");
+        let (past, of_reader) = (past?, of_reader?);
+        let contents = contents_of(&self.engine, &past.registry);
+        assert!(contents_of(&self.engine, &of_reader.registry) == contents, "{moment:?}");
+        // So that its lease is for what it sees now.
+        drop(of_reader);
+        reader.renew()?;
+        Ok(contents)
     }
 
     fn snapshot(&mut self) {
@@ -106,10 +130,18 @@ impl Recorded {
     fn reopen(&mut self, is_kill: bool) {
         if is_kill {
             self.fs = CrashFs::from_image(&self.fs.current());
+            // That of a reader of the folder that this one was copied from.
+            for lease in self.fs.current().files().filter(|path| path.starts_with("/data/readers")) {
+                self.fs.remove_file(lease).unwrap();
+            }
         } else {
             self.engine.close().unwrap();
         }
         self.engine = open(&self.fs, &self.clock, &self.options);
+        if is_kill {
+            // Their folder is another one; without this the reader stays, whoever writes.
+            self.reader = reader(&self.fs, &self.clock, &self.options);
+        }
     }
 
     /// Compares all states that can be asked for with what they were.
@@ -234,6 +266,79 @@ fn rows_that_were_not_flushed_are_there_and_later_ones_are_not() {
         }
     }
     recorded.check();
+}
+
+#[test]
+fn a_branch_begins_as_any_state_that_can_be_asked_for() {
+    let mut recorded = Recorded::new(options(3_600));
+    recorded.line("m,h=a v=1 1\nm,h=b v=2 2\nn,h=a v=1 1");
+    recorded.record();
+    recorded.engine.flush().unwrap();
+    recorded.line("m,h=c v=3 3");
+    recorded.record();
+    let of_a = Predicate::compare("h", Comparison::Equal, "a");
+    recorded.engine.delete("d", "m", &of_a).unwrap();
+    recorded.record();
+    recorded.engine.drop_table("d", "n").unwrap();
+    recorded.line("n,h=z v=9 1");
+    recorded.record();
+    recorded.engine.compact().unwrap();
+    recorded.record();
+    for (nth, (time_ns, was)) in recorded.states.iter().enumerate() {
+        for (by, engine) in [("writer", &recorded.engine), ("reader", &recorded.reader)] {
+            let root = format!("/branches/{by}{nth}");
+            engine.branch_at(&root, &PastMoment::Time(*time_ns)).unwrap();
+            let branch = quiet(Path::new(&root)).vfs(Arc::new(recorded.fs.clone())).options(recorded.options.clone());
+            assert!(contents(&branch.open().unwrap()) == *was, "{root}");
+        }
+    }
+    recorded.check();
+}
+
+#[test]
+fn a_reader_keeps_the_older_state_that_it_reads_and_no_longer() {
+    let mut recorded = Recorded::new(options(100));
+    recorded.line("m,h=a v=1 1");
+    recorded.engine.flush().unwrap();
+    recorded.snapshot();
+    recorded.record();
+    let was = contents(&recorded.engine);
+    recorded.engine.drop_database("d").unwrap();
+    recorded.engine.flush().unwrap();
+    recorded.engine.drop_snapshot("s0").unwrap();
+    let EngineRole::Reader(reader) = &recorded.reader.inner.role else { panic!("it is no reader") };
+    drop(reader.pin().unwrap());
+    let past = reader.past_state(&PastMoment::Time(recorded.states[0].0)).unwrap();
+    // Its time is over, and its lease goes on.
+    for _ in 0..8 {
+        recorded.clock.advance(30);
+        reader.renew().unwrap();
+        recorded.engine.compact().unwrap();
+    }
+    assert_eq!(recorded.data_files(), 1);
+    assert!(contents_of(&recorded.engine, &past.registry) == was);
+    drop(past);
+    reader.renew().unwrap();
+    recorded.engine.compact().unwrap();
+    assert_eq!(recorded.data_files(), 0);
+    let error = recorded.at(recorded.states[0].0).unwrap_err();
+    assert!(matches!(error, Error::OutsideHistory { .. }), "{error}");
+}
+
+#[test]
+fn a_reader_shows_the_snapshots_that_there_are_and_what_they_cost() {
+    let mut recorded = Recorded::new(options(10));
+    recorded.line("m,h=a v=1 1\nm,h=b v=2 2");
+    recorded.snapshot();
+    recorded.engine.drop_database("d").unwrap();
+    recorded.line("m,h=a v=2 1");
+    recorded.snapshot();
+    recorded.engine.flush().unwrap();
+    let of_writer = recorded.engine.snapshots();
+    assert!(of_writer.len() == 2 && of_writer[0].retired_files == 1, "{of_writer:?}");
+    assert_eq!(recorded.reader.snapshots(), of_writer);
+    recorded.engine.drop_snapshot("s0").unwrap();
+    assert_eq!(recorded.reader.snapshots(), recorded.engine.snapshots());
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::{
 
 /// Brings data files from one directory to another, a pack with all that is in it; durable after
 /// [`Copier::sync_folders`].
-pub(super) struct Copier<'a> {
+pub(in crate::maintenance) struct Copier<'a> {
     vfs: &'a dyn Vfs,
     from: &'a Path,
     to: &'a Path,
@@ -40,7 +40,12 @@ enum Brought {
 
 impl<'a> Copier<'a> {
     /// Returns one for the data files of `state`.
-    pub(super) fn new(vfs: &'a dyn Vfs, from: &'a Path, to: &'a Path, state: &'a ManifestState) -> Self {
+    pub(in crate::maintenance) fn new(
+        vfs: &'a dyn Vfs,
+        from: &'a Path,
+        to: &'a Path,
+        state: &'a ManifestState,
+    ) -> Self {
         let mut packs: HashMap<&str, (Vec<&DataFile>, Option<Brought>)> = HashMap::new();
         for file in state.files() {
             if let Some((pack, _)) = file.packed() {
@@ -51,7 +56,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Brings one file unless it is there, in whatever way is cheapest.
-    pub(super) fn take(&mut self, file: &DataFile, report: &mut BackupReport) -> Result<()> {
+    pub(in crate::maintenance) fn take(&mut self, file: &DataFile, report: &mut BackupReport) -> Result<()> {
         match self.bring(file, true)? {
             Brought::Kept => report.kept_files += 1,
             Brought::Linked => report.linked_files += 1,
@@ -148,7 +153,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Makes the names of all files durable, and those of their folders.
-    pub(super) fn sync_folders(self) -> Result<()> {
+    pub(in crate::maintenance) fn sync_folders(self) -> Result<()> {
         let above = self.folders.iter().flat_map(|folder| folder.ancestors());
         let below_target = above.filter(|folder| folder.starts_with(self.to));
         for folder in below_target.collect::<BTreeSet<_>>() {

@@ -29,7 +29,12 @@ pub(crate) use restore::restore_on;
 
 pub(crate) use target::logged;
 
-use self::{copy::Copier, target::Target};
+pub(super) use self::{
+    copy::Copier,
+    target::{absolute, check_apart},
+};
+
+use self::target::Target;
 use crate::{
     Result, SequenceNumber,
     catalog::{Manifest, ManifestState, create_folders, survey as survey_manifest, write_marker},

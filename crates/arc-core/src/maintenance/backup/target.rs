@@ -142,12 +142,12 @@ fn read_marker(vfs: &dyn Vfs, root: &Path) -> Result<Option<BackupMarker>> {
     }
 }
 
-pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
+pub(in crate::maintenance) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|e| Error::io("find", path, e))
 }
 
 /// A copy inside of what is copied, or around it, would copy itself.
-pub(super) fn check_apart(source: &Path, target: &Path) -> Result<()> {
+pub(in crate::maintenance) fn check_apart(source: &Path, target: &Path) -> Result<()> {
     if target.starts_with(source) || source.starts_with(target) {
         let reason = format!("it and {} are one inside the other", source.display());
         return Err(Error::BadTarget { path: target.into(), reason });

@@ -29,6 +29,7 @@ use crate::{
     engine::lock,
     maintenance::{
         backup::manifest_dir,
+        branch::is_unfinished,
         verify::{FileChecker, check_bytes, files_below, has_files, verify_locked},
     },
     model::{BACKUP_MARKER, DataFile, MARKER, META_DIR, WAL_DIR, packed},
@@ -163,7 +164,7 @@ fn plan_marker(vfs: &dyn Vfs, root: &Path, plan: &mut RepairPlan) -> Result<()> 
             checked => checked.map(drop),
         };
     }
-    if has(BACKUP_MARKER) || !has_files(vfs, &root.join(META_DIR))? {
+    if has(BACKUP_MARKER) || is_unfinished(vfs, root)? || !has_files(vfs, &root.join(META_DIR))? {
         let reason = format!("it has no file {MARKER}");
         return Err(Error::NotADataDirectory { path: root.into(), reason });
     }

@@ -30,7 +30,7 @@ use crate::{
     },
     datafile::find_orphans,
     engine::{Lock, lock},
-    maintenance::backup::logged,
+    maintenance::{backup::logged, branch::is_unfinished},
     model::{BACKUP_MARKER, DATA_DIR, LOCK_FILE, LOST_DIR, MARKER, META_DIR, WAL_DIR, WRITER},
     vfs::{RealVfs, Vfs},
 };
@@ -187,6 +187,10 @@ fn check_root(vfs: &dyn Vfs, root: &Path, report: &mut VerifyReport) -> Result<(
         }
         if entries.iter().any(|entry| entry.name == BACKUP_MARKER) {
             let reason = "it is a backup that was never finished".to_owned();
+            return Err(Error::NotADataDirectory { path: root.into(), reason });
+        }
+        if is_unfinished(vfs, root)? {
+            let reason = "it is a branch that was never finished".to_owned();
             return Err(Error::NotADataDirectory { path: root.into(), reason });
         }
         report.error(marker, None, "it is missing", "a repair writes it again; nothing is lost");

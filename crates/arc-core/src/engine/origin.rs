@@ -1,0 +1,145 @@
+//! A state that another directory may begin with: its data files, and the frames of the log after it.
+//!
+//! Owns which frames these are, for an engine that writes and for one that reads. Never changes
+//! anything; whoever has one keeps what it needs on disk.
+
+use std::{
+    fmt::Debug,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{Engine, EngineRole, history::came_after, pinned::PinnedLog, shared::Shared};
+use crate::{
+    Error, Result, SequenceNumber,
+    catalog::ManifestState,
+    model::{PastMoment, WAL_DIR},
+    random::RandomSource,
+    vfs::Vfs,
+    wal::{LogTail, ReplayedFrame, TailEnd},
+};
+
+/// A state of a directory. Its data files, and its part of the log, stay as long as this is held.
+#[derive(Debug)]
+pub(crate) struct Origin<'a> {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) root: PathBuf,
+    /// The commit of the manifest whose state it is.
+    pub(crate) number: u64,
+    pub(crate) state: ManifestState,
+    /// The last frame that may belong to it.
+    through: SequenceNumber,
+    /// No frame that came after this belongs to it.
+    pub(crate) until_ns: Option<i64>,
+    pub(crate) random: Arc<dyn RandomSource>,
+    _files: Arc<dyn Debug + Send + Sync>,
+    _log: Option<PinnedLog<'a>>,
+}
+
+impl<'a> Origin<'a> {
+    /// Returns the state of a commit, whose files `files` keeps, with no frames after it.
+    pub(in crate::engine) fn new(
+        (vfs, root, random): (&Arc<dyn Vfs>, &Path, &Arc<dyn RandomSource>),
+        number: u64,
+        state: ManifestState,
+        files: Arc<dyn Debug + Send + Sync>,
+    ) -> Self {
+        let through = state.flushed;
+        let (vfs, root) = (Arc::clone(vfs), root.to_owned());
+        Self {
+            vfs,
+            root,
+            number,
+            state,
+            through,
+            until_ns: None,
+            random: Arc::clone(random),
+            _files: files,
+            _log: None,
+        }
+    }
+
+    /// Adds the frames up to `through`, but for those that came after `until_ns`.
+    pub(in crate::engine) fn up_to(self, through: SequenceNumber, until_ns: Option<i64>) -> Self {
+        Self { through, until_ns, ..self }
+    }
+
+    /// Adds the frames of a log, which stay as long as this is held.
+    fn with_log(self, log: PinnedLog<'a>, until_ns: Option<i64>) -> Self {
+        Self { through: log.last_seq, until_ns, _log: Some(log), ..self }
+    }
+
+    /// Hands each frame after the state to `visit`, in order; returns false if one is not there any
+    /// more, as when the process that writes has flushed meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`], [`Error::Io`], and what `visit` returns.
+    pub(crate) fn visit_frames(&self, visit: &mut dyn FnMut(&ReplayedFrame<'_>) -> Result<()>) -> Result<bool> {
+        let dir = self.root.join(WAL_DIR);
+        let mut tail = LogTail::new(dir.clone(), self.state.flushed);
+        let mut visit_wanted = |frame: ReplayedFrame<'_>| {
+            let damaged = |reason| Error::corrupt(&dir, 0, format!("frame {}: {reason}", frame.seq));
+            let is_later = self.until_ns.map_or(Ok(false), |until_ns| came_after(&frame, until_ns).map_err(damaged))?;
+            if is_later { Ok(false) } else { visit(&frame).map(|()| true) }
+        };
+        Ok(tail.read_until(self.vfs.as_ref(), self.through, &mut visit_wanted)? == TailEnd::Reached)
+    }
+}
+
+impl Engine {
+    /// Returns the state of now, with every point that was acknowledged before the call, or an older
+    /// one. A reader knows of no points that are acknowledged for memory only.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherStore`] of an engine with an object store; [`Error::OutsideHistory`],
+    /// [`Error::SnapshotNotFound`]; [`Error::Closed`], [`Error::Corrupt`] and [`Error::Io`].
+    pub(crate) fn origin(&self, moment: Option<&PastMoment>) -> Result<Origin<'_>> {
+        self.check_open()?;
+        match &self.inner.role {
+            EngineRole::Writer(shared) => shared.origin(moment),
+            EngineRole::Reader(reader) => reader.origin(moment),
+        }
+    }
+}
+
+impl Shared {
+    fn origin(&self, moment: Option<&PastMoment>) -> Result<Origin<'_>> {
+        self.check_is_in_folder()?;
+        let place = (&self.vfs, self.root.as_path(), &self.random);
+        match moment {
+            None => self.origin_of_now(),
+            Some(PastMoment::Snapshot(name)) => {
+                // All that it has was flushed for it.
+                let (number, state, files) = self.state_of_snapshot(name)?;
+                Ok(Origin::new(place, number, state, files))
+            }
+            Some(PastMoment::Time(time_ns)) => {
+                let (mark, log, state, files) = self.found_at(*time_ns)?;
+                Ok(Origin::new(place, mark.number, state, files).with_log(log, Some(*time_ns)))
+            }
+        }
+    }
+
+    fn origin_of_now(&self) -> Result<Origin<'_>> {
+        if self.unlogged.any_in_memory() {
+            self.flush()?;
+        }
+        let manifest = self.lock_manifest()?;
+        let state = manifest.state().clone();
+        let files = Arc::new(self.compactor.retired.hold(&state));
+        let log = PinnedLog::new(self, state.flushed);
+        let place = (&self.vfs, self.root.as_path(), &self.random);
+        Ok(Origin::new(place, manifest.number(), state, files).with_log(log, None))
+    }
+
+    fn check_is_in_folder(&self) -> Result<()> {
+        #[cfg(feature = "object-store")]
+        if self.storage.is_some() {
+            let reason = "its data files are in an object store; only a directory that has them itself can be branched";
+            return Err(Error::OtherStore { path: self.root.clone(), reason: reason.into() });
+        }
+        Ok(())
+    }
+}

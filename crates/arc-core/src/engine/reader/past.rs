@@ -1,0 +1,156 @@
+//! Older states as a reader finds them: in the manifest's commits and in the log, as the process that
+//! writes finds them, but with no list of its own.
+//!
+//! That process keeps what such a state needs for as long as it can be asked for, and the reader has it
+//! kept for longer by its lease, which holds everything from a commit on. So the lease comes first, and
+//! after it the question whether the state can still be asked for: if so, nothing of it was removed
+//! before the lease was there (decision 034).
+
+use std::sync::Arc;
+
+use hashbrown::HashSet;
+
+use super::{Reader, following::Following};
+use crate::{
+    Error, Result, SequenceNumber,
+    catalog::ManifestState,
+    engine::history::{PastState, from_ns, in_the_future, no_history, show},
+    model::{PastMoment, SnapshotInfo, WAL_DIR},
+    wal::{LogTail, ReplayedFrame, TailEnd},
+};
+
+impl Reader {
+    /// Makes the tables of an older state, which stay readable for as long as they are held. Knows no
+    /// more than the last look.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutsideHistory`] for a time whose state is not known any more, or not yet;
+    /// [`Error::SnapshotNotFound`]; [`Error::Corrupt`] and [`Error::Io`] if manifest or log cannot be
+    /// read; [`Error::Closed`].
+    #[cfg_attr(not(any(feature = "query", test)), expect(dead_code, reason = "only SQL asks for it"))]
+    pub(in crate::engine) fn past_state(&self, moment: &PastMoment) -> Result<PastState> {
+        match moment {
+            PastMoment::Snapshot(name) => {
+                let (state, held) = self.state_of_snapshot(name)?;
+                Ok(PastState::new(&state, held, &self.memory))
+            }
+            PastMoment::Time(time_ns) => self.state_at_time(*time_ns),
+        }
+    }
+
+    /// Returns the snapshots that there were at the last look, by name.
+    pub(in crate::engine) fn snapshots(&self) -> Vec<SnapshotInfo> {
+        let (history, state) = {
+            let following = self.following.lock();
+            (following.history(), following.state().clone())
+        };
+        let live: HashSet<&str> = state.files().map(|file| file.path.as_str()).collect();
+        let retired = |was: &ManifestState| {
+            let gone = was.files().filter(|file| !live.contains(file.path.as_str()));
+            gone.fold((0, 0), |(files, bytes), file| (files + 1, bytes + file.bytes))
+        };
+        let info = |(name, named): (&String, &crate::catalog::NamedSnapshot)| {
+            let was = history.find_state(named.number);
+            let was = was.inspect_err(|error| tracing::warn!(name, %error, "a snapshot cannot be read"));
+            let (retired_files, retired_bytes) = was.map_or((0, 0), |was| retired(&was));
+            SnapshotInfo { name: name.clone(), time_ns: named.time_ns, retired_files, retired_bytes }
+        };
+        state.snapshots.iter().map(info).collect()
+    }
+
+    /// Returns the number and the state of a snapshot, and what keeps its files.
+    pub(super) fn state_of_snapshot(&self, name: &str) -> Result<(ManifestState, Arc<PastHold>)> {
+        let mut following = self.following.lock();
+        let held = following.hold_snapshot(name, self.clock.now_ns())?;
+        let held = held.ok_or_else(|| Error::SnapshotNotFound { snapshot: name.to_owned() })?;
+        let history = following.history();
+        drop(following);
+        Ok((history.find_state(held.number)?, held))
+    }
+
+    fn state_at_time(&self, time_ns: i64) -> Result<PastState> {
+        let (state, seen, held) = self.found_at(time_ns)?;
+        let mut past = PastState::new(&state, held, &self.memory);
+        let dir = self.root.join(WAL_DIR);
+        let mut tail = LogTail::new(dir.clone(), state.flushed);
+        let mut visit = |frame: ReplayedFrame<'_>| past.replay(&dir, &frame, time_ns);
+        match tail.read_until(self.vfs.as_ref(), seen, &mut visit)? {
+            TailEnd::Reached => Ok(past),
+            TailEnd::Missing => Err(unknown(time_ns)),
+        }
+    }
+
+    /// Returns the state of the newest commit at or before a time, the last frame that was seen, and
+    /// what keeps the files of that state.
+    pub(super) fn found_at(&self, time_ns: i64) -> Result<(ManifestState, SequenceNumber, Arc<PastHold>)> {
+        self.check_is_kept(time_ns)?;
+        let (history, seen) = {
+            let following = self.following.lock();
+            (following.history(), following.seen())
+        };
+        let Some((mark, state)) = history.find_at(time_ns)? else { return Err(unknown(time_ns)) };
+        let held = self.following.lock().hold_past(mark.number, self.clock.now_ns())?;
+        // Whatever the state has was taken out of the manifest after `time_ns`, if at all: had it
+        // been removed before the lease was there, it would be too old by now.
+        self.check_is_kept(time_ns)?;
+        Ok((state, seen, held))
+    }
+
+    /// Checks by the setting that the state of a time can be asked for.
+    fn check_is_kept(&self, time_ns: i64) -> Result<()> {
+        let now_ns = self.clock.now_ns();
+        if time_ns > now_ns {
+            return Err(in_the_future(time_ns, now_ns));
+        }
+        if self.options.history.is_zero() {
+            return Err(no_history(time_ns));
+        }
+        let from_ns = from_ns(&self.options, now_ns);
+        if time_ns >= from_ns {
+            return Ok(());
+        }
+        let reason =
+            format!("nothing is known any more of {}: history begins at {} or later", show(time_ns), show(from_ns));
+        Err(Error::OutsideHistory { reason })
+    }
+}
+
+/// Says that a state is not kept, though it is not too old by the setting.
+pub(super) fn unknown(time_ns: i64) -> Error {
+    let reason = format!(
+        "nothing is known of {}: the process that writes keeps no history that reaches back so far",
+        show(time_ns)
+    );
+    Error::OutsideHistory { reason }
+}
+
+/// Keeps the files of a commit and of all later ones, by the lease of this process, until it is dropped.
+#[derive(Debug)]
+pub(super) struct PastHold {
+    pub(super) number: u64,
+}
+
+impl Following {
+    /// Has the files stay of commit `number` and of those after it; without the right to write, for the
+    /// writer's time of grace.
+    pub(super) fn hold_past(&mut self, number: u64, now_ns: i64) -> Result<Arc<PastHold>> {
+        let held = Arc::new(PastHold { number });
+        self.past.push(Arc::downgrade(&held));
+        self.renew_lease(now_ns)?;
+        Ok(held)
+    }
+
+    /// Has the files of a snapshot stay; `None` if there is none of this name.
+    pub(super) fn hold_snapshot(&mut self, name: &str, now_ns: i64) -> Result<Option<Arc<PastHold>>> {
+        loop {
+            let Some(number) = self.state().snapshots.get(name).map(|named| named.number) else { return Ok(None) };
+            let held = self.hold_past(number, now_ns)?;
+            // Before it is dropped the writer keeps its files; afterwards it looks for leases first.
+            self.catch_up_manifest()?;
+            if self.state().snapshots.get(name).is_some_and(|named| named.number == number) {
+                return Ok(Some(held));
+            }
+        }
+    }
+}
