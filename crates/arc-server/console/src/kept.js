@@ -2,7 +2,10 @@
 
 const PREFIX = `arc.console:${new URL(".", document.baseURI).pathname}:`;
 
-/** Who is logged in; what is kept under `own` names is theirs, for others may use this browser. */
+/**
+ * Who is logged in; what is kept under `own` names is theirs, for others may use this browser. Tabs are not: who comes
+ * back with a new token, because the old one has ended, finds what they were writing.
+ */
 let user = "";
 
 export function belongsTo(who) {

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { get, path, query } from "../api.js";
 import { exchange, forgetAll, localHistory, remember } from "../history.js";
-import { keep, own, recall } from "../kept.js";
+import { keep, recall } from "../kept.js";
 import { bytes, milliseconds } from "../lib/display.js";
 import { MOST_ENTRIES } from "../lib/history.js";
 import { count, moment } from "../lib/locale.js";
@@ -23,8 +23,8 @@ let answers = {};
 
 export function Ask({ route }) {
   const app = useApp();
-  const [tabs, setTabs] = useState(() => recall(own("tabs"), [{ id: 1, name: "Query 1", text: FIRST }]));
-  const [current, setCurrent] = useState(() => recall(own("tab"), 1));
+  const [tabs, setTabs] = useState(() => recall("tabs", [{ id: 1, name: "Query 1", text: FIRST }]));
+  const [current, setCurrent] = useState(() => recall("tab", 1));
   const [runs, setRuns] = useState(answers);
   const [shown, setShown] = useState("rows");
   const [dialog, setDialog] = useState("");
@@ -33,11 +33,11 @@ export function Ask({ route }) {
   const run = runs[tab.id];
 
   const keepTabs = (next) => {
-    keep(own("tabs"), next);
+    keep("tabs", next);
     setTabs(next);
   };
   const pick = (id) => {
-    keep(own("tab"), id);
+    keep("tab", id);
     setCurrent(id);
   };
   const open = (name, text, document = null) => {

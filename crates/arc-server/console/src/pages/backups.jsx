@@ -22,14 +22,15 @@ export function Backups() {
     }
   };
   useEvery(load, state.absent ? 0 : 2 * SECOND);
-  const start = () => change("POST", "api/v1/backup", {}).then(load, (error) => setState((before) => ({ ...before, error: error.message })));
+  const [refused, setRefused] = useState("");
+  const start = () => change("POST", "api/v1/backup", {}).then(() => { setRefused(""); load(); }, (error) => setRefused(error.message));
   if (state.absent) return <Empty title="No backups here"><p>Start the server with <code>--backup-dir FOLDER</code> to make them from here.</p></Empty>;
   const { status } = state;
   const running = status?.status === "running";
   return (
     <>
       {!reader && <div class="toolbar"><Button kind="primary" onClick={start} disabled={running}>{running ? "Running…" : "Back up now"}</Button></div>}
-      {state.error && <Notice>{state.error}</Notice>}
+      {(refused || state.error) && <Notice>{refused || state.error}</Notice>}
       {status?.error && <Notice>{status.error}</Notice>}
       {running && <progress max={Math.max(1, status.total_files)} value={status.processed_files} aria-label="Backup" />}
       {status && status.status !== "idle" && <p>The last backup {status.backup_id}: {status.status}, {count(status.processed_files)} of {count(status.total_files)} files, {bytes(status.processed_bytes)} copied.</p>}

@@ -18,18 +18,18 @@ export function Continuous() {
   const { times, reader } = useApp();
   const [list, setList] = useState(null);
   const [error, setError] = useState("");
-  const [told, setTold] = useState("");
+  // What a button was answered stays until the next one, however often the list is read anew.
+  const [told, setTold] = useState(null);
   const [dialog, setDialog] = useState(null);
   const load = () => get(ALL).then((found) => { setList(found); setError(""); }, (failed) => setError(failed.message));
   useEvery(load, REFRESH_MS);
   const act = async (work) => {
-    setTold("");
+    setTold(null);
     try {
       const text = await work();
-      if (text) setTold(text);
-      setError("");
+      if (text) setTold({ kind: "good", text });
     } catch (failed) {
-      setError(failed.message);
+      setTold({ kind: "bad", text: failed.message });
     }
     load();
   };
@@ -39,7 +39,7 @@ export function Continuous() {
     <>
       {!reader && <div class="toolbar"><Button kind="primary" icon="plus" onClick={() => setDialog({ what: "edit", query: null })}>New continuous query</Button></div>}
       {error && <Notice>{error}</Notice>}
-      {told && <Notice kind="good">{told}</Notice>}
+      {told && <Notice kind={told.kind}>{told.text}</Notice>}
       {list?.length === 0 && <Empty title="No continuous queries"><p>One writes what it answers to another table, at the end of each interval: averages of a minute that are kept for years, say.</p></Empty>}
       {list?.length > 0 && (
         <table>

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { query, save } from "../api.js";
+import { query, queryRows, save } from "../api.js";
 import { asOfClause, readAsOf } from "../lib/asof.js";
 import { milliseconds } from "../lib/display.js";
 import { roles, seriesCsv, toSeries } from "../lib/series.js";
@@ -126,6 +126,11 @@ export function Draw({ route }) {
   useEvery(draw, Number(want.live) * 1000, [key]);
 
   const zoom = (from, to) => set({ from: isoTime(BigInt(Math.floor(from * 1e6)) * 1000n), to: isoTime(BigInt(Math.ceil(to * 1e6)) * 1000n), last: "", live: "0" });
+  const whole = async () => {
+    const [[from, to]] = await queryRows(`SELECT min(time), max(time) FROM ${quoteName(want.table)}`, { database: app.database });
+    if (from === null) throw new Error(`The table ${want.table} has no points.`);
+    set({ from: isoTime(from), to: isoTime(to < 2n ** 63n - 1n ? to + 1n : to), last: "", live: "0" });
+  };
   const { data, ends } = state;
   const shownRange = ends && [Number(ends.from / 1_000_000n) / 1e3, Number(ends.to / 1_000_000n) / 1e3];
   const numbers = columns.filter(({ type }) => isNumberType(type));
@@ -187,13 +192,14 @@ export function Draw({ route }) {
       {data?.leftOut > 0 && <Notice kind="info">There are more than {data.series.length} series; the others are not drawn.</Notice>}
       {data && data.times.length > 0 ? (
         <div class="pane">
-          <Chart data={data} kind={want.kind} log={want.log} unit={want.unit} height={380} range={shownRange} onZoom={zoom} onReady={(picture) => { plot.current = picture; }} only={want.only} onOnly={(only) => set({ only })} title={title} />
+          <Chart data={data} kind={want.kind} log={want.log} unit={want.unit} height={Math.max(280, Math.min(640, innerHeight - 340))} range={shownRange} onZoom={zoom} onReady={(picture) => { plot.current = picture; }} only={want.only} onOnly={(only) => set({ only })} title={title} />
           <p class="hint">{["heat", "tiles"].includes(want.kind) ? "" : "Drag over the chart to zoom, click a series to see it alone. "}One point is {formatDuration(interval(ends.from, ends.to, POINTS))}.</p>
         </div>
       ) : (
         !state.busy && !state.error && (
           <Empty title={tables.length === 0 ? "No tables here yet" : "No points in this range"}>
             {tables.length === 0 ? <p><a href="#/load">Bring some data in</a>, or pick another database.</p> : <p>Pick a longer range, or another table.</p>}
+            {!want.sql && ready && <Button kind="primary" onClick={() => whole().catch((error) => setState((before) => ({ ...before, error: error.message })))}>Show where there are</Button>}
           </Empty>
         )
       )}

@@ -172,10 +172,10 @@ function Opened({ id, grid }) {
         <Select label="Refresh" value={body.live} options={LIVE} onPick={(value) => change({ live: value })} />
         <Button icon="run" onClick={() => setTurn(turn + 1)}>Run all</Button>
         <div class="spacer" />
-        <Button onClick={() => go("notebooks", { id, view: grid ? "" : "grid" })}>{grid ? "Edit" : "Dashboard"}</Button>
         {!app.who.open && !app.reader && document.editable && (
           <label class="check" title="Everybody with a token may see it"><input type="checkbox" checked={document.shared} onChange={(event) => { setDocument({ ...document, shared: event.currentTarget.checked }); setDirty(true); }} /> Shared</label>
         )}
+        <Button onClick={() => go("notebooks", { id, view: grid ? "" : "grid" })}>{grid ? "Edit" : "Dashboard"}</Button>
         <Button onClick={exportFile}>Export</Button>
         {app.reader ? null : document.editable ? <Button kind={dirty ? "primary" : ""} icon="save" disabled={!dirty} onClick={put}>{dirty ? "Save" : "Saved"}</Button> : <Button icon="save" onClick={() => setDialog(true)}>Save a copy</Button>}
       </div>

@@ -95,7 +95,7 @@ function Now() {
     ["Series", count(last.arc_series)],
     ["Points written", count(last.arc_ingest_records_total)],
     ["Data files", `${count(last.arc_storage_files)}, ${bytes(last.arc_storage_file_bytes)}`],
-    ["In buffers", `${count(last.arc_buffer_records_buffered)} points`],
+    ["Points in buffers", count(last.arc_buffer_records_buffered)],
     ["Slow queries", count(last.arc_slow_queries_total)],
   ];
   return (
@@ -122,17 +122,20 @@ function Queries() {
   const [error, setError] = useState("");
   const load = () => get("api/v1/queries").then(({ queries }) => { setList(queries); setError(""); }, (failed) => setError(failed.message));
   useEvery(load, SECOND);
+  const [refused, setRefused] = useState("");
   const kill = async (id) => {
     try {
       await change("DELETE", path`api/v1/queries/${id}`);
+      setRefused("");
     } catch (failed) {
-      if (failed.status !== 404) setError(failed.message);
+      // One that has ended meanwhile is what was wanted.
+      setRefused(failed.status === 404 ? "" : failed.message);
     }
     load();
   };
   return (
     <>
-      {error && <Notice>{error}</Notice>}
+      {(refused || error) && <Notice>{refused || error}</Notice>}
       {list?.length === 0 && <Empty title="Nothing runs"><p>Queries that wait or run are listed here, with a button that ends them.</p></Empty>}
       {list?.length > 0 && (
         <table>

@@ -11,6 +11,7 @@ export function Tokens() {
   const tokens = useLoad(() => get("api/v1/auth/tokens"), []);
   const [dialog, setDialog] = useState(null);
   const [secret, setSecret] = useState("");
+  const [error, setError] = useState("");
   const act = async (method, address, value) => {
     const answer = await change(method, address, value);
     if (answer?.new_token) setSecret(answer.new_token);
@@ -26,7 +27,7 @@ export function Tokens() {
           <Button kind="primary" icon="plus" onClick={() => setDialog({ what: "new" })}>New token</Button>
         </div>
       )}
-      {tokens.error && <Notice>{tokens.error}</Notice>}
+      {(error || tokens.error) && <Notice>{error || tokens.error}</Notice>}
       <table>
         <thead><tr><th scope="col">Name</th><th scope="col">May</th><th scope="col">Made</th><th scope="col">Last used</th><th scope="col">Ends</th><th scope="col">State</th><th scope="col"><span class="unseen">Change</span></th></tr></thead>
         <tbody>
@@ -40,7 +41,7 @@ export function Tokens() {
               <td>{token.enabled === false ? "revoked" : "in force"}</td>
               <td class="actions">
                 {reader ? null : token.enabled === false ? (
-                  <Button onClick={() => act("PATCH", path`api/v1/auth/tokens/${token.id}`, { enabled: true })}>Enable</Button>
+                  <Button onClick={() => act("PATCH", path`api/v1/auth/tokens/${token.id}`, { enabled: true }).then(() => setError(""), (failed) => setError(failed.message))}>Enable</Button>
                 ) : (
                   <Button onClick={() => setDialog({ what: "revoke", token })}>Revoke</Button>
                 )}

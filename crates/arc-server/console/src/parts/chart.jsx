@@ -27,6 +27,8 @@ function bytesText(value) {
   return `${Number(left.toPrecision(3))} ${units[unit]}`;
 }
 
+/** Steps of an axis of bytes, so that it has whole KiB and MiB. */
+const POWERS = Array.from({ length: 51 }, (_, power) => 2 ** power);
 const DAY = "\n{YYYY}-{MM}-{DD}";
 /** How times are written below a chart, by the distance of two of them in seconds: 24 hours, and days as everybody reads them. */
 const TIMES = [
@@ -96,7 +98,7 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
         cursor: { drag: { x: true, y: false, setScale: false }, focus: { prox: 24 } },
         focus: { alpha: 0.35 },
         scales: { x: { time: true, range: range ? () => range : undefined }, y: { distr: log ? 3 : 1, clamp: log ? 1e-3 : undefined } },
-        axes: [{ ...axis, size: 36, values: timesOf(times.dates) }, { ...axis, size: 64, values: (_, values) => values.map((value) => (value === null ? "" : text(value))) }],
+        axes: [{ ...axis, size: 36, values: timesOf(times.dates) }, { ...axis, size: 64, ...(unit === "bytes" ? { incrs: POWERS } : {}), values: (_, values) => values.map((value) => (value === null ? "" : text(value))) }],
         series: [
           {},
           ...data.series.map(({ name }, index) => ({
