@@ -5,18 +5,16 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request as http } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { chromium } from "playwright-core";
-
 import { features } from "./features.mjs";
-import { TestServer, accessible, ask, cell, fromFolder, picture, problems, step, watch, write } from "./support.mjs";
+import { TestServer, accessible, ask, cell, findChromium, fromFolder, launch, picture, problems, step, watch, write } from "./support.mjs";
 
 const [server, pictures] = process.argv.slice(2);
-const executablePath = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => path && existsSync(path));
+const executablePath = findChromium();
 if (!executablePath) {
   console.log("skipped: there is no Chromium (Debian: chromium; or name one in CHROMIUM)");
   process.exit(0);
@@ -389,7 +387,7 @@ async function steps(browser) {
   if (!process.env.CONSOLE_DIST) assert.ok(bytes > 50_000 && bytes <= 300_000, `${bytes} bytes`);
 }
 
-const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+const browser = await launch(executablePath);
 let failed = null;
 try {
   if (!process.env.ONLY || process.env.ONLY === "steps") await steps(browser);

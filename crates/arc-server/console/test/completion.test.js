@@ -6,6 +6,12 @@ import { EditorState } from "@codemirror/state";
 
 import { support } from "../src/editor.js";
 
+/** Milliseconds of the processor that this process has taken, whatever else the machine does. */
+function busyMs() {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 /** Everything that is offered at a place of a text. */
 async function offered(extensions, text, at, explicit = true) {
   const state = EditorState.create({ doc: text, extensions });
@@ -50,9 +56,9 @@ test("any text at any place is answered, soon, of a large schema as well", async
   const took = [];
   for (let round = 0; round < 1_000; round++) {
     const text = Array.from({ length: random(30) }, () => pieces[random(pieces.length)]).join("");
-    const began = performance.now();
+    const began = busyMs();
     await offered(extensions, text, random(text.length + 1), random(2) === 1);
-    took.push(performance.now() - began);
+    took.push(busyMs() - began);
   }
   // Most keys are answered within a frame, none holds the page up.
   took.sort((one, other) => one - other);
@@ -66,7 +72,7 @@ test("common table expressions in one another, and a text as long as a statement
   for (let level = 0; level < 60; level++) nested = `WITH l${level} AS (${nested}) SELECT * FROM l${level}`;
   await offered(extensions, nested, nested.length);
   const long = `SELECT ${"usage + ".repeat(100_000)}u FROM cpu`;
-  const began = performance.now();
+  const began = busyMs();
   await offered(extensions, long, long.length - 9);
-  assert.ok(performance.now() - began < 3_000);
+  assert.ok(busyMs() - began < 3_000);
 });

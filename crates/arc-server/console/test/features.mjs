@@ -367,6 +367,36 @@ async function reader(browser, program, folder, admin) {
   }
 }
 
+/** Most seconds that somebody may need who has never seen it, with time to look around. */
+const NEWCOMER_SECONDS = 120;
+
+async function quickstart(browser, program, folder) {
+  step("who has never seen it draws the CPU of this machine after quickstart, by two clicks");
+  const began = performance.now();
+  const tour = new TestServer(program, join(folder, "tour"), "quickstart");
+  mkdirSync(tour.folder);
+  const base = await tour.start();
+  try {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+    await fromFolder(context);
+    const page = await context.newPage();
+    watch(page, base);
+    await page.goto(base);
+    await page.getByRole("button", { name: "cpu", exact: true }).waitFor();
+    await page.getByRole("link", { name: "Draw" }).click();
+    await page.locator(".uplot").waitFor();
+    await page.waitForFunction(() => /table=cpu/.test(location.hash) && /last=(5|15)m/.test(location.hash));
+    await page.getByLabel("Refresh", { exact: true }).selectOption("2");
+    await page.waitForFunction(() => /(\d+) times/.exec(document.querySelector(".status")?.textContent ?? "")?.[1] >= 3);
+    const seconds = (performance.now() - began) / 1000;
+    console.log(`  ${seconds.toFixed(0)} seconds from the first start to a live chart`);
+    assert.ok(seconds < NEWCOMER_SECONDS);
+    await context.close();
+  } finally {
+    await tour.stop("SIGKILL");
+  }
+}
+
 /** Uses the rest of the console on a server of its own. */
 export async function features(browser, program, folder) {
   const own = join(folder, "features");
@@ -387,6 +417,7 @@ export async function features(browser, program, folder) {
     await faults(page, base, admin, browser);
     await history(page, base, admin, browser);
     await reader(browser, program, own, admin);
+    await quickstart(browser, program, own);
     await context.close();
     assert.deepEqual(problems, []);
   } finally {

@@ -1,10 +1,12 @@
 // What the browser tests have in common: a server of their own, a watched page, accessibility, pictures.
 
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
+
+import { chromium } from "playwright-core";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -12,10 +14,18 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 export const problems = [];
 export const step = (name) => console.log(`- ${name}`);
 
+/** Returns the browser of this machine, if it has one. */
+export function findChromium() {
+  return [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => path && existsSync(path));
+}
+
+export const launch = (executablePath) => chromium.launch({ executablePath, args: ["--no-sandbox"] });
+
 /** A server program on a data directory. */
 export class TestServer {
-  constructor(program, folder) {
+  constructor(program, folder, command = "serve") {
     this.program = program;
+    this.command = command;
     this.folder = folder;
     this.child = null;
     this.port = 0;
@@ -23,13 +33,13 @@ export class TestServer {
 
   /** Starts it; the same port again after the first time, if it is named. Returns the address. */
   async start(port = 0, flags = []) {
-    const child = spawn(this.program, ["serve", "--data-dir", join(this.folder, "data"), "--http", `127.0.0.1:${port}`, ...flags], { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(this.program, [this.command, "--data-dir", join(this.folder, "data"), "--http", `127.0.0.1:${port}`, ...flags], { stdio: ["ignore", "pipe", "pipe"] });
     let log = "";
     this.child = child;
     this.port = await new Promise((resolve, reject) => {
       const read = (text) => {
         log += text;
-        const address = /serving HTTP address=127\.0\.0\.1:(\d+)/.exec(log);
+        const address = /(?:serving HTTP address=|in a browser: http:\/\/)127\.0\.0\.1:(\d+)/.exec(log);
         if (address) resolve(Number(address[1]));
       };
       child.stdout.setEncoding("utf8").on("data", read);

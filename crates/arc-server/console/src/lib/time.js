@@ -105,3 +105,25 @@ export function interval(from, to, points) {
 export function sqlInterval(ns) {
   return ns % SECOND === 0n ? `INTERVAL '${ns / SECOND} seconds'` : `INTERVAL '${ns} nanoseconds'`;
 }
+
+/** The lengths up to now that are offered. */
+export const LASTS = [["5m", "Last 5 minutes"], ["15m", "Last 15 minutes"], ["1h", "Last hour"], ["6h", "Last 6 hours"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"], ["365d", "Last year"]];
+const USUAL = "1h";
+const MAX_NS = 2n ** 63n - 1n;
+
+/** The times of points, their newest included. */
+export const wholeRange = (oldest, newest) => ({ from: isoTime(oldest), to: isoTime(newest < MAX_NS ? newest + 1n : newest) });
+
+/**
+ * Picks a range that shows something of points from `oldest` to `newest`: the last hour, less if all of them are younger, more if all
+ * are older, and their own times where none of the lengths that are offered reaches them or they are yet to come.
+ */
+export function firstRange(oldest, newest, nowNs) {
+  const reaches = (last, ns) => nowNs - parseDuration(last) <= ns;
+  if (newest > nowNs + parseDuration(USUAL)) return wholeRange(oldest, newest);
+  const short = LASTS.find(([last]) => reaches(last, oldest))?.[0];
+  if (short && parseDuration(short) < parseDuration(USUAL)) return { last: short };
+  if (reaches(USUAL, newest)) return { last: USUAL };
+  const long = LASTS.find(([last]) => reaches(last, newest - (newest - oldest) / 10n))?.[0];
+  return long ? { last: long } : wholeRange(oldest, newest);
+}

@@ -7,7 +7,7 @@ import { asOfClause, readAsOf } from "../lib/asof.js";
 import { milliseconds } from "../lib/display.js";
 import { roles, seriesCsv, toSeries } from "../lib/series.js";
 import { quoteName, substitute } from "../lib/sql.js";
-import { formatDuration, interval, isoTime, rangeEnds } from "../lib/time.js";
+import { firstRange, formatDuration, interval, isoTime, rangeEnds, wholeRange } from "../lib/time.js";
 import { AsOfPicker } from "../parts/asof.jsx";
 import { Chart, KINDS, UNIT_NAMES } from "../parts/chart.jsx";
 import { Editor } from "../parts/editor.jsx";
@@ -60,6 +60,11 @@ function fromParams(params) {
   };
 }
 
+/** The oldest and the newest time of a table; both `null` where it has none. */
+async function bounds(table, database) {
+  return (await queryRows(`SELECT min(time), max(time) FROM ${quoteName(table)}`, { database }))[0];
+}
+
 /** What the address of a picture has. */
 function params({ by, log, ...rest }, database) {
   return { ...rest, db: database, by: by.join("\u001f"), log: log ? "1" : "", live: rest.live === "0" ? "" : rest.live, ...(rest.sql ? { table: "", y: "", agg: "", by: "" } : {}) };
@@ -97,7 +102,23 @@ export function Draw({ route }) {
     replace("draw", params(want, app.database));
   }, [want, app.database]);
 
-  const ready = want.sql ? want.sql.trim() !== "" : columns.some(({ name }) => name === want.y);
+  const open = !want.last && !want.from;
+  const known = columns.some(({ name }) => name === want.y);
+  // Who names no range sees one in which there is something.
+  useEffect(() => {
+    if (!open || (!want.sql && !known)) return undefined;
+    let current = true;
+    const pick = (patch) => current && set(patch);
+    if (want.sql) pick({ last: "1h" });
+    else {
+      bounds(want.table, app.database).then(
+        ([from, to]) => pick(from === null ? { last: "1h" } : firstRange(from, to, BigInt(Date.now()) * 1_000_000n)),
+        () => pick({ last: "1h" }),
+      );
+    }
+    return () => { current = false; };
+  }, [open, want.sql, want.table, known, app.database]);
+  const ready = open ? false : want.sql ? want.sql.trim() !== "" : columns.some(({ name }) => name === want.y);
   const draw = async () => {
     const ends = rangeEnds(range, BigInt(Date.now()) * 1_000_000n);
     if (!ready || !ends) return;
@@ -127,9 +148,9 @@ export function Draw({ route }) {
 
   const zoom = (from, to) => set({ from: isoTime(BigInt(Math.floor(from * 1e6)) * 1000n), to: isoTime(BigInt(Math.ceil(to * 1e6)) * 1000n), last: "", live: "0" });
   const whole = async () => {
-    const [[from, to]] = await queryRows(`SELECT min(time), max(time) FROM ${quoteName(want.table)}`, { database: app.database });
+    const [from, to] = await bounds(want.table, app.database);
     if (from === null) throw new Error(`The table ${want.table} has no points.`);
-    set({ from: isoTime(from), to: isoTime(to < 2n ** 63n - 1n ? to + 1n : to), last: "", live: "0" });
+    set({ ...wholeRange(from, to), last: "", live: "0" });
   };
   const { data, ends } = state;
   const shownRange = ends && [Number(ends.from / 1_000_000n) / 1e3, Number(ends.to / 1_000_000n) / 1e3];
@@ -196,7 +217,7 @@ export function Draw({ route }) {
           <p class="hint">{["heat", "tiles"].includes(want.kind) ? "" : "Drag over the chart to zoom, click a series to see it alone. "}One point is {formatDuration(interval(ends.from, ends.to, POINTS))}.</p>
         </div>
       ) : (
-        !state.busy && !state.error && (
+        !state.busy && !state.error && (tables.length === 0 || ready) && (
           <Empty title={tables.length === 0 ? "No tables here yet" : "No points in this range"}>
             {tables.length === 0 ? <p><a href="#/load">Bring some data in</a>, or pick another database.</p> : <p>Pick a longer range, or another table.</p>}
             {!want.sql && ready && <Button kind="primary" onClick={() => whole().catch((error) => setState((before) => ({ ...before, error: error.message })))}>Show where there are</Button>}

@@ -188,7 +188,7 @@ function Opened({ id, grid }) {
       <div class={grid ? "board" : "cells"}>
         {body.cells.map((one, at) =>
           grid ? (
-            <div class={`cell ${one.kind} ${one.view ?? ""} ${one.width ?? "half"}`} key={one.id}>{one.kind === "text" ? <Markdown text={one.text} /> : <Answer cell={one} body={body} turn={turn} height={220} auto onZoom={zoom} />}</div>
+            <div class={`cell ${one.kind} ${one.width ?? "half"}`} key={one.id}>{one.kind === "text" ? <Markdown text={one.text} /> : <Answer cell={one} body={body} turn={turn} height={220} auto onZoom={zoom} />}</div>
           ) : (
             <Cell key={one.id} cell={one} body={body} turn={turn} first={at === 0} last={at === body.cells.length - 1} onChange={(patch) => cell(at, patch)} onRemove={() => change({ cells: body.cells.filter((_, index) => index !== at) })} onMove={(step) => swap(at, at + step)} onAdd={(kind) => add(at + 1, kind)} onZoom={zoom} />
           ),

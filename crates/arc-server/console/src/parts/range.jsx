@@ -2,10 +2,8 @@
 
 import { useState } from "preact/hooks";
 
-import { isoTime, parseTime, rangeEnds } from "../lib/time.js";
+import { LASTS, isoTime, parseTime, rangeEnds } from "../lib/time.js";
 import { Button, Dialog, Field, Notice, Select } from "../ui.jsx";
-
-const LASTS = [["5m", "Last 5 minutes"], ["15m", "Last 15 minutes"], ["1h", "Last hour"], ["6h", "Last 6 hours"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"], ["365d", "Last year"]];
 
 /** With `moves` there is a way closer without a mouse as well. */
 export function RangePicker({ range, onPick, moves = false }) {
