@@ -21,6 +21,7 @@ mod config;
 mod connection;
 mod console;
 mod continuous;
+mod data_files;
 mod decompress;
 mod delete;
 mod duration;

@@ -143,14 +143,42 @@ export async function queryRows(sql, options) {
   return Array.from({ length: rows.length }, (_, row) => rows.fields.map((_, column) => rows.get(row, column)));
 }
 
-/** Has the browser save what a statement answers in a format. */
-export async function download(sql, database, format, name) {
+/** Bytes of a download that are held before they go into a blob, which a browser keeps on disk. */
+const PIECE_BYTES = 16 * 1024 * 1024;
+
+/** Has the browser save what a statement answers in a format. One that breaks off is not saved. */
+export async function download(sql, database, format, name, { signal, onProgress } = {}) {
   const response = await send(`api/v1/query?format=${format}`, {
     method: "POST",
     body: JSON.stringify({ sql, database }),
     headers: { "content-type": "application/json", accept: "*/*" },
+    signal,
   });
-  save(await response.blob(), name);
+  const stream = response.body.getReader();
+  const type = response.headers.get("content-type") ?? "";
+  let whole = new Blob([], { type });
+  let pieces = [];
+  let held = 0;
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = await stream.read().catch((error) => {
+      if (error.name === "AbortError") throw error;
+      throw new Failed(`The download broke off after ${bytes} bytes, and nothing was saved: the query failed half-way or the server went away. Its log has the reason.`, 0);
+    });
+    if (value) {
+      pieces.push(value);
+      held += value.length;
+      bytes += value.length;
+    }
+    if (done || held > PIECE_BYTES) {
+      whole = new Blob([whole, ...pieces], { type });
+      pieces = [];
+      held = 0;
+    }
+    onProgress?.(bytes);
+    if (done) break;
+  }
+  save(whole, name);
 }
 
 /** Has the browser save a file. */

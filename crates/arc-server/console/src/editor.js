@@ -109,8 +109,8 @@ export function createEditor(parent, { text, label, on }) {
   };
 }
 
-/** The language with completion: `schema` is `{ database: { table: [{ name, type }] } }`. */
-function support(schema, database) {
+/** The language with completion, as extensions of an editor: `schema` is `{ database: { table: [{ name, type }] } }`. */
+export function support(schema, database) {
   const columns = (list) => list.map(({ name, type }) => ({ label: name, type: "property", detail: type }));
   const tables = (of) => Object.fromEntries(Object.entries(of ?? {}).map(([table, list]) => [escaped(table), columns(list)]));
   const namespace = Object.fromEntries(Object.entries(schema).map(([name, of]) => [escaped(name), tables(of)]));

@@ -1,6 +1,18 @@
-// What this browser keeps for its user: tabs, history, looks. Never a token.
+// What this browser keeps for its user: tabs, looks, and statements on their way to the server. Never a token.
 
 const PREFIX = `arc.console:${new URL(".", document.baseURI).pathname}:`;
+
+/**
+ * Who is logged in; what is kept under `own` names is theirs, for others may use this browser. Tabs are not: who comes
+ * back with a new token, because the old one has ended, finds what they were writing.
+ */
+let user = "";
+
+export function belongsTo(who) {
+  user = who;
+}
+
+export const own = (name) => (user ? `${name}@${user}` : name);
 
 export function recall(name, otherwise) {
   try {

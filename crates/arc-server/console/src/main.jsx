@@ -4,7 +4,8 @@ import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { get, setToken, token, whenUnauthorized } from "./api.js";
-import { keep, recall } from "./kept.js";
+import { belongsTo, keep, recall } from "./kept.js";
+import { DATES, browserDates } from "./lib/locale.js";
 import { Ask } from "./pages/ask.jsx";
 import { Draw } from "./pages/draw.jsx";
 import { Load } from "./pages/load.jsx";
@@ -25,14 +26,28 @@ const PAGES = {
 };
 const ICON_OF = { notebooks: "notebook" };
 
-/** Asks who the page's user is: `{ open, admin, name, rights }`, or `null` where a token is needed. */
+/** Asks who the page's user is: `{ open, admin, id, name, rights, reader }`, or `null` where a token is needed. */
 async function whoAmI() {
+  const [found, reader] = await Promise.all([askRights(), isReader()]);
+  if (!found) return null;
+  belongsTo(found.id);
+  // A server that only reads refuses every change, whatever a token may do.
+  return { ...found, reader, rights: reader ? found.rights.filter((right) => right === "read" || right === "admin") : found.rights };
+}
+
+/** Asks whether the server only reads what another process writes. */
+async function isReader() {
+  const answer = await fetch(new URL("health", document.baseURI), { credentials: "omit", cache: "no-store" });
+  return (await answer.json().catch(() => ({}))).role === "reader";
+}
+
+async function askRights() {
   const headers = token() ? { authorization: `Bearer ${token()}` } : {};
   if (!token()) {
     const answer = await fetch(new URL("api/v1/databases", document.baseURI), { credentials: "omit", cache: "no-store" });
     if (answer.status === 401) return null;
     if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `the server answered ${answer.status}`);
-    return { open: true, admin: true, name: "", rights: ["read", "write", "delete", "admin"] };
+    return { open: true, admin: true, id: "", name: "", rights: ["read", "write", "delete", "admin"] };
   }
   const answer = await fetch(new URL("api/v1/auth/verify", document.baseURI), { headers, credentials: "omit", cache: "no-store" });
   if (!answer.ok) return null;
@@ -42,7 +57,7 @@ async function whoAmI() {
   const admin = grants.some((grant) => (grant.rights ?? grant.permissions ?? []).includes("admin") && everywhere(grant.databases) && everywhere(grant.tables));
   const rights = new Set(permissions);
   if (rights.has("admin")) for (const right of ["read", "write", "delete"]) rights.add(right);
-  return { open: false, admin, name: info.name ?? "", rights: [...rights] };
+  return { open: false, admin, id: String(info.id ?? info.name ?? ""), name: info.name ?? "", rights: [...rights] };
 }
 
 function Login({ onDone, reason }) {
@@ -121,7 +136,7 @@ function Shell() {
   const [databases, setDatabases] = useState([]);
   const [database, setDatabaseState] = useState(() => recall("database", "default"));
   const [schema, setSchema] = useState({});
-  const [local, setLocal] = useState(() => recall("local", false));
+  const [times, setTimes] = useState(() => ({ local: recall("local", false), dates: recall("dates", browserDates()) }));
   const route = useRoute();
 
   const enter = () => whoAmI().then((found) => { setTrouble(""); setWho(found); }, (error) => setTrouble(error.message));
@@ -155,7 +170,7 @@ function Shell() {
   if (who === null) return <Login reason={trouble} onDone={(found) => { setTrouble(""); setWho(found); }} />;
 
   const may = (right) => who.rights.includes(right);
-  const app = { who, may, dark, local, databases, database, setDatabase, refresh: () => Promise.all([refresh(), refreshSchema()]).catch(() => {}), schema };
+  const app = { who, may, reader: who.reader, dark, times, databases, database, setDatabase, refresh: () => Promise.all([refresh(), refreshSchema()]).catch(() => {}), schema };
   const pages = Object.keys(PAGES).filter((page) => (page === "load" ? may("write") : page === "ask" || page === "draw" || page === "notebooks" ? may("read") || may("write") : true));
   const current = pages.includes(route.page) ? route.page : pages[0];
   const [title, Page] = PAGES[current];
@@ -182,7 +197,8 @@ function Shell() {
           <Select label="Database" value={database} options={databases.length > 0 ? databases.map(({ name }) => name) : [database]} onPick={setDatabase} />
         </label>
         <div class="spacer" />
-        <Select label="Times are shown in" value={local ? "local" : "utc"} options={[["utc", "UTC"], ["local", "Local time"]]} onPick={(value) => { keep("local", value === "local"); setLocal(value === "local"); }} />
+        {who.reader && <span class="badge" title="This server only reads what another process writes; changes are made at that one.">Reader</span>}
+        <TimesSelect times={times} onPick={setTimes} />
         <Button kind="ghost" icon={dark ? "sun" : "moon"} label={dark ? "Light colours" : "Dark colours"} onClick={toggle} />
         {!who.open && (
           <Button kind="ghost" icon="out" label={`Log out ${who.name}`} onClick={() => { setToken(""); setTrouble(""); setWho(null); }}>
@@ -196,6 +212,18 @@ function Shell() {
       </main>
     </App.Provider>
   );
+}
+
+/** Zone and order of dates, in one list, for a phone is narrow. */
+function TimesSelect({ times, onPick }) {
+  const options = [["utc", "UTC"], ["local", "Local"]].flatMap(([zone, text]) => DATES.map(([dates, sample]) => [`${zone} ${dates}`, `${text} · ${sample}`]));
+  const pick = (value) => {
+    const [zone, dates] = value.split(" ");
+    keep("local", zone === "local");
+    keep("dates", dates);
+    onPick({ local: zone === "local", dates });
+  };
+  return <Select label="Times are shown in" value={`${times.local ? "local" : "utc"} ${times.dates}`} options={options} onPick={pick} />;
 }
 
 render(<Shell />, document.getElementById("app"));

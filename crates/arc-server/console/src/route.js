@@ -23,8 +23,9 @@ export function go(page, params) {
   location.hash = href(page, params);
 }
 
-/** Changes the address without a new step to go back to. */
+/** Changes the address without a new step to go back to; not any more once somebody has gone to another page. */
 export function replace(page, params) {
+  if (location.hash !== "" && parseRoute(location.hash).page !== page) return;
   history.replaceState(null, "", href(page, params));
 }
 

@@ -27,6 +27,8 @@ const ICONS = {
   chevron: "M9 6l6 6-6 6",
   up: "M6 14l6-6 6 6",
   down: "M6 10l6 6 6-6",
+  left: "M15 6l-6 6 6 6",
+  right: "M9 6l6 6-6 6",
   key: "M14 10a4 4 0 11-3-3.9L20 3v4h-3v3h-3z",
   out: "M14 5H5v14h9M10 12h10M17 8l4 4-4 4",
 };

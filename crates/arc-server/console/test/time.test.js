@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { formatDuration, formatTime, interval, isoTime, parseDuration, parseTime, rangeEnds, sqlInterval } from "../src/lib/time.js";
+import { firstRange, formatDuration, formatTime, interval, isoTime, parseDuration, parseTime, rangeEnds, sqlInterval } from "../src/lib/time.js";
 
 test("times keep their nanoseconds, from 1677 to 2262", () => {
   for (const [ns, text] of [
@@ -52,4 +52,18 @@ test("lengths of time are said in units", () => {
   assert.equal(formatDuration(90_061_001_000_001n), "1d 1h 1m 1s 1ms 1ns");
   assert.equal(formatDuration(-1_500_000n), "-1ms 500µs");
   assert.equal(formatDuration(0n), "0s");
+});
+
+test("the first range has something in it", () => {
+  const [now, minute, day] = [1_769_860_800_000_000_000n, 60_000_000_000n, 86_400_000_000_000n];
+  for (const [oldest, newest, found] of [
+    [now - minute, now, { last: "5m" }],
+    [now - 10n * minute, now, { last: "15m" }],
+    [now - 59n * minute, now, { last: "1h" }],
+    [now - 900n * day, now, { last: "1h" }],
+    [now - 3n * day, now - 2n * day, { last: "7d" }],
+    [now - 900n * day, now - 2n * 60n * minute, { last: "365d" }],
+    [0n, day, { from: "1970-01-01T00:00:00Z", to: "1970-01-02T00:00:00.000000001Z" }],
+    [now, now + day, { from: "2026-01-31T12:00:00Z", to: "2026-02-01T12:00:00.000000001Z" }],
+  ]) assert.deepEqual(firstRange(oldest, newest, now), found);
 });

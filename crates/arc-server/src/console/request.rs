@@ -17,6 +17,8 @@ pub(super) enum DocumentKind {
     Query,
     Notebook,
     Dashboard,
+    /// The statements that a person has run, newest first.
+    History,
 }
 
 impl DocumentKind {
@@ -26,8 +28,9 @@ impl DocumentKind {
             "query" => Ok(Self::Query),
             "notebook" => Ok(Self::Notebook),
             "dashboard" => Ok(Self::Dashboard),
+            "history" => Ok(Self::History),
             _ => Err(Failure::bad_request(format!(
-                "kind {:?} is not known; expected query, notebook or dashboard",
+                "kind {:?} is not known; expected query, notebook, dashboard or history",
                 text.chars().take(100).collect::<String>()
             ))),
         }

@@ -13,7 +13,7 @@ use hyper::StatusCode;
 use crate::{
     admin,
     app::App,
-    auth, backup, column_types, compaction, console, continuous, delete,
+    auth, backup, column_types, compaction, console, continuous, data_files, delete,
     errors::Failure,
     flight, history,
     http::around,
@@ -54,6 +54,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/v1/databases/{name}/measurements", get(admin::database_measurements))
         .route("/api/v1/databases/{name}/measurements/{measurement}", get(column_types::get).patch(column_types::patch))
         .route("/api/v1/databases/{name}/measurements/{measurement}/column-types", get(column_types::in_force))
+        .route("/api/v1/databases/{name}/measurements/{measurement}/files", get(data_files::by_day))
         .route("/api/v1/delete", post(delete::delete))
         .route("/api/v1/delete/config", get(delete::config))
         .route("/api/v1/import/csv", post(import::csv))

@@ -227,3 +227,27 @@ async fn an_engine_that_is_closed_to_writes_is_not_ready_before_anybody_writes()
     assert_eq!((reply.status.as_u16(), &reply.json()["status"]), (503, &json!("not_ready")));
     assert_eq!(reply.json()["reason"], "closed to writes until restarted: the engine is closed");
 }
+
+#[tokio::test]
+async fn files_are_told_by_day_and_late_rows_counted() {
+    let server = Server::new();
+    let path = "/api/v1/databases/t/measurements/cpu/files";
+    server.get(path).await.is(404, "t");
+    server.lines("cpu,host=a v=1 1\ncpu,host=a v=2 86400000000001\ncpu,host=a v=3 86400000000002").await;
+    let files = server.get(path).await.json();
+    assert_eq!((&files["files"], &files["buffered_rows"], &files["days"]), (&json!(0), &json!(3), &json!([])));
+    server.engine.flush().unwrap();
+    server.lines("cpu,host=a v=4 86400000000001").await;
+    server.engine.flush().unwrap();
+    let files = server.get(path).await.json();
+    assert_eq!(
+        (&files["database"], &files["measurement"], &files["buffered_rows"]),
+        (&json!("t"), &json!("cpu"), &json!(0))
+    );
+    assert_eq!((&files["files"], &files["rows"]), (&json!(3), &json!(4)));
+    assert_eq!((&files["late_files"], &files["late_rows"]), (&json!(1), &json!(1)));
+    let days: Vec<_> = files["days"].as_array().unwrap().iter().map(|day| (&day["day"], &day["rows"])).collect();
+    assert_eq!(days, [(&json!("1970-01-02"), &json!(3)), (&json!("1970-01-01"), &json!(1))]);
+    assert!(files["bytes"].as_u64().unwrap() > 0);
+    server.get("/api/v1/databases/t/measurements/nothing/files").await.is(404, "nothing");
+}

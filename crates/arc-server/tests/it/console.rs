@@ -108,7 +108,7 @@ async fn documents_are_kept_over_a_restart() {
     let list = server.get(&format!("{PATH}?kind=notebook")).await.json();
     assert_eq!((&list["count"], list["documents"][0].get("body")), (&json!(1), None));
     assert_eq!(server.get(&format!("{PATH}?kind=query")).await.json()["count"], 0);
-    server.get(&format!("{PATH}?kind=page")).await.is(400, "expected query, notebook or dashboard");
+    server.get(&format!("{PATH}?kind=page")).await.is(400, "expected query, notebook, dashboard or history");
     assert_eq!(server.send(Method::DELETE, &format!("{path}?version=2"), &[], "").await.status, 200);
     server.get(&path).await.is(404, "not found");
     // No number is used twice.

@@ -99,6 +99,7 @@ async fn lists_have_what_a_token_has_a_right_for() {
         "/api/v1/databases/nowhere",
         "/api/v1/measurements?database=office",
         "/api/v1/databases/plant/measurements/valve",
+        "/api/v1/databases/plant/measurements/valve/files",
         "/api/v1/databases/office/measurements/salary/column-types",
         "/api/v1/retention/office",
         "/api/v1/retention/plant/valve",

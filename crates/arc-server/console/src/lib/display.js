@@ -55,7 +55,7 @@ export function display(value, field, options = {}) {
     case "timestamp":
       return formatTime(toNs(value, type), options);
     case "date":
-      return formatTime(toNs(value, type)).slice(0, -9);
+      return formatTime(toNs(value, type), { dates: options.dates }).slice(0, -9);
     case "time":
       return formatTime(BigInt(value) * NS[type.unit]).slice(11);
     case "duration":
@@ -108,13 +108,6 @@ function tsvCell(text) {
   // A spreadsheet would run what begins like this.
   const safe = /^[=+@]/.test(text) ? `'${text}` : text;
   return /["\t\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
-
-const grouped = new Intl.NumberFormat("en-US");
-
-/** Shows a count with separators. */
-export function count(number) {
-  return grouped.format(number);
 }
 
 /** Shows bytes as people say them. */

@@ -19,3 +19,16 @@ export function rate(samples, series) {
     })),
   };
 }
+
+/** Puts the parts that the server remembers, lists of `{ timestamp, values }`, into samples; those of one minute together. */
+export function samplesOf(parts) {
+  const found = new Map();
+  for (const { timestamp, values } of parts.flat()) {
+    const at = Math.round(Date.parse(timestamp) / 1000);
+    const minute = Math.floor(at / 30);
+    const sample = found.get(minute) ?? { at, values: {} };
+    Object.assign(sample.values, values);
+    found.set(minute, sample);
+  }
+  return [...found.values()].sort((one, other) => one.at - other.at);
+}

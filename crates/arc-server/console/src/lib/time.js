@@ -11,8 +11,11 @@ function floorDivide(value, by) {
 
 const two = (number) => String(number).padStart(2, "0");
 
-/** Shows a time as `2026-01-31 12:00:00.5`; in UTC unless `local`. Digits after the second are kept, zeros at their end are not. */
-export function formatTime(ns, { local = false } = {}) {
+/**
+ * Shows a time as `2026-01-31 12:00:00.5`, or with `dates: "de"` as `31.01.2026 12:00:00,5`; in UTC unless `local`.
+ * Digits after the second are kept, zeros at their end are not.
+ */
+export function formatTime(ns, { local = false, dates = "iso" } = {}) {
   const seconds = floorDivide(ns, SECOND);
   const rest = ns - seconds * SECOND;
   const date = new Date(Number(seconds) * 1000);
@@ -20,13 +23,15 @@ export function formatTime(ns, { local = false } = {}) {
   const at = local ? new Date(date.getTime() - date.getTimezoneOffset() * 60_000) : date;
   const year = at.getUTCFullYear();
   const shownYear = year < 0 || year > 9999 ? (year < 0 ? "-" : "+") + String(Math.abs(year)).padStart(6, "0") : String(year).padStart(4, "0");
-  const day = `${shownYear}-${two(at.getUTCMonth() + 1)}-${two(at.getUTCDate())}`;
+  const [month, dayOfMonth] = [two(at.getUTCMonth() + 1), two(at.getUTCDate())];
+  const german = dates === "de";
+  const day = german ? `${dayOfMonth}.${month}.${shownYear}` : `${shownYear}-${month}-${dayOfMonth}`;
   const clock = `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}:${two(at.getUTCSeconds())}`;
-  return `${day} ${clock}${fraction(rest)}`;
+  return `${day} ${clock}${fraction(rest, german ? "," : ".")}`;
 }
 
-function fraction(rest) {
-  return rest === 0n ? "" : `.${rest.toString().padStart(9, "0").replace(/0+$/, "")}`;
+function fraction(rest, mark) {
+  return rest === 0n ? "" : `${mark}${rest.toString().padStart(9, "0").replace(/0+$/, "")}`;
 }
 
 /** Writes a time as RFC 3339 in UTC, for SQL and requests. */
@@ -34,8 +39,10 @@ export function isoTime(ns) {
   return `${formatTime(ns).replace(" ", "T")}Z`;
 }
 
-/** Reads RFC 3339 or `2026-01-31 12:00[:00.123456789]`, UTC unless it says otherwise; `null` if it is none. */
+/** Reads RFC 3339, `2026-01-31 12:00[:00.123456789]` or `31.01.2026 12:00[:00,5]`, UTC unless it says otherwise; `null` if it is none. */
 export function parseTime(text) {
+  const german = /^\s*(\d\d)\.(\d\d)\.(\d{4})(.*)$/.exec(text);
+  if (german) return parseTime(`${german[3]}-${german[2]}-${german[1]}${german[4].replace(",", ".")}`);
   const match = /^\s*(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?\s*(Z|[+-]\d\d:?\d\d)?\s*$/i.exec(text);
   if (!match) return null;
   const [, year, month, day, hour = "0", minute = "0", second = "0", fraction = "", zone = "Z"] = match;
@@ -97,4 +104,26 @@ export function interval(from, to, points) {
 /** Writes a length as SQL has it. */
 export function sqlInterval(ns) {
   return ns % SECOND === 0n ? `INTERVAL '${ns / SECOND} seconds'` : `INTERVAL '${ns} nanoseconds'`;
+}
+
+/** The lengths up to now that are offered. */
+export const LASTS = [["5m", "Last 5 minutes"], ["15m", "Last 15 minutes"], ["1h", "Last hour"], ["6h", "Last 6 hours"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"], ["365d", "Last year"]];
+const USUAL = "1h";
+const MAX_NS = 2n ** 63n - 1n;
+
+/** The times of points, their newest included. */
+export const wholeRange = (oldest, newest) => ({ from: isoTime(oldest), to: isoTime(newest < MAX_NS ? newest + 1n : newest) });
+
+/**
+ * Picks a range that shows something of points from `oldest` to `newest`: the last hour, less if all of them are younger, more if all
+ * are older, and their own times where none of the lengths that are offered reaches them or they are yet to come.
+ */
+export function firstRange(oldest, newest, nowNs) {
+  const reaches = (last, ns) => nowNs - parseDuration(last) <= ns;
+  if (newest > nowNs + parseDuration(USUAL)) return wholeRange(oldest, newest);
+  const short = LASTS.find(([last]) => reaches(last, oldest))?.[0];
+  if (short && parseDuration(short) < parseDuration(USUAL)) return { last: short };
+  if (reaches(USUAL, newest)) return { last: USUAL };
+  const long = LASTS.find(([last]) => reaches(last, newest - (newest - oldest) / 10n))?.[0];
+  return long ? { last: long } : wholeRange(oldest, newest);
 }

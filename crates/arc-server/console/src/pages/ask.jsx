@@ -3,8 +3,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { get, path, query } from "../api.js";
+import { exchange, forgetAll, localHistory, remember } from "../history.js";
 import { keep, recall } from "../kept.js";
-import { bytes, count, milliseconds } from "../lib/display.js";
+import { bytes, milliseconds } from "../lib/display.js";
+import { MOST_ENTRIES } from "../lib/history.js";
+import { count, moment } from "../lib/locale.js";
 import { errorPlace, firstWord, quoteName, statementAt, statements, substitute } from "../lib/sql.js";
 import { readPlan } from "../lib/plan.js";
 import { Editor } from "../parts/editor.jsx";
@@ -14,7 +17,6 @@ import { go, replace } from "../route.js";
 import { Button, Dialog, Notice, useApp } from "../ui.jsx";
 
 const FIRST = "-- Ctrl+Enter runs the statement at the cursor, or what is selected.\nSHOW TABLES;\n";
-const MOST_HISTORY = 200;
 const HOUR = 3_600_000_000_000n;
 
 let answers = {};
@@ -82,14 +84,14 @@ export function Ask({ route }) {
           onProgress: (outcome) => put(id, { outcome, version: performance.now() }),
         });
         done.push({ sql, rows: outcome.rows.length, ms: outcome.ms });
-        remember({ sql: statement.text, database: app.database, rows: outcome.rows.length, ms: outcome.ms, at: Date.now() });
+        remember({ sql: statement.text, database: app.database, rows: outcome.rows.length, ms: outcome.ms, at: Date.now() }, app.who);
         put(id, { outcome, version: performance.now(), done: [...done], ranIn: app.database });
         setShown((before) => (readPlan(outcome.rows) ? "plan" : before === "plan" ? "rows" : before));
         if (["create", "drop", "insert", "delete", "alter"].includes(firstWord(sql))) app.refresh();
       } catch (failed) {
         const stopped = failed.name === "AbortError";
         const message = stopped ? "Cancelled." : failed.message;
-        remember({ sql: statement.text, database: app.database, error: message, at: Date.now() });
+        remember({ sql: statement.text, database: app.database, error: message, at: Date.now() }, app.who);
         put(id, { error: message, stopped, outcome: failed.partial ?? null, version: performance.now(), failedAt: done.length });
         const place = stopped ? null : errorPlace(message, sql);
         if (place && sql === statement.text) {
@@ -119,7 +121,7 @@ export function Ask({ route }) {
     controller?.abort();
   };
   const handlers = useRef({});
-  handlers.current = { run: runOne, runAll, save: () => setDialog("save"), change: (text) => edit({ text }) };
+  handlers.current = { run: runOne, runAll, save: () => !app.reader && setDialog("save"), change: (text) => edit({ text }) };
 
   return (
     <>
@@ -150,7 +152,7 @@ export function Ask({ route }) {
           )}
           <Button onClick={runAll} disabled={Boolean(run?.controller)} title="Ctrl+Shift+Enter">Run all</Button>
           <Button onClick={explain} disabled={Boolean(run?.controller)}>Explain</Button>
-          <Button icon="save" onClick={() => setDialog("save")} title="Ctrl+S">Save</Button>
+          {!app.reader && <Button icon="save" onClick={() => setDialog("save")} title="Ctrl+S">Save</Button>}
           <Button onClick={() => setDialog("open")}>Open…</Button>
           <Button onClick={() => setDialog("history")}>History</Button>
           <div class="spacer" />
@@ -216,6 +218,7 @@ function Progress({ run, database }) {
   return (
     <span class="status" role="status" data-done="true">
       {count(rows)} {rows === 1 ? "row" : "rows"} · {milliseconds(run.outcome.ms ?? run.ms)} · {bytes(run.outcome.bytes)}
+      {rows >= 1000 && ` · ${count(Math.round((rows / (run.outcome.ms ?? run.ms)) * 1000))} rows/s`}
       {run.of > 1 && ` · ${run.done.length} of ${run.of} statements`}
     </span>
   );
@@ -264,36 +267,46 @@ function SchemaTree({ onName, onTable }) {
   );
 }
 
-function remember(entry) {
-  const text = entry.sql.length > 20_000 ? `${entry.sql.slice(0, 20_000)}…` : entry.sql;
-  const before = recall("history", []).filter(({ sql }) => sql !== text);
-  keep("history", [{ ...entry, sql: text }, ...before].slice(0, MOST_HISTORY));
+/** How a statement of the history ended, in a few words. */
+function ended(entry) {
+  return entry.error ?? `${count(entry.rows ?? 0)} rows in ${milliseconds(entry.ms ?? 0)}`;
 }
 
 function History({ onClose, onOpen }) {
+  const { who, times } = useApp();
   const [filter, setFilter] = useState("");
-  const entries = recall("history", []).filter(({ sql }) => sql.toLowerCase().includes(filter.toLowerCase()));
+  const [error, setError] = useState("");
+  const [history, setHistory] = useState(localHistory);
+  const trouble = (failed) => setError(`The history of your other browsers is not here: ${failed.message}`);
+  useEffect(() => {
+    exchange(who).then(setHistory, trouble);
+  }, []);
+  const forget = () => forgetAll(who).then(setHistory, trouble);
+  const entries = history.entries.filter(({ sql }) => sql.toLowerCase().includes(filter.toLowerCase()));
   return (
     <Dialog title="History" onClose={onClose} wide>
       <input type="search" placeholder="Find" aria-label="Find in history" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
+      {error && <Notice kind="info">{error}</Notice>}
       <ul class="list">
         {entries.map((entry) => (
           <li key={entry.at}>
             <button type="button" onClick={() => { onOpen(entry.sql); onClose(); }}>
               <code>{entry.sql.slice(0, 300)}</code>
               <small class={entry.error ? "bad" : ""}>
-                {new Date(entry.at).toLocaleString()} · {entry.database} · {entry.error ?? `${count(entry.rows)} rows in ${milliseconds(entry.ms)}`}
+                {moment(entry.at, times)} · {entry.database} · {ended(entry)}
               </small>
             </button>
           </li>
         ))}
-        {entries.length === 0 && <li class="none">Nothing yet. This browser remembers the last {MOST_HISTORY} statements.</li>}
+        {entries.length === 0 && <li class="none">{filter ? "Nothing has this in it." : `Nothing yet. The server keeps your last ${MOST_ENTRIES} statements.`}</li>}
       </ul>
+      {history.entries.length > 0 && !who.reader && <footer><Button icon="trash" onClick={forget}>Forget all</Button></footer>}
     </Dialog>
   );
 }
 
 function OpenQuery({ onClose, onOpen }) {
+  const { times, reader } = useApp();
   const { list, error, remove } = openDocuments("query");
   const pick = async ({ id }) => {
     onOpen(await get(path`api/v1/console/documents/${id}`));
@@ -307,9 +320,9 @@ function OpenQuery({ onClose, onOpen }) {
           <li key={document.id}>
             <button type="button" onClick={() => pick(document)}>
               <b>{document.name}</b>
-              <small>{[document.owner, document.shared && "shared", new Date(document.updated_at).toLocaleString()].filter(Boolean).join(" · ")}</small>
+              <small>{[document.owner, document.shared && "shared", moment(document.updated_at, times)].filter(Boolean).join(" · ")}</small>
             </button>
-            {document.editable && <Button icon="trash" kind="ghost" label={`Delete ${document.name}`} onClick={() => remove(document)} />}
+            {document.editable && !reader && <Button icon="trash" kind="ghost" label={`Delete ${document.name}`} onClick={() => remove(document)} />}
           </li>
         ))}
         {list?.length === 0 && <li class="none">None yet. Save keeps a query in the server, for you or for all.</li>}

@@ -2,13 +2,16 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { query, save } from "../api.js";
+import { query, queryRows, save } from "../api.js";
+import { asOfClause, readAsOf } from "../lib/asof.js";
 import { milliseconds } from "../lib/display.js";
 import { roles, seriesCsv, toSeries } from "../lib/series.js";
 import { quoteName, substitute } from "../lib/sql.js";
-import { formatDuration, interval, isoTime, rangeEnds } from "../lib/time.js";
-import { Chart, KINDS, UNIT_NAMES, saveChart } from "../parts/chart.jsx";
+import { firstRange, formatDuration, interval, isoTime, rangeEnds, wholeRange } from "../lib/time.js";
+import { AsOfPicker } from "../parts/asof.jsx";
+import { Chart, KINDS, UNIT_NAMES } from "../parts/chart.jsx";
 import { Editor } from "../parts/editor.jsx";
+import { savePng } from "../parts/picture.js";
 import { RangePicker } from "../parts/range.jsx";
 import { href, replace } from "../route.js";
 import { isNumberType } from "../schema.js";
@@ -51,8 +54,20 @@ function fromParams(params) {
     kind: KINDS.some(([name]) => name === params.get("kind")) ? params.get("kind") : "line",
     log: params.get("log") === "1",
     unit: params.get("unit") ?? "",
+    only: params.get("only") ?? "",
+    asof: params.get("asof") ?? "",
     live: LIVE.some(([name]) => name === params.get("live")) ? params.get("live") : "0",
   };
+}
+
+/** The oldest and the newest time of a table; both `null` where it has none. */
+async function bounds(table, database) {
+  return (await queryRows(`SELECT min(time), max(time) FROM ${quoteName(table)}`, { database }))[0];
+}
+
+/** What the address of a picture has. */
+function params({ by, log, ...rest }, database) {
+  return { ...rest, db: database, by: by.join("\u001f"), log: log ? "1" : "", live: rest.live === "0" ? "" : rest.live, ...(rest.sql ? { table: "", y: "", agg: "", by: "" } : {}) };
 }
 
 export function Draw({ route }) {
@@ -84,11 +99,26 @@ export function Draw({ route }) {
     if (!known || !has) set({ table, y: look.y, by: look.by });
   }, [app.schema, app.database, want.table]);
   useEffect(() => {
-    const { by, log, ...rest } = want;
-    replace("draw", { ...rest, db: app.database, by: by.join("\u001f"), log: log ? "1" : "", live: want.live === "0" ? "" : want.live, ...(want.sql ? { table: "", y: "", agg: "", by: "" } : {}) });
+    replace("draw", params(want, app.database));
   }, [want, app.database]);
 
-  const ready = want.sql ? want.sql.trim() !== "" : columns.some(({ name }) => name === want.y);
+  const open = !want.last && !want.from;
+  const known = columns.some(({ name }) => name === want.y);
+  // Who names no range sees one in which there is something.
+  useEffect(() => {
+    if (!open || (!want.sql && !known)) return undefined;
+    let current = true;
+    const pick = (patch) => current && set(patch);
+    if (want.sql) pick({ last: "1h" });
+    else {
+      bounds(want.table, app.database).then(
+        ([from, to]) => pick(from === null ? { last: "1h" } : firstRange(from, to, BigInt(Date.now()) * 1_000_000n)),
+        () => pick({ last: "1h" }),
+      );
+    }
+    return () => { current = false; };
+  }, [open, want.sql, want.table, known, app.database]);
+  const ready = open ? false : want.sql ? want.sql.trim() !== "" : columns.some(({ name }) => name === want.y);
   const draw = async () => {
     const ends = rangeEnds(range, BigInt(Date.now()) * 1_000_000n);
     if (!ready || !ends) return;
@@ -99,7 +129,9 @@ export function Draw({ route }) {
     const text = want.sql || chartSql(want);
     try {
       // What a link brings is only ever read: it is a table of another query.
-      const sql = `SELECT * FROM (\n${substitute(text.replace(/;\s*$/, ""), { ...ends, points: POINTS })}\n) AS drawn`;
+      const clause = asOfClause(want.asof, BigInt(Date.now()) * 1_000_000n);
+      if (clause === null) throw new Error(`As of ${want.asof}: this is no time; a time is 2026-01-31T12:00:00Z, and @name a snapshot.`);
+      const sql = `SELECT * FROM (\n${readAsOf(substitute(text.replace(/;\s*$/, ""), { ...ends, points: POINTS }), clause)}\n) AS drawn`;
       const { rows, ms, truncated } = await query(sql, { database: app.database, signal: controller.signal });
       const found = roles(rows.fields);
       if (found.error) throw new Error(found.error);
@@ -108,18 +140,29 @@ export function Draw({ route }) {
       if (error.name !== "AbortError") setState((before) => ({ ...before, error: error.message, busy: false }));
     }
   };
-  const key = JSON.stringify([want.table, want.y, want.agg, want.by, want.sql, range, app.database, ready]);
+  const key = JSON.stringify([want.table, want.y, want.agg, want.by, want.sql, want.asof, range, app.database, ready]);
   useEffect(() => {
     draw();
   }, [key]);
   useEvery(draw, Number(want.live) * 1000, [key]);
 
   const zoom = (from, to) => set({ from: isoTime(BigInt(Math.floor(from * 1e6)) * 1000n), to: isoTime(BigInt(Math.ceil(to * 1e6)) * 1000n), last: "", live: "0" });
+  const whole = async () => {
+    const [from, to] = await bounds(want.table, app.database);
+    if (from === null) throw new Error(`The table ${want.table} has no points.`);
+    set({ ...wholeRange(from, to), last: "", live: "0" });
+  };
   const { data, ends } = state;
   const shownRange = ends && [Number(ends.from / 1_000_000n) / 1e3, Number(ends.to / 1_000_000n) / 1e3];
   const numbers = columns.filter(({ type }) => isNumberType(type));
   const tags = columns.filter(({ type }) => ["tag", "text", "bool"].includes(type));
   const name = want.table || "chart";
+  const title = want.sql ? "" : `${want.agg === "last_value" ? "last" : want.agg} of ${want.y} in ${app.database} / ${want.table}`;
+  // The times that are shown, so that who opens it later sees the same.
+  const link = () => {
+    const fixed = ends ? { from: isoTime(ends.from), to: isoTime(ends.to), last: "", live: "" } : {};
+    return new URL(href("draw", { ...params(want, app.database), ...fixed }), location.href).href;
+  };
   return (
     <section class="work" aria-label="Chart">
       <div class="builder">
@@ -154,28 +197,30 @@ export function Draw({ route }) {
         </label>
       </div>
       <div class="toolbar">
-        <RangePicker range={range} onPick={({ last = "", from = "", to = "" }) => set({ last, from, to, ...(last ? {} : { live: "0" }) })} />
+        <RangePicker moves range={range} onPick={({ last = "", from = "", to = "" }) => set({ last, from, to, ...(last ? {} : { live: "0" }) })} />
+        <AsOfPicker state={want.asof} onPick={(asof) => set({ asof })} />
         {range.last && <Select label="Refresh" value={want.live} options={LIVE} onPick={(live) => set({ live })} />}
         <Button icon="refresh" label="Refresh now" onClick={draw} />
         <div class="spacer" />
         {state.busy ? <span class="status">Drawing…</span> : data && <span class="status" role="status">{data.series.length} series · {data.times.length} times · {milliseconds(state.ms)}</span>}
-        <Button icon="download" disabled={!data || ["tiles", "heat"].includes(want.kind)} onClick={() => plot.current && saveChart(plot.current, save, `${name}.png`)}>PNG</Button>
+        <Button icon="download" disabled={!data} onClick={() => { const canvas = plot.current?.(); if (canvas) savePng(canvas, save, `${name}.png`); }}>PNG</Button>
         <Button icon="download" disabled={!data} onClick={() => save(new Blob([seriesCsv(data)], { type: "text/csv" }), `${name}.csv`)}>CSV</Button>
-        <Button icon="copy" onClick={() => copyText(location.href)}>Link</Button>
+        <Button icon="copy" onClick={() => copyText(link())} title="Copies an address that shows this picture, with these times">Link</Button>
         {want.sql ? <Button onClick={() => set({ sql: "" })}>Pick a table</Button> : <Button onClick={() => set({ sql: chartSql(want) })} disabled={!ready}>SQL</Button>}
-        <a class="button" href={ends ? href("ask", { q: substitute(want.sql || (ready ? chartSql(want) : ""), { ...ends, points: POINTS }), db: app.database }) : "#/ask"}>Ask</a>
+        <a class="button" href={ends ? href("ask", { q: readAsOf(substitute(want.sql || (ready ? chartSql(want) : ""), { ...ends, points: POINTS }), asOfClause(want.asof, ends.to) ?? ""), db: app.database }) : "#/ask"}>Ask</a>
       </div>
       {state.error && <Notice>{state.error}</Notice>}
       {data?.leftOut > 0 && <Notice kind="info">There are more than {data.series.length} series; the others are not drawn.</Notice>}
       {data && data.times.length > 0 ? (
         <div class="pane">
-          <Chart data={data} kind={want.kind} log={want.log} unit={want.unit} height={380} range={shownRange} onZoom={zoom} onReady={(made) => { plot.current = made; }} />
+          <Chart data={data} kind={want.kind} log={want.log} unit={want.unit} height={Math.max(280, Math.min(640, innerHeight - 340))} range={shownRange} onZoom={zoom} onReady={(picture) => { plot.current = picture; }} only={want.only} onOnly={(only) => set({ only })} title={title} />
           <p class="hint">{["heat", "tiles"].includes(want.kind) ? "" : "Drag over the chart to zoom, click a series to see it alone. "}One point is {formatDuration(interval(ends.from, ends.to, POINTS))}.</p>
         </div>
       ) : (
-        !state.busy && !state.error && (
+        !state.busy && !state.error && (tables.length === 0 || ready) && (
           <Empty title={tables.length === 0 ? "No tables here yet" : "No points in this range"}>
             {tables.length === 0 ? <p><a href="#/load">Bring some data in</a>, or pick another database.</p> : <p>Pick a longer range, or another table.</p>}
+            {!want.sql && ready && <Button kind="primary" onClick={() => whole().catch((error) => setState((before) => ({ ...before, error: error.message })))}>Show where there are</Button>}
           </Empty>
         )
       )}

@@ -3,12 +3,15 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { get, path, query, save } from "../api.js";
+import { asOfClause, readAsOf } from "../lib/asof.js";
 import { display } from "../lib/display.js";
+import { moment } from "../lib/locale.js";
 import { blocks } from "../lib/markdown.js";
 import { roles, toSeries } from "../lib/series.js";
 import { isRead, substitute, usesRange } from "../lib/sql.js";
-import { rangeEnds } from "../lib/time.js";
-import { Chart, KINDS } from "../parts/chart.jsx";
+import { isoTime, rangeEnds } from "../lib/time.js";
+import { AsOfPicker } from "../parts/asof.jsx";
+import { Chart, KINDS, UNIT_NAMES } from "../parts/chart.jsx";
 import { SaveDocument, openDocuments, saveDocument } from "../parts/documents.jsx";
 import { Editor } from "../parts/editor.jsx";
 import { Grid } from "../parts/grid.jsx";
@@ -18,6 +21,8 @@ import { Button, Confirm, Dialog, Empty, Field, Notice, Select, useApp, useEvery
 
 const LIVE = [["0", "Not live"], ["5", "Every 5 s"], ["10", "Every 10 s"], ["30", "Every 30 s"], ["60", "Every minute"]];
 const VIEWS = [["rows", "Rows"], ...KINDS];
+const WIDTHS = [["half", "Half as wide"], ["whole", "As wide as the page"]];
+const UNITS = UNIT_NAMES.map(([unit, text]) => [unit || "none", text]);
 const MOST_CELLS = 100;
 const VARIABLE = /^(?!from$|to$|interval$)[A-Za-z_]\w{0,40}$/;
 
@@ -25,6 +30,7 @@ const emptyBody = (database) => ({
   database,
   range: { last: "1h" },
   live: "0",
+  asof: "",
   variables: [],
   cells: [
     { id: 1, kind: "text", text: "# A new notebook\n\nWrite **text** here, and SQL below. `$from`, `$to` and `$interval` follow the range." },
@@ -41,10 +47,13 @@ export function readNotebook(text) {
     kind: cell.kind === "text" ? "text" : "sql",
     text: String(cell.text ?? ""),
     view: VIEWS.some(([name]) => name === cell.view) ? cell.view : "rows",
+    unit: UNITS.some(([name]) => name === cell.unit) ? cell.unit : "none",
+    width: cell.width === "whole" ? "whole" : "half",
+    log: cell.log === true,
   }));
   const variables = (Array.isArray(found.body.variables) ? found.body.variables : []).filter(({ name }) => VARIABLE.test(name)).map(({ name, sql, value }) => ({ name, sql: String(sql ?? ""), value: String(value ?? "") }));
   const range = found.body.range && typeof found.body.range === "object" ? found.body.range : { last: "1h" };
-  return { name: String(found.name ?? "Notebook"), body: { database: String(found.body.database ?? "default"), range, live: "0", variables, cells } };
+  return { name: String(found.name ?? "Notebook"), body: { database: String(found.body.database ?? "default"), range, live: "0", asof: String(found.body.asof ?? ""), variables, cells } };
 }
 
 export function Notebooks({ route }) {
@@ -53,7 +62,7 @@ export function Notebooks({ route }) {
 }
 
 function List() {
-  const { database } = useApp();
+  const { database, times, reader } = useApp();
   const { list, error, remove, reload } = openDocuments("notebook");
   const [failed, setFailed] = useState("");
   const [asks, setAsks] = useState(null);
@@ -78,11 +87,11 @@ function List() {
       <div class="toolbar">
         <h2>Notebooks</h2>
         <div class="spacer" />
-        <label class="button">
+        {!reader && <label class="button">
           Import
           <input class="unseen" type="file" accept=".json" onChange={(event) => event.currentTarget.files[0] && bring(event.currentTarget.files[0])} />
-        </label>
-        <Button kind="primary" icon="plus" onClick={() => create("Notebook", emptyBody(database))}>New notebook</Button>
+        </label>}
+        {!reader && <Button kind="primary" icon="plus" onClick={() => create("Notebook", emptyBody(database))}>New notebook</Button>}
       </div>
       {(failed || error) && <Notice>{failed || error}</Notice>}
       <div class="pane narrow">
@@ -91,10 +100,10 @@ function List() {
             <li key={document.id}>
               <button type="button" onClick={() => go("notebooks", { id: document.id })}>
                 <b>{document.name}</b>
-                <small>{[document.owner, document.shared && "shared", new Date(document.updated_at).toLocaleString()].filter(Boolean).join(" · ")}</small>
+                <small>{[document.owner, document.shared && "shared", moment(document.updated_at, times)].filter(Boolean).join(" · ")}</small>
               </button>
               <Button onClick={() => go("notebooks", { id: document.id, view: "grid" })}>As dashboard</Button>
-              {document.editable && <Button icon="trash" kind="ghost" label={`Delete ${document.name}`} onClick={() => setAsks(document)} />}
+              {document.editable && !reader && <Button icon="trash" kind="ghost" label={`Delete ${document.name}`} onClick={() => setAsks(document)} />}
             </li>
           ))}
         </ul>
@@ -118,7 +127,7 @@ function Opened({ id, grid }) {
     if (!loaded.value) return;
     const { body: kept, ...rest } = loaded.value;
     setDocument(rest);
-    setBody({ range: { last: "1h" }, live: "0", variables: [], cells: [], ...kept });
+    setBody({ range: { last: "1h" }, live: "0", asof: "", variables: [], cells: [], ...kept });
     setDirty(false);
   }, [loaded.value]);
   const change = (patch) => {
@@ -127,7 +136,7 @@ function Opened({ id, grid }) {
   };
   const put = async () => {
     try {
-      const saved = await saveDocument({ document, kind: "notebook", name: document.name, body });
+      const saved = await saveDocument({ document, kind: "notebook", name: document.name, body, shared: document.shared });
       setDocument({ ...document, version: saved.version });
       setDirty(false);
       setFailed(null);
@@ -138,19 +147,20 @@ function Opened({ id, grid }) {
   const live = Number(body?.live ?? 0);
   useEvery(() => setTurn((before) => before + 1), live * 1000, [live]);
   useEffect(() => {
-    const warn = (event) => dirty && event.preventDefault();
+    const warn = (event) => dirty && !app.reader && event.preventDefault();
     addEventListener("beforeunload", warn);
     return () => removeEventListener("beforeunload", warn);
   }, [dirty]);
   if (loaded.error && !body) return <Notice>{loaded.error}</Notice>;
   if (!body || !document) return null;
   const cell = (at, patch) => change({ cells: body.cells.map((one, index) => (index === at ? { ...one, ...patch } : one)) });
-  const add = (at, kind) => change({ cells: [...body.cells.slice(0, at), { id: Math.max(0, ...body.cells.map((one) => one.id)) + 1, kind, text: "", view: "rows" }, ...body.cells.slice(at)] });
+  const add = (at, kind) => change({ cells: [...body.cells.slice(0, at), { id: Math.max(0, ...body.cells.map((one) => one.id)) + 1, kind, text: "", view: "rows", unit: "none", width: "half", log: false }, ...body.cells.slice(at)] });
   const swap = (at, other) => {
     const cells = [...body.cells];
     [cells[at], cells[other]] = [cells[other], cells[at]];
     change({ cells });
   };
+  const zoom = (from, to) => change({ range: { from: isoTime(BigInt(Math.floor(from * 1e6)) * 1000n), to: isoTime(BigInt(Math.ceil(to * 1e6)) * 1000n) } });
   const exportFile = () => save(new Blob([JSON.stringify({ arc: "notebook", name: document.name, body }, null, 2)], { type: "application/json" }), `${document.name}.json`);
   return (
     <section class="work scroll" aria-label={document.name}>
@@ -158,12 +168,16 @@ function Opened({ id, grid }) {
         <a class="button" href="#/notebooks">All</a>
         <input class="title-input" type="text" aria-label="Name" value={document.name} disabled={!document.editable} onInput={(event) => { setDocument({ ...document, name: event.currentTarget.value }); setDirty(true); }} />
         <RangePicker range={body.range} onPick={({ last, from, to }) => change({ range: last ? { last } : { from, to } })} />
+        <AsOfPicker state={body.asof} onPick={(asof) => change({ asof })} />
         <Select label="Refresh" value={body.live} options={LIVE} onPick={(value) => change({ live: value })} />
         <Button icon="run" onClick={() => setTurn(turn + 1)}>Run all</Button>
         <div class="spacer" />
+        {!app.who.open && !app.reader && document.editable && (
+          <label class="check" title="Everybody with a token may see it"><input type="checkbox" checked={document.shared} onChange={(event) => { setDocument({ ...document, shared: event.currentTarget.checked }); setDirty(true); }} /> Shared</label>
+        )}
         <Button onClick={() => go("notebooks", { id, view: grid ? "" : "grid" })}>{grid ? "Edit" : "Dashboard"}</Button>
         <Button onClick={exportFile}>Export</Button>
-        {document.editable ? <Button kind={dirty ? "primary" : ""} icon="save" disabled={!dirty} onClick={put}>{dirty ? "Save" : "Saved"}</Button> : <Button icon="save" onClick={() => setDialog(true)}>Save a copy</Button>}
+        {app.reader ? null : document.editable ? <Button kind={dirty ? "primary" : ""} icon="save" disabled={!dirty} onClick={put}>{dirty ? "Save" : "Saved"}</Button> : <Button icon="save" onClick={() => setDialog(true)}>Save a copy</Button>}
       </div>
       <Variables body={body} grid={grid} onChange={(variables) => change({ variables })} />
       {failed && (
@@ -174,9 +188,9 @@ function Opened({ id, grid }) {
       <div class={grid ? "board" : "cells"}>
         {body.cells.map((one, at) =>
           grid ? (
-            <div class={`cell ${one.kind} ${one.view ?? ""}`} key={one.id}>{one.kind === "text" ? <Markdown text={one.text} /> : <Answer cell={one} body={body} turn={turn} height={220} auto />}</div>
+            <div class={`cell ${one.kind} ${one.width ?? "half"}`} key={one.id}>{one.kind === "text" ? <Markdown text={one.text} /> : <Answer cell={one} body={body} turn={turn} height={220} auto onZoom={zoom} />}</div>
           ) : (
-            <Cell key={one.id} cell={one} body={body} turn={turn} first={at === 0} last={at === body.cells.length - 1} onChange={(patch) => cell(at, patch)} onRemove={() => change({ cells: body.cells.filter((_, index) => index !== at) })} onMove={(step) => swap(at, at + step)} onAdd={(kind) => add(at + 1, kind)} />
+            <Cell key={one.id} cell={one} body={body} turn={turn} first={at === 0} last={at === body.cells.length - 1} onChange={(patch) => cell(at, patch)} onRemove={() => change({ cells: body.cells.filter((_, index) => index !== at) })} onMove={(step) => swap(at, at + step)} onAdd={(kind) => add(at + 1, kind)} onZoom={zoom} />
           ),
         )}
         {!grid && body.cells.length === 0 && <div class="toolbar"><Button icon="plus" onClick={() => add(0, "sql")}>SQL</Button><Button icon="plus" onClick={() => add(0, "text")}>Text</Button></div>}
@@ -249,7 +263,7 @@ function Variable({ variable, database, onPick, onRemove }) {
   );
 }
 
-function Cell({ cell, body, turn, first, last, onChange, onRemove, onMove, onAdd }) {
+function Cell({ cell, body, turn, first, last, onChange, onRemove, onMove, onAdd, onZoom }) {
   const app = useApp();
   const [own, setOwn] = useState(0);
   const [edits, setEdits] = useState(cell.text === "");
@@ -264,6 +278,11 @@ function Cell({ cell, body, turn, first, last, onChange, onRemove, onMove, onAdd
           <>
             <Button icon="run" kind="primary" onClick={run}>Run</Button>
             <Select label="Shown as" value={cell.view ?? "rows"} options={VIEWS} onPick={(view) => onChange({ view })} />
+            {(cell.view ?? "rows") !== "rows" && <Select label="Unit" value={cell.unit ?? "none"} options={UNITS} onPick={(unit) => onChange({ unit })} />}
+            {!["rows", "tiles", "heat", undefined].includes(cell.view) && (
+              <label class="check"><input type="checkbox" checked={cell.log === true} onChange={(event) => onChange({ log: event.currentTarget.checked })} /> Logarithmic</label>
+            )}
+            <Select label="Width on the dashboard" value={cell.width ?? "half"} options={WIDTHS} onPick={(width) => onChange({ width })} />
           </>
         ) : (
           <Button onClick={() => setEdits(!edits)}>{edits ? "Done" : "Edit"}</Button>
@@ -278,7 +297,7 @@ function Cell({ cell, body, turn, first, last, onChange, onRemove, onMove, onAdd
       {cell.kind === "sql" ? (
         <>
           <Editor text={cell.text} handle={handle} handlers={handlers} schema={app.schema} database={body.database} label="SQL of the cell" small />
-          <Answer cell={cell} body={body} turn={turn + own} height={240} />
+          <Answer cell={cell} body={body} turn={turn + own} height={240} onZoom={onZoom} />
         </>
       ) : edits ? (
         <textarea class="code" rows={6} aria-label="Text of the cell" value={cell.text} onInput={(event) => onChange({ text: event.currentTarget.value })} />
@@ -290,20 +309,26 @@ function Cell({ cell, body, turn, first, last, onChange, onRemove, onMove, onAdd
 }
 
 /** The answer of a cell; what only reads runs by itself on a dashboard, everything else when somebody says so. */
-function Answer({ cell, body, turn, height, auto }) {
+function Answer({ cell, body, turn, height, auto, onZoom }) {
   const [state, setState] = useState({ rows: null, error: "" });
   const text = cell.text.trim().replace(/;$/, "");
   useEffect(() => {
     if (text === "" || (turn === 0 && !auto) || (auto && !isRead(text))) return undefined;
     const controller = new AbortController();
-    const ends = rangeEnds(body.range, BigInt(Date.now()) * 1_000_000n);
+    const now = BigInt(Date.now()) * 1_000_000n;
+    const ends = rangeEnds(body.range, now);
     if (!ends) return undefined;
-    query(substitute(text, ends, valuesOf(body)), { database: body.database, signal: controller.signal }).then(
+    const clause = isRead(text) ? asOfClause(body.asof, now) : "";
+    if (clause === null) {
+      setState((before) => ({ ...before, error: `As of ${body.asof}: this is no time and no snapshot.` }));
+      return undefined;
+    }
+    query(readAsOf(substitute(text, ends, valuesOf(body)), clause), { database: body.database, signal: controller.signal }).then(
       ({ rows }) => setState({ rows, ends, error: "" }),
       (error) => error.name !== "AbortError" && setState((before) => ({ ...before, error: error.message })),
     );
     return () => controller.abort();
-  }, [turn, auto ? text : "", JSON.stringify(body.range), JSON.stringify(valuesOf(body))]);
+  }, [turn, auto ? text : "", JSON.stringify(body.range), body.asof, JSON.stringify(valuesOf(body))]);
   const { rows } = state;
   const found = rows && cell.view !== "rows" ? roles(rows.fields) : null;
   const data = useMemo(() => (rows && found && !found.error ? toSeries(rows, found) : null), [rows, cell.view]);
@@ -313,7 +338,7 @@ function Answer({ cell, body, turn, height, auto }) {
       {state.error && <Notice>{state.error}</Notice>}
       {rows && (cell.view === "rows" || !cell.view) && <div class="grid-box" style={{ height: `${Math.min(height + 40, 58 + 26 * Math.max(1, rows.length))}px` }}><Grid rows={rows} version={1} label="Rows of the cell" /></div>}
       {found?.error && <Notice kind="info">{found.error}</Notice>}
-      {data && <Chart data={data} kind={cell.view} height={height} range={range} />}
+      {data && <Chart data={data} kind={cell.view} height={height} range={range} unit={cell.unit === "none" ? "" : cell.unit} log={cell.log === true} onZoom={onZoom} />}
     </>
   );
 }

@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { short } from "../lib/display.js";
 import { useApp } from "../ui.jsx";
 import { HeatMap } from "./heat.jsx";
+import { colour, tilesPicture, withLegend } from "./picture.js";
 
 const COLOURS = ["#3b82d6", "#e0782f", "#2f9e6e", "#c2487b", "#8b6bd1", "#b8912a", "#2aa5b5", "#d05a4e", "#6d8b3a", "#7a7f8a"];
 
@@ -26,6 +27,8 @@ function bytesText(value) {
   return `${Number(left.toPrecision(3))} ${units[unit]}`;
 }
 
+/** Steps of an axis of bytes, so that it has whole KiB and MiB. */
+const POWERS = Array.from({ length: 51 }, (_, power) => 2 ** power);
 const DAY = "\n{YYYY}-{MM}-{DD}";
 /** How times are written below a chart, by the distance of two of them in seconds: 24 hours, and days as everybody reads them. */
 const TIMES = [
@@ -44,16 +47,23 @@ function paths(uPlot, kind) {
   return uPlot.paths.linear();
 }
 
-function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** The times below a chart, in the order of days that is picked. */
+function timesOf(dates) {
+  if (dates !== "de") return TIMES;
+  const german = (text) => (typeof text === "string" ? text.replace("{YYYY}-{MM}-{DD}", "{DD}.{MM}.{YYYY}").replace("{YYYY}-{MM}", "{MM}.{YYYY}").replace("{MM}-{DD}", "{DD}.{MM}.") : text);
+  return TIMES.map((row) => row.map(german));
 }
 
-export function Chart({ data, kind = "line", log = false, unit = "", height = 320, onZoom, range, onReady, compact }) {
-  const { dark, local } = useApp();
+/**
+ * `only` is the name of the series that is shown alone, which `onOnly` is told of; without it the chart keeps that itself.
+ * `onReady` is given a function that draws what is seen on a canvas.
+ */
+export function Chart({ data, kind = "line", log = false, unit = "", height = 320, onZoom, range, onReady, compact, only: wanted, onOnly, title = "" }) {
+  const { dark, times } = useApp();
   const host = useRef(null);
   const plot = useRef(null);
   const [cursor, setCursor] = useState(null);
-  const [only, setOnly] = useState(null);
+  const [picked, setPicked] = useState("");
   const [ready, setReady] = useState(null);
   const shown = UNITS[unit] ?? short;
   const text = (value) => (value === null || value === undefined ? "–" : shown(value));
@@ -61,7 +71,18 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
     library().then(({ uPlot }) => setReady(() => uPlot));
   }, []);
   const names = data.series.map(({ name }) => name).join("\n");
-  useEffect(() => setOnly(null), [names]);
+  useEffect(() => setPicked(""), [names]);
+  const alone = onOnly ? wanted : picked;
+  const at = data.series.findIndex(({ name }) => name !== "" && name === alone);
+  const only = at < 0 ? null : at;
+  const setOnly = onOnly ?? setPicked;
+  const last = (values) => values.findLast((value) => value !== null && value !== undefined);
+  const entries = () => data.series.map(({ name, values }, index) => ({ name, value: text(last(values)), colour: COLOURS[index % COLOURS.length] })).filter((_, index) => only === null || index === only);
+  const picture = useRef(null);
+  picture.current = () => (kind === "tiles" ? tilesPicture(title, entries()) : plot.current && withLegend(plot.current.ctx.canvas, title, entries()));
+  useEffect(() => {
+    if (kind !== "heat") onReady?.(() => picture.current());
+  }, [kind]);
 
   useLayoutEffect(() => {
     const uPlot = ready;
@@ -72,12 +93,12 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
       {
         width: host.current.clientWidth,
         height,
-        tzDate: local ? undefined : (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "UTC"),
+        tzDate: times.local ? undefined : (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "UTC"),
         legend: { show: false },
         cursor: { drag: { x: true, y: false, setScale: false }, focus: { prox: 24 } },
         focus: { alpha: 0.35 },
         scales: { x: { time: true, range: range ? () => range : undefined }, y: { distr: log ? 3 : 1, clamp: log ? 1e-3 : undefined } },
-        axes: [{ ...axis, size: 36, values: TIMES }, { ...axis, size: 64, values: (_, values) => values.map((value) => (value === null ? "" : text(value))) }],
+        axes: [{ ...axis, size: 36, values: timesOf(times.dates) }, { ...axis, size: 64, ...(unit === "bytes" ? { incrs: POWERS } : {}), values: (_, values) => values.map((value) => (value === null ? "" : text(value))) }],
         series: [
           {},
           ...data.series.map(({ name }, index) => ({
@@ -108,7 +129,6 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
       host.current,
     );
     plot.current = made;
-    onReady?.(made);
     const observer = new ResizeObserver(() => host.current && made.setSize({ width: host.current.clientWidth, height }));
     observer.observe(host.current);
     return () => {
@@ -116,11 +136,10 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
       made.destroy();
       plot.current = null;
     };
-  }, [ready, data, kind, log, unit, height, dark, local, only, range?.[0], range?.[1]]);
+  }, [ready, data, kind, log, unit, height, dark, times, only, range?.[0], range?.[1]]);
 
-  const last = (values) => values.findLast((value) => value !== null && value !== undefined);
   const summary = `Chart of ${data.series.length} series over ${data.times.length} times`;
-  if (kind === "heat") return <HeatMap data={data} text={text} label={summary} />;
+  if (kind === "heat") return <HeatMap data={data} text={text} label={summary} title={title} onReady={onReady} />;
   if (kind === "tiles") {
     return (
       <div class="tiles">
@@ -128,6 +147,7 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
           <div class="tile" key={name} style={{ borderTopColor: COLOURS[index % COLOURS.length] }}>
             <span>{name}</span>
             <b>{text(last(values))}</b>
+            <Spark values={values} colour={COLOURS[index % COLOURS.length]} />
           </div>
         ))}
       </div>
@@ -141,7 +161,7 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
         <ul class="legend" aria-label="Series">
           {data.series.map(({ name, values }, index) => (
             <li key={name}>
-              <button type="button" aria-pressed={only === index} class={only !== null && only !== index ? "dim" : ""} onClick={() => setOnly(only === index ? null : index)} title="Show this series alone">
+              <button type="button" aria-pressed={only === index} class={only !== null && only !== index ? "dim" : ""} onClick={() => setOnly(only === index ? "" : name)} title="Show this series alone">
                 <i style={{ background: COLOURS[index % COLOURS.length] }} />
                 {name || "value"}
                 <b>{text(cursor !== null ? values[cursor] : last(values))}</b>
@@ -154,15 +174,21 @@ export function Chart({ data, kind = "line", log = false, unit = "", height = 32
   );
 }
 
-/** Saves what a chart shows as a picture, with the colour of the page under it. */
-export function saveChart(plot, save, name) {
-  const { canvas } = plot.ctx;
-  const copy = document.createElement("canvas");
-  copy.width = canvas.width;
-  copy.height = canvas.height;
-  const context = copy.getContext("2d");
-  context.fillStyle = colour("--panel");
-  context.fillRect(0, 0, copy.width, copy.height);
-  context.drawImage(canvas, 0, 0);
-  copy.toBlob((blob) => save(blob, name));
+/** The course of a series in a few pixels, gaps left out. */
+function Spark({ values, colour: stroke }) {
+  const points = values.flatMap((value, index) => (value === null || value === undefined ? [] : [[index, value]]));
+  if (points.length < 2) return null;
+  let low = Infinity;
+  let high = -Infinity;
+  for (const [, value] of points) {
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
+  const step = Math.max(1, Math.ceil(points.length / 200));
+  const line = points.filter((_, index) => index % step === 0).map(([index, value]) => `${((100 * index) / (values.length - 1)).toFixed(2)},${(high === low ? 12 : 23 - (22 * (value - low)) / (high - low)).toFixed(2)}`);
+  return (
+    <svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true">
+      <polyline points={line.join(" ")} stroke={stroke} />
+    </svg>
+  );
 }

@@ -49,14 +49,13 @@ export function sortedRows(rows, { column, down }) {
 }
 
 export function Grid({ rows, label, version }) {
-  const { local } = useApp();
+  const { times: options } = useApp();
   const scroller = useRef(null);
   const [view, setView] = useState({ top: 0, left: 0, width: 800, height: 300 });
   const [active, setActive] = useState({ row: 0, column: 0 });
   const [anchor, setAnchor] = useState(null);
   const [sort, setSort] = useState(null);
-  const options = { local };
-  const size = useMemo(() => widths(rows, options), [rows, version > 0, local]);
+  const size = useMemo(() => widths(rows, options), [rows, version > 0, options]);
   const order = useMemo(() => (sort ? sortedRows(rows, sort) : null), [rows, sort, sort ? rows.length : 0]);
   useEffect(() => {
     setSort(null);

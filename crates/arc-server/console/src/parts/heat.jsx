@@ -1,9 +1,10 @@
 // A heat map: one row for each series, times from left to right, darker where the value is higher.
 
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { formatTime } from "../lib/time.js";
 import { useApp } from "../ui.jsx";
+import { heatPicture } from "./picture.js";
 
 const ROW = 22;
 const LABEL = 140;
@@ -22,13 +23,16 @@ export function extent(series) {
   return low <= high ? [low, high] : null;
 }
 
-export function HeatMap({ data, text, label }) {
-  const { dark, local } = useApp();
+export function HeatMap({ data, text, label, title = "", onReady }) {
+  const { dark, times } = useApp();
   const host = useRef(null);
   const canvas = useRef(null);
   const [width, setWidth] = useState(0);
   const [at, setAt] = useState(null);
   const ends = extent(data.series);
+  const picture = useRef(null);
+  picture.current = () => heatPicture(title, canvas.current, data.series.map(({ name }) => name), ROW);
+  useEffect(() => onReady?.(() => picture.current()), []);
   const height = ROW * data.series.length;
   useLayoutEffect(() => {
     const observer = new ResizeObserver(() => setWidth(host.current?.clientWidth ?? 0));
@@ -59,7 +63,7 @@ export function HeatMap({ data, text, label }) {
     const row = Math.floor((event.clientY - box.top) / ROW);
     setAt(data.series[row] && data.ns[column] !== undefined ? { row, column } : null);
   };
-  const time = (index) => formatTime(data.ns[index], { local });
+  const time = (index) => formatTime(data.ns[index], times);
   return (
     <figure class="chart heat" aria-label={label}>
       <div ref={host} class="heat-body" style={{ height: `${height}px` }}>

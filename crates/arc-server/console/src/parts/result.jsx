@@ -1,9 +1,10 @@
 // An answer: its rows, a chart, what its columns look like, its plan, and ways to take it away.
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { download } from "../api.js";
-import { count, milliseconds } from "../lib/display.js";
+import { bytes, milliseconds } from "../lib/display.js";
+import { count } from "../lib/locale.js";
 import { readPlan } from "../lib/plan.js";
 import { roles, toSeries } from "../lib/series.js";
 import { firstWord } from "../lib/sql.js";
@@ -23,14 +24,18 @@ export function Result({ outcome, version, sql, database, shown, onShow, onDraw 
   const tabs = [["rows", "Rows", count(rows.length)], ["chart", "Chart"], ["summary", "Columns", count(rows.fields.length)]];
   if (plan) tabs.push(["plan", "Plan"]);
   const current = tabs.some(([name]) => name === shown) ? shown : "rows";
+  const [saving, setSaving] = useState(null);
   const save = async (format) => {
     if (!format) return;
     setError("");
+    const controller = new AbortController();
+    setSaving({ controller, bytes: 0 });
     try {
-      await download(sql, database, format, `answer.${format === "ndjson" ? "ndjson" : format}`);
+      await download(sql, database, format, `answer.${format}`, { signal: controller.signal, onProgress: (bytes) => setSaving({ controller, bytes }) });
     } catch (failed) {
-      setError(failed.message);
+      if (failed.name !== "AbortError") setError(failed.message);
     }
+    setSaving(null);
   };
   return (
     <div class="result">
@@ -38,7 +43,8 @@ export function Result({ outcome, version, sql, database, shown, onShow, onDraw 
         <Tabs tabs={tabs} current={current} onPick={onShow} label="Answer" />
         <div class="spacer" />
         {onDraw && !roles(rows.fields).error && <Button icon="draw" onClick={onDraw}>Draw</Button>}
-        {READS.includes(firstWord(sql)) && <Select label="Download all rows as" value="" options={FORMATS} onPick={save} />}
+        {saving && <span class="status" role="status">{bytes(saving.bytes)} downloaded <Button icon="close" kind="ghost" label="Cancel the download" onClick={() => saving.controller.abort()} /></span>}
+        {!saving && READS.includes(firstWord(sql)) && <Select label="Download all rows as" value="" options={FORMATS} onPick={save} />}
       </div>
       {error && <Notice>{error}</Notice>}
       {rows.fields.length === 0 ? (
@@ -78,9 +84,26 @@ const MOST_SUMMARIES = 60;
 
 function Summary({ rows, done }) {
   const [more, setMore] = useState(MOST_SUMMARIES);
-  const columns = useMemo(() => rows.fields.slice(0, more).map((_, column) => summarize(rows, column)), [rows, done, more]);
+  const [columns, setColumns] = useState([]);
+  const wanted = Math.min(more, rows.fields.length);
+  // One after another, with a breath between them: a column may have a million rows.
+  useEffect(() => {
+    if (!done) return undefined;
+    const found = [];
+    let timer = null;
+    const next = () => {
+      const began = performance.now();
+      while (found.length < wanted && performance.now() - began < 40) found.push(summarize(rows, found.length));
+      setColumns([...found]);
+      if (found.length < wanted) timer = setTimeout(next);
+    };
+    next();
+    return () => clearTimeout(timer);
+  }, [rows, done, wanted]);
   return (
     <div class="pane">
+      {!done && <p class="status" role="status">When all rows are here.</p>}
+      {done && columns.length < wanted && <p class="status" role="status">{columns.length} of {wanted} columns…</p>}
       <div class="cards">
         {columns.map((column, index) => (
           <section class="card" key={index} aria-label={column.name}>
